@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from argosy.isolation import Limits, Pool
+from argosy.isolation import CallLimits, WorkerPool
 from argosy.kube.names import split_api_version
 
 CALL, PAYLOAD = "argosy.kube.names:split_api_version", "serving.kserve.io/v1beta1"
@@ -26,24 +26,24 @@ def in_process(count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
-async def confined(pool: Pool, count: int) -> float:
+async def confined(pool: WorkerPool, count: int) -> float:
     start = time.perf_counter()
     for _ in range(count):
         await pool.run(CALL, PAYLOAD)
     return (time.perf_counter() - start) / count
 
 
-async def in_a_batch(pool: Pool, count: int) -> float:
+async def in_a_batch(pool: WorkerPool, count: int) -> float:
     start = time.perf_counter()
     await pool.run_batch(CALL, [PAYLOAD] * count)
     return (time.perf_counter() - start) / count
 
 
-async def in_a_new_worker(pool: Pool, count: int) -> float:
+async def in_a_new_worker(pool: WorkerPool, count: int) -> float:
     """Other memory limits each time, so that no idle worker fits."""
     start = time.perf_counter()
     for number in range(count):
-        await pool.run(CALL, PAYLOAD, limits=Limits(memory=(100 + number) << 20))
+        await pool.run(CALL, PAYLOAD, limits=CallLimits(memory=(100 + number) << 20))
     return (time.perf_counter() - start) / count
 
 
@@ -55,7 +55,7 @@ def new_python(count: int) -> float:
 
 
 async def main() -> None:
-    pool = Pool(workers=1)
+    pool = WorkerPool(workers=1)
     start = time.perf_counter()
     await pool.start()
     rows = {"fork server and first worker": time.perf_counter() - start}

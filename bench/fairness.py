@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.gitops.reconciler.application_controller import APPLICATION
-from argosy.isolation.process_pool import Crew
+from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
+from argosy.isolation.process_pool import ProcessPool
 from argosy.kube.names import ResourceKey
 from support.engine import CONTROL, Room, config_map, engine_room
 
@@ -100,7 +100,7 @@ async def refresh_seconds(room: Room, name: str, limit: float) -> float:
     """Seconds from asking for a hard refresh until it is done; at most `limit`."""
     start = time.perf_counter()
     await room.patch_app({"metadata": {"annotations": {REFRESH: "hard"}}}, name)
-    key = ResourceKey(*APPLICATION, CONTROL, name)
+    key = ResourceKey(*APPLICATION_KIND, CONTROL, name)
     while time.perf_counter() - start < limit:
         found = await room.cluster.get(key) or {}
         if REFRESH not in (found["metadata"].get("annotations") or {}):
@@ -133,16 +133,14 @@ def describe(where: str, taken: list[float]) -> None:
 
 async def compare(refreshes: int, hostile: int, seconds: float) -> bool:
     with tempfile.TemporaryDirectory() as folder:
-        crew = Crew(workers=2)  # as an engine has by itself
+        crew = ProcessPool(workers=2)  # as an engine has by itself
         async with engine_room(Path(folder), SETTINGS, crew=crew) as room:
             for project in ("hostile", "tenant"):
                 await room.project(project)
             kustomization = {"tenant/kustomization.yaml": "resources: [settings.yaml]"}
             room.repository.push({"tenant/settings.yaml": config_map(x="1"), **kustomization, **hostile_files(hostile)})
             ignored = ignoring('.data | to_entries | .[] | select(.key == "y") | .value')
-            await room.deliver(
-                "tenant", "tenant", project="tenant", syncPolicy=AUTOMATED, ignoreDifferences=ignored
-            )
+            await room.deliver("tenant", "tenant", project="tenant", syncPolicy=AUTOMATED, ignoreDifferences=ignored)
             await room.until_synced(name="tenant")
             await measure(room, WARM_UP, seconds)
             alone = await measure(room, refreshes, seconds)

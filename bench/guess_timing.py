@@ -13,11 +13,11 @@ import sys
 import time
 from typing import Any
 
-from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_words
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal
-from argosy.web.request import Asked, Query
+from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.request import QueryParameters, RequestContext
 
 LIMIT = 0.15  # a ratio of 0.85 to 1.15
 LENGTHS = (10, 22, 52, 100)
@@ -36,16 +36,16 @@ def make_answer(size: int) -> bytes:
     return json.dumps({"q": "@", "items": rows, "href": "/apps?q=@"}).encode()
 
 
-def measure(mask: Mask, guess: str, answer: bytes) -> float:
+def measure(mask: SecretMask, guess: str, answer: bytes) -> float:
     """Return the seconds of masking an answer that quotes the guess."""
-    asked = Asked("GET", "/apps", {}, Query([("q", guess)]), {}, NOBODY, SITE)
+    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", guess)]), {}, NOBODY, SITE)
     began = time.process_time()
-    concealed, echo = conceal(asked, mask.find)
+    concealed, echo = conceal_request(asked, mask.find_values)
     took = time.process_time() - began
     data = answer.replace(b"@", concealed.query["q"].encode())
     began = time.process_time()
     words = list_words(data)
-    masked = mask.hide_json(data, words)
+    masked = mask.mask_json(data, words)
     restored = echo.restore(masked, words if masked is data else None)
     took += time.process_time() - began
     assert restored == answer.replace(b"@", guess.encode())
@@ -56,7 +56,7 @@ def compare(length: int, size: int, rounds: int) -> tuple[float, float, float]:
     """Return the seconds of a right guess, and of two wrong ones."""
     guesses = [make_text(length) for _ in range(3)]
     values = [guesses[0], *(make_text(length) for _ in range(50))]
-    mask = Mask(lambda: [{"stringData": {"v": value}} for value in values])
+    mask = SecretMask(lambda: [{"stringData": {"v": value}} for value in values])
     answer, times = make_answer(size), {guess: list[float]() for guess in guesses}
     for number in range(rounds):
         for guess in guesses[number % 3 :] + guesses[: number % 3]:

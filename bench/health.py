@@ -21,14 +21,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 import orjson
 from lupa import luajit21
 
-from argosy.gitops.health.assess import EVALUATE, Assessor
-from argosy.gitops.health.bundled import bundled_rules
-from argosy.gitops.health.lua import run_health
-from argosy.gitops.health.lua.engine import kept_engine
-from argosy.gitops.health.rule_lookup import Rulebook
-from argosy.gitops.health.settings import from_config_maps
-from argosy.gitops.health.settings_location import PREFIX
-from argosy.isolation import Pool
+from argosy.gitops.health.assess import EVALUATE_FUNCTION, HealthAssessor
+from argosy.gitops.health.bundled import load_bundled_rules
+from argosy.gitops.health.lua import run_health_script
+from argosy.gitops.health.lua.engine import shared_engine
+from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.settings import read_config_maps
+from argosy.gitops.health.settings_location import CUSTOMIZATIONS_PREFIX
+from argosy.isolation import WorkerPool
 from argosy.kube.names import GroupKind
 
 ARGO_CD_MICROSECONDS = 115.0
@@ -80,17 +80,17 @@ def new_state(script: str, manifest: dict[str, Any]) -> Any:
     return state.execute(script)
 
 
-async def confined_per_second(pool: Pool, script: str, manifest: dict[str, Any], count: int) -> float:
+async def confined_per_second(pool: WorkerPool, script: str, manifest: dict[str, Any], count: int) -> float:
     """As a user's check, with nothing remembered: what the script does not read is left out before it is sent."""
-    customizations = from_config_maps({f"{PREFIX}health.serving.kserve.io_InferenceService": script})
-    assessor = Assessor(Rulebook(customizations), pool, remembered=0)
+    customizations = read_config_maps({f"{CUSTOMIZATIONS_PREFIX}health.serving.kserve.io_InferenceService": script})
+    assessor = HealthAssessor(HealthRules(customizations), pool, max_cached=0)
     return await best_rate(lambda: assessor.assess_all([manifest] * count), count)
 
 
-async def whole_per_second(pool: Pool, script: str, manifest: dict[str, Any], count: int) -> float:
+async def whole_per_second(pool: WorkerPool, script: str, manifest: dict[str, Any], count: int) -> float:
     """The same with the whole object sent and converted, as for a script that hands `obj` on."""
     payloads = [{"script": f"local all = {{obj}} {script}", "manifest": manifest, "open": False}] * count
-    return await best_rate(lambda: pool.run_batch(EVALUATE, payloads), count)
+    return await best_rate(lambda: pool.run_batch(EVALUATE_FUNCTION, payloads), count)
 
 
 async def best_rate(work: Callable[[], Awaitable[Any]], count: int) -> float:
@@ -103,16 +103,16 @@ async def best_rate(work: Callable[[], Awaitable[Any]], count: int) -> float:
 
 
 async def main() -> int:
-    script = bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")].script
-    pool = Pool(workers=1, preload=[EVALUATE.partition(":")[0]])
+    script = load_bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")].script
+    pool = WorkerPool(workers=1, preload=[EVALUATE_FUNCTION.partition(":")[0]])
     await pool.start()
-    state, is_within = kept_engine(open_libs=True), True
+    state, is_within = shared_engine(open_libs=True), True
     print("  object   our rule  Lua alone  conversion  whole obj  new state     confined  confined, whole")
     for size, count in ((3000, 3000), (5000, 3000), (200_000, 60)):
         manifest = service(size)
-        ours = microseconds(lambda m=manifest: run_health(script, m), max(count, 1000))
-        empty = microseconds(lambda: run_health(script, {}), 3000)
-        whole = microseconds(lambda m=manifest: state._table(m), count)
+        ours = microseconds(lambda m=manifest: run_health_script(script, m), max(count, 1000))
+        empty = microseconds(lambda: run_health_script(script, {}), 3000)
+        whole = microseconds(lambda m=manifest: state._to_lua_table(m), count)
         peer = microseconds(lambda m=manifest: new_state(script, m), count)
         rate = await confined_per_second(pool, script, manifest, count)
         whole_rate = await whole_per_second(pool, script, manifest, count)

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from argosy.kube.objects import dump_all, load_all
+from argosy.kube.objects import dump_yaml_documents, read_yaml_documents
 
 pyyaml = importlib.import_module("yaml")
 
@@ -52,14 +52,14 @@ def _best(call: Callable[[], object], other: Callable[[], object], rounds: int) 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     manifests = [_deployment(n) if n % 2 else _config(n) for n in range(500)]
-    text = dump_all(manifests)
+    text = dump_yaml_documents(manifests)
     print(f"{len(manifests)} documents, {len(text) // 1000} KB")
     ours, theirs = _best(
-        lambda: load_all(text), lambda: list(pyyaml.load_all(text, Loader=pyyaml.CSafeLoader)), rounds
+        lambda: read_yaml_documents(text), lambda: list(pyyaml.load_all(text, Loader=pyyaml.CSafeLoader)), rounds
     )
     print(f"load  {ours * 1e3:6.1f} ms, CSafeLoader {theirs * 1e3:6.1f} ms: {theirs / ours:.1f}x")
     ours, theirs = _best(
-        lambda: dump_all(manifests), lambda: pyyaml.dump_all(manifests, Dumper=pyyaml.CSafeDumper), rounds
+        lambda: dump_yaml_documents(manifests), lambda: pyyaml.dump_all(manifests, Dumper=pyyaml.CSafeDumper), rounds
     )
     print(f"dump  {ours * 1e3:6.1f} ms, CSafeDumper {theirs * 1e3:6.1f} ms: {theirs / ours:.1f}x")
     data = orjson.dumps(manifests)

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
-from argosy.features.notebooks.runner.order import Order
+from argosy.features.notebooks.runner.run_request import RunRequest
 from argosy.isolation import descendants
 from support.notebook_jobs import Desk, desk, notebook
 
@@ -41,10 +41,10 @@ def jupyter(file: Path, out: Path) -> None:
 
 
 def runner(file: Path, out: Path) -> None:
-    order = Order(str(file), output=str(out), results=str(out.with_suffix(".json")), events=str(out) + "l")
+    order = RunRequest(str(file), output=str(out), results=str(out.with_suffix(".json")), events=str(out) + "l")
     command = [sys.executable, "-m", "argosy.features.notebooks.runner", "-"]
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
-    subprocess.run(command, check=True, capture_output=True, input=order.dump().encode() + b"\n", env=env)
+    subprocess.run(command, check=True, capture_output=True, input=order.to_json().encode() + b"\n", env=env)
 
 
 def measured(call: Callable[[], None]) -> tuple[float, float]:
@@ -88,8 +88,8 @@ async def watched() -> AsyncIterator[list[tuple[int, int]]]:
 
     async def look() -> None:
         while True:
-            pids = descendants.of(os.getpid())
-            seen.append((len(pids), descendants.memory(pids)))
+            pids = descendants.list_descendants(os.getpid())
+            seen.append((len(pids), descendants.measure_memory(pids)))
             await asyncio.sleep(0.1)
 
     task = asyncio.create_task(look())

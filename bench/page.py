@@ -30,14 +30,14 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from argosy.features.serve.http_server import bind, listening
-from argosy.features.serve.site_setup import cookie_of, opened_site
+from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.site_setup import open_site, session_cookie_name
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.web import build
+from argosy.web import build_application
 from argosy.web.site import ServeOptions
 from support.browser import chromium_here
 
@@ -163,7 +163,7 @@ async def create_all(cluster: Cluster, manifests: Sequence[dict[str, Any]]) -> l
 
 async def furnish(cluster: Cluster, applications: int, objects: int) -> None:
     for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-        await cluster.create(definition(name))
+        await cluster.create(load_definition(name))
     for namespace in (CONTROL, "large"):
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     policy = "\n".join(PEOPLE.values())
@@ -211,17 +211,17 @@ class World:
 
 @asynccontextmanager
 async def opened_world(folder: Path, applications: int, objects: int) -> AsyncIterator[World]:
-    async with Plane.open(in_memory=True) as plane:
+    async with ControlPlane.open(in_memory=True) as plane:
         cluster = EmbeddedCluster(plane)
         await furnish(cluster, applications, objects)
-        listener = bind("127.0.0.1", 0)
+        listener = open_listener("127.0.0.1", 0)
         port = listener.getsockname()[1]
         options = ServeOptions(version="bench", port=port)
-        async with opened_site(cluster, "a bench", options, folder, CONTROL) as site:
-            tokens = {name: await site.identities.book.add_token(name) for name in PEOPLE}  # type: ignore[attr-defined]
-            entry = build(site)
-            async with listening(entry, [listener], closing=entry.close):
-                yield World(cluster, entry, port, cookie_of(options), tokens)
+        async with open_site(cluster, "a bench", options, folder, CONTROL) as site:
+            tokens = {name: await site.authenticator.account_store.add_token(name) for name in PEOPLE}  # type: ignore[attr-defined]
+            entry = build_application(site)
+            async with serve_application(entry, [listener], on_closing=entry.close):
+                yield World(cluster, entry, port, session_cookie_name(options), tokens)
 
 
 async def timed(world: World, path: str, who: str) -> tuple[float, float]:

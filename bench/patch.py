@@ -13,7 +13,7 @@ import jsonpatch  # type: ignore[import-untyped]
 from argosy.kube.patch import json_patch, merge_patch, strategic_merge
 from argosy.kube.patch.managed_fields import record_update
 from argosy.kube.patch.server_side_apply import apply
-from argosy.kube.schema.builtin_types import type_of
+from argosy.kube.schema.builtin_types import find_builtin_type
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -80,7 +80,11 @@ def json_patches() -> None:
 
 
 def ownership() -> None:
-    web, shape, small = deployment(), type_of("apps", "v1", "Deployment"), type_of("", "v1", "ConfigMap")
+    web, shape, small = (
+        deployment(),
+        find_builtin_type("apps", "v1", "Deployment"),
+        find_builtin_type("", "v1", "ConfigMap"),
+    )
     assert shape is not None and small is not None
     config_map = {
         "apiVersion": "v1",
@@ -88,7 +92,7 @@ def ownership() -> None:
         "metadata": {"name": "c", "namespace": "d", "uid": "u", "creationTimestamp": NOW},
         "data": {"a": "1", "b": "2"},
     }
-    common: dict[str, Any] = {"zero": None, "manager": "m", "subresource": "", "now": NOW}
+    common: dict[str, Any] = {"empty_object": None, "manager": "m", "subresource": "", "now": NOW}
     for_web = common | {"api_version": "apps/v1", "shape": shape}
     live = record_update(None, web, **for_web)
     same = copy.deepcopy(live)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 import time
 
-from argosy.gitops.application.project import Project, Role
-from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
-from argosy.gitops.policy.rbac_config import read_access
+from argosy.gitops.application.project import Project, ProjectRole
+from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
+from argosy.gitops.policy.rbac_config import read_access_policy
 
 LEAST_A_SECOND = 50_000
 LIST_LIMIT = 0.020
@@ -19,18 +19,22 @@ APPLICATIONS = 5_000
 ROLES = 250
 
 
-def permissions() -> Permissions:
+def permissions() -> RbacPermissions:
     """258 rules; who asks has ten groups, three of which give roles."""
     lines = [f"p, role:r{n}, applications, {('get', 'sync', '*')[n % 3]}, team-{n}/*, allow" for n in range(ROLES)]
     lines += [f"g, group-{n}, role:r{n}" for n in range(0, ROLES, 5)]
     lines += ["p, role:r5, applications, *, */prod-*, deny", "g, group-5, role:readonly"]
     owners = [
-        Project(name=f"team-{n}", roles=(Role("ops", (f"p, proj:team-{n}:ops, applications, *, team-{n}/*, allow",),
-                                              (f"group-{n + 1}",)),))
+        Project(
+            name=f"team-{n}",
+            roles=(
+                ProjectRole("ops", (f"p, proj:team-{n}:ops, applications, *, team-{n}/*, allow",), (f"group-{n + 1}",)),
+            ),
+        )
         for n in range(20)
-    ]  # fmt: skip
-    enforcer = Enforcer(read_access({"policy.csv": "\n".join(lines)}), owners)
-    return enforcer.permissions(Subjects("ann", tuple(f"group-{n}" for n in range(10))))
+    ]
+    enforcer = RbacEnforcer(read_access_policy({"policy.csv": "\n".join(lines)}), owners)
+    return enforcer.get_permissions(RbacRequester("ann", tuple(f"group-{n}" for n in range(10))))
 
 
 def one_round() -> tuple[float, float]:

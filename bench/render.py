@@ -19,7 +19,7 @@ from argosy.gitops.application import Application, Source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.render import render
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.kube.objects import load_all
+from argosy.kube.objects import read_yaml_documents
 
 BIN = Path(sys.executable).parent
 KUBECTL = BIN.parent / "kubectl-1.32" / "kubectl"
@@ -133,7 +133,7 @@ def warm(root: Path, overlay: Path) -> bool:
     def ours() -> list[object]:
         return list(render(Checkout(FolderTree(root), ""), app, source).manifests)
 
-    assert ours() == load_all(kubectl(overlay)), "the manifests differ"
+    assert ours() == read_yaml_documents(kubectl(overlay)), "the manifests differ"
     mine, theirs = [], []
     for _ in range(COLD_RUNS):
         mine += [seconds(ours) for _ in range(5)]

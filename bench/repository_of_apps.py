@@ -21,8 +21,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.step_results import Checkout, Rendered
-from argosy.gitops.render import BuildSettings, are_current, build_environment, render
+from argosy.gitops.application.step_results import Checkout, RenderResult
+from argosy.gitops.render import BuildSettings, are_inputs_unchanged, build_environment, render
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 
@@ -108,7 +108,7 @@ class Desk:
 
     def __init__(self, apps: list[Application]) -> None:
         self.apps = apps
-        self.rendered: dict[str, Rendered] = {}
+        self.rendered: dict[str, RenderResult] = {}
 
     def stale(self, checkout: Checkout) -> list[Application]:
         return [app for app in self.apps if not self._is_current(app, checkout)]
@@ -120,7 +120,7 @@ class Desk:
     def _is_current(self, app: Application, checkout: Checkout) -> bool:
         known = self.rendered.get(app.name)
         environment = build_environment(app, app.sources[0], checkout.revision, SETTINGS)
-        return known is not None and are_current(known.inputs, {"": checkout.tree}, environment)
+        return known is not None and are_inputs_unchanged(known.inputs, {"": checkout.tree}, environment)
 
 
 async def measure(folder: Path, count: int) -> list[tuple[str, int, int, float, float]]:

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
@@ -38,7 +38,7 @@ def deployment(number: int, replicas: int = 1) -> dict[str, Any]:
 
 
 async def measured(deployments: int, replicas: int) -> dict[str, float]:
-    async with EmbeddedCluster.open() as cluster, running([make("")], cluster, on_failure=lambda: None):
+    async with EmbeddedCluster.open() as cluster, run_addons([make("")], cluster, on_failure=lambda: None):
         store = cluster.plane.store
         began, worked, before = time.monotonic(), time.process_time(), store.revision
         for number in range(deployments):

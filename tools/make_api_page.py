@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from argosy.web.api.openapi import needs_of, tag_of
+from argosy.web.api.openapi import describe_access, get_tag
 from argosy.web.route import Route
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 HEAD = """\
@@ -106,24 +106,24 @@ def page() -> str:
 def _sections() -> Iterator[str]:
     """argosy's own last; each group in the order of its paths."""
     shown = sorted(
-        (route for route in TABLE if route.is_api), key=lambda route: (_group(route), route.path, route.method)
+        (route for route in ROUTE_TABLE if route.is_api), key=lambda route: (_group(route), route.path, route.method)
     )
     group = ""
     for route in shown:
         if _group(route)[1] != group:
             group = _group(route)[1]
             yield f"\n### {group}\n\n| route | needs | |\n|---|---|---|\n"
-        yield f"| `{route.method} {route.path.replace('*}', '}')}` | {needs_of(route)} | {_about(route)} |\n"
+        yield f"| `{route.method} {route.path.replace('*}', '}')}` | {describe_access(route)} | {_about(route)} |\n"
 
 
 def _group(route: Route) -> tuple[bool, str]:
     is_own = route.path.startswith("/api/argosy/")
-    tag = tag_of(route).removesuffix("Service").lower()
+    tag = get_tag(route).removesuffix("Service").lower()
     return is_own, f"argosy: {tag}" if is_own else tag
 
 
 def _about(route: Route) -> str:
-    return route.about.replace("|", "\\|").replace("\n", " ")
+    return route.summary.replace("|", "\\|").replace("\n", " ")
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from argosy.features.install.manifests import manifests
+from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
-from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects import Manifest, dump_yaml
 
 FOLDER = Path(__file__).parents[1] / "deploy" / "argosy"
 HEAD = """\
@@ -27,16 +27,16 @@ FILES = {
 def files() -> dict[str, str]:
     """By their names."""
     parts: dict[str, list[Manifest]] = {}
-    for manifest in manifests(InstallOptions()):
+    for manifest in build_manifests(InstallOptions()):
         part = str(manifest["metadata"]["name"]).removeprefix("argosy-")
         parts.setdefault(FILES.get(manifest["kind"], part), []).append(manifest)
-    found = {f"{name}.yaml": "---\n".join(map(dump, each)) for name, each in parts.items()}
+    found = {f"{name}.yaml": "---\n".join(map(dump_yaml, each)) for name, each in parts.items()}
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": list(found),
     }
-    return {"kustomization.yaml": HEAD + dump(kustomization), **found}
+    return {"kustomization.yaml": HEAD + dump_yaml(kustomization), **found}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from argosy.gitops.analysis.alignment.field_writers import PATTERNS, Pattern
+from argosy.gitops.analysis.alignment.field_writers import PATTERNS, FieldWriterPattern
 
 PAGE = Path(__file__).parents[1] / "docs" / "01-ARCHITECTURE" / "ARGOCD-GITOPS-ALIGNMENT.md"
 BEGIN = "<!-- patterns: made by tools/make_pattern_table.py -->\n"
@@ -29,12 +29,12 @@ def table() -> Iterator[str]:
     for each in PATTERNS:
         kind = f"{each.kind} (`{each.group}`)" if each.group else each.kind
         kind = "all" if each.kind == "*" else kind
-        yield f"| {each.topic} | {kind} | {_needed(each)} | {_named(each.redundant)} | {each.reason} |"
+        yield f"| {each.topic} | {kind} | {_needed(each)} | {_named(each.redundant_pointers)} | {each.reason} |"
 
 
-def _needed(pattern: Pattern) -> str:
+def _needed(pattern: FieldWriterPattern) -> str:
     owned = " (its operator writes it whole)" if pattern.is_owned else ""
-    return _named(pattern.needed) + owned
+    return _named(pattern.effective_pointers) + owned
 
 
 def _named(pointers: tuple[str, ...]) -> str:

@@ -72,10 +72,10 @@ def _sections() -> Iterator[str]:
         if rule.id[3] != family:
             family = rule.id[3]
             yield f"\n## {FAMILIES[family]}\n"
-        yield f"\n### {rule.id}\n\n**{rule.title}** ({rule.severity}). {rule.about}\n"
-        yield f"\nWhy it is sure: {rule.why_sure}\n\nWhat to do: {rule.fix}\n"
-        if rule.mends:
-            yield f"\n`argosy check --fix` does it, {rule.mends}.\n"
+        yield f"\n### {rule.id}\n\n**{rule.title}** ({rule.severity}). {rule.consequence}\n"
+        yield f"\nWhy it is sure: {rule.certainty}\n\nWhat to do: {rule.fix}\n"
+        if rule.automatic_fix:
+            yield f"\n`argosy check --fix` does it, {rule.automatic_fix}.\n"
 
 
 if __name__ == "__main__":

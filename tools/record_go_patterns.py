@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - tables
-"""Records what Go's regexp says about patterns, for tests/unit/kube/schema/test_go_patterns.py.
+"""Records what Go's regexp says about patterns, for tests/unit/kube/schema/crd/test_go_patterns.py.
 
 In: the patterns and texts below, and random ones by a fixed seed. Out: tests/data/go-patterns.json.
 Development only, needs Go. Run after a change of the lists: python tools/record_go_patterns.py

@@ -26,11 +26,11 @@ RECORDS = ROOT / "tests" / "data" / "old-stores"
 COMMITS = ("4f81d8f8", "0a9ffd50", "560b1f85")  # the first whole one of the sandbox, a later one, and format 2
 
 # Runs by the old code, so it uses only what was there from the beginning.
-WRITER = '''
+WRITER = """
 import asyncio, sys
 from pathlib import Path
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.control_plane import Folder
+from argosy.sandbox.apiserver.control_plane import ControlPlaneFiles
 from argosy.kube.names import ResourceKey
 
 def metadata(name, **more):
@@ -56,7 +56,7 @@ MANIFESTS = [
 MODEL = {"apiVersion": "example.com/v1", "kind": "Model", "metadata": metadata("bert"), "spec": {"name": "bert"}}
 
 async def main(folder):
-    place = Folder(folder / "state.db", folder / "secret.key", folder / "token.key")
+    place = ControlPlaneFiles(folder / "state.db", folder / "secret.key", folder / "token.key")
     async with EmbeddedCluster.open(place) as cluster:
         for manifest in MANIFESTS:
             await cluster.create(manifest)
@@ -72,7 +72,7 @@ async def main(folder):
                 await asyncio.sleep(0.1)
 
 asyncio.run(main(Path(sys.argv[1])))
-'''
+"""
 
 
 def dump(database: Path) -> list[str]:

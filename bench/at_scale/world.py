@@ -20,7 +20,7 @@ from typing import Any, Final
 import orjson
 from side_by_side.processes import PAGE, PROC, TICKS, with_children
 
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.clusters import ARGOSY, Answer, Endpoint, Sandbox, ask, environment, sandbox
 
 CONTROL: Final = "argocd"
@@ -217,7 +217,7 @@ class World:
             space = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": name}}
             self.ask("POST", "/api/v1/namespaces", space)
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            self.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(name))
+            self.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", load_definition(name))
         roots = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "argosy-cm"}}
         roots["data"] = {"source.local.roots": str(self.folder)}
         self.ask("POST", f"/api/v1/namespaces/{CONTROL}/configmaps", roots)

@@ -59,7 +59,7 @@ NOTIFIED: Final = "notified.notifications.argoproj.io"  # argo: JSON: the notifi
 NOTIFYING: Final = "argosy.dev/notifying"  # JSON: the notifications being sent, by which replica and since when
 
 # On other objects
-SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"  # noqa: S105 - a label's name
+SECRET_TYPE: Final = "argocd.argoproj.io/secret-type"
 HORIZONTAL_POD_AUTOSCALER_CONDITIONS: Final = "autoscaling.alpha.kubernetes.io/conditions"
 
 # On a NotebookValidationJob

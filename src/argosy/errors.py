@@ -24,11 +24,11 @@ class ArgosyError(Exception):
     """Root of all exceptions that argosy raises on purpose. They can be pickled whatever their constructors require."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), self.args, self.__dict__.copy())
+        return _rebuild_error, (type(self), self.args, self.__dict__.copy())
 
 
-def _rebuilt(kind: type[ArgosyError], args: tuple[Any, ...], state: Mapping[str, Any]) -> ArgosyError:
-    error = kind.__new__(kind, *args)
+def _rebuild_error(error_class: type[ArgosyError], args: tuple[Any, ...], state: Mapping[str, Any]) -> ArgosyError:
+    error = error_class.__new__(error_class, *args)
     error.__dict__.update(state)
     return error
 
@@ -57,7 +57,9 @@ class ManifestError(UserError):
 class LimitError(UserError):
     """Untrusted input exceeded a limit on size, depth, count or time."""
 
-    exhausted = ""  # "timed out" or "ran out of memory" if a worker process died: the work is retried after a backoff
+    exhaustion_reason = (
+        ""  # "timed out" or "ran out of memory" if a worker process died: the work is retried after a backoff
+    )
 
 
 class PatchError(UserError):
@@ -67,14 +69,14 @@ class PatchError(UserError):
 class SourceError(UserError):
     """A repository, ref or path cannot be fetched."""
 
-    last_good = ""  # the last revision that the same ref was resolved to; it can still be checked out
+    last_good_revision = ""  # the last revision that the same ref was resolved to; it can still be checked out
 
 
-class Unreachable(SourceError):
+class SourceUnreachable(SourceError):
     """The repository's host does not answer, or not with the Git protocol. Retrying later may succeed."""
 
 
-class SourceTimeout(Unreachable):
+class SourceTimeout(SourceUnreachable):
     """The repository's host did not answer in time."""
 
 
@@ -98,31 +100,31 @@ class SourceTooLarge(SourceError):
     """The repository, or a file in it, exceeds the size limit."""
 
 
-class NotVerified(SourceError):
+class SignatureError(SourceError):
     """The project requires a signature by one of its keys, and the revision has no valid one."""
 
 
-class Unsigned(NotVerified):
+class Unsigned(SignatureError):
     """The revision has no signature."""
 
 
-class BadSignature(NotVerified):
+class BadSignature(SignatureError):
     """The signature does not match the signed content, or its format is not supported."""
 
 
-class UnknownSigner(NotVerified):
+class UnknownSigner(SignatureError):
     """The signing key is not in the installation's public keys (`argocd-gpg-keys-cm`)."""
 
 
-class ExpiredSigner(NotVerified):
+class ExpiredSigner(SignatureError):
     """The signature or its key has expired, or the key was revoked."""
 
 
-class SignerNotAllowed(NotVerified):
+class SignerNotAllowed(SignatureError):
     """The signature is valid, but its key is not in the project's `signatureKeys`."""
 
 
-class CannotVerify(NotVerified):
+class CannotVerify(SignatureError):
     """gpg is not installed on this machine, or does not work."""
 
 
@@ -156,13 +158,13 @@ class ClusterError(ArgosyError):
         super().__init__(message)
 
     @property
-    def may_pass(self) -> bool:
+    def is_retryable(self) -> bool:
         """True if the same request may succeed a moment later."""
         return self.code >= 500 or self.code == 429
 
     def __str__(self) -> str:
-        which = f"{self.key}: " if self.key else ""
-        return f"{which}{self.message} ({self.code})"
+        prefix = f"{self.key}: " if self.key else ""
+        return f"{prefix}{self.message} ({self.code})"
 
 
 class Conflict(ClusterError):
@@ -192,20 +194,20 @@ class Forbidden(ClusterError):
 class TransientError(ArgosyError):
     """A failure that a retry may resolve: the network, a timeout, a server that is starting."""
 
-    passes = True  # False: retries fail until a person acts
+    clears_by_itself = True  # False: retries fail until a person acts
 
 
 class StorageFull(TransientError):
     """The disk of the embedded API server is full. Writes succeed again once there is space."""
 
 
-BY_CODE: Mapping[int, type[ClusterError]] = {403: Forbidden, 409: Conflict, 410: Gone, 422: Invalid}
+ERROR_CLASS_BY_CODE: Mapping[int, type[ClusterError]] = {403: Forbidden, 409: Conflict, 410: Gone, 422: Invalid}
 
 
-def cluster_error(status: Mapping[str, Any], key: ResourceKey | None = None) -> ClusterError:
+def cluster_error_from_status(status: Mapping[str, Any], key: ResourceKey | None = None) -> ClusterError:
     """Convert a Kubernetes Status object into an exception."""
     code = int(status.get("code") or 500)
-    return BY_CODE.get(code, ClusterError)(
+    return ERROR_CLASS_BY_CODE.get(code, ClusterError)(
         str(status.get("message") or "the cluster gave no reason"),
         code=code,
         key=key,

@@ -18,9 +18,9 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from argosy import __version__
-from argosy.cli.error_messages import Unread, failed
-from argosy.cli.exit_codes import DONE, INTERRUPTED
-from argosy.cli.parser import ARGOCD, COMPAT, Parser
+from argosy.cli.error_messages import OutputClosed, report_error
+from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_OK
+from argosy.cli.parser import ARGOCD, COMPAT, CommandParser
 from argosy.errors import ArgosyError, UserError
 from argosy.feature_table import COMMANDS
 
@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from argosy.features.argocd_cli.named_server import NamedServer
 
 
-COLLECTED = (10_000, 20, 20)  # the default thresholds would collect dozens of times during imports, and find nothing
-PASSED_ON = ("kubectl", "oc")  # their arguments are passed on
-LARGE = "app"  # the group with many subcommands
+GC_THRESHOLDS = (
+    10_000,
+    20,
+    20,
+)  # the default thresholds would collect dozens of times during imports, and find nothing
+PASSTHROUGH_COMMANDS = ("kubectl", "oc")  # their arguments are passed on
+APP_COMMAND = "app"  # the group with many subcommands
 OVERVIEW = """\
 argosy takes models and notebooks from Git to Kubernetes, and speaks Argo CD's language.
 
@@ -76,49 +80,53 @@ Run `argosy COMMAND --help` for its flags and examples.
 """
 
 
-class RootParser(Parser):
+class RootParser(CommandParser):
     """Parser of the top-level command."""
 
-    def name_command(self) -> str:
+    def get_command_name(self) -> str:
         """Return the typed command: this parser also reports errors that no subparser understood."""
         words = list(itertools.takewhile(lambda word: not word.startswith("-"), sys.argv[1:]))
         return " ".join(["argosy", *words]) if words and words[0] in COMMANDS else self.prog
 
-    def suggest(self, word: str) -> str:
+    def suggest_for_word(self, word: str) -> str:
         """Suggest the argocd mode, or a subcommand of `app`, which people often omit."""
         if sys.argv[1:2] != [word]:
             return ""
         if word == ARGOCD:
             return f"; run argocd commands as: argosy {COMPAT} {' '.join(sys.argv[2:]) or 'app list'}"
-        from argosy.features.applications.cli import MODULES  # late: only needed for errors
+        from argosy.features.applications.cli import VERBS_BY_MODULE  # late: only needed for errors
 
-        return f"; did you mean 'argosy {LARGE} {word}'?" if any(word in verbs for verbs in MODULES.values()) else ""
+        return (
+            f"; did you mean 'argosy {APP_COMMAND} {word}'?"
+            if any(word in verbs for verbs in VERBS_BY_MODULE.values())
+            else ""
+        )
 
 
 def main(argv: Sequence[str] | None = None, *, program: str = "") -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if argv is None:  # run as a process, not from tests
-        gc.set_threshold(*COLLECTED)
+        gc.set_threshold(*GC_THRESHOLDS)
     _prepare_streams()
-    code = DONE
+    code = EXIT_OK
     try:
         if os.path.basename(program or sys.argv[0]) == ARGOCD or COMPAT in arguments:
             from argosy.features.argocd_cli import cli  # late: only for argocd commands
 
-            code = cli.answer([word for word in arguments if word != COMPAT], _answer)
+            code = cli.run_as_argocd([word for word in arguments if word != COMPAT], _dispatch)
         elif argv is None:
-            from argosy.cli.termination import closed_on_sigterm
+            from argosy.cli.termination import raise_on_sigterm
 
-            with closed_on_sigterm():
-                code = copy_context().run(_answer, arguments)
+            with raise_on_sigterm():
+                code = copy_context().run(_dispatch, arguments)
         else:  # several commands in one process do not share context variables
-            code = copy_context().run(_answer, arguments)
+            code = copy_context().run(_dispatch, arguments)
         sys.stdout.flush()
-    except Unread as gone:
+    except OutputClosed as gone:
         code = gone.code
-        _silence()
+        _discard_output()
     except BrokenPipeError:
-        _silence()
+        _discard_output()
     if argv is None:
         gc.freeze()  # skips the collection at process exit
     return code
@@ -133,7 +141,7 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")  # an unsupported character must not end a command
 
 
-def _silence() -> None:
+def _discard_output() -> None:
     """Discard buffered output of closed pipes, so that it does not raise again at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -142,11 +150,11 @@ def _silence() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServer | None = None) -> int:
+def _dispatch(arguments: list[str], *, is_compat: bool = False, server: NamedServer | None = None) -> int:
     """Run a command. `server`: value of `argocd --server`; None: use the cluster directly."""
     if not arguments or arguments in (["help"], ["--help"], ["-h"]):
         print(OVERVIEW, end="")
-        return DONE
+        return EXIT_OK
     try:
         if os.environ.get("ARGOSY_CONFINE"):
             from argosy.isolation.requirement import find_invalid_mode
@@ -158,28 +166,28 @@ def _answer(arguments: list[str], *, is_compat: bool = False, server: NamedServe
             from argosy.cli.leading_flags import drop_flags_without_cluster, move_leading_flags
 
             command, *verbs = move_leading_flags(arguments)
-            if command in COMMANDS and command not in PASSED_ON:
-                arguments = drop_flags_without_cluster(arguments, command_line(command, typed="".join(verbs[:1])))
+            if command in COMMANDS and command not in PASSTHROUGH_COMMANDS:
+                arguments = drop_flags_without_cluster(arguments, build_parser(command, subcommand="".join(verbs[:1])))
             if arguments[0].startswith("-"):
                 arguments = move_leading_flags(arguments)
-        if arguments[0] in PASSED_ON and not is_compat and arguments[1:2] not in (["--help"], ["-h"]):
+        if arguments[0] in PASSTHROUGH_COMMANDS and not is_compat and arguments[1:2] not in (["--help"], ["-h"]):
             from argosy.features.kubectl import cli as kubectl  # late: only for kubectl commands
 
-            return kubectl.answer(arguments[0], arguments[1:])
-        return _run(arguments, is_compat=is_compat, server=server)
+            return kubectl.run_command(arguments[0], arguments[1:])
+        return _run_command(arguments, is_compat=is_compat, server=server)
     except KeyboardInterrupt:
         print("argosy: interrupted; completed steps are kept, run the same command to continue", file=sys.stderr)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         raise
     except ArgosyError as error:
-        return failed(error)
+        return report_error(error)
     except OSError as error:  # a full disk, an unreadable file
-        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
-        return failed(UserError(f"{what}; check the path, its permissions and the free disk space"))
+        problem = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        return report_error(UserError(f"{problem}; check the path, its permissions and the free disk space"))
 
 
-def command_line(*names: str, typed: str = "") -> Parser:
+def build_parser(*names: str, subcommand: str = "") -> CommandParser:
     """Build the parser of all commands, or of the named ones, by command or by module.
 
     `subcommand`: the typed one; a command with many subcommands builds only that one.
@@ -188,46 +196,48 @@ def command_line(*names: str, typed: str = "") -> Parser:
         prog="argosy", add_help=True, description=OVERVIEW, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"argosy {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
-    for module in _find_modules(names):
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser, required=True)
+    for module in _list_command_modules(names):
         add_to = importlib.import_module(module).add_to
-        add_to(commands, *([typed] if module == COMMANDS[LARGE] else []))
+        add_to(commands, *([subcommand] if module == COMMANDS[APP_COMMAND] else []))
     return parser
 
 
-def _find_modules(names: Sequence[str]) -> list[str]:
+def _list_command_modules(names: Sequence[str]) -> list[str]:
     return [COMMANDS.get(name, name) for name in names or COMMANDS]
 
 
-def _run(arguments: list[str], *, is_compat: bool, server: NamedServer | None = None) -> int:
-    parser = command_line(*_modules(arguments[0], is_compat), typed="".join(arguments[1:2]))
+def _run_command(arguments: list[str], *, is_compat: bool, server: NamedServer | None = None) -> int:
+    parser = build_parser(*_find_command_modules(arguments[0], is_compat), subcommand="".join(arguments[1:2]))
     if arguments[0] in ("app", "proj"):
-        from argosy.cli.verbs import spelled
+        from argosy.cli.subcommands import normalize_go_flags
 
-        arguments = spelled(parser, arguments)
-    chosen, left = parser.parse_known_args(arguments)
-    if left:
-        from argosy.cli.flag_suggestions import meant  # late: only needed for errors
+        arguments = normalize_go_flags(parser, arguments)
+    args, unknown_arguments = parser.parse_known_args(arguments)
+    if unknown_arguments:
+        from argosy.cli.flag_suggestions import suggest_flag  # late: only needed for errors
 
-        parser.error(f"unrecognized arguments: {' '.join(left)}{meant(parser, arguments, left)}")
-    chosen.compat, chosen.is_direct = is_compat, server is None
+        parser.error(
+            f"unrecognized arguments: {' '.join(unknown_arguments)}{suggest_flag(parser, arguments, unknown_arguments)}"
+        )
+    args.compat, args.is_direct = is_compat, server is None
     if server is not None and server.address and arguments[0] != "logout":
         from argosy.features.argocd_cli.named_server import (
             check_server,  # late: only for argocd --server
         )
 
-        check_server(chosen, server)
+        check_server(args, server)
     if not is_compat:
         from argosy.cli.target_flags import remember_target
 
-        remember_target(chosen)
-    answer: int = chosen.run(chosen)
-    return answer
+        remember_target(args)
+    exit_code: int = args.run(args)
+    return exit_code
 
 
-def _modules(command: str, is_compat: bool) -> tuple[str, ...]:
+def _find_command_modules(command: str, is_compat: bool) -> tuple[str, ...]:
     if is_compat:
-        from argosy.features.argocd_cli.cli import MODULES
+        from argosy.features.argocd_cli.cli import MODULE_BY_COMMAND
 
-        return (MODULES[command],)
+        return (MODULE_BY_COMMAND[command],)
     return (command,) if command in COMMANDS else ()

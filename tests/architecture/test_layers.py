@@ -53,7 +53,8 @@ RUNNER = "features.notebooks.runner"
 RUNNER_NEEDS = {"nbclient", "nbformat", "jupyter_client"}
 # A feature may import the features that are listed behind it. Each of those has its own line further up.
 FEATURE_IMPORTS: dict[str, frozenset[str]] = {}
-for line in """
+for line in (
+    """
     accounts backup controller health_checks init local models notebooks notifications preview render repositories
     search align version
     setup: health_checks
@@ -72,7 +73,10 @@ for line in """
     applications: doctor
     applicationsets: applications
     argocd_cli: accounts clusters serve
-""".replace("\n    search", " search").strip().splitlines():
+""".replace("\n    search", " search")
+    .strip()
+    .splitlines()
+):
     names, _, others = line.partition(":")
     assert set(others.split()) <= set(FEATURE_IMPORTS), f"{names}: features that are imported come first"
     FEATURE_IMPORTS |= dict.fromkeys(names.split(), frozenset(others.split()))
@@ -453,7 +457,9 @@ def apply_rule(tmp_path: Path, rule: Callable[[Module], Iterator[str]], files: d
     return [sentence for module in list_modules(tmp_path) for sentence in rule(module)]
 
 
-TYPES_ONLY = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from argosy.kube.controller import Cache\n"
+TYPES_ONLY = (
+    "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from argosy.kube.controller import InformerCache\n"
+)
 BY_NAME = "import importlib\nimportlib.import_module('argosy.kube.controller')"
 LONG_FUNCTION = "def f():\n" + "    pass\n" * 60
 
@@ -518,10 +524,10 @@ def test_a_tree_that_breaks_a_rule_is_noticed(
 
 SOUND = [
     ("kube/client/http.py", '"""HTTP."""\nimport aiohttp\nimport argosy.kube.patch.json_pointer'),
-    ("languages/jq.py", '"""jq."""\nfrom argosy.isolation import Pool'),
+    ("languages/jq.py", '"""jq."""\nfrom argosy.isolation import WorkerPool'),
     (
         "features/local/sandbox.py",
-        '"""Sandbox."""\nimport uvloop\nfrom argosy.sandbox.apiserver.control_plane import Plane',
+        '"""Sandbox."""\nimport uvloop\nfrom argosy.sandbox.apiserver.control_plane import ControlPlane',
     ),
     ("features/promote/a.py", '"""A."""\nimport argosy.features.check.service\nimport argosy.web.route'),
     (

@@ -41,7 +41,7 @@ READERS = {
     "gitops/application_client/refresh_requests.py": "compared with an annotation",
     "features/doctor/fixes.py": "written down",
     "features/models/service.py": "written down",
-    "features/notebooks/jobs.py": "written down",
+    "features/notebooks/job_client.py": "written down",
     "features/notifications/service.py": "handed to templates",
     "features/promote/repository_check.py": "compared with the times of files",
     "features/promote/plan.py": "compared with times of a cluster",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.coexistence.argocd_detection import SETTLING
+from argosy.gitops.coexistence.argocd_detection import REMOVAL_GRACE_SECONDS
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.full_site import World, world
@@ -498,6 +498,6 @@ async def _argocd_comes(room: Room) -> None:
 async def _argocd_goes(room: Room) -> None:
     await scale(room.cluster, 0)
     async with asyncio.timeout(HANG_SECONDS):
-        while not room.engine.beside.is_leaving:
+        while not room.engine.argocd_detection.is_removal_pending:
             await asyncio.sleep(0.01)
-    room.clock.leap(SETTLING)  # the engine waits before it takes one for gone
+    room.clock.leap(REMOVAL_GRACE_SECONDS)  # the engine waits before it takes one for gone

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.web.page_templates import part
+from argosy.web.page_templates import render_macro
 from support import component_gallery
 from support.deadlines import wait_until
 from support.gallery_server import Gallery
@@ -17,7 +17,7 @@ expect = pytest.importorskip("playwright.sync_api", reason="playwright is not in
 
 
 def row(**changes: Any) -> str:
-    return part(
+    return render_macro(
         "applications/parts_apps.html",
         "app_row",
         component_gallery.app("fraud", "production", "Synced", "Healthy", **changes),
@@ -87,7 +87,7 @@ def test_a_live_form_is_given_the_token_of_the_page(live: Any, gallery_site: Gal
 def test_the_title_and_the_favicon_follow_the_worst_state(live: Any, gallery_site: Gallery) -> None:
     assert live.title() == "✖ fraud · Degraded – argosy"
     assert "favicon-bad" in (live.get_attribute("#favicon", "href") or "")
-    gallery_site.patch({"page-state": part("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
+    gallery_site.patch({"page-state": render_macro("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
     expect(live).to_have_title("fraud · Healthy – argosy")
     assert "favicon-ok" in (live.get_attribute("#favicon", "href") or "")
 
@@ -103,7 +103,7 @@ def test_a_lost_stream_is_said_and_found_again(live: Any, gallery_site: Gallery)
 
 def test_a_connection_that_is_dead_without_a_word_is_replaced(tab: Any, gallery_site: Gallery) -> None:
     gallery_site.drop()
-    tab.clock.install()
+    tab.clock.install_advice()
     tab.goto(f"{gallery_site.url}/gallery?live=1")
     tab.wait_for_selector("#pulse[data-state=live]")
     tab.clock.run_for(60_000)
@@ -215,7 +215,7 @@ def test_of_many_pages_in_the_background_one_stays_live(open_page: Opens, galler
     shown = pages[-1]
     shown.evaluate(SHOW)
     shown.wait_for_selector("#pulse[data-state=live]")
-    gallery_site.patch({"page-state": part("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
+    gallery_site.patch({"page-state": render_macro("parts/page.html", "page_mark", "ok", "fraud · Healthy")})
     expect(shown).to_have_title("fraud · Healthy – argosy")
     expect(first).to_have_title("fraud · Healthy – argosy")
 
@@ -231,7 +231,7 @@ SHOW = "() => { window.isBehind = false; document.dispatchEvent(new Event('visib
 @pytest.mark.tier("all")
 def test_a_server_that_refuses_is_said_to_be_away(tab: Any, gallery_site: Gallery) -> None:
     tab.expected += ["503", "Failed to load resource"]
-    tab.clock.install()
+    tab.clock.install_advice()
     gallery_site.is_refusing = True
     try:
         tab.goto(f"{gallery_site.url}/gallery?live=1")

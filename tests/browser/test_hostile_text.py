@@ -19,13 +19,13 @@ from urllib.parse import quote, urlencode
 import pytest
 from minijinja import safe
 
-from argosy.features.serve.http_server import bind, listening
+from argosy.features.serve.http_server import open_listener, serve_application
 from argosy.kube.names import ResourceKey
-from argosy.web.middleware.asgi import Entry
-from argosy.web.request import Asked
-from argosy.web.responses import Page
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import HANG_SECONDS
 from support.full_site import _loop
 from support.hostile_installation import APP, EVERYBODY, PLANTED, SETTINGS, WORDS, hostile, objects
@@ -101,8 +101,8 @@ class Served(NamedTuple):
         return 0
 
 
-async def careless(asked: Asked) -> Page:
-    return Page("error.html", {"code": 400, "title": "x", "message": safe(hostile("careless")), "next": ""})
+async def careless(asked: RequestContext) -> PageResponse:
+    return PageResponse("error.html", {"code": 400, "title": "x", "message": safe(hostile("careless")), "next": ""})
 
 
 class Printing:
@@ -137,13 +137,15 @@ async def _entered(world: World, repository: Path) -> AsyncIterator[Served]:
     """As somebody whom an identity provider calls by hostile names."""
     world.cluster.plane.actions.pod_logs = PRINTING  # type: ignore[attr-defined]
     await world.cluster.create(_pod(await world.cluster.get(ResourceKey("", "ConfigMap", "team-a", "conf"))))
-    identities = world.site.identities
-    await identities.book.add_token("admin", token_id=hostile("token"))
-    await identities.standing.look_again(world.cluster)
-    token = identities.welcome("a-session", hostile("person"), (hostile("person-group"),), hostile("person-email"))
+    identities = world.site.authenticator
+    await identities.account_store.add_token("admin", token_id=hostile("token"))
+    await identities.state.refresh(world.cluster)
+    token = identities.create_sso_session(
+        "a-session", hostile("person"), (hostile("person-group"),), hostile("person-email")
+    )
     site = replace(world.site, options=replace(world.site.options, repository=repository))
-    entry = Entry(site, (*TABLE, Route("GET", "/careless", SignedIn(), careless)))
-    async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:
+    entry = WebApplication(site, (*ROUTE_TABLE, Route("GET", "/careless", SignedIn(), careless)))
+    async with serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close) as port:
         yield Served(f"http://127.0.0.1:{port}", f"Bearer {token}", world.cluster, frozenset(PLANTED))
 
 
@@ -193,7 +195,7 @@ def trap(chromium: Any, served: Served) -> Iterator[Trap]:
 def plain_pages() -> list[str]:
     """Each page once, of what is hostile."""
     found = []
-    for route in TABLE:
+    for route in ROUTE_TABLE:
         if route.method != "GET" or route.is_api or NO_PAGES.search(route.path):
             continue
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")

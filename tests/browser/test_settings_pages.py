@@ -165,9 +165,9 @@ def test_a_token_is_shown_once_and_can_be_revoked(visit: Callable[..., Any], sit
 
 
 async def _prepared(site: MachinesWorld) -> None:
-    from argosy.web.auth.account_changes import AccountBook
+    from argosy.web.auth.account_changes import AccountStore
 
-    await AccountBook(site.cluster, "argocd").prepare()
+    await AccountStore(site.cluster, "argocd").ensure_key_and_admin_password()
 
 
 def test_who_may_only_look_at_settings_cannot_change_them(visit: Callable[..., Any], site: MachinesWorld) -> None:
@@ -183,7 +183,7 @@ def test_who_may_only_look_at_settings_cannot_change_them(visit: Callable[..., A
     page.goto(site.url + "/no/such/page")  # who is signed in is not asked to sign in
     assert page.get_by_role("link", name="All applications").count() and not page.get_by_text("Sign in").count()
     labels = {"argocd.argoproj.io/secret-type": "repository"}
-    assert site.site.lookout.cache.list(GroupKind("", "Secret"), labels=labels) == []
+    assert site.site.cluster_view.cache.list(GroupKind("", "Secret"), labels=labels) == []
 
 
 def test_every_page_can_be_read_without_a_script(visit: Callable[..., Any], site: MachinesWorld) -> None:

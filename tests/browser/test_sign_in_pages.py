@@ -59,7 +59,7 @@ def test_a_code_of_this_machine_opens_the_page_also_by_a_link_on_another_sites_p
     world: SignedInWorld, open_page: Callable[..., Any]
 ) -> None:
     page = open_page()
-    with elsewhere(f"{world.url}/enter?code={world.codes.mint()}") as address:
+    with elsewhere(f"{world.url}/enter?code={world.codes.create_code()}") as address:
         page.goto(address)
         page.get_by_role("link", name="open").click()
         page.wait_for_url(f"{world.url}/apps")

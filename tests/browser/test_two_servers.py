@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
@@ -56,7 +56,7 @@ class Plane:
         found = await self._stack.enter_async_context(served(self.folder / "plane"))
         self.cluster = EmbeddedCluster(found.plane)
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            await self.cluster.create(definition(name))
+            await self.cluster.create(load_definition(name))
         await self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
         await self.cluster.create(APP)
         write_kubeconfig(self.folder / "kubeconfig", found)

@@ -20,10 +20,10 @@ from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.names import ResourceKey
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support import control_plane
 from support.folder_resource import FolderResource
 from support.real_server import REAL
@@ -98,8 +98,8 @@ async def embedded_flavour() -> AsyncIterator[Flavour]:
 @pytest.fixture(scope="module")
 async def wire_flavour(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Flavour]:
     """One server for all tests of a file, as a real one is for all; each works in a namespace of its own."""
-    found = certificates(tmp_path_factory.mktemp("wire"))
-    async with open_plane() as plane, serve(plane, found) as url:
+    found = ensure_certificates(tmp_path_factory.mktemp("wire"))
+    async with open_plane() as plane, serve_https(plane, found) as url:
         connection = Connection(server=url, ca_file=str(found.authority), token=TOKEN)
         async with await connect(connection) as cluster:
             yield Flavour("wire", cluster, compact_of(plane))
@@ -111,12 +111,12 @@ async def real_flavour(real_server: RealServer) -> AsyncIterator[Flavour]:
         yield Flavour("real", cluster, real_server.compact)
 
 
-def open_plane() -> contextlib.AbstractAsyncContextManager[Plane]:
+def open_plane() -> contextlib.AbstractAsyncContextManager[ControlPlane]:
     """With RBAC, as on a real server."""
-    return Plane.open(rbac=True, admin_token=TOKEN)
+    return ControlPlane.open(rbac=True, admin_token=TOKEN)
 
 
-def compact_of(plane: Plane) -> Callable[[], Awaitable[None]]:
+def compact_of(plane: ControlPlane) -> Callable[[], Awaitable[None]]:
     async def compact() -> None:
         await plane.store.compact(plane.store.revision)
 

@@ -11,7 +11,7 @@ import pytest
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, read_manifests
-from argosy.kube.schema.bundled_crds import definitions, names
+from argosy.kube.schema.bundled_crds import list_definition_names, load_definitions
 from support.contract_manifests import eventually
 from support.real_server import REAL
 
@@ -27,7 +27,7 @@ async def furnished(own_cluster: Cluster) -> AsyncIterator[Cluster]:
     """With all definitions, for the time of one test."""
     made: list[ResourceKey] = []
     try:
-        for each in definitions():
+        for each in load_definitions():
             await own_cluster.create(each)
             made.append(key_of(each))
         yield own_cluster
@@ -76,7 +76,7 @@ def holds(given: Any, found: Any) -> bool:
 async def test_a_server_takes_every_definition_and_keeps_what_the_examples_say(
     furnished: Cluster, namespace: str
 ) -> None:
-    for name in names():
+    for name in list_definition_names():
 
         async def settled(name: str = name) -> bool:
             return await conditions(furnished, name) == WANTED

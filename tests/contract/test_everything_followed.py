@@ -10,9 +10,17 @@ from collections.abc import Callable
 import pytest
 
 from argosy.gitops.application import Application
-from argosy.gitops.live import BY_OWNER, Keeping, Tracking, indexes, managed, read_exclusions, track
+from argosy.gitops.live import (
+    BY_OWNER,
+    ApplicationCachePolicy,
+    TrackingSettings,
+    add_tracking,
+    build_indexes,
+    find_managed_resources,
+    read_exclusions,
+)
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Cache, Everything
+from argosy.kube.controller import InformerCache, InformerSet
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
 from support.contract_manifests import CONFIG_MAP, WAIT, config, definition
@@ -20,7 +28,7 @@ from support.real_server import REAL
 
 pytestmark = pytest.mark.anyio
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-TRACKING = Tracking(control_namespace="argocd")
+TRACKING = TrackingSettings(control_namespace="argocd")
 # One of them goes over the wire in every run.
 MOSTLY_EMBEDDED = pytest.mark.parametrize(
     "flavour", ["embedded", pytest.param("wire", marks=pytest.mark.tier("all")), REAL], indirect=True
@@ -39,26 +47,30 @@ async def test_an_applications_manifests_are_in_view_with_those_of_kinds_that_co
 ) -> None:
     group = f"{uuid.uuid4().hex[:8]}.contract.example"
     kind, app = GroupKind(group, "Widget"), Application(name=namespace, namespace="argocd")
-    cache, changes = Cache(), list[tuple[Manifest | None, Manifest | None]]()
-    for name, index in indexes(TRACKING).items():
-        cache.index(name, index)
-    everything = Everything(
-        cluster, read_exclusions({}).is_watched, cache, lambda *change: changes.append(change), definitions=[DEFINITION]
+    cache, changes = InformerCache(), list[tuple[Manifest | None, Manifest | None]]()
+    for name, index in build_indexes(TRACKING).items():
+        cache.add_index(name, index)
+    everything = InformerSet(
+        cluster,
+        read_exclusions({}).is_watched,
+        cache,
+        lambda *change: changes.append(change),
+        definition_kinds=[DEFINITION],
     )
     task = asyncio.create_task(everything.run())
     try:
-        await asyncio.wait_for(everything.synced(), WAIT)
-        assert CONFIG_MAP in everything.kinds and GroupKind("", "Event") not in everything.kinds
-        await cluster.create(track(config(namespace), app, TRACKING))
+        await asyncio.wait_for(everything.wait_synced(), WAIT)
+        assert CONFIG_MAP in everything.watched_kinds and GroupKind("", "Event") not in everything.watched_kinds
+        await cluster.create(add_tracking(config(namespace), app, TRACKING))
         made = await cluster.create(definition(group))
-        await eventually(lambda: kind in everything.kinds and not everything.troubles.get(kind))
+        await eventually(lambda: kind in everything.watched_kinds and not everything.errors.get(kind))
         widget = {"apiVersion": f"{group}/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": namespace}}
-        key = key_of(await cluster.create(track(widget, app, TRACKING)))
+        key = key_of(await cluster.create(add_tracking(widget, app, TRACKING)))
         await eventually(lambda: len(cache.find(BY_OWNER, namespace)) == 2)
-        found = managed(cache, namespace, (), lambda key: True)
+        found = find_managed_resources(cache, namespace, (), lambda key: True)
         assert {each.kind for each in found} == {"ConfigMap", "Widget"}
         await cluster.delete(key_of(made))
-        await eventually(lambda: kind not in everything.kinds)
+        await eventually(lambda: kind not in everything.watched_kinds)
         assert cache.get(key) is None
         assert any(before is not None and key_of(before) == key and after is None for before, after in changes)
     finally:
@@ -68,9 +80,13 @@ async def test_an_applications_manifests_are_in_view_with_those_of_kinds_that_co
 
 @MOSTLY_EMBEDDED
 async def test_metadata_alone_is_followed_until_something_is_an_applications(cluster: Cluster, namespace: str) -> None:
-    cache, app = Cache(), Application(name=namespace, namespace="argocd")
-    everything = Everything(
-        cluster, read_exclusions({}).is_watched, cache, lambda *change: None, thrift=Keeping(lambda: TRACKING)
+    cache, app = InformerCache(), Application(name=namespace, namespace="argocd")
+    everything = InformerSet(
+        cluster,
+        read_exclusions({}).is_watched,
+        cache,
+        lambda *change: None,
+        cache_policy=ApplicationCachePolicy(lambda: TRACKING),
     )
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "a", "namespace": namespace},
@@ -79,13 +95,13 @@ async def test_metadata_alone_is_followed_until_something_is_an_applications(clu
     first = key_of(await cluster.create(role))
     task = asyncio.create_task(everything.run())
     try:
-        await asyncio.wait_for(everything.synced(), WAIT)
+        await asyncio.wait_for(everything.wait_synced(), WAIT)
         assert (cache.get(first) or {}).keys() == {"apiVersion", "kind", "metadata"}
         other = role | {"metadata": {"name": "b", "namespace": namespace}}
         await cluster.create(other)
         await eventually(lambda: cache.get(first._replace(name="b")))  # by the watch
         assert "rules" not in (cache.get(first._replace(name="b")) or {})
-        await cluster.create(track(role | {"metadata": {"name": "c", "namespace": namespace}}, app, TRACKING))
+        await cluster.create(add_tracking(role | {"metadata": {"name": "c", "namespace": namespace}}, app, TRACKING))
         await eventually(lambda: all("rules" in (cache.get(first._replace(name=name)) or {}) for name in "abc"))
         kept = {name: "managedFields" in (cache.get(first._replace(name=name)) or {})["metadata"] for name in "abc"}
         assert kept == {"a": False, "b": False, "c": True}
@@ -97,13 +113,13 @@ async def test_metadata_alone_is_followed_until_something_is_an_applications(clu
 @MOSTLY_EMBEDDED
 async def test_what_becomes_an_applications_by_a_setting_is_told_whole(cluster: Cluster, namespace: str) -> None:
     """Its data was not kept before, and of a Secret that is what must not be shown."""
-    cache, told, tracking = Cache(), list[Manifest](), [TRACKING]
-    everything = Everything(
+    cache, told, tracking = InformerCache(), list[Manifest](), [TRACKING]
+    everything = InformerSet(
         cluster,
         read_exclusions({}).is_watched,
         cache,
         lambda before, after: told.append(after or {}),
-        thrift=Keeping(lambda: tracking[0]),
+        cache_policy=ApplicationCachePolicy(lambda: tracking[0]),
     )
     metadata = {"name": "hidden", "namespace": namespace, "labels": {"app.kubernetes.io/instance": "models"}}
     key = key_of(
@@ -111,11 +127,11 @@ async def test_what_becomes_an_applications_by_a_setting_is_told_whole(cluster: 
     )
     task = asyncio.create_task(everything.run())
     try:
-        await asyncio.wait_for(everything.synced(), WAIT)
+        await asyncio.wait_for(everything.wait_synced(), WAIT)
         assert "data" not in (cache.get(key) or {})
-        tracking[0] = Tracking(control_namespace="argocd", method="label")
+        tracking[0] = TrackingSettings(control_namespace="argocd", method="label")
         told.clear()
-        everything.look_again()
+        everything.rediscover()
         await eventually(lambda: "data" in (cache.get(key) or {}))
         assert any(each.get("data") == {"password": "eA=="} for each in told)
     finally:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from argosy.features.notebooks.runner.termination_message import pack
+from argosy.features.notebooks.runner.termination_message import pack_results
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.objects import dump, load_all
+from argosy.kube.objects import dump_yaml, read_yaml_documents
 from support.clusters import ARGOSY, KUBECTL, environment, kubectl, until_served
 from support.deadlines import HANG_SECONDS
 from support.failure_report import record_log
@@ -69,9 +69,9 @@ def installed(own_server: RealServer, tmp_path: Path) -> Iterator[Path]:
     kubectl(config, "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted")
     assert kubectl(config, "wait", "serviceaccount/default", "-n", NAMESPACE, "--for=create").code == 0
     leads = tmp_path / "operator.kubeconfig"
-    leads.write_text(dump(_kubeconfig(config)))
+    leads.write_text(dump_yaml(_kubeconfig(config)))
     log = record_log(tmp_path / "operator.log")
-    (deployment,) = load_all((SHIPPED / "deployment.yaml").read_text())
+    (deployment,) = read_yaml_documents((SHIPPED / "deployment.yaml").read_text())
     words = deployment["spec"]["template"]["spec"]["containers"][0]["command"]
     assert words[0] == "argosy" and words[-2] == "--port"
     with socket.create_server(("127.0.0.1", 0)) as opened:
@@ -123,13 +123,13 @@ def test_a_real_server_takes_a_pod_in_a_restricted_namespace_and_the_job_ends_as
     config = installed
     metadata = {"name": "train", "namespace": NAMESPACE}
     kind = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob"}
-    assert kubectl(config, "apply", "-f", "-", input=dump({**kind, "metadata": metadata, "spec": ASKED})).code == 0
+    assert kubectl(config, "apply", "-f", "-", input=dump_yaml({**kind, "metadata": metadata, "spec": ASKED})).code == 0
     pod = until(lambda: stored(config, "pod", "train-validation"), lambda: stored(config, "nvj", "train"))
     names = [each["name"] for each in (*pod["spec"]["initContainers"], *pod["spec"]["containers"])]
     assert names == ["git-clone", "golden-git-clone", "prepare", "validator"]
     assert pod["spec"]["nodeSelector"] == {"gpu": "yes"}
     cloned = {"exitCode": 0, "message": COMMIT}
-    ended = {"exitCode": 0, "message": pack(PASSED)}
+    ended = {"exitCode": 0, "message": pack_results(PASSED)}
     status = {
         "phase": "Succeeded",
         "initContainerStatuses": [_status("git-clone", {"terminated": cloned})],

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from argosy.kube.objects import dump
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.objects import dump_yaml
+from argosy.kube.schema.bundled_crds import load_definition
 from support.clusters import KUBECTL, kubectl, until_served
 from support.deadlines import HANG_SECONDS
 
@@ -34,7 +34,7 @@ spec:
 @pytest.mark.skipif(not KUBECTL.exists(), reason="there is no kubectl here (make install)")
 def test_a_real_server_warns_of_volumes_in_the_wrong_place_and_takes_them(own_server: RealServer) -> None:
     config = own_server.kubeconfig
-    kind = dump(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    kind = dump_yaml(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     assert kubectl(config, "apply", "--server-side", "--force-conflicts", "-f", "-", input=kind).code == 0
     until_served(config, "notebookvalidationjobs.mlops.mlops.dev")
     assert kubectl(config, "apply", "-f", POLICY).code == 0

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.health.builtin import judge
+from argosy.gitops.health.builtin import assess_builtin
 from argosy.kube.client import Cluster
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.simulators import make
@@ -31,10 +31,10 @@ async def played(flavour: Any) -> AsyncIterator[Cluster]:
     addon = make("kubelet" if flavour.name == "real" else "")
     cluster: Cluster = flavour.cluster
     try:
-        async with running([addon], cluster, on_failure=lambda: None):
+        async with run_addons([addon], cluster, on_failure=lambda: None):
             yield cluster
     finally:
-        for manifest in addon.first:  # a real server is shared with other tests
+        for manifest in addon.initial_manifests:  # a real server is shared with other tests
             await cluster.delete(key_of(manifest))
 
 
@@ -50,7 +50,7 @@ async def becomes(cluster: Cluster, key: ResourceKey, is_so: Callable[[Manifest]
 def is_healthy(live: Manifest) -> bool:
     status = live.get("status") or {}
     is_seen = status.get("observedGeneration", 0) == live["metadata"].get("generation") or live["kind"] == "Job"
-    found = judge(live)
+    found = assess_builtin(live)
     return is_seen and found is not None and found.health == "Healthy"
 
 
@@ -93,7 +93,9 @@ async def test_a_job_that_fails_is_degraded(played: Cluster, namespace: str) -> 
     wanted = workload("Job", namespace, {"backoffLimit": 0}, restartPolicy="Never")
     wanted["metadata"]["annotations"] = {"sandbox.argosy.dev/fail": "Exit"}
     await played.create(wanted)
-    live = await becomes(played, key_of(wanted), lambda it: (found := judge(it)) and found.health == "Degraded")
+    live = await becomes(
+        played, key_of(wanted), lambda it: (found := assess_builtin(it)) and found.health == "Degraded"
+    )
     assert live["status"]["failed"] == 1
 
 

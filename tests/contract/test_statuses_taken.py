@@ -10,24 +10,24 @@ import pytest
 from argosy.errors import Conflict
 from argosy.gitops.application import (
     Application,
+    OperationPhase,
     OperationRequest,
     OperationState,
-    Progress,
-    Result,
+    ResourceResult,
     SyncRequest,
     read_application,
 )
-from argosy.gitops.application.step_results import Assessment, Health, SyncStatus
+from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
 from argosy.gitops.status import events
-from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.history import with_deployment
-from argosy.gitops.status.operations import request_wire
-from argosy.gitops.status.resources import Resource
-from argosy.gitops.status.status import Report, changes, is_outdated, status
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.history import append_deployment
+from argosy.gitops.status.operations import request_to_wire
+from argosy.gitops.status.resources import ResourceStatus
+from argosy.gitops.status.status import StatusReport, build_status, build_status_patch, is_outdated
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.contract_manifests import eventually
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +43,7 @@ async def furnished(own_cluster: Cluster) -> AsyncIterator[Cluster]:
     """With the definition of Applications, for the time of one test."""
     cluster = own_cluster
     key = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", NAME)
-    await cluster.create(definition(NAME))
+    await cluster.create(load_definition(NAME))
 
     async def served() -> bool:
         return GroupKind("argoproj.io", "Application") in await cluster.kinds()
@@ -74,8 +74,8 @@ def synced(app: Application) -> OperationState:
     sources = tuple(source.wire for source in app.sources)
     revisions = tuple(map(str, range(len(sources)))) if app.has_many_sources else ()
     return OperationState(
-        OperationRequest(SyncRequest(runs_hooks=False), by="ann"),
-        Progress.SUCCEEDED,
+        OperationRequest(SyncRequest(runs_hooks=False), username="ann"),
+        OperationPhase.SUCCEEDED,
         message="successfully synced",
         started=STARTED,
         finished=FINISHED,
@@ -83,24 +83,24 @@ def synced(app: Application) -> OperationState:
         revision="" if revisions else "abc",
         revisions=revisions,
         sources=sources,
-        results=(Result(WEB, "v1", images=("nginx:1",)),),
+        results=(ResourceResult(WEB, "v1", images=("nginx:1",)),),
     )
 
 
-def report(app: Application, state: OperationState) -> Report:
-    return Report(
+def report(app: Application, state: OperationState) -> StatusReport:
+    return StatusReport(
         app=app,
         now=NOW,
         state=state,
         status=SyncStatus.OUT_OF_SYNC,
         revisions=state.revisions or (state.revision,),
         tools=("Helm",) * len(app.sources),
-        resources=[Resource(WEB, "v1", SyncStatus.OUT_OF_SYNC, Assessment(Health.DEGRADED, "no"), wave=-1)],
-        shows_health=True,
-        health=Assessment(Health.DEGRADED, "Caused by apps/Deployment:ml/web"),
-        conditions=[Condition(ConditionType.SYNC_ERROR, "failed")],
-        looked_for=frozenset(ConditionType),
-        history=with_deployment([], state, app.history_limit),
+        resources=[ResourceStatus(WEB, "v1", SyncStatus.OUT_OF_SYNC, Assessment(HealthStatus.DEGRADED, "no"), wave=-1)],
+        persists_resource_health=True,
+        health=Assessment(HealthStatus.DEGRADED, "Caused by apps/Deployment:ml/web"),
+        conditions=[AppCondition(ConditionType.SYNC_ERROR, "failed")],
+        evaluated_types=frozenset(ConditionType),
+        history=append_deployment([], state, app.history_limit),
         summary={"images": ["nginx:1"], "externalURLs": ["https://a.example/"]},
         controller_namespace="argocd",
     )
@@ -112,24 +112,24 @@ async def test_a_status_is_stored_as_told_and_told_once(
 ) -> None:
     app = read_application(await made(furnished, namespace, **spec))
     state = synced(app)
-    told = status(report(app, state))
-    stored = await furnished.patch(app.key, {"status": changes(app.status, told)})
+    told = build_status(report(app, state))
+    stored = await furnished.patch(app.key, {"status": build_status_patch(app.status, told)})
     assert stored["status"] == told
     again = read_application(stored)
     assert not is_outdated(again)
-    assert changes(again.status, status(report(again, again.state or state))) is None
+    assert build_status_patch(again.status, build_status(report(again, again.state or state))) is None
 
 
 async def test_an_operation_is_asked_for_in_words_that_are_kept(furnished: Cluster, namespace: str) -> None:
     app = read_application(await made(furnished, namespace, source=SOURCE))
     asked = OperationRequest(SyncRequest(revision="abc", resources=(WEB,), prune=True), is_automated=True)
-    stored = await furnished.patch(app.key, {"operation": request_wire(asked)})
-    assert stored["operation"] == request_wire(asked)
+    stored = await furnished.patch(app.key, {"operation": request_to_wire(asked)})
+    assert stored["operation"] == request_to_wire(asked)
 
 
 async def test_an_event_is_told_once(furnished: Cluster, namespace: str) -> None:
     app = read_application(await made(furnished, namespace, source=SOURCE))
-    event = events.completed(app, synced(app))
+    event = events.operation_completed_event(app, synced(app))
     await furnished.create(event)
     with pytest.raises(Conflict):
         await furnished.create(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,4 +19,4 @@ def test_the_page_of_the_api_is_made_from_the_table_of_routes() -> None:
 
 
 def test_every_route_of_the_api_says_what_it_is_for() -> None:
-    assert [f"{each.method} {each.path}" for each in TABLE if each.is_api and not each.about] == []
+    assert [f"{each.method} {each.path}" for each in ROUTE_TABLE if each.is_api and not each.summary] == []

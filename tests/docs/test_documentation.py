@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from argosy.cli import exit_codes
-from argosy.main import command_line
+from argosy.main import build_parser
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "argosy"
@@ -60,7 +60,7 @@ def sections(page: Path) -> dict[str, str]:
     return found
 
 
-COMMANDS = dict(commands(command_line()))
+COMMANDS = dict(commands(build_parser()))
 
 
 @pytest.mark.parametrize("path", [path for path, parser in COMMANDS.items() if not subcommands(parser)])

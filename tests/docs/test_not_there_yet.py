@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import SourceRefused
-from argosy.features.argocd_cli.cli import NEEDS_A_SERVER
+from argosy.features.argocd_cli.cli import UNSUPPORTED_COMMANDS
 from argosy.gitops.application.repository_url import parse_url
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def test_fields_that_are_listed_are_read_by_no_part_of_the_engine() -> None:
 
 
 def test_application_sets_and_registries_are_listed_because_they_are_not_delivered_from() -> None:
-    assert rows()[0] == "ApplicationSets" and NEEDS_A_SERVER["appset"] == "ApplicationSets are not delivered yet"
+    assert rows()[0] == "ApplicationSets" and UNSUPPORTED_COMMANDS["appset"] == "ApplicationSets are not delivered yet"
     assert any("`oci://`" in row for row in rows())
     with pytest.raises(SourceRefused):
         parse_url("oci://registry.example.com/app")

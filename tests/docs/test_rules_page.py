@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from argosy.features.explain.rule_cli import page
+from argosy.features.explain.rule_cli import render_rule_page
 from argosy.gitops.analysis.rules import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
@@ -21,5 +21,5 @@ def test_the_page_of_rules_is_made_from_the_catalogue() -> None:
 
 def test_every_rule_can_be_explained() -> None:
     for rule in CATALOGUE.values():
-        text = "\n".join(page(rule.id))
-        assert rule.title in text and rule.why_sure in text and rule.fix in text
+        text = "\n".join(render_rule_page(rule.id))
+        assert rule.title in text and rule.certainty in text and rule.fix in text

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from argosy.annotations import SYNC_WAVE
 from argosy.errors import TransientError
-from argosy.features.notebooks.files.lint import lint
-from argosy.features.notebooks.runner.order import Validation
-from argosy.http_client.plain_request import ask
-from argosy.kube.objects import Manifest, annotation, read_manifests
+from argosy.features.notebooks.files.lint import lint_notebook
+from argosy.features.notebooks.runner.run_request import ValidationConfig
+from argosy.http_client.plain_request import send_plain_request
+from argosy.kube.objects import Manifest, get_annotation, read_manifests
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks-to-serving"
 MODEL = 'def predict(instances):\n    return [{"sum": sum(each)} for each in instances]\n'
@@ -25,13 +25,13 @@ def manifests() -> list[Manifest]:
 
 
 def test_each_object_has_its_wave_and_there_are_five() -> None:
-    assert sorted({annotation(each, SYNC_WAVE) for each in manifests()}) == ["0", "1", "2", "3", "4"]
+    assert sorted({get_annotation(each, SYNC_WAVE) for each in manifests()}) == ["0", "1", "2", "3", "4"]
 
 
 def test_the_notebooks_are_committed_without_outputs_and_without_faults() -> None:
     for file in sorted((FOLDER / "notebooks").glob("*.ipynb")):
         notebook = json.loads(file.read_text())
-        assert lint(file.name, notebook, Validation(), ["version"]) == []
+        assert lint_notebook(file.name, notebook, ValidationConfig(), ["version"]) == []
         cells = notebook["cells"]
         assert [cell["outputs"] for cell in cells if cell["cell_type"] == "code"] == [[]] * (len(cells) - 1), file.name
         assert all(cell.get("execution_count") is None for cell in cells), file.name
@@ -49,12 +49,14 @@ def test_its_own_server_answers_with_the_file_on_the_volume(tmp_path: Path) -> N
             while True:
                 assert process.poll() is None
                 try:
-                    assert ask(address).document() == {"name": "sums", "ready": True}
+                    assert send_plain_request(address).read_json() == {"name": "sums", "ready": True}
                     break
                 except TransientError:
                     continue
-            assert ask(f"{address}:predict", {"instances": [[1, 2]]}).document() == {"predictions": [{"sum": 3}]}
-            assert ask(f"{address}:predict", {"rows": []}).code == 400
-            assert ask(f"{address}s", {}).code == 404
+            assert send_plain_request(f"{address}:predict", {"instances": [[1, 2]]}).read_json() == {
+                "predictions": [{"sum": 3}]
+            }
+            assert send_plain_request(f"{address}:predict", {"rows": []}).code == 400
+            assert send_plain_request(f"{address}s", {}).code == 404
         finally:
             process.kill()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.features.health_checks.argocd_install.merge import Check, merged, missing_from
+from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck, list_missing_checks, merge_entries
 from argosy.kube.names import GroupKind
 from argosy.kube.patch import json_patch
 from support import proof_scale
@@ -45,8 +45,8 @@ ENTRIES = st.lists(
 )
 
 
-def as_checks(wanted: list[dict[str, str]]) -> list[Check]:
-    return [Check(GroupKind(each["group"], each["kind"]), each["check"]) for each in wanted]
+def as_checks(wanted: list[dict[str, str]]) -> list[RequestedHealthCheck]:
+    return [RequestedHealthCheck(GroupKind(each["group"], each["kind"]), each["check"]) for each in wanted]
 
 
 def resource(entries: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def resource(entries: Any) -> dict[str, Any]:
 @given(ENTRIES, CHECKS)
 def test_the_role_merges_as_the_command_does(entries: list[Any], wanted: list[dict[str, str]]) -> None:
     before = copy.deepcopy(entries)
-    assert ROLE.merged(entries, wanted) == merged(entries, as_checks(wanted))
+    assert ROLE.has_merge_key(entries, wanted) == merge_entries(entries, as_checks(wanted))
     assert entries == before
 
 
@@ -68,10 +68,10 @@ def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, w
     live = resource(entries)
     found = ROLE.patch(live, wanted)
     if not found:
-        assert merged(entries or [], as_checks(wanted)) == (entries or [])
+        assert merge_entries(entries or [], as_checks(wanted)) == (entries or [])
         return
     patched = json_patch.apply(live, found["content"])
-    assert patched["spec"]["resourceHealthChecks"] == merged(entries or [], as_checks(wanted))
+    assert patched["spec"]["resourceHealthChecks"] == merge_entries(entries or [], as_checks(wanted))
     assert patched["spec"]["server"] == {}
     assert ROLE.patch(patched, wanted) == {}
 
@@ -79,9 +79,9 @@ def test_a_patch_leads_to_the_merged_list_and_is_then_not_needed(entries: Any, w
 @EXAMPLES
 @given(st.dictionaries(KINDS, SCRIPTS), CHECKS)
 def test_the_keys_of_argocd_cm_are_those_that_the_command_writes(there: Any, wanted: list[dict[str, str]]) -> None:
-    data = {Check(GroupKind(*kind), script).key: script for kind, script in there.items()}
+    data = {RequestedHealthCheck(GroupKind(*kind), script).key: script for kind, script in there.items()}
     found = ROLE.patch({"kind": "ConfigMap", "data": data}, wanted)
-    expected = {check.key: check.script for check in missing_from(data, as_checks(wanted))}
+    expected = {check.key: check.script for check in list_missing_checks(data, as_checks(wanted))}
     assert (found["content"]["data"] if found else {}) == expected
 
 

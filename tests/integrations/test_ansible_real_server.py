@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support import control_plane
 from support.ansible_playbooks import Run, ask, needs_ansible, needs_kubectl, play, read
 
@@ -37,7 +37,7 @@ def real() -> Iterator[control_plane.RealCluster]:
         for namespace in ("openshift-gitops", "argocd", "gitea", "self-healing-platform"):
             ask(started, "create", "namespace", namespace)
         for name in ("argocds.argoproj.io", "gitea.pfe.rhpds.com"):
-            create(started, definition(name))
+            create(started, load_definition(name))
             # Not by condition: kubectl takes a definition without any yet, as it is for a moment, for a broken one.
             established = '{.status.conditions[?(@.type=="Established")].status}'
             ask(started, "wait", f"--for=jsonpath={established}=True", f"crd/{name}")

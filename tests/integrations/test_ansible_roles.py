@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.gitops.health.bundled import bundled_rules, profile_rules
+from argosy.gitops.health.bundled import load_bundled_rules, load_profile_rules
 from argosy.kube.names import GroupKind
 from support.ansible_playbooks import ANSIBLE, DEPLOY, ROLES, Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, argosy, sandbox
@@ -76,9 +76,9 @@ OURS = [
 
 def test_the_scripts_of_the_role_are_the_bundled_rules_byte_for_byte() -> None:
     claim, service = GroupKind("", CLAIM), GroupKind("serving.kserve.io", SERVICE)
-    assert shipped("pvc") == profile_rules("wait-for-consumer")[claim].script
-    assert shipped(SERVICE) == profile_rules("lenient")[service].script
-    assert shipped(SECRET) == bundled_rules()[GroupKind("external-secrets.io", SECRET)].script
+    assert shipped("pvc") == load_profile_rules("wait-for-consumer")[claim].script
+    assert shipped(SERVICE) == load_profile_rules("lenient")[service].script
+    assert shipped(SECRET) == load_bundled_rules()[GroupKind("external-secrets.io", SECRET)].script
     assert {file.name for file in (DEPLOY / "files").iterdir()} == {
         "pvc-health-check.lua", "inferenceservice-health-check.lua", "externalsecret-health-check.lua",
     }  # fmt: skip

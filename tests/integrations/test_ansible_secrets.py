@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.ansible_playbooks import Run, ask, needs_ansible, needs_kubectl, noted, play, read
 from support.clusters import KUBECTL, Sandbox, sandbox
 
@@ -40,7 +40,7 @@ def gitea(bare: Sandbox, without_the_kind: Run) -> Sandbox:
     """With the kind Gitea, and both namespaces."""
     for namespace in (NAMESPACE, "gitea"):
         ask(bare, "create", "namespace", namespace)
-    ask(bare, "apply", "-f", "-", given=json.dumps(definition(KIND)))
+    ask(bare, "apply", "-f", "-", given=json.dumps(load_definition(KIND)))
     ask(bare, "wait", "--for=condition=Established", f"crd/{KIND}")
     return bare
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.kube.schema.bundled_crds import definition, definitions
+from argosy.kube.schema.bundled_crds import load_definition, load_definitions
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 from support.helm_charts import CHARTS, GLOBAL, NAMESPACE, NOTEBOOKS, SCRIPT, URL, needs_helm, rendered
@@ -34,7 +34,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     with sandbox(tmp_path_factory.mktemp("charts") / "data", "--port", "0") as started:
         for namespace in (NAMESPACE, "gitea"):
             assert kubectl(started.kubeconfig, "create", "namespace", namespace).code == 0
-        send(started, *definitions(*OUTSIDE))
+        send(started, *load_definitions(*OUTSIDE))
         made = [f"crd/{name}" for name in OUTSIDE]
         assert kubectl(started.kubeconfig, "wait", "--for=condition=Established", *made).code == 0
         yield started
@@ -58,7 +58,7 @@ def build(name: str, of: str) -> dict[str, Any]:
 
 def tell(running: Sandbox, kind: str, name: str, namespace: str, status: dict[str, str]) -> None:
     """Writes a status as the kind's controller does."""
-    (version,) = definition(kind)["spec"]["versions"]
+    (version,) = load_definition(kind)["spec"]["versions"]
     where = ["--subresource=status"] if "status" in version.get("subresources", {}) else []
     patch = ["--type=merge", "-p", json.dumps({"status": status})]
     done = kubectl(running.kubeconfig, "patch", kind, name, "-n", namespace, *where, *patch)

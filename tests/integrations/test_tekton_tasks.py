@@ -16,7 +16,7 @@ import yaml
 
 from argosy.features.init.service import initialize
 from argosy.kube.objects import key_of
-from argosy.kube.schema.bundled_crds import definitions
+from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
@@ -86,7 +86,7 @@ async def test_a_cluster_takes_every_task_and_every_example_of_it() -> None:
     documents = [each for file in FILES for each in yaml.safe_load_all(file.read_text())]
     assert {"Task", "Pipeline"} <= {each["kind"] for each in documents}
     async with EmbeddedCluster.open() as cluster:
-        for definition in definitions(*KINDS):
+        for definition in load_definitions(*KINDS):
             await cluster.apply(definition, manager="test")
         for each in documents:
             each["metadata"].setdefault("namespace", "default")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.stages import ROOT, STATES
+from argosy.features.demo.stages import EXPECTED_STATES, ROOT_APP
 from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
 
 HERE = Path(__file__).parents[2]
@@ -31,9 +31,9 @@ def test_the_demo_shows_what_the_table_of_the_document_finds(document: str) -> N
         name: ((sync, health), {"SharedResourceWarning"} if warning else {error} if error else set())
         for name, sync, health, warning, error in ROW.findall(table)
     }
-    assert found == {name: state for name, state in STATES.items() if name != ROOT} and len(found) == 7
-    synced = sum(words[0] == "Synced" for words, _ in STATES.values())
-    assert f"{synced}/{len(STATES)} ({100 * synced / len(STATES):.1f}%)" in document
+    assert found == {name: state for name, state in EXPECTED_STATES.items() if name != ROOT_APP} and len(found) == 7
+    synced = sum(words[0] == "Synced" for words, _ in EXPECTED_STATES.values())
+    assert f"{synced}/{len(EXPECTED_STATES)} ({100 * synced / len(EXPECTED_STATES):.1f}%)" in document
 
 
 def test_every_shell_block_of_the_document_is_in_our_guide_as_it_stands(document: str) -> None:

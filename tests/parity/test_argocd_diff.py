@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.diff import CompareRules, compare
-from argosy.kube.objects import key_of, load
+from argosy.gitops.diff import DiffOptions, compare_manifests
+from argosy.kube.objects import key_of, read_yaml
 
 PAIRS = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "diff"
 pytestmark = pytest.mark.skipif(not PAIRS.is_dir(), reason="Argo CD's pairs are not here")
@@ -23,16 +23,16 @@ def listed() -> list[dict[str, Any]]:
 
 
 def manifest_of(name: str) -> dict[str, Any]:
-    return load((PAIRS / name).read_text())
+    return read_yaml((PAIRS / name).read_text())
 
 
-def rules_of(case: dict[str, Any]) -> CompareRules:
-    return CompareRules(
+def rules_of(case: dict[str, Any]) -> DiffOptions:
+    return DiffOptions(
         ignore_status="none",
         ignore_aggregated_roles=case["options"].get("ignoreAggregatedRoles", False),
-        structured=case["strategy"] == "structured-merge",
+        server_side_apply=case["strategy"] == "structured-merge",
         server_side=case["strategy"] == "server-side",
-        keeps_mutations=not case["options"].get("ignoreMutationWebhook", True),
+        include_mutations=not case["options"].get("ignoreMutationWebhook", True),
     )
 
 
@@ -41,7 +41,7 @@ def test_a_pair_differs_where_argo_cd_says_so(case: dict[str, Any]) -> None:
     desired, live = manifest_of(case["config"]), manifest_of(case["live"])
     key = key_of(desired)
     predicted = {key: manifest_of(case["predicted"])} if "predicted" in case else {}
-    found = compare([desired], {key: live}, rules_of(case), predicted=predicted)
+    found = compare_manifests([desired], {key: live}, rules_of(case), predicted=predicted)
     assert not found.faults
     assert [pair.differs for pair in found.pairs] == [case["modified"]]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.argocd_cli.cli import RENAMED, SWITCHES, WITH_VALUE
-from argosy.main import command_line
+from argosy.features.argocd_cli.cli import IGNORED_FLAGS_WITH_VALUE, IGNORED_SWITCHES, RENAMED_FLAGS
+from argosy.main import build_parser
 
 LIST = Path(__file__).parents[3] / "shared" / "spec" / "argocd.md"
 ROW = re.compile(r"^- `argocd app ([a-z -]+)`: (.*)$", re.MULTILINE)
@@ -38,7 +38,7 @@ def verbs() -> dict[str, set[str]]:
 
 @cache
 def build_app_parser() -> argparse.ArgumentParser:
-    return children(command_line("app"))["app"]
+    return children(build_parser("app"))["app"]
 
 
 def understood(verb: str) -> set[str]:
@@ -57,7 +57,7 @@ def test_every_verb_is_there() -> None:
 def test_every_flag_is_understood_or_known_to_be_refused() -> None:
     unknown = {}
     for verb, flags in verbs().items():
-        ours = understood(verb) | WITH_VALUE | SWITCHES | RENAMED.keys()
+        ours = understood(verb) | IGNORED_FLAGS_WITH_VALUE | IGNORED_SWITCHES | RENAMED_FLAGS.keys()
         wrong = {flag for flag in flags if CUT.get(flag, flag) not in ours} - REFUSED
         if wrong:
             unknown[verb] = wrong

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from argosy.gitops.health import builtin
-from argosy.gitops.health.assess import judge
-from argosy.gitops.health.bundled import Origin, Rule
+from argosy.gitops.health.assess import assess_by_rule
+from argosy.gitops.health.bundled import HealthRule, RuleOrigin
 from argosy.kube.names import split_api_version
-from argosy.kube.objects import load_all
+from argosy.kube.objects import read_yaml_documents
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-builtin"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="Argo CD's cases are not here")
@@ -27,13 +27,13 @@ def listed() -> list[dict[str, Any]]:
 
 def manifest_of(name: str) -> dict[str, Any]:
     # argo: only the first document of a file is read.
-    return load_all((CASES / name).read_text())[0]
+    return read_yaml_documents((CASES / name).read_text())[0]
 
 
 def said_of(manifest: dict[str, Any]) -> str | None:
     of = split_api_version(manifest["apiVersion"])[0], manifest["kind"]
-    rule = Rule(*of, Origin.BUILT_IN) if of in builtin.CHECKS else None
-    found = judge(manifest, rule, {})
+    rule = HealthRule(*of, RuleOrigin.BUILT_IN) if of in builtin.BUILTIN_CHECKS else None
+    found = assess_by_rule(manifest, rule, {})
     return None if found is None else found.health
 
 
@@ -45,4 +45,6 @@ def test_health_is_what_argo_cd_says(case: dict[str, Any]) -> None:
 def test_there_are_fifty_cases_and_none_ends_in_a_fault() -> None:
     cases = listed()
     assert len(cases) == 50
-    assert not [case["input"] for case in cases if (found := builtin.judge(manifest_of(case["input"]))) and found.fault]
+    assert not [
+        case["input"] for case in cases if (found := builtin.assess_builtin(manifest_of(case["input"]))) and found.fault
+    ]

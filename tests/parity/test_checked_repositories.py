@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.check.service import Checked, check
+from argosy.features.check.service import CheckResult, check_paths
 
 INPUTS = Path(__file__).parents[3] / "shared" / "data" / "kustomize" / "inputs"
 pytestmark = pytest.mark.tier("all")  # 600 kustomizations are built
@@ -30,30 +30,30 @@ SECRET_NAME = re.compile(r"(?i)data\.\S*(pass|token|secret|htpasswd)\S* has a va
 
 
 @pytest.fixture(scope="module")
-def checked() -> Checked:
+def checked() -> CheckResult:
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(INPUTS)
-        return check(["."], talk=lambda text: None)
+        return check_paths(["."], log=lambda text: None)
 
 
 @NEEDS_DATA
-def test_what_does_not_build_lacks_a_file(checked: Checked) -> None:
-    said = [each.sight.message for each in checked.findings if each.rule.id == "AGY102"]
+def test_what_does_not_build_lacks_a_file(checked: CheckResult) -> None:
+    said = [each.violation.message for each in checked.findings if each.rule.id == "AGY102"]
     assert len(said) > 10
     assert [each for each in said if "does not exist" not in each] == []
 
 
 @NEEDS_DATA
-def test_what_is_called_a_secret_is_named_like_one(checked: Checked) -> None:
-    said = [each.sight.message for each in checked.findings if each.rule.id == "AGY601"]
+def test_what_is_called_a_secret_is_named_like_one(checked: CheckResult) -> None:
+    said = [each.violation.message for each in checked.findings if each.rule.id == "AGY601"]
     assert len(said) > 10
     assert [each for each in said if not SECRET_NAME.search(each)] == []
 
 
 @NEEDS_DATA
-def test_all_else_that_is_found_is_true(checked: Checked) -> None:
+def test_all_else_that_is_found_is_true(checked: CheckResult) -> None:
     """Two hooks that stay when they fail, labels that stand beside `labels`, a binding that is called cluster-admin."""
-    found = {(each.rule.id, Path(each.place.file).name) for each in checked.findings}
+    found = {(each.rule.id, Path(each.location.file).name) for each in checked.findings}
     assert {each for each in found if each[0] not in ("AGY102", "AGY601")} == {
         ("AGY132", "patch-cluster-api-cert-job.yaml"),
         ("AGY132", "patch-cluster-wildcard-cert-job.yaml"),
@@ -63,7 +63,7 @@ def test_all_else_that_is_found_is_true(checked: Checked) -> None:
 
 
 @pytest.fixture(scope="module")
-def deployed(tmp_path_factory: pytest.TempPathFactory) -> Checked:
+def deployed(tmp_path_factory: pytest.TempPathFactory) -> CheckResult:
     """Every kustomization as if an Application named it: then all rules speak."""
     folder = tmp_path_factory.mktemp("public")
     shutil.copytree(INPUTS, folder / "all")
@@ -75,19 +75,19 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Checked:
             (folder / "all" / "applications" / f"{number}.yaml").write_text(text)
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder / "all")
-        return check(["."], talk=lambda text: None)
+        return check_paths(["."], log=lambda text: None)
 
 
 @NEEDS_DATA
-def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: Checked) -> None:
+def test_bases_that_are_deployed_as_they_are_lack_what_a_server_wants(deployed: CheckResult) -> None:
     """Deployments without selectors, subjects without namespaces: overlays and `namespace` add them, nobody else."""
     assert deployed.applications > 500
-    said = {each.sight.message for each in deployed.findings if each.rule.id in ("AGY152", "AGY153")}
+    said = {each.violation.message for each in deployed.findings if each.rule.id in ("AGY152", "AGY153")}
     assert [each for each in said if not re.search(r"selector|subjects\[\d+\]\.namespace", each)] == []
 
 
 @NEEDS_DATA
-def test_no_other_rule_speaks_of_what_is_deployed(deployed: Checked, checked: Checked) -> None:
-    known = {(each.rule.id, Path(each.place.file).name) for each in checked.findings}
-    found = {(each.rule.id, Path(each.place.file).name) for each in deployed.findings}
+def test_no_other_rule_speaks_of_what_is_deployed(deployed: CheckResult, checked: CheckResult) -> None:
+    known = {(each.rule.id, Path(each.location.file).name) for each in checked.findings}
+    found = {(each.rule.id, Path(each.location.file).name) for each in deployed.findings}
     assert {each for each in found - known if each[0] not in ("AGY102", "AGY152", "AGY153", "AGY601")} == set()

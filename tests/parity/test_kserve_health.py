@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.health.bundled import bundled_rules
-from argosy.gitops.health.lua import run_health
+from argosy.gitops.health.bundled import load_bundled_rules
+from argosy.gitops.health.lua import run_health_script
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "argocd" / "health-kserve"
 pytestmark = pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded answers of Argo CD are not here")
@@ -23,8 +23,8 @@ CASES = json.loads((RECORDED / "cases.json").read_text()) if RECORDED.is_dir() e
 @pytest.mark.parametrize("open_libs", [True, False], ids=["open", "closed"])
 @pytest.mark.parametrize("case", CASES, ids=[case["input"] for case in CASES])
 def test_a_service_is_judged_as_argo_cd_judges_it(case: dict[str, str], open_libs: bool) -> None:
-    rule = bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")]
-    judged = run_health(rule.script, load((RECORDED / case["input"]).read_text()), open_libs=open_libs)
+    rule = load_bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")]
+    judged = run_health_script(rule.script, read_yaml((RECORDED / case["input"]).read_text()), open_libs=open_libs)
     assert (judged.health, judged.message) == (case["status"], case["message"])
 
 

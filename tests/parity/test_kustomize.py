@@ -16,7 +16,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.gitops.application.file_tree import TreeEntry
 from argosy.gitops.render.kustomize import build
-from argosy.kube.objects import Profile, load_all
+from argosy.kube.objects import YamlDialect, read_yaml_documents
 from support.file_trees import TextTree
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
@@ -32,18 +32,18 @@ class DiskTree:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         place = self.root / path
         kind: Any = (
             "link" if place.is_symlink() else "file" if place.is_file() else "folder" if place.is_dir() else None
         )
         return kind and TreeEntry(place.name, kind, str(place))
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
         names = sorted(each.name for each in (self.root / path).iterdir())
-        return [entry for name in names if (entry := self.entry(f"{path}/{name}".lstrip("/")))]
+        return [entry for name in names if (entry := self.find_entry(f"{path}/{name}".lstrip("/")))]
 
-    def read(self, path: str) -> bytes:
+    def read_file(self, path: str) -> bytes:
         place = self.root / path
         return bytes(place.readlink()) if place.is_symlink() else place.read_bytes()
 
@@ -61,7 +61,7 @@ def unit_cases() -> list[dict[str, Any]]:
 
 
 def compare(name: str, tree: DiskTree | TextTree, path: str, order: str, expected: str | bytes) -> None:
-    wanted = [each for each in load_all(expected, profile=Profile.KUSTOMIZE) if each is not None]
+    wanted = [each for each in read_yaml_documents(expected, dialect=YamlDialect.KUSTOMIZE) if each is not None]
     try:
         found: Any = build(tree, path, order=order)
     except UserError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.render.kustomize import build, trace
+from argosy.gitops.render.kustomize import build, trace_origins
 from support.file_trees import TextTree
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "kustomize"
@@ -64,5 +64,5 @@ def test_what_is_refused_names_a_line_and_what_is_not_can_be_traced(seed: int) -
                 assert error.where in files, str(error)
                 assert 1 <= error.line <= files[error.where].count("\n") + 1, str(error)
         else:
-            trace(TextTree(files), tidy(case["root"]))
+            trace_origins(TextTree(files), tidy(case["root"]))
     assert refused > TRIES / 3

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.render.kustomize import build, trace
-from argosy.gitops.render.origins import Traced
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.render.kustomize import build, trace_origins
+from argosy.gitops.render.origins import OriginNode
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.kube.names import ResourceKey, split_api_version
 from support.file_trees import TextTree
@@ -26,24 +26,24 @@ def listed(file: str) -> list[dict[str, Any]]:
     return json.loads((CASES / file).read_text()) if CASES.is_dir() else []
 
 
-def leaves(value: Any, traced: Traced, path: str = "") -> Iterator[tuple[str, Traced]]:
+def leaves(value: Any, traced: OriginNode, path: str = "") -> Iterator[tuple[str, OriginNode]]:
     """Every single value with its origin; what has none is a fault of its own."""
     if isinstance(value, dict) and value:
-        assert isinstance(traced.below, dict), path
+        assert isinstance(traced.children, dict), path
         for name, each in value.items():
-            assert name in traced.below, f"{path}/{name}"
-            yield from leaves(each, traced.below[name], f"{path}/{name}")
+            assert name in traced.children, f"{path}/{name}"
+            yield from leaves(each, traced.children[name], f"{path}/{name}")
     elif isinstance(value, list) and value:
-        assert isinstance(traced.below, list), path
-        assert len(value) == len(traced.below), path
+        assert isinstance(traced.children, list), path
+        assert len(value) == len(traced.children), path
         for place, each in enumerate(value):
-            yield from leaves(each, traced.below[place], f"{path}/{place}")
+            yield from leaves(each, traced.children[place], f"{path}/{place}")
     else:
         yield path, traced
 
 
-def check(tree: Tree, path: str, order: str) -> None:
-    manifests, traces = build(tree, path, order=order), trace(tree, path, order=order)
+def check(tree: FileTree, path: str, order: str) -> None:
+    manifests, traces = build(tree, path, order=order), trace_origins(tree, path, order=order)
     lengths: dict[str, int] = {}
     for manifest in manifests:
         metadata = manifest["metadata"]
@@ -52,7 +52,7 @@ def check(tree: Tree, path: str, order: str) -> None:
         for at, found in leaves(manifest, traces[key]):
             origin = found.origin
             if origin.file not in lengths:
-                lengths[origin.file] = tree.read(origin.file).count(b"\n") + 1
+                lengths[origin.file] = tree.read_file(origin.file).count(b"\n") + 1
             assert 1 <= origin.line <= lengths[origin.file], f"{key}: {at}: {origin}"
 
 

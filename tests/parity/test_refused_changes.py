@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.gitops.analysis.schema_validation import Schemas
+from argosy.gitops.analysis.schema_validation import SchemaValidator
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from support.engine import embedded
@@ -125,15 +125,15 @@ def _named(manifest: Manifest, name: str) -> Manifest:
 async def test_a_change_is_said_to_be_refused_where_a_server_refuses_it_and_only_there(
     cluster: Cluster, rounds: int
 ) -> None:
-    chance, schemas = Random(7), Schemas()
+    chance, schemas = Random(7), SchemaValidator()
     false_alarms, silent, refusals = [], [], 0
     for number in range(rounds):
         place = number % len(MANIFESTS)
         before = _named(MANIFESTS[place], f"a{place}")
         after = _named(changed(MANIFESTS[place], chance), f"a{place}")
-        if after == before or schemas.amiss(after):
+        if after == before or schemas.validate(after):
             continue  # wrong by itself, whatever was there before
-        said = schemas.refused(before, after)
+        said = schemas.validate_update(before, after)
         try:
             await cluster.apply(after, manager="argocd", dry_run=True)
             refused = ""
@@ -186,9 +186,9 @@ MEASURED = {
 @pytest.mark.parametrize("name", MEASURED)
 async def test_defaults_that_nobody_wrote_are_judged_by_who_merges(name: str, tmp_path: Path) -> None:
     before, after, is_refused, is_refused_there = MEASURED[name]
-    schemas = Schemas()
-    assert bool(schemas.refused(before, after)) is is_refused
-    assert bool(schemas.refused(before, after, is_server_side=True)) is is_refused_there
+    schemas = SchemaValidator()
+    assert bool(schemas.validate_update(before, after)) is is_refused
+    assert bool(schemas.validate_update(before, after, is_server_side=True)) is is_refused_there
     async with embedded(tmp_path) as cluster:
         await cluster.apply(before, manager="argocd")
         try:

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from argosy.kube.objects import key_of
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, May, Public, Route, SignedIn
-from argosy.web.route_table import TABLE
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, Public, RequiresPermission, Route, SignedIn
+from argosy.web.route_table import ROUTE_TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, Case, Row, address, sent
 from support.tenants import GRANTS, World, ask, guarded_world, stubbed
 from support.tiers import IN_TEST_ALL_AND_PROVE
@@ -64,8 +64,8 @@ def expected(row: Row, who: str, case: Case) -> str:
 # -- what is found ---------------------------------------------------------------------------------------------------
 
 
-async def reached(asked: Asked) -> Json:
-    return Json({"reached": asked.thing})
+async def reached(asked: RequestContext) -> JsonResponse:
+    return JsonResponse({"reached": asked.rbac_object})
 
 
 def outcome(route: Route, got: Any) -> str:
@@ -100,19 +100,19 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def written(route: Route) -> str:
-    match route.needs:
+    match route.access:
         case Public():
             return "public"
         case SignedIn():
             return "signed"
-        case Filtered(resource, action):
+        case FilteredList(resource, action):
             return f"list {resource} {action}"
-        case May(resource, action):
+        case RequiresPermission(resource, action):
             return f"may {resource} {action}"
 
 
 def test_every_route_has_a_row_and_needs_what_it_says() -> None:
-    found = {(route.method, route.path): written(route) for route in TABLE}
+    found = {(route.method, route.path): written(route) for route in ROUTE_TABLE}
     said = {key: " ".join(filter(None, row[:3])) for key, row in ROWS_BY_ROUTE.items()}
     wrong = [f"{method} {path} {needs}" for (method, path), needs in found.items() if said.get((method, path)) != needs]
     assert wrong == [], "write these into auth_rows.txt, once they are right:\n" + "\n".join(sorted(wrong))
@@ -124,12 +124,12 @@ def test_few_routes_are_for_everybody() -> None:
 
 
 async def test_no_cell_of_the_matrix_is_a_hole(world: World, size: Callable[[int], int], rng: random.Random) -> None:
-    everything = list(cells(TABLE, world.callers))
+    everything = list(cells(ROUTE_TABLE, world.callers))
     assert len(everything) >= 5000
     each = list(world.callers)
-    once = [(route, each[number % len(each)], VARIANTS[number % 3]) for number, route in enumerate(TABLE)]
+    once = [(route, each[number % len(each)], VARIANTS[number % 3]) for number, route in enumerate(ROUTE_TABLE)]
     chosen = everything if size(100) == 100 else [*once, *rng.sample(everything, size(len(everything)))]
-    wrong = await holes(world, TABLE, chosen)
+    wrong = await holes(world, ROUTE_TABLE, chosen)
     one_each = {line.partition(" as ")[0]: line for line in reversed(wrong)}
     assert wrong == [], f"{len(wrong)} of {len(chosen)}, such as:\n" + "\n".join(one_each.values())
 
@@ -150,17 +150,19 @@ async def holes(world: World, table: Any, chosen: Any) -> list[str]:
 
 
 BUGS: dict[str, Callable[[Route], Route]] = {
-    "a route that asks for a session alone": lambda route: replace(route, needs=SignedIn()),
-    "a route for everybody": lambda route: replace(route, needs=Public("a bug")),
-    "another action": lambda route: replace(route, needs=May("applications", "get", route.needs.of)),  # type: ignore
-    "another resource": lambda route: replace(route, needs=May("logs", "sync", route.needs.of)),  # type: ignore
+    "a route that asks for a session alone": lambda route: replace(route, access=SignedIn()),
+    "a route for everybody": lambda route: replace(route, access=Public("a bug")),
+    "another action": lambda route: replace(
+        route, access=RequiresPermission("applications", "get", route.access.resolver)
+    ),  # type: ignore
+    "another resource": lambda route: replace(route, access=RequiresPermission("logs", "sync", route.access.resolver)),  # type: ignore
 }
 
 
 @pytest.mark.parametrize("bug", BUGS)
 async def test_a_hole_that_is_put_in_is_found(world: World, bug: str) -> None:
     path = "/api/v1/applications/{name}/sync"
-    table = [BUGS[bug](route) if route.path == path else route for route in TABLE]
+    table = [BUGS[bug](route) if route.path == path else route for route in ROUTE_TABLE]
     assert await holes(world, table, cells([route for route in table if route.path == path], world.callers))
 
 
@@ -179,7 +181,7 @@ async def find_changed(world: World, caller: str, table: Sequence[Route]) -> lis
     """What this caller changes by the routes of the table; the answers are as they are."""
     entry, before = world.entry(table), await state(world)
     for route in table:
-        if not route.changes or route.path in LOOKING:
+        if not route.is_mutating or route.path in LOOKING:
             continue
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         body, headers = sent(route, case, dict(world.callers[caller].headers))
@@ -195,13 +197,15 @@ async def find_changed(world: World, caller: str, table: Sequence[Route]) -> lis
 )
 async def test_who_may_only_look_changes_nothing_by_any_route(world: World, caller: str) -> None:
     """What a route asks for besides its permission is asked here, too."""
-    assert await find_changed(world, caller, TABLE) == []
+    assert await find_changed(world, caller, ROUTE_TABLE) == []
 
 
 async def test_a_route_by_which_a_viewer_changes_something_is_found(world: World) -> None:
     """A sync that asks for no more than the right to look."""
     path = "/api/v1/applications/{name}/sync"
-    table = [route for route in TABLE if route.path == path]
+    table = [route for route in ROUTE_TABLE if route.path == path]
     assert await find_changed(world, "viewer-a", table) == []
-    broken = [replace(route, needs=May("applications", "get", route.needs.of)) for route in table]  # type: ignore
+    broken = [
+        replace(route, access=RequiresPermission("applications", "get", route.access.resolver)) for route in table
+    ]  # type: ignore
     assert [key for key in await find_changed(world, "viewer-a", broken) if "Application" in key]

@@ -12,15 +12,15 @@ from urllib.parse import urlencode
 
 import pytest
 
-from argosy.web.auth.caller import Caller, Shown
-from argosy.web.auth.login_codes import Codes
+from argosy.web.auth.caller import Caller, RequestCredentials
+from argosy.web.auth.login_codes import LoginCodes
 from argosy.web.middleware import csrf_check as server_origin
 from argosy.web.middleware import host_check
 from argosy.web.middleware import response_headers as server_headers
-from argosy.web.request import Asked, csrf_token
-from argosy.web.responses import Json
+from argosy.web.request import RequestContext, build_csrf_token
+from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 from argosy.web.site import Site
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
 from support.tenants import World, ask, guarded_world, stubbed
@@ -52,20 +52,20 @@ def anyio_backend() -> str:
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     folder = tmp_path_factory.mktemp("browser")
     async with guarded_world(folder) as made:
-        token = await made.site.identities.enter(Codes(folder / "page").mint())
+        token = await made.site.authenticator.login_with_code(LoginCodes(folder / "page").create_code())
         made.callers["browser"] = made.callers["admin"]._replace(headers={"Cookie": f"argosy-1={token}"})
         yield made
 
 
-async def reached(asked: Asked) -> Json:
-    return Json({"reached": True})
+async def reached(asked: RequestContext) -> JsonResponse:
+    return JsonResponse({"reached": True})
 
 
 async def of_session(world: World) -> str:
     cookie = world.callers["browser"].headers["Cookie"].partition("=")[2]
-    caller = await world.site.identities.identify(Shown(cookies={"argosy-1": cookie}))
+    caller = await world.site.authenticator.identify(RequestCredentials(cookies={"argosy-1": cookie}))
     assert caller
-    return csrf_token(world.site, caller)
+    return build_csrf_token(world.site, caller)
 
 
 def is_forged(route: Route, media: str, origin: str) -> bool:
@@ -77,12 +77,12 @@ Cell = tuple[Route, str, str]  # and a content type, and an origin
 
 
 def cells(table: Sequence[Route]) -> list[Cell]:
-    routes = [route for route in table if route.changes and "*" not in route.media]
+    routes = [route for route in table if route.is_mutating and "*" not in route.accepted_media_types]
     return [(route, media, origin) for route in routes for media in MEDIA for origin in ORIGINS]
 
 
 async def find_forged(world: World, chosen: Sequence[Cell]) -> list[str]:
-    entry, token = world.entry(stubbed(TABLE, reached)), await of_session(world)
+    entry, token = world.entry(stubbed(ROUTE_TABLE, reached)), await of_session(world)
     wrong = []
     for route, media, origin in chosen:
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
@@ -104,7 +104,7 @@ async def find_forged(world: World, chosen: Sequence[Cell]) -> list[str]:
 async def test_no_other_sites_page_changes_anything(
     world: World, size: Callable[[int], int], rng: random.Random
 ) -> None:
-    every = cells(TABLE)
+    every = cells(ROUTE_TABLE)
     assert len(every) > 1500
     chosen = every if size(100) == 100 else rng.sample(every, size(len(every)) * 4)
     wrong = await find_forged(world, chosen)
@@ -112,9 +112,9 @@ async def test_no_other_sites_page_changes_anything(
 
 
 async def check_forms(world: World) -> None:
-    entry = world.entry(stubbed(TABLE, reached))
-    for route in TABLE:
-        if not route.changes or route.is_api or isinstance(route.needs, Public):
+    entry = world.entry(stubbed(ROUTE_TABLE, reached))
+    for route in ROUTE_TABLE:
+        if not route.is_mutating or route.is_api or isinstance(route.access, Public):
             continue
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         for token in ("", "0" * 64):
@@ -132,8 +132,8 @@ HOSTS = ("evil.example.com", "localhost.evil.example.com", "127.0.0.1.nip.io", "
 
 
 async def check_hosts(world: World) -> None:
-    entry = world.entry(stubbed(TABLE, reached))
-    for number, route in enumerate(TABLE):
+    entry = world.entry(stubbed(ROUTE_TABLE, reached))
+    for number, route in enumerate(ROUTE_TABLE):
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         headers = {**world.callers["admin"].headers, "Host": HOSTS[number % len(HOSTS)]}
         got = await ask(entry, route.method, address(route, case), headers)
@@ -147,11 +147,11 @@ async def test_no_route_answers_under_a_foreign_name(world: World) -> None:
 
 
 async def check_headers(world: World) -> None:
-    entry = world.entry(stubbed(TABLE, reached))
-    for route in TABLE:
+    entry = world.entry(stubbed(ROUTE_TABLE, reached))
+    for route in ROUTE_TABLE:
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         for method, headers in asking(route, world):
-            body = sent(route, case, {})[0] if method == route.method and route.changes else b""
+            body = sent(route, case, {})[0] if method == route.method and route.is_mutating else b""
             got = await ask(entry, method, address(route, case), headers, body)
             found = {name: got.headers.get(name) for name in GOLDEN}
             assert found == GOLDEN, f"other headers of {method} {route.path}, {got.code}: {found}"
@@ -164,7 +164,11 @@ async def test_every_answer_of_every_route_has_the_same_headers(world: World) ->
 
 def asking(route: Route, world: World) -> list[tuple[str, dict[str, Any]]]:
     """As somebody, as nobody, and for what is not done there."""
-    return [(route.method, dict(world.callers["admin"].headers)), (route.method, {}), ("OPTIONS", {"Origin": "https://x"})]
+    return [
+        (route.method, dict(world.callers["admin"].headers)),
+        (route.method, {}),
+        ("OPTIONS", {"Origin": "https://x"}),
+    ]
 
 
 async def test_the_socket_of_a_browser_is_closed(world: World) -> None:
@@ -176,12 +180,12 @@ async def test_the_socket_of_a_browser_is_closed(world: World) -> None:
     async def receive() -> dict[str, Any]:
         return {"type": "websocket.connect"}
 
-    await world.entry(TABLE)({"type": "websocket", "path": "/", "headers": []}, receive, send)  # type: ignore[arg-type]
+    await world.entry(ROUTE_TABLE)({"type": "websocket", "path": "/", "headers": []}, receive, send)  # type: ignore[arg-type]
     assert told == [{"type": "websocket.close", "code": 1008}]
 
 
 def take_a_subdomain_for_us(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_origin, "_is_own", lambda site, given, headers: "localhost" in given)
+    monkeypatch.setattr(server_origin, "_is_own_origin", lambda site, given, headers: "localhost" in given)
 
 
 def take_no_origin_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +198,7 @@ def take_no_origin_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take_any_content_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_origin, "_check_media", lambda *_: None)
+    monkeypatch.setattr(server_origin, "_check_content_type", lambda *_: None)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +212,7 @@ def take_any_content_type(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_proof_notices_a_forged_request_that_is_let_in(
     world: World, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None], finding: str
 ) -> None:
-    chosen = cells([route for route in TABLE if route.path == "/api/v1/applications/{name}/sync"])
+    chosen = cells([route for route in ROUTE_TABLE if route.path == "/api/v1/applications/{name}/sync"])
     assert await find_forged(world, chosen) == []
     seed_bug(monkeypatch)
     assert [line for line in await find_forged(world, chosen) if finding in line]
@@ -218,15 +222,15 @@ def forget_form_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: object) -> None:
         pass
 
-    monkeypatch.setattr(server_origin, "check_form", nothing)
+    monkeypatch.setattr(server_origin, "check_csrf_token", nothing)
 
 
 def answer_to_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_check, "is_ours", lambda *_, **__: True)
+    monkeypatch.setattr(host_check, "is_known_host", lambda *_, **__: True)
 
 
 def leave_a_header_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_headers, "ALWAYS", server_headers.ALWAYS[1:])
+    monkeypatch.setattr(server_headers, "COMMON_HEADERS", server_headers.COMMON_HEADERS[1:])
 
 
 @pytest.mark.parametrize(

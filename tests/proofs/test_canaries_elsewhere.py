@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.redaction import MaskedLogs
+from argosy.gitops.redaction.redaction import LogMaskFilter
 from argosy.kube.names import ResourceKey
-from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository, embedded, furnish
 from support.route_requests import FILL, ROWS_BY_ROUTE, address
@@ -164,7 +164,7 @@ async def world(
         pod["metadata"] |= {"ownerReferences": [reference]}
         await made.cluster.create({**pod, "spec": {"containers": [{"name": "main", "image": "x", "env": env}]}})
         pod_key = ResourceKey("", "Pod", "team-a", "talks")
-        await wait_until_async(lambda: made.site.lookout.cache.get(pod_key), "the page knows the Pod")
+        await wait_until_async(lambda: made.site.cluster_view.cache.get(pod_key), "the page knows the Pod")
         yield made
 
 
@@ -185,7 +185,7 @@ def addresses(route: Route) -> Iterator[str]:
 
 
 def paths(canaries: dict[str, str]) -> list[str]:
-    found = [path for route in TABLE if route.method == "GET" for path in addresses(route)]
+    found = [path for route in ROUTE_TABLE if route.method == "GET" for path in addresses(route)]
     tabs = ("live", "desired", "diff", "last-applied", "events", "summary", "fields", "logs", "health")
     for place in ("ConfigMap/team-a/shown", "Pod/team-a/talks"):
         found += [f"/apps/{CONTROL}/{APP}/r/-/{place}?tab={tab}" for tab in tabs]
@@ -197,7 +197,7 @@ def paths(canaries: dict[str, str]) -> list[str]:
 Leaks = tuple[list[str], int]
 
 
-async def find_leaks(world: World, entry: Entry, canaries: dict[str, str], asked: Sequence[str]) -> Leaks:
+async def find_leaks(world: World, entry: WebApplication, canaries: dict[str, str], asked: Sequence[str]) -> Leaks:
     """What is told that is secret, each as a path and its kind; and how often something was hidden."""
     headers = dict(world.callers["admin"].headers)
     leaks, marks = [], 0
@@ -212,7 +212,7 @@ async def find_leaks(world: World, entry: Entry, canaries: dict[str, str], asked
     return leaks, marks
 
 
-def find_logged(entry: Entry, canaries: dict[str, str], records: Sequence[logging.LogRecord]) -> set[str]:
+def find_logged(entry: WebApplication, canaries: dict[str, str], records: Sequence[logging.LogRecord]) -> set[str]:
     shown = [record for record in records if entry.log_filter.filter(record)]
     return found_in(canaries, "\n".join(record.getMessage() for record in shown).encode())
 
@@ -222,7 +222,7 @@ async def test_nothing_that_leaves_has_a_canary(
     rng: random.Random,
 ) -> None:  # fmt: skip
     caplog.set_level(logging.DEBUG)
-    entry, everything = world.entry(TABLE), paths(canaries)
+    entry, everything = world.entry(ROUTE_TABLE), paths(canaries)
     asked = rng.sample(everything, min(len(everything), size(20 * len(everything), test=len(everything) // 16)))
     with arguments_started() as started:
         leaks, marks = await find_leaks(world, entry, canaries, asked)
@@ -256,9 +256,9 @@ async def test_the_proof_notices_what_is_not_hidden(
     world: World, canaries: dict[str, str], monkeypatch: pytest.MonkeyPatch,
     broken: str, instead: Callable[..., Any], path: str, kinds: set[str],
 ) -> None:  # fmt: skip
-    assert (await find_leaks(world, world.entry(TABLE), canaries, [path]))[0] == []
+    assert (await find_leaks(world, world.entry(ROUTE_TABLE), canaries, [path]))[0] == []
     monkeypatch.setattr(f"argosy.gitops.redaction.{broken}", instead)
-    leaks, _ = await find_leaks(world, world.entry(TABLE), canaries, [path])
+    leaks, _ = await find_leaks(world, world.entry(ROUTE_TABLE), canaries, [path])
     assert {leak.rpartition(": ")[2] for leak in leaks} >= kinds
 
 
@@ -267,13 +267,13 @@ async def test_the_proof_notices_a_log_line_that_is_not_hidden(
 ) -> None:
     logging.getLogger("argosy.careless").warning("cannot sign in with %s", canaries["env"])
     with monkeypatch.context() as patch:
-        patch.setattr(MaskedLogs, "filter", lambda self, record: True)
-        assert find_logged(world.entry(TABLE), canaries, caplog.records) == {"env"}
-    assert find_logged(world.entry(TABLE), canaries, caplog.records) == set()
+        patch.setattr(LogMaskFilter, "filter", lambda self, record: True)
+        assert find_logged(world.entry(ROUTE_TABLE), canaries, caplog.records) == {"env"}
+    assert find_logged(world.entry(ROUTE_TABLE), canaries, caplog.records) == set()
 
 
 async def test_a_filter_finds_nothing_of_what_is_hidden(world: World, canaries: dict[str, str]) -> None:
-    entry, headers = world.entry(TABLE), dict(world.callers["admin"].headers)
+    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers)
     for guess in (canaries["env"], canaries["env"][:9], "password=cnry"):
         places = (f"/api/v1/applications/{APP}/logs?podName=talks&filter=", f"/apps/{CONTROL}/{APP}/logs/text?q=")
         for path in (place + guess for place in places):

@@ -19,14 +19,14 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.redaction import SecretMask
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import dump
-from argosy.web.middleware.asgi import Entry
-from argosy.web.request import Asked
-from argosy.web.responses import Json
+from argosy.kube.objects import dump_yaml
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
@@ -103,7 +103,7 @@ def in_git(canaries: Canaries, folder: Path) -> dict[str, Any]:
         {**KIND, "metadata": {"name": "creds"}, "data": {"password": encoded}},
         {**KIND, "metadata": {"name": "b"}, "stringData": {"t": canaries["desired-text"]}},
     ]
-    repository.push({f"app/{number}.yaml": dump(each) for number, each in enumerate(manifests)})
+    repository.push({f"app/{number}.yaml": dump_yaml(each) for number, each in enumerate(manifests)})
     made = application("team-a")
     made["metadata"]["name"] = APP
     made["spec"]["source"]["repoURL"] = repository.url
@@ -147,12 +147,12 @@ async def world(
         key = ResourceKey("", "Secret", CONTROL, "argocd-secret")
         before = await made.cluster.get(key)
         await made.cluster.patch(key, {"data": data})
-        await made.site.identities.standing.look_again(made.cluster)
-        token = await made.site.identities.book.add_token("admin")
+        await made.site.authenticator.state.refresh(made.cluster)
+        token = await made.site.authenticator.account_store.add_token("admin")
         canaries["api-token"], canaries["session-cookie"] = token.rpartition(".")[2], token.rpartition(".")[2]
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         made.callers["admin"] = made.callers["admin"]._replace(headers=headers)
-        await wait_until_async(lambda: before and made.site.lookout.cache.get(key) != before)
+        await wait_until_async(lambda: before and made.site.cluster_view.cache.get(key) != before)
         yield made
 
 
@@ -175,7 +175,9 @@ def addresses(route: Route) -> Iterator[str]:
 TABS = ("live", "desired", "diff", "applied", "last-applied", "events", "summary", "manifest", "yaml", "")
 
 
-async def find_leaks(world: World, entry: Entry, canaries: Canaries, paths: Sequence[str]) -> tuple[list[str], int]:
+async def find_leaks(
+    world: World, entry: WebApplication, canaries: Canaries, paths: Sequence[str]
+) -> tuple[list[str], int]:
     """What is told that is secret, each as a path and its kind; and how many bytes were looked through."""
     headers = dict(world.callers["admin"].headers)
     leaks, sizes = [], 0
@@ -192,9 +194,9 @@ async def test_no_answer_has_a_canary(
     world: World, canaries: Canaries, caplog: pytest.LogCaptureFixture, size: Callable[..., int], rng: random.Random
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    entry = world.entry(TABLE)
-    assert len(entry.mask.needles) > 40
-    paths = [path for route in TABLE if route.method == "GET" for path in addresses(route)]
+    entry = world.entry(ROUTE_TABLE)
+    assert len(entry.mask.search) > 40
+    paths = [path for route in ROUTE_TABLE if route.method == "GET" for path in addresses(route)]
     paths += [f"{SECRET_PATH}?tab={tab}" for tab in TABS]
     paths += [f"/api/nowhere/{quote(each)}" for each in ("x", canaries["data"])]
     paths = rng.sample(paths, min(len(paths), size(20 * len(paths), test=len(paths) // 4)))
@@ -210,25 +212,25 @@ async def test_no_answer_has_a_canary(
 async def test_the_search_finds_canaries_where_nothing_is_masked(
     world: World, canaries: Canaries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def careless(asked: Asked) -> Json:
-        found = asked.site.lookout.cache.list(GroupKind("", "Secret"))
-        return Json([*found, canaries["desired-text"], canaries["api-token"]])
+    async def careless(asked: RequestContext) -> JsonResponse:
+        found = asked.site.cluster_view.cache.list(GroupKind("", "Secret"))
+        return JsonResponse([*found, canaries["desired-text"], canaries["api-token"]])
 
     entry = world.entry([Route("GET", "/api/v1/careless", SignedIn(), careless)])
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])
     in_no_secret = {"desired-text", "api-token", "session-cookie"}  # so that nothing knows that they must be hidden
     assert {leak.rpartition(": ")[2] for leak in leaks} == in_no_secret
-    monkeypatch.setattr("argosy.web.middleware.asgi.masked_json", lambda document, names: orjson.dumps(document))
-    monkeypatch.setattr(Mask, "hide_as", lambda self, data, media, *_: data)
+    monkeypatch.setattr("argosy.web.middleware.asgi.serialize_masked", lambda document, names: orjson.dumps(document))
+    monkeypatch.setattr(SecretMask, "mask_media", lambda self, data, media, *_: data)
     leaks, _ = await find_leaks(world, entry, canaries, ["/api/v1/careless"])
     assert {leak.rpartition(": ")[2] for leak in leaks} >= set(KINDS) - {"desired-data"}
 
 
 async def test_no_error_has_a_canary(world: World, canaries: Canaries) -> None:
     """Bodies that name secrets, and bodies that cannot be done, at every route that takes one."""
-    entry, leaks = world.entry(TABLE), []
-    for route in TABLE:
-        if not route.changes:
+    entry, leaks = world.entry(ROUTE_TABLE), []
+    for route in ROUTE_TABLE:
+        if not route.is_mutating:
             continue
         for caller in ("nothing", "viewer-a"):
             case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
@@ -241,11 +243,9 @@ async def test_no_error_has_a_canary(world: World, canaries: Canaries) -> None:
     assert leaks == []
 
 
-async def test_a_stranger_is_told_nothing_of_a_guess(
-    world: World, canaries: Canaries, rng: random.Random
-) -> None:
+async def test_a_stranger_is_told_nothing_of_a_guess(world: World, canaries: Canaries, rng: random.Random) -> None:
     """What they send is shown as it is, or in letters that nobody chose: right and wrong look the same."""
-    entry, seen = world.entry(TABLE), []
+    entry, seen = world.entry(ROUTE_TABLE), []
     for guess in (canaries["data"], f"cnry-{rng.randbytes(12).hex()}"):
         told = []
         tries = [("GET", f"{path}/x/{guess}") for path in ("/login?next=", "/auth/login?next=", "/apps?q=")]

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import pytest
 
-from argosy.sandbox.store import Entry, Store
+from argosy.sandbox.store import Store, StoreEntry
 
 pytestmark = pytest.mark.tier("test", "prove")
 
 BUCKET = "core/configmaps"
 TASKS = 16
 KEYS = 24
-Current = Callable[[Store, str], Entry | None]
+Current = Callable[[Store, str], StoreEntry | None]
 
 
 class Broken(AssertionError):
@@ -56,11 +56,11 @@ class Calls:
         return len(self.writes) + self.conflicts
 
 
-def latest(store: Store, key: str) -> Entry | None:
-    return store.latest(BUCKET, "ns", key)
+def latest(store: Store, key: str) -> StoreEntry | None:
+    return store.get_latest(BUCKET, "ns", key)
 
 
-def committed(store: Store, key: str) -> Entry | None:
+def committed(store: Store, key: str) -> StoreEntry | None:
     return store.get(BUCKET, "ns", key)
 
 
@@ -78,7 +78,7 @@ async def client(store: Store, rng: random.Random, calls: Calls, operations: int
         now = current(store, key)
         if (now.revision if now else 0) != over:
             calls.conflicts += 1
-            await store.settled()
+            await store.wait_until_durable()
             continue
         entry = await store.put(BUCKET, "ns", key, lambda _, count=count: b"%d" % (count + 1))
         calls.acked[key] = max(calls.acked.get(key, 0), entry.revision)
@@ -129,10 +129,10 @@ def test_the_proof_catches_a_check_against_committed_state_only(tmp_path: Path, 
 def test_the_proof_catches_a_read_that_goes_back_in_time(
     tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    past: dict[str, Entry] = {}
+    past: dict[str, StoreEntry] = {}
     get = Store.get
 
-    def stale(store: Store, bucket: str, namespace: str, name: str) -> Entry | None:
+    def stale(store: Store, bucket: str, namespace: str, name: str) -> StoreEntry | None:
         entry = get(store, bucket, namespace, name)
         older = past.get(name)
         if entry is not None:

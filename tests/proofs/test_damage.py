@@ -45,7 +45,7 @@ async def open_store(folder: Path) -> Store:
 def state_of(store: Store) -> State:
     objects = {
         (bucket, entry.namespace, entry.name): (entry.revision, entry.body)
-        for bucket in store.buckets()
+        for bucket in store.list_buckets()
         for entry in store.list(bucket)
     }
     return State(store.revision, objects)
@@ -233,9 +233,9 @@ def test_the_proof_catches_a_store_without_checksums(
     def careless(values: tuple[object, ...]) -> object:
         revision, bucket, namespace, name, *rest, _ = values
         texts = (each.decode() for each in (bucket, namespace, name))  # type: ignore[attr-defined]
-        return history_module.Row(revision, *texts, *rest)  # type: ignore[arg-type]
+        return history_module.HistoryRow(revision, *texts, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(history_module, "_checked_row", careless)
+    monkeypatch.setattr(history_module, "_read_checked_row", careless)
     with pytest.raises(SilentDamage):
         prove_database(memory_path, rng, 60)
 

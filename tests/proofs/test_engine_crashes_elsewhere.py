@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support.engine import wire
 from support.engine_crashes import Opened, killed, straight
 from support.engine_histories import SCENES
@@ -39,14 +39,14 @@ async def killed_at(count: int, rng: random.Random, opened: Opened, at_once: int
 async def test_an_engine_killed_over_the_wire_repeats_nothing_and_forgets_nothing(
     size: Callable[[int], int], rng: random.Random, tmp_path: Path
 ) -> None:
-    certificates(tmp_path)  # the same for all servers
+    ensure_certificates(tmp_path)  # the same for all servers
     await killed_at(size(POINTS, test=2), rng, partial(wire, tmp_path), at_once=4)
 
 
 async def test_an_engine_that_does_not_know_its_own_hooks_is_found_out_over_the_wire(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    certificates(tmp_path)
+    ensure_certificates(tmp_path)
     scene, opened = SCENES["phases"], partial(wire, tmp_path)
     wanted, calls = await straight(scene, opened)
     forget_marks(monkeypatch)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from argosy import annotations as names
-from argosy.errors import ClusterError, Conflict, Gone, TransientError, UnknownRef, Unreachable
-from argosy.gitops.sync.task_states import Turn
+from argosy.errors import ClusterError, Conflict, Gone, SourceUnreachable, TransientError, UnknownRef
+from argosy.gitops.sync.task_states import SyncTask
 from support.deadlines import wait_until_async
 from support.engine_crashes import APP, Outcome, Running, Scene, Theatre, straight, theatre
 from support.engine_histories import SCENES
@@ -40,7 +40,7 @@ WATCHES: dict[str, Callable[[], Exception]] = {
     "watch too old": lambda: Gone("that is too long ago", reason="Expired"),
 }
 HOSTS: dict[str, Callable[[], Exception]] = {
-    "away": lambda: Unreachable("no route to host", where="git.example.com"),
+    "away": lambda: SourceUnreachable("no route to host", where="git.example.com"),
     "branch gone": lambda: UnknownRef("there is no branch", where="git.example.com"),
 }
 
@@ -166,10 +166,10 @@ async def test_whatever_strikes_everything_converges_and_nothing_is_done_twice(
 async def test_an_engine_that_does_not_know_a_hook_that_it_made_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The proof proves something: a create whose answer is lost is done once more by who does not look."""
     scene = patient(SCENES["phases"])
-    monkeypatch.setattr(Turn, "is_ours", False)
+    monkeypatch.setattr(SyncTask, "is_own_hook", False)
     async with theatre(scene) as stage, stage.engine() as running:
-        running.cluster.fault = (
-            lambda call, after: LOST["reset after"]() if after and call == "create Job/pre" else None
+        running.cluster.fault = lambda call, after: (
+            LOST["reset after"]() if after and call == "create Job/pre" else None
         )
         asking = asyncio.create_task(go_on(running))
 

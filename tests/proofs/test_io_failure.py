@@ -21,8 +21,8 @@ import pytest
 from argosy.errors import TransientError, UserError
 from argosy.sandbox.store import Store
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
-from argosy.sandbox.store.history import History
-from argosy.sandbox.store.sqlite_journal import DiskJournal
+from argosy.sandbox.store.history import HistoryTable
+from argosy.sandbox.store.sqlite_journal import SqliteJournal
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -86,16 +86,16 @@ class FailingDisk(apsw.VFS):
 
 @contextmanager
 def failing_disk(fault: Fault) -> Iterator[None]:
-    append = History.append
+    append = HistoryTable.append
 
-    def observed(history: History, connection: Any, events: Any) -> None:
+    def observed(history: HistoryTable, connection: Any, events: Any) -> None:
         append(history, connection, events)
         fault.durable = events[-1].revision
 
     disk = FailingDisk(fault)
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(History, "append", observed)
+            patch.setattr(HistoryTable, "append", observed)
             patch.setattr(diskjournal_module, "has_space", lambda path: not fault.struck)
             yield
     finally:
@@ -113,7 +113,7 @@ class Outcome:
 async def work(path: Path, rng: random.Random, fault: Fault) -> Outcome:
     outcome = Outcome()
     try:
-        store = await Store.open(path, fatal=outcome.fatal.append)
+        store = await Store.open(path, on_fatal_error=outcome.fatal.append)
     except UserError:
         outcome.refused_to_open = True
         return outcome
@@ -128,9 +128,9 @@ async def work(path: Path, rng: random.Random, fault: Fault) -> Outcome:
 
     results = await asyncio.gather(*(one() for _ in range(4)), return_exceptions=True)
     try:
-        if not outcome.fatal and not store.read_only:
+        if not outcome.fatal and not store.read_only_reason:
             compaction = asyncio.ensure_future(store.compact(store.revision // 2))
-            while not compaction.done() and not store.read_only:
+            while not compaction.done() and not store.read_only_reason:
                 await asyncio.sleep(0.001)
             if not compaction.done():
                 compaction.cancel()
@@ -143,7 +143,7 @@ async def work(path: Path, rng: random.Random, fault: Fault) -> Outcome:
         if entry is None or entry.revision < revision:
             raise FalseAck(f"{name} was acknowledged at {revision}, and is not served")
     await store.close()
-    outcome.is_read_only = bool(store.read_only)
+    outcome.is_read_only = bool(store.read_only_reason)
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, TransientError):
             raise result
@@ -184,7 +184,7 @@ def prove(directory: Path, rng: random.Random, word: str, most: int) -> int:
 
 @pytest.fixture(autouse=True)
 def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 12)
+    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 12)
 
 
 @pytest.mark.parametrize("word", WORDS)
@@ -200,14 +200,14 @@ def test_a_failing_disk_is_fatal_and_never_acknowledged(
 def test_the_proof_catches_a_writer_that_swallows_errors(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append = DiskJournal._append
+    append = SqliteJournal._append
 
-    def careless(journal: DiskJournal, batch: Any) -> None:
+    def careless(journal: SqliteJournal, batch: Any) -> None:
         try:
             append(journal, batch)
         except apsw.Error:
             pass
 
-    monkeypatch.setattr(DiskJournal, "_append", careless)
+    monkeypatch.setattr(SqliteJournal, "_append", careless)
     with pytest.raises(FalseAck, match="was acknowledged"):
         prove(memory_path, rng, "sync", 40)

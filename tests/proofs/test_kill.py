@@ -38,7 +38,7 @@ class Lost(AssertionError):
 
 
 def open_store(path: Path) -> object:
-    return Store.open(path, key=KEY, encrypted_buckets=frozenset({BUCKETS[1]}), retention=Retention(revisions=300))
+    return Store.open(path, key=KEY, encrypted_buckets=frozenset({BUCKETS[1]}), retention=Retention(max_revisions=300))
 
 
 def body(life: int, key: int, revision: int) -> bytes:
@@ -53,7 +53,7 @@ async def write(path: Path, life: int, seed: int, acks: int, *, ack_early: bool)
         while True:
             key = rng.randrange(KEYS)
             bucket, name = BUCKETS[key % 2], f"k{key}"
-            delete = rng.random() < 0.2 and store.latest(bucket, "ns", name) is not None
+            delete = rng.random() < 0.2 and store.get_latest(bucket, "ns", name) is not None
             change = store.remove if delete else store.put
             commit = change(bucket, "ns", name, lambda revision, key=key: body(life, key, revision))
             if not ack_early:
@@ -176,8 +176,8 @@ def prove(path: Path, rng: random.Random, kills: int, *, ack_early: bool = False
 @pytest.fixture(autouse=True)
 def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoints and compaction so often that many kills hit them."""
-    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 60)
-    monkeypatch.setattr(diskjournal_module, "COMPACTION_STEP", 40)
+    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 60)
+    monkeypatch.setattr(diskjournal_module, "REVISIONS_PER_COMPACTION", 40)
 
 
 def test_no_acknowledged_write_is_lost_by_kill_9(

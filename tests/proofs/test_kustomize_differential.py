@@ -50,5 +50,5 @@ def test_what_nobody_wrote_gives_what_kubectl_gives(
 def test_the_proof_notices_references_that_do_not_follow(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, memory_path: Path
 ) -> None:
-    monkeypatch.setattr("argosy.gitops.render.kustomize.fix_references", lambda *_: None)
+    monkeypatch.setattr("argosy.gitops.render.kustomize.update_name_references", lambda *_: None)
     assert next(differences(rng, 60, memory_path), None)

@@ -122,7 +122,7 @@ def test_patches_that_are_almost_right_are_applied_or_refused(rng: random.Random
 
 
 def trust_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kustomization_fields, "_NAMES", {})
+    monkeypatch.setattr(kustomization_fields, "_TYPE_NAMES", {})
 
 
 def trust_fields(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def trust_patches(monkeypatch: pytest.MonkeyPatch) -> None:
     def mismatch(at: str, target: Any, patch: Any) -> Exception:
         return TypeError(at)
 
-    monkeypatch.setattr(strategic_merge, "_mismatch", mismatch)
+    monkeypatch.setattr(strategic_merge, "_build_type_error", mismatch)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from argosy.kube.objects import Manifest
-from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.login_rate_limit import MOST, WINDOW, Attempts
-from argosy.web.auth.passwords import Hashing
+from argosy.web.auth.login_rate_limit import MAX_FAILURES, WINDOW_SECONDS, LoginRateLimiter
+from argosy.web.auth.passwords import PasswordHasher
 from support.identities import CHEAP, Glance, Room, identity_room
 
 pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
@@ -27,7 +27,7 @@ NOBODY = [f"ghost-{number}" for number in range(8)]
 GUESSES, SERVERS, RACE = 100_000, 3, 200
 
 
-class Noting(Hashing):
+class Noting(PasswordHasher):
     """Notes whose password was compared, and when."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -35,18 +35,18 @@ class Noting(Hashing):
         self.now = now
         self.noted: dict[bytes, list[float]] = {}
 
-    async def fits(self, password: str, kept: bytes) -> bool:
-        if kept:
-            self.noted.setdefault(kept, []).append(self.now())
-        return await super().fits(password, kept)
+    async def matches(self, password: str, password_hash: bytes) -> bool:
+        if password_hash:
+            self.noted.setdefault(password_hash, []).append(self.now())
+        return await super().matches(password, password_hash)
 
 
-async def guess(server: Identities, name: str, password: str) -> None:
+async def guess(server: Authenticator, name: str, password: str) -> None:
     with pytest.raises(BadLogin):
         await server.login(name, password)
 
 
-async def fleet(room: Room, hashing: Hashing) -> list[Identities]:
+async def fleet(room: Room, hashing: PasswordHasher) -> list[Authenticator]:
     found = []
     for _ in range(SERVERS):
         glance = Glance(room.cluster)
@@ -66,14 +66,14 @@ async def killed(tasks: list[asyncio.Task[None]], moments: int) -> None:
 
 def worst(times: list[float], lag: float) -> int:
     """The most that were compared within one window, less the time that may pass from the count of one until then."""
-    return max(sum(1 for later in times[at:] if later - begin < WINDOW - lag) for at, begin in enumerate(times))
+    return max(sum(1 for later in times[at:] if later - begin < WINDOW_SECONDS - lag) for at, begin in enumerate(times))
 
 
 async def most_compared(tmp_path: Path, rng: random.Random, wanted: int) -> tuple[int, int]:
     """Of any account, in any five minutes; and of all, in all."""
     async with identity_room(tmp_path) as room:
         await room.settings(**{f"accounts__{name}": "login" for name in REAL})
-        await room.identities.book.set_password(REAL[0], "never guessed")
+        await room.identities.account_store.set_password(REAL[0], "never guessed")
         kept = (await room.secret())[f"accounts.{REAL[0]}.password"].decode()
         # Each has a hash of its own, by which it is told from the others; that it fits nothing is no matter.
         hashes = {name: kept[:-2] + f"{number:02d}" for number, name in enumerate(REAL)}
@@ -100,24 +100,24 @@ async def test_no_account_is_guessed_at_more_than_five_times_in_five_minutes(
     tmp_path: Path, size: Callable[..., int], rng: random.Random
 ) -> None:
     most, compared = await most_compared(tmp_path, rng, size(GUESSES, test=3 * RACE))
-    assert most <= MOST
-    assert compared > MOST  # some were, or nothing is shown
+    assert most <= MAX_FAILURES
+    assert compared > MAX_FAILURES  # some were, or nothing is shown
 
 
 async def test_a_server_that_counts_after_the_fact_is_found_out(
     tmp_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The proof proves something: a count that another server overtook is taken for written."""
-    write = Attempts._write
+    write = LoginRateLimiter._write
 
-    async def careless(self: Attempts, found: Manifest | None, data: Mapping[str, list[str]]) -> bool:
+    async def careless(self: LoginRateLimiter, found: Manifest | None, data: Mapping[str, list[str]]) -> bool:
         await write(self, found, data)
         return True
 
-    monkeypatch.setattr(Attempts, "_write", careless)
+    monkeypatch.setattr(LoginRateLimiter, "_write", careless)
     for turn in range(10):  # chance may keep a race away from the bug, but not all of them
         folder = tmp_path / str(turn)
         folder.mkdir()
-        if (await most_compared(folder, rng, RACE))[0] > MOST:
+        if (await most_compared(folder, rng, RACE))[0] > MAX_FAILURES:
             return
     pytest.fail("the proof does not find it")

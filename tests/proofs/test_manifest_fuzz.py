@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import Profile, dump_all, load_all
+from argosy.kube.objects import YamlDialect, dump_yaml_documents, read_yaml_documents
 from argosy.kube.objects import yaml_scalars as scalars_module
-from argosy.kube.objects.yaml_reader import _Reader
+from argosy.kube.objects.yaml_reader import _DocumentReader
 from support.fuzzer import Found, feed, made_up, mutated, peak_memory
 from support.kustomize.scalars import EXTRA, SCALARS
 
@@ -48,11 +48,11 @@ def plain(value: Any) -> bool:
 
 
 def take(text: bytes) -> None:
-    for profile in Profile:
-        found = load_all(text, profile=profile)
+    for profile in YamlDialect:
+        found = read_yaml_documents(text, dialect=profile)
         assert plain(found)
     if len(text) % 8 == 0:
-        assert load_all(dump_all(found), profile=Profile.KUBERNETES) == found
+        assert read_yaml_documents(dump_yaml_documents(found), dialect=YamlDialect.KUBERNETES) == found
 
 
 def test_yaml_that_is_almost_right_is_read_or_refused(rng: random.Random, size: Callable[[int], int]) -> None:
@@ -62,7 +62,7 @@ def test_yaml_that_is_almost_right_is_read_or_refused(rng: random.Random, size: 
 
 
 def forget_unknown_aliases(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(_Reader, "alias", lambda self, event: self.anchors[event.anchor])
+    patch.setattr(_DocumentReader, "expand_alias", lambda self, event: self.anchors[event.anchor])
 
 
 def trust_dates(patch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def never_finish(patch: pytest.MonkeyPatch) -> None:
         while True:
             pass
 
-    patch.setattr(_Reader, "merge", merge)
+    patch.setattr(_DocumentReader, "read_merge", merge)
     patch.setattr("support.fuzzer.SECONDS", 0.2)
 
 
@@ -83,7 +83,7 @@ def test_the_proof_notices_a_reader_that_is_wrong(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch, seed_bug: Callable[..., None]
 ) -> None:
     for known in ("_KNOWN",):
-        monkeypatch.setattr(f"argosy.kube.objects.yaml_reader.{known}", {profile: {} for profile in Profile})
+        monkeypatch.setattr(f"argosy.kube.objects.yaml_reader.{known}", {profile: {} for profile in YamlDialect})
     seed_bug(monkeypatch)
     with pytest.raises(Found):
         feed(texts(rng, 50_000), take)

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.controller.sharding.leases import SharedTerms
+from argosy.kube.controller.sharding.leases import ShardingConfig
 from support import forked_commands
 from support.deadlines import HANG_SECONDS
 from support.proof_scale import is_full
@@ -108,7 +108,9 @@ def check_changes(work: SharedWork) -> float:
     oldest = oldest_lease(work.proxy.changes)
     assert not (faults := work.faults()), f"changed by two: {faults}"
     assert not (twice := work.hooks_made_twice()), f"made twice: {twice}"
-    assert oldest < SharedTerms().lease - SharedTerms().request, f"changed on a Lease of {oldest:.1f} s"
+    assert oldest < ShardingConfig().lease_duration - ShardingConfig().request_margin, (
+        f"changed on a Lease of {oldest:.1f} s"
+    )
     return oldest
 
 
@@ -125,9 +127,7 @@ def check_handovers(stopped: list[float], killed: list[float]) -> None:
 
 
 @pytest.mark.tier("test", "prove")
-def test_many_controllers_many_kills(
-    size: Callable[[int], int], rng: random.Random, memory_path: Path
-) -> None:
+def test_many_controllers_many_kills(size: Callable[[int], int], rng: random.Random, memory_path: Path) -> None:
     applications = size(APPLICATIONS if is_full() else APPLICATIONS // 2)
     kills = max(2, size(KILLS))
     numbers = [(signal.SIGKILL, signal.SIGTERM)[place % 2] for place in range(kills)]
@@ -165,21 +165,21 @@ class Forgetful(Controller):
 
 
 NEVER_RENEWED = """
-from argosy.kube.controller.sharding.members import Members
-renew = Members._renew
+from argosy.kube.controller.sharding.membership import ShardMembership
+renew = ShardMembership._renew
 
 async def pretend(self):
     if not self._is_settled or not self._established:
         return await renew(self)
     self._renewed_at = self._clock.monotonic()
 
-Members._renew = pretend
+ShardMembership._renew = pretend
 """
 
 
 @pytest.mark.tier("test", "prove")
 def test_controllers_that_do_not_renew_their_leases_are_found_out(memory_path: Path) -> None:
-    longest = SharedTerms().lease - SharedTerms().request
+    longest = ShardingConfig().lease_duration - ShardingConfig().request_margin
     with shared_work(memory_path, 4, controllers=2, made_by=Forgetful) as work:
 
         def is_changed_too_late() -> bool:

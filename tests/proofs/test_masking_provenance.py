@@ -18,14 +18,14 @@ from urllib.parse import quote, quote_plus, urlencode
 import pytest
 
 from argosy.gitops.redaction import secret_provenance
-from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.secret_provenance import SecretScope, build_scope
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import dump
-from argosy.web.middleware.asgi import Entry
+from argosy.kube.objects import dump_yaml
+from argosy.web.middleware.asgi import WebApplication
 from argosy.web.middleware.echoed_input import NO_ECHO
 from argosy.web.route import Route
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import wait_until_async
 from support.engine import Repository
 from support.route_requests import FILL, ROWS_BY_ROUTE, address, sent
@@ -112,7 +112,7 @@ def in_git(folder: Path) -> dict[str, Any]:
     """An Application with a ConfigMap in Git that differs from the live one, which says a Secret's value, too."""
     repository = Repository(folder)
     told = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stage"}, "data": {"stage": IN_GIT}}
-    repository.push({"app/stage.yaml": dump(told)})
+    repository.push({"app/stage.yaml": dump_yaml(told)})
     made = deployed("team-a", "in-git", repository.head, f"{IN_GIT} refuses {SECRETS['team-a']}")
     made["spec"]["source"] |= {"repoURL": repository.url, "targetRevision": "main"}
     made["status"]["resources"][0]["name"] = "stage"
@@ -159,14 +159,14 @@ async def world(
     manifests.append(in_git(roots / "repository"))
     async with guarded_world(tmp_path_factory.mktemp("provenance"), manifests) as made:
         last = ResourceKey("argoproj.io", "Application", CONTROL, "telling")
-        await wait_until_async(lambda: made.site.lookout.cache.get(last))
+        await wait_until_async(lambda: made.site.cluster_view.cache.get(last))
         yield made
 
 
 # -- no oracle -------------------------------------------------------------------------------------------------------
 
 
-async def told_apart(world: World, entry: Entry, caller: str, guesses: Iterable[str], path: str) -> set[str]:
+async def told_apart(world: World, entry: WebApplication, caller: str, guesses: Iterable[str], path: str) -> set[str]:
     """Guesses that are not shown as they were sent, of many in each request."""
     headers, found, batch = dict(world.callers[caller].headers), set[str](), list[str]()
     batches = [batch]
@@ -191,7 +191,7 @@ OF_ALL, OF_ONE, OF_SETTINGS = "/activity?q=", f"/apps/{CONTROL}/app-a/resources?
 async def test_a_million_guesses_by_echo_tell_nothing(
     world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random, caller: str, path: str
 ) -> None:
-    entry, count = world.entry(TABLE), size(PINS, test=900)
+    entry, count = world.entry(ROUTE_TABLE), size(PINS, test=900)
     guesses = [f"pin-{number:06}" for number in (range(PINS) if count == PINS else rng.sample(range(PINS), count))]
     guesses += values.values()
     assert await told_apart(world, entry, caller, guesses, path) == set()
@@ -200,10 +200,10 @@ async def test_a_million_guesses_by_echo_tell_nothing(
 async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
     world: World, values: dict[str, str], rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.web.middleware.asgi.conceal", lambda asked, find: (asked, NO_ECHO))
-    monkeypatch.setattr(Mask, "within", lambda self, scope, sent=None: self)
+    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda asked, find: (asked, NO_ECHO))
+    monkeypatch.setattr(SecretMask, "for_scope", lambda self, scope, sent=None: self)
     guesses = [f"pin-{number:06}" for number in rng.sample(range(PINS), 900)]
-    found = await told_apart(world, world.entry(TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q=")
+    found = await told_apart(world, world.entry(ROUTE_TABLE), "viewer-a", [*guesses, *values.values()], "/activity?q=")
     assert found >= set(values.values())
     assert len(found) <= len(set(values.values())), "wrong guesses are shown as they were sent"
 
@@ -212,16 +212,16 @@ async def test_the_search_finds_all_secrets_where_everything_is_masked_by_value(
 async def test_the_search_finds_a_secret_where_questions_are_answered_without_stand_ins(
     world: World, values: dict[str, str], monkeypatch: pytest.MonkeyPatch, path: str, place: str
 ) -> None:
-    monkeypatch.setattr("argosy.web.middleware.asgi.conceal", lambda asked, find: (asked, NO_ECHO))
+    monkeypatch.setattr("argosy.web.middleware.asgi.conceal_request", lambda asked, find: (asked, NO_ECHO))
     guesses = ["pin-314159", *values.values()]
-    assert await told_apart(world, world.entry(TABLE), "admin", guesses, path) == {values[place]}
+    assert await told_apart(world, world.entry(ROUTE_TABLE), "admin", guesses, path) == {values[place]}
 
 
 Seen = tuple[int, int, int]
 ONCE = re.compile("webhook|session|delete|remove|revoke")  # what is signed, counted, or gone then
 
 
-async def seen(entry: Entry, method: str, path: str, headers: dict[str, str], body: bytes, guess: str) -> Seen:
+async def seen(entry: WebApplication, method: str, path: str, headers: dict[str, str], body: bytes, guess: str) -> Seen:
     """What an attacker compares: the code, how often the guess is shown, and how often a mark."""
     got = await ask(entry, method, path, headers, body, reads_stream=method == "GET")
     told = got.body + str(got.headers.get("location", "")).encode()
@@ -244,8 +244,8 @@ def questions(route: Route, guess: str) -> Iterator[str]:
 async def test_every_question_answers_a_right_guess_as_a_wrong_one(
     world: World, values: dict[str, str], size: Callable[..., int], rng: random.Random
 ) -> None:
-    entry, wrong, differing = world.entry(TABLE), "pin-31415", list[str]()
-    routes = [route for route in TABLE if route.method == "GET" and "logs" not in route.path]
+    entry, wrong, differing = world.entry(ROUTE_TABLE), "pin-31415", list[str]()
+    routes = [route for route in ROUTE_TABLE if route.method == "GET" and "logs" not in route.path]
     cases = [(route, number) for route in routes for number, _ in enumerate(questions(route, wrong))]
     for route, number in rng.sample(cases, min(len(cases), size(10 * len(cases), test=50))):
         caller = rng.choice(["viewer-a", "dev-a", "admin", "nobody"])
@@ -260,9 +260,9 @@ async def test_every_question_answers_a_right_guess_as_a_wrong_one(
 
 @pytest.mark.tier("all", "prove")
 async def test_every_change_answers_a_right_guess_as_a_wrong_one(world: World, values: dict[str, str]) -> None:
-    entry, differing = world.entry(TABLE), list[str]()
-    for route in TABLE:
-        if not route.changes or route.method == "DELETE" or ONCE.search(route.path):
+    entry, differing = world.entry(ROUTE_TABLE), list[str]()
+    for route in ROUTE_TABLE:
+        if not route.is_mutating or route.method == "DELETE" or ONCE.search(route.path):
             continue
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         body, headers = sent(route, case, dict(world.callers["dev-a"].headers))
@@ -279,12 +279,20 @@ async def test_every_change_answers_a_right_guess_as_a_wrong_one(world: World, v
     assert differing == []
 
 
-CHANGES = [route for route in TABLE if route.changes and route.method != "DELETE" and not ONCE.search(route.path)]
+CHANGES = [
+    route for route in ROUTE_TABLE if route.is_mutating and route.method != "DELETE" and not ONCE.search(route.path)
+]
 
 
 async def test_a_change_never_shows_a_value_that_was_read_because_somebody_sent_it(world: World) -> None:
     """The answers hold a masked value. A right guess, among other words or alone, is answered as a wrong one."""
-    entry, right, wrong, differing, masked = world.entry(TABLE), SECRETS["team-a"], "of-team-a-0f5d4d", list[str](), 0
+    entry, right, wrong, differing, masked = (
+        world.entry(ROUTE_TABLE),
+        SECRETS["team-a"],
+        "of-team-a-0f5d4d",
+        list[str](),
+        0,
+    )
     for route in CHANGES:
         case = FILL[ROWS_BY_ROUTE[route.method, route.path].about]("own")
         body, headers = sent(route, case, dict(world.callers["dev-a"].headers))
@@ -305,7 +313,7 @@ async def test_a_change_never_shows_a_value_that_was_read_because_somebody_sent_
 
 
 async def test_a_sync_tells_nothing_of_the_guesses_that_are_sent_with_it(world: World) -> None:
-    entry, headers = world.entry(TABLE), dict(world.callers["syncer-a"].headers)
+    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["syncer-a"].headers)
     headers["Content-Type"] = "application/json"
     marks = []
     for name, guess in (("syncing-1", "of-team-a-0f5d4d"), ("syncing-2", SECRETS["team-a"])):
@@ -337,7 +345,7 @@ OF_THEIRS = {
 @pytest.mark.parametrize("path", OF_THEIRS)
 async def test_no_secret_of_another_tenant_hides_what_an_application_says(world: World, path: str) -> None:
     headers = dict(world.callers["admin"].headers)
-    got = await ask(world.entry(TABLE), "GET", path, headers, reads_stream=True)
+    got = await ask(world.entry(ROUTE_TABLE), "GET", path, headers, reads_stream=True)
     assert got.code == 200
     assert [word for word in OF_THEIRS[path] if WORDS[word].encode() not in got.body] == []
 
@@ -345,8 +353,8 @@ async def test_no_secret_of_another_tenant_hides_what_an_application_says(world:
 async def test_the_search_for_hidden_words_finds_them_where_everything_is_masked_by_value(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Mask, "within", lambda self, scope, sent=None: self)
-    got = await ask(world.entry(TABLE), "GET", THEIRS, dict(world.callers["admin"].headers))
+    monkeypatch.setattr(SecretMask, "for_scope", lambda self, scope, sent=None: self)
+    got = await ask(world.entry(ROUTE_TABLE), "GET", THEIRS, dict(world.callers["admin"].headers))
     assert [word for word, text in WORDS.items() if text.encode() in got.body] == []
 
 
@@ -354,7 +362,7 @@ async def test_the_search_for_hidden_words_finds_them_where_everything_is_masked
 async def test_an_applications_own_commits_paths_and_options_are_shown_though_its_secret_has_them(
     world: World, path: str
 ) -> None:
-    got = await ask(world.entry(TABLE), "GET", path, dict(world.callers["viewer-a"].headers))
+    got = await ask(world.entry(ROUTE_TABLE), "GET", path, dict(world.callers["viewer-a"].headers))
     assert [word for word, text in OWN_WORDS.items() if text.encode() not in got.body] == []
 
 
@@ -367,7 +375,7 @@ async def test_an_applications_own_commits_paths_and_options_are_shown_though_it
 )  # fmt: skip
 async def test_a_word_in_git_is_shown_in_the_application_that_it_belongs_to(world: World, path: str) -> None:
     """Also in what it says besides, once the server has compared it; and its other Secrets stay hidden."""
-    entry, headers = world.entry(TABLE), dict(world.callers["viewer-a"].headers)
+    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["viewer-a"].headers)
     got = await ask(entry, "GET", path, headers)
     assert got.code == 200 and IN_GIT.encode() in got.body, got.body[:300]
     assert SECRETS["team-a"].encode() not in got.body
@@ -394,7 +402,7 @@ TELLING = [
 
 @pytest.mark.parametrize("path", TELLING)
 async def test_a_secret_of_its_own_is_masked_wherever_an_application_is_told_of(world: World, path: str) -> None:
-    got = await ask(world.entry(TABLE), "GET", path, dict(world.callers["admin"].headers), reads_stream=True)
+    got = await ask(world.entry(ROUTE_TABLE), "GET", path, dict(world.callers["admin"].headers), reads_stream=True)
     assert got.code < 500
     assert SECRETS["team-a"].encode() not in got.body
     assert base64.b64encode(SECRETS["team-a"].encode()) not in got.body
@@ -402,14 +410,14 @@ async def test_a_secret_of_its_own_is_masked_wherever_an_application_is_told_of(
 
 @pytest.mark.parametrize("path", ["/activity?kind=event", "/api/argosy/v1/activity?kind=event"])
 async def test_an_event_of_no_application_is_masked_with_the_secrets_of_its_namespace(world: World, path: str) -> None:
-    got = await ask(world.entry(TABLE), "GET", path, dict(world.callers["admin"].headers))
+    got = await ask(world.entry(ROUTE_TABLE), "GET", path, dict(world.callers["admin"].headers))
     assert b"nobody logs in with ++++++++" in got.body
     assert SECRETS["team-b"].encode() not in got.body
 
 
 @pytest.mark.parametrize("path", ["/apps?view=list&q=", "/activity?q=", "/api/argosy/v1/activity?q="])
 async def test_a_search_finds_nothing_of_what_is_masked(world: World, path: str) -> None:
-    headers, entry = dict(world.callers["admin"].headers), world.entry(TABLE)
+    headers, entry = dict(world.callers["admin"].headers), world.entry(ROUTE_TABLE)
     for part in (SECRETS["team-a"], SECRETS["team-a"][:9], f"with {SECRETS['team-a'][:5]}"):
         got = await ask(entry, "GET", path + quote_plus(part), headers)
         assert got.code == 200
@@ -419,7 +427,7 @@ async def test_a_search_finds_nothing_of_what_is_masked(world: World, path: str)
 async def test_the_scope_of_an_application_is_built_once_however_many_rows_tell_of_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry, headers, built = world.entry(TABLE), dict(world.callers["admin"].headers), list[str]()
+    entry, headers, built = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers), list[str]()
 
     def count(application: dict[str, Any], *arguments: Any, **options: Any) -> SecretScope:
         built.append(str(application["metadata"]["name"]))
@@ -438,7 +446,7 @@ async def test_what_an_application_prints_is_no_oracle_for_the_secrets_of_the_in
     world: World,
 ) -> None:
     """Tenants decide what their Applications say, so a value that can be guessed is not masked in it."""
-    entry, headers = world.entry(TABLE), dict(world.callers["viewer-a"].headers)
+    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers["viewer-a"].headers)
     for path in ("/api/v1/applications/printing", "/api/v1/applications", "/apps?q=printing", "/activity?kind=sync"):
         got = await ask(entry, "GET", path, headers)
         assert SECRETS[CONTROL].encode() in got.body and SECRETS["team-b"].encode() in got.body, path
@@ -452,11 +460,13 @@ async def test_a_health_check_that_somebody_tries_is_no_oracle(world: World, val
     script = f'return {{status = "Degraded", message = {made}}}'
     form = {"manifest": manifest, "script": script}
     headers = dict(world.callers["nothing"].headers) | {"Content-Type": "application/x-www-form-urlencoded"}
-    got = await ask(world.entry(TABLE), "POST", "/settings/health", headers, urlencode(form).encode())
+    got = await ask(world.entry(ROUTE_TABLE), "POST", "/settings/health", headers, urlencode(form).encode())
     assert got.code == 200 and values[CONTROL].encode() in got.body, got.body[:300]
 
 
 async def test_an_application_that_claims_another_tenants_namespace_is_no_oracle_for_its_secrets(world: World) -> None:
     """Its project does not let it deliver there: what it says is masked with its own tenant's Secrets alone."""
-    got = await ask(world.entry(TABLE), "GET", "/api/v1/applications/stray", dict(world.callers["viewer-a"].headers))
+    got = await ask(
+        world.entry(ROUTE_TABLE), "GET", "/api/v1/applications/stray", dict(world.callers["viewer-a"].headers)
+    )
     assert SECRETS["team-b"].encode() in got.body

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.job import Job
+from argosy.features.notebooks.job import NotebookJob
 from argosy.features.notebooks.local_runs import LocalRuns
-from argosy.features.notebooks.run_backend import RunKey, Standing
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.failure_report import record_log
 from support.notebook_jobs import NAMESPACE, URL, Desk, desk, marked, notebook
@@ -48,11 +48,11 @@ FILES = {
 }
 LEARNING = {"level": "learning"}
 ENOUGH = f"{2 * HANG_SECONDS:.0f}s"
-MOMENTS: tuple[Callable[[Standing], bool], ...] = (
+MOMENTS: tuple[Callable[[NotebookRunState], bool], ...] = (
     lambda standing: True,
     lambda standing: standing.state == "running",
     lambda standing: bool(standing.revision),
-    lambda standing: standing.total > 0,
+    lambda standing: standing.cell_count > 0,
     lambda standing: len(standing.cells) >= 1,
     lambda standing: len(standing.cells) >= 2,
 )
@@ -224,17 +224,17 @@ def left(folder: Path, place: Path) -> list[object]:
 
 async def look_again(folder: Path) -> None:
     runs = LocalRuns()
-    async with runs.beside(folder):
+    async with runs.open_backend(folder):
         for path in FILES:
             job = _job(path)
-            found = await runs.look(job, RunKey(job.uid, 1, 1), Any)  # type: ignore[arg-type]
+            found = await runs.observe(job, RunKey(job.uid, 1, 1), Any)  # type: ignore[arg-type]
             assert found.state == "lost" and len(found.cells) >= 2
             assert len(found.revision) == 40
-            await runs.end(job.key, None, Any)  # type: ignore[arg-type]
+            await runs.stop(job.key, None, Any)  # type: ignore[arg-type]
     assert files(folder / "runs") == []
 
 
-def _job(path: str) -> Job:
+def _job(path: str) -> NotebookJob:
     from argosy.features.notebooks.job import API_VERSION, read_job
 
     name = path.partition(".")[0]

@@ -24,9 +24,9 @@ import pytest
 
 from argosy.features.notebooks.local_runs import run
 from argosy.features.notebooks.runner import execution
-from argosy.features.notebooks.runner.events import Events
-from argosy.features.notebooks.runner.order import Order
-from argosy.isolation.restrictions import NOBODY
+from argosy.features.notebooks.runner.events import EventWriter
+from argosy.features.notebooks.runner.run_request import RunRequest
+from argosy.isolation.restrictions import NOBODY_ID
 from support.deadlines import HANG_SECONDS
 from support.notebook_attacks import OPENING, QUIET, VIOLENT, cell
 from support.notebook_jobs import NAMESPACE, Desk, desk, marked, notebook
@@ -82,9 +82,9 @@ class Machine:
         (frozen / "weights").write_text("1")
         if os.geteuid() == 0:
             for path in (frozen, frozen / "weights"):
-                os.chown(path, NOBODY, NOBODY)
+                os.chown(path, NOBODY_ID, NOBODY_ID)
         data.chmod(0o755)
-        user = {"user": NOBODY} if os.geteuid() == 0 else {}
+        user = {"user": NOBODY_ID} if os.geteuid() == 0 else {}
         self.sleeper = subprocess.Popen(["sleep", "3600"], **user)  # type: ignore[call-overload]
         self._sockets = [self._listen(socket.AF_INET, ("0.0.0.0", 0)), self._listen(socket.AF_UNIX, self._abstract)]
         self._sockets.append(self._listen(socket.AF_UNIX, str(data / "door")))
@@ -207,8 +207,8 @@ async def test_no_quiet_attack_gets_out(size: Callable[[int], int], rng: random.
 async def test_no_violent_attack_outlives_its_run(
     size: Callable[[int], int], rng: random.Random, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "GRACE", 3.0)
-    monkeypatch.setattr(run, "PROCESSES", 64)  # of one user's, which other tests run programs as at the same time
+    monkeypatch.setattr(run, "TIMEOUT_GRACE_SECONDS", 3.0)
+    monkeypatch.setattr(run, "MAX_PROCESSES", 64)  # of one user's, which other tests run programs as at the same time
     chosen = rng.sample(sorted(VIOLENT), size(len(VIOLENT)))
     files = {f"{number}.ipynb": sheet([name], ends="print('on')") for number, name in enumerate(chosen)}
     async with at_desk(tmp_path, files) as (at, machine):
@@ -257,7 +257,9 @@ async def test_the_attacks_are_real_where_nothing_holds_them(tmp_path: Path) -> 
         file = tmp_path / "free.ipynb"
         file.write_text(text)
         book = nbformat.reads(text, as_version=4)
-        ran = await execution.execute(book, Order(str(file), parameters={"HOST": machine.facts()}), Events(None))
+        ran = await execution.execute(
+            book, RunRequest(str(file), parameters={"HOST": machine.facts()}), EventWriter(None)
+        )
         assert ran.failure is None
         held = [name for name, told in zip(REAL, ran.cells[2:], strict=False) if "ESCAPED" not in told.output]
         assert held == []

@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from argosy.features.notifications.default_templates import shipped
-from argosy.features.notifications.settings import Settings, asks_of_jobs, names_used, read_settings
-from argosy.features.notifications.subscriptions import Destination, destinations
-from argosy.kube.objects import load
+from argosy.features.notifications.default_templates import load_bundled_entries
+from argosy.features.notifications.settings import NotificationSettings, list_used_names, read_settings, uses_jobs
+from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
+from argosy.kube.objects import read_yaml
 from argosy.languages.expr import builtins, compile_expression
 from argosy.languages.go_templates import compile_template
-from argosy.languages.go_templates.lexer import Token
+from argosy.languages.go_templates.lexer import TemplateToken
 from argosy.languages.go_templates.nodes import FUNCTIONS
-from argosy.languages.notification_functions import namespaces
+from argosy.languages.notification_functions import build_namespaces
 from support.fuzzer import Found, feed, made_up, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -39,13 +39,13 @@ EXPRESSIONS = [
     "sortBy(app.status.list, string(#), 'desc') == groupBy(1..3, # % 2)",
 ]
 TEMPLATES = [
-    "{{if eq .app.metadata.name \"wine\"}}{{.app.status.n | printf \"%5.2f\"}}{{else}}no{{end}}",
+    '{{if eq .app.metadata.name "wine"}}{{.app.status.n | printf "%5.2f"}}{{else}}no{{end}}',
     "{{range $k, $v := .app.metadata.labels}}{{$k}}={{$v}};{{else}}-{{end}}",
     "{{- with $x := .app.status.list}}{{index $x 1}}{{len $x}}{{end -}}",
-    "{{define \"T\"}}<{{.}}>{{end}}{{template \"T\" .app}}{{block \"B\" .}}{{end}}",
-    "{{(call .time.Parse .app.status.at).Add 5}} {{now | date \"2006-01-02\"}}",
-    "{{$a := dict \"k\" (list 1 2)}}{{$_ := set $a \"d\" 3}}{{toJson $a}}{{range until 3}}{{break}}{{end}}",
-    "{{regexReplaceAll \"a(b)\" \"xab\" \"${1}\"}}{{/* c */}}{{`raw`}}{{'c'}}",
+    '{{define "T"}}<{{.}}>{{end}}{{template "T" .app}}{{block "B" .}}{{end}}',
+    '{{(call .time.Parse .app.status.at).Add 5}} {{now | date "2006-01-02"}}',
+    '{{$a := dict "k" (list 1 2)}}{{$_ := set $a "d" 3}}{{toJson $a}}{{range until 3}}{{break}}{{end}}',
+    '{{regexReplaceAll "a(b)" "xab" "${1}"}}{{/* c */}}{{`raw`}}{{\'c\'}}',
 ]
 WORDS = [
     "app", ".", "?.", "[", "]", "(", ")", "{", "}", "{{", "}}", "{{-", "-}}", "|", ",", ":=", "=", "==", "!=",
@@ -55,7 +55,7 @@ WORDS = [
     "\x00", "💩", "a(b)*", "%s", "%d", "%v", "%*d", "2006-01-02", "app.status.list", "app.status.null",
     "app.metadata", "time.Now()", "time.Hour", "1..100000",
 ]  # fmt: skip
-NAMES = [*builtins.PLAIN, *builtins.ASKING, *FUNCTIONS]
+NAMES = [*builtins.PLAIN_FUNCTIONS, *builtins.PREDICATE_FUNCTIONS, *FUNCTIONS]
 
 
 def texts(rng: random.Random, good: list[str], count: int) -> Iterator[bytes]:
@@ -84,7 +84,7 @@ def calls(rng: random.Random, count: int) -> Iterator[bytes]:
 
 
 def check_expressions(rng: random.Random, count: int) -> None:
-    values = {"app": APP, **namespaces(NOW)}
+    values = {"app": APP, **build_namespaces(NOW)}
 
     def take(data: bytes) -> None:
         compile_expression(data.decode("utf-8", "replace")).evaluate(values, steps=20_000)
@@ -95,7 +95,7 @@ def check_expressions(rng: random.Random, count: int) -> None:
 
 def check_templates(rng: random.Random, count: int) -> None:
     def take(data: bytes) -> None:
-        values = {"app": copy.deepcopy(APP), **namespaces(NOW)}
+        values = {"app": copy.deepcopy(APP), **build_namespaces(NOW)}
         text = compile_template(data.decode("utf-8", "replace")).render(values, now=NOW, steps=20_000)
         assert len(text) <= 1 << 20
 
@@ -124,7 +124,7 @@ OTHERS = {
 
 
 def check_settings(rng: random.Random, count: int) -> None:
-    known = {**shipped(), **OTHERS}
+    known = {**load_bundled_entries(), **OTHERS}
     good = [each.encode() for each in known.values()]
 
     def take(data: bytes) -> None:
@@ -133,10 +133,10 @@ def check_settings(rng: random.Random, count: int) -> None:
         found = read_settings({"data": {key: text}}, None)
         prefix = "notifications.argoproj.io/subscribe"
         marks = {f"{prefix}_yaml": text, f"{prefix}.{text[:20]}": text}
-        destinations({"metadata": {"annotations": marks, "labels": {"team": "a"}}}, found)
+        list_destinations({"metadata": {"annotations": marks, "labels": {"team": "a"}}}, found)
         for conditions in found.triggers.values():
-            asks_of_jobs(conditions)
-            names_used(conditions)
+            uses_jobs(conditions)
+            list_used_names(conditions)
 
     texts = (made_up(rng) if rng.random() < 0.1 else mutated(rng, rng.choice(good), good) for _ in range(count))
     assert feed(texts, take) == 0
@@ -153,18 +153,18 @@ def trust_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def trust_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def string_of(token: Token) -> str:
+    def string_of(token: TemplateToken) -> str:
         return str(json.loads(f'"{token.value[1:-1]}"'))
 
-    monkeypatch.setattr("argosy.languages.go_templates.parser.string_of", string_of)
+    monkeypatch.setattr("argosy.languages.go_templates.parser.unquote_string", string_of)
 
 
 def trust_annotations(monkeypatch: pytest.MonkeyPatch) -> None:
-    def from_yaml(text: str, settings: Settings) -> Iterator[tuple[str, Destination]]:
-        for entry in load(text):
-            yield entry["trigger"], Destination(entry["service"], entry["recipient"])
+    def from_yaml(text: str, settings: NotificationSettings) -> Iterator[tuple[str, NotificationDestination]]:
+        for entry in read_yaml(text):
+            yield entry["trigger"], NotificationDestination(entry["service"], entry["recipient"])
 
-    monkeypatch.setattr("argosy.features.notifications.subscriptions._from_yaml", from_yaml)
+    monkeypatch.setattr("argosy.features.notifications.subscriptions._read_yaml_subscriptions", from_yaml)
 
 
 @pytest.mark.parametrize(

@@ -128,12 +128,12 @@ def test_no_message_arrives_twice_however_often_the_sender_is_killed(
 
 
 FORGETFUL = """
-from argosy.features.notifications.controller import Notifier
+from argosy.features.notifications.controller import NotificationController
 
 async def forget(self, turn, context):
     pass
 
-Notifier._write = forget
+NotificationController._write = forget
 """
 
 

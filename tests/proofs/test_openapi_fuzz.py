@@ -24,9 +24,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import one_of
 
 from argosy.errors import Conflict
-from argosy.web.api.openapi import document
+from argosy.web.api.openapi import build_openapi_document
 from argosy.web.middleware import asgi, error_responses
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 from support.api_with_engine import CONTROL, ApiScene, a_folder, real_scene
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map
@@ -53,7 +53,7 @@ LEFT_OUT = ("/stream/", "/api/webhook")  # streams end when the reader goes; web
 
 def narrowed() -> dict[str, Any]:
     """Who asks is shown by the test, so the document need not say how."""
-    made = copy.deepcopy(document(TABLE, "argosy", "1.2.3"))
+    made = copy.deepcopy(build_openapi_document(ROUTE_TABLE, "argosy", "1.2.3"))
     del made["security"], made["components"]["securitySchemes"]
     for path in list(made["paths"]):
         if any(each in path for each in LEFT_OUT):
@@ -185,8 +185,8 @@ def test_requests_get_past_the_doors(
 
 def blame_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what was sent wrong."""
-    told_of = error_responses.told_of
-    monkeypatch.setattr(error_responses, "told_of", lambda error: replace(told_of(error), code=500))
+    told_of = error_responses.describe_error
+    monkeypatch.setattr(error_responses, "describe_error", lambda error: replace(told_of(error), code=500))
 
 
 def call_it_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def call_it_another_type(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wrap_every_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asgi, "masked_json", lambda document, names: orjson.dumps([document]))
+    monkeypatch.setattr(asgi, "serialize_masked", lambda document, names: orjson.dumps([document]))
 
 
 @pytest.mark.parametrize(

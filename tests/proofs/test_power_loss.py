@@ -104,7 +104,7 @@ def recording_disk(steps: list[Step]) -> Iterator[None]:
 
 
 def open_store(path: Path) -> Any:
-    return Store.open(path, key=KEY, encrypted_buckets=frozenset({BUCKETS[1]}), retention=Retention(revisions=60))
+    return Store.open(path, key=KEY, encrypted_buckets=frozenset({BUCKETS[1]}), retention=Retention(max_revisions=60))
 
 
 async def work(
@@ -120,7 +120,7 @@ async def work(
         commits = []
         for _ in range(rng.choice((1, 1, 2, 5, 12))):
             bucket, name = rng.choice(BUCKETS), f"k{rng.randrange(12)}"
-            delete = rng.random() < 0.25 and store.latest(bucket, "ns", name) is not None
+            delete = rng.random() < 0.25 and store.get_latest(bucket, "ns", name) is not None
             filler = b"x" * rng.choice(sizes)
             commit = (store.remove if delete else store.put)(bucket, "ns", name, lambda r: b"%d " % r + filler)  # noqa: B023
             state = dict(recording.states[commit.entry.revision - 1])
@@ -292,9 +292,9 @@ def prove_second_cut(directory: Path, rng: random.Random, pairs: int) -> None:
 
 @pytest.fixture(autouse=True)
 def much_housekeeping(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 25)
-    monkeypatch.setattr(diskjournal_module, "VACUUM_PAGES", 4)
-    monkeypatch.setattr(diskjournal_module, "COMPACTION_STEP", 30)
+    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 25)
+    monkeypatch.setattr(diskjournal_module, "PAGES_PER_VACUUM", 4)
+    monkeypatch.setattr(diskjournal_module, "REVISIONS_PER_COMPACTION", 30)
 
 
 def test_no_acknowledged_write_is_lost_by_power_loss(
@@ -311,7 +311,7 @@ def test_no_acknowledged_write_is_lost_by_power_loss(
 def test_a_second_power_loss_loses_nothing_and_is_no_damage(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, size: Callable[..., int]
 ) -> None:
-    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 200)  # torn transactions stay in the log
+    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 200)  # torn transactions stay in the log
     pairs, done = size(3_000, test=60), 0
     while done < pairs:
         prove_second_cut(memory_path, rng, min(60, pairs - done))
@@ -323,6 +323,6 @@ def test_a_second_power_loss_loses_nothing_and_is_no_damage(
 def test_the_proof_catches_a_weaker_synchronous_setting(
     memory_path: Path, rng: random.Random, monkeypatch: pytest.MonkeyPatch, setting: str, value: int
 ) -> None:
-    monkeypatch.setitem(database_module.SETTINGS, "synchronous", (setting, value))
+    monkeypatch.setitem(database_module.PRAGMAS, "synchronous", (setting, value))
     with pytest.raises(Lost):
         prove(memory_path, rng, 300)

@@ -14,9 +14,9 @@ import pytest
 from argosy.errors import ClusterError
 from argosy.kube.names import split_api_version
 from argosy.kube.schema import protobuf_reader
-from argosy.kube.schema.builtin_types import type_of
+from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.kube.schema.typed_json import decode
-from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF
+from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE
 from argosy.sandbox.apiserver.http.request_bodies import read_object
 from support.fuzzer import Found, feed
 from support.protobuf_mutations import mutated_messages, real_messages
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.tier("test", "prove")
 def take(body: bytes) -> None:
     """As the API server reads a body: what is accepted can be stored and sent, what is not is a 400."""
     try:
-        value = read_object(body, PROTOBUF, "Object", strict=True).value
+        value = read_object(body, PROTOBUF_MEDIA_TYPE, "Object", strict=True).value
     except ClusterError as error:
         if error.code != 400:
             raise AssertionError(f"refused with {error.code}") from error
         orjson.dumps(error.message)  # what is no text could not be answered
         raise
     orjson.dumps(value)
-    type_ = type_of(*split_api_version(value["apiVersion"]), value["kind"])
+    type_ = find_builtin_type(*split_api_version(value["apiVersion"]), value["kind"])
     assert type_ is not None
     decode(type_, value, kind=value["kind"], api_version=value["apiVersion"])
 
@@ -46,12 +46,14 @@ def test_protobuf_that_is_almost_right_is_read_or_refused(rng: random.Random, si
 
 
 def trust_wire_types(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(protobuf_reader.Reading, "unusual", lambda self, made, entry, wire, value: made.update(x=value))
+    patch.setattr(
+        protobuf_reader.MessageReader, "read_packed_list", lambda self, made, entry, wire, value: made.update(x=value)
+    )
 
 
 def trust_raw_json(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(protobuf_reader._CONVERT, "Raw", lambda reading, value, depth: orjson.loads(value or b"null"))
-    protobuf_reader._entries.cache_clear()
+    patch.setitem(protobuf_reader._CONVERTERS, "Raw", lambda reading, value, depth: orjson.loads(value or b"null"))
+    protobuf_reader._wire_fields.cache_clear()
 
 
 @pytest.mark.parametrize("seed_bug", [trust_wire_types, trust_raw_json])
@@ -63,4 +65,4 @@ def test_the_proof_notices_a_reader_that_is_wrong(
         with pytest.raises(Found):
             feed(mutated_messages(rng, real_messages(), 30_000), take)
     finally:
-        protobuf_reader._entries.cache_clear()
+        protobuf_reader._wire_fields.cache_clear()

@@ -18,19 +18,27 @@ import pytest
 from argosy import annotations as names
 from argosy.gitops.application import Application, OperationRequest, OperationState, SyncRequest, read_application
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.diff import compare, rules_for
-from argosy.gitops.live import Tracking, indexes, instance_name, is_self_referenced, managed, read_exclusions, track
+from argosy.gitops.diff import build_diff_options, compare_manifests
+from argosy.gitops.live import (
+    TrackingSettings,
+    add_tracking,
+    build_indexes,
+    build_instance_name,
+    find_managed_resources,
+    is_self_referenced,
+    read_exclusions,
+)
 from argosy.gitops.policy import prune_policy
-from argosy.gitops.reconciler.permissions import permission, why_not_delete
-from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.reconciler.permissions import build_permission_check, find_deletion_refusal
+from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.sync.operation_terms import Terms
+from argosy.gitops.sync.operation_options import OperationOptions
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.prune import refusal
-from argosy.gitops.sync.sync_plan import Occasion, plan
+from argosy.gitops.sync.prune import find_prune_refusal
+from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
 from argosy.kube.client import KindInfo
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
@@ -52,7 +60,7 @@ NAMES = ("models", "models-2", "model", "argocd_models", "team_models", "")
 class World:
     app: Application
     project: Project
-    rules: Rules
+    rules: ReconcilerSettings
     desired: list[Manifest]
     live: list[Manifest]
     own: frozenset[ResourceKey]  # what may go, and nothing else
@@ -96,15 +104,17 @@ def project(rng: random.Random) -> Project:
     return read_project({"metadata": {"name": "default"}, "spec": spec})
 
 
-def settings(rng: random.Random) -> Rules:
-    tracking = Tracking(
+def settings(rng: random.Random) -> ReconcilerSettings:
+    tracking = TrackingSettings(
         method=rng.choice(["annotation", "annotation", "label", "annotation+label"]),
         installation_id=rng.choice(["", "", "ours"]),
         control_namespace=CONTROL,
     )
     excluded = "- apiGroups: ['apps']\n  kinds: [Deployment]\n  clusters: ['*']\n" if rng.random() < 0.2 else ""
     exclusions = read_exclusions({"resource.exclusions": excluded} if excluded else {})
-    return Rules(REPOSITORIES, _unused, control_namespace=CONTROL, tracking=tracking, exclusions=exclusions)
+    return ReconcilerSettings(
+        REPOSITORIES, _unused, control_namespace=CONTROL, tracking=tracking, exclusions=exclusions
+    )
 
 
 def bare(rng: random.Random, number: int) -> Manifest:
@@ -116,30 +126,32 @@ def bare(rng: random.Random, number: int) -> Manifest:
     return {"apiVersion": api, "kind": kind.kind, "metadata": metadata}
 
 
-def with_marks(manifest: Manifest, rng: random.Random, app: Application, tracking: Tracking) -> Manifest:
+def with_marks(manifest: Manifest, rng: random.Random, app: Application, tracking: TrackingSettings) -> Manifest:
     """Marks as they come to be: by a sync of this or another application, of this or another installation, under this
     or another method, whole, copied, cut or misspelt."""
     roll = rng.random()
     if roll < 0.35:
-        return track(manifest, app, tracking)
+        return add_tracking(manifest, app, tracking)
     if roll < 0.45:
-        return track(manifest, replace(app, name=rng.choice(["models-2", "model", "other"])), tracking)
+        return add_tracking(manifest, replace(app, name=rng.choice(["models-2", "model", "other"])), tracking)
     if roll < 0.55:
-        return track(manifest, app, replace(tracking, installation_id="theirs"))
+        return add_tracking(manifest, app, replace(tracking, installation_id="theirs"))
     if roll < 0.65:  # a copy: what it says is of another
         other = {**manifest, "metadata": {**manifest["metadata"], "name": "source", "namespace": HERE}}
-        tracked = track(other, app, tracking)["metadata"]
+        tracked = add_tracking(other, app, tracking)["metadata"]
         marks = {part: tracked[part] for part in ("annotations", "labels") if part in tracked}
         return {**manifest, "metadata": {**manifest["metadata"], **marks}}
     if roll < 0.75:
-        return track(manifest, app, replace(tracking, method=rng.choice(["annotation", "label", "annotation+label"])))
+        return add_tracking(
+            manifest, app, replace(tracking, method=rng.choice(["annotation", "label", "annotation+label"]))
+        )
     texts = {names.TRACKING_ID: rng.choice(MISSPELT)}
     labels = {names.INSTANCE_LABEL: rng.choice(NAMES)} if rng.random() < 0.5 else {}
     annotations = texts if rng.random() < 0.5 else {}
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations, "labels": labels}}
 
 
-def is_own(live: Manifest, app: Application, project: Project, rules: Rules) -> bool:
+def is_own(live: Manifest, app: Application, project: Project, rules: ReconcilerSettings) -> bool:
     """By the letter of the rules, written down a second time and in another way."""
     metadata, tracking = live["metadata"], rules.tracking
     instance = "models" if app.namespace == CONTROL else f"{app.namespace}_models"
@@ -182,8 +194,8 @@ def world(rng: random.Random) -> World:
             made = {**made, "metadata": {**made["metadata"], "annotations": notes}}
         live.append(made)
     asked = [each for each in live if rng.random() < 0.25]
-    desired = [track({**each, "metadata": _plain(each)}, app, rules.tracking) for each in asked]
-    desired += [track(bare(rng, 100 + number), app, rules.tracking) for number in range(rng.randint(0, 2))]
+    desired = [add_tracking({**each, "metadata": _plain(each)}, app, rules.tracking) for each in asked]
+    desired += [add_tracking(bare(rng, 100 + number), app, rules.tracking) for number in range(rng.randint(0, 2))]
     wanted = {key_of(each) for each in desired}
     own = frozenset(key_of(each) for each in live if is_own(each, app, allowed, rules)) - wanted
     return World(app, allowed, rules, desired, live, own)
@@ -195,26 +207,28 @@ def _plain(manifest: Manifest) -> dict[str, Any]:
 
 def pruned(found: World) -> set[ResourceKey]:
     """What a sync with prune would delete, found as the corridor finds it."""
-    app, rules, cache = found.app, found.rules, Cache()
-    for name, index in indexes(rules.tracking).items():
-        cache.index(name, index)
+    app, rules, cache = found.app, found.rules, InformerCache()
+    for name, index in build_indexes(rules.tracking).items():
+        cache.add_index(name, index)
     for manifest in found.live:
         cache.put(manifest)
-    instance = instance_name(app, rules.tracking)
-    allowed = permission(app, found.project, rules, KINDS)
-    live = managed(cache, instance, [key_of(each) for each in found.desired], allowed)
+    instance = build_instance_name(app, rules.tracking)
+    allowed = build_permission_check(app, found.project, rules, KINDS)
+    live = find_managed_resources(cache, instance, [key_of(each) for each in found.desired], allowed)
     is_its_own = partial(is_self_referenced, tracking=rules.tracking)
-    comparison = compare(found.desired, live, rules_for(app, rules.compare), is_own=is_its_own)
-    options = SyncOptions.of(app.policy.options, ())
+    comparison = compare_manifests(found.desired, live, build_diff_options(app, rules.diff), is_own=is_its_own)
+    options = SyncOptions.from_lists(app.policy.options, ())
     request = SyncRequest(prune=True)
     started = "2026-01-01T00:00:00Z"
-    tasks = plan(comparison, request, Occasion(app, "0" * 40, started), options, live)
-    terms = Terms(app, OperationState(OperationRequest(request), started=started), options, is_mass=False)
+    tasks = plan_tasks(comparison, request, OperationContext(app, "0" * 40, started), options, live)
+    terms = OperationOptions(
+        app, OperationState(OperationRequest(request), started=started), options, is_mass_prune=False
+    )
 
     def may_delete(manifest: Manifest) -> str:
-        return why_not_delete(manifest, app, found.project, rules, KINDS, options)
+        return find_deletion_refusal(manifest, app, found.project, rules, KINDS, options)
 
-    return {task.key for task in tasks if task.is_prune and not refusal(task.live or {}, terms, may_delete)}
+    return {task.key for task in tasks if task.is_prune and not find_prune_refusal(task.live or {}, terms, may_delete)}
 
 
 def test_nothing_is_pruned_that_is_not_the_applications_own(size: Callable[..., int], rng: random.Random) -> None:
@@ -232,8 +246,8 @@ def test_nothing_is_pruned_that_is_not_the_applications_own(size: Callable[..., 
 def test_a_prune_that_does_not_ask_whose_it_is_is_found_out(
     monkeypatch: pytest.MonkeyPatch, rng: random.Random
 ) -> None:
-    monkeypatch.setattr(prune_policy, "may_delete", lambda candidate, instance: "")
-    monkeypatch.setattr("argosy.gitops.reconciler.permissions.may_delete", lambda candidate, instance: "")
+    monkeypatch.setattr(prune_policy, "find_reason_to_keep", lambda candidate, instance: "")
+    monkeypatch.setattr("argosy.gitops.reconciler.permissions.find_reason_to_keep", lambda candidate, instance: "")
     monkeypatch.setattr("argosy.gitops.live.cache_reader.owner", lambda live, tracking: "models")  # in the index
     worlds = (world(random.Random(rng.getrandbits(64))) for _ in range(500))
     assert any(pruned(found) - found.own for found in worlds)

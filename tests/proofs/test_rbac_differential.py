@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from argosy.gitops.policy.rbac import Enforcer, Subjects
-from argosy.gitops.policy.rbac_config import read_access
+from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
+from argosy.gitops.policy.rbac_config import read_access_policy
 from support.reference_rbac import (
     ACTIONS,
     ASKED,
@@ -53,12 +53,12 @@ def compared(rng: random.Random, pairs: int) -> int:
         own = {name: project_lines(name, own_lines(rng), groups[name]) for name in groups}
         projects = [as_project(name, lines, groups[name]) for name, lines in own.items()]
         quoted = "\n".join(", ".join(f'"{word}"' for word in each) for each in policy)
-        enforcer = Enforcer(read_access({"policy.csv": quoted, "policy.default": usual}), projects)
+        enforcer = RbacEnforcer(read_access_policy({"policy.csv": quoted, "policy.default": usual}), projects)
         questions = rng.sample(ASKED, EACH)
         for name in ASKERS:  # one after another, at one enforcer: what it remembers of one must not be another's
-            who = Subjects(name, tuple(rng.sample(GROUPS, rng.randrange(3))), name.startswith("proj:"))
+            who = RbacRequester(name, tuple(rng.sample(GROUPS, rng.randrange(3))), name.startswith("proj:"))
             for asked in questions:
-                answer = enforcer.permissions(who).may(*asked)
+                answer = enforcer.get_permissions(who).may(*asked)
                 yes += answer
                 if answer != expected(policy, usual, own, who, asked):
                     raise Differs(policy, usual, own, who, asked)
@@ -73,11 +73,11 @@ def test_random_policies_are_decided_alike(size: Callable[[int], int], rng: rand
 def test_an_enforcer_that_takes_one_for_another_is_found_out(
     rng: random.Random, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    permissions, first = Enforcer.permissions, dict[Enforcer, Subjects]()
+    permissions, first = RbacEnforcer.get_permissions, dict[RbacEnforcer, RbacRequester]()
 
-    def forgetful(self: Enforcer, who: Subjects) -> object:
+    def forgetful(self: RbacEnforcer, who: RbacRequester) -> object:
         return permissions(self, first.setdefault(self, who))
 
-    monkeypatch.setattr(Enforcer, "permissions", forgetful)
+    monkeypatch.setattr(RbacEnforcer, "get_permissions", forgetful)
     with pytest.raises(Differs):
         compared(rng, PAIRS)

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from argosy.kube.names import ResourceKey
-from argosy.web.auth.account_changes import AccountBook
-from argosy.web.auth.authenticator import Identities
-from argosy.web.auth.caller import Caller, Shown
-from argosy.web.auth.passwords import Hashing
-from argosy.web.auth.session_revocation import Revoking
+from argosy.web.auth.account_changes import AccountStore
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.caller import Caller, RequestCredentials
+from argosy.web.auth.passwords import PasswordHasher
+from argosy.web.auth.session_revocation import SessionRevocations
 from argosy.web.middleware import streaming as streams_of_server
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL
@@ -66,7 +66,7 @@ async def opened(world: SignedInWorld, token: str) -> Open:
 
 
 async def by_password(world: SignedInWorld, name: str) -> None:
-    await AccountBook(world.cluster, CONTROL, hashing=Hashing(4)).set_password(name, "another horse")
+    await AccountStore(world.cluster, CONTROL, hashing=PasswordHasher(4)).set_password(name, "another horse")
 
 
 async def by_disabling(world: SignedInWorld, name: str) -> None:
@@ -92,7 +92,7 @@ async def in_loop(world: SignedInWorld, work: Awaitable[object]) -> object:
 
 
 async def opened_by_token(world: SignedInWorld, name: str, count: int) -> list[Open]:
-    token = str(await in_loop(world, world.identities.book.add_token(name)))
+    token = str(await in_loop(world, world.identities.account_store.add_token(name)))
     return [await opened(world, token) for _ in range(count)]
 
 
@@ -119,7 +119,7 @@ async def test_a_session_that_signs_out_takes_its_streams_with_it(world: SignedI
     identities = world.identities
     mine, other = [str(await in_loop(world, identities.login("ann", PASSWORD))) for _ in range(2)]
     streams = [await opened(world, token) for token in (mine, mine, other)]
-    caller = await in_loop(world, identities.identify(Shown(bearer=mine)))
+    caller = await in_loop(world, identities.identify(RequestCredentials(bearer=mine)))
     await in_loop(world, identities.logout(caller))  # type: ignore[arg-type]
     await check_ended(streams[:2])
     assert not streams[2].ended.done()
@@ -133,14 +133,14 @@ async def test_a_server_that_looks_only_at_the_age_of_a_token_is_found_out(
     """However a right was ended, the streams stay open. With the bug taken out again, they end."""
     asked = Counter[str]()
 
-    def still(self: Identities, caller: Caller) -> bool:
+    def still(self: Authenticator, caller: Caller) -> bool:
         asked[caller.name] += 1
-        return not self.is_past(caller)
+        return not self.is_expired(caller)
 
-    monkeypatch.setattr(streams_of_server, "LOOK", 0.05)
+    monkeypatch.setattr(streams_of_server, "PERMISSION_CHECK_SECONDS", 0.05)
     streams = {name: await opened_by_token(world, name, 1) for name in ENDED}
     with monkeypatch.context() as broken:
-        broken.setattr(Identities, "still", still)
+        broken.setattr(Authenticator, "is_still_valid", still)
         for name, end in WAYS.items():
             await in_loop(world, end(world, name))
             asked.clear()
@@ -157,17 +157,17 @@ async def test_a_server_that_forgets_who_signed_out_is_found_out(
 ) -> None:
     asked: list[str] = []
 
-    def is_over(self: Revoking, session: str, began: int, revoked: object) -> bool:
+    def is_over(self: SessionRevocations, session: str, began: int, revoked: object) -> bool:
         asked.append(session)
         return False
 
-    monkeypatch.setattr(streams_of_server, "LOOK", 0.05)
+    monkeypatch.setattr(streams_of_server, "PERMISSION_CHECK_SECONDS", 0.05)
     identities = world.identities
     token = str(await in_loop(world, identities.login("ann", PASSWORD)))
     stream = await opened(world, token)
     with monkeypatch.context() as broken:
-        broken.setattr(Revoking, "is_over", is_over)
-        caller = await in_loop(world, identities.identify(Shown(bearer=token)))
+        broken.setattr(SessionRevocations, "is_revoked", is_over)
+        caller = await in_loop(world, identities.identify(RequestCredentials(bearer=token)))
         await in_loop(world, identities.logout(caller))  # type: ignore[arg-type]
         asked.clear()
         await wait_until_async(lambda: len(asked) > 2, "it is looked whether the session was ended")

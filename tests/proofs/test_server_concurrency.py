@@ -194,11 +194,11 @@ def test_no_update_is_lost_between_clients_of_the_api(
 
 
 def ignore_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Registry, "_check_version", lambda *_, **__: None)
+    monkeypatch.setattr(Registry, "_check_resource_version", lambda *_, **__: None)
 
 
 def read_only_what_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Store, "latest", Store.get)
+    monkeypatch.setattr(Store, "get_latest", Store.get)
 
 
 def ignore_tests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,8 +236,8 @@ def test_requests_that_are_almost_right_never_find_a_fault(
 
 
 TRUSTING = """
-from argosy.kube.patch.json_patch import _STEPS, _Draft
-_Draft.run = lambda self, operation: _STEPS[operation["op"]](self, operation)
+from argosy.kube.patch.json_patch import _OPERATIONS, _PatchedDocument
+_PatchedDocument.run = lambda self, operation: _OPERATIONS[operation["op"]](self, operation)
 """
 
 

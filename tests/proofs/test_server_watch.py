@@ -23,11 +23,11 @@ from argosy.errors import Gone
 from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.http import watch_stream
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.listing import Matcher
-from argosy.sandbox.store import DELETED, Event, Store
+from argosy.sandbox.apiserver.listing import SelectorMatcher
+from argosy.sandbox.store import DELETED, Store, StoreEvent
 from argosy.sandbox.store import event_window as window_module
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
-from argosy.sandbox.store.watch import Watch
+from argosy.sandbox.store.watch import BucketWatch
 from support.clusters import TOKEN, Served, configmap, served
 from support.tiers import IN_TEST_ALL_AND_PROVE
 
@@ -58,7 +58,7 @@ def colour(body: bytes | None) -> str:
 class Record:
     """Every event of the ConfigMaps, as the store told it, in the order of revisions."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[StoreEvent] = field(default_factory=list)
 
     def listen(self, events: Any) -> None:
         ours = (event for event in events if event.bucket == "configmaps" and event.name.startswith("item-"))
@@ -70,7 +70,7 @@ class Record:
 
     def state(self, chosen: str, at: int) -> dict[str, int]:
         """The last event of each name decides."""
-        last: dict[str, Event] = {}
+        last: dict[str, StoreEvent] = {}
         for place in range(self._count(at) - 1, -1, -1):
             last.setdefault(self.events[place].name, self.events[place])
             if len(last) == KEYS:
@@ -82,7 +82,7 @@ class Record:
         return bisect_right(self.events, upto, key=lambda event: event.revision)
 
 
-def as_seen(event: Event, chosen: str) -> Seen | None:
+def as_seen(event: StoreEvent, chosen: str) -> Seen | None:
     """What an event is to a client that asked for one colour: leaving it is a deletion, entering it an addition."""
     if not chosen:
         return Seen(event.type.value, event.name, event.revision)
@@ -200,9 +200,7 @@ async def write(server: Served, rng: random.Random, events: int, record: Record)
         await asyncio.sleep(rng.random() * 0.02)
 
 
-async def compact(
-    server: Served, session: aiohttp.ClientSession, rng: random.Random, done: Callable[[], bool]
-) -> None:
+async def compact(server: Served, session: aiohttp.ClientSession, rng: random.Random, done: Callable[[], bool]) -> None:
     """Compact all the time, and probe the border: at it a watch works, one below it is told Gone."""
     store = server.plane.store
     while not done():
@@ -256,7 +254,7 @@ def prove(folder: Path, rng: random.Random, events: int) -> Tally:
 @pytest.fixture(autouse=True)
 def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watchers that lag behind read from disk, and soon are too late."""
-    monkeypatch.setattr(window_module, "MOST_EVENTS", 40)
+    monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 40)
     monkeypatch.setattr(diskjournal_module, "EVENTS_PER_READ", 7)
 
 
@@ -274,33 +272,37 @@ def test_no_event_is_lost_doubled_or_out_of_order_over_the_wire(
 
 
 def skip_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = watch_stream._line
+    line = watch_stream._encode_matching_event
     monkeypatch.setattr(
-        watch_stream, "_line", lambda event, *a, **k: line(event, *a, **k) if event.revision % 31 else None
+        watch_stream,
+        "_encode_matching_event",
+        lambda event, *a, **k: line(event, *a, **k) if event.revision % 31 else None,
     )
 
 
 def double_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = watch_stream._line
+    line = watch_stream._encode_matching_event
     monkeypatch.setattr(
-        watch_stream, "_line", lambda event, *a, **k: (line(event, *a, **k) or b"") * (1 if event.revision % 31 else 2)
+        watch_stream,
+        "_encode_matching_event",
+        lambda event, *a, **k: (line(event, *a, **k) or b"") * (1 if event.revision % 31 else 2),
     )
 
 
 def forget_transitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    init = Matcher.__init__
+    init = SelectorMatcher.__init__
 
-    def careless(matcher: Matcher, *arguments: Any) -> None:
+    def careless(matcher: SelectorMatcher, *arguments: Any) -> None:
         init(matcher, *arguments)
-        matcher.everything = True
+        matcher.matches_all = True
 
-    monkeypatch.setattr(Matcher, "__init__", careless)
+    monkeypatch.setattr(SelectorMatcher, "__init__", careless)
 
 
 def compact_without_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Store.watch
 
-    def lenient(store: Store, bucket: str, *, since: int) -> Watch:
+    def lenient(store: Store, bucket: str, *, since: int) -> BucketWatch:
         return watch(store, bucket, since=max(since, store.compacted))
 
     monkeypatch.setattr(Store, "watch", lenient)
@@ -309,7 +311,7 @@ def compact_without_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def say_gone_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Store.watch
 
-    def strict(store: Store, bucket: str, *, since: int) -> Watch:
+    def strict(store: Store, bucket: str, *, since: int) -> BucketWatch:
         if bucket == "configmaps" and store.compacted < since < store.revision - 3:
             raise Gone("too old")
         return watch(store, bucket, since=since)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from argosy.web.request import Asked
-from argosy.web.route_table import TABLE
+from argosy.web.request import RequestContext
+from argosy.web.route_table import ROUTE_TABLE
 from support.route_requests import FILL, ROWS_BY_ROUTE, VARIANTS, address
 from support.tenants import CONTROL, MODEL, NOTEBOOK, World, application, ask, declared, guarded_world, owned, project
 
@@ -83,7 +83,7 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 def paths() -> list[str]:
     found = []
-    for route in TABLE:
+    for route in ROUTE_TABLE:
         if route.method == "GET":
             fill = FILL[ROWS_BY_ROUTE[route.method, route.path].about]
             found += [address(route, fill(variant)) for variant in VARIANTS]
@@ -91,7 +91,7 @@ def paths() -> list[str]:
 
 
 async def find_leaks(world: World, caller: str, asked: Sequence[str]) -> list[str]:
-    entry, headers = world.entry(TABLE), dict(world.callers[caller].headers)
+    entry, headers = world.entry(ROUTE_TABLE), dict(world.callers[caller].headers)
     leaks = []
     for path in asked:
         got = await ask(entry, "GET", path, headers, reads_stream=True)
@@ -109,13 +109,15 @@ async def test_nobody_is_told_what_another_team_has(world: World, caller: str) -
 
 def ask_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked of one thing: everything may be seen."""
-    may = Asked.may
-    monkeypatch.setattr(Asked, "may", lambda self, of, action, thing: action == "get" or may(self, of, action, thing))
+    may = RequestContext.is_allowed
+    monkeypatch.setattr(
+        RequestContext, "is_allowed", lambda self, of, action, thing: action == "get" or may(self, of, action, thing)
+    )
 
 
 def decide_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked of thousands at once."""
-    monkeypatch.setattr(Asked, "deciding", lambda self, of, action, thing: True)
+    monkeypatch.setattr(RequestContext, "permission_check", lambda self, of, action, thing: True)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ async def test_a_list_that_does_not_ask_who_looks_is_found(
 @pytest.mark.tier("all", "prove")
 async def test_who_may_see_all_is_told_the_word_by_many_routes(world: World) -> None:
     """Else the search above would find nothing because there is nothing."""
-    entry, headers, told = world.entry(TABLE), dict(world.callers["admin"].headers), set()
+    entry, headers, told = world.entry(ROUTE_TABLE), dict(world.callers["admin"].headers), set()
     for path in paths():
         got = await ask(entry, "GET", path, headers, reads_stream=True)
         if WORD.encode() in got.body:

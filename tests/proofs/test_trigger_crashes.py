@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.addon import DEFINITION, PLEDGES, after_result, at_start
-from argosy.features.notebooks.controller import Notebooks
+from argosy.features.notebooks.addon import CRD_NAME, STATUS_MUTATORS, list_result_hooks, list_start_hooks
+from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.job import KIND
-from argosy.features.notebooks.metrics import Metrics
-from argosy.features.notebooks.model_checks import ModelsAsked
-from argosy.features.notebooks.triggers.turns import Turn
-from argosy.kube.controller import SYSTEM_CLOCK, Cache, Context
+from argosy.features.notebooks.metrics import NotebookMetrics
+from argosy.features.notebooks.model_checks import ClusterModelChecker
+from argosy.features.notebooks.triggers.trigger_execution import TriggerExecution
+from argosy.kube.controller import SYSTEM_CLOCK, ControllerContext, InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, dump
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.objects import Manifest, dump_yaml
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.crashing_client import Crash, CrashingCluster
 from support.notebook_controller import ToldRuns, job
@@ -49,8 +49,8 @@ class Stage:
     operations: list[Any] = field(default_factory=list)
 
     async def furnish(self) -> None:
-        for name in (DEFINITION, "applications.argoproj.io", "inferenceservices.serving.kserve.io"):
-            await self.cluster.apply(definition(name), manager="test")
+        for name in (CRD_NAME, "applications.argoproj.io", "inferenceservices.serving.kserve.io"):
+            await self.cluster.apply(load_definition(name), manager="test")
         labels = {"app": "web"}
         template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}
         await self.make("apps/v1", "Deployment", "web", {"selector": {"matchLabels": labels}, "template": template})
@@ -61,7 +61,7 @@ class Stage:
         await self.make("argoproj.io/v1alpha1", "Application", "serving", spec)
         await self.others()
         await self.others()
-        await self.cluster.create(job(annotations={"mlops.dev/on-success-trigger": dump(TRIGGERS)}))
+        await self.cluster.create(job(annotations={"mlops.dev/on-success-trigger": dump_yaml(TRIGGERS)}))
 
     async def make(self, version: str, kind: str, name: str, spec: Manifest, **labels: str) -> None:
         metadata = {"name": name, "namespace": "default", "labels": labels}
@@ -85,14 +85,20 @@ class Stage:
 
     async def process(self, cluster: Any) -> None:
         """One process, until nothing is left to do or it dies."""
-        metrics = Metrics()
-        follows: dict[str, Any] = {"at_start": at_start(metrics), "after_result": after_result(metrics)}
-        found = Notebooks(self.runs, builds=ImageBuilds(), models=ModelsAsked(), pledges=PLEDGES, **follows)
+        metrics = NotebookMetrics()
+        follows: dict[str, Any] = {"start_hooks": list_start_hooks(metrics), "result_hooks": list_result_hooks(metrics)}
+        found = NotebookJobController(
+            self.runs,
+            builds=ImageBuilds(),
+            model_checker=ClusterModelChecker(),
+            status_mutators=STATUS_MUTATORS,
+            **follows,
+        )
         for _ in range(MOST):
-            await found.reconcile(TRAIN, Context(cluster, Cache(), SYSTEM_CLOCK))
+            await found.reconcile(TRAIN, ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK))
             await self.others()
             if await self.is_done():
-                await found.reconcile(TRAIN, Context(cluster, Cache(), SYSTEM_CLOCK))
+                await found.reconcile(TRAIN, ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK))
                 return
         raise AssertionError(f"it never ended: {await self.cluster.get(TRAIN)}")
 
@@ -148,7 +154,9 @@ async def test_a_sync_that_is_not_known_by_its_mark_is_found_out(monkeypatch: py
     """Without the mark, the next process does not know that the last one had asked for the sync."""
     point = (await calls_of_a_whole_life()).index("patch Application/serving")
     await check_crash(point, after=True)
-    is_marked = Turn.is_marked
-    monkeypatch.setattr(Turn, "is_marked", lambda self, target: target["kind"] != APP.kind and is_marked(self, target))
+    is_marked = TriggerExecution.was_executed_on
+    monkeypatch.setattr(
+        TriggerExecution, "was_executed_on", lambda self, target: target["kind"] != APP.kind and is_marked(self, target)
+    )
     with pytest.raises(AssertionError, match="2 syncs were asked for"):
         await check_crash(point, after=True)

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import Gone
-from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Event, Store
+from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Store, StoreEvent
 from argosy.sandbox.store import event_window as window_module
 from argosy.sandbox.store import history as history_module
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
-from argosy.sandbox.store.checksums import compacted_checksum
-from argosy.sandbox.store.event_window import Log
-from argosy.sandbox.store.watch import Watch
+from argosy.sandbox.store.checksums import compute_compacted_checksum
+from argosy.sandbox.store.event_window import BucketEventLog
+from argosy.sandbox.store.watch import BucketWatch
 
 pytestmark = pytest.mark.tier("test", "prove")
 
@@ -39,9 +39,9 @@ class Broken(AssertionError):
 class Record:
     """Every event as its writer knows it, by revision."""
 
-    events: dict[int, Event] = field(default_factory=dict)
+    events: dict[int, StoreEvent] = field(default_factory=dict)
 
-    def between(self, bucket: str, after: int, upto: int) -> list[Event]:
+    def between(self, bucket: str, after: int, upto: int) -> list[StoreEvent]:
         events = (self.events[revision] for revision in range(after + 1, upto + 1))
         return [event for event in events if event.bucket == bucket]
 
@@ -72,11 +72,11 @@ async def write(store: Store, rng: random.Random, record: Record, events: int) -
         commits = []
         for _ in range(rng.randint(1, 8)):
             bucket, name = rng.choice(BUCKETS), f"k{rng.randrange(20)}"
-            before = store.latest(bucket, "ns", name)
+            before = store.get_latest(bucket, "ns", name)
             delete = before is not None and rng.random() < 0.3
             commit = (store.remove if delete else store.put)(bucket, "ns", name, lambda r: b"%d" % r)
             entry, kind = commit.entry, DELETED if delete else MODIFIED if before else ADDED
-            record.events[entry.revision] = Event(
+            record.events[entry.revision] = StoreEvent(
                 entry.revision, kind, bucket, "ns", name, b"%d" % entry.revision,
                 before.body if before else None, before.revision if before else 0,
             )  # fmt: skip
@@ -111,12 +111,12 @@ async def follow(
 
 
 async def read_on(
-    watch: Watch, store: Store, rng: random.Random, record: Record, tally: Tally, slowness: float, position: int,
+    watch: BucketWatch, store: Store, rng: random.Random, record: Record, tally: Tally, slowness: float, position: int,
     end: Callable[[], int],
 ) -> int:  # fmt: skip
     """Take a few batches, check each against the record, and disconnect."""
     for _ in range(rng.randint(1, 6)):
-        floor = watch._log.floor
+        floor = watch._event_log.floor
         batch = await watch.next_batch(timeout=0.05)
         upto = batch[-1].revision if batch else position
         expected = record.between(watch._bucket, position, upto)
@@ -154,7 +154,7 @@ async def compact(store: Store, rng: random.Random, record: Record, tally: Tally
             for call in (lambda: store.watch(bucket, since=border - 1), lambda: store.list_at(bucket, "", border - 1)):  # noqa: B023
                 try:
                     answer = call()
-                    if not isinstance(answer, Watch):
+                    if not isinstance(answer, BucketWatch):
                         await answer
                 except Gone:
                     continue
@@ -199,9 +199,9 @@ def prove(path: Path | None, rng: random.Random, events: int) -> Tally:
 
 @pytest.fixture(autouse=True)
 def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(window_module, "MOST_EVENTS", 40)
+    monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 40)
     monkeypatch.setattr(diskjournal_module, "EVENTS_PER_READ", 7)
-    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 100)
+    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 100)
 
 
 @pytest.mark.parametrize("where", ["disk", "memory"])
@@ -220,18 +220,24 @@ def test_no_event_is_lost_doubled_or_out_of_order(
 
 
 def skip_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = Log.after
-    monkeypatch.setattr(Log, "after", lambda log, since: [e for e in after(log, since) if e.revision % 97])
+    after = BucketEventLog.list_events_after
+    monkeypatch.setattr(
+        BucketEventLog, "list_events_after", lambda log, since: [e for e in after(log, since) if e.revision % 97]
+    )
 
 
 def double_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = Log.after
-    monkeypatch.setattr(Log, "after", lambda log, since: after(log, since - 1 if since % 97 == 0 else since))
+    after = BucketEventLog.list_events_after
+    monkeypatch.setattr(
+        BucketEventLog, "list_events_after", lambda log, since: after(log, since - 1 if since % 97 == 0 else since)
+    )
 
 
 def swap_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = Log.after
-    monkeypatch.setattr(Log, "after", lambda log, since: sorted(after(log, since), key=lambda event: event.name))
+    after = BucketEventLog.list_events_after
+    monkeypatch.setattr(
+        BucketEventLog, "list_events_after", lambda log, since: sorted(after(log, since), key=lambda event: event.name)
+    )
 
 
 def compact_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +245,7 @@ def compact_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def greedy(connection: object, low: int, high: int) -> None:
         step(connection, low, high + 1)  # type: ignore[arg-type]
-        for name, value in (("compacted", high), ("compacted_sum", compacted_checksum(high))):
+        for name, value in (("compacted", high), ("compacted_sum", compute_compacted_checksum(high))):
             connection.execute("UPDATE meta SET value = ? WHERE name = ?", (value, name))  # type: ignore[attr-defined]
 
     monkeypatch.setattr(history_module, "compact_step", greedy)
@@ -248,20 +254,20 @@ def compact_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def compact_without_saying_so(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Store.watch
 
-    def lenient(store: Store, bucket: str, *, since: int) -> Watch:
+    def lenient(store: Store, bucket: str, *, since: int) -> BucketWatch:
         return watch(store, bucket, since=max(since, store.compacted))
 
     monkeypatch.setattr(Store, "watch", lenient)
 
 
 def read_disk_one_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def careless(watch: Watch) -> list[Event]:
-        upto = watch._log.floor
-        batch = await watch._journal.events(watch._bucket, watch._position, upto)
+    async def careless(watch: BucketWatch) -> list[StoreEvent]:
+        upto = watch._event_log.floor
+        batch = await watch._journal.list_events(watch._bucket, watch._position, upto)
         watch._position = upto
         return batch
 
-    monkeypatch.setattr(Watch, "_from_disk", careless)
+    monkeypatch.setattr(BucketWatch, "_read_from_disk", careless)
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ import pytest
 
 from argosy.annotations import REFRESH
 from argosy.features.applications import webhook_api
-from argosy.features.applications.webhook_api import Webhooks
-from argosy.gitops.application import APPLICATION
+from argosy.features.applications.webhook_api import WebhookReceiver
+from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application_client import refresh_requests
-from argosy.gitops.application_client.refresh_requests import Refreshes
+from argosy.gitops.application_client.refresh_requests import RefreshQueue
 from argosy.gitops.source import webhooks
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
@@ -60,12 +60,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             made = await world.application(f"app-{number}")
             await world.cluster.patch(key_of(made), {"spec": {"source": {"repoURL": CLONE}}})
         await wait_until_async(lambda: sources(world) == {CLONE}, "the server knows all of them")
-        world.site.part(Webhooks).refreshes = Refreshes(seconds=0.0)  # each delivery that concerns them refreshes them
+        world.site.get_module_state(WebhookReceiver).refreshes = RefreshQueue(
+            interval_seconds=0.0
+        )  # each delivery that concerns them refreshes them
         yield world
 
 
 def sources(world: World) -> set[str]:
-    apps = world.lookout.cache.list(GroupKind(*APPLICATION))
+    apps = world.lookout.cache.list(GroupKind(*APPLICATION_KIND))
     return {app["spec"]["source"]["repoURL"] for app in apps} if len(apps) == 5 else set()
 
 
@@ -104,9 +106,9 @@ async def fuzz(world: World, rng: Random, count: int, *, is_signed: bool) -> Cou
         assert not (is_forged and code < 300), f"{number}: a forged delivery of {name} is accepted: {headers}"
         if number % 50 == 0:
             await asyncio.sleep(0)
-    webhooks_of_site = world.site.part(Webhooks)
-    await webhooks_of_site.refreshes.done()
-    webhooks_of_site.refreshes = Refreshes(seconds=0.0)
+    webhooks_of_site = world.site.get_module_state(WebhookReceiver)
+    await webhooks_of_site.refreshes.wait_until_empty()
+    webhooks_of_site.refreshes = RefreshQueue(interval_seconds=0.0)
     gc.collect()  # a task that died is told of when nobody has it any more
     asyncio.get_running_loop().set_exception_handler(None)
     assert broken == [], f"a task died: {broken}"
@@ -125,16 +127,16 @@ async def test_no_payload_of_any_host_breaks_the_server(world: World, size: Call
     await set_secrets(world)
     codes = await fuzz(world, rng, count, is_signed=True)
     assert codes[200] > count / 50
-    app = await world.cluster.get(ResourceKey(*APPLICATION, CONTROL, "app-0"))
+    app = await world.cluster.get(ResourceKey(*APPLICATION_KIND, CONTROL, "app-0"))
     assert app is not None and REFRESH in app["metadata"]["annotations"], "no delivery refreshed anything"
 
 
 def skip_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "_verify", lambda *_: None)
+    monkeypatch.setattr(webhooks, "_verify_sender", lambda *_: None)
 
 
 def accept_any_signature(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "_is_signed", lambda body, given, secret, **_: bool(given))
+    monkeypatch.setattr(webhooks, "_has_valid_signature", lambda body, given, secret, **_: bool(given))
 
 
 def trust_forms(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,14 +144,14 @@ def trust_forms(monkeypatch: pytest.MonkeyPatch) -> None:
         is_form = headers.get("content-type") == "application/x-www-form-urlencoded"
         return parse_qs(body)[b"payload"][0] if is_form else body
 
-    monkeypatch.setattr(webhooks, "_unwrapped", unwrapped)
+    monkeypatch.setattr(webhooks, "_unwrap_form", unwrapped)
 
 
 def die_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refresh(cluster: Cluster, key: ResourceKey) -> None:
         raise KeyError(key.name)
 
-    monkeypatch.setattr(refresh_requests, "_refresh", refresh)
+    monkeypatch.setattr(refresh_requests, "_try_refresh", refresh)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +199,9 @@ async def test_large_bodies_at_once_fill_no_memory(
     world: World, size: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred at a time, thirty in `make test`."""
-    monkeypatch.setattr(webhook_api, "SECONDS", HANG_SECONDS)  # on a slow machine the last wait longer than it allows
+    monkeypatch.setattr(
+        webhook_api, "RECEIVE_TIMEOUT_SECONDS", HANG_SECONDS
+    )  # on a slow machine the last wait longer than it allows
     await send_at_once(world, min(100, size(2_000, test=30)))
     body, headers = LARGE, PUSH
     too_large = await post(world.entry, body + b" " * 200, headers, "192.0.2.200")
@@ -207,6 +211,6 @@ async def test_large_bodies_at_once_fill_no_memory(
 
 @pytest.mark.tier("all", "prove")
 async def test_the_proof_notices_bodies_that_wait_for_no_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Webhooks, "turn", lambda self, announced: contextlib.nullcontext())
+    monkeypatch.setattr(WebhookReceiver, "wait_for_turn", lambda self, announced: contextlib.nullcontext())
     with pytest.raises(AssertionError, match=r"bodies take \d+ MB"):
         await send_at_once(world, 30)

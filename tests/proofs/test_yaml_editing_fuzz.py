@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError, ManifestError
-from argosy.kube.objects import dump_all, load_all, yaml_edits, yaml_splice
-from argosy.kube.objects.yaml_edits import REMOVED, Edit, edited
-from argosy.kube.objects.yaml_outline import Entry, Node
-from argosy.kube.objects.yaml_splice import spliced
+from argosy.kube.objects import dump_yaml_documents, read_yaml_documents, yaml_edits, yaml_splice
+from argosy.kube.objects.yaml_edits import REMOVED, YamlEdit, edited
+from argosy.kube.objects.yaml_outline import OutlineEntry, OutlineNode
+from argosy.kube.objects.yaml_splice import splice_entry
 from support.fuzzer import Found, feed, mutated
 
 pytestmark = pytest.mark.tier("test", "prove")
@@ -41,7 +41,7 @@ def ours() -> list[str]:
             text = path.read_bytes().decode()
             if len(text) < 6000:
                 try:
-                    load_all(text)
+                    read_yaml_documents(text)
                 except ArgosyError:
                     continue
                 found.append(text)
@@ -61,21 +61,21 @@ def at(value: Any, path: tuple[str | int, ...]) -> Any:
     return value
 
 
-def some_edit(rng: random.Random, value: Any) -> Edit:
+def some_edit(rng: random.Random, value: Any) -> YamlEdit:
     path = rng.choice(list(paths(value)))
     here, how = at(value, path), rng.random()
     if how < 0.3 and path:
-        return Edit(path)
+        return YamlEdit(path)
     if how < 0.5 and isinstance(here, dict | list):
-        return Edit((*path, rng.choice(KEYS) if isinstance(here, dict) else len(here)), rng.choice(VALUES))
+        return YamlEdit((*path, rng.choice(KEYS) if isinstance(here, dict) else len(here)), rng.choice(VALUES))
     if how < 0.7 and isinstance(here, list):
         here = copy.deepcopy(here)
         here.insert(rng.randrange(len(here) + 1), rng.choice(VALUES))
-        return Edit(path, here)
-    return Edit(path, rng.choice(VALUES))
+        return YamlEdit(path, here)
+    return YamlEdit(path, rng.choice(VALUES))
 
 
-def applied(value: Any, edit: Edit) -> Any:
+def applied(value: Any, edit: YamlEdit) -> Any:
     """The edit on the value, in a second writing."""
     if not edit.path:
         return edit.value
@@ -116,21 +116,21 @@ def check_edits(rng: random.Random, count: int) -> None:
     assert len(texts) > 30
     for _ in range(count):
         text = changed(rng, rng.choice(texts))
-        values = load_all(text)
+        values = read_yaml_documents(text)
         filled = [number for number, value in enumerate(values) if value is not None]
         if not filled:
             continue
         document = rng.randrange(len(filled))
         edit = some_edit(rng, values[filled[document]])
         try:
-            after = edited(text, [edit], document=document)
+            after = edited(text, [edit], document_index=document)
         except ManifestError as error:
             assert "edit it by hand" in str(error), (text, edit)
             refused += 1
             continue
         values[filled[document]] = applied(values[filled[document]], edit)
-        assert as_json(load_all(after)) == as_json(values), f"says something else after {edit}: {text}"
-        check_lines(text, after, edit, at_or_none(load_all(text)[filled[document]], edit.path))
+        assert as_json(read_yaml_documents(after)) == as_json(values), f"says something else after {edit}: {text}"
+        check_lines(text, after, edit, at_or_none(read_yaml_documents(text)[filled[document]], edit.path))
     assert refused < count / 20, "an editor that refuses this often edits nothing"
 
 
@@ -147,7 +147,7 @@ def at_or_none(value: Any, path: tuple[str | int, ...]) -> Any:
         return None
 
 
-def check_lines(text: str, after: str, edit: Edit, old: Any) -> None:
+def check_lines(text: str, after: str, edit: YamlEdit, old: Any) -> None:
     if not edit.path or isinstance(old, dict | list) or (isinstance(old, str) and "\n" in old):
         return
     taken = lost(text, after)
@@ -162,7 +162,7 @@ def check_mutated(rng: random.Random, count: int) -> None:
 
     def take(data: bytes) -> None:
         text = data.decode("utf-8", "replace")
-        values = load_all(text)
+        values = read_yaml_documents(text)
         filled = [value for value in values if value is not None]
         if filled:
             edited(text, [some_edit(rng, filled[0])])
@@ -182,18 +182,20 @@ def test_yaml_that_is_almost_right_is_edited_or_refused(rng: random.Random, size
 
 def drop_comments(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_comments(*given: Any) -> str:
-        lines = spliced(*given).splitlines(keepends=True)
+        lines = splice_entry(*given).splitlines(keepends=True)
         return "".join(line for line in lines if not line.startswith("#"))
 
-    monkeypatch.setattr(yaml_edits, "spliced", without_comments)
+    monkeypatch.setattr(yaml_edits, "splice_entry", without_comments)
 
 
 def write_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_edits, "spliced", lambda *given: dump_all(load_all(spliced(*given))))
+    monkeypatch.setattr(
+        yaml_edits, "splice_entry", lambda *given: dump_yaml_documents(read_yaml_documents(splice_entry(*given)))
+    )
 
 
 def edit_another_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yaml_edits, "_number", lambda values, document, where: len(values) - 1)
+    monkeypatch.setattr(yaml_edits, "_find_document_index", lambda values, document, where: len(values) - 1)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +219,9 @@ def test_the_proof_notices_an_editor_that_expects_every_key(
 ) -> None:
     """A path may end at a key that is not there yet; here looking for it fails."""
 
-    def entry(node: Node, step: str | int) -> Entry:
-        return node.entries[step] if isinstance(step, int) else {each.name: each for each in node.entries}[step]
+    def entry(node: OutlineNode, step: str | int) -> OutlineEntry:
+        return node.entries[step] if isinstance(step, int) else {each.key: each for each in node.entries}[step]
 
-    monkeypatch.setattr(yaml_splice, "_entry", entry)
+    monkeypatch.setattr(yaml_splice, "_find_entry", entry)
     with pytest.raises(Found, match=r"^(KeyError|IndexError): "):
         check_mutated(rng, 5_000)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from argosy.features.serve import local_login
-from argosy.web.auth.authenticator import Identities
-from argosy.web.auth.caller import BadCredential, Shown
-from argosy.web.auth.login_codes import Codes
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.caller import BadCredential, RequestCredentials
+from argosy.web.auth.login_codes import LoginCodes
 from support.app_commands import Scene
 from support.app_commands import scene as opened
 from support.engine import CONTROL
@@ -40,9 +40,9 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
         yield made
 
 
-async def server(scene: Scene) -> Identities:
+async def server(scene: Scene) -> Authenticator:
     glance = Glance(scene.cluster)
-    made = Identities(scene.cluster, glance, CONTROL, padding=0.0)
+    made = Authenticator(scene.cluster, glance, CONTROL, min_login_seconds=0.0)
     await made.prepare()
     await glance.look()
     return made
@@ -68,7 +68,7 @@ async def test_a_token_is_printed_once_and_counts_until_it_is_deleted(scene: Sce
     identities = await server(scene)
     said = await scene.argosy("account", "generate-token", "--account", "ci", "--expires-in", "1h", "--id", "pipeline")
     assert said.code == 0
-    caller = await identities.identify(Shown(bearer=said.out.strip()))
+    caller = await identities.identify(RequestCredentials(bearer=said.out.strip()))
     assert caller is not None
     assert (caller.name, caller.id) == ("ci", "pipeline")
     shown = (await scene.argosy("account", "get", "-a", "ci")).out
@@ -76,7 +76,7 @@ async def test_a_token_is_printed_once_and_counts_until_it_is_deleted(scene: Sce
     assert said.out.strip() not in shown
     assert (await scene.argosy("account", "delete-token", "pipeline", "-a", "ci")).code == 0
     with pytest.raises(BadCredential):
-        await (await server(scene)).identify(Shown(bearer=said.out.strip()))
+        await (await server(scene)).identify(RequestCredentials(bearer=said.out.strip()))
     refused = await scene.argosy("account", "generate-token")
     assert refused.code == 2
     assert "does not have apiKey capability" in refused.err
@@ -124,10 +124,10 @@ def test_open_mints_a_code_for_the_page_that_began_last(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert main(["open", "--no-browser"]) == 2
     folder = tmp_path / "argosy" / "page"
-    with local_login.told(folder, "http://127.0.0.1:9000"):
-        url, place = local_login.entrance_here()
+    with local_login.write_state_file(folder, "http://127.0.0.1:9000"):
+        url, place = local_login.find_login_url()
         assert url.startswith("http://127.0.0.1:9000/enter?code=")
-        assert Codes(place).redeem(url.partition("=")[2]) == "admin"
+        assert LoginCodes(place).redeem(url.partition("=")[2]) == "admin"
         assert main(["open", "--no-browser", "--port", "9001"]) == 2
     (folder / "served-999999999.json").write_text('{"url": "http://127.0.0.1:1"}')
-    assert local_login.served() == []
+    assert local_login.list_running_servers() == []

@@ -13,8 +13,8 @@ import pytest
 from argosy.cli import prompts
 from argosy.features.backup import export_import_cli
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import dump, load_all
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.objects import dump_yaml, read_yaml_documents
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import Scene, scene, write_kubeconfig
 from support.clusters import served
@@ -33,7 +33,7 @@ SECRET = {
 
 async def furnished(found: Scene) -> Scene:
     """An installation with something of everything: settings, a project, a Secret, Applications with a history."""
-    await found.cluster.create(definition("applicationsets.argoproj.io"))
+    await found.cluster.create(load_definition("applicationsets.argoproj.io"))
     await found.configure({"timeout.reconciliation": "90s"})
     await found.project("team", description="ours")
     await found.cluster.create(SECRET)
@@ -57,12 +57,12 @@ async def other(tmp_path: Path) -> AsyncIterator[Scene]:
     """Another cluster; what syncs by itself there would, so that nobody is at work."""
     (tmp_path / "other").mkdir()
     async with scene(tmp_path / "other") as found:
-        await found.cluster.create(definition("applicationsets.argoproj.io"))
+        await found.cluster.create(load_definition("applicationsets.argoproj.io"))
         yield found
 
 
 def documents(text: str) -> list[dict[str, Any]]:
-    return [dict(each) for each in load_all(text.encode()) if each]
+    return [dict(each) for each in read_yaml_documents(text.encode()) if each]
 
 
 async def test_an_installation_goes_to_another_cluster_and_comes_back_the_same(
@@ -185,7 +185,7 @@ async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and
 ) -> None:
     kept = [each for each in documents((await one.argosy("admin", "export")).out) if each["kind"] != "Application"]
     file = tmp_path / "less.yaml"
-    file.write_text("---\n".join(dump(each) for each in kept))
+    file.write_text("---\n".join(dump_yaml(each) for each in kept))
     finalizers = ["resources-finalizer.argocd.argoproj.io"]
     await one.patch_app({"metadata": {"finalizers": finalizers}})
     told = await one.argosy("admin", "import", str(file), "-y")
@@ -203,7 +203,7 @@ async def test_what_the_file_does_not_have_is_pruned_where_that_is_asked_for_and
 async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, tmp_path: Path) -> None:
     await one.cluster.create(controller())
     file = tmp_path / "less.yaml"
-    file.write_text(dump({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
+    file.write_text(dump_yaml({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
     import_here = ("admin", "import", str(file), "-n", "argosy", "--prune", "--dry-run")
     said = await one.argosy(*import_here)
     assert "= Application models in argocd  skip: managed by an Argo CD" in said.out
@@ -218,10 +218,10 @@ async def test_applications_of_an_argo_cd_beside_it_are_not_pruned(one: Scene, t
 async def test_nobody_is_asked_about_a_plan_that_was_not_shown(
     other: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_import_cli, "can_ask", lambda: True)
+    monkeypatch.setattr(export_import_cli, "is_interactive", lambda: True)
     monkeypatch.setattr(prompts, "read_line", lambda: "n\n")
     file = tmp_path / "cm.yaml"
-    file.write_text(dump({**config_map("argocd-cm", a="b"), "metadata": {"name": "argocd-cm"}}))
+    file.write_text(dump_yaml({**config_map("argocd-cm", a="b"), "metadata": {"name": "argocd-cm"}}))
     said = await other.argosy("admin", "import", str(file), "--output", "json")
     assert said.code == 2 and said.out == ""
     plan, _, answered = said.err.partition("write 1 objects? [y/N] ")
@@ -238,7 +238,7 @@ async def test_what_the_cluster_refuses_is_refused_before_anything_is_written(
     file, settings = tmp_path / "refused.yaml", {"name": "argocd-cm"}
     project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": {"name": "team"}}
     wrong = {**project, "spec": {"sourceRepos": "all"}}
-    file.write_text(f"{dump({**config_map(a='b'), 'metadata': settings})}---\n{dump(wrong)}")
+    file.write_text(f"{dump_yaml({**config_map(a='b'), 'metadata': settings})}---\n{dump_yaml(wrong)}")
     said = await other.argosy("admin", "import", str(file), "-y")
     assert said.code != 0 and "sourceRepos" in said.err and " updated" not in said.out
     assert "a" not in ((await other.get("ConfigMap", "argocd-cm", CONTROL) or {}).get("data") or {})
@@ -253,7 +253,7 @@ async def test_an_operation_under_way_is_neither_moved_nor_written_over(
     (app,) = [each for each in documents((await one.argosy("admin", "export")).out) if each["kind"] == "Application"]
     app["operation"] = {"sync": {}}
     app["status"]["operationState"] = {"phase": "Running", "startedAt": "2026-01-01T00:00:00Z", "operation": {}}
-    file.write_text(dump(app))
+    file.write_text(dump_yaml(app))
     done = await other.argosy("admin", "import", str(file), "--hold", "-y")
     assert done.code == 0, done.err + done.out
     moved = await other.app()
@@ -276,7 +276,7 @@ async def test_one_that_is_to_be_pruned_is_not_while_its_operation_is_under_way(
     await one.patch_app({"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}})
     await one.patch_app({"operation": {"sync": {}}})
     file = tmp_path / "less.yaml"
-    file.write_text(dump({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
+    file.write_text(dump_yaml({**config_map("argosy-cm"), "metadata": {"name": "argocd-cm"}}))
     refused = await one.argosy("admin", "import", str(file), "--prune", "-y")
     assert refused.code == 5
     assert "✗ Application models in argocd: an operation is in progress" in refused.out
@@ -289,7 +289,7 @@ async def test_what_an_operator_keeps_is_left_to_it(other: Scene, tmp_path: Path
     await other.cluster.patch(key, {"metadata": {"ownerReferences": [reference]}})
     file = tmp_path / "cm.yaml"
     cm = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": {"a": "b"}}
-    file.write_text(dump(cm))
+    file.write_text(dump_yaml(cm))
     said = await other.argosy("admin", "import", str(file), "-y")
     assert said.code == 0
     assert "managed by an operator: change the ArgoCD resource" in said.out

@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
-from argosy.kube.client import Admitter, PatchKind
+from argosy.kube.client import AdmissionHandler, PatchKind
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, load
+from argosy.kube.objects import Manifest, read_yaml
 from support.app_commands import HANG, Said, Scene, scene
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, config_map, engine_room
@@ -135,7 +135,7 @@ async def _played(folder: Path, server: WipedServer | None) -> Story:
             await _told(desk)
             return replace(await _typed(desk), is_real=True)
     async with scene(folder) as desk:
-        with desk.cluster.admit_with([Admitter(WIDGETS, "sizes.example.org", "sizes", _admit)]):  # type: ignore[attr-defined]
+        with desk.cluster.register_admission([AdmissionHandler(WIDGETS, "sizes.example.org", "sizes", _admit)]):  # type: ignore[attr-defined]
             await _told(desk)
             return await _typed(desk)
 
@@ -288,7 +288,7 @@ async def test_what_a_controller_writes_becomes_a_rule_in_git_and_the_proof_come
         said = await desk.argosy("align", "--repo", str(root), "--write", "-o", "json")
         (found,) = (each for each in json.loads(said.out)["applications"] if each["application"] == "scaled")
         assert (found["before"]["sync"], found["after"]["sync"]) == ("OutOfSync", "Synced"), said
-        (rule,) = load((root / "apps/scaled.yaml").read_text())["spec"]["ignoreDifferences"]
+        (rule,) = read_yaml((root / "apps/scaled.yaml").read_text())["spec"]["ignoreDifferences"]
         assert (rule["kind"], rule["jsonPointers"]) == ("ConfigMap", ["/data/a"])
         desk.repository.push({}, "Align")
         assert (await desk.argosy("app", "sync", "root", "--timeout", HANG)).code == 0
@@ -430,7 +430,7 @@ def test_comments_stay_and_redundant_rules_go(story: Story) -> None:
     text = story.files["write"]["apps/tuned.yaml"]
     assert text.startswith("# tuned, written by hand\n") and "targetRevision: main # followed" in text
     assert "/status" not in text and "/metadata/generation" not in text
-    assert load(text)["spec"]["syncPolicy"]["syncOptions"] == ["RespectIgnoreDifferences=true"]
+    assert read_yaml(text)["spec"]["syncPolicy"]["syncOptions"] == ["RespectIgnoreDifferences=true"]
     assert "targetRevision: main # followed" in story.files["write"]["apps/stale.yaml"]
     assert "commit -m 'Bring Applications in line with what lives' -- apps/crowded.yaml" in story.said["write"].err
     assert "add -A" not in story.said["write"].err, "what else was changed there is nobody else's to commit"

@@ -59,7 +59,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         await found.cluster.create(made)
         async with at_work(found.cluster, [{**SETTINGS, "status": "Synced"}]) as argocd:
             async with asyncio.timeout(HANG_SECONDS):
-                while not found.engine.beside.engines.argocd:
+                while not found.engine.argocd_detection.engines.controller_names:
                     await asyncio.sleep(0.01)
             await found.deliver(syncPolicy=AUTOMATED)
             await found.until(lambda status: status["sync"]["status"] == "Synced")
@@ -167,7 +167,7 @@ async def test_without_a_yes_nothing_is_moved_and_without_a_name_nothing_is_aske
 
 @pytest.mark.tier("all")
 async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "can_ask", lambda: True)
+    monkeypatch.setattr(cli, "is_interactive", lambda: True)
     monkeypatch.setattr(prompts, "read_line", lambda: "n\n")
     said = await place.scene.argosy("app", "adopt", "models", "-o", "json")
     assert said.code == 2 and said.out == ""
@@ -178,9 +178,9 @@ async def test_nobody_is_asked_about_a_plan_that_was_not_shown(place: Place, mon
 
 @pytest.mark.tier("all")
 async def test_an_application_set_that_would_undo_it_is_named(place: Place) -> None:
-    from argosy.kube.schema.bundled_crds import definition
+    from argosy.kube.schema.bundled_crds import load_definition
 
-    await place.scene.cluster.create(definition("applicationsets.argoproj.io"))
+    await place.scene.cluster.create(load_definition("applicationsets.argoproj.io"))
     key = ResourceKey("argoproj.io", "ApplicationSet", CONTROL, "all")
     template = {"metadata": {"name": "models"}, "spec": (await place.scene.app())["spec"]}
     made = await place.scene.cluster.create(

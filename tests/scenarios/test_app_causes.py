@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.kube.client import Admitter
+from argosy.kube.client import AdmissionHandler
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from support.app_commands import HANG, Scene, scene
@@ -59,7 +59,7 @@ def deployment(label: str = "predictor", image: str = "predictor:1") -> Manifest
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(
-        "argosy.gitops.application_client.difference_counts.SECONDS", HANG_SECONDS
+        "argosy.gitops.application_client.difference_counts.TIMEOUT_SECONDS", HANG_SECONDS
     )  # else a busy machine leaves it out
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
@@ -131,7 +131,7 @@ async def test_what_admission_sets_is_a_webhooks_and_what_it_lets_pass_is_not(de
     def admit(new: Manifest, old: Manifest | None) -> Manifest:
         return {**new, "spec": {**new["spec"], "size": 3}}
 
-    with desk.cluster.admit_with([Admitter(WIDGETS, "sizes.example.org", "sizes", admit)]):  # type: ignore[attr-defined]
+    with desk.cluster.register_admission([AdmissionHandler(WIDGETS, "sizes.example.org", "sizes", admit)]):  # type: ignore[attr-defined]
         await synced(desk, widget=widget(size=1, ports=[{"number": 1}]))
         found = await causes(desk)
         assert {name: cause["kind"] for name, cause in found.items()} == {"Widget /spec/size": "Webhook"}
@@ -205,9 +205,9 @@ async def test_what_cannot_be_asked_of_a_server_is_left_out_and_nothing_wrong_is
     def refuse(new: Manifest, old: Manifest | None) -> Manifest:
         raise UserError("nobody may write")
 
-    with desk.cluster.admit_with([Admitter(WIDGETS, "sizes.example.org", "sizes", admit)]):  # type: ignore[attr-defined]
+    with desk.cluster.register_admission([AdmissionHandler(WIDGETS, "sizes.example.org", "sizes", admit)]):  # type: ignore[attr-defined]
         await synced(desk, widget=widget(size=1))
-    with desk.cluster.admit_with([Admitter(WIDGETS, "closed.example.org", "closed", refuse)]):  # type: ignore[attr-defined]
+    with desk.cluster.register_admission([AdmissionHandler(WIDGETS, "closed.example.org", "closed", refuse)]):  # type: ignore[attr-defined]
         cause = (await causes(desk))["Widget /spec/size"]
     assert (cause["kind"], cause["manager"]) == ("OtherController", "sizes")
 

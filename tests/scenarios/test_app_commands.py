@@ -11,7 +11,7 @@ import pytest
 
 from argosy.gitops.application_client import watch
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import until
+from argosy.kube.controller.wait import wait_for_object
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from support.app_commands import HANG, Scene, scene
@@ -29,7 +29,7 @@ WIDE = [
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(
-        "argosy.gitops.application_client.difference_counts.SECONDS", HANG_SECONDS
+        "argosy.gitops.application_client.difference_counts.TIMEOUT_SECONDS", HANG_SECONDS
     )  # else a busy machine leaves it out
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")})
@@ -105,7 +105,7 @@ async def until_a_hook_is_waited_for(
         state = ((found or {}).get("status") or {}).get("operationState") or {}
         return is_done(found) or "waiting for completion of hook" in state.get("message", "")
 
-    assert await until(cluster, key, holds, seconds)
+    assert await wait_for_object(cluster, key, holds, seconds)
     return False
 
 
@@ -121,7 +121,7 @@ async def test_a_sync_that_takes_too_long_exits_4_and_goes_on(desk: Scene, monke
     await desk.deliver()
     await desk.until(out_of_sync)
     with monkeypatch.context() as patch:
-        patch.setattr(watch, "until", until_a_hook_is_waited_for)
+        patch.setattr(watch, "wait_for_object", until_a_hook_is_waited_for)
         said = await desk.argosy("app", "sync", "models", "--timeout", HANG)
     assert said.code == 4, (said.out, said.err)
     assert f"has not finished after {HANG} s\nwhy: waiting for completion of hook" in said.err

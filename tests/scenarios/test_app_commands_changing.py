@@ -192,7 +192,7 @@ async def test_an_operation_that_was_removed_in_an_installation_that_nobody_tend
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch, says: bool) -> list[str]:
     """Somebody who always answers the same; what was asked."""
     questions: list[str] = []
-    monkeypatch.setattr(cli, "can_ask", lambda: True)
+    monkeypatch.setattr(cli, "is_interactive", lambda: True)
     monkeypatch.setattr(cli, "asked", lambda question: questions.append(question) or says)
     return questions
 

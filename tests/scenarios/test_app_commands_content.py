@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import dump
+from argosy.kube.objects import dump_yaml
 from support.app_commands import HANG, Scene, scene
 from support.engine import config_map
 
@@ -91,7 +91,7 @@ async def test_a_folder_on_this_machine_can_be_compared(desk: Scene, tmp_path: P
     await delivered(desk)
     folder = tmp_path / "work" / "app"
     folder.mkdir(parents=True)
-    (folder / "settings.yaml").write_text(dump(config_map(a="one", b="new")))
+    (folder / "settings.yaml").write_text(dump_yaml(config_map(a="one", b="new")))
     said = await desk.argosy("app", "diff", "models", "--local", str(folder))
     assert said.code == 1 and "data.b" in said.out, said
     assert (await desk.argosy("app", "diff", "models", "--local", str(folder), "--exit-code=false")).code == 0

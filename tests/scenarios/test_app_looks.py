@@ -32,7 +32,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_a_list_counts_the_fields_that_differ(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.gitops.application_client.difference_counts.SECONDS", HANG_SECONDS)
+    monkeypatch.setattr("argosy.gitops.application_client.difference_counts.TIMEOUT_SECONDS", HANG_SECONDS)
     await desk.deliver(syncPolicy={"automated": {}})
     await desk.until_synced()
     await desk.cluster.patch(SETTINGS, {"data": {"a": "x", "b": "y"}})

@@ -14,7 +14,7 @@ from argosy import annotations as names
 from argosy.errors import ArgosyError, ClusterError, TransientError
 from argosy.gitops.application import Application, SyncRequest, read_application
 from argosy.gitops.application.hooks import is_hook
-from argosy.gitops.sync.app_deletion import Deleted, delete_further, finalizers_for
+from argosy.gitops.sync.app_deletion import DeletionStep, advance_deletion, compute_finalizers
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
@@ -52,7 +52,7 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
 
 @dataclass
 class Deletion:
-    """Calls `delete_further` with what lives now, and keeps the finalizers as they would be written."""
+    """Calls `advance_deletion` with what lives now, and keeps the finalizers as they would be written."""
 
     cluster: Cluster
     hooks: list[Manifest] = field(default_factory=list)
@@ -71,11 +71,11 @@ class Deletion:
                     "deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": self.annotations}  # fmt: skip
         return read_application({"metadata": metadata, "spec": {"syncPolicy": {"syncOptions": self.options}}})
 
-    async def step(self) -> Deleted:
+    async def step(self) -> DeletionStep:
         live = await Stage(self.cluster).live()
-        answer = await delete_further(
+        answer = await advance_deletion(
             self.app, live, self.hooks, cluster=self.engine or self.cluster, assess_all=judge,
-            may_delete=self.may_delete,
+            find_refusal=self.may_delete,
         )  # fmt: skip
         self.finalizers = answer.finalizers
         self.said += [answer.message] if answer.message else []
@@ -141,8 +141,8 @@ async def test_what_is_of_a_kind_that_went_is_gone_too(cluster: Cluster, hooks: 
     known = await Stage(cluster).live()
     await cluster.delete(DEFINITION)
     for _ in range(6):
-        answer = await delete_further(
-            deletion.app, known, hooks, cluster=cluster, assess_all=judge, may_delete=lambda _: ""
+        answer = await advance_deletion(
+            deletion.app, known, hooks, cluster=cluster, assess_all=judge, find_refusal=lambda _: ""
         )
         deletion.finalizers = answer.finalizers
         await asyncio.sleep(0)
@@ -213,10 +213,10 @@ async def test_what_changes_while_it_is_deleted_goes_nevertheless(cluster: Clust
 async def test_an_application_that_manages_itself_does_not_wait_for_itself(cluster: Cluster) -> None:
     deletion = Deletion(cluster, finalizers=RESOURCES)
     itself = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "demo"}}
-    answer = await delete_further(
-        deletion.app, {deletion.app.key: itself}, [], cluster=cluster, assess_all=judge, may_delete=lambda _: ""
+    answer = await advance_deletion(
+        deletion.app, {deletion.app.key: itself}, [], cluster=cluster, assess_all=judge, find_refusal=lambda _: ""
     )
-    assert answer == Deleted(())
+    assert answer == DeletionStep(())
 
 
 class Recorder:
@@ -300,8 +300,8 @@ async def test_a_hook_that_fails_is_tried_again_and_told(cluster: Cluster) -> No
 async def test_finalizers_come_and_go_with_hooks() -> None:
     app = read_application({"metadata": {"name": "a", "finalizers": ["mine", *ALL[3:]]}, "spec": {}})
     hooks = [job("before", hook="PreDelete"), config("a")]
-    assert finalizers_for(app, hooks) == ("mine", *ALL[:2])
-    assert finalizers_for(app, [config("a")]) == ("mine",)
+    assert compute_finalizers(app, hooks) == ("mine", *ALL[:2])
+    assert compute_finalizers(app, [config("a")]) == ("mine",)
 
 
 @pytest.mark.tier("all")

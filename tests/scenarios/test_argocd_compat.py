@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from argosy import __version__
-from argosy.features.argocd_cli.cli import understood
+from argosy.features.argocd_cli.cli import translate_arguments
 from argosy.kube.names import ResourceKey
 from argosy.main import main
 from support.app_commands import HANG, Said, Scene, scene
@@ -241,7 +241,7 @@ async def test_a_write_after_a_refused_login_names_its_target(desk: Scene) -> No
 
 def test_flags_that_choose_a_server_are_passed_over_wherever_they_stand() -> None:
     line = "--server a.example --core --kube-context dev apps get models --header x=y -H z --out json --insecure=true"
-    assert understood(line.split()) == ["app", "get", "models", "--output", "json", "--context", "dev"]
-    assert understood(["app", "list", "--namespace", "argocd"]) == ["app", "list", "--app-namespace", "argocd"]
+    assert translate_arguments(line.split()) == ["app", "get", "models", "--output", "json", "--context", "dev"]
+    assert translate_arguments(["app", "list", "--namespace", "argocd"]) == ["app", "list", "--app-namespace", "argocd"]
     kept = ["app", "logs", "models", "--namespace=ml"]
-    assert understood(kept) == kept
+    assert translate_arguments(kept) == kept

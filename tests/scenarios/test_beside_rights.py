@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from argosy.gitops.coexistence.argocd_detection import SETTLING, Beside, find_engines
+from argosy.gitops.coexistence.argocd_detection import REMOVAL_GRACE_SECONDS, ArgoCDDetector, detect_engines
 from argosy.gitops.policy.delivery_engine import Deliverer
 from argosy.kube.client import Cluster, User
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, LeapingClock
@@ -26,7 +26,7 @@ GROUP = "rbac.authorization.k8s.io"
 @asynccontextmanager
 async def enforcing() -> AsyncIterator[tuple[Cluster, Cluster]]:
     """A cluster that enforces roles: as its administrator, and as somebody who was given nothing yet."""
-    async with Plane.open(rbac=True) as plane:
+    async with ControlPlane.open(rbac=True) as plane:
         admin = EmbeddedCluster(plane)
         await admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
         yield admin, admin.acting_as(User("ada"))
@@ -46,12 +46,12 @@ async def bind(admin: Cluster, name: str, rules: list[dict[str, Any]], subject: 
 
 async def test_what_may_not_be_read_is_not_taken_for_absent() -> None:
     async with enforcing() as (_, ada):
-        engines = await find_engines(ada, CONTROL)
+        engines = await detect_engines(ada, CONTROL)
         assert not engines.is_known
-        assert engines.deliverer({}, CONTROL) is Deliverer.UNKNOWN
-        beside = Beside(ada, CONTROL, lambda before: None)
+        assert engines.find_deliverer({}, CONTROL) is Deliverer.UNKNOWN
+        beside = ArgoCDDetector(ada, CONTROL, lambda before: None)
         work = asyncio.create_task(beside.run())
-        await asyncio.wait_for(beside.synced(), HANG_SECONDS)
+        await asyncio.wait_for(beside.wait_until_detected(), HANG_SECONDS)
         assert beside.engines == engines
         work.cancel()
 
@@ -59,17 +59,19 @@ async def test_what_may_not_be_read_is_not_taken_for_absent() -> None:
 async def test_who_may_look_in_the_control_namespace_alone_looks_there() -> None:
     async with enforcing() as (admin, ada):
         await may_look(admin)
-        assert (await find_engines(ada, CONTROL)).deliverer({}, CONTROL) is Deliverer.ARGOSY
+        assert (await detect_engines(ada, CONTROL)).find_deliverer({}, CONTROL) is Deliverer.ARGOSY
         clock, changes = LeapingClock(), list[bool]()
-        beside = Beside(ada, CONTROL, lambda before: changes.append(bool(beside.engines.argocd)), clock)
+        beside = ArgoCDDetector(
+            ada, CONTROL, lambda before: changes.append(bool(beside.engines.controller_names)), clock
+        )
         work = asyncio.create_task(beside.run())
-        await asyncio.wait_for(beside.synced(), HANG_SECONDS)
+        await asyncio.wait_for(beside.wait_until_detected(), HANG_SECONDS)
         await admin.create(controller())
         await scale(admin, 0)
         async with asyncio.timeout(HANG_SECONDS):
-            while not beside.is_leaving:
+            while not beside.is_removal_pending:
                 await asyncio.sleep(0.01)
-            clock.leap(SETTLING)
+            clock.leap(REMOVAL_GRACE_SECONDS)
             while len(changes) < 3:
                 await asyncio.sleep(0.01)
         assert changes == [False, True, False]
@@ -84,10 +86,10 @@ async def test_one_whose_account_may_not_write_there_does_not_look_there() -> No
         flags = {**made["spec"]["containers"][0], "args": ["--application-namespaces", "*"]}
         account = {"serviceAccountName": "default", "containers": [flags]}
         await admin.create({**made, "spec": account})
-        assert not (await find_engines(admin, CONTROL)).over(CONTROL)
-        assert (await find_engines(admin, CONTROL)).over("tenant")
+        assert not (await detect_engines(admin, CONTROL)).list_watching(CONTROL)
+        assert (await detect_engines(admin, CONTROL)).list_watching("tenant")
         rules = [{"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["patch"]}]
         subject = {"kind": "ServiceAccount", "name": "default", "namespace": "tenant"}
         await bind(admin, "writes", rules, subject)
-        engines = await find_engines(admin, CONTROL)
-        assert engines.over(CONTROL) and not engines.over("default")
+        engines = await detect_engines(admin, CONTROL)
+        assert engines.list_watching(CONTROL) and not engines.list_watching("default")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.check.service import PLAIN, Manner, check
+from argosy.features.check.service import DEFAULT_OPTIONS, CheckRunOptions, check_paths
 
 FIXTURES = Path(__file__).parents[1] / "data" / "rules"
 
@@ -25,15 +25,19 @@ class Said:
         self._folder = folder / "repository"
         self._patched = patched
 
-    def of(self, rule: str, manner: Manner = PLAIN, change: dict[str, tuple[str, str]] | None = None) -> list[str]:
+    def of(
+        self, rule: str, manner: CheckRunOptions = DEFAULT_OPTIONS, change: dict[str, tuple[str, str]] | None = None
+    ) -> list[str]:
         shutil.copytree(FIXTURES / rule / "bad", self._folder)
         for file, (old, new) in (change or {}).items():
             path = self._folder / file
             assert old in path.read_text()
             path.write_text(path.read_text().replace(old, new))
         self._patched.chdir(self._folder)
-        found = check(["."], manner=manner, talk=lambda text: None).findings
-        return [f"{each.severity}: {each.sight.message}; {each.sight.fix}" for each in found if each.rule.id == rule]
+        found = check_paths(["."], options=manner, log=lambda text: None).findings
+        return [
+            f"{each.severity}: {each.violation.message}; {each.violation.fix}" for each in found if each.rule.id == rule
+        ]
 
 
 def test_a_pipeline_run_in_git_is_warned_about_with_what_to_use_instead(said: Said) -> None:
@@ -120,7 +124,7 @@ def test_the_checklist_for_data_has_its_items(said: Said) -> None:
 
 def test_the_checklist_for_data_can_be_asked_of_all(said: Said) -> None:
     without = {"application.yaml": ("  annotations:\n    argosy.dev/profile: data-bearing\n", "")}
-    assert len(said.of("AGY117", Manner(profile="data-bearing"), without)) == 7
+    assert len(said.of("AGY117", CheckRunOptions(profile="data-bearing"), without)) == 7
 
 
 def test_an_image_that_is_built_beside_its_notebook_is_waited_for(said: Said) -> None:
@@ -143,15 +147,15 @@ def test_a_model_that_asks_for_more_than_its_quota_is_an_error_for_gpus_too(said
 def test_what_is_whole_here_and_not_at_the_branch_that_is_followed_is_an_error_before_anybody_syncs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from argosy.features.demo.stages_content import let_branches_go_on, make_stages
+    from argosy.features.demo.stages_content import add_later_commits, create_stages_repository
 
-    origin = make_stages(tmp_path / "origin")
-    let_branches_go_on(origin)
+    origin = create_stages_repository(tmp_path / "origin")
+    add_later_commits(origin)
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", str(tmp_path / "origin"), str(clone)], check=True)
     monkeypatch.chdir(clone)
-    found = check(["."], manner=PLAIN, talk=lambda text: None).findings
+    found = check_paths(["."], options=DEFAULT_OPTIONS, log=lambda text: None).findings
     (behind,) = (each for each in found if each.rule.id == "AGY101")
-    assert behind.place.file == "gitops/argocd/applications/stage01/app-stage01-model-serving.yaml"
-    assert "at stage1-complete (as fetched in this clone)" in behind.sight.message
-    assert "serving/vllm/pvc-mistral-24b.yaml does not exist" in behind.sight.message
+    assert behind.location.file == "gitops/argocd/applications/stage01/app-stage01-model-serving.yaml"
+    assert "at stage1-complete (as fetched in this clone)" in behind.violation.message
+    assert "serving/vllm/pvc-mistral-24b.yaml does not exist" in behind.violation.message

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support import clusters
 from support.deadlines import HANG_SECONDS, wait_until
 
@@ -243,7 +243,7 @@ def test_a_program_that_lets_in_needs_no_account(both: Both) -> None:
 def test_who_goes_to_a_cluster_is_named_before_it_is_removed(both: Both) -> None:
     both.add("--name", "prod", "-y")
     for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-        both.near.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition(name))
+        both.near.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", load_definition(name))
     for name, place in (("web", {"name": "prod"}), ("ml", {"server": both.far.address}), ("own", {"name": "x"})):
         spec = {"project": "default", "source": {"repoURL": "https://git.example/a"}, "destination": place}
         app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name}, "spec": spec}

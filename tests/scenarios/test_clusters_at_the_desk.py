@@ -10,22 +10,22 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.connection import opened
+from argosy.cli.connection import open_cluster
 from argosy.errors import PolicyError
-from argosy.features.serve.site_setup import opened_site
+from argosy.features.serve.site_setup import open_site
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.adoption import Way, plan_moves
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.adoption import AdoptionDirection, plan_moves
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.events import events_of
-from argosy.gitops.application_client.objects import delete_object, objects_to_change, patch_object, read_objects
-from argosy.gitops.application_client.reader import Unseen, fares, open_reader
-from argosy.gitops.application_client.resource_actions import Choice
-from argosy.gitops.application_client.validation import check_project
-from argosy.gitops.policy.delivery_engine import Controller, Engines
+from argosy.gitops.application_client.objects import delete_object, patch_object, read_objects, select_objects_to_change
+from argosy.gitops.application_client.reader import DestinationUnreadable, assess_or_empty, open_reader
+from argosy.gitops.application_client.resource_actions import ObjectSelector
+from argosy.gitops.application_client.validation import check_project_permits
+from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
 from argosy.kube.names import ResourceKey
 from argosy.web.auth.caller import Caller
-from argosy.web.caller_clients import reader_of
-from argosy.web.request import Asked, Query
+from argosy.web.caller_clients import build_reader
+from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.site import LOOPBACK_HOSTS, ServeOptions
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import Far, far_cluster
@@ -35,7 +35,7 @@ SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
 
 
 @contextlib.asynccontextmanager
-async def delivered(folder: Path) -> AsyncIterator[tuple[Room, Far, Desk, Application]]:
+async def delivered(folder: Path) -> AsyncIterator[tuple[Room, Far, ApplicationService, Application]]:
     """An Application of another cluster; here, under the same names, is something that nobody may touch."""
     async with engine_room(folder) as room, far_cluster(folder) as far:
         await room.cluster.create({**config_map(a="mine"), "metadata": {"name": "settings", "namespace": "ml"}})
@@ -43,21 +43,21 @@ async def delivered(folder: Path) -> AsyncIterator[tuple[Room, Far, Desk, Applic
         await far.declare(room)
         await room.deliver(destination=THERE, syncPolicy={"automated": {}})
         await room.until_synced()
-        desk = Desk(room.cluster, "a test", CONTROL, CONTROL, opener=opened)
-        yield room, far, desk, await desk.find("models")
+        desk = ApplicationService(room.cluster, "a test", CONTROL, CONTROL, opener=open_cluster)
+        yield room, far, desk, await desk.load_application("models")
 
 
 async def test_objects_are_read_patched_compared_and_deleted_where_the_application_goes(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (room, far, desk, app), open_reader(desk, app=app) as reader:
-        (node,) = await reader.tree(app)
+        (node,) = await reader.build_tree(app)
         assert node.key == SETTINGS and (reader.cache.get(SETTINGS) or {})["data"] == {"a": "1"}
-        (found,) = await read_objects(reader, app, Choice())
+        (found,) = await read_objects(reader, app, ObjectSelector())
         assert found["data"] == {"a": "1"}
-        (live,) = await objects_to_change(reader, app, Choice(), on_all=False)
+        (live,) = await select_objects_to_change(reader, app, ObjectSelector(), on_all=False)
         await patch_object(reader, app, live, json.dumps({"data": {"a": "2"}}), "application/merge-patch+json")
         assert ((await far.get("ConfigMap", "settings")) or {})["data"] == {"a": "2"}
         async with open_reader(desk, app=app) as again:
-            (pair,) = (await again.look(app)).comparison.pairs
+            (pair,) = (await again.compare(app)).comparison.pairs
             assert pair.differs and pair.live is not None and pair.live["data"] == {"a": "2"}
         await delete_object(reader, app, live, orphan=False, force=True)
         await far.until("ConfigMap", "settings", gone=True)
@@ -67,11 +67,11 @@ async def test_objects_are_read_patched_compared_and_deleted_where_the_applicati
 @pytest.mark.tier("all")
 async def test_one_that_goes_there_is_compared_there_before_it_is_adopted(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (_room, far, desk, app):
-        engines = Engines((Controller("StatefulSet", CONTROL, "c"),))
-        (move,) = await plan_moves(desk, [app], Way.ADOPT, engines)
-        assert (move.objects, move.compared, move.refusal) == (1, (), "")
+        engines = DeliveryEngines((ArgoCDController("StatefulSet", CONTROL, "c"),))
+        (move,) = await plan_moves(desk, [app], AdoptionDirection.ADOPT, engines)
+        assert (move.objects, move.status_changes, move.refusal) == (1, (), "")
         far.sandbox.kill()
-        (move,) = await plan_moves(desk, [app], Way.ADOPT, engines)
+        (move,) = await plan_moves(desk, [app], AdoptionDirection.ADOPT, engines)
         told = (
             "models syncs by itself, and the comparison failed: adopt it with --hold, check the differences, then run: "
         )
@@ -84,38 +84,38 @@ async def test_a_project_that_allows_an_address_allows_the_name_of_that_cluster(
     async with delivered(tmp_path) as (room, far, desk, app):
         await room.project("team", destinations=[{"server": far.server, "namespace": "ml"}])
         spec = {**app.wire["spec"], "project": "team"}
-        await check_project(desk, {**app.wire, "spec": spec})
+        await check_project_permits(desk, {**app.wire, "spec": spec})
         other = {**spec, "destination": {"name": "in-cluster", "namespace": "ml"}}
         with pytest.raises(PolicyError, match="do not match any of the allowed destinations"):
-            await check_project(desk, {**app.wire, "spec": other})
+            await check_project_permits(desk, {**app.wire, "spec": other})
 
 
 @pytest.mark.tier("all")
 async def test_a_reader_of_one_cluster_never_answers_for_another(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (_room, far, desk, app), open_reader(desk) as reader:
-        for work in (reader.tree, reader.health, reader.orphans, reader.look):
-            with pytest.raises(Unseen, match="goes to another cluster"):
+        for work in (reader.build_tree, reader.assess_managed_objects, reader.list_orphans, reader.compare):
+            with pytest.raises(DestinationUnreadable, match="goes to another cluster"):
                 await work(app)  # type: ignore[operator]
-        with pytest.raises(Unseen):
-            await objects_to_change(reader, app, Choice(), on_all=True)
-        assert {each["involvedObject"]["kind"] for each in await events_of(desk, app, also_objects=True)} == {
+        with pytest.raises(DestinationUnreadable):
+            await select_objects_to_change(reader, app, ObjectSelector(), on_all=True)
+        assert {each["involvedObject"]["kind"] for each in await events_of(desk, app, include_objects=True)} == {
             "Application"
         }
-        there, health = await fares(reader, app)
+        there, health = await assess_or_empty(reader, app)
         assert not there.is_here
         far.sandbox.kill()
-        assert await fares(reader, app) == (reader, {})
-        assert (await desk.find("models")).name == "models" and health is not None
+        assert await assess_or_empty(reader, app) == (reader, {})
+        assert (await desk.load_application("models")).name == "models" and health is not None
 
 
 @pytest.mark.tier("all")
 async def test_the_server_reads_the_cluster_that_an_application_goes_to(tmp_path: Path) -> None:
     async with delivered(tmp_path) as (room, _far, _desk, app):
         options = ServeOptions(hosts=LOOPBACK_HOSTS)
-        async with opened_site(room.cluster, "a test", options, tmp_path / "site", CONTROL) as site:
-            asked: Any = Asked("GET", "/", {}, Query([]), {}, Caller("ann"), site, subject=app)
-            reader = reader_of(asked)
-            assert not reader.is_here and site.lookout.reader is not reader
-            (node,) = await reader.tree(app)
-            assert (reader_of(asked).cache.get(node.key) or {})["data"] == {"a": "1"}
-            assert (site.lookout.cache.get(SETTINGS) or {})["data"] == {"a": "mine"}
+        async with open_site(room.cluster, "a test", options, tmp_path / "site", CONTROL) as site:
+            asked: Any = RequestContext("GET", "/", {}, QueryParameters([]), {}, Caller("ann"), site, subject=app)
+            reader = build_reader(asked)
+            assert not reader.is_here and site.cluster_view.reader is not reader
+            (node,) = await reader.build_tree(app)
+            assert (build_reader(asked).cache.get(node.key) or {})["data"] == {"a": "1"}
+            assert (site.cluster_view.cache.get(SETTINGS) or {})["data"] == {"a": "mine"}

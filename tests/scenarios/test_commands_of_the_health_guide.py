@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.health_checks.argocd_install.export import exported
-from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, wanted_checks
-from argosy.kube.objects import dump, load
+from argosy.features.health_checks.argocd_install.export import render_export
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
+from argosy.kube.objects import dump_yaml, read_yaml
 from support.clusters import ARGOSY, KUBECTL, Finished, Sandbox, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.gitops_operator import (
@@ -40,7 +40,7 @@ from support.gitops_operator import (
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "llmops-via-argocd/argocd-custom-healthcheck"
-STRICT = wanted_checks(USUAL_KINDS)
+STRICT = build_requested_checks(DEFAULT_KINDS)
 PATCH_REFRESH = """\
 oc patch application.argoproj.io llmops-dev -n openshift-gitops --type merge \
 -p '{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"hard"}}}'
@@ -176,7 +176,7 @@ def test_the_check_is_seen_in_the_resource_and_in_the_config_map(terminal: Termi
 def test_a_check_that_is_pasted_under_spec_by_hand_arrives(terminal: Terminal) -> None:
     """What `oc edit` opens is written by an editor that pastes the exported list under `spec`."""
     editor = terminal.folder / "paste"
-    fragment = dump(load(exported("cr", STRICT))["spec"])
+    fragment = dump_yaml(read_yaml(render_export("cr", STRICT))["spec"])
     pasted = "".join(f"  {line}".rstrip() + "\n" for line in fragment.splitlines())
     (terminal.folder / "fragment").write_text(pasted)
     editor.write_text(f'#!/bin/sh\nsed -i "/^spec:/r {terminal.folder}/fragment" "$1"\n')
@@ -283,7 +283,7 @@ def test_with_the_check_a_model_that_serves_is_healthy_and_one_that_failed_is_no
             "metadata": {"name": name},
             "status": {"conditions": conditions},
         }
-        (terminal.folder / f"{name}.yaml").write_text(dump(model))
+        (terminal.folder / f"{name}.yaml").write_text(dump_yaml(model))
     terminal.type("oc get configmap argocd-cm -n openshift-gitops -o yaml > argocd-cm.yaml")
     judge = '"$ARGOSY" health test'
     assert terminal.run(f"{judge} serves.yaml --expect Progressing").code == 0, "without the check"

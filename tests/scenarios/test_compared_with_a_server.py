@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import ClusterError, ManifestError
-from argosy.gitops.application.step_results import Comparison
-from argosy.gitops.diff import CompareRules, CustomShapes, compare, differences
+from argosy.gitops.application.step_results import AppComparison
+from argosy.gitops.diff import CrdShapes, DiffOptions, compare_manifests, list_differences
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of, read_manifests
-from argosy.kube.schema.bundled_crds import definitions
+from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 ROOT = Path(__file__).parents[2]
@@ -50,7 +50,7 @@ def written() -> list[Manifest]:
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open() as made:
-        for each in definitions():
+        for each in load_definitions():
             await made.create(each)
         yield made
 
@@ -76,14 +76,14 @@ async def placed(cluster: EmbeddedCluster, manifests: list[Manifest]) -> list[Ma
     return sorted(made.values(), key=lambda each: each["kind"] != "CustomResourceDefinition")
 
 
-async def shapes_of(cluster: EmbeddedCluster) -> CustomShapes:
+async def shapes_of(cluster: EmbeddedCluster) -> CrdShapes:
     found = (await cluster.list(GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"))).items
-    return CustomShapes(lambda: found)
+    return CrdShapes(lambda: found)
 
 
-def drift(found: Comparison) -> dict[str, list[str]]:
+def drift(found: AppComparison) -> dict[str, list[str]]:
     assert not found.faults
-    return {str(pair.key): [each.pointer for each in differences(pair)] for pair in found.pairs if pair.differs}
+    return {str(pair.key): [each.pointer for each in list_differences(pair)] for pair in found.pairs if pair.differs}
 
 
 @pytest.mark.anyio
@@ -91,12 +91,12 @@ async def test_what_was_applied_from_the_clients_side_is_no_drift(cluster: Embed
     desired = await placed(cluster, written())
     live = {key_of(each): await cluster.create(applied(each)) for each in desired}
     assert len(live) > 50
-    assert drift(compare(desired, live, CompareRules())) == {}
+    assert drift(compare_manifests(desired, live, DiffOptions())) == {}
     bare = {key: _without_last_applied(each) for key, each in live.items()}
-    assert drift(compare(desired, bare, CompareRules())) == {}
+    assert drift(compare_manifests(desired, bare, DiffOptions())) == {}
     touch = {"metadata": {"annotations": {"touched": "by hand"}, "labels": {"touched": "by-hand"}}}
     touched = {key: await cluster.patch(key, touch) for key in live}
-    assert drift(compare(desired, touched, CompareRules())) == {}
+    assert drift(compare_manifests(desired, touched, DiffOptions())) == {}
 
 
 @pytest.mark.anyio
@@ -107,13 +107,13 @@ async def test_what_was_applied_on_the_servers_side_is_no_drift_by_any_way_of_co
     desired = await placed(cluster, written())
     live = {key_of(each): await cluster.apply(_bare(each), manager=US) for each in desired}
     shape_of = await shapes_of(cluster)
-    for rules in (CompareRules(), CompareRules(structured=True)):
-        assert drift(compare(desired, live, rules, shape_of=shape_of)) == {}
+    for rules in (DiffOptions(), DiffOptions(server_side_apply=True)):
+        assert drift(compare_manifests(desired, live, rules, find_shape=shape_of)) == {}
     live = {key: await cluster.get(key) or {} for key in live}  # a definition is established meanwhile
     again = {key_of(each): await cluster.apply(_bare(each), manager=US, dry_run=True) for each in desired}
     for keeps in (False, True):
-        rules = CompareRules(server_side=True, keeps_mutations=keeps)
-        assert drift(compare(desired, live, rules, predicted=again, shape_of=shape_of)) == {}
+        rules = DiffOptions(server_side=True, include_mutations=keeps)
+        assert drift(compare_manifests(desired, live, rules, predicted=again, find_shape=shape_of)) == {}
 
 
 def _bare(manifest: Manifest) -> Manifest:
@@ -122,9 +122,7 @@ def _bare(manifest: Manifest) -> Manifest:
 
 
 def _without_last_applied(live: Manifest) -> Manifest:
-    annotations = {
-        name: value for name, value in live["metadata"]["annotations"].items() if name != LAST_APPLIED
-    }
+    annotations = {name: value for name, value in live["metadata"]["annotations"].items() if name != LAST_APPLIED}
     return live | {"metadata": live["metadata"] | {"annotations": annotations}}
 
 
@@ -134,8 +132,8 @@ async def test_one_edit_is_one_difference_with_its_author(cluster: EmbeddedClust
     (key,) = map(key_of, desired)
     await cluster.apply(desired[0], manager=US)
     edited = await cluster.patch(key, {"spec": {"replicas": 7}})
-    (pair,) = compare(desired, {key: edited}, CompareRules()).pairs
-    (one,) = differences(pair)
+    (pair,) = compare_manifests(desired, {key: edited}, DiffOptions()).pairs
+    (one,) = list_differences(pair)
     assert (one.pointer, one.desired, one.live) == ("/spec/replicas", 2, 7)
     assert one.manager not in ("", US)
     assert one.since
@@ -243,7 +241,7 @@ def test_a_manifest_is_never_drift_from_what_the_server_stores_of_it(standing: S
     kept = standing.stored(manifest, lambda each: standing.cluster.create(applied(each)))
     owned = standing.stored(_bare(manifest), lambda each: standing.cluster.apply(each, manager=US))
     for live in (plain, kept, owned):
-        assert drift(compare([manifest], {key: live}, CompareRules())) == {}
-    rules = CompareRules(structured=True)
-    assert drift(compare([manifest], {key: owned}, rules, shape_of=standing.shape_of)) == {}
+        assert drift(compare_manifests([manifest], {key: live}, DiffOptions())) == {}
+    rules = DiffOptions(server_side_apply=True)
+    assert drift(compare_manifests([manifest], {key: owned}, rules, find_shape=standing.shape_of)) == {}
     assert manifest == before

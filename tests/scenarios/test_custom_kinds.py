@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.objects import Manifest, dump_all, read_manifests
-from argosy.kube.schema.bundled_crds import definitions
+from argosy.kube.objects import Manifest, dump_yaml_documents, read_manifests
+from argosy.kube.schema.bundled_crds import load_definitions
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox, until_served
 
 DATA = Path(__file__).parents[1] / "data" / "definitions"
@@ -23,11 +23,11 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     if not KUBECTL.exists():
         pytest.skip(f"kubectl: there is none at {KUBECTL} (make install)")
     with sandbox(tmp_path_factory.mktemp("kinds") / "data", "--port", "0") as started:
-        run(started, "create", "-f", "-", input=dump_all(definitions()))
+        run(started, "create", "-f", "-", input=dump_yaml_documents(load_definitions()))
         until_served(started.kubeconfig, "--all")
-        run(started, "apply", "-f", "-", input=dump_all(by_people()))
+        run(started, "apply", "-f", "-", input=dump_yaml_documents(by_people()))
         written = [each for each in EXAMPLES if each["metadata"]["name"] in ("granite", "every-field")]
-        run(started, "replace", "--subresource=status", "-f", "-", input=dump_all(written))
+        run(started, "replace", "--subresource=status", "-f", "-", input=dump_yaml_documents(written))
         yield started
 
 
@@ -93,7 +93,7 @@ def test_a_misspelt_field_is_named_before_anything_is_applied(furnished: Sandbox
 def test_the_second_apply_changes_nothing(furnished: Sandbox) -> None:
     # As with the original, the server adds defaults inside of an ExternalSecret's lists, and kubectl replaces lists.
     again = [each for each in by_people() if each["kind"] != "ExternalSecret"]
-    said = run(furnished, "apply", "-f", "-", input=dump_all(again)).splitlines()
+    said = run(furnished, "apply", "-f", "-", input=dump_yaml_documents(again)).splitlines()
     assert len(said) == len(again)
     assert [line for line in said if not line.endswith(" unchanged")] == []
 

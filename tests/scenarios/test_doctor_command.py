@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from support.app_commands import HANG, Scene, scene
@@ -30,7 +30,9 @@ JOB: Manifest = {
 @pytest.fixture
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.features.doctor.service.LEAST", HANG_SECONDS)  # a busy machine is no finding
+    monkeypatch.setattr(
+        "argosy.features.doctor.service.MIN_PROOF_SECONDS", HANG_SECONDS
+    )  # a busy machine is no finding
     async with scene(tmp_path) as found:
         found.repository.push({"app/settings.yaml": config_map(a="one")}, "Begin")
         found.repository._git("branch", "old")
@@ -178,10 +180,10 @@ async def test_what_a_controller_makes_is_not_changed_in_the_cluster_either(desk
 async def test_what_may_not_be_read_is_not_taken_for_missing(desk: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     await scaled(desk)
 
-    async def refused(reader: Reader, key: ResourceKey) -> None:
-        reader.denied.add(key)
+    async def refused(reader: ApplicationReader, key: ResourceKey) -> None:
+        reader.unreadable.add(key)
 
-    monkeypatch.setattr(Reader, "_put", refused)
+    monkeypatch.setattr(ApplicationReader, "_load_object", refused)
     found = json.loads((await desk.argosy("align", "models", "-o", "json")).out)["applications"][0]
     assert "you may not read its ConfigMap" in found["fault"] and found["proposals"] == []
     assert found["before"] == found["after"] == found["afterSync"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.client import utc_now
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.app_commands import Said, Scene, scene
 from support.clusters import Finished, Sandbox, argosy, kubectl, sandbox
 from support.deadlines import wait_until
@@ -46,9 +46,9 @@ TOUCHED = "kubectl.kubernetes.io/restartedAt"
 async def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     """Nobody acts on the resource, and five minutes have passed."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("argosy.features.doctor.service.clock", lambda: clock() + timedelta(minutes=5))
+    monkeypatch.setattr("argosy.features.doctor.service.utc_now", lambda: utc_now() + timedelta(minutes=5))
     async with scene(tmp_path) as found:
-        await found.cluster.create(definition("argocds.argoproj.io"))
+        await found.cluster.create(load_definition("argocds.argoproj.io"))
         metadata = {"name": ARGOCD.name, "namespace": CONTROL}
         spec = {"resourceHealthChecks": [ENTRY]}
         await found.cluster.create(
@@ -95,7 +95,7 @@ async def test_the_resource_is_touched_and_looked_at_again_until_the_check_has_a
 async def test_an_operator_that_never_acts_is_told_after_the_touch(
     idle: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.features.doctor.fixes.TOUCH_SECONDS", 0.2)
+    monkeypatch.setattr("argosy.features.doctor.fixes.TOUCH_TIMEOUT_SECONDS", 0.2)
     said = await idle.argosy("doctor", "--fix", "-y")
     assert f"argocd-cm still lacks {MODEL_KEY} after 0.2 s: the operator does not act" in said.out
     assert said.code == 1 and "examined again: 1 " in said.err, said

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.application_client.control_namespace import LEASE
-from argosy.kube.controller.sharding.leases import fresh_lease
+from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
+from argosy.kube.controller.sharding.leases import build_lease
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from support.app_commands import Scene, scene
@@ -18,7 +18,7 @@ from support.engine import CONTROL
 
 pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
-LONE = ResourceKey("coordination.k8s.io", "Lease", CONTROL, LEASE)
+LONE = ResourceKey("coordination.k8s.io", "Lease", CONTROL, LEADER_LEASE_NAME)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def test_an_argo_cd_without_its_settings_is_ill(desk: Scene) -> None:
 @pytest.mark.tier("all")
 async def test_members_count_whatever_a_controller_that_worked_alone_has_left(desk: Scene, left: str) -> None:
     await desk.cluster.create(lease(left, 422.0))
-    await desk.cluster.create(fresh_lease(CONTROL, "one", HANG_SECONDS, datetime.now(UTC)))
+    await desk.cluster.create(build_lease(CONTROL, "one", HANG_SECONDS, datetime.now(UTC)))
     said = await desk.argosy("doctor")
     assert said.code == 0 and "ok argosy delivers" in said.out, said
     await desk.cluster.delete(ResourceKey(*LONE[:3], "argosy-member-one"))

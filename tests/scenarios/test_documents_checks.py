@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.assess import Assessor
-from argosy.gitops.health.lint import lint
-from argosy.gitops.health.rule_lookup import Rulebook
-from argosy.gitops.health.settings import Check, Customizations, from_manifests
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.assess import HealthAssessor
+from argosy.gitops.health.lint import lint_script
+from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.settings import CustomHealthCheck, Customizations, read_manifests
 from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS, hold_stale_statuses
-from argosy.isolation import Pool
+from argosy.isolation import WorkerPool
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 from support.documented_health import (
     CELLS,
     CLAIM,
@@ -56,14 +56,14 @@ def blocks() -> Iterator[str]:
 
 def installation(block: str) -> Customizations:
     """What a block means where it is pasted: a fragment of the operator's resource, or of argocd-cm."""
-    found = load(block)
+    found = read_yaml(block)
     if isinstance(found, list):
         found = {"spec": {"resourceHealthChecks": found}}
     if "spec" in found:
         found = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "gitops"}, **found}
     elif "kind" not in found:
         found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm"}, "data": found}
-    return from_manifests([found])
+    return read_manifests([found])
 
 
 INSTALLATIONS = [installation(block) for block in blocks()] if DOCUMENTS.is_dir() else []
@@ -83,16 +83,16 @@ STRICT, CLAIMS, BY_CELL = 0, 4, 7
 NOTEBOOKS = (6, 7)
 
 
-Assess = Callable[[Check, Sequence[dict[str, Any]]], list[Assessment | None]]
+Assess = Callable[[CustomHealthCheck, Sequence[dict[str, Any]]], list[Assessment | None]]
 
 
 @pytest.fixture(scope="module")
 def assess() -> Iterator[Assess]:
     """In one process for all tests of this file."""
-    pool = Pool(workers=1)
+    pool = WorkerPool(workers=1)
 
-    async def assessed(check: Check, manifests: Sequence[dict[str, Any]]) -> list[Assessment | None]:
-        return await Assessor(Rulebook(Customizations(checks=(check,))), pool).assess_all(manifests)
+    async def assessed(check: CustomHealthCheck, manifests: Sequence[dict[str, Any]]) -> list[Assessment | None]:
+        return await HealthAssessor(HealthRules(Customizations(checks=(check,))), pool).assess_all(manifests)
 
     with asyncio.Runner() as runner:
         try:
@@ -126,23 +126,23 @@ def test_a_result_of_an_older_spec_is_healthy_for_the_documents_check_and_progre
     stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
     said = assess(CHECKS[place], [stale])
     (in_sync,) = asyncio.run(hold_stale_statuses(assess_all, DEFAULT_OBSERVED_KINDS)([stale]))
-    assert said[0] and in_sync and (said[0].health, in_sync.health) == (Health.HEALTHY, Health.PROGRESSING)
+    assert said[0] and in_sync and (said[0].health, in_sync.health) == (HealthStatus.HEALTHY, HealthStatus.PROGRESSING)
     kind = GroupKind(*CHECKS[place].pattern.split("/"))
-    assert "AGY409" in {finding.rule for finding in lint(CHECKS[place].script, kind=kind)}
+    assert "AGY409" in {finding.rule for finding in lint_script(CHECKS[place].script, kind=kind)}
 
 
 def test_a_check_without_a_guard_fails_for_the_object_without_status_and_for_no_other(assess: Assess) -> None:
     manifests = [claim({"phase": "Bound"}), claim(None), claim({"phase": "Pending"})]
     bound, broken, pending = assess(CHECKS[CLAIMS], manifests)
-    assert (bound.health, pending.health) == (Health.HEALTHY, Health.HEALTHY)
-    assert broken.health is Health.UNKNOWN
+    assert (bound.health, pending.health) == (HealthStatus.HEALTHY, HealthStatus.HEALTHY)
+    assert broken.health is HealthStatus.UNKNOWN
     assert broken.fault == broken.message
     assert "<string>:2: attempt to index" in broken.fault and "status" in broken.fault
     assert broken.rule == "argocd-cm ArgoCD/gitops spec.resourceHealthChecks[0]"
 
 
 def test_the_line_that_lacks_a_guard_is_named_before_it_fails() -> None:
-    errors = [finding for finding in lint(CHECKS[CLAIMS].script) if finding.severity == "error"]
+    errors = [finding for finding in lint_script(CHECKS[CLAIMS].script) if finding.severity == "error"]
     assert [(finding.line, finding.rule) for finding in errors] == [(2, "AGY403")]
     assert "obj.status" in errors[0].message
 
@@ -150,12 +150,12 @@ def test_the_line_that_lacks_a_guard_is_named_before_it_fails() -> None:
 @pytest.mark.tier("all")
 def test_what_the_documents_checks_lose_is_what_our_profiles_add(assess: Assess) -> None:
     [stopped] = assess(CHECKS[STRICT], [STOPPED])
-    assert (stopped.health, stopped.message) == (Health.DEGRADED, "gone")
+    assert (stopped.health, stopped.message) == (HealthStatus.DEGRADED, "gone")
     [lost] = assess(CHECKS[CLAIMS], [claim({"phase": "Lost"})])
-    assert (lost.health, lost.message) == (Health.PROGRESSING, "PVC status: Lost")
+    assert (lost.health, lost.message) == (HealthStatus.PROGRESSING, "PVC status: Lost")
     real = notebook({"phase": "Failed", "results": [cell(2, "Failure", errorMessage="KeyError: 'x'")]})
     [failed] = assess(CHECKS[BY_CELL], [real])
-    assert (failed.health, failed.message) == (Health.DEGRADED, "Validation failed")
+    assert (failed.health, failed.message) == (HealthStatus.DEGRADED, "Validation failed")
 
 
 def test_the_misplaced_ignore_differences_is_reported_and_its_neighbour_still_works() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import NO
-from argosy.gitops.render.helm.engine_choice import find_program, has_library
+from argosy.cli.exit_codes import EXIT_NEGATIVE
+from argosy.gitops.render.helm.engine_choice import find_helm_program, has_helm_library
 from argosy.main import main
 
 DOCUMENTS = Path(__file__).parents[3] / "shared" / "seeds"
@@ -19,7 +19,7 @@ HELPER = re.compile(r'^```yaml\n(\{\{- define "wait-for-image" -\}\}.*?)^```', r
 FOUND = [found for document in sorted(DOCUMENTS.glob("*.txt")) for found in HELPER.findall(document.read_text())]
 pytestmark = [
     pytest.mark.skipif(not FOUND, reason="the document with the helper is not here"),
-    pytest.mark.skipif(not (find_program() or has_library()), reason="there is no Helm (make install)"),
+    pytest.mark.skipif(not (find_helm_program() or has_helm_library()), reason="there is no Helm (make install)"),
 ]
 CALL = """\
 {{ include "wait-for-image" (dict "name" "notebooks" "syncWave" "-3" "serviceAccount" "builder"
@@ -35,7 +35,7 @@ def test_the_helper_of_the_document_never_waits_and_is_told_so(
     (tmp_path / "chart" / "templates" / "_helpers.tpl").write_text(FOUND[0])
     (tmp_path / "chart" / "templates" / "wait.yaml").write_text(CALL)
     monkeypatch.chdir(tmp_path)
-    assert main(["check", "chart"]) == NO
+    assert main(["check", "chart"]) == EXIT_NEGATIVE
     assert "AGY138 error: Job/wait-for-notebooks-image compares $ELAPSED in a wait loop" in capsys.readouterr().out
     mended = FOUND[0].replace("TIMEOUT=", "ELAPSED=0\n          TIMEOUT=")
     (tmp_path / "chart" / "templates" / "_helpers.tpl").write_text(mended)

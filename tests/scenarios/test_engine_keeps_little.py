@@ -69,23 +69,23 @@ async def test_what_lived_before_an_application_wants_it_is_looked_at_as_a_whole
 
 async def test_what_was_asked_for_is_forgotten_with_what_it_was_asked_of(room: Room) -> None:
     """A stranger's is asked for as a whole, for as long as it is there and an application wants it."""
-    looker = room.engine.pipeline.here.looker
+    looker = room.engine.reconciler.local_destination.comparer
     settings = {**config_map(a="theirs"), "metadata": {"name": "settings", "namespace": "ml"}}
     room.repository.push({"app/settings.yaml": config_map(a="ours")})
     made = await room.cluster.create(settings)
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
-    assert looker.asked_for() == 1
+    assert looker.count_fetched() == 1
     await room.cluster.delete(key_of(made))
     await eventually(lambda: room.engine.cache.get(key_of(made)) is None)
     await room.settled()
-    assert looker.asked_for() == 0
+    assert looker.count_fetched() == 0
     await room.cluster.create(settings)
     await eventually(lambda: room.engine.cache.get(key_of(made)))
     await room.settled()
-    assert looker.asked_for() == 1
+    assert looker.count_fetched() == 1
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
-    await eventually(lambda: looker.asked_for() == 0)
+    await eventually(lambda: looker.count_fetched() == 0)
 
 
 async def test_a_resource_to_prune_whose_kind_no_application_has_any_more_is_pruned(room: Room) -> None:

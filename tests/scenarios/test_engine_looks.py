@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from argosy.errors import Forbidden, SourceRefused, Unreachable
-from argosy.gitops.reconciler.read_your_writes import TOLD
+from argosy.errors import Forbidden, SourceRefused, SourceUnreachable
+from argosy.gitops.reconciler.read_your_writes import WATCH_DELIVERY_SECONDS
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
@@ -91,7 +91,7 @@ async def test_a_host_that_is_away_for_a_moment_is_not_spoken_of(room: Room, mon
 
     async def away(*args: Any, **options: Any) -> Any:
         asked.set()
-        raise Unreachable("gives no answer; try again later", where="git.example")
+        raise SourceUnreachable("gives no answer; try again later", where="git.example")
 
     with monkeypatch.context() as patch:
         patch.setattr(type(room.engine.repositories), "checkout", away)
@@ -224,7 +224,7 @@ async def test_what_was_told_of_a_sync_that_failed_stays_while_a_window_is_in_th
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
     await room.cluster.patch(project, {"spec": {"syncWindows": [window]}})
     async with asyncio.timeout(HANG_SECONDS):
-        while not room.engine.settings.rules().projects["team"].windows:
+        while not room.engine.settings.current_settings().projects["team"].windows:
             await asyncio.sleep(0.02)
     assert conditions((await room.settled())["status"], "SyncError") == [said]
 
@@ -240,7 +240,7 @@ async def test_a_cluster_by_the_name_that_a_secret_gives_it_is_delivered_to_unle
     paused = {"metadata": {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}}
     await room.cluster.patch(ResourceKey("", "Secret", CONTROL, known["metadata"]["name"]), paused)
     async with asyncio.timeout(HANG_SECONDS):
-        while not room.engine.settings.rules().clusters.known[0].is_paused:
+        while not room.engine.settings.current_settings().clusters.known_clusters[0].is_paused:
             await asyncio.sleep(0.02)
     await room.annotate(refresh="normal")
     await room.deliver("other", destination={"name": "far", "namespace": "ml"})
@@ -279,17 +279,17 @@ async def test_webhooks_are_heard_where_their_senders_know_the_secret(room: Room
     await room.cluster.create(secret("argocd-secret", {}, **secrets))
     await room.until_condition("ComparisonError")
     async with asyncio.timeout(HANG_SECONDS):
-        while len(room.engine.settings.webhook_secrets().values) < len(secrets):
+        while len(room.engine.settings.load_webhook_secrets().values) < len(secrets):
             await asyncio.sleep(0.02)
     for event, (headers, payload) in PAYLOADS.items():
         body = json.dumps(payload).encode()
         mark = hmac.new(KEY.encode(), body, "sha256").hexdigest()
         signed = {name: text.replace("SIGNED", mark) for name, text in headers.items()}
-        assert [key.name for key in await room.engine.told(signed, body)] == ["models"], event
+        assert [key.name for key in await room.engine.handle_webhook(signed, body)] == ["models"], event
         unsigned, forged = {event: signed[event]}, dict.fromkeys(signed, "wrong") | {event: signed[event]}
         for bad in (unsigned, forged):
             with pytest.raises(SourceRefused):
-                await room.engine.told(bad, body)
+                await room.engine.handle_webhook(bad, body)
 
 
 class Discreet:
@@ -319,7 +319,7 @@ async def test_a_kind_that_may_not_be_listed_is_read_or_unknown_and_never_taken_
 ) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
     async with engine_room(tmp_path, seen=lambda cluster: Discreet(cluster, reads)) as room:  # type: ignore[arg-type]
-        assert not room.engine.everything.knows(ACCOUNT)
+        assert not room.engine.informers.is_synced(ACCOUNT)
         room.repository.push({"app/account.yaml": account})
         await room.cluster.create({**account, "metadata": {"name": "robot", "namespace": "ml"}})
         await room.deliver(syncPolicy={"automated": {}})
@@ -364,8 +364,8 @@ class Mute(Discreet):
 async def test_what_was_delivered_and_went_while_nobody_watched_is_missed(tmp_path: Path) -> None:
     async with engine_room(tmp_path, seen=lambda cluster: Mute(cluster, True)) as room:  # type: ignore[arg-type]
         await _with_account(room)
-        assert room.engine.everything.knows(ACCOUNT)
+        assert room.engine.informers.is_synced(ACCOUNT)
         await room.cluster.delete(ResourceKey("", "ServiceAccount", "ml", "robot"))
-        room.clock.leap(TOLD)
+        room.clock.leap(WATCH_DELIVERY_SECONDS)
         app = await room.settled()
         assert app["status"]["sync"]["status"] == "OutOfSync"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError, ClusterError, Forbidden
-from argosy.gitops.engine.liveness import Vitals
+from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.kube.client import Cluster
 from argosy.kube.controller import informer
 from argosy.kube.controller.clock import Backoff
@@ -28,8 +28,8 @@ BROKEN = ClusterError("etcdserver: leader changed", code=500)
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(informer, "RECONNECT", Backoff(0.001, 0.01))
-    monkeypatch.setattr(informer, "NOT_SERVED", Backoff(0.01, 0.01))
+    monkeypatch.setattr(informer, "RECONNECT_BACKOFF", Backoff(0.001, 0.01))
+    monkeypatch.setattr(informer, "NOT_SERVED_BACKOFF", Backoff(0.01, 0.01))
 
 
 class Blinking:
@@ -89,15 +89,15 @@ async def test_a_server_that_refuses_settings_at_first_makes_nobody_give_up_what
         return seen[0]
 
     async with engine_room(tmp_path, seen=blinking) as room:
-        vitals = Vitals(8, clock=room.clock)
+        vitals = ControllerHealth(8, clock=room.clock)
         vitals.engine = room.engine
         await going(room)
         await until(lambda: seen[0].refusals > 10)
         assert (await room.app())["metadata"]["finalizers"] == [FINALIZER]
-        (said,) = vitals.unready()
+        (said,) = vitals.list_readiness_problems()
         assert said.startswith(f"{kind} is required, but cannot be listed: ") and said in caplog.text
         seen[0].error = None
-        await until(lambda: not vitals.unready())
+        await until(lambda: not vitals.list_readiness_problems())
         await room.until_gone("argoproj.io/Application", "models", CONTROL)
         assert await room.get("ConfigMap", "settings") is None
 
@@ -116,7 +116,7 @@ async def test_projects_that_cannot_be_read_for_a_while_are_not_taken_for_gone(t
         await room.until_synced()
         seen[0].error = ClusterError("the server could not find the requested resource", code=404)
         await room.project("another")  # the watch ends, and what is listed then is not found
-        await until(lambda: not room.engine.settings.rules().projects.get("team"))
+        await until(lambda: not room.engine.settings.current_settings().projects.get("team"))
         app = await room.app()
         assert not conditions(app["status"], "InvalidSpecError")
         await room.cluster.delete(APP)
@@ -137,9 +137,9 @@ async def test_kinds_that_settings_exclude_hold_settings_all_the_same(tmp_path: 
         await room.deliver(project="team", syncPolicy={"automated": {}})
         app = await room.until_synced()
         assert [each["kind"] for each in app["status"]["resources"]] == ["ServiceAccount"]
-        room.engine.everything.look_again()
-        await until(lambda: GroupKind("", "Service") not in room.engine.everything.kinds)
-        assert {APP.group_kind, PROJECT, SECRET, GroupKind("", "ConfigMap")} <= room.engine.everything.kinds
+        room.engine.informers.rediscover()
+        await until(lambda: GroupKind("", "Service") not in room.engine.informers.watched_kinds)
+        assert {APP.group_kind, PROJECT, SECRET, GroupKind("", "ConfigMap")} <= room.engine.informers.watched_kinds
         await room.configure({"resource.inclusions": ""})
         await room.until(lambda status: len(status["resources"]) == 2)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application
-from argosy.gitops.reconciler import Passed, Pipeline
+from argosy.gitops.reconciler import Reconciler, ReconcileResult
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS
@@ -107,7 +107,7 @@ async def test_what_an_engine_has_written_itself_is_no_reason_to_look_again() ->
     async with theatre(Scene([config("a")], policy={}, act=by_hand)) as stage, stage.engine() as running:
         await running.until(lambda outcome: (outcome.status, outcome.phase) == ("Synced", "Succeeded"))
         await running.rest()
-        passes = _counted(running.engine.pipeline)
+        passes = _counted(running.engine.reconciler)
         await stage.patch({"status": {"reconciledAt": "2026-01-01T00:00:00Z"}})
         await running.rest()
         assert len(passes) == 1  # which writes the time
@@ -145,11 +145,11 @@ async def _is_asked_for(stage: Theatre) -> bool:
     return "argocd.argoproj.io/refresh" in (app["metadata"].get("annotations") or {})
 
 
-def _counted(pipeline: Pipeline) -> list[str]:
+def _counted(pipeline: Reconciler) -> list[str]:
     passes: list[str] = []
     reconcile = pipeline.reconcile
 
-    async def counted(app: Application, *given: Any, **more: Any) -> Passed:
+    async def counted(app: Application, *given: Any, **more: Any) -> ReconcileResult:
         passes.append(app.name)
         return await reconcile(app, *given, **more)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.health_checks.argocd_install.merge import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, INFERENCE_SERVICE, build_requested_checks
 from support.clusters import Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.gitops_operator import (
@@ -40,7 +40,7 @@ from support.tiers import IN_TEST_ALL
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
 RULE = "=" * 42
-STRICT = [check.entry for check in wanted_checks(USUAL_KINDS)]
+STRICT = [check.entry for check in build_requested_checks(DEFAULT_KINDS)]
 QUICK = ("--settle", "0")
 NEVER = f"{5 * HANG_SECONDS:g}"  # who waits so long is ended before
 MODEL = ("serving.kserve.io", "InferenceService")
@@ -465,6 +465,6 @@ def test_kubectl_takes_the_exported_resource_and_the_operator_acts_on_it(openshi
     text = health(openshift, "export", "--as", "cr", "--profile", "argocd").out
     done = kubectl(openshift.kubeconfig, "apply", "-f", "-", input=text)
     assert done.code == 0, done.err
-    script = wanted_checks([INFERENCE_SERVICE], "argocd")[0].script
+    script = build_requested_checks([INFERENCE_SERVICE], "argocd")[0].script
     wait_until(lambda: data(openshift).get(MODEL_KEY) == script)
     assert health(openshift, "verify").code == 0

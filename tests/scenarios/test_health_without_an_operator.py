@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, wanted_checks
-from argosy.kube.objects import dump
-from argosy.kube.schema.bundled_crds import definition
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
+from argosy.kube.objects import dump_yaml
+from argosy.kube.schema.bundled_crds import load_definition
 from support.clusters import Sandbox, argosy, kubectl, sandbox, until_served
 from support.gitops_operator import (
     MODEL_KEY,
@@ -24,7 +24,7 @@ from support.gitops_operator import (
 )
 
 pytestmark = pytest.mark.usefixtures("needs_kubectl")
-STRICT = [check.entry for check in wanted_checks(USUAL_KINDS)]
+STRICT = [check.entry for check in build_requested_checks(DEFAULT_KINDS)]
 QUICK = ("--settle", "0")
 
 
@@ -78,10 +78,10 @@ def test_without_any_cluster_it_says_so_with_exit_code_2(home: Path) -> None:
 
 @pytest.mark.tier("all")
 def test_a_resource_that_no_operator_serves_ends_with_exit_code_1_and_what_to_do(running: Sandbox) -> None:
-    kubectl(running.kubeconfig, "apply", "-f", "-", input=dump(definition("argocds.argoproj.io")))
+    kubectl(running.kubeconfig, "apply", "-f", "-", input=dump_yaml(load_definition("argocds.argoproj.io")))
     until_served(running.kubeconfig, "argocds.argoproj.io")
     resource = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": {"name": "mine"}, "spec": {}}
-    kubectl(running.kubeconfig, "apply", "-n", "default", "-f", "-", input=dump(resource))
+    kubectl(running.kubeconfig, "apply", "-n", "default", "-f", "-", input=dump_yaml(resource))
     done = health(running, "apply", "--timeout", "0.5")
     assert done.code == 1, done.err
     in_order(done.out, "✗ Health check not found in ConfigMap. Manual verification needed.")

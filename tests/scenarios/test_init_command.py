@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.schema.bundled_crds import definitions
+from argosy.kube.schema.bundled_crds import load_definitions
 from support.clusters import ARGOSY, KUBECTL, Sandbox, until_served
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import Done, run
@@ -180,7 +180,7 @@ def test_the_checks_of_a_new_repository_pass(home: Path, needs_kubectl: None) ->
 def test_a_cluster_takes_applications_overlays_and_notebook(home: Path, running: Sandbox, needs_kubectl: None) -> None:
     typed(home, "models", "--name", "fraud", "--repo-url", ADDRESS)
     kubectl = [str(KUBECTL), "--kubeconfig", str(running.kubeconfig)]
-    kinds = definitions(
+    kinds = load_definitions(
         "applications.argoproj.io",
         "inferenceservices.serving.kserve.io",
         "servingruntimes.serving.kserve.io",

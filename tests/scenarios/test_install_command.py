@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import load_all
+from argosy.kube.objects import read_yaml_documents
 from support.clusters import Sandbox, argosy, kubectl, sandbox
 from support.deadlines import wait_until
 from support.pod_security import refused, refused_by_scc
@@ -105,7 +105,7 @@ def test_the_base_is_rendered_alike_by_both_and_applied(box: Sandbox) -> None:
     ours = argosy("render", folder, home=box.folder.parent)
     theirs = kubectl(box.kubeconfig, "kustomize", folder)
     assert (ours.code, theirs.code) == (0, 0), ours.err + theirs.err
-    assert list(load_all(ours.out)) == list(load_all(theirs.out))
+    assert list(read_yaml_documents(ours.out)) == list(read_yaml_documents(theirs.out))
     applied = kubectl(box.kubeconfig, "apply", "--server-side", "--force-conflicts", "-k", folder)
     assert applied.code == 0, applied.err
     wait_until(lambda: is_rolled(box, "argosy-server", 1) and is_rolled(box, "argosy-controller", 1))
@@ -119,7 +119,7 @@ def test_what_is_printed_is_what_kubectl_takes(box: Sandbox) -> None:
     applied = kubectl(box.kubeconfig, "apply", "--dry-run=server", "-f", "-", input=printed.out)
     assert (printed.code, applied.code) == (0, 0), applied.err
     as_json = argosy("install", "--ha", "--hostname", "argosy.example.com", "-o", "json", home=box.folder.parent)
-    assert json.loads(as_json.out)["items"] == list(load_all(printed.out))
+    assert json.loads(as_json.out)["items"] == list(read_yaml_documents(printed.out))
     mistaken = argosy("install", "-y", home=box.folder.parent)
     assert mistaken.code == 2 and "add it" in mistaken.err
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.features.install.manifests import manifests
+from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
 from support import restricted_user
 from support.clusters import ARGOSY, KUBECTL, Sandbox, argosy, environment, kubectl, sandbox
@@ -68,7 +68,7 @@ def account(box: Sandbox, name: str, folder: Path) -> Path:
 @contextlib.contextmanager
 def running(box: Sandbox, name: str, folder: Path, *more: str) -> Iterator[Path]:
     """The command of a Deployment; what it says is in a file."""
-    pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in manifests(InstallOptions())
+    pods = {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in build_manifests(InstallOptions())
             if each["kind"] == "Deployment"}  # fmt: skip
     _, *words = pods[name]["containers"][0]["command"]
     home = folder / f"home-of-{name}"

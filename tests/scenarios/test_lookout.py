@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.differences import differing
-from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.application_client.reader import ApplicationReader
 from argosy.gitops.cluster_view import cluster_view as lookouts
-from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
-from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Catalog, Cluster, Listing, WatchEvent
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.anyio
 SETTINGS = ResourceKey("", "ConfigMap", "ml", "settings")
 
 
-class Watched(Doorway):
+class Watched(ReadYourWritesClient):
     """Counts what is asked of a cluster, and can be away."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -95,17 +95,17 @@ async def cluster(room: Room) -> Watched:
 
 
 @pytest.fixture
-async def lookout(cluster: Watched, tmp_path: Path) -> AsyncIterator[Lookout]:
+async def lookout(cluster: Watched, tmp_path: Path) -> AsyncIterator[ClusterView]:
     repositories = Repositories(tmp_path / "lookout", SourceSettings())
-    desk = Desk(cluster, "a test", CONTROL, CONTROL)
-    async with open_lookout(desk, repositories, shared_crew()) as found:
+    desk = ApplicationService(cluster, "a test", CONTROL, CONTROL)
+    async with open_cluster_view(desk, repositories, shared_crew()) as found:
         yield found
 
 
-async def until(holds: Callable[[], Any], lookout: Lookout) -> None:
+async def until(holds: Callable[[], Any], lookout: ClusterView) -> None:
     """As soon as a change makes it true."""
     told = asyncio.Event()
-    stop = lookout.listen(lambda before, after: told.set())
+    stop = lookout.add_listener(lambda before, after: told.set())
     try:
         async with asyncio.timeout(HANG_SECONDS):
             while not holds():
@@ -115,62 +115,62 @@ async def until(holds: Callable[[], Any], lookout: Lookout) -> None:
         stop()
 
 
-async def test_rows_follow_every_change_of_an_application(room: Room, lookout: Lookout) -> None:
-    row = lookout.row(CONTROL, "models")
+async def test_rows_follow_every_change_of_an_application(room: Room, lookout: ClusterView) -> None:
+    row = lookout.find_row(CONTROL, "models")
     assert row is not None and (row.sync, row.differing, row.objects) == ("Synced", 0, 1)
-    assert lookout.applications() is lookout.applications()
+    assert lookout.list_rows() is lookout.list_rows()
     await room.change(a="other")
-    await until(lambda: (found := lookout.row(CONTROL, "models")) and found.sync == "OutOfSync", lookout)
-    assert [(each.name, each.differing) for each in lookout.applications()] == [("models", 1)]
+    await until(lambda: (found := lookout.find_row(CONTROL, "models")) and found.sync == "OutOfSync", lookout)
+    assert [(each.name, each.differing) for each in lookout.list_rows()] == [("models", 1)]
     await room.deliver("another")
-    await until(lambda: len(lookout.applications()) == 2, lookout)
+    await until(lambda: len(lookout.list_rows()) == 2, lookout)
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "another"))
-    await until(lambda: len(lookout.applications()) == 1, lookout)
+    await until(lambda: len(lookout.list_rows()) == 1, lookout)
 
 
-async def test_what_is_watched_is_not_asked_for(room: Room, cluster: Watched, lookout: Lookout) -> None:
+async def test_what_is_watched_is_not_asked_for(room: Room, cluster: Watched, lookout: ClusterView) -> None:
     await room.change(a="other")
     await until(lambda: _live(lookout) == "other", lookout)
     cluster.asked.clear()
-    app = await lookout.reader.desk.find("models")
-    look = await lookout.reader.look(app)
-    assert [str(each.key.name) for each in differing(look.comparison)] == ["settings"]
-    assert [node.key for node in await lookout.reader.tree(app)] == [SETTINGS]
-    assert list(await lookout.reader.health(app)) == []
-    assert await lookout.reader.orphans(app) == []
-    assert [each.name for each in await lookout.reader.desk.all()] == ["models"]
+    app = await lookout.reader.service.load_application("models")
+    look = await lookout.reader.compare(app)
+    assert [str(each.key.name) for each in list_differing_objects(look.comparison)] == ["settings"]
+    assert [node.key for node in await lookout.reader.build_tree(app)] == [SETTINGS]
+    assert list(await lookout.reader.assess_managed_objects(app)) == []
+    assert await lookout.reader.list_orphans(app) == []
+    assert [each.name for each in await lookout.reader.service.list_applications()] == ["models"]
     assert set(cluster.asked) <= {"kinds"}
 
 
-def _live(lookout: Lookout) -> str:
+def _live(lookout: ClusterView) -> str:
     return ((lookout.cache.get(SETTINGS) or {}).get("data") or {}).get("a", "")
 
 
 async def test_what_is_not_watched_is_asked_for_and_forgotten_when_it_is_gone(
-    room: Room, cluster: Watched, lookout: Lookout
+    room: Room, cluster: Watched, lookout: ClusterView
 ) -> None:
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "one", "namespace": "ml"}}
     await room.cluster.create(lease)
     key = ResourceKey("coordination.k8s.io", "Lease", "ml", "one")
-    await lookout.reader.load([key])
+    await lookout.reader.load_objects([key])
     assert lookout.cache.get(key) is not None
     await room.cluster.delete(key)
-    await lookout.reader.load([key])
+    await lookout.reader.load_objects([key])
     assert lookout.cache.get(key) is None
     assert cluster.asked.count("get Lease") == 2
 
 
-async def test_settings_are_followed(room: Room, lookout: Lookout) -> None:
+async def test_settings_are_followed(room: Room, lookout: ClusterView) -> None:
     assert "team" not in lookout.rules.projects
     await room.project("team")
     await until(lambda: "team" in lookout.rules.projects, lookout)
     excluded = "- apiGroups: ['']\n  kinds: [ConfigMap]\n"
     await room.configure({"resource.exclusions": excluded})
-    await until(lambda: not lookout.knows(GroupKind("", "ConfigMap")), lookout)
+    await until(lambda: not lookout.is_fully_cached(GroupKind("", "ConfigMap")), lookout)
 
 
 @pytest.mark.tier("all")
-async def test_a_kind_that_comes_later_is_known_later(room: Room, lookout: Lookout) -> None:
+async def test_a_kind_that_comes_later_is_known_later(room: Room, lookout: ClusterView) -> None:
     kind = GroupKind("example.com", "Toy")
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
     names = {"plural": "toys", "kind": "Toy", "singular": "toy"}
@@ -187,16 +187,24 @@ async def test_a_kind_that_comes_later_is_known_later(room: Room, lookout: Looko
     await until(lambda: lookout.cache.get(ResourceKey("example.com", "Toy", "ml", "a")), lookout)
 
 
-async def test_a_lookout_says_since_when_it_sees_nothing_and_still_answers(cluster: Watched, lookout: Lookout) -> None:
+async def test_a_lookout_says_since_when_it_sees_nothing_and_still_answers(
+    cluster: Watched, lookout: ClusterView
+) -> None:
     fresh = lookout.as_of
-    assert fresh.is_up and fresh.changed is not None
+    assert fresh.is_up and fresh.changed_at is not None
     cluster.leave()
     async with asyncio.timeout(HANG_SECONDS):
         while lookout.as_of.is_up:
             await asyncio.sleep(0.02)
     stale = lookout.as_of
-    assert stale.at >= fresh.at and stale.why == "the server is away" and lookout.as_of.at == stale.at
-    assert [node.key for node in await lookout.reader.tree(await lookout.reader.desk.find("models"))] == [SETTINGS]
+    assert (
+        stale.fresh_at >= fresh.fresh_at
+        and stale.reason == "the server is away"
+        and lookout.as_of.fresh_at == stale.fresh_at
+    )
+    assert [
+        node.key for node in await lookout.reader.build_tree(await lookout.reader.service.load_application("models"))
+    ] == [SETTINGS]
     cluster.come_back()
     async with asyncio.timeout(HANG_SECONDS):
         while not lookout.as_of.is_up:
@@ -218,11 +226,11 @@ class Mute(Watched):
 async def test_a_server_that_vanished_without_a_word_is_noticed_by_asking(
     room: Room, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lookouts, "ASK_SECONDS", 0.05)
-    monkeypatch.setattr(lookouts, "ASK_PATIENCE", 0.2)
+    monkeypatch.setattr(lookouts, "REACHABILITY_CHECK_INTERVAL_SECONDS", 0.05)
+    monkeypatch.setattr(lookouts, "REACHABILITY_TIMEOUT_SECONDS", 0.2)
     cluster = Mute(room.cluster)
-    desk = Desk(cluster, "a test", CONTROL, CONTROL)
-    async with open_lookout(desk, Repositories(tmp_path / "mute", SourceSettings()), shared_crew()) as lookout:
+    desk = ApplicationService(cluster, "a test", CONTROL, CONTROL)
+    async with open_cluster_view(desk, Repositories(tmp_path / "mute", SourceSettings()), shared_crew()) as lookout:
         assert lookout.as_of.is_up
         muted = datetime.now(UTC)
         cluster.is_mute = True
@@ -239,36 +247,36 @@ async def test_a_server_that_vanished_without_a_word_is_noticed_by_asking(
 
 
 @pytest.mark.tier("all")
-async def test_a_listener_that_fails_keeps_nothing_from_the_others(room: Room, lookout: Lookout) -> None:
+async def test_a_listener_that_fails_keeps_nothing_from_the_others(room: Room, lookout: ClusterView) -> None:
     def fail(before: Manifest | None, after: Manifest | None) -> None:
         raise ValueError("on purpose")
 
-    stop = lookout.listen(fail)
+    stop = lookout.add_listener(fail)
     await room.change(a="heard")
     await until(lambda: _live(lookout) == "heard", lookout)
     stop()
     stop()
 
 
-async def test_a_tree_is_the_same_until_something_changes(room: Room, lookout: Lookout) -> None:
-    app = lookout.application(CONTROL, "models")
+async def test_a_tree_is_the_same_until_something_changes(room: Room, lookout: ClusterView) -> None:
+    app = lookout.find_application(CONTROL, "models")
     assert app is not None
-    first = await lookout.reader.signed("ann").tree(app)
-    assert await lookout.reader.signed("ben").tree(app) is first
+    first = await lookout.reader.acting_for("ann").build_tree(app)
+    assert await lookout.reader.acting_for("ben").build_tree(app) is first
     await room.change(a="other")
     await until(lambda: _live(lookout) == "other", lookout)
-    assert await lookout.reader.tree(app) is not first
+    assert await lookout.reader.build_tree(app) is not first
 
 
-async def test_a_list_that_somebody_has_stays_as_it_was(room: Room, lookout: Lookout) -> None:
+async def test_a_list_that_somebody_has_stays_as_it_was(room: Room, lookout: ClusterView) -> None:
     for name in ("b", "a", "zz"):
         await room.deliver(name)
-    await until(lambda: len(lookout.applications()) == 4, lookout)
-    kept = lookout.applications()
+    await until(lambda: len(lookout.list_rows()) == 4, lookout)
+    kept = lookout.list_rows()
     before = list(kept)
     await room.annotate("b", anything="new")
-    await until(lambda: lookout.applications() is not kept, lookout)
-    assert [row.name for row in lookout.applications()] == ["a", "b", "models", "zz"]
+    await until(lambda: lookout.list_rows() is not kept, lookout)
+    assert [row.name for row in lookout.list_rows()] == ["a", "b", "models", "zz"]
     assert list(kept) == before
 
 
@@ -280,17 +288,17 @@ def workload(kind: str, name: str, *owners: Manifest) -> Manifest:
 
 
 @pytest.mark.tier("all")
-async def test_a_tree_that_is_kept_is_the_tree_that_would_be_made(room: Room, lookout: Lookout) -> None:
+async def test_a_tree_that_is_kept_is_the_tree_that_would_be_made(room: Room, lookout: ClusterView) -> None:
     """Whatever changes: an object, its owners, what is below it, what is beside it."""
-    app = lookout.application(CONTROL, "models")
+    app = lookout.find_application(CONTROL, "models")
     assert app is not None
     root = await room.get("ConfigMap", "settings")
     assert root is not None
 
     async def check(names: list[str]) -> None:
-        kept = await lookout.reader.tree(app)
+        kept = await lookout.reader.build_tree(app)
         assert sorted(node.key.name for node in kept) == names
-        assert kept == await Reader.tree(lookout.reader, app)
+        assert kept == await ApplicationReader.build_tree(lookout.reader, app)
 
     await check(["settings"])
     await room.cluster.create(workload("ConfigMap", "below", root))

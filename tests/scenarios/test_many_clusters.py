@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.connection import opened
-from argosy.features.clusters.service import find, state_of
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.engine.liveness import Vitals
-from argosy.gitops.reconciler.remote_cluster import AGAIN
+from argosy.cli.connection import open_cluster
+from argosy.features.clusters.service import fetch_state, find_cluster
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.engine.liveness import ControllerHealth
+from argosy.gitops.reconciler.remote_cluster import RETRY_SECONDS
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
-from argosy.kube.controller.log_context import fields
+from argosy.kube.controller.log_context import get_log_fields
 from argosy.kube.names import ResourceKey
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support import prometheus_text
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
@@ -110,16 +110,16 @@ async def test_a_frozen_cluster_makes_only_its_own_applications_unknown_until_it
     await room.until(is_unknown, "distant")
     await room.until_synced(room.repository.push({"app/settings.yaml": config_map(a="2")}), name="near")
     assert (await room.app("near"))["status"]["health"]["status"] == "Healthy"
-    vitals = Vitals(room.engine.options.workers, clock=room.clock)
+    vitals = ControllerHealth(room.engine.options.workers, clock=room.clock)
     vitals.engine = room.engine
-    assert vitals.troubles() == []  # it is no fault of the controller's
+    assert vitals.list_problems() == []  # it is no fault of the controller's
     up = "argocd_cluster_connection_status"
-    assert prometheus_text.one(prometheus_text.read(vitals.measured()), up, server=far.server) == 0
+    assert prometheus_text.one(prometheus_text.read(vitals.render_metrics()), up, server=far.server) == 0
     far.thaw()
     app = await room.until_synced(name="distant")
     assert not conditions(app["status"], "ComparisonError")
     assert ((await far.get("ConfigMap", "settings")) or {})["data"] == {"a": "2"}
-    found = prometheus_text.read(vitals.measured())
+    found = prometheus_text.read(vitals.render_metrics())
     assert prometheus_text.one(found, up, server=far.server) == 1
     assert prometheus_text.one(found, "argocd_app_info", name="distant", dest_server=far.server) == 1
     assert prometheus_text.some(found, "argocd_app_k8s_request_total", server=far.server, verb="watch")
@@ -153,7 +153,7 @@ async def test_a_cluster_with_a_certificate_of_somebody_else_is_never_told_a_tok
 ) -> None:
     room.repository.push(ONE)
     (tmp_path / "stranger").mkdir()
-    stranger = base64.b64encode(Path(certificates(tmp_path / "stranger").authority).read_bytes()).decode()
+    stranger = base64.b64encode(Path(ensure_certificates(tmp_path / "stranger").authority).read_bytes()).decode()
     await far.declare(room, far.config(tls={"caData": stranger}))
     await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
     assert "certificate is not trusted" in await room.until_condition("ComparisonError")
@@ -169,7 +169,7 @@ class Noted(logging.Handler):
         self.about: list[dict[str, str]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.about.append(dict(fields()))
+        self.about.append(dict(get_log_fields()))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ async def test_whatever_goes_wrong_when_a_cluster_is_opened_is_told_and_it_is_tr
         await far.declare(room)
         await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
         assert "unexpected error" in await room.until_condition("ComparisonError")
-    room.clock.leap(AGAIN)
+    room.clock.leap(RETRY_SECONDS)
     await room.until_synced()
 
 
@@ -222,7 +222,7 @@ async def test_what_a_cluster_is_not_asked_for_is_an_invalid_destination(room: R
     await room.until_synced()
     await room.cluster.delete(ResourceKey("", "Secret", CONTROL, "cluster-far"))
     assert "no clusters with this name: far" in await room.until_condition("InvalidSpecError")
-    await wait_until_async(lambda: len(list(room.engine.grounds.grounds())) == 1)
+    await wait_until_async(lambda: len(list(room.engine.clusters.list_connected())) == 1)
 
 
 @pytest.mark.tier("all")
@@ -232,7 +232,7 @@ async def test_only_the_namespaces_of_the_secret_are_watched_and_delivered_to(ro
     await far.declare(room, namespaces="ml")
     await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
     await room.until_synced()
-    (outpost,) = room.engine.grounds._outposts.values()
+    (outpost,) = room.engine.clusters._remotes.values()
     kinds = [kind for kind in outpost.cache.kinds() if outpost.cache.list(kind)]
     assert {each["metadata"].get("namespace") for kind in kinds for each in outpost.cache.list(kind)} == {"ml"}
     await far.cluster.patch(ResourceKey("", "ConfigMap", "ml", "settings"), {"data": {"a": "by hand"}})
@@ -249,16 +249,16 @@ async def test_a_cluster_is_opened_when_an_application_needs_it_and_closed_when_
     await far.declare(room)
     await room.deliver("near")
     await room.until(lambda status: status["sync"]["status"], "near")
-    assert len(list(room.engine.grounds.grounds())) == 1
+    assert len(list(room.engine.clusters.list_connected())) == 1
     await room.deliver(destination=THERE)
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
-    assert len(list(room.engine.grounds.grounds())) == 2
+    assert len(list(room.engine.clusters.list_connected())) == 2
     await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "models"))
     await room.until_gone("argoproj.io/Application", "models", CONTROL)
-    await wait_until_async(lambda: room.engine.grounds.look_again() or room.engine.grounds._unused)
+    await wait_until_async(lambda: room.engine.clusters.sweep_soon() or room.engine.clusters._unused_since)
     room.clock.leap(700)
-    room.engine.grounds.look_again()
-    await wait_until_async(lambda: len(list(room.engine.grounds.grounds())) == 1)
+    room.engine.clusters.sweep_soon()
+    await wait_until_async(lambda: len(list(room.engine.clusters.list_connected())) == 1)
 
 
 @pytest.mark.tier("all")
@@ -299,7 +299,7 @@ async def test_one_that_was_called_and_is_not_to_be_looked_at_lets_others_in(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed: list[ResourceKey] = []
-    monkeypatch.setattr(room.engine.grounds, "passed", passed.append)
+    monkeypatch.setattr(room.engine.clusters, "on_passes_finished", passed.append)
     paused = {"annotations": {"argocd.argoproj.io/skip-reconcile": "true"}}
     await room.deliver(destination=THERE, metadata=paused)
     await wait_until_async(lambda: ResourceKey("argoproj.io", "Application", CONTROL, "models") in passed)
@@ -346,15 +346,15 @@ async def test_a_program_prints_what_lets_in(
     room.repository.push(ONE)
     await far.declare(room, json.dumps({**config, "tlsClientConfig": {"caData": far.authority}}))
     await room.deliver(destination=THERE, syncPolicy=AUTOMATED)
-    desk = Desk(room.cluster, "a test", CONTROL, CONTROL, opener=opened)
-    declared = await find(desk, "far", is_name=True)
+    desk = ApplicationService(room.cluster, "a test", CONTROL, CONTROL, opener=open_cluster)
+    declared = await find_cluster(desk, "far", is_name=True)
     assert declared is not None
     refusal = "'our-login' is not allowed; allowed are"
     assert refusal in await room.until_condition("ComparisonError")
-    assert refusal in (await state_of(desk, declared))[0].message
+    assert refusal in (await fetch_state(desk, declared))[0].message
     await room.configure({"cluster.execPrograms": "our-login"}, "argosy-cm")
     await room.until_synced()
-    assert (await state_of(desk, declared))[0].status == "Successful"  # told as the engine has it
+    assert (await fetch_state(desk, declared))[0].status == "Successful"  # told as the engine has it
 
 
 class Slowly:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application_client.differences import differing
-from argosy.gitops.diff import CompareRules, compare
-from argosy.kube.controller.addon_loader import running
+from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.diff import DiffOptions, compare_manifests
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.simulators import make
@@ -38,7 +38,7 @@ async def room(tmp_path: Path) -> AsyncIterator[Room]:
         await furnish(found.cluster, "llmops-dev", "llmops-staging", "llmops-prod")
         profile = {"health.profile.serving.kserve.io_InferenceService": "strict"}
         await found.configure(profile, "argosy-cm")
-        async with running([make("")], found.cluster, on_failure=lambda: None):
+        async with run_addons([make("")], found.cluster, on_failure=lambda: None):
             found.repository.push(tree())
             yield found
 
@@ -125,9 +125,9 @@ async def test_a_diff_tells_the_changed_field_from_what_the_webhook_set(room: Ro
     live = await room.get(KIND, "staging-qwen25-05b-instruct", "llmops-staging") or {}
     asked = json.loads(live["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"])
     asked["spec"]["predictor"]["model"]["resources"]["limits"]["cpu"] = "4"
-    (found,) = differing(compare([asked], {key_of(live): live}, CompareRules()))
+    (found,) = list_differing_objects(compare_manifests([asked], {key_of(live): live}, DiffOptions()))
     assert [each.pointer for each in found.fields] == ["/spec/predictor/model/resources/limits/cpu"]
-    assert [(each.pointer, each.live, each.manager) for each in found.added] == [
+    assert [(each.pointer, each.live, each.manager) for each in found.foreign_fields] == [
         ("/spec/predictor/automountServiceAccountToken", False, "kserve-webhook"),
         ("/spec/predictor/model/name", "", "kserve-webhook"),
     ]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import dump
+from argosy.kube.objects import dump_yaml
 from support.clusters import KUBECTL, Finished, Sandbox, argosy, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.notebook_jobs import Repository, notebook
@@ -75,7 +75,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, repository: Repository) -> 
 
 
 def apply(server: Sandbox, manifest: Any, *flags: str) -> Finished:
-    text = manifest if isinstance(manifest, str) else dump(manifest)
+    text = manifest if isinstance(manifest, str) else dump_yaml(manifest)
     return kubectl(server.kubeconfig, "apply", *flags, "-f", "-", input=text)
 
 
@@ -151,7 +151,10 @@ def test_a_real_notebook_of_a_commit_runs_with_its_volume_and_kubectl_waits_for_
 
 @pytest.mark.tier("all")
 def test_a_notebook_that_fails_is_tried_again_by_a_policy_written_without_quotes(server: Sandbox) -> None:
-    text = dump(job("broken", "broken.ipynb")) + "  retryPolicy:\n    on: any\n    maxRetries: 1\n    backoff: 100ms\n"
+    text = (
+        dump_yaml(job("broken", "broken.ipynb"))
+        + "  retryPolicy:\n    on: any\n    maxRetries: 1\n    backoff: 100ms\n"
+    )
     assert apply(server, text).code == 0
     waited = kubectl(server.kubeconfig, "wait", "--for=condition=Failed", "nvj/broken", PATIENT)
     assert waited.code == 0, waited.err

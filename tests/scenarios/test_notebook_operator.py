@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import argosy
-from argosy.kube.objects import dump, load_all
+from argosy.kube.objects import dump_yaml, read_yaml_documents
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS, wait_until
 from support.git_server import GitHost, git_host
@@ -81,7 +81,7 @@ def installed() -> list[dict[str, Any]]:
     """As it is shipped, but for the program, which is the one under test, run beside the sandbox."""
     done = kubectl(Path("/dev/null"), "kustomize", SHIPPED)
     assert done.code == 0, done.err
-    manifests = [dict(each) for each in load_all(done.out)]
+    manifests = [dict(each) for each in read_yaml_documents(done.out)]
     (deployment,) = [each for each in manifests if each["kind"] == "Deployment"]
     template = deployment["spec"]["template"]
     template["metadata"]["annotations"] = {"sandbox.argosy.dev/run": "process"}
@@ -94,7 +94,7 @@ def installed() -> list[dict[str, Any]]:
 
 
 def apply(server: Sandbox, *manifests: Any) -> Finished:
-    return kubectl(server.kubeconfig, "apply", "-f", "-", input="---\n".join(map(dump, manifests)))
+    return kubectl(server.kubeconfig, "apply", "-f", "-", input="---\n".join(map(dump_yaml, manifests)))
 
 
 def job(host: GitHost, name: str, path: str, **pod: Any) -> dict[str, Any]:

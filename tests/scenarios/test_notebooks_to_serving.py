@@ -14,9 +14,9 @@ import pytest
 from argosy.errors import TransientError
 from argosy.features.models.trace import Tracer
 from argosy.features.notebooks.addon import make as make_notebooks
-from argosy.gitops.application_client.client import Desk
-from argosy.http_client.plain_request import ask
-from argosy.kube.controller.addon_loader import running
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.http_client.plain_request import send_plain_request
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import read_manifests
 from argosy.sandbox.simulators import make as make_simulators
 from support.deadlines import HANG_SECONDS
@@ -65,7 +65,7 @@ async def room(
         await found.configure({"source.mirrors": f"{url} {found.repository.url}\n"}, "argosy-cm")
         found.repository.push(files())
         addons = [make_simulators(BESIDE if is_real else ""), make_notebooks("")]
-        async with running(addons, found.cluster, on_failure=lambda: None, folder=place):
+        async with run_addons(addons, found.cluster, on_failure=lambda: None, folder=place):
             await found.cluster.create({**app, "metadata": {**app["metadata"], "namespace": CONTROL}})
             yield found
 
@@ -81,8 +81,8 @@ async def status_of(room: Room, job: str) -> dict[str, Any]:
 async def answer(room: Room, *instance: float) -> dict[str, Any]:
     """Of the model that is served."""
     url = (await room.get(SERVICE, MODEL, SPACE) or {})["status"]["url"]
-    asked = await asyncio.to_thread(ask, f"{url}/v1/models/{MODEL}:predict", {"instances": [instance]})
-    found: dict[str, Any] = asked.document()["predictions"][0]
+    asked = await asyncio.to_thread(send_plain_request, f"{url}/v1/models/{MODEL}:predict", {"instances": [instance]})
+    found: dict[str, Any] = asked.read_json()["predictions"][0]
     return found
 
 
@@ -101,8 +101,8 @@ async def until_answers(room: Room, version: str) -> None:
 
 async def origin(room: Room) -> tuple[tuple[str, ...], set[str], bool]:
     """Which jobs' runs made what is served, of which commits, and whether it is what they made."""
-    desk = Desk(room.cluster, "here", "argocd", "argocd")
-    [found] = (await Tracer(desk).find(f"isvc/{MODEL}")).lineages
+    desk = ApplicationService(room.cluster, "here", "argocd", "argocd")
+    [found] = (await Tracer(desk).trace_object(f"isvc/{MODEL}")).lineages
     return tuple(each.job for each in found.runs), {each.commit for each in found.runs}, found.is_current
 
 

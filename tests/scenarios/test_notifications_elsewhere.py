@@ -15,7 +15,7 @@ from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller import run
 from argosy.kube.names import GroupKind
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.clusters import sandbox
 from support.deadlines import HANG_SECONDS
 from support.message_servers import http_inbox
@@ -57,17 +57,17 @@ async def test_the_rights_of_the_reference_are_enough_and_no_more_are_used(home:
         admin = await connect(load_kubeconfig([running.kubeconfig], None))
         try:
             for name in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
-                await admin.apply(definition(name), manager="test", force=True)
+                await admin.apply(load_definition(name), manager="test", force=True)
             for manifest in prepared(inbox.url):
                 await admin.create(manifest)
             sender = admin.acting_as(SENDER)
             with pytest.raises(Forbidden):
                 await sender.list(GroupKind("", "Pod"))
             addon = make("")
-            assert addon.beside is not None
+            assert addon.background is not None
             work = asyncio.create_task(run(addon.controllers, sender))
             try:
-                async with addon.beside(home), asyncio.timeout(HANG_SECONDS):
+                async with addon.background(home), asyncio.timeout(HANG_SECONDS):
                     while not [
                         each for each in (await admin.list(GroupKind("", "Event"))).items
                         if each["reason"] == "NotificationSent"

@@ -18,7 +18,7 @@ import pytest
 
 from argosy.errors import ArgosyError
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, dump, load_all
+from argosy.kube.objects import Manifest, dump_yaml, read_yaml_documents
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import wait_until, wait_until_async
@@ -29,9 +29,7 @@ ROOT = Path(__file__).parents[2]
 CHECKOUT = Path(os.environ.get("ARGOSY_OPERATOR_CHECKOUT") or ROOT.parent / "shared" / "data" / NAME)
 SAMPLES, BASES = CHECKOUT / "config" / "samples", CHECKOUT / "config" / "crd" / "bases"
 OURS = ROOT / "deploy" / "notebooks" / "definition.yaml"
-CRD = ResourceKey(
-    "apiextensions.k8s.io", "CustomResourceDefinition", "", "notebookvalidationjobs.mlops.mlops.dev"
-)
+CRD = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "notebookvalidationjobs.mlops.mlops.dev")
 pytestmark = pytest.mark.skipif(not SAMPLES.is_dir(), reason=f"there is no checkout of tosin2013/{NAME} here")
 
 
@@ -39,7 +37,7 @@ def jobs() -> list[Manifest]:
     found = [
         document
         for file in sorted(SAMPLES.rglob("*.yaml"))
-        for document in load_all(file.read_bytes(), where=str(file))
+        for document in read_yaml_documents(file.read_bytes(), where=str(file))
         if isinstance(document, dict) and document.get("kind") == "NotebookValidationJob"
     ]
     return [{**job, "metadata": {"namespace": "default", **job["metadata"]}} for job in found]
@@ -51,7 +49,7 @@ JOBS = jobs() if SAMPLES.is_dir() else []
 async def stored(definition: Path) -> AsyncIterator[EmbeddedCluster]:
     """A cluster with one definition of the kind, and the namespaces of the samples."""
     async with EmbeddedCluster.open() as cluster:
-        for manifest in load_all(definition.read_bytes()):
+        for manifest in read_yaml_documents(definition.read_bytes()):
             await cluster.create(manifest)
 
         async def is_served() -> bool:
@@ -169,7 +167,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     with sandbox(tmp_path_factory.mktemp("samples") / "data", "--port", "0", "--addons", "notebooks") as found:
         for namespace in {"argocd", *(job["metadata"]["namespace"] for job in JOBS)} - {"default"}:
             assert kubectl(found.kubeconfig, "create", "namespace", namespace).code == 0
-        text = dump({**settings, "data": {"source.mirrors": mirrors}})
+        text = dump_yaml({**settings, "data": {"source.mirrors": mirrors}})
         assert kubectl(found.kubeconfig, "apply", "-f", "-", input=text).code == 0
         yield found
 
@@ -182,7 +180,7 @@ def test_a_sample_runs_with_a_mirror_of_the_repository_that_it_names(server: San
     pytest.importorskip("nbclient")
     for manifest in (*provided(job), job):
         # Two samples have fields that their own definition does not know, and kubectl refuses those by default.
-        done = kubectl(server.kubeconfig, "apply", "--validate=ignore", "-f", "-", input=dump(manifest))
+        done = kubectl(server.kubeconfig, "apply", "--validate=ignore", "-f", "-", input=dump_yaml(manifest))
         assert done.code == 0, done.err
 
     def status() -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.addon import make as make_notebooks
-from argosy.http_client.plain_request import ask
-from argosy.kube.controller.addon_loader import running
+from argosy.http_client.plain_request import send_plain_request
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.sandbox.simulators import make as make_simulators
 from support.deadlines import HANG_SECONDS
@@ -77,7 +77,7 @@ async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path
         pipeline = {"manifests/training.yaml": training, "manifests/pipeline.yaml": block("data-preprocessing")}
         room.repository.push({**NOTEBOOKS, **pipeline})
         addons = [make_simulators(""), make_notebooks("")]
-        async with running(addons, room.cluster, on_failure=lambda: None, folder=place):
+        async with run_addons(addons, room.cluster, on_failure=lambda: None, folder=place):
             [app] = read_manifests(application.encode(), where="document")
             assert app["metadata"]["namespace"] == CONTROL
             await room.cluster.create(app)
@@ -98,8 +98,8 @@ async def test_the_pipeline_of_the_document_runs_as_it_is_written(tmp_path: Path
             times.append(service["metadata"]["creationTimestamp"])
             assert times == sorted(times)
             address = f"{service['status']['url']}/v1/models/{MODEL}:predict"
-            answered = await asyncio.to_thread(ask, address, {"instances": [[1, 1], [0, 0]]})
-            assert answered.document() == {"predictions": [True, False]}
+            answered = await asyncio.to_thread(send_plain_request, address, {"instances": [[1, 1], [0, 0]]})
+            assert answered.read_json() == {"predictions": [True, False]}
             # kserve: its webhook writes `model` for `sklearn`, so that this one never agrees with Git
             differs = [each["kind"] for each in found["status"]["resources"] if each["status"] == "OutOfSync"]
             assert set(differs) <= {"InferenceService"}

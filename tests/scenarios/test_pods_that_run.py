@@ -199,18 +199,18 @@ def test_a_pod_acts_with_the_rights_of_its_account_and_no_more(run: Run, namespa
 
 
 def test_a_process_reads_neither_our_secrets_nor_calls_other_ports(run: Run, cluster: Sandbox) -> None:
-    if not landlock.abi():
+    if not landlock.find_abi_version():
         pytest.skip("landlock: this kernel has none, and confinement depends on the user alone")
     folder = cluster.kubeconfig.parent
     files = [folder / "secret.key", folder / "kubeconfig", folder / "argosy.db", Path(__file__)]
     assert all(each.exists() for each in files)
     script = f"""
-for file in {' '.join(map(str, files))}; do cat "$file" 2>/dev/null && echo READ; done
+for file in {" ".join(map(str, files))}; do cat "$file" 2>/dev/null && echo READ; done
 touch /usr/bin/planted {folder}/planted 2>/dev/null && echo WRITTEN
 echo done"""
     run("apply", "-f", "-", given=pod("thief", script))
     assert ended(run, "thief", "Succeeded") == "done\n"
-    if landlock.abi() >= 4:
+    if landlock.find_abi_version() >= 4:
         code = "import socket\ntry: socket.create_connection(('127.0.0.1', 9), 1)\nexcept OSError as e: print(e.errno)"
         caller = pod("caller", "", command=[sys.executable, "-I", "-c", code])
         run("apply", "-f", "-", given=caller)

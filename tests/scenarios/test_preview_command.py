@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import CANNOT, DONE, NO
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
 from argosy.main import main
 from support.helm_engines import needs_one
 from support.preview_repository import Repo, application, config, deployment, two_environments
@@ -36,7 +36,7 @@ def test_edits_that_are_not_committed_are_seen_with_the_line_to_edit(repo: Repo)
         "images: [{name: registry.example/front, newTag: v2}]\nresources:",
     )
     said = repo.preview()
-    assert said.code == DONE
+    assert said.code == EXIT_OK
     assert (
         said.impact
         == "1 app changes · restarts 1 Deployment (rolling) · CPU ±0 · GPU ±0 · no deletions · production untouched"
@@ -95,7 +95,7 @@ def test_names_choose_applications_and_a_word_that_is_neither_is_told(repo: Repo
     assert "1 app changes" in said.impact and "\nfraud-prod" not in said.out
     assert "1 app changes" in repo.preview("HEAD", "-o", "text", "fraud-prod").impact
     wrong = repo.preview("fraud-dew")
-    assert wrong.code == CANNOT and "did you mean fraud-dev?" in wrong.err
+    assert wrong.code == EXIT_ERROR and "did you mean fraud-dev?" in wrong.err
 
 
 @pytest.mark.tier("all")
@@ -107,7 +107,7 @@ def test_from_a_folder_below_the_whole_repository_is_seen(repo: Repo, monkeypatc
 
 def test_nothing_changed_says_so_and_what_to_type(repo: Repo) -> None:
     said = repo.preview()
-    assert (said.code, said.impact) == (DONE, "nothing changes")
+    assert (said.code, said.impact) == (EXIT_OK, "nothing changes")
     assert "next: argosy preview HEAD~1" in said.err
 
 
@@ -141,7 +141,7 @@ def test_the_target_that_ci_names_is_the_base(repo: Repo, monkeypatch: pytest.Mo
 def test_a_field_that_cannot_change_is_refused_with_exit_code_1(repo: Repo) -> None:
     repo.write({"base/deployment.yaml": deployment(label="other")})
     said = repo.preview()
-    assert said.code == NO
+    assert said.code == EXIT_NEGATIVE
     assert "2 objects cannot be updated in place, so a sync fails" in said.impact
     assert "spec.selector cannot change on an existing object" in said.out
     assert "next: argosy explain AGY111" in said.err
@@ -232,9 +232,7 @@ def test_an_application_set_that_would_delete_applications_is_told(repo: Repo) -
     (repo.root / "teams/red/a.yaml").unlink()
     said = repo.preview("HEAD")
     assert "deletes 1 Application of ApplicationSets" in said.impact
-    assert (
-        "ApplicationSet/teams would delete 1 Application (team-red) and everything they deployed" in said.err
-    )
+    assert "ApplicationSet/teams would delete 1 Application (team-red) and everything they deployed" in said.err
 
 
 # -- forms --
@@ -306,10 +304,10 @@ def test_a_folder_without_git_and_one_without_commits_say_what_to_do(
     empty = Repo(tmp_path / "empty", capsys)
     monkeypatch.chdir(empty.root)
     said = empty.preview()
-    assert said.code == CANNOT and "not in a Git repository" in said.err
+    assert said.code == EXIT_ERROR and "not in a Git repository" in said.err
     empty.git("init", "-q", "-b", "main")
     said = empty.preview()
-    assert said.code == CANNOT and "has no commit yet" in said.err and "commit first" in said.err
+    assert said.code == EXIT_ERROR and "has no commit yet" in said.err and "commit first" in said.err
 
 
 @pytest.mark.tier("all")
@@ -335,21 +333,23 @@ def test_a_shallow_clone_says_how_to_get_the_common_commit(
     clone.git("switch", "-q", "feature")
     monkeypatch.chdir(clone.root)
     said = clone.preview()
-    assert said.code == CANNOT and "no common commit in this clone" in said.err and "git fetch --unshallow" in said.err
-    assert clone.preview("origin/main..").code == DONE
-    assert main(["check"]) in (DONE, NO)  # and the rules that need a history are silent
+    assert (
+        said.code == EXIT_ERROR and "no common commit in this clone" in said.err and "git fetch --unshallow" in said.err
+    )
+    assert clone.preview("origin/main..").code == EXIT_OK
+    assert main(["check"]) in (EXIT_OK, EXIT_NEGATIVE)  # and the rules that need a history are silent
 
 
 def test_a_side_that_does_not_render_is_told_and_does_not_stop_the_others(repo: Repo) -> None:
     repo.edit("overlays/dev/kustomization.yaml", "../../base", "../../bass")
     repo.edit("overlays/prod/kustomization.yaml", "resources:", "replicas: [{name: front, count: 9}]\nresources:")
     said = repo.preview()
-    assert said.code == NO and "fraud-dev cannot be rendered" in said.impact
+    assert said.code == EXIT_NEGATIVE and "fraud-dev cannot be rendered" in said.impact
     assert "replicas 2 → 9" in said.out and "next: argosy check" in said.err
     repo.commit("Break it")
     repo.edit("overlays/dev/kustomization.yaml", "../../bass", "../../base")
     said = repo.preview("HEAD")
-    assert said.code == DONE and "could not be rendered before, can be now" in said.out
+    assert said.code == EXIT_OK and "could not be rendered before, can be now" in said.out
 
 
 @pytest.mark.tier("all")
@@ -368,7 +368,7 @@ def test_binary_and_huge_files_and_names_of_any_kind_do_no_harm(repo: Repo) -> N
     repo.write({"base/big.yaml": config("x" * 200_000, "big")})
     repo.edit("base/kustomization.yaml", "claim.yaml", "claim.yaml, big.yaml")
     said = repo.preview()
-    assert said.code == DONE and "+ ConfigMap/dev-big" in said.out
+    assert said.code == EXIT_OK and "+ ConfigMap/dev-big" in said.out
     assert len(repo.preview("-o", "md").out) <= 65_536
 
 
@@ -440,7 +440,7 @@ def test_what_was_broken_before_and_is_not_touched_is_only_noted(repo: Repo) -> 
     repo.commit("Break it")
     repo.edit("overlays/dev/kustomization.yaml", "resources:", "# later\nresources:")
     said = repo.preview("HEAD")
-    assert said.code == DONE and said.impact == "nothing changes"
+    assert said.code == EXIT_OK and said.impact == "nothing changes"
     assert "fraud-dev: cannot be rendered on either side" in said.err
 
 
@@ -482,7 +482,7 @@ def test_a_merge_that_is_not_ended_is_a_side_that_does_not_render(repo: Repo) ->
     with pytest.raises(subprocess.CalledProcessError):
         repo.git("merge", "-q", "feature")
     said = repo.preview("HEAD")
-    assert said.code == NO and "fraud-dev, fraud-prod cannot be rendered" in said.impact
+    assert said.code == EXIT_NEGATIVE and "fraud-dev, fraud-prod cannot be rendered" in said.impact
 
 
 @pytest.mark.tier("all")
@@ -497,14 +497,14 @@ def test_names_that_are_no_text_can_be_told_in_every_form(repo: Repo) -> None:
         file.write(config("2", name="odd").encode())
     for form in ("text", "md", "html", "json", "yaml"):
         said = repo.preview("HEAD", "-o", form)
-        assert said.code == DONE and "odd" in said.out, said
+        assert said.code == EXIT_OK and "odd" in said.out, said
 
 
 @pytest.mark.tier("all")
 def test_a_clone_without_the_target_of_the_merge_says_so(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_BASE_REF", "release")
     said = repo.preview()
-    assert said.code == CANNOT and "release: the target branch is not in this clone" in said.err
+    assert said.code == EXIT_ERROR and "release: the target branch is not in this clone" in said.err
     assert "fetch-depth: 0" in said.err
 
 
@@ -517,8 +517,8 @@ def test_a_partial_clone_says_what_is_missing(
     clone.git("clone", "-q", "--filter=blob:none", "--no-checkout", f"file://{repo.root}", ".")
     monkeypatch.chdir(clone.root)
     said = clone.preview()
-    assert said.code == CANNOT and "git fetch --refetch" in said.err
-    assert main(["check", "--fail-on", "error"]) == CANNOT
+    assert said.code == EXIT_ERROR and "git fetch --refetch" in said.err
+    assert main(["check", "--fail-on", "error"]) == EXIT_ERROR
     assert "no Application" in capsys.readouterr().err  # nothing is checked out
 
 
@@ -557,14 +557,14 @@ def test_another_cluster_is_no_update_of_what_is_there(repo: Repo) -> None:
     repo.edit("apps/dev.yaml", "https://kubernetes.default.svc", "https://other.example.com:6443")
     repo.write({"base/deployment.yaml": deployment(label="other")})
     said = repo.preview("fraud-dev")
-    assert said.code == DONE and "moves to another cluster; its objects in the old cluster stay" in said.out
+    assert said.code == EXIT_OK and "moves to another cluster; its objects in the old cluster stay" in said.out
     assert "fraud-dev   dev           auto   3   0   0" in said.out
 
 
 @pytest.mark.tier("all")
 def test_a_folder_in_the_place_of_a_name_is_told_where_to_put_it(repo: Repo) -> None:
     said = repo.preview("overlays")
-    assert said.code == CANNOT and "for a folder, use --repo overlays" in said.err
+    assert said.code == EXIT_ERROR and "for a folder, use --repo overlays" in said.err
 
 
 @pytest.mark.tier("all")

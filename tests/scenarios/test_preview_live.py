@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects import Manifest, dump_yaml
 from support.app_commands import HANG, Scene, scene
 from support.engine import CONTROL, config_map
 
@@ -47,7 +47,7 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 async def test_the_head_is_compared_with_what_lives_drift_included(desk: Scene) -> None:
     await desk.cluster.patch(SETTINGS, {"data": {"b": "by hand"}}, manager="kubectl-edit")
-    (desk.repository.path / "app/settings.yaml").write_text(dump(config_map(a="three", b="two")))
+    (desk.repository.path / "app/settings.yaml").write_text(dump_yaml(config_map(a="three", b="two")))
     without, live = await desk.argosy("preview"), await desk.argosy("preview", "--live")
     assert ".data.a   one → three   app/settings.yaml:" in without.out and "by hand" not in without.out
     assert ".data.a   one → three" in live.out and ".data.b   by hand → two" in live.out
@@ -60,10 +60,10 @@ async def test_what_goes_and_what_is_new_is_told_against_live(desk: Scene) -> No
     (desk.repository.path / "app/settings.yaml").unlink()
     more = config_map(c="new")
     more["metadata"]["name"] = "more"
-    (desk.repository.path / "app/more.yaml").write_text(dump(more))
+    (desk.repository.path / "app/more.yaml").write_text(dump_yaml(more))
     said = await desk.argosy("preview", "--live")
     assert "+ ConfigMap/more -n ml" in said.out and "- ConfigMap/settings -n ml" in said.out
     assert "deletes 1 object" in said.out
-    (desk.repository.path / "apps/second.yaml").write_text(dump(written(desk.repository.url, name="second")))
+    (desk.repository.path / "apps/second.yaml").write_text(dump_yaml(written(desk.repository.url, name="second")))
     said = await desk.argosy("preview", "--live")
     assert "second: Application not found in the cluster" in said.err

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import pytest
 import yaml
 
-from argosy.cli.tables import Screen
+from argosy.cli.tables import TerminalOutput
 from argosy.gitops.workspace import git_repository as plumbing
 from support.promotion_repository import BASE, DELIVERY, Shelf, begin, chdir, copy_of, typed
 from support.tiers import IN_TEST_ALL
@@ -72,12 +72,12 @@ def test_a_terminal_of_80_columns_shows_all_words_and_no_line_is_wider(
     web.argosy("hold", "production", "--reason", reason)
     whole = web.argosy(*words).out
 
-    class Narrow(Screen):
+    class Narrow(TerminalOutput):
         def __init__(self, stream: TextIO) -> None:
             super().__init__(stream)
             self.width = 80
 
-    monkeypatch.setattr("argosy.features.promote.cli.Screen", Narrow)
+    monkeypatch.setattr("argosy.features.promote.cli.TerminalOutput", Narrow)
     shown = web.argosy(*words).out
     assert max(map(len, shown.splitlines())) <= 80 and "…" not in shown
     assert {each for each in whole.split() if "─" not in each} - {"MESSAGE"} <= set(shown.split())
@@ -442,26 +442,28 @@ def test_a_promotion_that_is_killed_anywhere_is_whole_or_has_not_happened(
 
 @pytest.mark.tier("all")
 def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: Shelf) -> None:
-    from argosy.cli.connection import opening
+    from argosy.cli.connection import build_service_opener
     from argosy.cli.target import TargetOptions
-    from argosy.features.promote.commits import promote
-    from argosy.features.promote.plan import Asked
-    from argosy.features.promote.service import session
+    from argosy.features.promote.commits import commit_promotion
+    from argosy.features.promote.plan import PromotionRequest
+    from argosy.features.promote.service import open_session
 
     before, moved = web.git("rev-parse", "HEAD"), []
     start = threading.Barrier(2)
 
     def run() -> None:
-        opened = session(web.folder, opening(TargetOptions()), lambda: None, is_offline=True, talk=lambda _: None)
+        opened = open_session(
+            web.folder, build_service_opener(TargetOptions()), lambda: None, is_offline=True, log=lambda _: None
+        )
         with opened as found:
-            assert found.survey.head
+            assert found.snapshot.head
             start.wait()
-            with found.survey.repository.alone():
-                found.again()
-                plan = found.plan(Asked("staging"))
-                moved.append(len(plan.moving.moves))
-                if plan.moving.moves:
-                    promote(found.survey, plan, found.by)
+            with found.snapshot.repository.lock_promotions():
+                found.reload_if_moved()
+                plan = found.plan(PromotionRequest("staging"))
+                moved.append(len(plan.changes.moves))
+                if plan.changes.moves:
+                    commit_promotion(found.snapshot, plan, found.actor)
 
     both = [threading.Thread(target=run) for _ in range(2)]
     for each in both:
@@ -473,14 +475,14 @@ def test_of_two_promotions_at_once_one_happens_and_the_other_finds_it_done(web: 
 
 def while_it_waits(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> None:
     """Somebody else is first, while the next command waits for the lock."""
-    alone = plumbing.Repository.alone
+    alone = plumbing.GitRepository.lock_promotions
 
-    def later(self: plumbing.Repository) -> Any:
-        monkeypatch.setattr(plumbing.Repository, "alone", alone)
+    def later(self: plumbing.GitRepository) -> Any:
+        monkeypatch.setattr(plumbing.GitRepository, "lock_promotions", alone)
         act()
         return alone(self)
 
-    monkeypatch.setattr(plumbing.Repository, "alone", later)
+    monkeypatch.setattr(plumbing.GitRepository, "lock_promotions", later)
 
 
 @pytest.mark.tier("all")
@@ -499,15 +501,15 @@ def test_a_rollback_takes_back_only_the_release_that_was_there(web: Shelf, monke
 
 
 def test_a_commit_of_somebody_else_meanwhile_is_not_lost(web: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = plumbing.Repository.stage
+    stage = plumbing.GitRepository.create_commit
 
-    def slow(self: plumbing.Repository, *words: Any) -> str:
+    def slow(self: plumbing.GitRepository, *words: Any) -> str:
         made = stage(self, *words)
         web.write("notes.txt", "quick")
         web.commit("somebody was quicker")
         return made
 
-    monkeypatch.setattr(plumbing.Repository, "stage", slow)
+    monkeypatch.setattr(plumbing.GitRepository, "create_commit", slow)
     refused = web.argosy("run", "--to", "staging", code=2)
     assert "main was changed by somebody else meanwhile" in refused.err
     assert web.git("log", "-1", "--format=%s") == "somebody was quicker" and web.git("status", "--porcelain") == ""

@@ -12,7 +12,7 @@ import pytest
 
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.app_commands import write_kubeconfig
 from support.clusters import served
@@ -63,7 +63,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     async with served(tmp_path / "plane") as found:
         cluster = EmbeddedCluster(found.plane)
         for kind in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
-            await cluster.create(definition(kind))
+            await cluster.create(load_definition(kind))
         for namespace in (CONTROL, "dev"):
             await _put(cluster, apiVersion="v1", kind="Namespace", metadata={"name": namespace})
         source = {"repoURL": "https://example.com/web.git", "path": "dev", "targetRevision": "main"}

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.connection import opening
-from argosy.cli.tables import Screen
+from argosy.cli.connection import build_service_opener
+from argosy.cli.tables import TerminalOutput
 from argosy.cli.target import TargetOptions
 from argosy.features.promote import service as sessions
-from argosy.features.promote.cluster_facts import Answers
-from argosy.features.promote.gates import Ran
-from argosy.features.promote.plan import Asked
-from argosy.features.promote.text_output import picture, status_document
+from argosy.features.promote.cluster_facts import EnvironmentClusterState
+from argosy.features.promote.gates import NotebookRun
+from argosy.features.promote.plan import PromotionRequest
+from argosy.features.promote.text_output import render_status, status_to_wire
 from support.promotion_repository import ALONE, Shelf, make
 
 
@@ -108,13 +108,14 @@ ENVIRONMENTS = ("dev", "staging", "production")
 
 
 @contextlib.contextmanager
-def told(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.Session]:
+def told(shelf: Shelf, revision: str, **states: str) -> Iterator[sessions.PromotionSession]:
     """Where a cluster says that all environments run a commit, Synced but for those that are named."""
-    reach = opening(TargetOptions())
-    opened = sessions.session(shelf.folder, reach, lambda: None, is_offline=True, talk=lambda _: None)
+    reach = build_service_opener(TargetOptions())
+    opened = sessions.open_session(shelf.folder, reach, lambda: None, is_offline=True, log=lambda _: None)
     with opened as found:
-        found.__dict__["answers"] = Answers("here", {each: app(each, revision, states.get(each, "Synced"))
-                                                     for each in ENVIRONMENTS})  # fmt: skip
+        found.__dict__["answers"] = EnvironmentClusterState(
+            "here", {each: app(each, revision, states.get(each, "Synced")) for each in ENVIRONMENTS}
+        )
         yield found
 
 
@@ -129,9 +130,9 @@ def app(name: str, revision: str, sync: str) -> dict[str, Any]:
     return {"metadata": {"name": f"web-{name}", "annotations": {}}, "spec": {"source": source}, "status": status}
 
 
-def drawn(session: sessions.Session) -> dict[str, list[str]]:
+def drawn(session: sessions.PromotionSession) -> dict[str, list[str]]:
     """The cells of the picture, by the name of their row."""
-    rows = [line.split(None, 1) for line in picture(session, Screen(io.StringIO()))][1:]
+    rows = [line.split(None, 1) for line in render_status(session, TerminalOutput(io.StringIO()))][1:]
     return {row[0]: [cell.strip() for cell in row[1].split("  ") if cell.strip()] for row in rows if len(row) > 1}
 
 
@@ -144,9 +145,9 @@ def test_what_runs_is_told_beside_what_git_has_and_the_way_there_begins_with_a_p
         rows = drawn(session)
         assert rows["release"][1].startswith("r4 ") and rows["runs"][1].startswith("r2 ")
         assert rows["next"][1] == "push, then sync"
-        assert session.advice == "git push; then: argosy app sync web-staging"
-        document = status_document(session)["environments"][1]
-        assert document["runs"]["release"]["name"] == "r2" and document["step"] == session.advice
+        assert session.next_command == "git push; then: argosy app sync web-staging"
+        document = status_to_wire(session)["environments"][1]
+        assert document["runs"]["release"]["name"] == "r2" and document["step"] == session.next_command
 
 
 def attempted(name: str, deployed: str, attempt: str, phase: str, sync: str = "Synced") -> dict[str, Any]:
@@ -163,10 +164,10 @@ def test_a_release_whose_sync_did_not_succeed_is_not_what_runs(clone: Shelf, pha
     deployed = clone.git("rev-parse", "HEAD")
     attempt = clone.pin("dev", "9.9")
     with told(clone, attempt) as session:
-        session.answers.apps["dev"] = attempted("dev", deployed, attempt, phase)
+        session.cluster_state.apps["dev"] = attempted("dev", deployed, attempt, phase)
         rows = drawn(session)
-        document = status_document(session)["environments"][0]
-        plan = session.plan(Asked("staging"))
+        document = status_to_wire(session)["environments"][0]
+        plan = session.plan(PromotionRequest("staging"))
     assert rows["release"][0].startswith("r5 ") and rows["runs"][0].startswith("r4 ")
     assert document["runs"] == {"revision": deployed, "release": {"name": "r4", "commit": deployed, "byHand": False}}
     assert plan.release.name == "r5"
@@ -179,10 +180,10 @@ def test_a_release_that_nothing_had_to_be_synced_for_runs(clone: Shelf) -> None:
     file.write_text(f"# another comment\n{file.read_text()}")
     newer = clone.commit("dev: a comment")
     with told(clone, newer) as session:
-        session.answers.apps["dev"] = attempted("dev", deployed, deployed, "Succeeded")
-        session.answers.apps["dev"]["status"]["sync"]["revision"] = newer
+        session.cluster_state.apps["dev"] = attempted("dev", deployed, deployed, "Succeeded")
+        session.cluster_state.apps["dev"]["status"]["sync"]["revision"] = newer
         assert "runs" not in drawn(session)
-        assert session.planner.step(session.environment("dev")) is None
+        assert session.planner.get_next_step(session.find_environment("dev")) is None
 
 
 @pytest.mark.parametrize(("sync", "phase"), [("OutOfSync", "Succeeded"), ("Synced", "Failed")])
@@ -197,10 +198,10 @@ def test_a_notebook_vouches_only_for_a_release_that_was_deployed(clone: Shelf, s
         found = attempted("dev", deployed, attempt, phase, sync)
         if sync == "OutOfSync":
             found["status"]["operationState"]["syncResult"]["revision"] = deployed
-        session.answers.apps["dev"] = found
-        session.answers.notebooks["dev", "eval"] = Ran("Succeeded", datetime.now(UTC))
-        closed = session.plan(Asked("staging")).closed
-    assert [(each.kind, each.why) for each in closed] == [
+        session.cluster_state.apps["dev"] = found
+        session.cluster_state.notebooks["dev", "eval"] = NotebookRun("Succeeded", datetime.now(UTC))
+        closed = session.plan(PromotionRequest("staging")).closed_gates
+    assert [(each.kind, each.reason) for each in closed] == [
         (kind, "web-dev does not run this release: not pushed yet") for kind in ("notebook", "healthy")
     ]
 
@@ -213,9 +214,9 @@ def test_a_gate_that_waits_for_what_is_not_pushed_says_so(clone: Shelf) -> None:
     clone.commit("another gate")
     clone.argosy("run", "--to", "staging")
     with told(clone, tip) as session:
-        (closed,) = session.plan(Asked("production")).closed
-    assert closed.why == "web-staging does not run this release: not pushed yet"
-    assert closed.next == "git push; then: argosy app sync web-staging"
+        (closed,) = session.plan(PromotionRequest("production")).closed_gates
+    assert closed.reason == "web-staging does not run this release: not pushed yet"
+    assert closed.next_command == "git push; then: argosy app sync web-staging"
 
 
 @pytest.mark.tier("all")
@@ -228,15 +229,15 @@ def test_in_a_clone_that_is_behind_what_runs_is_told_all_the_same(origin: Shelf,
     assert rows["release"][1].startswith("r1 ") and rows["runs"][1].startswith("r2 ")
     with told(clone, "f" * 40) as session:
         assert drawn(session)["runs"][0] == "fffffff, not in this clone"
-        assert session.planner.step(session.environment("dev")).command == "git pull"  # type: ignore[union-attr]
+        assert session.planner.get_next_step(session.find_environment("dev")).command == "git pull"  # type: ignore[union-attr]
 
 
 @pytest.mark.tier("all")
 def test_what_is_out_of_sync_is_to_be_synced(clone: Shelf) -> None:
     tip = clone.git("rev-parse", "HEAD")
     with told(clone, tip, production="OutOfSync") as session:
-        assert session.planner.step(session.environment("staging")) is None
-        step = session.planner.step(session.environment("production"))
+        assert session.planner.get_next_step(session.find_environment("staging")) is None
+        step = session.planner.get_next_step(session.find_environment("production"))
     assert step is not None and step.command == "argosy app sync web-production"
 
 
@@ -292,10 +293,10 @@ def test_after_a_run_in_a_clone_comes_a_push_and_a_sync_and_a_second_run_has_not
 
 
 def test_a_dry_run_is_called_a_plan(clone: Shelf, capsys: pytest.CaptureFixture[str]) -> None:
-    from argosy.cli.parser import Mistyped
+    from argosy.cli.parser import UsageError
     from argosy.main import main
 
-    with pytest.raises(Mistyped):
+    with pytest.raises(UsageError):
         main(["promote", "run", "--to", "staging", "--dry-run"])
     assert "did you mean argosy promote plan?" in capsys.readouterr().err
 

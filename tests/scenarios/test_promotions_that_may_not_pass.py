@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.features.promote.cluster_facts import Answers
-from argosy.features.promote.environment_states import Survey
-from argosy.features.promote.gates import Ran
-from argosy.features.promote.plan import Asked, Plan, Planner
-from argosy.gitops.workspace.git_repository import Repository
+from argosy.features.promote.cluster_facts import EnvironmentClusterState
+from argosy.features.promote.environment_states import RepositorySnapshot
+from argosy.features.promote.gates import NotebookRun
+from argosy.features.promote.plan import PromotionPlan, PromotionPlanner, PromotionRequest
+from argosy.gitops.workspace.git_repository import GitRepository
 from support.promotion_repository import DELIVERY, Shelf, begin, copy_of
 
 NOW = datetime(2126, 5, 4, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ def web(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     return copy_of(begun, tmp_path, monkeypatch)
 
 
-def told(shelf: Shelf, asked: Asked, runs: str, path: str = "dev") -> Plan:
+def told(shelf: Shelf, asked: PromotionRequest, runs: str, path: str = "dev") -> PromotionPlan:
     """The plan where a cluster says that dev runs a commit, and is well for long."""
     source: dict[str, Any] = {"repoURL": "https://example.com/web.git", "path": path}
     status = {
@@ -42,12 +42,12 @@ def told(shelf: Shelf, asked: Asked, runs: str, path: str = "dev") -> Plan:
         "history": [{"revision": runs, "deployedAt": LONG_AGO}],
     }
     app = {"metadata": {"name": "web-dev"}, "spec": {"source": source}, "status": status}
-    notebooks: dict[tuple[str, str], Ran | None] = {("dev", "eval"): Ran("Succeeded", NOW)}
-    repository = Repository.open(shelf.folder)
+    notebooks: dict[tuple[str, str], NotebookRun | None] = {("dev", "eval"): NotebookRun("Succeeded", NOW)}
+    repository = GitRepository.open(shelf.folder)
     assert repository is not None
-    survey = Survey(repository, lambda _: None)
+    survey = RepositorySnapshot(repository, lambda _: None)
     try:
-        return Planner(survey, Answers("here", {"dev": app}, notebooks), NOW).plan(asked)
+        return PromotionPlanner(survey, EnvironmentClusterState("here", {"dev": app}, notebooks), NOW).plan(asked)
     finally:
         survey.close()
 
@@ -56,12 +56,12 @@ def told(shelf: Shelf, asked: Asked, runs: str, path: str = "dev") -> Plan:
 def test_what_runs_there_now_does_not_vouch_for_an_older_release(web: Shelf) -> None:
     web.write("argosy.yaml", GATED)
     old = web.commit("gates")
-    assert told(web, Asked("staging"), old).is_open
+    assert told(web, PromotionRequest("staging"), old).is_open
     new = web.pin("dev", "1.2")
-    assert told(web, Asked("staging"), new).is_open
-    plan = told(web, Asked("staging", "r2"), new)
-    assert [each.kind for each in plan.closed] == ["healthy", "soak", "notebook"]
-    assert "web-dev runs a different release now" in plan.closed[0].why
+    assert told(web, PromotionRequest("staging"), new).is_open
+    plan = told(web, PromotionRequest("staging", "r2"), new)
+    assert [each.kind for each in plan.closed_gates] == ["healthy", "soak", "notebook"]
+    assert "web-dev runs a different release now" in plan.closed_gates[0].reason
 
 
 @pytest.mark.tier("all")
@@ -69,7 +69,7 @@ def test_a_commit_that_changes_nothing_there_does_not_close_a_gate(web: Shelf) -
     web.write("argosy.yaml", GATED)
     web.commit("gates")
     web.write("README.md", "words")
-    assert told(web, Asked("staging"), web.commit("words")).is_open
+    assert told(web, PromotionRequest("staging"), web.commit("words")).is_open
 
 
 def argued(web: Shelf, environment: str, value: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from argosy.gitops.render import render
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.isolation import Crew
+from argosy.isolation import ProcessPool
 from argosy.kube.objects import key_of
 
 BENCH = Path(__file__).parents[2] / "bench" / "repository_of_apps.py"
@@ -79,7 +79,7 @@ def test_a_crew_renders_the_same_from_a_mirror_as_this_process(bench, tmp_path: 
         served.commit(bench.files_of(6), is_first=True)
         repositories = Repositories(tmp_path / "mirrors", SourceSettings(local_roots=(tmp_path,)))
         checkout = await repositories.checkout(str(served.path), "main")
-        crew = Crew(workers=2)
+        crew = ProcessPool(workers=2)
         try:
             apps = bench.applications(6, str(served.path))
             theirs = await asyncio.gather(

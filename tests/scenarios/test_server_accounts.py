@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.kube.names import ResourceKey
-from argosy.web.auth.authenticator import Identities
-from argosy.web.auth.passwords import Hashing
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.auth.tokens import MAX_PARENTS
 from support.identities import CHEAP
 from support.rest_api import DENIED, World, rest_world
@@ -36,8 +36,8 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    def real(cluster: Any, lookout: Any) -> Identities:
-        return Identities(cluster, lookout, "argocd", hashing=Hashing(CHEAP), padding=0.0)
+    def real(cluster: Any, lookout: Any) -> Authenticator:
+        return Authenticator(cluster, lookout, "argocd", hashing=PasswordHasher(CHEAP), min_login_seconds=0.0)
 
     async with rest_world(tmp_path_factory.mktemp("accounts"), real) as world:
         data = {f"accounts.{name}": "apiKey, login" for name in NAMES}
@@ -48,17 +48,17 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
         await world.make("AppProject", "team", api="argoproj.io/v1alpha1", spec=spec)
         await world.application("models", "team")
         await world.application("other")
-        await world.site.identities.prepare()
+        await world.site.authenticator.prepare()
         for name in NAMES:
-            await world.site.identities.book.set_password(name, PASSWORD)
+            await world.site.authenticator.account_store.set_password(name, PASSWORD)
         await world.seen("argoproj.io", "Application", "other")
         await world.seen("", "ConfigMap", "argocd-rbac-cm")
-        await world.until(lambda: all(each.password for each in world.site.identities.standing.accounts.values()))
+        await world.until(lambda: all(each.password_hash for each in world.site.authenticator.state.accounts.values()))
         yield world
 
 
 async def token(world: World, name: str, password: str = PASSWORD) -> str:
-    return str(await world.site.identities.login(name, password))
+    return str(await world.site.authenticator.login(name, password))
 
 
 async def test_everybody_sees_themselves_and_who_may_sees_all(world: World) -> None:
@@ -94,7 +94,7 @@ async def test_a_token_works_until_it_is_taken_back(world: World) -> None:
         assert (await world.ask(bob, "POST", f"{ACCOUNT}/bob/token", wrong)).code == 400, wrong
     assert (await world.ask(bob, "DELETE", f"{ACCOUNT}/bob/token/ci")).code == 200
     assert (await world.ask(bob, "DELETE", f"{ACCOUNT}/bob/token/ci")).code == 400
-    await world.until(lambda: not world.site.identities.standing.accounts["bob"].tokens)
+    await world.until(lambda: not world.site.authenticator.state.accounts["bob"].tokens)
     assert (await world.ask(key, "GET", f"{ACCOUNT}/bob")).code == 401
 
 
@@ -116,7 +116,7 @@ async def test_a_password_is_changed_by_who_knows_their_own(world: World) -> Non
     others = {"name": "ann", "newPassword": new, "currentPassword": PASSWORD}
     assert (await world.ask(cid, "PUT", path, others)).body == DENIED
     assert (await world.ask(cid, "PUT", path, {"newPassword": new, "currentPassword": PASSWORD})).code == 200
-    await world.until(lambda: world.site.identities.standing.accounts["cid"].changed > 0)
+    await world.until(lambda: world.site.authenticator.state.accounts["cid"].password_changed_at > 0)
     assert await token(world, "cid", new)
     back = {"name": "cid", "newPassword": PASSWORD, "currentPassword": PASSWORD}
     assert (await world.ask(ann, "PUT", path, back)).code == 200
@@ -127,7 +127,7 @@ async def test_a_role_of_a_project_has_tokens_of_its_own(world: World) -> None:
     ann, bob = await token(world, "ann"), await token(world, "bob")
     made = await world.ask(ann, "POST", ROLE, {"id": "pipeline", "expiresIn": "600"})
     key = made.json()["token"]
-    await world.until(lambda: bool(world.site.identities.standing.role_tokens("team", "ci")))
+    await world.until(lambda: bool(world.site.authenticator.state.find_role_tokens("team", "ci")))
     seen = (await world.ask(key, "GET", "/api/v1/applications?fields=items.metadata.name")).json()
     assert seen["items"] == [{"metadata": {"name": "models"}}]
     assert (await world.ask(key, "GET", "/api/v1/applications/other")).body == DENIED
@@ -135,11 +135,11 @@ async def test_a_role_of_a_project_has_tokens_of_its_own(world: World) -> None:
         assert (await world.ask(bob, method, path, {})).body == DENIED
     for path, sent in ((ROLE, {"id": "pipeline"}), (ROLE.replace("/ci/", "/none/"), {}), (ROLE, {"expiresIn": -5})):
         assert (await world.ask(ann, "POST", path, sent)).code == 400
-    (mark,) = world.site.identities.standing.role_tokens("team", "ci") or ()
+    (mark,) = world.site.authenticator.state.find_role_tokens("team", "ci") or ()
     for path in (f"{ROLE}/1", f"{ROLE}/x", f"{ROLE}/1?id=none"):
         assert (await world.ask(ann, "DELETE", path)).code == 400
-    assert (await world.ask(ann, "DELETE", f"{ROLE}/{mark.issued}")).code == 200
-    await world.until(lambda: not world.site.identities.standing.role_tokens("team", "ci"))
+    assert (await world.ask(ann, "DELETE", f"{ROLE}/{mark.issued_at}")).code == 200
+    await world.until(lambda: not world.site.authenticator.state.find_role_tokens("team", "ci"))
     assert (await world.ask(key, "GET", "/api/v1/applications")).code == 401
 
 
@@ -169,7 +169,7 @@ async def test_a_token_ends_with_the_one_that_created_it(world: World) -> None:
     third = (await create(world, second, path, id="third")).json()["token"]
     assert (await world.ask(third, "GET", f"{ACCOUNT}/bob")).code == 200
     assert (await world.ask(session, "DELETE", f"{path}/first")).code == 200
-    await world.until(lambda: len(world.site.identities.standing.accounts["bob"].tokens) == 2)
+    await world.until(lambda: len(world.site.authenticator.state.accounts["bob"].tokens) == 2)
     for key in (first, second, third):
         assert (await world.ask(key, "GET", f"{ACCOUNT}/bob")).code == 401
     for name in ("second", "third"):
@@ -213,16 +213,16 @@ async def test_the_token_of_an_admin_creates_tokens_for_those_who_may_less(world
 async def test_the_token_of_a_role_creates_only_tokens_of_that_role(world: World) -> None:
     session = await token(world, "ann")
     key = (await create(world, session, ROLE, id="ci-key", expiresIn=600)).json()["token"]
-    await world.until(lambda: bool(world.site.identities.standing.role_tokens("team", "ci")))
+    await world.until(lambda: bool(world.site.authenticator.state.find_role_tokens("team", "ci")))
     refused = await create(world, key, ROLE.replace("/ci/", "/deployer/"), expiresIn=60)
     assert refused.code == 403 and "more permissions than its own" in refused.json()["message"]
     assert (await create(world, key, ROLE, expiresIn=6000)).code == 403
     child = (await create(world, key, ROLE, id="ci-child", expiresIn=60)).json()["token"]
-    await world.until(lambda: len(world.site.identities.standing.role_tokens("team", "ci") or ()) == 2)
+    await world.until(lambda: len(world.site.authenticator.state.find_role_tokens("team", "ci") or ()) == 2)
     assert (await world.ask(child, "GET", "/api/v1/applications/models")).code == 200
-    marks = {mark.id: mark.issued for mark in world.site.identities.standing.role_tokens("team", "ci") or ()}
+    marks = {mark.id: mark.issued_at for mark in world.site.authenticator.state.find_role_tokens("team", "ci") or ()}
     assert (await world.ask(session, "DELETE", f"{ROLE}/{marks['ci-key']}")).code == 200
-    await world.until(lambda: len(world.site.identities.standing.role_tokens("team", "ci") or ()) == 1)
+    await world.until(lambda: len(world.site.authenticator.state.find_role_tokens("team", "ci") or ()) == 1)
     assert (await world.ask(child, "GET", "/api/v1/applications/models")).code == 401
     assert (await world.ask(session, "DELETE", f"{ROLE}/{marks['ci-child']}")).code == 200
-    await world.until(lambda: not world.site.identities.standing.role_tokens("team", "ci"))
+    await world.until(lambda: not world.site.authenticator.state.find_role_tokens("team", "ci"))

@@ -370,7 +370,7 @@ async def test_objects_are_changed_with_the_rights_that_a_sync_has(api: ApiScene
         ("POST", "models/resource/actions/v2", second),
         ("DELETE", f"models/resource?{web}", None),
     ]
-    lookout = api.site.lookout
+    lookout = api.site.cluster_view
     await api.room.configure({enabled: "true"})
     try:
         await until(lambda: lookout.rules.impersonation.is_enabled)

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from argosy.features.applications.read import api
-from argosy.web.middleware.audit import OF_STRANGERS, Trail
-from argosy.web.route_table import TABLE
+from argosy.web.middleware.audit import MAX_ANONYMOUS_LINES, AuditTrail
+from argosy.web.route_table import ROUTE_TABLE
 from support.tenants import CONTROL, World, ask, guarded_world
 
 pytestmark = pytest.mark.anyio
@@ -32,25 +32,25 @@ async def at_home(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def world(at_home: World) -> World:
-    at_home.site.kept.pop(Trail, None)
+    at_home.site.module_state.pop(AuditTrail, None)
     return at_home
 
 
 def lines(world: World) -> list[tuple[Any, ...]]:
-    found = world.site.part(Trail).lines
+    found = world.site.get_module_state(AuditTrail).lines
     return [(each["who"], each["what"], each["object"], each["result"], each["code"]) for each in found]
 
 
 async def test_a_refresh_that_is_asked_for_by_reading_is_a_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "SECONDS", 0.1)
+    monkeypatch.setattr(api, "REFRESH_TIMEOUT_SECONDS", 0.1)
     path = "/api/v1/applications/app-a"
     for query in ("", "?refresh=hard"):
-        await ask(world.entry(TABLE), "GET", path + query, dict(world.callers["viewer-a"].headers))
+        await ask(world.entry(ROUTE_TABLE), "GET", path + query, dict(world.callers["viewer-a"].headers))
     assert [line[:3] for line in lines(world)] == [("viewer-a", f"GET {path}", "team-a/app-a")]
 
 
 async def test_a_sign_in_says_whose_it_is_and_what_came_of_it(world: World) -> None:
-    entry, password = world.entry(TABLE), await world.site.identities.book.initial_password()
+    entry, password = world.entry(ROUTE_TABLE), await world.site.authenticator.account_store.load_initial_password()
     for name, word in (("admin", "wrong"), ("hunter22-in-the-wrong-field", "x"), ("admin", password)):
         await ask(entry, "POST", "/api/v1/session", JSON, json.dumps({"username": name, "password": word}).encode())
     for name, word in (("admin", "wrong"), ("admin", password)):
@@ -71,27 +71,31 @@ async def test_a_sign_in_says_whose_it_is_and_what_came_of_it(world: World) -> N
 async def test_of_a_change_of_several_each_is_a_line(world: World) -> None:
     form = [("do", "refresh"), *(("app", f"{CONTROL}/{name}") for name in ("app-a", "app-b", "app-zz"))]
     headers = {**world.callers["admin"].headers, **FORM}
-    got = await ask(world.entry(TABLE), "POST", "/apps/plan", headers, urlencode(form).encode())
+    got = await ask(world.entry(ROUTE_TABLE), "POST", "/apps/plan", headers, urlencode(form).encode())
     assert got.code == 303, got
     found = [("admin", "POST /apps/plan", f"team-{each}/app-{each}", "done", 303) for each in "ab"]
     assert lines(world) == found
 
 
 async def test_strangers_push_nobody_out_and_repeats_are_one_line(world: World) -> None:
-    entry = world.entry(TABLE)
+    entry = world.entry(ROUTE_TABLE)
     await ask(entry, "POST", f"/apps/{CONTROL}/app-a/refresh", {**world.callers["admin"].headers, **FORM})
     for number in range(300):
         path = "/api/v1/session" if number < 150 else f"/api/v1/applications/x-{number}/sync"
         await ask(entry, "POST", path, {"Content-Type": "text/x"}, b"x")
     found = lines(world)
     assert ("admin", f"POST /apps/{CONTROL}/app-a/refresh", "team-a/app-a", "done", 303) in found
-    assert len(found) == 1 + OF_STRANGERS
+    assert len(found) == 1 + MAX_ANONYMOUS_LINES
     for _ in range(7):
         await ask(entry, "POST", "/api/v1/session", {"Content-Type": "text/x"}, b"x")
-    assert [each["count"] for each in world.site.part(Trail).lines if each["what"] == "POST /api/v1/session"] == [7]
+    assert [
+        each["count"]
+        for each in world.site.get_module_state(AuditTrail).lines
+        if each["what"] == "POST /api/v1/session"
+    ] == [7]
 
 
 async def test_no_line_has_a_password_of_an_address(world: World) -> None:
     path = "/api/v1/repositories/https%3A%2F%2Fu%3Apw-of-u%40git.example.com%2Fx"
-    await ask(world.entry(TABLE), "DELETE", path, dict(world.callers["admin"].headers))
+    await ask(world.entry(ROUTE_TABLE), "DELETE", path, dict(world.callers["admin"].headers))
     assert len(lines(world)) == 1 and "pw-of-u" not in str(lines(world))

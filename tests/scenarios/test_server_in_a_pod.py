@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden
-from argosy.features.serve.process import PageOptions, serving
+from argosy.features.serve.process import WebServerOptions, serve_web
 from argosy.kube.client import User
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import read_manifests
-from argosy.main import command_line
+from argosy.main import build_parser
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import served
 from support.engine import CONTROL, furnish, shared_crew
@@ -31,7 +31,7 @@ def manifests() -> list[dict[str, Any]]:
 def test_the_command_of_the_pod_is_one() -> None:
     (deployment,) = [each for each in manifests() if each["kind"] == "Deployment"]
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    chosen = command_line().parse_args([*container["command"][1:], *container["args"]])
+    chosen = build_parser().parse_args([*container["command"][1:], *container["args"]])
     assert (chosen.listen, chosen.metrics_port, chosen.no_browser) == ("::", 8083, True)
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
     assert ports == {"https": 8484, "metrics": chosen.metrics_port}
@@ -51,8 +51,8 @@ async def test_its_account_may_all_that_the_page_needs_and_is_no_administrator(
     cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
     alone = cluster.acting_as(ACCOUNT)
-    options = PageOptions(port=0, listen="::", folder=tmp_path / "page")
-    async with serving(alone, "a test", options, namespace=CONTROL, crew=shared_crew()) as page:
+    options = WebServerOptions(port=0, listen="::", folder=tmp_path / "page")
+    async with serve_web(alone, "a test", options, namespace=CONTROL, crew=shared_crew()) as page:
         assert page.fingerprint
         assert await alone.get(ResourceKey("", "Secret", CONTROL, "argocd-secret"))
     with pytest.raises(Forbidden):

@@ -65,7 +65,7 @@ async def test_a_cluster_is_declared_as_a_secret_and_read_without_it(world: Worl
 async def test_annotations_that_are_secret_are_not_told(world: World) -> None:
     key = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
     await world.cluster.patch(key, {"data": {"resource.sensitive.mask.annotations": "team/token"}})
-    await world.until(lambda: bool(world.lookout.rules.compare.masked_annotations))
+    await world.until(lambda: bool(world.lookout.rules.diff.masked_annotations))
     marks = {"team/token": "canary-annotation", "team/name": "seen"}
     got = await world.ask("ann", "POST", CLUSTERS, {**PROD, "annotations": marks})
     assert got.json()["annotations"] == {"team/name": "seen"} and b"canary" not in got.body

@@ -192,7 +192,7 @@ async def test_an_update_of_a_set_outlasts_a_controller_that_writes_to_it(
 ) -> None:
     key = ResourceKey("argoproj.io", "ApplicationSet", "argocd", "contended")
     assert (await world.ask("ann", "POST", SETS, a_set("contended"))).code == 200
-    cluster = world.site.desk.cluster
+    cluster = world.site.service.cluster
     replace_in_peace = cluster.replace
 
     async def replace_too_late(manifest: Manifest, **options: Any) -> Manifest:

@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.serve.process import PageOptions, Served, check, serving
-from argosy.kube.schema.bundled_crds import definition
+from argosy.features.serve.process import RunningServer, WebServerOptions, check_options, serve_web
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.tls import fingerprint, self_signed
+from argosy.sandbox.apiserver.tls import create_self_signed_certificate, read_fingerprint
 from support.app_commands import write_kubeconfig
 from support.clusters import environment, served
 from support.deadlines import HANG_SECONDS, wait_until_async
@@ -44,7 +44,7 @@ async def plane(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
     async with served(folder / "plane") as found:
         cluster = EmbeddedCluster(found.plane)
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            await cluster.create(definition(name))
+            await cluster.create(load_definition(name))
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROL}})
         write_kubeconfig(folder / "kubeconfig", found)
         yield cluster, folder
@@ -71,14 +71,14 @@ async def asked(*words: Any, **more: Any) -> tuple[int, dict[str, str], bytes]:
 
 async def open_page(plane: Any, tmp_path: Path, **options: Any) -> Any:
     cluster, _ = plane
-    given = PageOptions(folder=tmp_path / "page", **{"port": 0, **options})
-    return serving(cluster, "a test", given, namespace=CONTROL, crew=shared_crew())
+    given = WebServerOptions(folder=tmp_path / "page", **{"port": 0, **options})
+    return serve_web(cluster, "a test", given, namespace=CONTROL, crew=shared_crew())
 
 
 async def test_the_printed_address_lets_its_owner_in_once(plane: Any, tmp_path: Path) -> None:
     async with await open_page(plane, tmp_path) as found:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+", found.url)
-        entrance = found.entrance().removeprefix(found.url)
+        entrance = found.create_login_url().removeprefix(found.url)
         code, headers, _ = await asked(found.url, entrance)
         assert code == 200  # a page that leads on: after a redirect from elsewhere a strict cookie would stay at home
         cookie = headers["set-cookie"]
@@ -97,7 +97,7 @@ async def test_two_pages_at_once_do_not_share_a_session(plane: Any, tmp_path: Pa
         await open_page(plane, tmp_path / "two") as second,
     ):
         assert first.url != second.url
-        _, headers, _ = await asked(first.url, first.entrance().removeprefix(first.url))
+        _, headers, _ = await asked(first.url, first.create_login_url().removeprefix(first.url))
         cookie = headers["set-cookie"].partition(";")[0]
         assert (await asked(first.url, "/api/openapi.json", Cookie=cookie))[0] == 200
         assert (await asked(second.url, "/api/openapi.json", Cookie=cookie))[0] == 401
@@ -110,9 +110,9 @@ async def test_a_port_that_is_taken_is_told_and_another_one_found(
     async with await open_page(plane, tmp_path / "one") as first:
         taken = urlsplit(first.url).port
         assert taken
-        monkeypatch.setattr("argosy.features.serve.process.USUAL_PORT", taken)
+        monkeypatch.setattr("argosy.features.serve.process.DEFAULT_PORT", taken)
         async with await open_page(plane, tmp_path / "two", port=None) as second:
-            assert (second.instead_of, urlsplit(second.url).port != taken) == (taken, True)
+            assert (second.taken_port, urlsplit(second.url).port != taken) == (taken, True)
         with pytest.raises(UserError, match="cannot listen on port"):
             async with await open_page(plane, tmp_path / "three", port=taken):
                 pass
@@ -121,7 +121,7 @@ async def test_a_port_that_is_taken_is_told_and_another_one_found(
 async def test_beyond_this_machine_there_is_tls_with_a_fingerprint_and_no_code(plane: Any, tmp_path: Path) -> None:
     async with await open_page(plane, tmp_path, listen="0.0.0.0", hostnames=("argosy.example.com",)) as found:
         assert found.url.startswith("https://argosy.example.com:")
-        assert found.entrance() == found.url
+        assert found.create_login_url() == found.url
         assert re.fullmatch(r"([0-9A-F]{2}:){31}[0-9A-F]{2}", found.fingerprint)
         trust = ssl.create_default_context(cafile=str(tmp_path / "page" / "tls.crt"))
         trust.check_hostname = False
@@ -154,15 +154,15 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
     plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Brought by another link to another folder, as a kubelet does with a Secret."""
-    monkeypatch.setattr("argosy.features.serve.http_server.RENEWED", 0.02)
+    monkeypatch.setattr("argosy.features.serve.http_server.CERTIFICATE_CHECK_SECONDS", 0.02)
     files = tmp_path / "tls.crt", tmp_path / "tls.key"
 
     def bring(name: str, *, has_key: bool = True) -> str:
-        self_signed(tmp_path / name / "tls.crt", tmp_path / name / "tls.key", ["localhost"], [])
+        create_self_signed_certificate(tmp_path / name / "tls.crt", tmp_path / name / "tls.key", ["localhost"], [])
         for each in files if has_key else files[:1]:
             (tmp_path / "next").symlink_to(tmp_path / name / each.name)
             (tmp_path / "next").replace(each)
-        return fingerprint(tmp_path / name / "tls.crt").replace(":", "").lower()
+        return read_fingerprint(tmp_path / name / "tls.crt").replace(":", "").lower()
 
     async def shown(port: int) -> str:
         pem = await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port), timeout=HANG_SECONDS)
@@ -184,7 +184,7 @@ async def test_a_renewed_certificate_is_served_without_a_restart(
 @pytest.mark.tier("all")
 async def test_metrics_have_a_port_of_their_own(plane: Any, tmp_path: Path) -> None:
     async with await open_page(plane, tmp_path, metrics_port=-1) as found:
-        assert isinstance(found, Served)
+        assert isinstance(found, RunningServer)
         assert (await asked(found.url, "/metrics"))[0] == 401
 
 
@@ -206,14 +206,14 @@ async def test_once_its_watches_have_ended_every_probe_says_so(plane: Any, tmp_p
 @pytest.mark.parametrize("flags", [{"certificate": Path("a")}, {"key": Path("a")}, {"repository": Path("/nowhere")}])
 def test_flags_that_do_not_fit_are_told_before_anything_opens(flags: dict[str, Path]) -> None:
     with pytest.raises(UserError):
-        check(PageOptions(**flags))
+        check_options(WebServerOptions(**flags))
 
 
 def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).write_text("none")
     with pytest.raises(UserError, match="PEM"):
-        check(PageOptions(certificate=tmp_path / "a", key=tmp_path / "b"))
+        check_options(WebServerOptions(certificate=tmp_path / "a", key=tmp_path / "b"))
 
 
 async def test_the_command_serves_and_ends_at_once_with_a_stream_open(plane: Any, tmp_path: Path) -> None:

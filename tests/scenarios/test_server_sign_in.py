@@ -14,9 +14,9 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from argosy.gitops.application_client.client import Desk
-from argosy.kube.objects import dump
-from argosy.web.route_table import TABLE
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.kube.objects import dump_yaml
+from argosy.web.route_table import ROUTE_TABLE
 from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.identities import NAMESPACE, Room, identity_room
@@ -92,9 +92,13 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
             await room.account("ann", PASSWORD)
             await room.secrets(oidc__clientSecret=CLIENT_SECRET)
             site = Site(
-                Desk(room.cluster, "a test", NAMESPACE, NAMESPACE), room.glance, room.identities, None, ServeOptions()
+                ApplicationService(room.cluster, "a test", NAMESPACE, NAMESPACE),
+                room.glance,
+                room.identities,
+                None,
+                ServeOptions(),
             )
-            async with on_a_socket(site, TABLE) as (client, _):
+            async with on_a_socket(site, ROUTE_TABLE) as (client, _):
                 yield World(room, client, provider)
 
 
@@ -103,7 +107,7 @@ async def later(world: World) -> None:
     """Guesses of the last test are forgotten."""
     world.room.clock.leap(301)
     world.provider.clock_ahead = world.room.clock._ahead
-    world.room.identities.standing._made.clear()
+    world.room.identities.state._parsed.clear()
 
 
 async def test_a_password_opens_a_session_that_ends_with_sign_out(world: World) -> None:
@@ -152,7 +156,7 @@ async def test_a_sign_in_from_another_sites_page_is_refused(world: World) -> Non
 
 async def test_a_code_of_this_machine_opens_the_page_once(world: World) -> None:
     browser, other = world.browser(), world.browser()
-    code = world.room.codes.mint()
+    code = world.room.codes.create_code()
     got = await browser.get(f"/enter?code={code}")
     assert got.code == 200
     assert got.headers["refresh"] == "0; url=/apps"
@@ -194,7 +198,7 @@ async def test_a_header_of_another_kind_is_a_credential_that_does_not_count(worl
 
 async def test_a_cookie_of_a_browser_in_use_is_made_anew(world: World) -> None:
     browser = world.browser()
-    await browser.get(f"/enter?code={world.room.codes.mint()}")
+    await browser.get(f"/enter?code={world.room.codes.create_code()}")
     first = dict(browser.cookies)
     await browser.is_in()
     assert browser.cookies == first
@@ -208,7 +212,7 @@ async def test_a_cookie_of_a_browser_in_use_is_made_anew(world: World) -> None:
 
 
 async def test_an_identity_provider_signs_in_by_the_browser(world: World) -> None:
-    await world.room.settings(oidc__config=dump({
+    await world.room.settings(oidc__config=dump_yaml({
         "name": "Sea Passes", "issuer": world.provider.url, "clientID": CLIENT, "clientSecret": "$oidc.clientSecret",
         "rootCA": world.provider.authority,
     }))  # fmt: skip
@@ -276,7 +280,7 @@ async def test_a_role_of_a_project_gets_tokens_over_the_api(world: World) -> Non
         {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": {"roles": [role]}}
     )
     await room.glance.look()
-    admin = (await room.identities.enter(room.codes.mint()), "/api/v1/projects/sea/roles/ci/token")
+    admin = (await room.identities.login_with_code(room.codes.create_code()), "/api/v1/projects/sea/roles/ci/token")
 
     async def ask(token: str, method: str, path: str, document: Any = None) -> Answered:
         return await asyncio.to_thread(world.client.bearer, token, method, path, document)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from argosy.features.serve.http_server import bind, listening
-from argosy.features.serve.site_setup import opened_site
+from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.site_setup import open_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.names import ResourceKey
-from argosy.web import build
+from argosy.web import build_application
 from argosy.web.site import ServeOptions, Site
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
 from support.event_streams import Opened, opened
@@ -33,7 +33,7 @@ class World:
     port: int
 
     async def token(self, name: str) -> str:
-        found: str = await self.site.identities.book.add_token(name, token_id=f"of-{name}")  # type: ignore[attr-defined]
+        found: str = await self.site.authenticator.account_store.add_token(name, token_id=f"of-{name}")  # type: ignore[attr-defined]
         return found
 
 
@@ -48,11 +48,11 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await room.until_synced()
         repositories = Repositories(tmp_path / "lookout", SourceSettings())
         options = ServeOptions(version="1.2.3")
-        async with opened_site(
+        async with open_site(
             room.cluster, "a test", options, tmp_path / "own", CONTROL, repositories, shared_crew()
         ) as site:
-            entry = build(site)
-            async with listening(entry, [bind("127.0.0.1", 0)], closing=entry.close) as port:
+            entry = build_application(site)
+            async with serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close) as port:
                 yield World(room, site, port)
 
 
@@ -106,7 +106,7 @@ async def test_a_token_that_is_deleted_ends_its_streams_and_no_other(world: Worl
             for stream in (first, second, third):
                 assert stream.code == 200
                 await stream.line()
-            await world.site.identities.book.remove_token("cid", "of-cid")  # type: ignore[attr-defined]
+            await world.site.authenticator.account_store.remove_token("cid", "of-cid")  # type: ignore[attr-defined]
             for stream in (second, third):
                 while await stream.line() is not None:
                     pass

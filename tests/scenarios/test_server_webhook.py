@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.applications.webhook_api import BURST, Webhooks
+from argosy.features.applications.webhook_api import MAX_BURST_DELIVERIES, WebhookReceiver
 from argosy.gitops.application_client import refresh_requests
 from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
@@ -47,7 +47,7 @@ async def world(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(autouse=True)
 async def forgotten(world: World) -> None:
     """Each test begins with a server that remembers nothing."""
-    world.site.kept.pop(Webhooks, None)
+    world.site.module_state.pop(WebhookReceiver, None)
     for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
         key = ResourceKey("argoproj.io", "Application", "argocd", name)
         await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
@@ -59,7 +59,7 @@ def _source(world: World, name: str) -> str:
 
 
 async def refreshed(world: World) -> set[str]:
-    await world.site.part(Webhooks).refreshes.done()
+    await world.site.get_module_state(WebhookReceiver).refreshes.wait_until_empty()
     found = set()
     for name in ("on-main", "by-ssh", "on-other", "elsewhere"):
         app = await world.cluster.get(ResourceKey("argoproj.io", "Application", "argocd", name))
@@ -85,7 +85,7 @@ async def test_the_same_delivery_once_more_does_nothing(world: World) -> None:
     headers, body = delivery("GitHub")
     await post(world.entry, body, headers, next(SENDERS))
     assert await refreshed(world) == {"on-main", "by-ssh"}
-    world.site.part(Webhooks).refreshes = refresh_requests.Refreshes()
+    world.site.get_module_state(WebhookReceiver).refreshes = refresh_requests.RefreshQueue()
     for name in ("on-main", "by-ssh"):
         key = ResourceKey("argoproj.io", "Application", "argocd", name)
         await world.cluster.patch(key, {"metadata": {"annotations": {REFRESH: None}}})
@@ -108,8 +108,8 @@ async def test_what_is_no_payload_is_refused(world: World, body: bytes) -> None:
 
 async def test_one_sender_is_heard_ten_times_a_second(world: World) -> None:
     headers, body = delivery("GitHub")
-    codes = [await post(world.entry, body, headers, "203.0.113.7") for _ in range(BURST + 300)]
-    assert codes[:BURST] == [200] * BURST and 429 in codes[BURST:]
+    codes = [await post(world.entry, body, headers, "203.0.113.7") for _ in range(MAX_BURST_DELIVERIES + 300)]
+    assert codes[:MAX_BURST_DELIVERIES] == [200] * MAX_BURST_DELIVERIES and 429 in codes[MAX_BURST_DELIVERIES:]
     assert await post(world.entry, body, headers, "203.0.113.8") == 200
 
 
@@ -127,17 +127,17 @@ async def refresh_in_a_while() -> None:
         async def patch(self, key: ResourceKey, patch: Any) -> None:
             written.append(key.name)
 
-    few = refresh_requests.Refreshes(seconds=9000.0)
+    few = refresh_requests.RefreshQueue(interval_seconds=9000.0)
     key = ResourceKey("argoproj.io", "Application", "argocd", "on-main")
     for _ in range(50):
-        few.ask(Counting(), [key])  # type: ignore[arg-type]
+        few.enqueue(Counting(), [key])  # type: ignore[arg-type]
         await asyncio.sleep(0)
     clock.leap(5000)
-    few.ask(Counting(), [key._replace(name="another")])  # type: ignore[arg-type] - waits behind nobody
+    few.enqueue(Counting(), [key._replace(name="another")])  # type: ignore[arg-type] - waits behind nobody
     await wait_until_async(lambda: "another" in written)
     assert written == ["on-main", "another"]
     clock.leap(5000)
-    await asyncio.wait_for(few.done(), HANG_SECONDS)
+    await asyncio.wait_for(few.wait_until_empty(), HANG_SECONDS)
     assert written == ["on-main", "another", "on-main"]  # once more for all that came after the first
 
 

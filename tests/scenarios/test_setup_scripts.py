@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.clusters import ARGOSY, Sandbox, argosy, environment
 from support.deadlines import HANG_SECONDS
 from support.setup_objects import GITOPS, NAMES, application, binding, delivery, get, patch, setup
@@ -70,7 +70,7 @@ def test_argocd_without_the_operator_is_no(plain: Sandbox, home: Path) -> None:
 @pytest.mark.tier("all")
 def test_argocd_waits_until_the_server_is_available(running: Sandbox, home: Path) -> None:
     kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    assert running.request("POST", kinds, definition("subscriptions.operators.coreos.com")).code == 201
+    assert running.request("POST", kinds, load_definition("subscriptions.operators.coreos.com")).code == 201
     assert running.request("POST", "/api/v1/namespaces", {"metadata": {"name": "openshift-operators"}}).code == 201
     subscription = {
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -137,7 +137,9 @@ def test_apps_tells_of_an_address_that_nobody_replaced(openshift: Sandbox, home:
     apps = write_applications(home / "apps", "untouched")
     assert "repoURL is still" not in setup(openshift, "apps", apps).out
     file = apps / "staging-application.yaml"
-    file.write_text(file.read_text().replace("https://example.com/r.git", "https://github.com/your-org/llmops-demo.git"))
+    file.write_text(
+        file.read_text().replace("https://example.com/r.git", "https://github.com/your-org/llmops-demo.git")
+    )
     found = setup(openshift, "apps", apps)
     assert found.code == 0
     assert "⚠ untouched-staging: repoURL is still the placeholder https://github.com/your-org/" in found.out

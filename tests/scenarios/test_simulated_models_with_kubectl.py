@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from argosy.features.generate.wait_for_image import ImageWait
-from argosy.kube.objects import dump
+from argosy.kube.objects import dump_yaml
 from support.clusters import KUBECTL, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 
@@ -66,10 +66,10 @@ def test_the_script_that_waits_for_an_image_sees_the_one_that_was_built(played: 
         "triggers": [{"type": "ConfigChange"}],
     }
     for manifest in ({**stream, **about}, {**config, **about, "spec": spec}):
-        run(played, "apply", "-f", "-", given=dump(manifest))
+        run(played, "apply", "-f", "-", given=dump_yaml(manifest))
     (tmp_path / "oc").symlink_to(KUBECTL)
     job = ImageWait(name="trainer", image_tag="trainer:latest", namespace="ml", interval=1)
-    container = job.manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
+    container = job.build_manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
     env = {each["name"]: each["value"] for each in container["env"]}
     env |= {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(played.kubeconfig), "HOME": str(tmp_path)}
     done = subprocess.run(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.command_stubs import put_tools
-from argosy.features.kubectl.installed_programs import real_kubectl, script
+from argosy.features.demo.command_stubs import write_command_stubs
+from argosy.features.kubectl.installed_programs import find_kubectl, render_script
 from support.clusters import KUBECTL, Finished, Sandbox, kubectl, sandbox
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import run
@@ -165,10 +165,10 @@ def test_a_real_kubectl_is_preferred_and_oc_verbs_stay_ours(cluster: Sandbox) ->
 
 
 def test_scripts_of_ours_are_never_taken_for_the_real_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "kubectl").write_text(script("kubectl"))
+    (tmp_path / "kubectl").write_text(render_script("kubectl"))
     (tmp_path / "kubectl").chmod(0o700)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     monkeypatch.delenv("ARGOSY_KUBECTL", raising=False)
-    assert str(tmp_path) not in real_kubectl()
-    assert {each.name for each in put_tools(tmp_path).iterdir()} >= {"argosy", "argocd", "oc"}
+    assert str(tmp_path) not in find_kubectl()
+    assert {each.name for each in write_command_stubs(tmp_path).iterdir()} >= {"argosy", "argocd", "oc"}

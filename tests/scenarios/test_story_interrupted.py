@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import Manifest, dump_all
+from argosy.kube.objects import Manifest, dump_yaml_documents
 from support.clusters import KUBECTL
 from support.demo import Demo, demo
 
@@ -42,7 +42,7 @@ def push_a_release_with_hooks(running: Demo, work: Path) -> None:
     file.write_text(text.replace("  - ../../base\n", "  - ../../base\n  - hooks.yaml\n"))
     slow = {"sandbox.argosy.dev/run-for": "3s", "argocd.argoproj.io/sync-wave": "2"}
     hooks = [hook(name, phase, **(slow if phase == "Sync" else {})) for name, phase in HOOKS.items()]
-    (work / OVERLAY / "hooks.yaml").write_text(dump_all(hooks))
+    (work / OVERLAY / "hooks.yaml").write_text(dump_yaml_documents(hooks))
     running.git("-C", str(work), "add", "-A")
     running.git("-C", str(work), "commit", "-qm", "production: six CPUs, with hooks")
     running.git("-C", str(work), "push", "-q")

@@ -13,19 +13,19 @@ from typing import Any, cast
 import pytest
 
 from argosy.annotations import HOOK_FINALIZER
-from argosy.gitops.application import Progress, Retry, SyncRequest
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application import OperationPhase, RetryStrategy, SyncRequest
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.sync import retry
-from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.https_server import serve
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support.crashing_client import CrashingCluster
 from support.deadlines import HANG_SECONDS
 from support.sync_operations import (
@@ -47,8 +47,8 @@ from support.sync_operations import (
 
 CONFIGS, DEPLOYMENTS, JOBS = LISTED[:3]
 DEFINITION = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com")
-ALL_RUN = (Progress.SUCCEEDED, "successfully synced (all tasks run)")
-NO_MORE = (Progress.SUCCEEDED, "successfully synced (no more tasks)")
+ALL_RUN = (OperationPhase.SUCCEEDED, "successfully synced (all tasks run)")
+NO_MORE = (OperationPhase.SUCCEEDED, "successfully synced (no more tasks)")
 
 
 async def nothing_happens(_: Cluster) -> None:
@@ -58,11 +58,11 @@ async def nothing_happens(_: Cluster) -> None:
 @pytest.fixture(params=["embedded", pytest.param("wire", marks=pytest.mark.tier("all"))])
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Cluster]:
     """In this process, and through HTTP."""
-    async with Plane.open(rbac=True, admin_token="of-a-test") as plane, contextlib.AsyncExitStack() as stack:
+    async with ControlPlane.open(rbac=True, admin_token="of-a-test") as plane, contextlib.AsyncExitStack() as stack:
         opened: Cluster = EmbeddedCluster(plane)
         if request.param == "wire":
-            found = certificates(tmp_path)
-            url = await stack.enter_async_context(serve(plane, found))
+            found = ensure_certificates(tmp_path)
+            url = await stack.enter_async_context(serve_https(plane, found))
             there = Connection(server=url, ca_file=str(found.authority), token="of-a-test")
             opened = await stack.enter_async_context(await connect(there))
         await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -110,7 +110,7 @@ async def test_what_was_asked_for_before_and_is_no_more_goes_and_what_others_add
 async def test_a_field_that_no_kind_has_fails_the_sync_before_anything_is_done(cluster: Cluster) -> None:
     wrong = manifest("ConfigMap", "b", dta={})
     state = await Stage(cluster, [config("a"), wrong]).finish()
-    assert ends(state) == (Progress.FAILED, "one or more objects failed to apply (dry run)")
+    assert ends(state) == (OperationPhase.FAILED, "one or more objects failed to apply (dry run)")
     assert 'strict decoding error: unknown field "dta"' in told(state)["ConfigMap/b"][2]
     assert "a" not in await Stage(cluster).names()
     assert ends(await Stage(cluster, [wrong], options=("Validate=false",)).finish()) == ALL_RUN
@@ -118,7 +118,7 @@ async def test_a_field_that_no_kind_has_fails_the_sync_before_anything_is_done(c
 
 async def test_a_kind_that_nobody_serves_makes_the_sync_invalid(cluster: Cluster) -> None:
     state = await Stage(cluster, [config("a"), manifest("Widget", "w", api="example.com/v1")]).finish()
-    assert state.progress is Progress.FAILED
+    assert state.phase is OperationPhase.FAILED
     assert state.message.startswith("one or more synchronization tasks are not valid: The Kubernetes API could not")
     assert told(state)["Widget/w"][0] == "SyncFailed" and "a" not in await Stage(cluster).names()
 
@@ -126,7 +126,7 @@ async def test_a_kind_that_nobody_serves_makes_the_sync_invalid(cluster: Cluster
 async def test_what_the_project_forbids_makes_the_sync_invalid(cluster: Cluster) -> None:
     state = await Stage(cluster, [config("a")], permitted=lambda *_: "resource :ConfigMap is not permitted").finish()
     assert ends(state) == (
-        Progress.FAILED, "one or more synchronization tasks are not valid: resource :ConfigMap is not permitted",
+        OperationPhase.FAILED, "one or more synchronization tasks are not valid: resource :ConfigMap is not permitted",
     )  # fmt: skip
 
 
@@ -181,7 +181,7 @@ async def test_an_immutable_field_fails_unless_force_makes_it_anew(cluster: Clus
     changed = deployment("web", label="other")
     for options in ("", "Replace=true"):
         state = await stage.again(deployment("web", label="other", options=options)).finish()
-        assert state.progress is Progress.FAILED
+        assert state.phase is OperationPhase.FAILED
         said = 'one or more objects failed to apply, reason: Deployment.apps "web" is invalid'
         assert state.message.startswith(said)
     before = await cluster.get(key(DEPLOYMENTS, "web"))
@@ -260,10 +260,10 @@ async def test_a_definition_that_never_settles_does_not_hold_up_for_ever(cluster
     stage.time = datetime.now(UTC)
     answer = await stage.step()
     name = "apiextensions.k8s.io/CustomResourceDefinition/gadgets.example.com"
-    assert ends(answer.state) == (Progress.RUNNING, f"waiting for healthy state of {name}")
+    assert ends(answer.state) == (OperationPhase.RUNNING, f"waiting for healthy state of {name}")
     stage.time += timedelta(seconds=5)
     state = await stage.finish()
-    assert state.progress is Progress.FAILED and told(state)["Gadget/g"][0] == "SyncFailed"
+    assert state.phase is OperationPhase.FAILED and told(state)["Gadget/g"][0] == "SyncFailed"
 
 
 # -- waves -----------------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ async def test_a_definition_that_never_settles_does_not_hold_up_for_ever(cluster
 async def test_a_wave_waits_until_the_one_before_is_healthy(cluster: Cluster) -> None:
     stage = Stage(cluster, [deployment("web", wave=0), config("after", wave=1)], world=nothing_happens)
     answer = await stage.step()
-    assert ends(answer.state) == (Progress.RUNNING, "waiting for healthy state of apps/Deployment/web")
+    assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for healthy state of apps/Deployment/web")
     assert "after" not in await stage.names()
     await roll_out(cluster)
     assert ends((await stage.step()).state) == ALL_RUN
@@ -290,7 +290,7 @@ async def test_a_degraded_wave_fails_the_sync(cluster: Cluster) -> None:
     await Stage(cluster, [definition()]).finish()
     sick = manifest("Widget", "w", api="example.com/v1", health="Degraded", message="out of memory")
     state = await Stage(cluster, [definition(), sick, config("after", wave=1)]).finish()
-    assert ends(state) == (Progress.FAILED, "one or more synchronization tasks completed unsuccessfully")
+    assert ends(state) == (OperationPhase.FAILED, "one or more synchronization tasks completed unsuccessfully")
     assert told(state)["Widget/w"] == ("Synced", "Failed", "out of memory")
     assert "after" not in await Stage(cluster).names()
 
@@ -302,7 +302,7 @@ async def test_a_wave_waits_for_anything_that_is_neither_healthy_nor_degraded(cl
     stage = Stage(cluster, [definition(), widget, config("after", wave=1)])
     await stage.until("waiting for healthy state of example.com/Widget/w")
     assert ends((await stage.step()).state) == (
-        Progress.RUNNING, "waiting for healthy state of example.com/Widget/w",
+        OperationPhase.RUNNING, "waiting for healthy state of example.com/Widget/w",
     )  # fmt: skip
 
 
@@ -326,7 +326,7 @@ async def test_what_vanishes_while_a_wave_waits_for_it_fails_the_sync(cluster: C
 
 
 async def test_the_pause_between_waves_outlives_a_restart(cluster: Cluster) -> None:
-    stage = Stage(cluster, [config("a", wave=0), config("b", wave=1)], settings=SyncSettings(wave_delay=2.0))
+    stage = Stage(cluster, [config("a", wave=0), config("b", wave=1)], settings=SyncSettings(wave_delay_seconds=2.0))
     answer = await stage.step()
     assert answer.wait == 2.0 and "(next wave not before 2026-01-01T00:00:03.000Z)" in answer.state.message
     stage.time += timedelta(seconds=0.5)
@@ -339,7 +339,7 @@ async def test_the_pause_between_waves_outlives_a_restart(cluster: Cluster) -> N
 async def test_what_fails_does_not_stop_later_kinds_of_its_wave(cluster: Cluster) -> None:
     bad = config("Bad_Name")
     state = await Stage(cluster, [bad, config("a"), config("later", wave=1)]).finish()
-    assert state.progress is Progress.FAILED
+    assert state.phase is OperationPhase.FAILED
     assert state.message.startswith("one or more objects failed to apply, reason: ")
     found = await Stage(cluster).names()
     assert "a" in found and "later" not in found
@@ -420,12 +420,12 @@ async def test_a_wave_that_fails_before_it_is_whole_waits_for_nothing_that_may_n
     wanted = [definition(), held("2"), deployment("web"), sick, config("after", wave=1)]
     again = stage.again(*wanted, world=nothing_happens)
     assert (await again.step()).state.message == "waiting for deletion of /ConfigMap/held"
-    assert (await again.step()).state.progress is Progress.FAILED
+    assert (await again.step()).state.phase is OperationPhase.FAILED
 
 
 async def test_a_namespace_that_is_not_ready_keeps_the_rest_of_its_step_waiting() -> None:
     async def unready(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-        return [Assessment(Health.PROGRESSING) if each["kind"] == "Namespace" else None for each in manifests]
+        return [Assessment(HealthStatus.PROGRESSING) if each["kind"] == "Namespace" else None for each in manifests]
 
     async with EmbeddedCluster.open() as empty:
         wanted = [job("first", hook="PreSync"), config("a")]
@@ -440,7 +440,7 @@ async def test_a_namespace_that_is_not_ready_keeps_the_rest_of_its_step_waiting(
 async def test_a_gate_holds_up_even_the_last_wave(cluster: Cluster) -> None:
     stage = Stage(cluster, [deployment("web", annotations={"argosy.dev/gate": "block"})], world=nothing_happens)
     answer = await stage.step()
-    assert ends(answer.state) == (Progress.RUNNING, "waiting for healthy state of apps/Deployment/web")
+    assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for healthy state of apps/Deployment/web")
     await roll_out(cluster)
     assert ends((await stage.step()).state) == NO_MORE
 
@@ -460,7 +460,9 @@ async def test_a_gate_that_takes_too_long_fails(cluster: Cluster) -> None:
     assert answer.wait == 60.0
     stage.time += timedelta(seconds=61)
     state = await stage.finish()
-    assert state.progress is Progress.FAILED and told(state)["Deployment/web"][2].startswith("not healthy within 60s")
+    assert state.phase is OperationPhase.FAILED and told(state)["Deployment/web"][2].startswith(
+        "not healthy within 60s"
+    )
 
 
 # -- hooks -----------------------------------------------------------------------------------------------------------
@@ -502,7 +504,7 @@ async def test_a_hook_is_deleted_as_its_policy_says(cluster: Cluster, policy: st
 
     stage = Stage(cluster, [job("check", hook="PreSync", policy=policy), config("a")], world=world)
     state = await stage.finish()
-    assert state.progress is (Progress.SUCCEEDED if well else Progress.FAILED)
+    assert state.phase is (OperationPhase.SUCCEEDED if well else OperationPhase.FAILED)
     for found in (await cluster.list(JOBS)).items:
         assert "finalizers" not in found["metadata"] or found["metadata"].get("deletionTimestamp")
     assert bool(await standing(cluster)) is left
@@ -588,7 +590,7 @@ async def test_hooks_of_failure_run_only_when_something_failed(cluster: Cluster)
     assert await stage.names(JOBS) == []
     bad = config("Bad_Name")
     state = await stage.again(*wanted, bad).finish()
-    assert state.progress is Progress.FAILED and await stage.names(JOBS) == ["sorry"]
+    assert state.phase is OperationPhase.FAILED and await stage.names(JOBS) == ["sorry"]
     assert state.message.startswith("one or more synchronization tasks completed unsuccessfully, reason: ")
     assert told(state)["Job/sorry@SyncFail"][1] == "Succeeded"
 
@@ -596,34 +598,36 @@ async def test_hooks_of_failure_run_only_when_something_failed(cluster: Cluster)
 async def test_a_terminated_sync_takes_its_running_hooks_away(cluster: Cluster) -> None:
     stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], world=nothing_happens)
     state = (await stage.step()).state
-    stage.state = replace(state, progress=Progress.TERMINATING, message="operation is terminating")
+    stage.state = replace(state, phase=OperationPhase.TERMINATING, message="operation is terminating")
     state = (await stage.step()).state
-    assert ends(state) == (Progress.FAILED, "Operation terminated")
+    assert ends(state) == (OperationPhase.FAILED, "Operation terminated")
     assert told(state)["Job/check@PreSync"][1:] == ("Failed", "Terminated") and await standing(cluster) == []
 
 
 async def test_a_sync_that_takes_too_long_is_terminated(cluster: Cluster) -> None:
-    settings = SyncSettings(wave_delay=0, timeout=60)
+    settings = SyncSettings(wave_delay_seconds=0, timeout_seconds=60)
     stage = Stage(cluster, [job("check", hook="PreSync")], settings=settings, world=nothing_happens)
     await stage.step()
     stage.time += timedelta(seconds=61)
-    assert ends((await stage.step()).state) == (Progress.TERMINATING, "operation is terminating due to timeout")
+    assert ends((await stage.step()).state) == (OperationPhase.TERMINATING, "operation is terminating due to timeout")
     said = "Operation terminated, triggered by controller sync timeout"
-    assert ends((await stage.step()).state) == (Progress.FAILED, said)
+    assert ends((await stage.step()).state) == (OperationPhase.FAILED, said)
 
 
 async def test_a_retry_runs_hooks_anew(cluster: Cluster) -> None:
     async def fails(there: Cluster) -> None:
         await finish_jobs(there, well=False)
 
-    stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], retry=Retry(limit=1), world=fails)
+    stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], retry=RetryStrategy(limit=1), world=fails)
     before = stage.begin()
     failed = await stage.finish()
     (first,) = (await cluster.list(JOBS)).items
-    resting = retry.settle(before, failed, stage.time)
+    resting = retry.schedule_retry_or_finish(before, failed, stage.time)
     assert resting.message.endswith("completed unsuccessfully. Retrying attempt #1 at 12:00AM.")
-    assert retry.is_resting(resting) and retry.rest(resting, stage.time) == pytest.approx(5, abs=1)
-    stage.state = retry.next_attempt(resting)
+    assert retry.is_waiting_for_retry(resting) and retry.seconds_until_retry(resting, stage.time) == pytest.approx(
+        5, abs=1
+    )
+    stage.state = retry.start_next_attempt(resting)
     stage.world = finish_jobs
     assert ends(await stage.finish()) == ALL_RUN
     (second,) = (await cluster.list(JOBS)).items
@@ -660,7 +664,7 @@ async def test_the_last_wave_is_pruned_first_and_must_be_gone(cluster: Cluster) 
     await stage.finish()
     again = stage.again(config("a", wave=3), request=SyncRequest(prune=True), world=nothing_happens)
     answer = await again.step()
-    assert ends(answer.state) == (Progress.RUNNING, "waiting for deletion of /ConfigMap/late")
+    assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for deletion of /ConfigMap/late")
     assert "early" in await stage.names()
     await cluster.patch(key(CONFIGS, "late"), {"metadata": {"finalizers": None}})
     assert ends(await again.finish()) == ALL_RUN
@@ -703,9 +707,9 @@ async def test_a_prune_that_must_be_confirmed_waits_for_somebody(cluster: Cluste
     asked: dict[str, Any] = {"request": SyncRequest(prune=True), "more": {"is_mass": is_mass}}
     again = stage.again(config("a"), **asked)
     answer = await again.step()
-    assert ends(answer.state) == (Progress.RUNNING, "waiting for pruning confirmation of /ConfigMap/old")
+    assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for pruning confirmation of /ConfigMap/old")
     again.annotations = {"argocd.argoproj.io/deletion-approved": "2025-12-31T00:00:00Z"}
-    assert (await again.step()).state.progress is Progress.RUNNING
+    assert (await again.step()).state.phase is OperationPhase.RUNNING
     again.annotations = {"argocd.argoproj.io/deletion-approved": "2026-01-01T01:00:00Z"}
     assert ends(await again.finish()) == ALL_RUN
     assert "old" not in await stage.names()
@@ -714,7 +718,7 @@ async def test_a_prune_that_must_be_confirmed_waits_for_somebody(cluster: Cluste
 async def test_a_shared_resource_fails_the_sync_where_that_is_asked_for(cluster: Cluster) -> None:
     more = {"shared": "ConfigMap/a is part of applications demo and other"}
     state = await Stage(cluster, [config("a")], options=("FailOnSharedResource=true",), more=more).finish()
-    assert ends(state) == (Progress.FAILED, f"Shared resource found: {more['shared']}")
+    assert ends(state) == (OperationPhase.FAILED, f"Shared resource found: {more['shared']}")
     assert ends(await Stage(cluster, [config("a")], more=more).finish()) == ALL_RUN
 
 

@@ -18,8 +18,8 @@ import pytest
 from argosy import annotations as names
 from argosy.annotations import HOOK_FINALIZER
 from argosy.errors import ArgosyError, ClusterError, TransientError
-from argosy.gitops.application import OperationState, Progress, SyncRequest
-from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.application import OperationPhase, OperationState, SyncRequest
+from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
@@ -62,7 +62,7 @@ class Scene:
     desired: list[Manifest]
     before: tuple[Manifest, ...] = ()  # an operation before this one asked for these
     more: Any = None
-    progress: Progress = Progress.SUCCEEDED
+    progress: OperationPhase = OperationPhase.SUCCEEDED
     world: Callable[[Cluster], Awaitable[None]] = all_goes_well
 
 
@@ -87,19 +87,21 @@ SCENES = {
     ),
     "failure": Scene(
         [job("check", hook="PreSync", policy="HookFailed"), job("sorry", hook="SyncFail"), config("a")],
-        progress=Progress.FAILED,
+        progress=OperationPhase.FAILED,
         world=jobs_fail,
     ),
     "refusal": Scene(
-        [config("Bad_Name"), config("a"), job("sorry", hook="SyncFail", policy="HookFailed")], progress=Progress.FAILED
+        [config("Bad_Name"), config("a"), job("sorry", hook="SyncFail", policy="HookFailed")],
+        progress=OperationPhase.FAILED,
     ),
     "waves": Scene([deployment("web", wave=0), config("a", wave=1), deployment("late", wave=2), config("b", wave=3)]),
     "pauses": Scene(
         [config("a", wave=0), job("mid", hook="Sync", wave=1), config("b", wave=2)],
-        more={"settings": SyncSettings(wave_delay=2)},
+        more={"settings": SyncSettings(wave_delay_seconds=2)},
     ),
     "prunes": Scene(
-        [config("a"), job("post", hook="PostSync")], before=(config("a"), config("b", wave=1), config("c", wave=2)),
+        [config("a"), job("post", hook="PostSync")],
+        before=(config("a"), config("b", wave=1), config("c", wave=2)),
         more=PRUNE,
     ),
     "anew": Scene(
@@ -111,12 +113,12 @@ SCENES = {
     ),
     "kinds": Scene([definition(), manifest("Widget", "w", api="example.com/v1"), job("post", hook="PostSync")]),
     "namespace": Scene([job("pre", hook="PreSync"), config("a")], more={"options": ("CreateNamespace=true",)}),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    progress: Progress
+    progress: OperationPhase
     hooks: dict[str, str]
     standing: dict[str, list[str]]
     runs: Counter[str]
@@ -166,8 +168,8 @@ async def played(
             except TransientError:
                 pass
         return Outcome(
-            state.progress,
-            {f"{each.key.name}@{each.phase}": str(each.progress) for each in state.results if each.hook},
+            state.phase,
+            {f"{each.key.name}@{each.phase}": str(each.hook_phase) for each in state.results if each.hook},
             {kind.kind: await stage.names(kind) for kind in LISTED[:3]},
             Counter(_run(each) for each in first.created if _run(each)),
             len(first.calls),
@@ -270,16 +272,16 @@ async def test_a_hook_that_cannot_be_read_for_a_moment_has_not_failed() -> None:
         await stage.step()
         await finish_jobs(cluster)
         state = await stumbled(stage)
-        assert state.progress is Progress.SUCCEEDED and await stage.names(JOBS) == ["one", "two"]
+        assert state.phase is OperationPhase.SUCCEEDED and await stage.names(JOBS) == ["one", "two"]
 
 
 async def test_a_termination_leaves_no_hook_behind_that_cannot_be_read_for_a_moment() -> None:
     async with EmbeddedCluster.open() as cluster:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         stage = Stage(cluster, [job("one", hook="PreSync"), config("a")])
-        stage.state = replace((await stage.step()).state, progress=Progress.TERMINATING)
+        stage.state = replace((await stage.step()).state, phase=OperationPhase.TERMINATING)
         state = await stumbled(stage)
-        assert (state.progress, state.message) == (Progress.FAILED, "Operation terminated")
+        assert (state.phase, state.message) == (OperationPhase.FAILED, "Operation terminated")
         assert await stage.names(JOBS) == []
 
 
@@ -306,7 +308,7 @@ async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_kill
             await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
             stage = Stage(cluster, [job("one", hook="PreSync"), job("two", hook="PreSync"), config("a")])
             state = (await stage.step()).state
-            stage.state = replace(state, progress=Progress.TERMINATING)
+            stage.state = replace(state, phase=OperationPhase.TERMINATING)
             stage.engine = engine = CrashingCluster(cluster, point, after=after)
             try:
                 state = await stage.finish()
@@ -315,10 +317,10 @@ async def test_a_termination_ends_as_if_nothing_had_happened_wherever_it_is_kill
                 state = await stage.finish()
             items = (await cluster.list(JOBS)).items
             left = [each for each in items if HOOK_FINALIZER in each["metadata"].get("finalizers", ())]
-            return state.progress, state.message, await stage.names(JOBS), left, len(engine.calls)
+            return state.phase, state.message, await stage.names(JOBS), left, len(engine.calls)
 
     *whole, calls = await played(None, after=False)
-    assert whole == [Progress.FAILED, "Operation terminated", [], []]
+    assert whole == [OperationPhase.FAILED, "Operation terminated", [], []]
     for point in range(calls):
         for after in (False, True):
             *found, _ = await played(point, after=after)

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.gitops.application import Progress, SyncRequest
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application import OperationPhase, SyncRequest
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
@@ -33,8 +33,8 @@ from support.sync_operations import (
 )
 
 CONFIGS, JOBS = LISTED[0], LISTED[2]
-ALL_RUN = (Progress.SUCCEEDED, "successfully synced (all tasks run)")
-NO_MORE = (Progress.SUCCEEDED, "successfully synced (no more tasks)")
+ALL_RUN = (OperationPhase.SUCCEEDED, "successfully synced (all tasks run)")
+NO_MORE = (OperationPhase.SUCCEEDED, "successfully synced (no more tasks)")
 DEFINITION = ResourceKey("apiextensions.k8s.io", "CustomResourceDefinition", "", "widgets.example.com")
 SPACE = ResourceKey("", "Namespace", "", NAMESPACE)
 
@@ -155,7 +155,7 @@ async def test_failed_hooks_that_are_to_go_are_gone_before_hooks_of_failure_begi
     assert await stage.names(JOBS) == ["sorry"]
     await finish_jobs(cluster)
     state = await stage.finish()
-    assert state.progress is Progress.FAILED and told(state)["Job/sorry@SyncFail"][1] == "Succeeded"
+    assert state.phase is OperationPhase.FAILED and told(state)["Job/sorry@SyncFail"][1] == "Succeeded"
 
 
 async def test_hooks_of_failure_are_deleted_as_their_policy_says_when_all_is_over(cluster: Cluster) -> None:
@@ -164,7 +164,7 @@ async def test_hooks_of_failure_are_deleted_as_their_policy_says_when_all_is_ove
 
     wanted = [config("Bad_Name"), job("sorry", hook="SyncFail", policy="HookFailed"), job("stays", hook="SyncFail")]
     stage = Stage(cluster, wanted, world=world)
-    assert (await stage.finish()).progress is Progress.FAILED
+    assert (await stage.finish()).phase is OperationPhase.FAILED
     assert await stage.names(JOBS) == ["stays"]
 
 
@@ -179,10 +179,10 @@ async def test_a_hook_of_failure_that_fails_is_told_beside_the_failure(cluster: 
 async def test_running_hooks_are_awaited_before_a_failed_wave_fails_the_sync(cluster: Cluster) -> None:
     stage = Stage(cluster, [config("Bad_Name"), job("check", hook="Sync")], world=nothing_happens)
     answer = await stage.step()
-    assert ends(answer.state) == (Progress.RUNNING, "waiting for completion of hook batch/Job/check")
+    assert ends(answer.state) == (OperationPhase.RUNNING, "waiting for completion of hook batch/Job/check")
     await finish_jobs(cluster)
     state = await stage.finish()
-    assert state.progress is Progress.FAILED and told(state)["Job/check@Sync"][1] == "Succeeded"
+    assert state.phase is OperationPhase.FAILED and told(state)["Job/check@Sync"][1] == "Succeeded"
 
 
 async def test_a_hook_whose_kind_has_no_health_is_over_at_once_and_says_so(cluster: Cluster) -> None:
@@ -260,7 +260,7 @@ async def test_a_prune_that_fails_fails_the_sync_before_its_wave_applies_anythin
     await stage.finish()
     again = stage.again(config("a"), request=SyncRequest(prune=True), engine=cast(Cluster, Stubborn()))
     state = await again.finish()
-    assert ends(state) == (Progress.FAILED, "one or more objects failed to apply, reason: no")
+    assert ends(state) == (OperationPhase.FAILED, "one or more objects failed to apply, reason: no")
     assert told(state) == {"ConfigMap/old": ("SyncFailed", "Failed", "no")} and "a" not in await stage.names()
 
 
@@ -270,15 +270,15 @@ async def test_a_prune_that_fails_fails_the_sync_before_its_wave_applies_anythin
 async def test_a_terminated_sync_deletes_a_hook_of_which_nobody_knows_how_it_is(cluster: Cluster) -> None:
     async def broken(manifests: Sequence[Manifest]) -> list[Assessment | None]:
         found = await judge(manifests)
-        return [Assessment(Health.UNKNOWN, fault="no") if each["kind"] == "Job" else said
+        return [Assessment(HealthStatus.UNKNOWN, fault="no") if each["kind"] == "Job" else said
                 for each, said in zip(manifests, found, strict=True)]  # fmt: skip
 
     stage = Stage(cluster, [job("check", hook="PreSync"), config("a")], world=nothing_happens)
     state = (await stage.step()).state
-    stage.state = replace(state, progress=Progress.TERMINATING)
+    stage.state = replace(state, phase=OperationPhase.TERMINATING)
     stage.judge = broken
     state = (await stage.step()).state
-    assert ends(state) == (Progress.FAILED, "Operation terminated")
+    assert ends(state) == (OperationPhase.FAILED, "Operation terminated")
     assert told(state)["Job/check@PreSync"][1] == "Error" and await stage.names(JOBS) == []
 
 
@@ -289,8 +289,8 @@ async def test_a_terminated_sync_keeps_what_was_applied_and_hooks_that_were_over
     await finish_jobs(cluster)
     await stage.until("waiting for completion of hook batch/Job/runs")
     assert stage.state is not None
-    stage.state = replace(stage.state, progress=Progress.TERMINATING)
-    assert ends((await stage.step()).state) == (Progress.FAILED, "Operation terminated")
+    stage.state = replace(stage.state, phase=OperationPhase.TERMINATING)
+    assert ends((await stage.step()).state) == (OperationPhase.FAILED, "Operation terminated")
     assert await stage.names(JOBS) == ["done"] and "a" in await stage.names()
 
 
@@ -317,7 +317,7 @@ async def test_a_gate_of_time_holds_in_any_wave_that_is_awaited(cluster: Cluster
     assert (await stage.step()).wait == 30.0
     stage.time += timedelta(seconds=31)
     state = await stage.finish()
-    assert state.progress is Progress.FAILED and "after" not in await stage.names()
+    assert state.phase is OperationPhase.FAILED and "after" not in await stage.names()
     assert told(state)["Deployment/web"][1] == "Failed"
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.models.trace import address_field
+from argosy.features.models.trace import find_storage_uri_path
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.app_commands import Scene, scene
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ POD: Manifest = {
 async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     async with scene(tmp_path) as found:
-        await found.cluster.create(definition(f"inferenceservices.{SERVING}"))
+        await found.cluster.create(load_definition(f"inferenceservices.{SERVING}"))
         found.repository.push({"app/fraud.yaml": SERVICE}, "Serve fraud from a registry")
         await found.deliver()
         await found.until(lambda status: bool(status.get("sync")))
@@ -89,4 +89,4 @@ async def test_a_model_of_no_application_is_of_unknown_origin_as_before(desk: Sc
     ],
 )
 async def test_the_field_of_an_address_is_the_models_or_the_frameworks(predictor: Manifest, field: str) -> None:
-    assert address_field({"spec": {"predictor": predictor}}) == field
+    assert find_storage_uri_path({"spec": {"predictor": predictor}}) == field

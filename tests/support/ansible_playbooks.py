@@ -50,8 +50,13 @@ def play(running: Reachable, *flags: object, client: Path = KUBECTL, **variables
     """Run the playbook without delays between retries."""
     home = running.kubeconfig.parent.with_name(f"{running.kubeconfig.parent.name}-ansible-home")
     home.mkdir(exist_ok=True)
-    given = {"kubectl": str(client), "kubeconfig": str(running.kubeconfig), "wait_retries": 100, "wait_delay": 0}
-    settings = {f"validated_patterns_{name}": value for name, value in {**given, **variables}.items()}
+    all_variables = {
+        "kubectl": str(client),
+        "kubeconfig": str(running.kubeconfig),
+        "wait_retries": 100,
+        "wait_delay": 0,
+    }
+    settings = {f"validated_patterns_{name}": value for name, value in {**all_variables, **variables}.items()}
     env = {**environment(home), "LC_ALL": "C.UTF-8", "ANSIBLE_NOCOLOR": "1", "COLUMNS": "400"}
     done = subprocess.run(
         [str(PROGRAM), "playbook.yml", *map(str, flags), "-e", json.dumps(settings)],

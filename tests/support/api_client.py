@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 import orjson
 
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.http.asgi import App
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.http.asgi import ApiServerApp
 from support.deadlines import HANG_SECONDS
 
 TOKEN = "admin-of-a-test"
@@ -45,35 +45,35 @@ class Answer(NamedTuple):
 class Api:
     """A client of a control plane; `token` is its identity."""
 
-    def __init__(self, plane: Plane, token: str = TOKEN) -> None:
+    def __init__(self, plane: ControlPlane, token: str = TOKEN) -> None:
         self.plane = plane
-        self._app = App(plane)
+        self._app = ApiServerApp(plane)
         self._token = token
 
     def of(self, token: str) -> Api:
         return Api(self.plane, token)
 
     def _scope(self, method: str, path: str, headers: Mapping[str, str]) -> dict[str, Any]:
-        place, _, query = path.partition("?")
+        url_path, _, query = path.partition("?")
         pairs = {"authorization": f"Bearer {self._token}", **headers}
         raw = [(name.lower().encode(), value.encode()) for name, value in pairs.items() if value]
-        where = {"path": unquote(place), "query_string": query.encode()}
+        where = {"path": unquote(url_path), "query_string": query.encode()}
         return {"type": "http", "method": method, **where, "headers": raw}
 
     async def ask(self, method: str, path: str, body: Any = None, media: str = "", **headers: str) -> Answer:
         data = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        sent: list[dict[str, Any]] = []
+        header_map = {name.replace("_", "-"): value for name, value in headers.items()}
+        messages: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": data, "more_body": False}
 
         async def send(message: Any) -> None:
-            sent.append(dict(message))
+            messages.append(dict(message))
 
-        await self._app(self._scope(method, path, {**named, "content-type": media}), receive, send)
-        start = sent[0]
-        got = b"".join(each.get("body", b"") for each in sent[1:])
+        await self._app(self._scope(method, path, {**header_map, "content-type": media}), receive, send)
+        start = messages[0]
+        got = b"".join(sent_message.get("body", b"") for sent_message in messages[1:])
         return Answer(start["status"], {n.decode(): v.decode() for n, v in start["headers"]}, got)
 
     async def get(self, path: str, accept: str = "", **headers: str) -> Answer:
@@ -166,8 +166,8 @@ async def eventually(true: Callable[[], Awaitable[bool]], seconds: float = HANG_
 
 
 def config(name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
-    return {**made, "data": dict(data)} if data is not None else made
+    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}}
+    return {**manifest, "data": dict(data)} if data is not None else manifest
 
 
 def named(api_version: str, kind: str, name: str, **fields: Any) -> dict[str, Any]:
@@ -197,8 +197,8 @@ def schema(spec: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 
 def version(name: str = "v1", *, storage: bool = True, spec: Any = None, **fields: Any) -> dict[str, Any]:
-    made = {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema(spec)}}
-    return {**made, **fields}
+    version_spec = {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema(spec)}}
+    return {**version_spec, **fields}
 
 
 def definition(*versions: Mapping[str, Any], scope: str = "Namespaced", plural: str = "widgets") -> dict[str, Any]:
@@ -207,9 +207,9 @@ def definition(*versions: Mapping[str, Any], scope: str = "Namespaced", plural: 
     kind = plural.removesuffix("s").capitalize()
     names = {"plural": plural, "singular": plural.removesuffix("s"), "kind": kind, "listKind": f"{kind}List"}
     spec = {"group": "argosy.dev", "scope": scope, "names": names}
-    found = list(versions) or [version(subresources=parts)]
+    version_specs = list(versions) or [version(subresources=parts)]
     return named("apiextensions.k8s.io/v1", "CustomResourceDefinition", f"{plural}.argosy.dev") | {
-        "spec": {**spec, "versions": found}
+        "spec": {**spec, "versions": version_specs}
     }
 
 

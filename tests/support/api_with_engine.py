@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.features.serve.site_setup import opened_site
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.cluster_view.cluster_view import open_lookout
+from argosy.features.serve.site_setup import open_site
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.web.auth.login_codes import Codes
-from argosy.web.middleware.asgi import Entry
+from argosy.web.auth.login_codes import LoginCodes
+from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
-from argosy.web.route_table import TABLE
+from argosy.web.route_table import ROUTE_TABLE
 from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room, shared_crew
@@ -37,9 +37,7 @@ SECRET_VALUE = "c3VwZXItc2VjcmV0LXZhbHVl"  # super-secret-value
 class PrintedLines:
     """Fixed log lines for every Pod."""
 
-    async def lines(
-        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
-    ) -> AsyncIterator[str]:
+    async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
         for line in LINES[-tail:] if tail else LINES:
             yield f"{line}\n"
 
@@ -49,54 +47,57 @@ class ApiScene:
     room: Room
     client: Client
     site: Site
-    entry: Entry
+    entry: WebApplication
     people: KnownPeople | None = None
-    codes: Codes | None = None  # with real accounts
+    codes: LoginCodes | None = None  # with real accounts
 
     async def token(self) -> str:
         """Token of a new session of the admin."""
         assert self.codes is not None
-        found: str = await self.site.identities.enter(self.codes.mint())  # type: ignore[attr-defined]
-        return found
+        session_token: str = await self.site.authenticator.login_with_code(self.codes.create_code())  # type: ignore[attr-defined]
+        return session_token
 
     async def ask(self, method: str, path: str, document: Any = None, who: str = "ann") -> Answered:
         where = path if path.startswith("/") else f"{AT}/{path}"
         return await asyncio.to_thread(self.client.bearer, who, method, where, document)
 
     async def get(self, path: str, who: str = "ann") -> Any:
-        found = await self.ask("GET", path, who=who)
-        assert found.code == 200, found
-        return found.json()
+        response = await self.ask("GET", path, who=who)
+        assert response.code == 200, response
+        return response.json()
 
     async def seen(self, name: str, holds: Callable[[Manifest], Any]) -> Manifest:
         """Wait until the cluster view's Application fulfils a condition, and return it."""
         key = ResourceKey("argoproj.io", "Application", CONTROL, name)
         async with asyncio.timeout(HANG_SECONDS):
             while True:
-                found = self.site.lookout.cache.get(key)
+                manifest = self.site.cluster_view.cache.get(key)
                 with contextlib.suppress(LookupError, TypeError):
-                    if found is not None and holds(found):
-                        return found  # type: ignore[no-any-return]
+                    if manifest is not None and holds(manifest):
+                        return manifest  # type: ignore[no-any-return]
                 await asyncio.sleep(0.02)
 
     async def over(self, name: str) -> Manifest:
         """The Application after the requested operation has ended."""
         return await self.seen(
             name,
-            lambda app: "operation" not in app
-            and app["status"]["operationState"]["phase"] in ("Succeeded", "Failed", "Error"),
+            lambda app: (
+                "operation" not in app and app["status"]["operationState"]["phase"] in ("Succeeded", "Failed", "Error")
+            ),
         )
 
 
 @contextlib.asynccontextmanager
 async def api_scene(
-    folder: Path, allowed: dict[str, Callable[[str, str, str], bool]] | None = None, routes: Iterable[Route] = TABLE
+    folder: Path,
+    allowed: dict[str, Callable[[str, str, str], bool]] | None = None,
+    routes: Iterable[Route] = ROUTE_TABLE,
 ) -> AsyncIterator[ApiScene]:
     """The test chooses the caller: ann may do everything, bob nothing."""
     async with _room(folder) as (room, repositories):
-        desk = Desk(room.cluster, "a test", CONTROL, CONTROL)
+        desk = ApplicationService(room.cluster, "a test", CONTROL, CONTROL)
         people = KnownPeople({"ann": anything, "bob": nothing, **(allowed or {})})
-        async with open_lookout(desk, repositories, shared_crew()) as lookout:
+        async with open_cluster_view(desk, repositories, shared_crew()) as lookout:
             site = Site(desk, lookout, people, None, ServeOptions(version="1.2.3"))
             async with on_a_socket(site, routes) as (client, entry):
                 yield ApiScene(room, client, site, entry, people)
@@ -105,22 +106,22 @@ async def api_scene(
 @contextlib.asynccontextmanager
 async def real_scene(folder: Path) -> AsyncIterator[ApiScene]:
     """Uses the accounts and policies of the cluster, like `argosy serve`."""
-    own = folder / "own"
-    own.mkdir(mode=0o700)
+    data_folder = folder / "own"
+    data_folder.mkdir(mode=0o700)
     async with _room(folder) as (room, repositories):
         options = ServeOptions(version="1.2.3")
         async with (
-            opened_site(room.cluster, "a test", options, own, CONTROL, repositories, shared_crew()) as site,
-            on_a_socket(site, TABLE) as (client, entry),
+            open_site(room.cluster, "a test", options, data_folder, CONTROL, repositories, shared_crew()) as site,
+            on_a_socket(site, ROUTE_TABLE) as (client, entry),
         ):
-            yield ApiScene(room, client, site, entry, codes=Codes(own))
+            yield ApiScene(room, client, site, entry, codes=LoginCodes(data_folder))
 
 
 @contextlib.asynccontextmanager
 async def _room(folder: Path) -> AsyncIterator[tuple[Room, Repositories]]:
     async with engine_room(folder) as room:
         assert isinstance(room.cluster, EmbeddedCluster)
-        room.cluster.plane.actions.pod_logs = PrintedLines()
+        room.cluster.plane.subresources.pod_logs = PrintedLines()
         repositories = Repositories(folder / "seen", SourceSettings())
         try:
             yield room, repositories

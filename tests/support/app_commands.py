@@ -18,9 +18,9 @@ from unittest import mock
 
 from argosy.gitops.application_client import render_process
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.isolation.process_pool import Crew
-from argosy.kube.objects import dump
-from argosy.kube.schema.bundled_crds import definition
+from argosy.isolation.process_pool import ProcessPool
+from argosy.kube.objects import dump_yaml
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.main import main
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.clusters import TOKEN, Served, served
@@ -31,13 +31,13 @@ HANG = f"{HANG_SECONDS:g}"  # for --timeout of commands that are expected to fin
 HANDS = ThreadPoolExecutor(8)  # shared by all tests: a worker process ends with the thread that started it
 
 
-class Lent(Crew):
+class Lent(ProcessPool):
     """Lends a process pool to one command at a time, because starting a worker takes as long as most tests."""
 
-    free: ClassVar[list[Crew]] = []
+    free: ClassVar[list[ProcessPool]] = []
 
     @classmethod
-    def take(cls, *, workers: int, modules: Sequence[str]) -> Crew:
+    def take(cls, *, workers: int, modules: Sequence[str]) -> ProcessPool:
         return cls.free.pop() if cls.free else cls(workers=workers, modules=modules)
 
     async def close(self) -> None:
@@ -80,7 +80,7 @@ class Scene(Room):
 
     def _run(self, words: list[str], program: str) -> Said:
         out, err = io.StringIO(), io.StringIO()
-        lent = mock.patch.object(render_process, "Crew", Lent.take)
+        lent = mock.patch.object(render_process, "ProcessPool", Lent.take)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), lent:
             try:
                 code = main(words, program=program)
@@ -90,33 +90,35 @@ class Scene(Room):
 
 
 def write_kubeconfig(file: Path, found: Served) -> None:
-    named = {"cluster": "plane", "user": "ann"}
+    context = {"cluster": "plane", "user": "ann"}
     cluster = {"server": found.endpoint.address, "certificate-authority": str(found.authority)}
     whole = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "plane",
-        "contexts": [{"name": "plane", "context": named}],
+        "contexts": [{"name": "plane", "context": context}],
         "clusters": [{"name": "plane", "cluster": cluster}],
         "users": [{"name": "ann", "user": {"token": TOKEN}}],
     }
-    file.write_text(dump(whole))
+    file.write_text(dump_yaml(whole))
 
 
 @contextlib.asynccontextmanager
 async def scene(folder: Path, settings: Mapping[str, str] | None = None) -> AsyncIterator[Scene]:
-    async with served(folder / "plane") as found:
-        cluster = EmbeddedCluster(found.plane)
+    async with served(folder / "plane") as plane:
+        cluster = EmbeddedCluster(plane.plane)
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            await cluster.create(definition(name))
+            await cluster.create(load_definition(name))
         for namespace in (CONTROL, "ml"):
             await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
         ours = {"source.local.roots": str(folder)}
         for name, data in (("argosy-cm", ours), ("argocd-cm", dict(settings or {}))):
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-        write_kubeconfig(folder / "kubeconfig", found)
-        engine = Engine(cluster, EngineOptions(folder / "mirrors", wave_delay=0.0), CONTROL, crew=shared_crew())
+        write_kubeconfig(folder / "kubeconfig", plane)
+        engine = Engine(
+            cluster, EngineOptions(folder / "mirrors", wave_delay_seconds=0.0), CONTROL, render_pool=shared_crew()
+        )
         work = asyncio.create_task(engine.run())
         try:
             yield Scene(cluster, Repository(folder / "repository"), engine, kubeconfig=folder / "kubeconfig")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 from support.app_commands import HANG, Said, Scene
 from support.engine import config_map
 from support.paths import DATA
@@ -41,26 +41,26 @@ class Command:
 
 
 def recorded() -> list[Command]:
-    return [Command(**each) for each in load(RECORD.read_bytes())["commands"]]
+    return [Command(**row) for row in read_yaml(RECORD.read_bytes())["commands"]]
 
 
 def differences(command: Command, said: Said, known: Mapping[str, str]) -> list[str]:
     """All differences between an answer and the record."""
-    found = [] if said.code == command.code else [f"exit code {said.code}, not {command.code}: {said.err}"]
+    messages = [] if said.code == command.code else [f"exit code {said.code}, not {command.code}: {said.err}"]
     if command.out is not None:
-        found += _shape(command.out.splitlines(), said.out.splitlines(), known)
+        messages += _shape(command.out.splitlines(), said.out.splitlines(), known)
     if command.json:
         data = json.loads(said.out)
         wrong = {path: _at(data, path) for path, value in command.json.items() if _at(data, path) != value}
-        found += [f"{path} is {value!r}, not {command.json[path]!r}" for path, value in wrong.items()]
+        messages += [f"{path} is {value!r}, not {command.json[path]!r}" for path, value in wrong.items()]
     if command.err not in said.err or (command.code == 20 and not said.err):
-        found.append(f"stderr is {said.err!r}")
-    return found
+        messages.append(f"stderr is {said.err!r}")
+    return messages
 
 
 def _shape(wanted: Sequence[str], lines: Sequence[str], known: Mapping[str, str]) -> list[str]:
     """Not recursive over `...`, which would hide the difference: the longest match is reported."""
-    place = 0
+    position = 0
     skips = False
     for want in wanted:
         if want.strip() == "...":
@@ -68,12 +68,14 @@ def _shape(wanted: Sequence[str], lines: Sequence[str], known: Mapping[str, str]
             continue
         pattern = re.compile(_pattern(want, known))
         if skips:
-            place = next((at for at in range(place, len(lines)) if pattern.fullmatch(lines[at].rstrip())), len(lines))
-        if place >= len(lines) or not pattern.fullmatch(lines[place].rstrip()):
-            here = lines[place] if place < len(lines) else "the end"
-            return [f"line {place + 1} is {here!r}, not {want!r}, of {list(lines)}"]
-        place, skips = place + 1, False
-    return [] if skips or place == len(lines) else [f"line {place + 1} is not in the record: {lines[place]!r}"]
+            position = next(
+                (at for at in range(position, len(lines)) if pattern.fullmatch(lines[at].rstrip())), len(lines)
+            )
+        if position >= len(lines) or not pattern.fullmatch(lines[position].rstrip()):
+            actual_line = lines[position] if position < len(lines) else "the end"
+            return [f"line {position + 1} is {actual_line!r}, not {want!r}, of {list(lines)}"]
+        position, skips = position + 1, False
+    return [] if skips or position == len(lines) else [f"line {position + 1} is not in the record: {lines[position]!r}"]
 
 
 def _pattern(want: str, known: Mapping[str, str]) -> str:
@@ -81,7 +83,11 @@ def _pattern(want: str, known: Mapping[str, str]) -> str:
     text = re.sub(r" {2,}", " {2,}", text)
     if want.startswith("  "):
         text = text.replace(" {2,}", " +", 1)
-    for name, value in {**{key: re.escape(each) for key, each in known.items()}, "TIME": TIME, "STAMP": STAMP}.items():
+    for name, value in {
+        **{key: re.escape(placeholder_value) for key, placeholder_value in known.items()},
+        "TIME": TIME,
+        "STAMP": STAMP,
+    }.items():
         text = re.sub(rf"\b{name}\b", lambda _, value=value: value, text)  # type: ignore[misc]
     return re.sub(r"\bANY\b", ".*", text)
 
@@ -98,10 +104,10 @@ async def play(desk: Scene, folder: Path, commands: Iterable[Command]) -> list[t
     for command in commands:
         if command.before:
             await EVENTS[command.before](desk, folder)
-        known = {"GITURL": desk.repository.url, "FULL": desk.repository.head, "COMMIT": desk.repository.head[:7]}
+        placeholders = {"GITURL": desk.repository.url, "FULL": desk.repository.head, "COMMIT": desk.repository.head[:7]}
         line = command.line.replace("GITURL", desk.repository.url).replace("FOLDER", str(folder)).replace("HANG", HANG)
-        said = await desk.argosy(*shlex.split(line), program="/usr/local/bin/argocd")
-        played.append((command, said, known))
+        answer = await desk.argosy(*shlex.split(line), program="/usr/local/bin/argocd")
+        played.append((command, answer, placeholders))
     return played
 
 

@@ -61,9 +61,11 @@ def issue(
     if is_for_clients:
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         builder = builder.add_extension(usage, critical=False)
-    made = builder.sign(issuer.key if issuer else key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    certificate_pem = builder.sign(issuer.key if issuer else key, hashes.SHA256()).public_bytes(
+        serialization.Encoding.PEM
+    )
     chain = issuer.pem if issuer and not is_authority else b""
-    return Certificate(made + chain, key, name)
+    return Certificate(certificate_pem + chain, key, name)
 
 
 def server_context(certificate: Certificate, folder: Path) -> ssl.SSLContext:

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
-from argosy.sandbox.apiserver.https_server import serve
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
+from argosy.sandbox.apiserver.https_server import serve_https
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support import forked_commands
 from support.deadlines import HANG_SECONDS, wait_until
 from support.failure_report import record_log
@@ -65,10 +65,12 @@ class Endpoint:
 
     @classmethod
     def of_kubeconfig(cls, text: str, context: str = "") -> Endpoint:
-        found = yaml.safe_load(text)
-        named = {each["name"]: each["context"] for each in found["contexts"]}[context or found["current-context"]]
-        cluster = {each["name"]: each["cluster"] for each in found["clusters"]}[named["cluster"]]
-        user = {each["name"]: each["user"] for each in found["users"]}[named["user"]]
+        config = yaml.safe_load(text)
+        context_info = {item["name"]: item["context"] for item in config["contexts"]}[
+            context or config["current-context"]
+        ]
+        cluster = {item["name"]: item["cluster"] for item in config["clusters"]}[context_info["cluster"]]
+        user = {item["name"]: item["user"] for item in config["users"]}[context_info["user"]]
         authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
         return cls(cluster["server"], authority, user["token"])
 
@@ -96,13 +98,13 @@ def ask(
     **headers: str,
 ) -> Answer:
     """Send a request on a kept-alive connection."""
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+    header_map = {name.replace("_", "-"): value for name, value in headers.items()}
     if token:
-        sent["Authorization"] = f"Bearer {token}"
+        header_map["Authorization"] = f"Bearer {token}"
     if body is not None:
-        sent["Content-Type"] = media
+        header_map["Content-Type"] = media
         body = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection.request(method, path, body, sent)
+    connection.request(method, path, body, header_map)
     response = connection.getresponse()
     return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
 
@@ -157,13 +159,13 @@ class Sandbox:
 
 def environment(home: Path) -> dict[str, str]:
     """Environment of a user with its own home, using the tested code if that is not the installed one."""
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH") or name.startswith("COVERAGE_")
     }
-    own = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
-    return {**kept, **own, **QUICK}
+    overrides = {"HOME": str(home), "XDG_STATE_HOME": str(home / "state"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**inherited, **overrides, **QUICK}
 
 
 @contextlib.contextmanager
@@ -238,7 +240,7 @@ def _finished(command: list[str], env: Mapping[str, str], timeout: float, given:
 class Served(NamedTuple):
     """A control plane on a socket in this process."""
 
-    plane: Plane
+    plane: ControlPlane
     endpoint: Endpoint
     authority: Path
 
@@ -247,13 +249,17 @@ class Served(NamedTuple):
 async def served(folder: Path, *, durable: bool = False, rbac: bool = False) -> AsyncIterator[Served]:
     """Serve a control plane, in memory unless `durable`; starts much faster than a process."""
     folder.mkdir(exist_ok=True)
-    found = certificates(folder / "tls")
-    place = Folder(folder / "argosy.db", folder / "secret.key", folder / "token.key", found.authority)
+    certificate_files = ensure_certificates(folder / "tls")
+    files = ControlPlaneFiles(
+        folder / "argosy.db", folder / "secret.key", folder / "token.key", certificate_files.authority
+    )
     async with (
-        Plane.open(place if durable else None, rbac=rbac, admin_token=TOKEN) as plane,
-        serve(plane, found) as address,
+        ControlPlane.open(files if durable else None, rbac=rbac, admin_token=TOKEN) as plane,
+        serve_https(plane, certificate_files) as address,
     ):
-        yield Served(plane, Endpoint(address, found.authority.read_text(), TOKEN), found.authority)
+        yield Served(
+            plane, Endpoint(address, certificate_files.authority.read_text(), TOKEN), certificate_files.authority
+        )
 
 
 def configmap(name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> dict[str, Any]:

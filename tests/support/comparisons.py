@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.application.step_results import Comparison, Pair
-from argosy.gitops.diff import CompareRules, compare
+from argosy.gitops.application.step_results import AppComparison, Pair
+from argosy.gitops.diff import DiffOptions, compare_manifests
 from argosy.kube.objects import Manifest, key_of
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -38,18 +38,18 @@ def applied(live: Manifest, original: Manifest) -> Manifest:
     return live | {"metadata": live["metadata"] | {"annotations": annotations}}
 
 
-def comparison(desired: Manifest, live: Manifest, rules: CompareRules | None = None, **options: Any) -> Comparison:
-    return compare([desired], {key_of(desired): live}, rules or CompareRules(), **options)
+def comparison(desired: Manifest, live: Manifest, rules: DiffOptions | None = None, **options: Any) -> AppComparison:
+    return compare_manifests([desired], {key_of(desired): live}, rules or DiffOptions(), **options)
 
 
-def pair(desired: Manifest, live: Manifest, rules: CompareRules | None = None, **options: Any) -> Pair:
-    found = comparison(desired, live, rules, **options)
-    assert not found.faults
-    return found.pairs[0]
+def pair(desired: Manifest, live: Manifest, rules: DiffOptions | None = None, **options: Any) -> Pair:
+    compared = comparison(desired, live, rules, **options)
+    assert not compared.faults
+    return compared.pairs[0]
 
 
 def differs(desired: Manifest, live: Manifest, *ignored: IgnoreDifference, **rules: Any) -> bool:
-    return pair(desired, live, CompareRules(ignored=ignored, **rules)).differs
+    return pair(desired, live, DiffOptions(ignore_rules=ignored, **rules)).differs
 
 
 def managed(live: Manifest, manager: str, fields: dict[str, Any], time: str = "2026-01-01T00:00:00Z") -> Manifest:
@@ -61,5 +61,5 @@ def managed(live: Manifest, manager: str, fields: dict[str, Any], time: str = "2
         "fieldsType": "FieldsV1",
         "fieldsV1": fields,
     }
-    known = live["metadata"].get("managedFields") or []
-    return live | {"metadata": live["metadata"] | {"managedFields": [*known, entry]}}
+    managed_fields = live["metadata"].get("managedFields") or []
+    return live | {"metadata": live["metadata"] | {"managedFields": [*managed_fields, entry]}}

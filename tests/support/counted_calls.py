@@ -14,4 +14,4 @@ def calls_of(function: Callable[..., Any], *arguments: Any) -> int:
     """The function must not raise: catch expected errors in it."""
     profile = cProfile.Profile()
     profile.runcall(function, *arguments)
-    return sum(each.callcount for each in profile.getstats())
+    return sum(entry.callcount for entry in profile.getstats())

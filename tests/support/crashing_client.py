@@ -44,26 +44,26 @@ class CrashingCluster:
         return [call for call in self.calls if call.partition(" ")[0] in WRITES]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        return found if name in ("acting_as",) or not callable(found) else self._guarded(name, found)
+        attribute = getattr(self._inner, name)
+        return attribute if name in ("acting_as",) or not callable(attribute) else self._guarded(name, attribute)
 
     def _guarded(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         if name in ("watch", "logs"):
 
             async def streamed(*given: Any, **more: Any) -> AsyncIterator[Any]:
                 self._meet()
-                async for each in call(*given, **more):
-                    yield each
+                async for item in call(*given, **more):
+                    yield item
 
             return streamed
 
         async def guarded(*given: Any, **more: Any) -> Any:
-            place = self._meet()
+            index = self._meet()
             self.calls.append(f"{name} {_about(given)}")
             answer = await call(*given, **more)
             if name == "create":
                 self.created.append(answer)
-            if place == self._point and self._after:
+            if index == self._point and self._after:
                 self._die()
             return answer
 
@@ -72,11 +72,11 @@ class CrashingCluster:
     def _meet(self) -> int:
         if self.is_dead:
             raise Crash
-        place = len(self.calls)
-        if place == self._point and not self._after:
+        index = len(self.calls)
+        if index == self._point and not self._after:
             self.calls.append("")  # it must count, otherwise the next call would crash again
             self._die()
-        return place
+        return index
 
     def _die(self) -> None:
         if not self._is_fatal:

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from argosy.errors import Conflict, RenderError, UnknownRef
-from argosy.isolation import OverLimit
-from argosy.isolation.scratch_folders import scratch_folder
+from argosy.isolation import LimitExceeded
+from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.names import ResourceKey
 
 learned: list[object] = []
@@ -73,12 +73,12 @@ def fail_to_render():
 
 def fail_with_a_last_good_revision():
     error = UnknownRef("there is no branch", where="repo")
-    error.last_good = "a" * 40
+    error.last_good_revision = "a" * 40
     raise error
 
 
 def fail_over_a_limit():
-    raise OverLimit("cpu", "too slow", where="check")
+    raise LimitExceeded("cpu", "too slow", where="check")
 
 
 def fail_in_the_cluster():
@@ -107,5 +107,5 @@ def surroundings():
 
 def hold_scratch_folder() -> None:
     """Use a temporary folder until the process is killed."""
-    with scratch_folder("argosy-tree-"):
+    with create_scratch_folder("argosy-tree-"):
         threading.Event().wait()

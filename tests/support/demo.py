@@ -47,8 +47,8 @@ class Demo:
         return done.stdout
 
     def git(self, *words: str) -> str:
-        who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
-        done = self._run(["git", *who, *words])
+        author_flags = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+        done = self._run(["git", *author_flags, *words])
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -62,8 +62,8 @@ class Demo:
     def apps(self) -> dict[str, dict[str, Any]]:
         """Without a process, because it is polled."""
         endpoint = Endpoint.of_kubeconfig(Path(self.where["kubeconfig"]).read_text())
-        found = endpoint.request("GET", "/apis/argoproj.io/v1alpha1/applications").json()["items"]
-        return {each["metadata"]["name"]: each for each in found}
+        items = endpoint.request("GET", "/apis/argoproj.io/v1alpha1/applications").json()["items"]
+        return {application["metadata"]["name"]: application for application in items}
 
     def words(self, name: str) -> tuple[str, str]:
         """Sync and health status."""
@@ -74,8 +74,8 @@ class Demo:
         ends = time.monotonic() + HANG_SECONDS
         while time.monotonic() < ends:
             with contextlib.suppress(LookupError):
-                if found := holds():
-                    return found
+                if result := holds():
+                    return result
             time.sleep(0.1)
         raise AssertionError(f"it never came true; {json.dumps(self.apps(), indent=1)[-6000:]}")
 
@@ -110,14 +110,14 @@ def demo(home: Path, *flags: str) -> Iterator[Demo]:
 def printed(process: Started | subprocess.Popen[str], log: Path) -> str:
     """Its output up to the line that says how to stop it."""
     assert process.stdout is not None
-    found = ""
+    output = ""
     watchdog = threading.Timer(HANG_SECONDS, process.kill)
     watchdog.start()
     try:
-        while "Ctrl-C" not in found:
+        while "Ctrl-C" not in output:
             line = process.stdout.readline()
             assert line, f"the demo did not become ready: {log.read_text()[-3000:]}"
-            found += line
+            output += line
     finally:
         watchdog.cancel()
-    return found
+    return output

@@ -18,19 +18,19 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DEMO_NAME, DataFolder, Run, state_home
+from argosy.cli.data_folder import DEMO_NAME, DataFolder, RunningInstance, get_state_folder
 from argosy.features.demo.examples import LLMOPS
-from argosy.features.demo.process import DemoOptions, _inside
+from argosy.features.demo.process import DemoOptions, _build_inner_task
 from argosy.features.notebooks.addon import make as make_notebooks
 from argosy.features.notifications.addon import make as make_notifications
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.controller import AddOn
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.sandbox.simulators import make as make_simulators
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator
-from argosy.sandbox.simulators.openshift_gitops.operator import Operator
+from argosy.sandbox.simulators.openshift_gitops.operator import ArgoCDOperator
 from support import control_plane as realcluster
 from support.demo import Demo, own, printed
 from support.failure_report import record_log
@@ -41,7 +41,7 @@ BESIDE = "Node+Pod+PersistentVolumeClaim+Route+InferenceService"
 
 def addons() -> list[AddOn]:
     """The operator's Deployments are rolled out by the real controllers, not simulated."""
-    operator = replace(make_operator(""), controllers=[Operator()])
+    operator = replace(make_operator(""), controllers=[ArgoCDOperator()])
     return [operator, make_simulators(BESIDE), make_notebooks(""), make_notifications("")]
 
 
@@ -49,18 +49,20 @@ async def run(kubeconfig: Path) -> None:
     """Run until SIGTERM; print when ready."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    folder, connection = DataFolder(state_home() / DEMO_NAME), load_kubeconfig([kubeconfig])
-    with folder.owned():
+    folder, connection = DataFolder(get_state_folder() / DEMO_NAME), load_kubeconfig([kubeconfig])
+    with folder.lock_for_this_process():
         _lead_there(folder, connection)
-        inside = _inside(DemoOptions(port=0), LLMOPS, "OpenShift GitOps", lambda words: print(words, file=sys.stderr))
+        inside = _build_inner_task(
+            DemoOptions(port=0), LLMOPS, "OpenShift GitOps", lambda words: print(words, file=sys.stderr)
+        )
         async with (
             await connect(connection) as cluster,
-            running(addons(), cluster, on_failure=stop.set, folder=folder.root),
+            run_addons(addons(), cluster, on_failure=stop.set, folder=folder.root),
             inside(cluster, folder, stop) as completed,
         ):
             if not stop.is_set():
-                place = (connection.server, str(kubeconfig), str(folder.root))
-                folder.write_run(completed(Run(os.getpid(), *place, rbac=True)))
+                target = (connection.server, str(kubeconfig), str(folder.root))
+                folder.write_run(completed(RunningInstance(os.getpid(), *target, rbac=True)))
                 print("ready; Ctrl-C stops it", flush=True)
             await stop.wait()
 

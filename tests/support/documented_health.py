@@ -32,7 +32,7 @@ def with_status(api_version: str, kind: str, status: Any, spec: Any = None, gene
 
 
 def with_conditions(api_version: str, kind: str, *conditions: Condition) -> Manifest:
-    rows = [{name: text for name, text in each._asdict().items() if text is not None} for each in conditions]
+    rows = [{name: text for name, text in condition._asdict().items() if text is not None} for condition in conditions]
     return with_status(api_version, kind, {"conditions": rows})
 
 

@@ -20,19 +20,19 @@ from typing import Any
 
 from argosy.errors import Conflict
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.isolation.process_pool import Crew
+from argosy.isolation.process_pool import ProcessPool
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.controller.clock import SystemClock
-from argosy.kube.controller.sharding.members import Members
+from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, dump, key_of
-from argosy.kube.schema.bundled_crds import definition
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
-from argosy.sandbox.apiserver.https_server import serve
+from argosy.kube.objects import Manifest, dump_yaml, key_of
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
+from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support.deadlines import HANG_SECONDS
 from support.real_server import WipedServer
 
@@ -58,7 +58,7 @@ class LeapingClock(SystemClock):
     def call_later(self, seconds: float, callback: Callable[[], None]) -> _Timer:
         timer = _Timer(self.monotonic() + seconds, callback)
         timer.handle = asyncio.get_running_loop().call_later(seconds, timer.fire)
-        self._timers = [each for each in self._timers if not each.is_over] + [timer]
+        self._timers = [other_timer for other_timer in self._timers if not other_timer.is_over] + [timer]
         return timer
 
     def set_by(self, seconds: float) -> None:
@@ -67,7 +67,7 @@ class LeapingClock(SystemClock):
 
     def leap(self, seconds: float) -> None:
         self._ahead += seconds
-        for timer in [each for each in self._timers if each.due <= self.monotonic()]:
+        for timer in [candidate for candidate in self._timers if candidate.due <= self.monotonic()]:
             timer.fire()
 
 
@@ -109,7 +109,7 @@ class Repository:
                 path.unlink()
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content if isinstance(content, str) else dump(content))
+            path.write_text(content if isinstance(content, str) else dump_yaml(content))
         self._git("add", "--all")
         self._git("commit", "--quiet", "--allow-empty", "-m", message)
         return self.head
@@ -119,8 +119,10 @@ class Repository:
         return self._git("rev-parse", "HEAD")
 
     def _git(self, *arguments: str) -> str:
-        who = {f"GIT_{who}_{what}": "ann@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        env = {**{name: value for name, value in os.environ.items() if not name.startswith("GIT_")}, **who}
+        role = {
+            f"GIT_{role}_{field}": "ann@example.com" for role in ("AUTHOR", "COMMITTER") for field in ("NAME", "EMAIL")
+        }
+        env = {**{name: value for name, value in os.environ.items() if not name.startswith("GIT_")}, **role}
         env["GIT_CONFIG_GLOBAL"] = os.devnull
         done = subprocess.run(["git", "-C", str(self.path), *arguments], env=env, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr.decode()
@@ -140,9 +142,9 @@ class Room:
         return await self.cluster.get(ResourceKey(group, plain, namespace, name))
 
     async def app(self, name: str = "models") -> Manifest:
-        found = await self.get("argoproj.io/Application", name, CONTROL)
-        assert found is not None
-        return found
+        application = await self.get("argoproj.io/Application", name, CONTROL)
+        assert application is not None
+        return application
 
     async def deliver(self, name: str = "models", path: str = "app", **spec: Any) -> Manifest:
         """Create an Application of a folder of the repository, with destination namespace ml."""
@@ -166,8 +168,8 @@ class Room:
 
     async def annotate(self, name: str = "models", **annotations: str | None) -> None:
         """Set annotations of argocd.argoproj.io; underscores become dashes."""
-        given = {f"argocd.argoproj.io/{each.replace('_', '-')}": value for each, value in annotations.items()}
-        await self.patch_app({"metadata": {"annotations": given}}, name)
+        values = {f"argocd.argoproj.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        await self.patch_app({"metadata": {"annotations": values}}, name)
 
     async def configure(self, data: Mapping[str, str | None], name: str = "argocd-cm") -> None:
         key = ResourceKey("", "ConfigMap", CONTROL, name)
@@ -229,20 +231,20 @@ class Room:
                             return app
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            raise AssertionError(f"it never came true; the status is\n{dump(app.get('status') or {})}") from None
+            raise AssertionError(f"it never came true; the status is\n{dump_yaml(app.get('status') or {})}") from None
 
     async def until_synced(self, revision: str = "", name: str = "models") -> dict[str, Any]:
-        wanted = revision or self.repository.head
+        expected = revision or self.repository.head
 
-        def holds(status: dict[str, Any]) -> bool:
+        def is_synced(status: dict[str, Any]) -> bool:
             sync, state = status.get("sync") or {}, status.get("operationState") or {}
             return (
                 sync.get("status") == "Synced"
-                and sync.get("revision") == wanted
+                and sync.get("revision") == expected
                 and state.get("phase", "Succeeded") in ("Succeeded", "Failed", "Error")
             )
 
-        return await self.until(holds, name)
+        return await self.until(is_synced, name)
 
     async def until_over(self, name: str = "models") -> dict[str, Any]:
         """The Application after its operation has ended."""
@@ -252,27 +254,27 @@ class Room:
             if "operation" not in app and state.get("phase") in ("Succeeded", "Failed", "Error"):
                 return app
             await asyncio.sleep(0.02)
-        raise AssertionError(f"it never ended; the status is\n{dump(app.get('status') or {})}")
+        raise AssertionError(f"it never ended; the status is\n{dump_yaml(app.get('status') or {})}")
 
 
 def conditions(status: Mapping[str, Any], word: str) -> list[str]:
-    return [each["message"] for each in status.get("conditions") or () if each["type"] == word]
+    return [condition["message"] for condition in status.get("conditions") or () if condition["type"] == word]
 
 
 @asynccontextmanager
 async def embedded(folder: Path, *, rbac: bool = False) -> AsyncIterator[Cluster]:
-    place = Folder(folder / "argosy.db", folder / "secret.key", folder / "token.key")
-    async with Plane.open(place, rbac=rbac) as plane:
+    files = ControlPlaneFiles(folder / "argosy.db", folder / "secret.key", folder / "token.key")
+    async with ControlPlane.open(files, rbac=rbac) as plane:
         yield EmbeddedCluster(plane)
 
 
 @asynccontextmanager
 async def wire(folder: Path) -> AsyncIterator[Cluster]:
-    found = certificates(folder)
+    certificate_files = ensure_certificates(folder)
     async with (
-        Plane.open(rbac=True, admin_token=TOKEN) as plane,
-        serve(plane, found) as url,
-        await connect(Connection(server=url, ca_file=str(found.authority), token=TOKEN)) as cluster,
+        ControlPlane.open(rbac=True, admin_token=TOKEN) as plane,
+        serve_https(plane, certificate_files) as url,
+        await connect(Connection(server=url, ca_file=str(certificate_files.authority), token=TOKEN)) as cluster,
     ):
         yield cluster
 
@@ -283,7 +285,7 @@ FLAVOURS = {"embedded": embedded, "wire": wire}
 async def furnish(cluster: Cluster, *namespaces: str) -> None:
     """Create the CRDs and namespaces that an engine needs; on a wiped server they may still exist."""
     for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-        await _ensure(cluster, definition(name))
+        await _ensure(cluster, load_definition(name))
     for namespace in namespaces:
         await _ensure(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     async with asyncio.timeout(HANG_SECONDS):
@@ -299,11 +301,11 @@ async def _ensure(cluster: Cluster, manifest: Manifest) -> None:
 _OF_THREAD = threading.local()
 
 
-def shared_crew() -> Crew:
+def shared_crew() -> ProcessPool:
     """One process pool for all rooms of a thread, because a pool belongs to one event loop."""
     if not hasattr(_OF_THREAD, "crew"):
-        _OF_THREAD.crew = Crew(workers=1)
-    crew: Crew = _OF_THREAD.crew
+        _OF_THREAD.crew = ProcessPool(workers=1)
+    crew: ProcessPool = _OF_THREAD.crew
     return crew
 
 
@@ -315,7 +317,7 @@ async def engine_room(
     server: WipedServer | None = None,
     seen: Callable[[Cluster], Cluster] = lambda cluster: cluster,
     member: str = "",
-    crew: Crew | None = None,
+    crew: ProcessPool | None = None,
 ) -> AsyncIterator[Room]:
     """`seen`: the cluster client of the engine. `member`: its identity if sharded. `crew`: process pool for rendering;
     the caller closes it."""
@@ -326,9 +328,9 @@ async def engine_room(
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         clock = LeapingClock()
-        options = EngineOptions(folder / "mirrors", wave_delay=0.0)
-        members = Members(cluster, CONTROL, identity=member) if member else None
-        engine = Engine(seen(cluster), options, CONTROL, clock, crew=crew or shared_crew(), members=members)
+        options = EngineOptions(folder / "mirrors", wave_delay_seconds=0.0)
+        members = ShardMembership(cluster, CONTROL, identity=member) if member else None
+        engine = Engine(seen(cluster), options, CONTROL, clock, render_pool=crew or shared_crew(), members=members)
         work = asyncio.create_task(engine.run())
         try:
             yield Room(cluster, Repository(folder / "repository"), engine, clock=clock, flavour=flavour)

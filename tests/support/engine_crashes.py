@@ -23,7 +23,7 @@ from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, dump_all, key_of
+from argosy.kube.objects import Manifest, dump_yaml_documents, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import furnish
@@ -55,7 +55,7 @@ class Shelf(Repositories):
         return self.push_files({"app/all.yaml": manifests})
 
     def push_files(self, files: Mapping[str, Sequence[Manifest]]) -> str:
-        texts = {path: dump_all(manifests) for path, manifests in files.items()}
+        texts = {path: dump_yaml_documents(manifests) for path, manifests in files.items()}
         self.head = hashlib.sha1(repr(texts).encode(), usedforsecurity=False).hexdigest()
         self.revisions[self.head] = TextTree(texts)
         return self.head
@@ -106,10 +106,10 @@ class Mortal:
         return [call for call in self.calls if call.partition(" ")[0] in WRITES]
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
+        attribute = getattr(self._inner, name)
         if name in COUNTED:
-            return self._guarded(name, found)
-        return self._broken_off(found) if name == "watch" else found
+            return self._guarded(name, attribute)
+        return self._broken_off(attribute) if name == "watch" else attribute
 
     def _broken_off(self, watch: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
         async def broken_off(*given: Any, **more: Any) -> AsyncIterator[Any]:
@@ -124,14 +124,14 @@ class Mortal:
         async def guarded(*given: Any, **more: Any) -> Any:
             if self.is_dead:
                 raise Crash
-            said = f"{name} {_about(given)}" + (" for show" if more.get("dry_run") else "")
-            place = len(self.calls)
-            self.calls.append(said)
-            self._strike(said, place, after=False)
+            call_text = f"{name} {_about(given)}" + (" for show" if more.get("dry_run") else "")
+            index = len(self.calls)
+            self.calls.append(call_text)
+            self._strike(call_text, index, after=False)
             answer = await call(*given, **more)
             if isinstance(answer, dict) and name in WRITES and not more.get("dry_run"):
                 self.made.setdefault(answer["metadata"].get("uid", ""), answer)
-            self._strike(said, place, after=True)
+            self._strike(call_text, index, after=True)
             return answer
 
         return guarded
@@ -196,8 +196,8 @@ class Theatre:
     @contextlib.asynccontextmanager
     async def engine(self, point: int | None = None, *, after: bool = False) -> AsyncIterator[Running]:
         mortal = Mortal(self.cluster, self.made, point, after=after)
-        engine = Engine(mortal, EngineOptions(Path("unused"), wave_delay=0.0), CONTROL, repositories=self.shelf)
-        engine.crew = engine.pipeline.assembler.renders._crew = Here()
+        engine = Engine(mortal, EngineOptions(Path("unused"), wave_delay_seconds=0.0), CONTROL, repositories=self.shelf)
+        engine.render_pool = engine.reconciler.desired_states.renders._workers = Here()
         work = asyncio.create_task(engine.run())
         try:
             yield Running(self, mortal, engine, work)
@@ -279,20 +279,22 @@ class Theatre:
 
     async def standing(self) -> dict[str, str]:
         kinds = await self.cluster.kinds()
-        found: dict[str, str] = {}
+        objects: dict[str, str] = {}
         for kind in WATCHED:
-            for each in (await self.cluster.list(kind)).items if kind in kinds else ():
-                metadata = each["metadata"]
+            for item in (await self.cluster.list(kind)).items if kind in kinds else ():
+                metadata = item["metadata"]
                 if metadata.get("namespace", NAMESPACE) == NAMESPACE:
                     going = " going" if metadata.get("deletionTimestamp") else ""
-                    held = ",".join(metadata.get("finalizers") or ())
-                    found[f"{kind.kind}/{without_second(metadata['name'])}"] = f"{each.get('data') or ''}{held}{going}"
-        return found
+                    finalizers = ",".join(metadata.get("finalizers") or ())
+                    objects[f"{kind.kind}/{without_second(metadata['name'])}"] = (
+                        f"{item.get('data') or ''}{finalizers}{going}"
+                    )
+        return objects
 
     def runs(self) -> dict[str, int]:
         """Number of created hooks by name; each uid counts once."""
-        hooks = [each for each in self.made.values() if names.OPERATION in (each["metadata"].get("annotations") or {})]
-        return dict(Counter(without_second(each["metadata"]["name"]) for each in hooks))
+        hooks = [hook for hook in self.made.values() if names.OPERATION in (hook["metadata"].get("annotations") or {})]
+        return dict(Counter(without_second(hook["metadata"]["name"]) for hook in hooks))
 
 
 def without_second(name: str) -> str:
@@ -309,9 +311,9 @@ class Running:
 
     async def until(self, holds: Callable[[Outcome], bool]) -> Outcome:
         """Wait for the outcome and that it is stable. Raises Crash if the engine crashed."""
-        found, since = None, 0
+        outcome, since = None, 0
         ends = asyncio.get_running_loop().time() + HANG_SECONDS
-        ready = asyncio.ensure_future(self.engine.everything.synced())
+        ready = asyncio.ensure_future(self.engine.informers.wait_synced())
         await asyncio.wait([self.work, ready], return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
         while asyncio.get_running_loop().time() < ends:
@@ -320,15 +322,15 @@ class Running:
             await self.theatre.scene.world(self.theatre.cluster)
             latest = await self.theatre.outcome()
             if latest is not None and holds(latest) and self.engine.queue.is_idle:
-                since = since + 1 if latest == found else 0
+                since = since + 1 if latest == outcome else 0
                 if since >= 3:
                     return latest
             else:
                 since = 0
-            found = latest
+            outcome = latest
             await asyncio.sleep(0.003)
         app = await self.theatre.cluster.get(APP)
-        raise AssertionError(f"it never came so far: {found}\n{(app or {}).get('status')}")
+        raise AssertionError(f"it never came so far: {outcome}\n{(app or {}).get('status')}")
 
     async def rest(self) -> None:
         """Wait until all controllers are idle for a while."""
@@ -344,17 +346,19 @@ Opened = Callable[[], contextlib.AbstractAsyncContextManager[Cluster]]
 @contextlib.asynccontextmanager
 async def theatre(scene: Scene, opened: Opened = EmbeddedCluster.open) -> AsyncIterator[Theatre]:
     async with opened() as cluster:
-        found = Theatre(cluster, scene)
-        await found.prepare()
-        yield found
+        stage = Theatre(cluster, scene)
+        await stage.prepare()
+        yield stage
 
 
 async def straight(scene: Scene, opened: Opened = EmbeddedCluster.open) -> tuple[Outcome, list[str]]:
     """The outcome of a scene without crashes, and its number of calls."""
     async with theatre(scene, opened) as stage, stage.engine() as running:
-        wanted = (scene.status, scene.phase, "" if scene.is_deleted else stage.shelf.head)
-        found = await running.until(lambda outcome: (outcome.status, outcome.phase, outcome.revision) == wanted)
-        return found, list(running.cluster.calls)
+        expected = (scene.status, scene.phase, "" if scene.is_deleted else stage.shelf.head)
+        final_outcome = await running.until(
+            lambda outcome: (outcome.status, outcome.phase, outcome.revision) == expected
+        )
+        return final_outcome, list(running.cluster.calls)
 
 
 async def killed(
@@ -368,8 +372,8 @@ async def killed(
         return found == wanted
 
     async with theatre(scene, opened) as stage:
-        for point, after in points:
-            async with stage.engine(point, after=after) as running:
+        for point, is_after in points:
+            async with stage.engine(point, after=is_after) as running:
                 try:
                     return await running.until(is_as_wanted)
                 except Crash:

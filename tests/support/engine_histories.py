@@ -87,8 +87,8 @@ async def jobs_fail_at_first(cluster: Cluster) -> None:
     """Let the Jobs of the first attempt fail."""
     flag = key("flag")
     if await cluster.get(flag) is None:
-        before = (await cluster.list(ResourceKey("batch", "Job", "", "").group_kind)).items
-        if any(not (each.get("status") or {}).get("conditions") for each in before):
+        jobs = (await cluster.list(ResourceKey("batch", "Job", "", "").group_kind)).items
+        if any(not (job.get("status") or {}).get("conditions") for job in jobs):
             await finish_jobs(cluster, well=False)
             await cluster.create({**config("flag"), "metadata": {"name": "flag", "namespace": NAMESPACE}})
     else:

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from argosy.gitops.application import Phase
-from argosy.gitops.sync.sync_plan import Occasion
+from argosy.gitops.application import SyncPhase
+from argosy.gitops.sync.sync_plan import OperationContext
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.engine_crashes import Opened, Outcome, killed, straight
 from support.engine_histories import SCENES
@@ -30,17 +30,19 @@ async def rehearsed(names: Iterable[str] = SCENES, opened: Opened = EmbeddedClus
 def plans(calls: dict[str, int], count: int, rng: random.Random) -> list[tuple[str, list[Point]]]:
     """First one crash per scene, then one at every point, then two or three crashes in a row."""
     moments = (False, True)
-    once = [(name, [(place, after)]) for name, most in calls.items() for place in range(most) for after in moments]
+    once = [
+        (name, [(point, is_after)]) for name, most in calls.items() for point in range(most) for is_after in moments
+    ]
     rng.shuffle(once)
     first = {name: (name, points) for name, points in reversed(once)}
-    rest = [each for each in once if each[1] is not first[each[0]][1]]
-    found = [*first.values(), *rest]
+    other_plans = [plan for plan in once if plan[1] is not first[plan[0]][1]]
+    all_plans = [*first.values(), *other_plans]
     names = itertools.cycle(calls)
-    while len(found) < count:
+    while len(all_plans) < count:
         name = next(names)
         kills = rng.randint(2, 3)
-        found.append((name, [(rng.randrange(calls[name]), rng.random() < 0.5) for _ in range(kills)]))
-    return found[:count]
+        all_plans.append((name, [(rng.randrange(calls[name]), rng.random() < 0.5) for _ in range(kills)]))
+    return all_plans[:count]
 
 
 async def wrongs(
@@ -50,24 +52,26 @@ async def wrongs(
     places = asyncio.Semaphore(at_once)
 
     async def play(name: str, points: list[Point]) -> str:
-        wanted, calls = known[name]
+        expected, calls = known[name]
         async with places:
             try:
-                await killed(SCENES[name], wanted, points, opened)
+                await killed(SCENES[name], expected, points, opened)
             except AssertionError as error:
-                moments = (f"{'after' if after else 'before'} {calls[place]} ({place})" for place, after in points)
-                return f"{name}, killed {', '.join(moments)}: wanted {wanted}, but {error}"
+                moments = (
+                    f"{'after' if is_after else 'before'} {calls[point]} ({point})" for point, is_after in points
+                )
+                return f"{name}, killed {', '.join(moments)}: wanted {expected}, but {error}"
         return ""
 
     todo = plans({name: len(calls) for name, (_, calls) in known.items()}, count, rng)
-    return [said for said in await asyncio.gather(*(play(*each) for each in todo)) if said]
+    return [message for message in await asyncio.gather(*(play(*plan) for plan in todo)) if message]
 
 
 def forget_marks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: hooks lack the mark of their operation, so that the next engine creates them again."""
     marks = itertools.count()
 
-    def forgetful(self: Occasion, phase: Phase) -> str:
+    def forgetful(self: OperationContext, phase: SyncPhase) -> str:
         return f"{next(marks)}-{phase}"
 
-    monkeypatch.setattr(Occasion, "mark", forgetful)
+    monkeypatch.setattr(OperationContext, "build_hook_mark", forgetful)

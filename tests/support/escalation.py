@@ -25,8 +25,8 @@ ALLOWED = "allowed"
 
 def rule(verbs: str, resources: str, groups: str = "", names: Sequence[str] = ()) -> Manifest:
     """Build a rule from space-separated lists; `""` is the core group."""
-    named = {"resourceNames": list(names)} if names else {}
-    return {"verbs": verbs.split(), "apiGroups": groups.split(" "), "resources": resources.split(), **named}
+    name_field = {"resourceNames": list(names)} if names else {}
+    return {"verbs": verbs.split(), "apiGroups": groups.split(" "), "resources": resources.split(), **name_field}
 
 
 def paths(*urls: str, verbs: str = "get") -> Manifest:
@@ -108,10 +108,12 @@ HERE, EVERYWHERE = "granted-here", "granted-everywhere"  # readable once the ser
 
 async def ask(cluster: Cluster, case: Case) -> str:
     """The response of the cluster: code, reason and message, or ALLOWED."""
-    made = await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}})
-    namespace = made["metadata"]["name"]
+    namespace_object = await cluster.create(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "contract-"}}
+    )
+    namespace = namespace_object["metadata"]["name"]
     user = f"{namespace}-user"
-    created: list[Manifest] = [made]
+    created: list[Manifest] = [namespace_object]
 
     def fill_in(value: Any) -> Any:
         return json.loads(json.dumps(value).replace("$NS", namespace).replace("$USER", user))
@@ -124,16 +126,16 @@ async def ask(cluster: Cluster, case: Case) -> str:
         return (await _write(limited, case, fill_in, created)).replace(user, "$USER").replace(namespace, "$NS")
     finally:
         for manifest in reversed(created):
-            if case.verb == "patch" and manifest is not made:
+            if case.verb == "patch" and manifest is not namespace_object:
                 await cluster.patch(key_of(manifest), {"metadata": {"finalizers": None}})
             await cluster.delete(key_of(manifest))
 
 
 def _rights(case: Case) -> list[Manifest]:
-    here = cluster_role(*case.own, rule("get", "configmaps", names=[HERE]), name="$NS-here")
+    role_in_namespace = cluster_role(*case.own, rule("get", "configmaps", names=[HERE]), name="$NS-here")
     rules = (WRITE_RBAC, *case.everywhere, rule("get", "configmaps", names=[EVERYWHERE]))
     return [
-        here,
+        role_in_namespace,
         binding("ClusterRole", "$NS-here", to="$USER", name="rights"),
         cluster_role(*rules, name="$NS-everywhere"),
         binding("ClusterRole", "$NS-everywhere", everywhere=True, to="$USER", name="$NS-rights"),

@@ -59,20 +59,20 @@ class Opened:
                 if not chunk:
                     return None
                 self._left += chunk
-        found, _, self._left = self._left.partition(end)
-        return found
+        data, _, self._left = self._left.partition(end)
+        return data
 
     async def line(self) -> Any:
-        found = await self.until(b"\n")
-        return None if found is None else json.loads(found)
+        data = await self.until(b"\n")
+        return None if data is None else json.loads(data)
 
     async def event(self, kind: str = "") -> Event | None:
         """The next event, or the next of a type; None at the end of the stream."""
         while (text := await self.until(b"\n\n")) is not None:
             fields = dict(line.partition(": ")[::2] for line in text.decode().split("\n"))
-            found = Event(fields.get("event", ""), fields.get("id", ""), fields.get("data", ""))
-            if found.text and kind in ("", found.kind):
-                return found
+            parsed = Event(fields.get("event", ""), fields.get("id", ""), fields.get("data", ""))
+            if parsed.text and kind in ("", parsed.kind):
+                return parsed
         return None
 
     async def body(self) -> bytes:
@@ -95,13 +95,13 @@ async def opened(
     connection.setblocking(False)
     await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
     reader, writer = await asyncio.open_connection(sock=connection, limit=window or 1 << 16)
-    given = {"Host": f"127.0.0.1:{port}", "Authorization": f"Bearer {who}", **(headers or {})}
-    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items() if value)]
+    all_headers = {"Host": f"127.0.0.1:{port}", "Authorization": f"Bearer {who}", **(headers or {})}
+    lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in all_headers.items() if value)]
     writer.write("\r\n".join([*lines, "", ""]).encode())
-    found = Opened(reader, writer)
+    stream = Opened(reader, writer)
     try:
         async with asyncio.timeout(HANG_SECONDS):
-            await found.begin()
-        yield found
+            await stream.begin()
+        yield stream
     finally:
-        await found.close()
+        await stream.close()

@@ -29,11 +29,11 @@ class Faulty:
     async def watch(self, kind: Any, *, since: str, **named: Any) -> AsyncIterator[WatchEvent]:
         self.watched_since.append(since)
         self._fail("watch")
-        seen = 0
+        event_count = 0
         async for event in self._cluster.watch(kind, since=since, **named):
             yield event
-            seen += 1
-            if seen == self.events_until_cut:
+            event_count += 1
+            if event_count == self.events_until_cut:
                 return
             self._fail("event")
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from argosy.isolation import Pool
+from argosy.isolation import WorkerPool
 
 Value = TypeVar("Value")
 
@@ -23,15 +23,15 @@ class FilePool:
     def __init__(self, **options: Any) -> None:
         self._options = options
         self._loop: asyncio.Runner | None = None
-        self._pool: Pool | None = None
+        self._pool: WorkerPool | None = None
 
-    def run(self, scene: Callable[[Pool], Awaitable[Value]]) -> Value:
+    def run(self, scene: Callable[[WorkerPool], Awaitable[Value]]) -> Value:
         async def whole() -> Value:
             assert self._pool
             return await scene(self._pool)
 
         if self._loop is None:
-            self._loop, self._pool = asyncio.Runner(), Pool(**self._options)
+            self._loop, self._pool = asyncio.Runner(), WorkerPool(**self._options)
         return self._loop.run(whole())
 
     def fixture(self) -> Any:

@@ -15,28 +15,28 @@ class TextTree:
         self.files = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
         self.links = dict(links or {})
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         name = posixpath.basename(path)
         if path in self.links:
             return TreeEntry(name, "link", self.links[path])
         if path in self.files:
             return TreeEntry(name, "file", hashlib.sha256(self.files[path]).hexdigest())
-        inside = not path or any(each.startswith(f"{path}/") for each in (*self.files, *self.links))
+        inside = not path or any(file.startswith(f"{path}/") for file in (*self.files, *self.links))
         return TreeEntry(name, "folder", self._folder_id(path)) if inside else None
 
     def _folder_id(self, path: str) -> str:
         lead = f"{path}/" if path else ""
-        below = sorted(each for each in (*self.files, *self.links) if each.startswith(lead))
-        held = [(each, self.links.get(each), self.files.get(each)) for each in below]
-        return hashlib.sha256(repr(held).encode()).hexdigest()
+        below = sorted(file for file in (*self.files, *self.links) if file.startswith(lead))
+        contents = [(file, self.links.get(file), self.files.get(file)) for file in below]
+        return hashlib.sha256(repr(contents).encode()).hexdigest()
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
         lead = f"{path}/" if path else ""
-        below = (each.removeprefix(lead) for each in (*self.files, *self.links) if each.startswith(lead))
-        names = sorted({each.split("/")[0] for each in below})
-        return [entry for name in names if (entry := self.entry(lead + name))]
+        below = (file.removeprefix(lead) for file in (*self.files, *self.links) if file.startswith(lead))
+        names = sorted({file.split("/")[0] for file in below})
+        return [entry for name in names if (entry := self.find_entry(lead + name))]
 
-    def read(self, path: str) -> bytes:
+    def read_file(self, path: str) -> bytes:
         if path in self.links:
             return self.links[path].encode()
         if path not in self.files:

@@ -84,9 +84,9 @@ class Browser:
 
     def first_paint(self, tab: Any) -> float:
         """Seconds from the request of the page to its first paint."""
-        asked = """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime"""
-        tab.wait_for_function(asked)
-        return float(tab.evaluate(asked)) / 1000
+        script = """() => performance.getEntriesByName("first-contentful-paint")[0]?.startTime"""
+        tab.wait_for_function(script)
+        return float(tab.evaluate(script)) / 1000
 
     def row(self, tab: Any, name: str) -> str:
         """The row of an application in the list, as one line."""
@@ -97,8 +97,8 @@ class Browser:
         if "apps" not in self._tabs:
             return
         tab, ends = self._tabs["apps"], time.monotonic() + HANG_SECONDS
-        while not re.search(pattern, seen := self.row(tab, name)):
-            assert time.monotonic() < ends, seen
+        while not re.search(pattern, row_text := self.row(tab, name)):
+            assert time.monotonic() < ends, row_text
             tab.wait_for_timeout(50)
         assert tab.evaluate("window.isTheSame"), "it was loaded again"
 
@@ -117,8 +117,12 @@ class Visitor:
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m argosy "$@"\n')
         program.chmod(0o755)
         (home / ".gitconfig").write_text("[user]\n  name = Vera Visitor\n  email = vera@example.com\n")
-        own = environment(home)
-        env = {**own, "PATH": f"{program.parent}:{own['PATH']}", "XDG_CACHE_HOME": str(home / ".cache")}
+        user_environment = environment(home)
+        env = {
+            **user_environment,
+            "PATH": f"{program.parent}:{user_environment['PATH']}",
+            "XDG_CACHE_HOME": str(home / ".cache"),
+        }
         self.first, self.second = Terminal(home, env), Terminal(home, env)
         self.browser = Browser()
         self.printed = ""  # output of the demo
@@ -130,15 +134,15 @@ class Visitor:
     def processes(self) -> list[str]:
         """Command lines of all processes of this user except the shells."""
         mark = f"HOME={self.home}".encode()
-        found = []
-        for each in Path("/proc").glob("[0-9]*"):
+        command_lines = []
+        for folder in Path("/proc").glob("[0-9]*"):
             try:
-                words = (each / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                if mark in (each / "environ").read_bytes().split(b"\0") and words[0] not in ("bash", ""):
-                    found.append(" ".join(words))
+                words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if mark in (folder / "environ").read_bytes().split(b"\0") and words[0] not in ("bash", ""):
+                    command_lines.append(" ".join(words))
             except OSError:
                 continue  # it has ended, or belongs to another user
-        return found
+        return command_lines
 
     def close(self) -> None:
         self.browser.close()
@@ -189,9 +193,11 @@ class Visit:
                 lines.append(f"{row.at:4}  {row.step:14} {'–':>6}  {'':>14}  waits for {row.waits}")
                 continue
             slow = f"over {SLACK:.0f} × the budget" if mark.seconds > SLACK * row.budget else ""
-            told = "; ".join(filter(None, (*(f"no {each}" for each in mark.friction), slow, mark.failure and "FAILED")))
+            remarks = "; ".join(
+                filter(None, (*(f"no {missing}" for missing in mark.friction), slow, mark.failure and "FAILED"))
+            )
             seconds = f"{mark.seconds:.1f} of {row.budget:.1f}"
-            lines.append(f"{row.at:4}  {row.step:14} {mark.points:>6}  {seconds:>14}  {told}")
+            lines.append(f"{row.at:4}  {row.step:14} {mark.points:>6}  {seconds:>14}  {remarks}")
         points, most = sum(mark.points for mark in self.marks.values()), 2 * len(self.marks)
         quick = sum(min(mark.points, 1 if mark.seconds > SLACK * row.budget else 2)
                     for row in self.rows if (mark := self.marks.get(row.step)))  # fmt: skip

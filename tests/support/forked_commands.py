@@ -69,10 +69,10 @@ class _Ready:
 
     def begin(self, request: Mapping[str, Any], streams: Sequence[int]) -> socket.socket:
         """Start a command; return the descriptor that reports its end."""
-        mine, its = socket.socketpair()
+        own_end, its = socket.socketpair()
         with its, self._turn:
             socket.send_fds(self._door, [json.dumps(request).encode()], [*streams, its.fileno()])
-        return mine
+        return own_end
 
     def end(self) -> None:
         self._door.close()
@@ -164,12 +164,12 @@ def run(
     input: str | None = None,
     timeout: float = HANG_SECONDS,
 ) -> Done:
-    given = _given(input)
+    data = _given(input)
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:
-            started = Started(words, env, cwd, [given, out.fileno(), err.fileno()])
+            started = Started(words, env, cwd, [data, out.fileno(), err.fileno()])
         finally:
-            os.close(given)
+            os.close(data)
         try:
             code = started.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -211,8 +211,8 @@ def _serve(door: socket.socket) -> None:
     door.send(READY)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the test process, which then ends
     woken, wakes = socket.socketpair()
-    for each in (woken, wakes):
-        each.setblocking(False)
+    for endpoint in (woken, wakes):
+        endpoint.setblocking(False)
     signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     waiting: dict[int, socket.socket] = {}
@@ -227,8 +227,8 @@ def _serve(door: socket.socket) -> None:
                 return
             pid = os.fork()
             if pid == 0:
-                for each in (door, woken, wakes, *waiting.values()):
-                    each.close()
+                for endpoint in (door, woken, wakes, *waiting.values()):
+                    endpoint.close()
                 os.close(streams.pop())
                 _become(json.loads(data), streams)
             for stream in streams[:3]:
@@ -242,9 +242,9 @@ def _tell_ends(waiting: dict[int, socket.socket]) -> None:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
             return
-        with waiting.pop(pid) as who:
+        with waiting.pop(pid) as client:
             try:
-                who.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+                client.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
             except OSError:
                 pass  # the test process no longer waits
 

@@ -14,14 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from argosy.features.serve.http_server import bind, listening
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.cluster_view.cluster_view import open_lookout
+from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.web.live_updates.hub import Hub
-from argosy.web.middleware.asgi import Entry
-from argosy.web.route_table import LIVES, TABLE
+from argosy.web.live_updates.hub import LivePageHub
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.route_table import LIVE_PAGES, ROUTE_TABLE
 from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, engine_room, shared_crew
@@ -81,15 +81,17 @@ class World:
         async with contextlib.AsyncExitStack() as stack:
             self.room = await stack.enter_async_context(engine_room(self.folder))
             await furnish(self.room)
-            desk = Desk(self.room.cluster, "a test", CONTROL, CONTROL)
+            desk = ApplicationService(self.room.cluster, "a test", CONTROL, CONTROL)
             repositories = Repositories(self.folder / "page-mirrors", SourceSettings())
             stack.callback(repositories.close)
-            lookout = await stack.enter_async_context(open_lookout(desk, repositories, shared_crew()))
-            hub = Hub(lookout, LIVES)
+            lookout = await stack.enter_async_context(open_cluster_view(desk, repositories, shared_crew()))
+            hub = LivePageHub(lookout, LIVE_PAGES)
             stack.push_async_callback(hub.close)
             self.site = Site(desk, lookout, self.people, hub, ServeOptions(version="1.2.3", is_simulated=True))
-            entry = Entry(self.site, TABLE)
-            self.port = await stack.enter_async_context(listening(entry, [bind("127.0.0.1", 0)], closing=entry.close))
+            entry = WebApplication(self.site, ROUTE_TABLE)
+            self.port = await stack.enter_async_context(
+                serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close)
+            )
             self._ready.set_result(None)
             await self._end.wait()
 
@@ -100,9 +102,9 @@ async def _awaited(work: Callable[[Room], Awaitable[Any]], room: Room) -> Any:
 
 @contextlib.contextmanager
 def world(folder: Path, furnish: Callable[[Room], Awaitable[None]]) -> Iterator[World]:
-    made = World(folder)
-    made.start(furnish)
+    site_world = World(folder)
+    site_world.start(furnish)
     try:
-        yield made
+        yield site_world
     finally:
-        made.stop()
+        site_world.stop()

@@ -81,10 +81,10 @@ def disturbed(rng: Random, value: Any, chance: float = 0.06) -> Any:
     if rng.random() < chance:
         return rng.choice(VALUES)
     if type(value) is dict:
-        return {key: disturbed(rng, each, chance) for key, each in value.items() if rng.random() > chance / 4}
+        return {key: disturbed(rng, item, chance) for key, item in value.items() if rng.random() > chance / 4}
     if type(value) is list:
-        found = [disturbed(rng, each, chance) for each in value if rng.random() > chance / 4]
-        return found * 2 if rng.random() < chance / 4 else found
+        items = [disturbed(rng, item, chance) for item in value if rng.random() > chance / 4]
+        return items * 2 if rng.random() < chance / 4 else items
     return value
 
 
@@ -95,12 +95,12 @@ def watched() -> Iterator[Callable[[], None]]:
     def interrupt(*_: Any) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGPROF, interrupt)
+    previous_handler = signal.signal(signal.SIGPROF, interrupt)
     try:
         yield lambda: signal.setitimer(signal.ITIMER_PROF, SECONDS) and None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, previous_handler)
 
 
 def feed(inputs: Iterable[bytes], take: Callable[[bytes], None]) -> int:

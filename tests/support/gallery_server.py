@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from argosy.web.static_files import files
+from argosy.web.static_files import load_files
 from support import component_gallery
 
 POLICY = (
@@ -56,18 +56,20 @@ class Gallery:
 
     def answer(self, request: BaseHTTPRequestHandler) -> None:
         parts = urlsplit(request.path)
-        asked = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+        parameters = {key: values[-1] for key, values in parse_qs(parts.query).items()}
         if parts.path == "/live":
             self.stream(request)
         elif parts.path.startswith("/static/"):
-            file = files()[parts.path.rpartition("/")[2]]
-            self.send(request, file.data, file.media)
+            file = load_files()[parts.path.rpartition("/")[2]]
+            self.send(request, file.data, file.media_type)
         elif parts.path == "/api/argosy/v1/palette":
-            shown = [item for item in self.found if asked.get("q", "") in item["text"]]
-            self.send(request, json.dumps({"items": shown}).encode(), "application/json")
+            matching = [item for item in self.found if parameters.get("q", "") in item["text"]]
+            self.send(request, json.dumps({"items": matching}).encode(), "application/json")
         else:
-            framed = {key: asked[key] for key in ("theme",) if key in asked}
-            text = component_gallery.page(**framed, is_live="live" in asked, has_keys=asked.get("keys") != "off")
+            framed = {key: parameters[key] for key in ("theme",) if key in parameters}
+            text = component_gallery.page(
+                **framed, is_live="live" in parameters, has_keys=parameters.get("keys") != "off"
+            )
             self.send(request, text.encode())
 
     def send(self, request: BaseHTTPRequestHandler, data: bytes, media: str = "text/html; charset=utf-8") -> None:
@@ -81,13 +83,13 @@ class Gallery:
         if self.is_refusing:
             request.send_error(503)
             return
-        mine: queue.Queue[bytes | None] = queue.Queue()
+        messages: queue.Queue[bytes | None] = queue.Queue()
         request.send_response(200)
         request.send_header("Content-Type", "text/event-stream")
         request.end_headers()
         request.wfile.write(b": hello\n\n")
-        self.streams.append(mine)
-        while (data := mine.get()) is not None:
+        self.streams.append(messages)
+        while (data := messages.get()) is not None:
             request.wfile.write(data)
             request.wfile.flush()
 

@@ -46,14 +46,14 @@ class _Answer(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         host = self.server
-        given = self.headers.get("Authorization", "")
-        host.seen.append((self.path, given))
+        authorization = self.headers.get("Authorization", "")
+        host.seen.append((self.path, authorization))
         host.commands |= running_commands()
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         if host.redirect:
             self._plain(301, ("Location", host.redirect + self.path))
-        elif host.wanted and given != host.wanted:
+        elif host.wanted and authorization != host.wanted:
             self._plain(401, ("WWW-Authenticate", 'Basic realm="git"'))
         else:
             if self.command == "POST" and b"command=fetch" in body and host.holds:
@@ -99,13 +99,13 @@ class _Answer(BaseHTTPRequestHandler):
 
 def running_commands() -> set[bytes]:
     """The arguments of all processes, which every user of a machine can see."""
-    found = set()
+    commands = set()
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.add(process.read_bytes())
+            commands.add(process.read_bytes())
         except OSError:
             continue
-    return found
+    return commands
 
 
 @contextlib.contextmanager

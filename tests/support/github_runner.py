@@ -47,22 +47,24 @@ class Runner:
         typed = {name.replace("_", "-"): value for name, value in given.items()}
         assert typed.keys() <= declared.keys(), "a runner warns of inputs that an action does not declare"
         ran = Ran()
-        inputs = {name: typed.get(name, str(each.get("default", ""))) for name, each in declared.items()}
+        inputs = {name: typed.get(name, str(declaration.get("default", ""))) for name, declaration in declared.items()}
         inputs = {name: self._filled(value, ran, {}) for name, value in inputs.items()}
         for step in document["runs"]["steps"]:
             condition = EXPRESSION.sub(r"\1", str(step.get("if", "success()")))
             is_asked = not ran.failed or bool(REGARDLESS.search(condition))
             if is_asked and self._holds(condition, ran, inputs):
                 self._step(step, ran, inputs)
-        ran.outputs = {name: self._filled(each["value"], ran, inputs) for name, each in document["outputs"].items()}
+        ran.outputs = {
+            name: self._filled(declaration["value"], ran, inputs) for name, declaration in document["outputs"].items()
+        }
         summary = self.temp / "summary"
         ran.summary = summary.read_text() if summary.exists() else ""
         return ran
 
     def _step(self, step: Mapping[str, Any], ran: Ran, inputs: Mapping[str, str]) -> None:
         if "uses" in step:
-            given = step["with"].items()
-            ran.used[step["uses"]] = {name: self._filled(str(value), ran, inputs) for name, value in given}
+            step_inputs = step["with"].items()
+            ran.used[step["uses"]] = {name: self._filled(str(value), ran, inputs) for name, value in step_inputs}
             return
         assert step["shell"] == "bash" and not EXPRESSION.search(step["run"]), "inputs are no text of a script"
         script, output = self.temp / "step.sh", self.temp / "output"
@@ -110,7 +112,7 @@ class Runner:
         for term in condition.split("&&"):
             if STATUS.fullmatch(term.strip()):
                 continue
-            left, sign, right = re.split(r"\s*(==|!=)\s*", term.strip())
-            if (self._value(left, ran, inputs) == self._value(right, ran, inputs)) is not (sign == "=="):
+            left_side, sign, right_side = re.split(r"\s*(==|!=)\s*", term.strip())
+            if (self._value(left_side, ran, inputs) == self._value(right_side, ran, inputs)) is not (sign == "=="):
                 return False
         return True

@@ -105,9 +105,7 @@ def with_environments(started: Sandbox, dev: str = "Healthy") -> None:
 def with_model(started: Sandbox, namespace: str = "llmops-dev", name: str = "dev-qwen25-05b-instruct") -> str:
     """Create a model that serves; return its URL."""
     url = f"https://{name}-{namespace}.apps.argosy.invalid"
-    create(
-        started, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-    )
+    create(started, "/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     models = f"/apis/serving.kserve.io/v1beta1/namespaces/{namespace}/inferenceservices"
     manifest = {
         "apiVersion": "serving.kserve.io/v1beta1",
@@ -128,11 +126,11 @@ def argo_cd_playing(started: Sandbox) -> Iterator[None]:
 
     def play() -> None:
         while not ended.wait(0.05):
-            for each in get(started, APPLICATIONS)["items"]:
-                if (each["metadata"].get("annotations") or {}).get(REFRESH) == "hard":
-                    state = each["status"]["health"]["status"]
+            for application in get(started, APPLICATIONS)["items"]:
+                if (application["metadata"].get("annotations") or {}).get(REFRESH) == "hard":
+                    state = application["status"]["health"]["status"]
                     judged = {"health": {"status": "Healthy" if state == "Progressing" else state}}
-                    name = each["metadata"]["name"]
+                    name = application["metadata"]["name"]
                     change = {"metadata": {"annotations": {REFRESH: None}}, "status": judged}
                     started.request("PATCH", f"{APPLICATIONS}/{name}", change, MERGE)
 
@@ -151,9 +149,9 @@ def as_lines(text: str) -> list[str]:
 
 def in_order(text: str, *lines: str) -> None:
     """True if the text contains all lines, complete and in this order."""
-    rest = iter(as_lines(text))
+    remaining = iter(as_lines(text))
     for line in lines:
-        assert any(each == line for each in rest), f"{line!r} is not there, or not in order:\n{text}"
+        assert any(candidate == line for candidate in remaining), f"{line!r} is not there, or not in order:\n{text}"
 
 
 def kubeconfig_to_nowhere(folder: Path) -> Path:

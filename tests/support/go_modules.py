@@ -11,8 +11,8 @@ from pathlib import Path
 
 def folder() -> Path:
     """Resolved like Go does: GOMODCACHE, else pkg/mod of the first GOPATH, which defaults to ~/go."""
-    if named := os.environ.get("GOMODCACHE"):
-        return Path(named)
+    if mod_cache := os.environ.get("GOMODCACHE"):
+        return Path(mod_cache)
     paths = os.environ.get("GOPATH", "").split(os.pathsep)
     return Path(paths[0] or Path.home() / "go") / "pkg/mod"
 

@@ -41,13 +41,13 @@ class Block:
 
 
 def _read(name: str) -> tuple[Block, ...]:
-    found = yaml.safe_load((LISTS / name).read_text())
-    return tuple(Block(page=page, **each) for page, blocks in found.items() for each in blocks)
+    pages = yaml.safe_load((LISTS / name).read_text())
+    return tuple(Block(page=page, **block) for page, blocks in pages.items() for block in blocks)
 
 
 def text_of(block: Block, blocks: tuple[Block, ...], texts: list[str]) -> str:
     """The n-th text with this beginning, for the n-th block of the list with this beginning."""
-    same = [each for each in blocks if (each.page, each.begins) == (block.page, block.begins)]
+    same = [other for other in blocks if (other.page, other.begins) == (block.page, block.begins)]
     return [text for text in texts if text.lstrip().startswith(block.begins)][same.index(block)]
 
 

@@ -118,8 +118,8 @@ trap 'echo "$?: $BASH_COMMAND" >> "$READER_FAILED"' ERR
 
 
 def blocks_of(page: str) -> list[str]:
-    place = ROOT if page.startswith("docs/") else FOLDER
-    return [block for _, block in FENCE.findall((place / page).read_text())]
+    root = ROOT if page.startswith("docs/") else FOLDER
+    return [block for _, block in FENCE.findall((root / page).read_text())]
 
 
 class Typed(NamedTuple):
@@ -130,14 +130,14 @@ class Typed(NamedTuple):
 
     def checked(self, shows: Sequence[str], fails: Sequence[str]) -> None:
         """Check that these texts were printed in this order, and that exactly these commands failed."""
-        unexpected = [line for line in self.failed if not any(line.startswith(each) for each in fails)]
+        unexpected = [line for line in self.failed if not any(line.startswith(prefix) for prefix in fails)]
         assert unexpected == [], self.out
         assert len(self.failed) == len(fails), self.out
         at = 0
         for pattern in shows:
-            found = re.compile(pattern, re.MULTILINE).search(self.out, at)
-            assert found, f"{pattern!r} is not in the rest of:\n{self.out}"
-            at = found.start() + 1
+            match = re.compile(pattern, re.MULTILINE).search(self.out, at)
+            assert match, f"{pattern!r} is not in the rest of:\n{self.out}"
+            at = match.start() + 1
 
 
 class Reader:

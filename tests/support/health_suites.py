@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from argosy.gitops.health.test_suite import Outcome, Suite, collect, run
+from argosy.gitops.health.test_suite import CaseResult, RuleTestSuite, collect_cases, run_suite
 from support.file_pools import FilePool
 from support.paths import DATA
 
@@ -18,9 +18,9 @@ TREES = DATA / "health-tree"
 POOL = FilePool(workers=2)
 
 
-def outcomes_of(suite: Suite | Path, **how) -> list[Outcome]:
-    found = collect(suite) if isinstance(suite, Path) else suite
-    return POOL.run(lambda pool: run(found, pool, together=asyncio.gather, **how))
+def outcomes_of(suite: RuleTestSuite | Path, **how) -> list[CaseResult]:
+    collected = collect_cases(suite) if isinstance(suite, Path) else suite
+    return POOL.run(lambda pool: run_suite(collected, pool, gather=asyncio.gather, **how))
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -40,10 +40,10 @@ RULE = "return {status = 'Healthy', message = obj.kind}\n"
 
 def rule_of(group: str, kind: str, *, folder: str = "") -> dict[str, str]:
     """A rule with one test that passes."""
-    place = folder or (f"{group}/{kind}" if group else kind)
+    rule_folder = folder or (f"{group}/{kind}" if group else kind)
     version = f"{group}/v1" if group else "v1"
     return {
-        f"{place}/health.lua": RULE,
-        f"{place}/health_test.yaml": "tests:\n" + row("Healthy", kind, "testdata/one.yaml"),
-        f"{place}/testdata/one.yaml": f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: one}}\n",
+        f"{rule_folder}/health.lua": RULE,
+        f"{rule_folder}/health_test.yaml": "tests:\n" + row("Healthy", kind, "testdata/one.yaml"),
+        f"{rule_folder}/testdata/one.yaml": f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: one}}\n",
     }

@@ -43,8 +43,8 @@ def helm(*arguments: object, given: str = "") -> subprocess.CompletedProcess[str
 
 def template(values: Values, *files: Path, chart: Path = PLATFORM) -> subprocess.CompletedProcess[str]:
     """Files first, then values, like Helm: the later one wins."""
-    named = [word for file in files for word in ("-f", file)]
-    return helm("template", "demo", chart, "-n", NAMESPACE, *named, "-f", "-", given=yaml.safe_dump(dict(values)))
+    file_flags = [word for file in files for word in ("-f", file)]
+    return helm("template", "demo", chart, "-n", NAMESPACE, *file_flags, "-f", "-", given=yaml.safe_dump(dict(values)))
 
 
 def rendered(values: Values, *files: Path, chart: Path = PLATFORM) -> list[dict[str, Any]]:
@@ -58,8 +58,8 @@ def of_kind(manifests: Sequence[dict[str, Any]], kind: str) -> list[dict[str, An
 
 
 def the(manifests: Sequence[dict[str, Any]], kind: str) -> dict[str, Any]:
-    (found,) = of_kind(manifests, kind)
-    return found
+    (manifest,) = of_kind(manifests, kind)
+    return manifest
 
 
 def refusal(values: Values, *files: Path, chart: Path = PLATFORM) -> str:

@@ -12,10 +12,10 @@ import pytest
 
 from argosy.gitops.application import Application, Destination, HelmOptions
 from argosy.gitops.render import helm
-from argosy.gitops.render.helm.engine_choice import find_program, has_library
+from argosy.gitops.render.helm.engine_choice import find_helm_program, has_helm_library
 from argosy.gitops.render.helm.helm_library import HelmLibrary
 from argosy.gitops.render.helm.helm_program import HelmProgram
-from argosy.gitops.render.helm.release import Engine
+from argosy.gitops.render.helm.release import HelmEngine
 from support.file_trees import TextTree
 
 APP = Application(name="web", destination=Destination(namespace="shop"))
@@ -23,10 +23,11 @@ CHART = "apiVersion: v2\nname: shop\nversion: 1.2.3\n"
 SHOWN = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shown}\ndata:\n  values: {{ toJson .Values | quote }}\n"
 
 _PROGRAM = pytest.param(
-    "program", marks=pytest.mark.skipif(not find_program(), reason="helm: there is none on PATH (make install)")
+    "program", marks=pytest.mark.skipif(not find_helm_program(), reason="helm: there is none on PATH (make install)")
 )
 _LIBRARY = pytest.param(
-    "library", marks=pytest.mark.skipif(not has_library(), reason="helm-python-sdk is not installed (make install)")
+    "library",
+    marks=pytest.mark.skipif(not has_helm_library(), reason="helm-python-sdk is not installed (make install)"),
 )
 both_engines = pytest.mark.parametrize("engine", [_PROGRAM, _LIBRARY])
 
@@ -46,7 +47,9 @@ def engines_in_turn(name: str, cases: Iterable[Any], *, in_test_all: Container[A
     turns = ([_PROGRAM, _in_test_all(_LIBRARY)],) * 5 + ([_in_test_all(_PROGRAM), _LIBRARY],)
     rows = [
         pytest.param(
-            *engine.values, case, marks=(_in_test_all(engine) if case in in_test_all else engine).marks,
+            *engine.values,
+            case,
+            marks=(_in_test_all(engine) if case in in_test_all else engine).marks,
             id=f"{engine.values[0]}-{case}",
         )
         for number, case in enumerate(cases)
@@ -55,12 +58,16 @@ def engines_in_turn(name: str, cases: Iterable[Any], *, in_test_all: Container[A
     return pytest.mark.parametrize(("engine", name), rows)
 
 
-needs_both = pytest.mark.skipif(not (find_program() and has_library()), reason="helm or helm-python-sdk is missing")
-needs_one = pytest.mark.skipif(not (find_program() or has_library()), reason="helm and helm-python-sdk are missing")
+needs_both = pytest.mark.skipif(
+    not (find_helm_program() and has_helm_library()), reason="helm or helm-python-sdk is missing"
+)
+needs_one = pytest.mark.skipif(
+    not (find_helm_program() or has_helm_library()), reason="helm and helm-python-sdk are missing"
+)
 
 
-def the_engine(name: str) -> Engine:
-    return HelmProgram(find_program()) if name == "program" else HelmLibrary()
+def the_engine(name: str) -> HelmEngine:
+    return HelmProgram(find_helm_program()) if name == "program" else HelmLibrary()
 
 
 def a_chart(files: Mapping[str, str | bytes], links: Mapping[str, str] | None = None) -> TextTree:
@@ -75,5 +82,5 @@ def a_chart(files: Mapping[str, str | bytes], links: Mapping[str, str] | None = 
 def render(engine: str | None, tree: TextTree, options: HelmOptions | None = None, **more: Any) -> list[dict[str, Any]]:
     more.setdefault("kube_version", "1.32.0")
     more.setdefault("app", APP)
-    chosen = the_engine(engine) if engine else None
-    return helm.template(tree, more.pop("path", "charts/shop"), options=options, engine=chosen, **more).manifests
+    selected = the_engine(engine) if engine else None
+    return helm.template(tree, more.pop("path", "charts/shop"), options=options, engine=selected, **more).manifests

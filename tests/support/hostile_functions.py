@@ -37,7 +37,7 @@ def burn(payload):
 
 
 def huge_power(payload):
-    return len(str(10 ** 10**8))
+    return len(str(10**10**8))
 
 
 def slow_regex(payload):
@@ -213,8 +213,8 @@ def make_call(payload):
 
 def wait_for_lower_priority(payload):
     """Return when this process has a lower priority than others."""
-    before = own_priority(None)
-    while own_priority(None) == before:
+    initial = own_priority(None)
+    while own_priority(None) == initial:
         time.sleep(0.01)
     return own_priority(None)
 

@@ -27,12 +27,12 @@ def hostile(field: str) -> str:
 
 
 def commit(folder: Path) -> Repository:
-    made = Repository(folder)
+    repository = Repository(folder)
     metadata = {"name": "conf", "annotations": {"a": hostile("desired-annotation")}}
     metadata["labels"] = {"l": hostile("desired-label")}  # k8s: a cluster restricts labels, names and accounts
-    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-    made.push({"app/cm.yaml": {**wanted, "data": {"k": hostile("desired-value")}}}, message=hostile("commit"))
-    return made
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    repository.push({"app/cm.yaml": {**manifest, "data": {"k": hostile("desired-value")}}}, message=hostile("commit"))
+    return repository
 
 
 def operation(head: str) -> dict[str, Any]:
@@ -40,19 +40,22 @@ def operation(head: str) -> dict[str, Any]:
     result = {**row, "status": "SyncFailed", "message": hostile("result-message"), "hookPhase": "Failed"}
     hook = {**row, "kind": "Job", "group": "batch", "name": "hook", "hookType": "PreSync", "syncPhase": "PreSync"}
     hook |= {"hookPhase": "Failed", "message": hostile("hook-message")}
-    asked = {"initiatedBy": {"username": hostile("operation-by")}, "sync": {"revision": hostile("operation-revision")}}
-    asked["info"] = [{"name": hostile("operation-info"), "value": hostile("operation-info-value")}]
+    request = {
+        "initiatedBy": {"username": hostile("operation-by")},
+        "sync": {"revision": hostile("operation-revision")},
+    }
+    request["info"] = [{"name": hostile("operation-info"), "value": hostile("operation-info-value")}]
     return {
         "phase": "Failed", "message": hostile("operation-message"), "startedAt": WHEN, "finishedAt": WHEN,
-        "operation": asked, "syncResult": {"revision": head, "resources": [{**result, "syncPhase": "Sync"}, hook]},
+        "operation": request, "syncResult": {"revision": head, "resources": [{**result, "syncPhase": "Sync"}, hook]},
     }  # fmt: skip
 
 
 def status(head: str) -> dict[str, Any]:
     health = {"status": "Degraded", "message": hostile("resource-health")}
     row = {"version": "v1", "kind": "ConfigMap", "namespace": "team-a", "name": "conf", "status": "OutOfSync"}
-    gone = {"repoURL": f"https://x/{hostile('history-repository')}", "path": hostile("history-path")}
-    gone["targetRevision"] = hostile("history-target")
+    history_source = {"repoURL": f"https://x/{hostile('history-repository')}", "path": hostile("history-path")}
+    history_source["targetRevision"] = hostile("history-target")
     return {
         "resources": [{**row, "health": health}],
         "sync": {"status": "OutOfSync", "revision": head},
@@ -61,7 +64,7 @@ def status(head: str) -> dict[str, Any]:
         "conditions": [{"type": "SyncError", "message": hostile("condition"), "lastTransitionTime": WHEN}],
         "history": [
             {"id": 1, "revision": head, "deployedAt": WHEN, "initiatedBy": {"username": hostile("history-by")}},
-            {"id": 2, "revision": hostile("history-revision"), "deployedAt": WHEN, "source": gone},
+            {"id": 2, "revision": hostile("history-revision"), "deployedAt": WHEN, "source": history_source},
         ],
         "operationState": operation(head),
     }
@@ -90,28 +93,28 @@ def application(repository: Repository) -> dict[str, Any]:
 
 
 def helm_application(repository: Repository) -> dict[str, Any]:
-    made = application(repository)
+    base = application(repository)
     parameters = [{"name": hostile("parameter"), "value": hostile("parameter-value")}]
     values = f"a: {json.dumps(hostile('values'))}\n"
     helm = {"parameters": parameters, "values": values, "releaseName": hostile("release")}
-    made["metadata"] = {"name": "app-h", "namespace": CONTROL}
-    made["spec"]["source"] = {**made["spec"]["source"], "targetRevision": hostile("target"), "helm": helm}
-    made["status"] |= {"sync": {"status": hostile("sync-word"), "revision": hostile("sync-revision")}}
-    made["status"] |= {"health": {"status": hostile("health-word")}, "operationState": {}}
-    return {**made, "status": {name: each for name, each in made["status"].items() if each}}
+    base["metadata"] = {"name": "app-h", "namespace": CONTROL}
+    base["spec"]["source"] = {**base["spec"]["source"], "targetRevision": hostile("target"), "helm": helm}
+    base["status"] |= {"sync": {"status": hostile("sync-word"), "revision": hostile("sync-revision")}}
+    base["status"] |= {"health": {"status": hostile("health-word")}, "operationState": {}}
+    return {**base, "status": {name: value for name, value in base["status"].items() if value}}
 
 
 def live() -> list[dict[str, Any]]:
     tracked = {"argocd.argoproj.io/tracking-id": f"{APP}:/ConfigMap:team-a/conf", "a": hostile("live-annotation")}
     metadata = {"name": "conf", "namespace": "team-a", "annotations": tracked, "uid": "0-1"}
-    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": hostile("live-value")}}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"k": hostile("live-value")}}
     about = {"kind": "ConfigMap", "namespace": "team-a", "name": "conf"}
     event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1", "namespace": "team-a"}, "type": "Warning"}
     event |= {"involvedObject": about, "reason": hostile("event-reason"), "message": hostile("event-message")}
     event |= {"source": {"component": hostile("event-source")}, "lastTimestamp": WHEN}
-    own = {**event, "metadata": {"name": "e2", "namespace": CONTROL}}
-    own["involvedObject"] = {**KIND, "kind": "Application", "namespace": CONTROL, "name": APP}
-    return [found, event, own]
+    control_event = {**event, "metadata": {"name": "e2", "namespace": CONTROL}}
+    control_event["involvedObject"] = {**KIND, "kind": "Application", "namespace": CONTROL, "name": APP}
+    return [config_map, event, control_event]
 
 
 def project() -> dict[str, Any]:

@@ -30,20 +30,20 @@ class _Host(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         if self.path.startswith("/good/"):
-            told = {"gitVersion": hostile("cluster-version")} if self.path.endswith("/version") else NO_KINDS
-            self._answer(200, json.dumps(told), "application/json")
+            document = {"gitVersion": hostile("cluster-version")} if self.path.endswith("/version") else NO_KINDS
+            self._answer(200, json.dumps(document), "application/json")
         elif "info/refs" in self.path:  # git: an error message of the service
             lines = "# service=git-upload-pack\n", f"ERR {hostile('git-message')}\n"
-            service, refused = (f"{len(each) + 4:04x}{each}" for each in lines)
+            service, refused = (f"{len(line) + 4:04x}{line}" for line in lines)
             self._answer(200, f"{service}0000{refused}", "application/x-git-upload-pack-advertisement")
         else:
             status = {"kind": "Status", "status": "Failure", "message": hostile("cluster-message"), "code": 403}
             self._answer(403, json.dumps(status), "application/json")
 
     def do_POST(self) -> None:
-        sent = self.rfile.read(int(self.headers["Content-Length"]))
-        code, told = (400, {"error": hostile("model-refusal")}) if b"refuse" in sent else (200, None)
-        self._answer(code, json.dumps(told or {"predictions": [hostile("model-answer")]}), "application/json")
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        code, document = (400, {"error": hostile("model-refusal")}) if b"refuse" in body else (200, None)
+        self._answer(code, json.dumps(document or {"predictions": [hostile("model-answer")]}), "application/json")
 
     def _answer(self, code: int, text: str, media: str) -> None:
         data = text.encode()
@@ -58,13 +58,13 @@ class _Host(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def host() -> Iterator[str]:
-    made = ThreadingHTTPServer(("127.0.0.1", 0), _Host)
-    threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Host)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{made.server_address[1]}"
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
-        made.shutdown()
-        made.server_close()
+        server.shutdown()
+        server.server_close()
 
 
 def connections(url: str) -> list[dict[str, Any]]:

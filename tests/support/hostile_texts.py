@@ -26,12 +26,12 @@ TEMPLATES = (
 
 
 def _made() -> list[str]:
-    found = list(TEMPLATES)
+    payloads = list(TEMPLATES)
     for lead in BEFORE:
-        found += [lead.replace("{{", "{").replace("}}", "}") + each.replace("{}", RUN) for each in TAGS]
-    return [each.replace("\x1b", "").replace("\x07", "") for each in dict.fromkeys(found)]
+        payloads += [lead.replace("{{", "{").replace("}}", "}") + payload.replace("{}", RUN) for payload in TAGS]
+    return [payload.replace("\x1b", "").replace("\x07", "") for payload in dict.fromkeys(payloads)]
 
 
 PAYLOADS = [*_made()[len(TEMPLATES) :]][:190] + list(TEMPLATES)
-PAYLOADS = ["".join(sign for sign in each if sign >= " ") for each in PAYLOADS][:200]
+PAYLOADS = ["".join(sign for sign in payload if sign >= " ") for payload in PAYLOADS][:200]
 assert len(PAYLOADS) == 200

@@ -40,8 +40,8 @@ def many_keys(count: int) -> bytes:
 def copies(times: int) -> bytes:
     """A JSON patch of a few kilobytes that doubles a value with each step."""
     first = {"op": "add", "path": "/data", "value": {"a": "x" * 1000}}
-    rest = [{"op": "copy", "from": "/data", "path": f"/data/b{number}"} for number in range(times)]
-    return json.dumps([first, *rest]).encode()
+    operations = [{"op": "copy", "from": "/data", "path": f"/data/b{number}"} for number in range(times)]
+    return json.dumps([first, *operations]).encode()
 
 
 def length_delimited(inner: bytes) -> bytes:

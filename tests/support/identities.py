@@ -15,16 +15,16 @@ from typing import Any, cast
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.gitops.reconciler.render_cache import Renders
+from argosy.gitops.reconciler.render_cache import RenderCache
 from argosy.kube.client import Cluster
-from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.web.auth.accounts import secret_data
-from argosy.web.auth.authenticator import Identities
-from argosy.web.auth.caller import BadCredential, Caller, Shown
-from argosy.web.auth.login_codes import Codes
-from argosy.web.auth.passwords import Hashing
+from argosy.web.auth.accounts import decode_secret_data
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.caller import BadCredential, Caller, RequestCredentials
+from argosy.web.auth.login_codes import LoginCodes
+from argosy.web.auth.passwords import PasswordHasher
 from support.engine import LeapingClock, embedded, furnish
 
 NAMESPACE = "argocd"
@@ -38,21 +38,23 @@ class Glance:
     """A cluster view for authentication: a cache with change callbacks, refreshed when the test says so."""
 
     cluster: Cluster
-    cache: Cache = field(default_factory=Cache)
+    cache: InformerCache = field(default_factory=InformerCache)
     callbacks: list[Callback] = field(default_factory=list)
-    renders: Renders = field(default_factory=lambda: Renders(cast(Any, None)))  # no rendering
+    render_cache: RenderCache = field(default_factory=lambda: RenderCache(cast(Any, None)))  # no rendering
 
-    def listen(self, callback: Callback) -> Callable[[], None]:
+    def add_listener(self, callback: Callback) -> Callable[[], None]:
         self.callbacks.append(callback)
         return lambda: self.callbacks.remove(callback)
 
     async def look(self) -> None:
         for kind in KINDS:
-            found = {key_of(each): each for each in (await self.cluster.list(kind, namespace=NAMESPACE)).items}
-            for key in [key for key in self.cache.keys(kind) if key not in found]:
+            live = {
+                key_of(manifest): manifest for manifest in (await self.cluster.list(kind, namespace=NAMESPACE)).items
+            }
+            for key in [key for key in self.cache.keys(kind) if key not in live]:
                 self._tell(self.cache.drop(key), None)
-            for each in found.values():
-                self._tell(self.cache.put(each), each)
+            for manifest in live.values():
+                self._tell(self.cache.put(manifest), manifest)
 
     def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
         if before != after:
@@ -68,25 +70,25 @@ class Room:
 
     def __post_init__(self) -> None:
         self.glance = Glance(self.cluster)
-        self.codes = Codes(self.folder, lambda: self.clock.now().timestamp())
+        self.codes = LoginCodes(self.folder, lambda: self.clock.now().timestamp())
         self.identities = self.server(self.glance)
 
-    def server(self, glance: Glance | None = None, hashing: Hashing | None = None) -> Identities:
+    def server(self, glance: Glance | None = None, hashing: PasswordHasher | None = None) -> Authenticator:
         """Start another server without state of the first."""
-        return Identities(
+        return Authenticator(
             self.cluster, glance or Glance(self.cluster), NAMESPACE, cookie="argosy-1", codes=self.codes,
-            clock=self.clock, hashing=hashing or Hashing(CHEAP), padding=0.0,
+            clock=self.clock, hashing=hashing or PasswordHasher(CHEAP), min_login_seconds=0.0,
         )  # fmt: skip
 
     async def settings(self, name: str = "argocd-cm", **data: str | None) -> None:
         """Write settings; two underscores in a key become a dot."""
-        given = {key.replace("__", "."): value for key, value in data.items()}
-        await self._put("ConfigMap", name, given)
+        settings = {key.replace("__", "."): value for key, value in data.items()}
+        await self._put("ConfigMap", name, settings)
 
     async def secrets(self, **data: str | None) -> None:
-        given = {key.replace("__", "."): value for key, value in data.items()}
+        values = {key.replace("__", "."): value for key, value in data.items()}
         await self._put("Secret", "argocd-secret", {
-            key: None if value is None else base64.b64encode(value.encode()).decode() for key, value in given.items()
+            key: None if value is None else base64.b64encode(value.encode()).decode() for key, value in values.items()
         })  # fmt: skip
 
     async def _put(self, kind: str, name: str, data: Mapping[str, Any]) -> None:
@@ -101,18 +103,18 @@ class Room:
         await self.glance.look()
 
     async def secret(self, name: str = "argocd-secret") -> dict[str, bytes]:
-        return secret_data(await self.cluster.get(ResourceKey("", "Secret", NAMESPACE, name)))
+        return decode_secret_data(await self.cluster.get(ResourceKey("", "Secret", NAMESPACE, name)))
 
     async def account(self, name: str, password: str = "", capabilities: str = "apiKey, login") -> None:
         await self.settings(**{f"accounts__{name}": capabilities})
         if password:
-            await self.identities.book.set_password(name, password)
+            await self.identities.account_store.set_password(name, password)
             await self.glance.look()
             self.clock.leap(2)
 
     async def who(self, token: str, how: str = "bearer") -> Caller | None:
-        shown = Shown(bearer=token) if how == "bearer" else Shown(cookies={how: token})
-        return await self.identities.identify(shown)
+        credentials = RequestCredentials(bearer=token) if how == "bearer" else RequestCredentials(cookies={how: token})
+        return await self.identities.identify(credentials)
 
     async def is_refused(self, token: str, how: str = "bearer") -> bool:
         try:
@@ -136,5 +138,5 @@ async def identity_room(folder: Path) -> AsyncIterator[Room]:
 
 @pytest.fixture
 async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    async with identity_room(tmp_path) as made:
-        yield made
+    async with identity_room(tmp_path) as test_room:
+        yield test_room

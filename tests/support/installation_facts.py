@@ -7,18 +7,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.live_view import Differs, LiveApp, LiveRow, LiveView
+from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource, LiveView
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.gitops.application import read_application
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
 
 def ago(seconds: float) -> str:
-    return written(NOW - timedelta(seconds=seconds))
+    return format_timestamp(NOW - timedelta(seconds=seconds))
 
 
 def app(
@@ -26,14 +26,14 @@ def app(
     sync: str = "Synced",
     health: str = "Healthy",
     *,
-    rows: Iterable[LiveRow] = (),
+    rows: Iterable[LiveResource] = (),
     conditions: Iterable[tuple[str, str]] = (),
     spec: dict[str, Any] | None = None,
     status: dict[str, Any] | None = None,
     metadata: dict[str, Any] | None = None,
     is_removed: bool = False,
     **seen: Any,
-) -> LiveApp:
+) -> LiveApplication:
     """`is_removed`: the running operation was removed from the Application."""
     source = {"repoURL": "https://git.example.com/ml.git", "path": "deploy", "targetRevision": "main"}
     manifest = {
@@ -56,15 +56,15 @@ def app(
     state = (status or {}).get("operationState") or {}
     if state.get("phase") == "Running" and not is_removed:
         manifest["operation"] = state["operation"]
-    return LiveApp(read_application(manifest), tuple(rows), **seen)
+    return LiveApplication(read_application(manifest), tuple(rows), **seen)
 
 
-def row(kind: str, name: str = "one", group: str = "", **more: Any) -> LiveRow:
-    return LiveRow(ResourceKey(group, kind, "ml", name), **more)
+def row(kind: str, name: str = "one", group: str = "", **more: Any) -> LiveResource:
+    return LiveResource(ResourceKey(group, kind, "ml", name), **more)
 
 
-def differs(kind: str, pointer: str, cause: CauseKind, manager: str = "", group: str = "") -> Differs:
-    return Differs(ResourceKey(group, kind, "ml", "one"), pointer, Cause(cause, "because", manager=manager))
+def differs(kind: str, pointer: str, cause: CauseKind, manager: str = "", group: str = "") -> DifferingField:
+    return DifferingField(ResourceKey(group, kind, "ml", "one"), pointer, Cause(cause, "because", manager=manager))
 
 
 def manifest(api_version: str, kind: str, name: str = "one", **fields: Any) -> Manifest:
@@ -72,17 +72,17 @@ def manifest(api_version: str, kind: str, name: str = "one", **fields: Any) -> M
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
 
 
-def view(*apps: LiveApp, live: Iterable[Manifest] = (), **more: Any) -> LiveView:
+def view(*apps: LiveApplication, live: Iterable[Manifest] = (), **more: Any) -> LiveView:
     objects: dict[GroupKind, list[Manifest]] = {}
-    for each in live:
-        objects.setdefault(key_of(each).group_kind, []).append(each)
+    for manifest in live:
+        objects.setdefault(key_of(manifest).group_kind, []).append(manifest)
     return LiveView(NOW, tuple(apps), objects, **more)
 
 
 def told(rule: str, seen: LiveView) -> list[str]:
-    return [each.message for each in CATALOGUE[rule].diagnose(seen)]
+    return [finding.message for finding in CATALOGUE[rule].check_installation(seen)]
 
 
 def advised(rule: str, seen: LiveView) -> str:
-    (found,) = CATALOGUE[rule].diagnose(seen)
-    return found.fix
+    (finding,) = CATALOGUE[rule].check_installation(seen)
+    return finding.fix

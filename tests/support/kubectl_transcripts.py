@@ -37,25 +37,28 @@ TABLE = TESTS / "kubectl" / "table"
 BESIDE = 3
 
 # Values that differ between runs, and their placeholders. Spaces in a line depend on the width of ages.
-VOLATILE = tuple((re.compile(pattern), word) for pattern, word in (
-    (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
-    (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UID"),
-    (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000( UTC)?)?", "TIME"),
-    (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d \+0000", "TIME"),
-    (r"\b([Rr]esource ?[Vv]ersion\"?:\s*)\"?\d+\"?", r"\1VERSION"),
-    (r"https://127\.0\.0\.1:\d+", "SERVER"),
-    (r"\b10\.(0|96)\.\d+\.\d+\b", "ADDRESS"),
-    (r"\b3[0-2]\d{3}(?=/(TCP|UDP))", "PORT"),
-    (r"(nodePort:\s+)\d+", r"\1PORT"),
-    (r"^([WIE])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", r"\1 "),
-    (r"\S*/(LIVE|MERGED)-\d+/", r"\1/"),
-    (r"\S*/kubectl-edit-\d+\.(yaml|json)", "EDITED"),
-    (r"\b(generated-)[a-z0-9]{5}\b", r"\1RANDOM"),
-    (r"(?<![^\s(])(\d{1,3}[ydhm])?\d{1,3}[ydhs](?=[\s,)]|$)", "AGE"),
-    (r"(?<=\s)\d{1,2}m(?=\s|$)", "AGE"),
-    (r"(?<=\S) {2,}", "   "),
-    (r"\s+$", ""),
-))
+VOLATILE = tuple(
+    (re.compile(pattern), word)
+    for pattern, word in (
+        (r"eyJ[\w-]+\.[\w-]+\.[\w-]+", "JWT"),
+        (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UID"),
+        (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000( UTC)?)?", "TIME"),
+        (r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d \+0000", "TIME"),
+        (r"\b([Rr]esource ?[Vv]ersion\"?:\s*)\"?\d+\"?", r"\1VERSION"),
+        (r"https://127\.0\.0\.1:\d+", "SERVER"),
+        (r"\b10\.(0|96)\.\d+\.\d+\b", "ADDRESS"),
+        (r"\b3[0-2]\d{3}(?=/(TCP|UDP))", "PORT"),
+        (r"(nodePort:\s+)\d+", r"\1PORT"),
+        (r"^([WIE])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ ", r"\1 "),
+        (r"\S*/(LIVE|MERGED)-\d+/", r"\1/"),
+        (r"\S*/kubectl-edit-\d+\.(yaml|json)", "EDITED"),
+        (r"\b(generated-)[a-z0-9]{5}\b", r"\1RANDOM"),
+        (r"(?<![^\s(])(\d{1,3}[ydhm])?\d{1,3}[ydhs](?=[\s,)]|$)", "AGE"),
+        (r"(?<=\s)\d{1,2}m(?=\s|$)", "AGE"),
+        (r"(?<=\S) {2,}", "   "),
+        (r"\s+$", ""),
+    )
+)
 
 # A watch that kubectl itself gives up at its deadline is sometimes logged by its client library, sometimes not.
 CLIENT_NOISE = re.compile(r"[WE]\d{4} .* reflector\.go:\d+\]")
@@ -97,10 +100,12 @@ def scenarios(table: Path = TABLE) -> list[Scenario]:
 
 def cases(always: Collection[str]) -> list[Any]:
     """All scenarios as test parameters: the given ones run always, the others in `make test-all`."""
-    known = scenarios()
-    unknown = set(always) - {scenario.name for scenario in known}
+    all_scenarios = scenarios()
+    unknown = set(always) - {scenario.name for scenario in all_scenarios}
     assert not unknown, unknown
-    return [each if each.name in always else pytest.param(each, marks=pytest.mark.tier("all")) for each in known]
+    return [
+        case if case.name in always else pytest.param(case, marks=pytest.mark.tier("all")) for case in all_scenarios
+    ]
 
 
 def read(source: Path) -> Iterator[Scenario]:
@@ -116,7 +121,7 @@ def read(source: Path) -> Iterator[Scenario]:
             scenario, parts = Scenario(line[4:].strip(), source), []
         elif line.startswith("%%% ") and scenario:
             text = iter(lambda: next(lines)[1], "%%%")
-            scenario.files[line[4:].strip()] = "".join(f"{each}\n" for each in text)
+            scenario.files[line[4:].strip()] = "".join(f"{file_line}\n" for file_line in text)
         elif line and not line.startswith("#"):
             if not re.match(r"(\$|\?|\||!~?|~)( |$)", line):
                 raise ValueError(f"{source.name}:{number}: {line!r} is no line of a transcript")
@@ -132,13 +137,13 @@ def _rows(parts: Sequence[tuple[int, str]]) -> list[Row]:
 
 
 def _row(parts: Sequence[tuple[int, str]]) -> Row:
-    told: dict[str, list[str]] = {mark: [] for mark in ("$", "?", "|", "!", "~", "!~")}
+    lines_by_mark: dict[str, list[str]] = {mark: [] for mark in ("$", "?", "|", "!", "~", "!~")}
     for _, line in parts:
-        mark, _, rest = line.partition(" ")
-        told[mark].append(rest)
-    code = int(told["?"][0]) if told["?"] else 0
-    words = (tuple(told[mark]) for mark in ("|", "!", "~", "!~"))
-    return Row(parts[0][0], told["$"][0], code, *words)
+        mark, _, content = line.partition(" ")
+        lines_by_mark[mark].append(content)
+    code = int(lines_by_mark["?"][0]) if lines_by_mark["?"] else 0
+    words = (tuple(lines_by_mark[mark]) for mark in ("|", "!", "~", "!~"))
+    return Row(parts[0][0], lines_by_mark["$"][0], code, *words)
 
 
 def steady(told: Iterable[str]) -> tuple[str, ...]:
@@ -163,8 +168,13 @@ class Shell:
         programs.mkdir(parents=True)
         (programs / "kubectl").symlink_to(kubectl)
         self._environment = {
-            "HOME": str(folder / "home"), "PATH": f"{programs}:{os.environ['PATH']}", "TZ": "UTC", "LANG": "C.UTF-8",
-            "CERTIFICATE": str(folder / "tls.crt"), "KEY": str(folder / "tls.key"), **QUICK,
+            "HOME": str(folder / "home"),
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "TZ": "UTC",
+            "LANG": "C.UTF-8",
+            "CERTIFICATE": str(folder / "tls.crt"),
+            "KEY": str(folder / "tls.key"),
+            **QUICK,
         }
         key_pair(folder / "tls.crt", folder / "tls.key")
 
@@ -180,13 +190,15 @@ class Shell:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
-        place = Place(folder, {**self._environment, "KUBECONFIG": str(folder / ".kubeconfig")})
+        scenario_place = Place(folder, {**self._environment, "KUBECONFIG": str(folder / ".kubeconfig")})
         # Sequentially: kubectl fails if it waits for two objects and neither exists yet.
         waiting = f"kubectl wait --for=create --timeout={HANG_SECONDS:g}s"
-        made = place.run(f"kubectl create namespace {scenario.name} && {waiting} serviceaccount/default"
-                         f" && {waiting} configmap/kube-root-ca.crt")
-        assert made.code == 0, made
-        return place
+        result = scenario_place.run(
+            f"kubectl create namespace {scenario.name} && {waiting} serviceaccount/default"
+            f" && {waiting} configmap/kube-root-ca.crt"
+        )
+        assert result.code == 0, result
+        return scenario_place
 
 
 @dataclass(frozen=True)
@@ -198,8 +210,14 @@ class Place:
 
     def run(self, command: str) -> Outcome:
         process = subprocess.Popen(
-            ["/bin/sh", "-c", command], cwd=self.folder, env=dict(self.environment), text=True, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            ["/bin/sh", "-c", command],
+            cwd=self.folder,
+            env=dict(self.environment),
+            text=True,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
         try:
             texts = process.communicate(timeout=HANG_SECONDS)
@@ -215,12 +233,22 @@ def key_pair(certificate: Path, key: Path) -> None:
     private = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "example.com")])
     now = datetime.datetime.now(datetime.UTC)
-    made = (x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(private.public_key())
-            .serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
-            .sign(private, hashes.SHA256()))
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    key.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-                                          serialization.NoEncryption()))
+    signed_certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(private.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(private, hashes.SHA256())
+    )
+    certificate.write_bytes(signed_certificate.public_bytes(serialization.Encoding.PEM))
+    key.write_bytes(
+        private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
 
 
 def differences(row: Row, outcome: Outcome, *, words: bool = True) -> Iterator[str]:
@@ -229,21 +257,23 @@ def differences(row: Row, outcome: Outcome, *, words: bool = True) -> Iterator[s
         yield f"exit code {outcome.code}, not {row.code}: " + "\n".join((*outcome.out[-5:], *outcome.err[-5:]))
     if not words:
         return
-    for name, exact, patterns, told in (
+    for name, exact, patterns, actual in (
         ("stdout", row.out, row.out_patterns, outcome.out),
         ("stderr", row.err, row.err_patterns, outcome.err),
     ):
-        text = "\n".join(told)
-        yield from (f"{name} does not hold {each!r}: {text}" for each in patterns if not re.search(each, text, re.M))
+        text = "\n".join(actual)
+        yield from (
+            f"{name} does not hold {pattern!r}: {text}" for pattern in patterns if not re.search(pattern, text, re.M)
+        )
         expected = steady(exact)
-        if not patterns and expected != told:
-            yield "\n".join(difflib.unified_diff(expected, told, f"{name} expected", f"{name} told", "", "", 9, ""))
+        if not patterns and expected != actual:
+            yield "\n".join(difflib.unified_diff(expected, actual, f"{name} expected", f"{name} told", "", "", 9, ""))
 
 
 def outcomes(scenario: Scenario, shell: Shell) -> list[Outcome]:
     """The results of all rows, in order."""
-    place = shell.enter(scenario)
-    return [place.run(row.command) for row in scenario.rows]
+    scenario_place = shell.enter(scenario)
+    return [scenario_place.run(row.command) for row in scenario.rows]
 
 
 def play(chosen: Sequence[Scenario], shell: Shell) -> dict[str, list[Outcome]]:
@@ -255,29 +285,30 @@ def play(chosen: Sequence[Scenario], shell: Shell) -> dict[str, list[Outcome]]:
 
 def complaints(scenario: Scenario, told: Sequence[Outcome], *, words: bool = True) -> str:
     """Differences by row; empty if there are none."""
-    found = []
+    messages = []
     for row, outcome in zip(scenario.rows, told, strict=True):
-        place = f"{scenario.source.name}:{row.line} $ {row.command}"
-        found += [f"{place}\n{each}" for each in differences(row, outcome, words=words)]
-    return "\n\n".join(found)
+        position = f"{scenario.source.name}:{row.line} $ {row.command}"
+        messages += [f"{position}\n{difference}" for difference in differences(row, outcome, words=words)]
+    return "\n\n".join(messages)
 
 
 def kubectl_of(version: str, places: Sequence[Path | None]) -> Path | None:
     """The first kubectl of this minor version ("" is any)."""
-    for place in places:
-        if place and place.exists():
-            ask = [place, "version", "--client"]
-            said = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
-            if f"Client Version: v{version}" in said.stdout:
-                return place
+    for program in places:
+        if program and program.exists():
+            ask = [program, "version", "--client"]
+            result = subprocess.run(ask, capture_output=True, text=True, check=False, timeout=HANG_SECONDS)
+            if f"Client Version: v{version}" in result.stdout:
+                return program
     return None
 
 
 def oracle_kubectl() -> Path | None:
     """kubectl 1.32, which the table was recorded with."""
     environment = VENV
-    return kubectl_of("1.32.", [environment / "kubectl-1.32" / "kubectl", _path(shutil.which("kubectl")),
-                                Path("/usr/bin/kubectl")])
+    return kubectl_of(
+        "1.32.", [environment / "kubectl-1.32" / "kubectl", _path(shutil.which("kubectl")), Path("/usr/bin/kubectl")]
+    )
 
 
 def newest_kubectl() -> Path | None:
@@ -307,8 +338,8 @@ def _told(source: Path, number: int, outcome: Outcome) -> Iterator[str]:
     row = next(row for scenario in read(source) for row in scenario.rows if row.line == number)
     if outcome.code:
         yield f"? {outcome.code}"
-    for mark, patterns, told in (("|", row.out_patterns, outcome.out), ("!", row.err_patterns, outcome.err)):
+    for mark, patterns, output in (("|", row.out_patterns, outcome.out), ("!", row.err_patterns, outcome.err)):
         pattern_mark = "~" if mark == "|" else "!~"
-        yield from (f"{pattern_mark} {each}" for each in patterns)
+        yield from (f"{pattern_mark} {text}" for text in patterns)
         if not patterns:
-            yield from (f"{mark} {each}".rstrip() for each in told)
+            yield from (f"{mark} {text}".rstrip() for text in output)

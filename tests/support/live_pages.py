@@ -18,10 +18,10 @@ from argosy.kube.objects import Manifest
 from argosy.web import object_lookup
 from argosy.web.auth.caller import Caller
 from argosy.web.live_updates.event_stream import ROUTES
-from argosy.web.live_updates.hub import Hub
-from argosy.web.live_updates.live_parts import Live
-from argosy.web.request import Asked
-from argosy.web.route import Filtered, May
+from argosy.web.live_updates.hub import LivePageHub
+from argosy.web.live_updates.live_parts import LivePage
+from argosy.web.request import RequestContext
+from argosy.web.route import FilteredList, RequiresPermission
 from support.event_streams import Opened, opened
 from support.page_site import CONTROL, KnownPeople, StillLookout, a_site, anything, nothing, on_a_socket
 
@@ -54,37 +54,45 @@ class Rendered:
 RENDERED = Rendered()
 
 
-async def one(asked: Asked) -> Mapping[str, str]:
+async def one(asked: RequestContext) -> Mapping[str, str]:
     RENDERED.pages.append(asked.path)
-    found = {"state": f'<b id="state">{html.escape(word_of(asked.subject.wire))}</b>', "still": "<i id=still></i>"}
+    parts = {"state": f'<b id="state">{html.escape(word_of(asked.subject.wire))}</b>', "still": "<i id=still></i>"}
     if RENDERED.gate:
         await RENDERED.gate.wait()
     if RENDERED.fault:
         raise RENDERED.fault
-    return found
+    return parts
 
 
-async def many(asked: Asked) -> Mapping[str, str]:
+async def many(asked: RequestContext) -> Mapping[str, str]:
     RENDERED.pages.append(asked.path)
-    found = {}
-    for manifest in asked.site.lookout.cache.list(("argoproj.io", "Application")):
+    parts = {}
+    for manifest in asked.site.cluster_view.cache.list(("argoproj.io", "Application")):
         name = manifest["metadata"]["name"]
-        if asked.may("applications", "get", f"{object_lookup.project_of(manifest)}/{name}"):
-            found[f"a-{name}"] = f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(asked.query.text("pad") or 0)}'
-    return found
+        if asked.is_allowed("applications", "get", f"{object_lookup.read_project_name(manifest)}/{name}"):
+            parts[f"a-{name}"] = (
+                f'<tr id="a-{name}"><td>{word_of(manifest)}{"x" * int(asked.query.get_text("pad") or 0)}'
+            )
+    return parts
 
 
 def is_application(before: Manifest | None, after: Manifest | None) -> bool:
     return (after or before or {}).get("kind") == "Application"
 
 
-def is_this(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
-    return bool((after or before or {})["metadata"]["name"] == asked.values["name"])
+def is_this(asked: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
+    return bool((after or before or {})["metadata"]["name"] == asked.path_parameters["name"])
 
 
 LIVES = (
-    Live("/apps", Filtered("applications", "get"), many, is_application),
-    Live("/apps/{ns}/{name}", May("applications", "get", object_lookup.application), one, is_application, is_this),
+    LivePage("/apps", FilteredList("applications", "get"), many, is_application),
+    LivePage(
+        "/apps/{ns}/{name}",
+        RequiresPermission("applications", "get", object_lookup.resolve_application),
+        one,
+        is_application,
+        is_this,
+    ),
 )
 
 
@@ -93,9 +101,9 @@ def permissions(self: KnownPeople, caller: Caller) -> Any:
 
 
 def drop(lookout: StillLookout, name: str) -> None:
-    gone = lookout.cache.drop(object_lookup.ResourceKey("argoproj.io", "Application", CONTROL, name))
-    for each in tuple(lookout._listeners):
-        each(gone, None)
+    dropped = lookout.cache.drop(object_lookup.ResourceKey("argoproj.io", "Application", CONTROL, name))
+    for listener in tuple(lookout._listeners):
+        listener(dropped, None)
 
 
 def his_own(resource: str, action: str, thing: str) -> bool:
@@ -106,7 +114,7 @@ def his_own(resource: str, action: str, thing: str) -> bool:
 class World:
     lookout: StillLookout
     people: KnownPeople
-    hub: Hub
+    hub: LivePageHub
     port: int
 
     def live(self, at: str, who: str = "ann", **more: Any) -> contextlib.AbstractAsyncContextManager[Opened]:
@@ -120,14 +128,14 @@ async def live_world() -> AsyncIterator[World]:
     RENDERED.reset()
     people = KnownPeople({"ann": anything, "ben": anything, "bob": nothing, "cid": his_own})
     site = a_site([app("a"), app("b"), app("m", project="mine")], people)
-    hub = Hub(site.lookout, LIVES)
+    hub = LivePageHub(site.cluster_view, LIVES)
     async with on_a_socket(replace(site, hub=hub), ROUTES) as (client, _):
-        yield World(site.lookout, people, hub, client.port)
+        yield World(site.cluster_view, people, hub, client.port)
     await hub.close()
 
 
 async def patch(stream: Opened) -> dict[str, str | None]:
     event = await stream.event("patch")
     assert event is not None
-    found: dict[str, str | None] = event.data["parts"]
-    return found
+    parts: dict[str, str | None] = event.data["parts"]
+    return parts

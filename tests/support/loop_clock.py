@@ -37,9 +37,9 @@ async def until_still(number: Callable[[], int], seconds: float = 0.3) -> int:
     Only to show that something does not happen; otherwise wait for the event.
     """
     async with asyncio.timeout(HANG_SECONDS):
-        seen = None
-        while seen != number():
-            seen = number()
+        previous = None
+        while previous != number():
+            previous = number()
             await asyncio.sleep(seconds)
             await turns()
-    return seen
+    return previous

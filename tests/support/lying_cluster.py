@@ -110,8 +110,10 @@ class LyingCluster:
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
-                first, *rest = head.decode().strip().split("\r\n")
-                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in rest)}
+                first, *header_lines = head.decode().strip().split("\r\n")
+                headers = {
+                    name.lower(): value.strip() for name, _, value in (line.partition(":") for line in header_lines)
+                }
                 method, path = first.split(" ")[:2]
                 body = await reader.readexactly(int(headers.get("content-length") or 0))
                 request = Request(method, path, headers, body)
@@ -147,14 +149,14 @@ class LyingCluster:
         forwarded = self._forwarded(request)
         async with contextlib.aclosing(forwarded):  # type: ignore[type-var]
             yield await anext(forwarded)
-            rest = b""
+            buffered = b""
             async for piece in forwarded:
-                rest += piece
-                *lines, rest = rest.split(b"\n") if request.is_watch else (rest,)
+                buffered += piece
+                *lines, buffered = buffered.split(b"\n") if request.is_watch else (buffered,)
                 for line in lines:
                     yield _changed(line, change) + b"\n"
-            if rest.strip():
-                yield _changed(rest, change)
+            if buffered.strip():
+                yield _changed(buffered, change)
 
     async def _forwarded(self, request: Request) -> AsyncIterator[bytes]:
         assert self._session is not None
@@ -163,7 +165,11 @@ class LyingCluster:
         if self._token:
             headers["authorization"] = f"Bearer {self._token}"
         async with self._session.request(
-            request.method, self._upstream + request.path, headers=headers, data=request.body or None, ssl=False,
+            request.method,
+            self._upstream + request.path,
+            headers=headers,
+            data=request.body or None,
+            ssl=False,
             timeout=aiohttp.ClientTimeout(total=None),
         ) as response:
             kind = response.headers.get("Content-Type", "application/json")
@@ -174,8 +180,8 @@ class LyingCluster:
 
 def _changed(text: bytes, change: Callable[[dict[str, Any]], None]) -> bytes:
     value = json.loads(text)
-    for found in value["items"] if isinstance(value.get("items"), list) else [value]:
-        change(found)
+    for item in value["items"] if isinstance(value.get("items"), list) else [value]:
+        change(item)
     return json.dumps(value).encode()
 
 

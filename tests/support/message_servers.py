@@ -40,14 +40,14 @@ def http_inbox(answer: Callable[[Letter], Answer] | None = None) -> Iterator[Inb
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             letter = Letter(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body)
             inbox.letters.append(letter)
-            code, said = inbox.answer(letter)
+            code, reply = inbox.answer(letter)
             if not code:  # close without a response
                 self.connection.shutdown(socket.SHUT_RDWR)
                 return
             self.send_response(code)
-            self.send_header("Content-Length", str(len(said)))
+            self.send_header("Content-Length", str(len(reply)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(reply)
 
         do_GET = do_POST = do_PUT = do_PATCH = take
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 
 TIME = "2026-11-15T12:00:00Z"
 DIGEST = "sha256:" + "a" * 64
@@ -94,8 +94,8 @@ def job(**status: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def cache(*manifests: dict[str, Any]) -> Cache:
-    found = Cache()
-    for each in manifests:
-        found.put(each)
-    return found
+def cache(*manifests: dict[str, Any]) -> InformerCache:
+    filled = InformerCache()
+    for manifest in manifests:
+        filled.put(manifest)
+    return filled

@@ -17,17 +17,17 @@ from typing import Any
 
 import pytest
 
-from argosy.features.serve.http_server import bind, listening
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.cluster_view.cluster_view import open_lookout
+from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.web.live_updates.hub import Hub
-from argosy.web.middleware.asgi import Entry
-from argosy.web.route_table import LIVES, TABLE
+from argosy.web.live_updates.hub import LivePageHub
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.route_table import LIVE_PAGES, ROUTE_TABLE
 from argosy.web.site import ServeOptions, Site
 from support import model_manifests, promotion_repository
 from support.deadlines import HANG_SECONDS
@@ -64,8 +64,8 @@ class _Model(BaseHTTPRequestHandler):
         self._answer({"name": "fraud", "ready": True}, 200 if "/v1/" in self.path else 404)
 
     def do_POST(self) -> None:
-        sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self._answer({"predictions": [sum(each) for each in sent["instances"]]})
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._answer({"predictions": [sum(instance) for instance in request["instances"]]})
 
     def _answer(self, told: Any, code: int = 200) -> None:
         data = json.dumps(told).encode()
@@ -94,18 +94,23 @@ class MachinesWorld(World):
         async with contextlib.AsyncExitStack() as stack:
             self.cluster = await stack.enter_async_context(EmbeddedCluster.open())
             await self._fill()
-            desk = Desk(self.cluster, "a test", CONTROL, CONTROL)
+            desk = ApplicationService(self.cluster, "a test", CONTROL, CONTROL)
             repositories = Repositories(self.folder / "mirrors", SourceSettings())
             stack.callback(repositories.close)
-            lookout = await stack.enter_async_context(open_lookout(desk, repositories, shared_crew()))
+            lookout = await stack.enter_async_context(open_cluster_view(desk, repositories, shared_crew()))
             options = ServeOptions(
-                version="1.2.3", is_simulated=True, repository=self.folder / "web", runs=self.folder / "data"
+                version="1.2.3",
+                is_simulated=True,
+                repository=self.folder / "web",
+                notebook_runs_folder=self.folder / "data",
             )
-            hub = Hub(lookout, LIVES)
+            hub = LivePageHub(lookout, LIVE_PAGES)
             stack.push_async_callback(hub.close)
             self.site = Site(desk, lookout, self.people, hub, options)
-            entry = Entry(self.site, TABLE)
-            self.port = await stack.enter_async_context(listening(entry, [bind("127.0.0.1", 0)], closing=entry.close))
+            entry = WebApplication(self.site, ROUTE_TABLE)
+            self.port = await stack.enter_async_context(
+                serve_application(entry, [open_listener("127.0.0.1", 0)], on_closing=entry.close)
+            )
             self._ready.set_result(None)
             await self._end.wait()
         self.model.shutdown()
@@ -117,15 +122,15 @@ class MachinesWorld(World):
 
     async def put(self, manifest: Manifest) -> Manifest:
         """Create or update an object, including its status."""
-        key, beside = key_of(manifest), "" if manifest["kind"] == "Application" else "status"
-        plain = {name: each for name, each in manifest.items() if not beside or name != "status"}
+        key, subresource = key_of(manifest), "" if manifest["kind"] == "Application" else "status"
+        plain = {name: value for name, value in manifest.items() if not subresource or name != "status"}
         if await self.cluster.get(key) is None:
             await self.cluster.create(plain)
-        return await self.cluster.patch(key, {"status": manifest["status"]}, subresource=beside)
+        return await self.cluster.patch(key, {"status": manifest["status"]}, subresource=subresource)
 
     async def _fill(self) -> None:
         for name in KINDS:
-            await self.cluster.create(definition(name))
+            await self.cluster.create(load_definition(name))
         for name in (CONTROL, "ml"):
             await self.cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name, data in (("argocd-cm", {"accounts.tool": "apiKey"}), ("argosy-cm", {}), ("argocd-rbac-cm", {})):
@@ -137,13 +142,13 @@ class MachinesWorld(World):
         await self.put(_application("frauds", rows))
         for name in ("dev", "staging", "production"):
             await self.put(_application(f"web-{name}", [], path=name))
-        for each in (service, model_manifests.pod(), job):
-            await self.put(_whole(each))
+        for manifest in (service, model_manifests.pod(), job):
+            await self.put(_whole(manifest))
         live = await self.cluster.get(key_of(job))
         assert live is not None
-        place = self.folder / "data" / "runs" / "ml" / "train" / f"{live['metadata']['uid'][:8]}-1-2"
-        place.mkdir(parents=True)
-        (place / "output.ipynb").write_text(json.dumps(NOTEBOOK))
+        run_folder = self.folder / "data" / "runs" / "ml" / "train" / f"{live['metadata']['uid'][:8]}-1-2"
+        run_folder.mkdir(parents=True)
+        (run_folder / "output.ipynb").write_text(json.dumps(NOTEBOOK))
         labels = {"app": "fraud"}
         container = {"name": "kserve-container", "image": "example.com/model:1"}
         template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
@@ -153,9 +158,9 @@ class MachinesWorld(World):
         await self._be_hostile()
 
     def service(self, **status: Any) -> Manifest:
-        found = model_manifests.service(**status)
-        found["status"]["url"] = f"http://127.0.0.1:{self.model.server_address[1]}"
-        return found
+        manifest = model_manifests.service(**status)
+        manifest["status"]["url"] = f"http://127.0.0.1:{self.model.server_address[1]}"
+        return manifest
 
     async def _be_hostile(self) -> None:
         """Add a job with injections in outputs, messages and notes, and a notebook full of them."""
@@ -163,14 +168,16 @@ class MachinesWorld(World):
         job["metadata"] = {"name": "hostile", "namespace": "ml", "generation": 1}
         job["spec"]["parameters"] = {"p": PAYLOADS[1]}
         live = await self.put(job)
-        place = self.folder / "data" / "runs" / "ml" / "hostile" / f"{live['metadata']['uid'][:8]}-1-2"
-        place.mkdir(parents=True)
-        (place / "output.ipynb").write_text(json.dumps({"cells": [_attack(each) for each in PAYLOADS]}))
+        run_folder = self.folder / "data" / "runs" / "ml" / "hostile" / f"{live['metadata']['uid'][:8]}-1-2"
+        run_folder.mkdir(parents=True)
+        (run_folder / "output.ipynb").write_text(json.dumps({"cells": [_attack(payload) for payload in PAYLOADS]}))
         bad = self.service(url=PAYLOADS[2], servingRuntimeName=PAYLOADS[3])
         bad["metadata"] = {"name": "hostile", "namespace": "ml"}
         bad["spec"]["predictor"]["model"]["storageUri"] = PAYLOADS[4]
         bad["status"]["url"] = "javascript:alert(1)"
-        bad["status"]["conditions"] = [{"type": "Ready", "status": "False", "message": each} for each in PAYLOADS[:1]]
+        bad["status"]["conditions"] = [
+            {"type": "Ready", "status": "False", "message": payload} for payload in PAYLOADS[:1]
+        ]
         await self.put(bad)
 
 
@@ -186,15 +193,20 @@ def _all_but_frauds(resource: str, action: str, thing: str) -> bool:
 
 def _results() -> list[dict[str, Any]]:
     return [
-        {"cellIndex": place, "status": "Failure" if place % 2 else "Success", "executionTime": "0.1s", "output": each,
-         "errorMessage": each if place % 2 else ""}
-        for place, each in enumerate(PAYLOADS)
-    ]  # fmt: skip
+        {
+            "cellIndex": number,
+            "status": "Failure" if number % 2 else "Success",
+            "executionTime": "0.1s",
+            "output": payload,
+            "errorMessage": payload if number % 2 else "",
+        }
+        for number, payload in enumerate(PAYLOADS)
+    ]
 
 
 def _notes() -> list[dict[str, Any]]:
-    return [{"cell": place, "severity": "warning", "category": "x", "message": each, "suggestion": each}
-            for place, each in enumerate(PAYLOADS[:50])]  # fmt: skip
+    return [{"cell": number, "severity": "warning", "category": "x", "message": payload, "suggestion": payload}
+            for number, payload in enumerate(PAYLOADS[:50])]  # fmt: skip
 
 
 def _attack(text: str) -> dict[str, Any]:
@@ -231,15 +243,20 @@ def _resource(manifest: Manifest) -> dict[str, Any]:
 
 def _whole(manifest: Manifest) -> Manifest:
     """Add the fields that the cluster requires."""
-    found = copy.deepcopy(manifest)
-    if found["kind"] == "Pod":
-        found["spec"] = {"containers": [{"name": "kserve-container", "image": "example.com/model:1"}]}
-        for each in (*found["status"]["containerStatuses"], *found["status"]["initContainerStatuses"]):
-            each |= {"image": "example.com/model:1", "imageID": "", "restartCount": 0, "ready": each.get("ready", True)}
-    if found["kind"] == "NotebookValidationJob":
+    completed = copy.deepcopy(manifest)
+    if completed["kind"] == "Pod":
+        completed["spec"] = {"containers": [{"name": "kserve-container", "image": "example.com/model:1"}]}
+        for container in (*completed["status"]["containerStatuses"], *completed["status"]["initContainerStatuses"]):
+            container |= {
+                "image": "example.com/model:1",
+                "imageID": "",
+                "restartCount": 0,
+                "ready": container.get("ready", True),
+            }
+    if completed["kind"] == "NotebookValidationJob":
         annotations = {"argocd.argoproj.io/tracking-id": "frauds:mlops.mlops.dev/NotebookValidationJob:ml/train"}
-        found["metadata"]["annotations"] = annotations
-    return found
+        completed["metadata"]["annotations"] = annotations
+    return completed
 
 
 async def _nothing(_: Any) -> None: ...
@@ -247,9 +264,9 @@ async def _nothing(_: Any) -> None: ...
 
 @contextlib.contextmanager
 def machines_world(folder: Path) -> Iterator[MachinesWorld]:
-    made = MachinesWorld(folder)
-    made.start(_nothing)
+    site_world = MachinesWorld(folder)
+    site_world.start(_nothing)
     try:
-        yield made
+        yield site_world
     finally:
-        made.stop()
+        site_world.stop()

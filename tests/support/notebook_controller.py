@@ -12,18 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.errors import ArgosyError
-from argosy.features.notebooks.addon import ADMITTER, DEFINITION
-from argosy.features.notebooks.controller import Notebooks
+from argosy.features.notebooks.addon import ADMISSION_HANDLER, CRD_NAME
+from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.job import KIND, Job, read_job
-from argosy.features.notebooks.model_checks import ModelsAsked
-from argosy.features.notebooks.pod_runs.pod import pod
-from argosy.features.notebooks.run_backend import Outcome, RunKey, Standing
-from argosy.kube.controller import AddOn, Context, run
-from argosy.kube.controller.addon_loader import running
+from argosy.features.notebooks.job import KIND, NotebookJob, read_job
+from argosy.features.notebooks.model_checks import ClusterModelChecker
+from argosy.features.notebooks.pod_runs.pod import build_pod
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
+from argosy.kube.controller import AddOn, ControllerContext, run
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
@@ -36,24 +36,24 @@ BAD = (*GOOD, {
     "cell": 1, "type": "code", "status": "Failure", "seconds": 0.1, "errorName": "ModuleNotFoundError",
     "errorMessage": "ModuleNotFoundError: No module named 'pandas'",
 })  # fmt: skip
-PASSED = Standing("ended", GOOD, 1, "", "c0ffee", Outcome(True, ""))
-FAILED = Standing("ended", BAD, 2, "", "c0ffee", Outcome(False, "cell 1", "dependency_install_failed"))
-RUNNING = Standing("running", GOOD, 2, "", "c0ffee")
-VANISHED = Standing("lost", GOOD, 2)
+PASSED = NotebookRunState("ended", GOOD, 1, "", "c0ffee", RunOutcome(True, ""))
+FAILED = NotebookRunState("ended", BAD, 2, "", "c0ffee", RunOutcome(False, "cell 1", "dependency_install_failed"))
+RUNNING = NotebookRunState("running", GOOD, 2, "", "c0ffee")
+VANISHED = NotebookRunState("lost", GOOD, 2)
 
 
 @dataclass
 class ToldRuns:
     """Runs nothing: the test defines the result of each attempt, or of all."""
 
-    answers: dict[int, Standing | ArgosyError] = field(default_factory=dict)
-    otherwise: Standing | ArgosyError = PASSED
+    answers: dict[int, NotebookRunState | ArgosyError] = field(default_factory=dict)
+    otherwise: NotebookRunState | ArgosyError = PASSED
     started: list[tuple[str, RunKey]] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[NotebookJob] = field(default_factory=list)
     ended: list[tuple[str, RunKey | None]] = field(default_factory=list)
     alive: set[tuple[str, RunKey]] = field(default_factory=set)
 
-    async def start(self, job: Job, run: RunKey, context: Context) -> None:
+    async def start(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> None:
         answer = self.answers.get(run.attempt, self.otherwise)
         if isinstance(answer, ArgosyError):
             raise answer
@@ -62,38 +62,38 @@ class ToldRuns:
             self.jobs.append(job)
         self.alive.add((job.name, run))
 
-    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+    async def observe(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
         answer = self.answers.get(run.attempt, self.otherwise)
         if (job.name, run) not in self.alive or isinstance(answer, ArgosyError):
-            return Standing("absent")
+            return NotebookRunState("absent")
         return answer
 
-    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
-        gone = {each for each in self.alive if each[0] == job.name and run in (None, each[1])}
-        if gone:
+    async def stop(self, job: ResourceKey, run: RunKey | None, context: ControllerContext) -> None:
+        ended = {alive_run for alive_run in self.alive if alive_run[0] == job.name and run in (None, alive_run[1])}
+        if ended:
             self.ended.append((job.name, run))
-        self.alive -= gone
+        self.alive -= ended
 
 
 class World:
-    def __init__(self, cluster: EmbeddedCluster, runs: ToldRuns, controller: Notebooks) -> None:
+    def __init__(self, cluster: EmbeddedCluster, runs: ToldRuns, controller: NotebookJobController) -> None:
         self.cluster, self.runs, self.controller = cluster, runs, controller
 
     async def apply(self, manifest: Manifest) -> Manifest:
         return await self.cluster.create(manifest)
 
     async def status(self, name: str = "train") -> Mapping[str, Any]:
-        found = await self.cluster.get(ResourceKey(*KIND, "default", name)) or {}
-        status: Mapping[str, Any] = found.get("status") or {}
+        live = await self.cluster.get(ResourceKey(*KIND, "default", name)) or {}
+        status: Mapping[str, Any] = live.get("status") or {}
         return status
 
     async def becomes(self, is_so: Callable[[Mapping[str, Any]], Any], name: str = "train") -> Mapping[str, Any]:
         async with asyncio.timeout(HANG_SECONDS):
             while True:
-                found = await self.status(name)
+                status = await self.status(name)
                 with contextlib.suppress(KeyError, IndexError):
-                    if is_so(found):
-                        return found
+                    if is_so(status):
+                        return status
                 await asyncio.sleep(0.01)
 
     async def ends(self, name: str = "train") -> Mapping[str, Any]:
@@ -106,9 +106,9 @@ class World:
         """Wait until Events with all of these reasons exist, and return all Events."""
         async with asyncio.timeout(HANG_SECONDS):
             while True:
-                found = list((await self.cluster.list(EVENT)).items)
-                if set(reasons) <= {each["reason"] for each in found}:
-                    return found
+                events = list((await self.cluster.list(EVENT)).items)
+                if set(reasons) <= {event["reason"] for event in events}:
+                    return events
                 await asyncio.sleep(0.01)
 
     async def delete(self, name: str = "train") -> None:
@@ -118,11 +118,18 @@ class World:
 @contextlib.asynccontextmanager
 async def world(cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any) -> AsyncIterator[World]:
     """Started like in the sandbox."""
-    told = runs or ToldRuns()
-    controller = Notebooks(told, **{"builds": ImageBuilds(), "models": ModelsAsked(), **options})
-    addon = AddOn("notebooks", controllers=[controller], definitions=[definition(DEFINITION)], admitters=[ADMITTER])
-    async with running([addon], cluster, on_failure=lambda: None):
-        yield World(cluster, told, controller)
+    fixed_runs = runs or ToldRuns()
+    controller = NotebookJobController(
+        fixed_runs, **{"builds": ImageBuilds(), "model_checker": ClusterModelChecker(), **options}
+    )
+    addon = AddOn(
+        "notebooks",
+        controllers=[controller],
+        definitions=[load_definition(CRD_NAME)],
+        admission_handlers=[ADMISSION_HANDLER],
+    )
+    async with run_addons([addon], cluster, on_failure=lambda: None):
+        yield World(cluster, fixed_runs, controller)
 
 
 @contextlib.asynccontextmanager
@@ -130,12 +137,14 @@ async def leaping(
     cluster: EmbeddedCluster, runs: ToldRuns | None = None, **options: Any
 ) -> AsyncIterator[tuple[World, LeapingClock]]:
     """With a clock that the test moves."""
-    told, clock = runs or ToldRuns(), LeapingClock()
-    controller = Notebooks(told, **{"builds": ImageBuilds(), "models": ModelsAsked(), **options})
-    await cluster.apply(definition(DEFINITION), manager="test")
+    fixed_runs, clock = runs or ToldRuns(), LeapingClock()
+    controller = NotebookJobController(
+        fixed_runs, **{"builds": ImageBuilds(), "model_checker": ClusterModelChecker(), **options}
+    )
+    await cluster.apply(load_definition(CRD_NAME), manager="test")
     work = asyncio.create_task(run([controller], cluster, clock=clock))
     try:
-        yield World(cluster, told, controller), clock
+        yield World(cluster, fixed_runs, controller), clock
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
@@ -152,9 +161,10 @@ def made(**spec: Any) -> Manifest:
     """The Pod of the first run of a job."""
     manifest = job(**spec)
     manifest["metadata"] |= {"uid": RUN.uid, "generation": 1}
-    return pod(read_job(manifest), RUN)
+    return build_pod(read_job(manifest), RUN)
 
 
 def condition(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return next((each for each in status.get("conditions") or () if each["type"] == name), {"status": ""})
-
+    return next(
+        (candidate for candidate in status.get("conditions") or () if candidate["type"] == name), {"status": ""}
+    )

@@ -14,11 +14,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from argosy.features.notebooks.job import API_VERSION, Job, read_job
+from argosy.features.notebooks.job import API_VERSION, NotebookJob, read_job
 from argosy.features.notebooks.local_runs import LocalRuns
-from argosy.features.notebooks.run_backend import Outcome, RunKey, Standing
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Cache, Context
+from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -29,16 +29,16 @@ NAMESPACE, URL = "ml", "https://git.example.com/notebooks.git"
 
 def notebook(*cells: str | tuple[str, Sequence[str]]) -> str:
     """The JSON of a notebook with these code cells, some with tags."""
-    made = []
+    code_cells = []
     for number, cell in enumerate(cells):
         source, tags = (cell, ()) if isinstance(cell, str) else cell
-        made.append(
+        code_cells.append(
             {
                 "cell_type": "code", "id": f"cell-{number}", "metadata": {"tags": list(tags)} if tags else {},
                 "execution_count": None, "outputs": [], "source": source,
             }
         )  # fmt: skip
-    return json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    return json.dumps({"cells": code_cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
 class Repository:
@@ -62,10 +62,10 @@ class Repository:
 class Desk:
     def __init__(self, cluster: Cluster, runs: LocalRuns, folder: Path, repository: Repository) -> None:
         self.cluster, self.runs, self.folder, self.repository = cluster, runs, folder, repository
-        self.context = Context(cluster, Cache(), SystemClock())
+        self.context = ControllerContext(cluster, InformerCache(), SystemClock())
         self._attempts: dict[str, int] = {}
 
-    def job(self, path: str = "a.ipynb", name: str = "job", **spec: Any) -> Job:
+    def job(self, path: str = "a.ipynb", name: str = "job", **spec: Any) -> NotebookJob:
         git = {"url": URL, "ref": "main"}
         metadata: Manifest = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "generation": 1}
         metadata["annotations"] = spec.pop("annotations", {})
@@ -74,27 +74,29 @@ class Desk:
             {"apiVersion": API_VERSION, "kind": "NotebookValidationJob", "metadata": metadata, "spec": spec}
         )
 
-    async def begin(self, job: Job) -> RunKey:
+    async def begin(self, job: NotebookJob) -> RunKey:
         self._attempts[job.name] = self._attempts.get(job.name, 0) + 1
         run = RunKey(job.uid, 1, self._attempts[job.name])
         await self.runs.start(job, run, self.context)
         return run
 
-    async def becomes(self, job: Job, run: RunKey, is_so: Callable[[Standing], bool]) -> Standing:
+    async def becomes(
+        self, job: NotebookJob, run: RunKey, is_so: Callable[[NotebookRunState], bool]
+    ) -> NotebookRunState:
         async with asyncio.timeout(HANG_SECONDS):
-            while not is_so(found := await self.runs.look(job, run, self.context)):
-                assert found.outcome is None, f"it ended: {found.message}"
+            while not is_so(state := await self.runs.observe(job, run, self.context)):
+                assert state.outcome is None, f"it ended: {state.message}"
                 await asyncio.sleep(0.02)
-        return found
+        return state
 
-    async def outcome(self, job: Job) -> Outcome:
+    async def outcome(self, job: NotebookJob) -> RunOutcome:
         run = await self.begin(job)
-        found = await self.becomes(job, run, lambda standing: standing.outcome is not None)
-        assert found.outcome is not None
-        return found.outcome
+        state = await self.becomes(job, run, lambda standing: standing.outcome is not None)
+        assert state.outcome is not None
+        return state.outcome
 
-    async def end(self, job: Job, run: RunKey | None = None) -> None:
-        await self.runs.end(job.key, run, self.context)
+    async def end(self, job: NotebookJob, run: RunKey | None = None) -> None:
+        await self.runs.stop(job.key, run, self.context)
 
 
 @contextlib.asynccontextmanager
@@ -110,17 +112,17 @@ async def desk(folder: Path, files: Mapping[str, str], **settings: str) -> Async
         metadata = {"name": "argosy-cm", "namespace": "argocd"}
         await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
         runs = LocalRuns()
-        place = folder / "data"
-        place.mkdir()
-        async with runs.beside(place):
-            yield Desk(cluster, runs, place, repository)
+        data_folder = folder / "data"
+        data_folder.mkdir()
+        async with runs.open_backend(data_folder):
+            yield Desk(cluster, runs, data_folder, repository)
 
 
 def marked(word: str) -> list[int]:
     """Processes with this word in their command line."""
-    found = []
+    pids = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                found.append(int(pid))
-    return found
+                pids.append(int(pid))
+    return pids

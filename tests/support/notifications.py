@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import wait_until_async
 from support.definitions import are_established
@@ -63,10 +63,10 @@ def settings(inbox: Inbox, **more: str) -> list[Manifest]:
 
 async def prepare(cluster: EmbeddedCluster, manifests: list[Manifest]) -> None:
     for name in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
-        await cluster.apply(definition(name), manager="test", force=True)
+        await cluster.apply(load_definition(name), manager="test", force=True)
     await wait_until_async(lambda: are_established(cluster), "the definitions are established")
-    for each in manifests:
-        await cluster.create(each)
+    for manifest in manifests:
+        await cluster.create(manifest)
 
 
 async def set_status(cluster: EmbeddedCluster, **status: Any) -> Manifest:
@@ -75,6 +75,6 @@ async def set_status(cluster: EmbeddedCluster, **status: Any) -> Manifest:
 
 async def quiet(cluster: EmbeddedCluster) -> dict[str, Any]:
     """Wait until no message is pending; return the record on the Application."""
-    found = await cluster.get(APP)
-    assert found is not None
-    return dict(found["metadata"].get("annotations") or {})
+    live = await cluster.get(APP)
+    assert live is not None
+    return dict(live["metadata"].get("annotations") or {})

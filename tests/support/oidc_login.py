@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
-from argosy.kube.objects import dump
+from argosy.kube.objects import dump_yaml
 from argosy.web.auth.caller import Caller
 from support.deadlines import HANG_SECONDS
 from support.identities import Room, identity_room
@@ -49,18 +49,18 @@ class LoginScene(Generic[ProviderT]):
         """Set `oidc.config` of the server; None removes a field."""
         config = {name: value for name, value in {**self._config, **changes}.items() if value is not None}
         await self.room.secrets(oidc__clientSecret=self._client_secret)
-        await self.room.settings(oidc__config=dump(config))
+        await self.room.settings(oidc__config=dump_yaml(config))
 
     async def go(self) -> tuple[str, dict[str, str]]:
         """Send a browser to the provider and back; return its cookie, and the parameters that it comes back with."""
-        login = await self.room.identities.signing_in.leave(CALLBACK, "/applications")
-        location = self._visit(login.where)
+        login = await self.room.identities.sso_login.start_login(CALLBACK, "/applications")
+        location = self._visit(login.location)
         assert location.startswith(CALLBACK), location
         return login.cookie, {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
 
     async def back(self, cookie: str, brought: dict[str, str]) -> str:
-        signing_in = self.room.identities.signing_in
-        session = await signing_in.come_back(cookie, brought["state"], brought["code"], brought.get("iss", ""))
+        signing_in = self.room.identities.sso_login
+        session = await signing_in.finish_login(cookie, brought["state"], brought["code"], brought.get("iss", ""))
         return session.token
 
     async def sign_in(self) -> Caller:

@@ -25,7 +25,7 @@ import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from argosy.sandbox.apiserver.tls import Certificates, certificates
+from argosy.sandbox.apiserver.tls import CertificateFiles, ensure_certificates
 
 CLIENT, CLIENT_SECRET = "argosy", "s3cr3t of the client"
 
@@ -78,16 +78,20 @@ class IdentityProvider:
         return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
 
     def token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
-        asked = self.codes.pop(form.get("code", ""), None)
+        request = self.codes.pop(form.get("code", ""), None)
         pair = base64.b64decode(authorization.removeprefix("Basic ") or b"").decode()
         proof = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest()).rstrip(b"=")
-        if asked is None or proof.decode() != asked["code_challenge"] or form["redirect_uri"] != asked["redirect_uri"]:
+        if (
+            request is None
+            or proof.decode() != request["code_challenge"]
+            or form["redirect_uri"] != request["redirect_uri"]
+        ):
             return 400, {"error": "invalid_grant"}
         if pair != f"{CLIENT}:{CLIENT_SECRET.replace(' ', '%20')}":
             return 401, {"error": "invalid_client"}
-        given = secrets.token_urlsafe(16)
-        self.access_tokens.add(given)
-        return 200, {"access_token": given, "token_type": "Bearer", "id_token": self.id_token(asked)}
+        access_token = secrets.token_urlsafe(16)
+        self.access_tokens.add(access_token)
+        return 200, {"access_token": access_token, "token_type": "Bearer", "id_token": self.id_token(request)}
 
     def user_information(self, authorization: str) -> tuple[int, Any]:
         if authorization.removeprefix("Bearer ") not in self.access_tokens:
@@ -96,34 +100,43 @@ class IdentityProvider:
 
     def id_token(self, asked: dict[str, str]) -> str:
         now = int(time.time() + self.clock_ahead)
-        usual = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 300, "nonce": asked["nonce"], **self.claims}
-        said = {name: value for name, value in {**usual, **self.changes}.items() if value is not None}
+        default_claims = {
+            "iss": self.url,
+            "aud": CLIENT,
+            "iat": now,
+            "exp": now + 300,
+            "nonce": asked["nonce"],
+            **self.claims,
+        }
+        all_claims = {name: value for name, value in {**default_claims, **self.changes}.items() if value is not None}
         match self.algorithm:
             case "none":
-                return jwt.encode(said, None, algorithm="none")  # type: ignore[arg-type]
+                return jwt.encode(all_claims, None, algorithm="none")  # type: ignore[arg-type]
             case "HS256":  # signed with the published key as if it were a secret
                 form = serialization.PublicFormat.SubjectPublicKeyInfo
-                return hs256(said, self.key.public_key().public_bytes(serialization.Encoding.PEM, form))
+                return hs256(all_claims, self.key.public_key().public_bytes(serialization.Encoding.PEM, form))
             case _:
-                return jwt.encode(said, self.signs_with or self.key, algorithm=self.algorithm, headers={"kid": "one"})
+                return jwt.encode(
+                    all_claims, self.signs_with or self.key, algorithm=self.algorithm, headers={"kid": "one"}
+                )
 
 
 def hs256(said: dict[str, Any], key: bytes) -> str:
     """Written by hand, because a library would refuse the key."""
-    parts = [json.dumps(each).encode() for each in ({"alg": "HS256", "typ": "JWT", "kid": "one"}, said)]
+    parts = [json.dumps(segment).encode() for segment in ({"alg": "HS256", "typ": "JWT", "kid": "one"}, said)]
     text = b".".join(base64.urlsafe_b64encode(part).rstrip(b"=") for part in parts)
-    made = base64.urlsafe_b64encode(hmac.new(key, text, hashlib.sha256).digest()).rstrip(b"=")
-    return (text + b"." + made).decode()
+    signature = base64.urlsafe_b64encode(hmac.new(key, text, hashlib.sha256).digest()).rstrip(b"=")
+    return (text + b"." + signature).decode()
 
 
 @contextmanager
 def identity_provider(folder: Path) -> Iterator[IdentityProvider]:
-    made: Certificates = certificates(folder)
+    certificate_files: CertificateFiles = ensure_certificates(folder)
     server = ThreadingHTTPServer(("127.0.0.1", 0), Asking)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made.certificate, made.key)
+    context.load_cert_chain(certificate_files.certificate, certificate_files.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    provider = IdentityProvider(f"https://127.0.0.1:{server.server_port}", made.authority.read_text())
+    provider = IdentityProvider(f"https://127.0.0.1:{server.server_port}", certificate_files.authority.read_text())
     server.provider = provider  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

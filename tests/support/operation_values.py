@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from argosy.gitops.application import (
+    OperationPhase,
     OperationRequest,
     OperationState,
-    Outcome,
-    Phase,
-    Progress,
-    Result,
-    Retry,
+    ResourceResult,
+    ResultCode,
+    RetryStrategy,
+    SyncPhase,
     SyncRequest,
     read_source,
 )
@@ -35,7 +35,7 @@ SOURCES = SOURCE_WIRES.map(read_source)
 DURATIONS = st.one_of(
     st.integers(0, 100_000).map(float), st.floats(0.001, 100_000).map(lambda seconds: round(seconds, 6))
 )
-RETRIES = st.builds(Retry, st.integers(-1, 9), st.booleans(), DURATIONS, st.integers(1, 9), DURATIONS)
+RETRIES = st.builds(RetryStrategy, st.integers(-1, 9), st.booleans(), DURATIONS, st.integers(1, 9), DURATIONS)
 TEXTS = st.lists(NAMES, max_size=2).map(tuple)
 
 
@@ -53,18 +53,18 @@ def syncs(draw: st.DrawFn) -> SyncRequest:
         options=draw(TEXTS),
         manifests=draw(TEXTS),
         sources=tuple(sources),
-        heals=draw(st.integers(0, 5)),
+        heal_attempts=draw(st.integers(0, 5)),
     )
 
 
-REQUESTS = st.builds(OperationRequest, sync=syncs(), by=WORDS, is_automated=st.booleans(), retry=RETRIES)
+REQUESTS = st.builds(OperationRequest, sync=syncs(), username=WORDS, is_automated=st.booleans(), retry=RETRIES)
 RESULTS = st.builds(
-    Result,
+    ResourceResult,
     key=KEYS,
     version=st.sampled_from(["", "v1"]),
-    phase=st.sampled_from(Phase),
-    outcome=st.none() | st.sampled_from(Outcome),
-    progress=st.none() | st.sampled_from(Progress),
+    phase=st.sampled_from(SyncPhase),
+    result_code=st.none() | st.sampled_from(ResultCode),
+    hook_phase=st.none() | st.sampled_from(OperationPhase),
     message=WORDS,
     hook=st.sampled_from(["", "PreSync"]),
     images=TEXTS,
@@ -85,7 +85,7 @@ def states(draw: st.DrawFn) -> OperationState:
         }
     return OperationState(
         request=draw(REQUESTS),
-        progress=draw(st.sampled_from(Progress)),
+        phase=draw(st.sampled_from(OperationPhase)),
         message=draw(WORDS),
         started=draw(TIMES),
         finished=draw(st.just("") | TIMES),

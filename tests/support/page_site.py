@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
-from argosy.features.serve.http_server import bind, listening
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.cluster_view.cluster_view import AsOf
-from argosy.gitops.policy.rbac import Subjects
-from argosy.gitops.reconciler.render_cache import Renders
-from argosy.gitops.reconciler.settings import Rules
-from argosy.kube.controller.cache import Cache
+from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.cluster_view.cluster_view import ViewFreshness
+from argosy.gitops.policy.rbac import RbacRequester
+from argosy.gitops.reconciler.render_cache import RenderCache
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.web.auth.caller import BadCredential, Caller, Shown
+from argosy.web.auth.caller import BadCredential, Caller, RequestCredentials
 from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
-from argosy.web.middleware.asgi import Entry
+from argosy.web.middleware.asgi import WebApplication
 from argosy.web.route import Route
 from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
@@ -37,28 +37,28 @@ SEND_BUFFER_BYTES = 1 << 16
 class StillLookout:
     """A cluster view with the objects that a test adds."""
 
-    has_ended = False
-    as_of = AsOf(datetime.now(UTC), is_up=True)
-    rules = Rules(repositories=cast(Any, None), assess_all=cast(Any, None))  # no health checks
-    renders = Renders(cast(Any, None))  # and no rendering
+    has_stopped = False
+    as_of = ViewFreshness(datetime.now(UTC), is_up=True)
+    rules = ReconcilerSettings(repositories=cast(Any, None), assess_all=cast(Any, None))  # no health checks
+    render_cache = RenderCache(cast(Any, None))  # and no rendering
 
     def __init__(self, manifests: Iterable[Manifest] = ()) -> None:
-        self.cache = Cache()
+        self.cache = InformerCache()
         self._listeners: list[Callable[[Manifest | None, Manifest | None], None]] = []
         for manifest in manifests:
             self.put(manifest)
 
     def put(self, manifest: Manifest) -> None:
-        before = self.cache.put(manifest)
-        for each in tuple(self._listeners):
-            each(before, manifest)
+        previous = self.cache.put(manifest)
+        for listener in tuple(self._listeners):
+            listener(previous, manifest)
 
     def drop(self, key: ResourceKey) -> None:
-        before = self.cache.drop(key)
+        previous = self.cache.drop(key)
         for listener in tuple(self._listeners):
-            listener(before, None)
+            listener(previous, None)
 
-    def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]:
+    def add_listener(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]:
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
@@ -75,9 +75,9 @@ class KnownPeople:
     allowed: dict[str, Callable[[str, str, str], bool]] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     past: set[str] = field(default_factory=set)  # expired tokens
-    key: bytes = b"a key of tests"
+    signing_key: bytes = b"a key of tests"
 
-    async def identify(self, shown: Shown) -> Caller | None:
+    async def identify(self, shown: RequestCredentials) -> Caller | None:
         token, how = (shown.bearer, "bearer") if shown.bearer else (shown.cookies.get("argosy", ""), "cookie")
         if not token:
             return None
@@ -86,26 +86,26 @@ class KnownPeople:
             raise BadCredential
         return Caller(name, (), how, f"id-of-{name}")  # type: ignore[arg-type]
 
-    def logins(self) -> dict[str, int]:
+    def get_login_counts(self) -> dict[str, int]:
         return {}
 
-    def token_limits(self, caller: Caller, subjects: Subjects) -> TokenLimits:
+    def get_token_limits(self, caller: Caller, subjects: RbacRequester) -> TokenLimits:
         return NO_LIMITS
 
-    def renewed(self, caller: Caller) -> str | None:
+    def renew_token(self, caller: Caller) -> str | None:
         return None
 
-    def still(self, caller: Caller) -> bool:
+    def is_still_valid(self, caller: Caller) -> bool:
         return caller.name not in self.gone | self.past
 
-    def is_past(self, caller: Caller) -> bool:
+    def is_expired(self, caller: Caller) -> bool:
         return caller.name in self.past
 
     def permissions(self, caller: Caller) -> KnownPermissions:
         return KnownPermissions(self.allowed[caller.name], f"{caller.name} {caller.groups}")
 
-    def may(self, caller: Caller, resource: str, action: str, thing: str) -> bool:
-        return self.allowed[caller.name](resource, action, thing)
+    def is_allowed(self, caller: Caller, resource: str, action: str, rbac_object: str) -> bool:
+        return self.allowed[caller.name](resource, action, rbac_object)
 
 
 def anything(resource: str, action: str, thing: str) -> bool:
@@ -120,7 +120,7 @@ def a_site(
     manifests: Iterable[Manifest] = (), people: KnownPeople | None = None, cluster: Any = None, **options: Any
 ) -> Site:
     identities = people or KnownPeople({"ann": anything, "bob": nothing})
-    desk = Desk(cluster, "a test", CONTROL, CONTROL)
+    desk = ApplicationService(cluster, "a test", CONTROL, CONTROL)
     return Site(desk, StillLookout(manifests), identities, None, ServeOptions(version="1.2.3", **options))
 
 
@@ -156,9 +156,9 @@ class Client:
 
 
 @contextlib.asynccontextmanager
-async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, Entry]]:
+async def on_a_socket(site: Site, routes: Iterable[Route]) -> AsyncIterator[tuple[Client, WebApplication]]:
     """Serve with small kernel buffers; by default they hold megabytes for a client that does not read, and vary."""
-    entry, listener = Entry(site, tuple(routes)), bind("127.0.0.1", 0)
+    entry, listener = WebApplication(site, tuple(routes)), open_listener("127.0.0.1", 0)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)  # connections inherit it
-    async with listening(entry, [listener], closing=entry.close) as port:
+    async with serve_application(entry, [listener], on_closing=entry.close) as port:
         yield Client(port), entry

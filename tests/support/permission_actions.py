@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from argosy.kube.controller.sharding.leases import lease_key
+from argosy.kube.controller.sharding.leases import build_lease_key
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from support.engine import Repository
@@ -25,8 +25,8 @@ RBAC = "rbac.authorization.k8s.io"
 
 
 def configmap(name: str, **annotations: str) -> Manifest:
-    named = {f"argocd.argoproj.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
-    metadata = {"name": name, **({"annotations": named} if named else {})}
+    full_annotations = {f"argocd.argoproj.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    metadata = {"name": name, **({"annotations": full_annotations} if full_annotations else {})}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
 
 
@@ -42,7 +42,7 @@ async def _synced(scene: Scene, name: str) -> bool:
 async def _deliver(scene: Scene, files: dict[str, Manifest | None]) -> str:
     """Deliver an Application that is created after the start."""
     name = f"app-{next(scene.numbers)}"
-    scene.repository.push({f"{name}/{file}.yaml": each for file, each in files.items()})
+    scene.repository.push({f"{name}/{file}.yaml": text for file, text in files.items()})
     await scene.application(name, syncPolicy=AUTOMATED)
     return name
 
@@ -56,7 +56,7 @@ async def shares_the_work(scene: Scene) -> None:
         versions: set[str] = set()
 
         async def is_renewed() -> bool:
-            lease = await scene.admin.get(lease_key(HOME, identity))
+            lease = await scene.admin.get(build_lease_key(HOME, identity))
             versions.update([lease["metadata"]["resourceVersion"]] if lease else [])
             return len(versions) > 1
 
@@ -97,7 +97,7 @@ async def delivers_with_hooks_into_a_namespace_that_it_makes(scene: Scene) -> No
         assert await scene.get("ConfigMap", "replaced", f"of-{name}")
 
         async def is_told() -> bool:
-            events = [each async for each in _events(scene, HOME, name)]
+            events = [event async for event in _events(scene, HOME, name)]
             return bool(events) and await scene.get("ConfigMap", "before", f"of-{name}") is None
 
         await scene.until(is_told)
@@ -158,7 +158,7 @@ async def starts(scene: Scene) -> None:
 
 async def _lists(client: httpx.AsyncClient, name: str) -> bool:
     items = _answered(await client.get("/api/v1/applications")).get("items") or []
-    return any(each["metadata"]["name"] == name for each in items)
+    return any(item["metadata"]["name"] == name for item in items)
 
 
 async def lists_applications(scene: Scene) -> None:
@@ -194,9 +194,9 @@ async def syncs(scene: Scene) -> None:
 
 
 async def _events(scene: Scene, namespace: str, about: str) -> Any:
-    for each in (await scene.admin.list(GroupKind("", "Event"), namespace=namespace)).items:
-        if (each.get("involvedObject") or {}).get("name") == about:
-            yield each
+    for event in (await scene.admin.list(GroupKind("", "Event"), namespace=namespace)).items:
+        if (event.get("involvedObject") or {}).get("name") == about:
+            yield event
 
 
 async def deletes_applications(scene: Scene) -> None:
@@ -216,34 +216,34 @@ async def tells_of_what_it_did(scene: Scene) -> None:
         _answered(await client.delete(f"/api/v1/applications/{name}?cascade=false"))
 
         async def is_told() -> bool:
-            return bool([each async for each in _events(scene, HOME, name)])
+            return bool([event async for event in _events(scene, HOME, name)])
 
         await scene.until(is_told)
 
 
 async def runs_a_cron_job_now(scene: Scene) -> None:
     name = f"cron-{next(scene.numbers)}"
-    place = f"of-{name}"
-    await scene.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}})
-    mark = {"argocd.argoproj.io/tracking-id": f"{name}:batch/CronJob:{place}/nightly"}
+    namespace = f"of-{name}"
+    await scene.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    mark = {"argocd.argoproj.io/tracking-id": f"{name}:batch/CronJob:{namespace}/nightly"}
     template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}}}
     await scene.put({"apiVersion": "batch/v1", "kind": "CronJob",
-                     "metadata": {"name": "nightly", "namespace": place, "annotations": mark},
+                     "metadata": {"name": "nightly", "namespace": namespace, "annotations": mark},
                      "spec": {"schedule": "0 3 * * *", "jobTemplate": template}})  # fmt: skip
     await scene.application(name)
-    row = {"group": "batch", "version": "v1", "kind": "CronJob", "namespace": place, "name": "nightly"}
+    row = {"group": "batch", "version": "v1", "kind": "CronJob", "namespace": namespace, "name": "nightly"}
     app = ResourceKey("argoproj.io", "Application", HOME, name)
     await scene.admin.patch(app, {"status": {"resources": [row]}})  # as an engine would have written it
-    what = f"kind=CronJob&group=batch&version=v1&resourceName=nightly&namespace={place}"
+    parameters = f"kind=CronJob&group=batch&version=v1&resourceName=nightly&namespace={namespace}"
     async with scene.server() as client:
         await scene.until(lambda: _lists(client, name))
-        _answered(await client.post(f"/api/v1/applications/{name}/resource/actions?{what}", json="create-job"))
+        _answered(await client.post(f"/api/v1/applications/{name}/resource/actions?{parameters}", json="create-job"))
 
 
 async def declares_applications(scene: Scene) -> None:
-    made = application(f"made-{next(scene.numbers)}", "https://example.com/a.git")
-    await _asked(scene, "POST", "/api/v1/applications?validate=false", made)
-    assert await scene.get("argoproj.io/Application", made["metadata"]["name"])
+    manifest = application(f"made-{next(scene.numbers)}", "https://example.com/a.git")
+    await _asked(scene, "POST", "/api/v1/applications?validate=false", manifest)
+    assert await scene.get("argoproj.io/Application", manifest["metadata"]["name"])
 
 
 def _set(name: str, number: str = "1") -> Manifest:
@@ -290,23 +290,23 @@ async def changes_projects(scene: Scene) -> None:
 
 async def declares_repositories(scene: Scene) -> None:
     name = f"repo-{next(scene.numbers)}"
-    made = Repository(scene.folder / name)  # the server checks that it can be read
-    made.push({})
-    await _asked(scene, "POST", "/api/v1/repositories", {"repo": made.url})
+    repository = Repository(scene.folder / name)  # the server checks that it can be read
+    repository.push({})
+    await _asked(scene, "POST", "/api/v1/repositories", {"repo": repository.url})
 
 
 async def changes_repositories(scene: Scene) -> None:
     url = f"https://example.com/{next(scene.numbers)}.git"
-    wanted = {"repo": url, "username": "ann", "password": "a"}
+    declaration = {"repo": url, "username": "ann", "password": "a"}
     await scene.put({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "stringData": {"url": wanted["repo"], "username": "bob"},
+        "stringData": {"url": declaration["repo"], "username": "bob"},
         "metadata": {"name": f"repo-{next(scene.numbers)}", "namespace": HOME,
                      "labels": {"argocd.argoproj.io/secret-type": "repository"}},
     })  # fmt: skip
-    path = "/api/v1/repositories/" + wanted["repo"].replace("/", "%2F").replace(":", "%3A")
+    path = "/api/v1/repositories/" + declaration["repo"].replace("/", "%2F").replace(":", "%3A")
     async with scene.server() as client:
-        _answered(await client.put(path, json=wanted))
+        _answered(await client.put(path, json=declaration))
 
 
 async def _believe(scene: Scene, *, anew: bool) -> None:
@@ -347,8 +347,8 @@ async def _emptied(scene: Scene, *names: str) -> None:
 async def signs_with_a_key_of_its_own(scene: Scene) -> None:
     await _emptied(scene, "argocd-secret")
     async with scene.server():
-        found = await scene.get("Secret", "argocd-secret") or {}
-        assert "server.secretkey" in (found.get("data") or {})
+        secret = await scene.get("Secret", "argocd-secret") or {}
+        assert "server.secretkey" in (secret.get("data") or {})
 
 
 async def makes_the_first_password(scene: Scene) -> None:
@@ -358,9 +358,9 @@ async def makes_the_first_password(scene: Scene) -> None:
 
 
 async def password_of(scene: Scene) -> str:
-    found = await scene.get("Secret", "argocd-initial-admin-secret")
-    assert found
-    return base64.b64decode(found["data"]["password"]).decode()
+    secret = await scene.get("Secret", "argocd-initial-admin-secret")
+    assert secret
+    return base64.b64decode(secret["data"]["password"]).decode()
 
 
 async def signs_in(scene: Scene) -> None:
@@ -368,8 +368,8 @@ async def signs_in(scene: Scene) -> None:
         document = {"username": "admin", "password": await password_of(scene)}
         got = await client.post("/api/v1/session", json=document, headers={"Authorization": ""})
         token = _answered(got)["token"]
-        told = await client.get("/api/v1/session/userinfo", headers={"Authorization": f"Bearer {token}"})
-        assert json.loads(told.text)["username"] == "admin"
+        user_info = await client.get("/api/v1/session/userinfo", headers={"Authorization": f"Bearer {token}"})
+        assert json.loads(user_info.text)["username"] == "admin"
         scene.session = token
 
 

@@ -20,24 +20,24 @@ import httpx
 import pytest
 
 from argosy.errors import ClusterError, Forbidden
-from argosy.features.controller.process import _prepare
-from argosy.features.install.apply import carry_out
-from argosy.features.install.live_state import survey
-from argosy.features.install.manifests import manifests
+from argosy.features.controller.process import _create_crds_and_namespace
+from argosy.features.install.apply import execute_plan
+from argosy.features.install.live_state import load_install_state
+from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
-from argosy.features.install.plan import make_plan
-from argosy.features.serve.process import PageOptions, serving
+from argosy.features.install.plan import build_install_plan
+from argosy.features.serve.process import WebServerOptions, serve_web
 from argosy.gitops.engine.engine import Engine, EngineOptions
 from argosy.gitops.engine.sharded_engine import wait_for_no_leader
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
 from argosy.kube.client.kubeconfig import load_kubeconfig
-from argosy.kube.controller.sharding.leases import lease_key
-from argosy.kube.controller.sharding.members import Members
+from argosy.kube.controller.sharding.leases import build_lease_key
+from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support import control_plane as realcluster
 from support.clusters import served
@@ -60,15 +60,17 @@ class Right(NamedTuple):
 
     @property
     def shown(self) -> str:
-        what = "/".join(part or "core" for part in (self.group, self.resource, *([self.name] if self.name else [])))
-        return f"{self.role[1].removeprefix('argosy-')}: {self.verb} {what}"
+        resource_text = "/".join(
+            part or "core" for part in (self.group, self.resource, *([self.name] if self.name else []))
+        )
+        return f"{self.role[1].removeprefix('argosy-')}: {self.verb} {resource_text}"
 
 
 def rights_of(options: InstallOptions) -> list[Right]:
     return [
-        Right((each["kind"], each["metadata"]["name"]), group, resource, verb, name)
-        for each in manifests(options)
-        for rule in each.get("rules") or ()
+        Right((manifest["kind"], manifest["metadata"]["name"]), group, resource, verb, name)
+        for manifest in build_manifests(options)
+        for rule in manifest.get("rules") or ()
         for group in rule["apiGroups"] for resource in rule["resources"] for verb in rule["verbs"]
         for name in rule.get("resourceNames") or ("",)
     ]  # fmt: skip
@@ -121,9 +123,9 @@ class Scene:
         role = await self.admin.get(key)
         assert role is not None
         rules = role["rules"]
-        left = rules_without(rules, right)
-        assert len(left) == sum(each.role == right.role for each in rights_of(self.options)) - 1
-        await self.admin.patch(key, {"rules": left})
+        remaining = rules_without(rules, right)
+        assert len(remaining) == sum(other.role == right.role for other in rights_of(self.options)) - 1
+        await self.admin.patch(key, {"rules": remaining})
         await asyncio.sleep(self.settles)
         self.refused.clear()
         try:
@@ -137,8 +139,8 @@ class Scene:
         async with asyncio.timeout(HANG_SECONDS):
             grace = None
             while True:
-                if found := await holds():
-                    return found
+                if result := await holds():
+                    return result
                 now = asyncio.get_running_loop().time()
                 grace = grace or (now + GRACE if self.refused else None)
                 if grace and now > grace:
@@ -188,13 +190,13 @@ class Scene:
     async def _controller(self) -> AsyncIterator[str]:
         """Start it like `argosy controller`; return its identity."""
         async with self.account("argosy-controller") as cluster:
-            options = EngineOptions(self.folder / "mirrors", wave_delay=0.0, grace=1.0)
-            members = Members(cluster, HOME)
+            options = EngineOptions(self.folder / "mirrors", wave_delay_seconds=0.0, grace_seconds=1.0)
+            members = ShardMembership(cluster, HOME)
 
             async def run() -> None:
-                await _prepare(cluster, HOME)
+                await _create_crds_and_namespace(cluster, HOME)
                 await wait_for_no_leader(cluster, HOME)
-                await Engine(cluster, options, HOME, crew=shared_crew(), members=members).run()
+                await Engine(cluster, options, HOME, render_pool=shared_crew(), members=members).run()
 
             running = asyncio.create_task(run())
             try:
@@ -207,14 +209,14 @@ class Scene:
     async def _left(self, identity: str) -> None:
         """Delete the Lease of a stopped controller that may not do so itself, so that the next one need not wait."""
         with contextlib.suppress(ClusterError):
-            await self.admin.delete(lease_key(HOME, identity))
+            await self.admin.delete(build_lease_key(HOME, identity))
 
     @contextlib.asynccontextmanager
     async def _server(self) -> AsyncIterator[httpx.AsyncClient]:
         """Start it like `argosy serve`. Raises the error that prevents the start."""
         async with self.account("argosy-server") as cluster:
-            options = PageOptions(port=0, listen="0.0.0.0", folder=self.folder / "page")
-            async with serving(cluster, "a test", options, namespace=HOME, crew=shared_crew()) as page:
+            options = WebServerOptions(port=0, listen="0.0.0.0", folder=self.folder / "page")
+            async with serve_web(cluster, "a test", options, namespace=HOME, crew=shared_crew()) as page:
                 url = f"https://127.0.0.1:{page.url.rpartition(':')[2]}"
                 async with httpx.AsyncClient(base_url=url, verify=False, timeout=HANG_SECONDS) as client:
                     yield client
@@ -236,9 +238,9 @@ def application(name: str, url: str, **spec: Any) -> Manifest:
 
 @contextlib.asynccontextmanager
 async def rights_scene(folder: Path, options: InstallOptions) -> AsyncIterator[Scene]:
-    async with served(folder / "plane", rbac=True) as found:
-        admin = EmbeddedCluster(found.plane)
-        yield await _furnished(admin, found.endpoint.address, found.authority, folder, options)
+    async with served(folder / "plane", rbac=True) as plane:
+        admin = EmbeddedCluster(plane.plane)
+        yield await _furnished(admin, plane.endpoint.address, plane.authority, folder, options)
 
 
 @contextlib.asynccontextmanager
@@ -254,8 +256,10 @@ async def real_rights_scene(folder: Path, options: InstallOptions) -> AsyncItera
 
 
 async def _furnished(admin: Cluster, address: str, authority: Path, folder: Path, options: InstallOptions) -> Scene:
-    await carry_out(admin, make_plan(options, await survey(admin, options)), lambda step: None, 0.0)
-    await admin.create(definition("applicationsets.argoproj.io"))
+    await execute_plan(
+        admin, build_install_plan(options, await load_install_state(admin, options)), lambda step: None, 0.0
+    )
+    await admin.create(load_definition("applicationsets.argoproj.io"))
     roots = {"source.local.roots": str(folder)}
     for name, data in (("argosy-cm", roots), ("argocd-cm", {})):
         metadata = {"name": name, "namespace": HOME}
@@ -273,10 +277,10 @@ class Noted:
         self._cluster, self._refused = cluster, refused
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
-        if inspect.iscoroutinefunction(found):
-            return partial(self._called, found)
-        return partial(self._watched, found) if name == "watch" else found
+        attribute = getattr(self._cluster, name)
+        if inspect.iscoroutinefunction(attribute):
+            return partial(self._called, attribute)
+        return partial(self._watched, attribute) if name == "watch" else attribute
 
     async def _called(self, call: Callable[..., Awaitable[Any]], *words: Any, **options: Any) -> Any:
         try:

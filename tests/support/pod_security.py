@@ -24,25 +24,33 @@ Spec = Mapping[str, Any]
 
 def refused(spec: Spec) -> list[str]:
     """Violations of the profile restricted."""
-    return [*_of_pod(spec), *(said for name, each in _containers(spec) for said in _of_container(name, each, spec))]
+    return [
+        *_of_pod(spec),
+        *(message for name, container in _containers(spec) for message in _of_container(name, container, spec)),
+    ]
 
 
 def refused_by_scc(spec: Spec) -> list[str]:
     """Violations of the SCC: OpenShift assigns user and group from a range that is not known in advance."""
-    named = [("pod", spec.get("securityContext") or {})]
-    named += [(name, each.get("securityContext") or {}) for name, each in _containers(spec)]
-    chosen = ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions")
-    said = [f"{name}: {field} is chosen by the cluster" for name, found in named for field in chosen if field in found]
-    for name, each in _containers(spec):
-        if not (each.get("securityContext") or {}).get("readOnlyRootFilesystem"):
-            said.append(f"{name}: the root can be written to")
-    return said
+    contexts = [("pod", spec.get("securityContext") or {})]
+    contexts += [(name, container.get("securityContext") or {}) for name, container in _containers(spec)]
+    assigned_fields = ("runAsUser", "runAsGroup", "fsGroup", "supplementalGroups", "seLinuxOptions")
+    messages = [
+        f"{name}: {field} is chosen by the cluster"
+        for name, context in contexts
+        for field in assigned_fields
+        if field in context
+    ]
+    for name, container in _containers(spec):
+        if not (container.get("securityContext") or {}).get("readOnlyRootFilesystem"):
+            messages.append(f"{name}: the root can be written to")
+    return messages
 
 
 def _containers(spec: Spec) -> Iterator[tuple[str, Spec]]:
     for kind in LISTS:
-        for each in spec.get(kind) or ():
-            yield f"{kind}/{each['name']}", each
+        for container in spec.get(kind) or ():
+            yield f"{kind}/{container['name']}", container
 
 
 def _of_pod(spec: Spec) -> Iterator[str]:
@@ -50,12 +58,12 @@ def _of_pod(spec: Spec) -> Iterator[str]:
     for field in ("hostNetwork", "hostPID", "hostIPC", "hostUsers"):
         if spec.get(field):
             yield f"pod: {field}"
-    for each in spec.get("volumes") or ():
-        for kind in each.keys() - {"name"} - VOLUMES:
-            yield f"volume {each['name']}: {kind}"
-    for each in context.get("sysctls") or ():
-        if each["name"] not in SYSCTLS:
-            yield f"pod: sysctl {each['name']}"
+    for item in spec.get("volumes") or ():
+        for kind in item.keys() - {"name"} - VOLUMES:
+            yield f"volume {item['name']}: {kind}"
+    for item in context.get("sysctls") or ():
+        if item["name"] not in SYSCTLS:
+            yield f"pod: sysctl {item['name']}"
     yield from _of_either("pod", context)
 
 
@@ -77,15 +85,15 @@ def _of_either(name: str, context: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_container(name: str, container: Spec, pod: Spec) -> Iterator[str]:
-    context, around = container.get("securityContext") or {}, pod.get("securityContext") or {}
+    context, pod_context = container.get("securityContext") or {}, pod.get("securityContext") or {}
     yield from _of_either(name, context)
     if context.get("privileged"):
         yield f"{name}: privileged"
     if context.get("allowPrivilegeEscalation") is not False:
         yield f"{name}: privileges may escalate"
-    if context.get("runAsNonRoot", around.get("runAsNonRoot")) is not True:
+    if context.get("runAsNonRoot", pod_context.get("runAsNonRoot")) is not True:
         yield f"{name}: does not say that it is not root"
-    if "seccompProfile" not in context and "seccompProfile" not in around:
+    if "seccompProfile" not in context and "seccompProfile" not in pod_context:
         yield f"{name}: says nothing of seccomp"
     capabilities = context.get("capabilities") or {}
     if "ALL" not in (capabilities.get("drop") or ()):
@@ -94,8 +102,8 @@ def _of_container(name: str, container: Spec, pod: Spec) -> Iterator[str]:
         yield f"{name}: adds capabilities"
     if context.get("procMount", "Default") != "Default":
         yield f"{name}: sees more of /proc"
-    for each in container.get("ports") or ():
-        if each.get("hostPort"):
+    for port in container.get("ports") or ():
+        if port.get("hostPort"):
             yield f"{name}: a port of the host"
     for kind in ("livenessProbe", "readinessProbe", "startupProbe"):
         probe = container.get(kind) or {}

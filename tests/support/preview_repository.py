@@ -32,8 +32,8 @@ class Repo:
         root.mkdir(parents=True, exist_ok=True)
 
     def git(self, *words: str) -> str:
-        who = ["-c", "user.name=ann", "-c", "user.email=ann@example.com", "-c", "protocol.file.allow=always"]
-        done = subprocess.run(["git", *who, *words], cwd=self.root, check=True, capture_output=True, text=True)
+        git_flags = ["-c", "user.name=ann", "-c", "user.email=ann@example.com", "-c", "protocol.file.allow=always"]
+        done = subprocess.run(["git", *git_flags, *words], cwd=self.root, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 
     def write(self, files: Mapping[str, str | bytes]) -> None:
@@ -63,8 +63,8 @@ class Repo:
             code = main(["preview", *words])
         except SystemExit as ended:
             code = int(ended.code or 0)
-        said = self._capsys.readouterr()
-        return Said(code, said.out, said.err)
+        captured = self._capsys.readouterr()
+        return Said(code, captured.out, captured.err)
 
     def data(self, *words: str) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(self.preview(*words, "-o", "json").out)

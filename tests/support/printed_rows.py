@@ -23,7 +23,7 @@ def made(api_version: str, kind: str, metadata: Manifest | None = None, **fields
 
 def row(manifest: Manifest) -> dict[str, Any]:
     group, version = split_api_version(manifest["apiVersion"])
-    found = columns.of(GroupKind(group, manifest["kind"]), version)
-    cells = found.cells(manifest, NOW)
-    assert len(cells) == len(found.definitions), "a row must be as wide as its header"
-    return {column["name"]: cell for column, cell in zip(found.definitions, cells)}
+    kind_columns = columns.get_columns(GroupKind(group, manifest["kind"]), version)
+    cells = kind_columns.build_cells(manifest, NOW)
+    assert len(cells) == len(kind_columns.definitions), "a row must be as wide as its header"
+    return {column["name"]: cell for column, cell in zip(kind_columns.definitions, cells)}

@@ -17,7 +17,7 @@ def is_running(pid: int) -> bool:
 
 def children(pid: int) -> list[int]:
     """The pids of all children, including zombies."""
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -25,8 +25,8 @@ def children(pid: int) -> list[int]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
             if int(fields[1]) == pid:
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids
 
 
 def descriptors() -> int:

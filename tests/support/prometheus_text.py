@@ -26,10 +26,10 @@ class Series(NamedTuple):
 
 def read(text: str) -> list[Series]:
     assert text.endswith("\n") or not text
-    found: list[Series] = []
+    all_series: list[Series] = []
     kinds: dict[str, str] = {}
     helped: set[str] = set()
-    seen: set[tuple[str, Labels]] = set()
+    seen_keys: set[tuple[str, Labels]] = set()
     current = ""
     for line in text.splitlines():
         if line.startswith("# HELP "):
@@ -42,14 +42,14 @@ def read(text: str) -> list[Series]:
             kinds[current] = kind
         else:
             series = _series(line)
-            own = series.name if kinds.get(current) != "histogram" else _base(series.name)
-            assert own == current, f"{line} is not below its own type"
+            family = series.name if kinds.get(current) != "histogram" else _base(series.name)
+            assert family == current, f"{line} is not below its own type"
             key = series.name, frozenset(series.labels.items())
-            assert key not in seen, f"{line} is told twice"
-            seen.add(key)
-            found.append(series)
-    _check_histograms(found, [name for name, kind in kinds.items() if kind == "histogram"])
-    return found
+            assert key not in seen_keys, f"{line} is told twice"
+            seen_keys.add(key)
+            all_series.append(series)
+    _check_histograms(all_series, [name for name, kind in kinds.items() if kind == "histogram"])
+    return all_series
 
 
 def _series(line: str) -> Series:
@@ -69,27 +69,27 @@ def _labels(text: str, line: str) -> Iterator[tuple[str, str]]:
 
 
 def _base(name: str) -> str:
-    return next((name.removesuffix(each) for each in SUFFIXES if name.endswith(each)), name)
+    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
 def _check_histograms(found: list[Series], names: list[str]) -> None:
     """Check that buckets are cumulative and that the last one equals the count."""
-    values = {(each.name, frozenset(each.labels.items())): each.value for each in found}
+    values = {(series.name, frozenset(series.labels.items())): series.value for series in found}
     for name in names:
         rows: dict[Labels, list[Series]] = {}
-        for each in found:
-            if each.name == f"{name}_bucket":
-                rest = frozenset((label, value) for label, value in each.labels.items() if label != "le")
-                rows.setdefault(rest, []).append(each)
-        for rest, buckets in rows.items():
-            bounds = [float(each.labels["le"].replace("+Inf", "inf")) for each in buckets]
-            counts = [each.value for each in buckets]
+        for series in found:
+            if series.name == f"{name}_bucket":
+                other_labels = frozenset((label, value) for label, value in series.labels.items() if label != "le")
+                rows.setdefault(other_labels, []).append(series)
+        for other_labels, buckets in rows.items():
+            bounds = [float(series.labels["le"].replace("+Inf", "inf")) for series in buckets]
+            counts = [series.value for series in buckets]
             assert bounds == sorted(bounds) and counts == sorted(counts) and bounds[-1] == float("inf"), name
-            assert values[f"{name}_count", rest] == counts[-1] and values[f"{name}_sum", rest] >= 0
+            assert values[f"{name}_count", other_labels] == counts[-1] and values[f"{name}_sum", other_labels] >= 0
 
 
 def some(found: list[Series], name: str, /, **labels: str) -> list[Series]:
-    return [each for each in found if each.name == name and labels.items() <= each.labels.items()]
+    return [series for series in found if series.name == name and labels.items() <= series.labels.items()]
 
 
 def one(found: list[Series], name: str, /, **labels: str) -> float:

@@ -76,9 +76,9 @@ class Shelf:
         return done.stdout.strip()
 
     def write(self, path: str, text: str) -> None:
-        place = self.folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
 
     def commit(self, message: str) -> str:
         self.git("add", "--all")
@@ -103,20 +103,20 @@ class Shelf:
 def typed(*words: str, code: int | None = 0) -> Said:
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        found = main(list(words))
-    said = Said(found, *(each.buffer.getvalue().decode() for each in (out, err)))  # type: ignore[attr-defined]
-    assert code is None or found == code, said
-    return said
+        exit_code = main(list(words))
+    result = Said(exit_code, *(stream.buffer.getvalue().decode() for stream in (out, err)))  # type: ignore[attr-defined]
+    assert code is None or exit_code == code, result
+    return result
 
 
 @contextlib.contextmanager
 def chdir(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
+    previous = Path.cwd()
     os.chdir(folder)
     try:
         yield
     finally:
-        os.chdir(before)
+        os.chdir(previous)
 
 
 def make(folder: Path) -> Shelf:

@@ -12,9 +12,9 @@ from typing import Any
 
 from argosy.errors import ManifestError
 from argosy.kube.schema import protobuf
-from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.kube.schema.builtin_types import Type, type_of
-from argosy.kube.schema.protobuf_encoding import BYTES, VARINT, bytes_field, split, varint
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.builtin_types import Type, find_builtin_type
+from argosy.kube.schema.protobuf_encoding import BYTES, VARINT, encode_bytes_field, encode_varint, split_fields
 from argosy.kube.schema.typed_json import decode
 
 SCALARS: dict[str, Any] = {
@@ -57,12 +57,12 @@ def fill(type_: Type, depth: int = 0) -> Any:
 
 def real_messages() -> list[bytes]:
     """One object of every built-in kind with all fields; deeply nested kinds are limited in size."""
-    kinds = [(each.group, each.version, each.kind) for each in BUILT_IN] + OTHER_KINDS
+    kinds = [(resource.group, resource.version, resource.kind) for resource in BUILTIN_RESOURCES] + OTHER_KINDS
     return [message for kind in kinds if (message := _filled_message(*kind))]
 
 
 def _filled_message(group: str, version: str, kind: str) -> bytes:
-    type_ = type_of(group, version, kind)
+    type_ = find_builtin_type(group, version, kind)
     assert type_ is not None
     api_version = f"{group}/{version}" if group else version
     message = b""
@@ -144,20 +144,20 @@ def _damage(rng: Random, body: bytes) -> bytes:
         return body[:at] + body[at + rng.choice((1, 2, 8, 40)) :]
     if how == 4:
         return body[:at] + bytes([body[at] ^ (1 << rng.randrange(8))]) + body[at + 1 :]
-    return body[:at] + varint(rng.choice((127, 128, 2**31 - 1, 2**31, 2**63, 2**64 - 1))) + body[at + 1 :]
+    return body[:at] + encode_varint(rng.choice((127, 128, 2**31 - 1, 2**31, 2**63, 2**64 - 1))) + body[at + 1 :]
 
 
 def _nested(rng: Random, number: int) -> bytes:
     """A deeply self-nested message."""
     inner, number = b"", rng.choice((number, 1, 2, 29, 34))
     for _ in range(rng.choice((3, 50, 99, 101, 150))):
-        inner = bytes_field(number or 1, inner)
+        inner = encode_bytes_field(number or 1, inner)
     return inner
 
 
 def _fields(body: bytes) -> list[tuple[int, int, int | bytes]]:
     try:
-        return split(body)
+        return split_fields(body)
     except ManifestError:
         return []
 
@@ -165,11 +165,11 @@ def _fields(body: bytes) -> list[tuple[int, int, int | bytes]]:
 def _joined(fields: list[tuple[int, int, int | bytes]]) -> bytes:
     parts = []
     for number, wire, value in fields:
-        tag = varint(number << 3 | wire)
+        tag = encode_varint(number << 3 | wire)
         if isinstance(value, int):
-            parts.append(tag + varint(value))
+            parts.append(tag + encode_varint(value))
         elif wire == BYTES:
-            parts.append(tag + varint(len(value)) + value)
+            parts.append(tag + encode_varint(len(value)) + value)
         else:
             parts.append(tag + value)
     return b"".join(parts)

@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support.deadlines import HANG_SECONDS
 from support.oidc_login import CALLBACK
 
@@ -90,20 +90,20 @@ class RealProvider:
 
 @contextmanager
 def real_oidc_provider(folder: Path) -> Iterator[RealProvider]:
-    made = certificates(folder)
+    certificate_files = ensure_certificates(folder)
     client = {"client_id": CLIENT, "client_secret": CLIENT_SECRET, "redirect_uris": [CALLBACK]}
     settings = {
         "clients": [client, {**client, "client_id": "other"}], "jwks": {"keys": [signing_key("one")]},
         "conformIdTokenClaims": True, "subject": "ann-id",
         "claims": {"email": "ann@x", "email_verified": True, "groups": ["devs"]},
     }  # fmt: skip
-    command = ["node", str(SCRIPT), str(PACKAGES), str(made.certificate), str(made.key)]
+    command = ["node", str(SCRIPT), str(PACKAGES), str(certificate_files.certificate), str(certificate_files.key)]
     with (folder / "provider.log").open("w") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
         )
     try:
-        provider = RealProvider(process, "", made.authority.read_text(), settings)
+        provider = RealProvider(process, "", certificate_files.authority.read_text(), settings)
         provider._tell()
         provider.url = f"https://127.0.0.1:{provider._read_until('ready')}"
         yield provider

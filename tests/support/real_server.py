@@ -47,15 +47,15 @@ class WipedServer:
 
     async def _begin(self, cluster: Cluster) -> None:
         await until_there(cluster, ResourceKey("", "Namespace", "", "kube-node-lease"))
-        self.at_first = {key_of(each) for each in await _everything(cluster, await cluster.kinds())}
+        self.at_first = {key_of(manifest) for manifest in await _everything(cluster, await cluster.kinds())}
 
     async def _wipe(self, cluster: Cluster) -> None:
         """Delete repeatedly until nothing is left, because controllers may create objects meanwhile."""
         async with asyncio.timeout(HANG_SECONDS):
             kinds = await cluster.kinds()
-            while left := [each for each in await _everything(cluster, kinds) if self._goes(each)]:
-                await asyncio.gather(*(_end(cluster, each) for each in left))
-                if any(each["kind"] == "CustomResourceDefinition" for each in left):
+            while remaining := [manifest for manifest in await _everything(cluster, kinds) if self._goes(manifest)]:
+                await asyncio.gather(*(_end(cluster, manifest) for manifest in remaining))
+                if any(manifest["kind"] == "CustomResourceDefinition" for manifest in remaining):
                     kinds = await cluster.kinds()
 
     def _goes(self, manifest: Manifest) -> bool:
@@ -76,10 +76,10 @@ async def _everything(cluster: Cluster, kinds: Catalog) -> list[Manifest]:
                 return []
             raise
         api = f"{kind.group}/{kinds[kind].version}".lstrip("/")
-        return [{"apiVersion": api, "kind": kind.kind, **each} for each in items]
+        return [{"apiVersion": api, "kind": kind.kind, **manifest} for manifest in items]
 
-    wanted = [kind for kind, info in kinds.items() if {"list", "delete"} <= set(info.verbs)]
-    return [each for found in await asyncio.gather(*map(listed, wanted)) for each in found]
+    deletable_kinds = [kind for kind, info in kinds.items() if {"list", "delete"} <= set(info.verbs)]
+    return [manifest for manifests in await asyncio.gather(*map(listed, deletable_kinds)) for manifest in manifests]
 
 
 async def _end(cluster: Cluster, manifest: Manifest) -> None:

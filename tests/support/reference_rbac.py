@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from argosy.gitops.application.project import Project, Role
-from argosy.gitops.policy.rbac import Subjects
+from argosy.gitops.application.project import Project, ProjectRole
+from argosy.gitops.policy.rbac import RbacRequester
 
 ROLES = ["role:a", "role:b", "role:readonly", "role:admin", "proj:p:dev", "proj:q:dev"]
 NAMES = ["ann", "bob", "team", "crew", "", *ROLES]
@@ -49,10 +49,10 @@ def fits(pattern: str, text: str) -> bool:
 
 def one_voice(lines: list[Line], voice: str, question: Line) -> bool:
     subjects: set[str] = set()
-    found = {voice}
-    while found != subjects:
-        subjects = found
-        found = subjects | {line[2] for line in lines if line[0] == "g" and line[1] in subjects}
+    voices = {voice}
+    while voices != subjects:
+        subjects = voices
+        voices = subjects | {line[2] for line in lines if line[0] == "g" and line[1] in subjects}
     effects = {
         line[5] for line in lines
         if line[0] == "p" and line[1] in subjects and all(map(fits, line[2:5], question))
@@ -60,29 +60,29 @@ def one_voice(lines: list[Line], voice: str, question: Line) -> bool:
     return effects == {"allow"}
 
 
-def expected(policy: list[Line], usual: str, projects: dict[str, list[Line]], who: Subjects, asked: Line) -> bool:
+def expected(policy: list[Line], usual: str, projects: dict[str, list[Line]], who: RbacRequester, asked: Line) -> bool:
     lines = BUILT_IN + policy
     resource, _, name = asked
     project = name.partition("/")[0] if "/" in name and resource not in ("accounts", "projects") else ""
     project = name if resource == "projects" else project
-    own = projects.get(project, [])
-    tries = [(lines, ""), *(((lines, usual), (lines + own, usual)) if usual else ())]
+    own_lines = projects.get(project, [])
+    tries = [(lines, ""), *(((lines, usual), (lines + own_lines, usual)) if usual else ())]
     if who.is_project_role:
         if project not in projects or who.name.split(":")[1] == project:
-            tries.append((lines + own, who.name))
+            tries.append((lines + own_lines, who.name))
     else:
-        groups = [each for each in who.groups if not each.startswith("role:")]
-        groups = [each for each in groups if any(line[:2] == ("g", each) for line in lines + own)]
-        tries += [(lines + own, voice) for voice in (who.name, *groups)]
+        groups = [group for group in who.groups if not group.startswith("role:")]
+        groups = [group for group in groups if any(line[:2] == ("g", group) for line in lines + own_lines)]
+        tries += [(lines + own_lines, voice) for voice in (who.name, *groups)]
     return any(one_voice(some, voice, asked) for some, voice in tries)
 
 
 def project_lines(name: str, written: list[Line], groups: list[str]) -> list[Line]:
     subject = f"proj:{name}:dev"
-    found: list[Line] = [("p", subject, "projects", "get", name, "allow")]
-    return found + [("p", subject, *line, "allow") for line in written] + [("g", group, subject) for group in groups]
+    lines: list[Line] = [("p", subject, "projects", "get", name, "allow")]
+    return lines + [("p", subject, *line, "allow") for line in written] + [("g", group, subject) for group in groups]
 
 
 def as_project(name: str, lines: list[Line], groups: list[str]) -> Project:
     written = (", ".join(f'"{word}"' for word in line) for line in lines[1:] if line[0] == "p")
-    return Project(name=name, roles=(Role("dev", tuple(written), tuple(groups)),))
+    return Project(name=name, roles=(ProjectRole("dev", tuple(written), tuple(groups)),))

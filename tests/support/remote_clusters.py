@@ -58,9 +58,9 @@ class Far:
 
     async def until(self, kind: str, name: str, namespace: str = "ml", *, gone: bool = False) -> Manifest | None:
         async with asyncio.timeout(HANG_SECONDS):
-            while ((found := await self.get(kind, name, namespace)) is None) != gone:
+            while ((live := await self.get(kind, name, namespace)) is None) != gone:
                 await asyncio.sleep(0.05)
-        return found
+        return live
 
     async def account(self, name: str = "argocd-manager") -> str:
         """Create a service account that may do everything; return its token."""
@@ -76,9 +76,13 @@ class Far:
                 "subjects": [{"kind": "ServiceAccount", **metadata}],
             }
         )
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 36000}}
+        token_request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 36000},
+        }
         key = ResourceKey("", "ServiceAccount", "kube-system", name)
-        return str((await self.cluster.create(asked, subresource_of=key))["status"]["token"])
+        return str((await self.cluster.create(token_request, subresource_of=key))["status"]["token"])
 
     def freeze(self) -> None:
         os.kill(self.sandbox.process.pid, signal.SIGSTOP)

@@ -32,8 +32,8 @@ class Desk:
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-        self.environment = {**kept, "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
+        inherited = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+        self.environment = {**inherited, "HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1"}
 
     def git(self, folder: Path, *words: str) -> str:
         options = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main"]
@@ -57,4 +57,4 @@ class Desk:
 
 
 def names(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [each["metadata"]["name"] for each in yaml.safe_load_all(done.stdout)]
+    return [manifest["metadata"]["name"] for manifest in yaml.safe_load_all(done.stdout)]

@@ -22,9 +22,9 @@ class Repository:
         env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
             **{
-                f"GIT_{who}_{what}": "argosy@example.com"
-                for who in ("AUTHOR", "COMMITTER")
-                for what in ("NAME", "EMAIL")
+                f"GIT_{role}_{field}": "argosy@example.com"
+                for role in ("AUTHOR", "COMMITTER")
+                for field in ("NAME", "EMAIL")
             },
             "GIT_CONFIG_GLOBAL": os.devnull,
         }

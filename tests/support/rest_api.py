@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
-from argosy.web.route_table import TABLE
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.web.route_table import ROUTE_TABLE
 from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Repository, _ensure, embedded, furnish, shared_crew
@@ -51,7 +51,7 @@ PEOPLE: dict[str, Callable[[str, str, str], bool]] = {"ann": anything, "bob": no
 @dataclass
 class World:
     cluster: Cluster
-    lookout: Lookout
+    lookout: ClusterView
     repository: Repository
     client: Client
     site: Site
@@ -61,8 +61,8 @@ class World:
         return await asyncio.to_thread(self.client.bearer, who, method, path, document)
 
     async def raw(self, method: str, path: str, body: bytes = b"", **headers: str) -> Answered:
-        named = {name.replace("_", "-"): text for name, text in headers.items()}
-        return await asyncio.to_thread(self.client.ask, method, path, body or None, named)
+        header_map = {name.replace("_", "-"): text for name, text in headers.items()}
+        return await asyncio.to_thread(self.client.ask, method, path, body or None, header_map)
 
     async def get(self, who: str, path: str) -> Any:
         got = await self.ask(who, "GET", path)
@@ -119,7 +119,7 @@ def path(text: str) -> str:
     return quote(text, safe="")
 
 
-Whom = Callable[[Cluster, Lookout], Any]
+Whom = Callable[[Cluster, ClusterView], Any]
 
 
 @contextlib.asynccontextmanager
@@ -130,14 +130,14 @@ async def rest_world(
     async with embedded(folder, rbac=rbac) as cluster:
         await furnish(cluster, CONTROL, "ml")
         for name in KINDS:
-            await _ensure(cluster, definition(name))
+            await _ensure(cluster, load_definition(name))
         for name, data in (("argosy-cm", {"source.local.roots": str(folder)}), ("argocd-cm", {})):
             metadata = {"name": name, "namespace": CONTROL}
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
-        desk = Desk(cluster, "the embedded cluster", CONTROL, CONTROL)
+        desk = ApplicationService(cluster, "the embedded cluster", CONTROL, CONTROL)
         repositories = Repositories(folder / "mirrors", SourceSettings())
-        async with open_lookout(desk, repositories, shared_crew()) as lookout:
+        async with open_cluster_view(desk, repositories, shared_crew()) as lookout:
             site = Site(desk, lookout, whom(cluster, lookout), None, ServeOptions(version="1.2.3"))
-            async with on_a_socket(site, TABLE) as (client, entry):
+            async with on_a_socket(site, ROUTE_TABLE) as (client, entry):
                 yield World(cluster, lookout, Repository(folder / "repository"), client, site, entry)
         repositories.close()

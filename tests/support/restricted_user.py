@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from argosy.isolation.landlock import abi, enter, ruleset
+from argosy.isolation.landlock import build_ruleset, find_abi_version, restrict_process
 
 USER = 1000650000  # from the range that OpenShift assigns to a namespace
 NO_NEW_PRIVS = 38
@@ -21,18 +21,18 @@ FILES_ONLY = 3  # the ABI that only restricts files, not the network
 
 def words() -> list[str]:
     """The command prefix; empty if this machine does not support it."""
-    if not shutil.which("unshare") or abi() < FILES_ONLY:
+    if not shutil.which("unshare") or find_abi_version() < FILES_ONLY:
         return []
-    before = ["unshare", "--user", f"--map-user={USER}", "--map-group=0"]
-    works = subprocess.run([*before, "true"], capture_output=True, check=False).returncode == 0
-    return [*before, sys.executable, __file__] if works else []
+    prefix = ["unshare", "--user", f"--map-user={USER}", "--map-group=0"]
+    works = subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    return [*prefix, sys.executable, __file__] if works else []
 
 
 def main() -> None:
     home, *program = sys.argv[1:]
     assert os.getuid() == USER
     ctypes.CDLL(None).prctl(NO_NEW_PRIVS, 1, 0, 0, 0)
-    enter(ruleset([], FILES_ONLY, runnable=["/"], writable=[home, "/dev", "/proc"]))
+    restrict_process(build_ruleset([], FILES_ONLY, runnable=["/"], writable=[home, "/dev", "/proc"]))
     os.chdir(home)
     os.execvpe(program[0], program, {**os.environ, "HOME": home, "TMPDIR": home})
 

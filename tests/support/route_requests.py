@@ -28,12 +28,12 @@ class Row(NamedTuple):
 
 
 def rows() -> dict[tuple[str, str], Row]:
-    found = {}
+    rows_by_route = {}
     for line in ROWS.read_text().splitlines():
         if line and not line.startswith("#"):
-            method, path, *rest = line.split()
-            found[method, path] = Row(*rest)
-    return found
+            method, path, *columns = line.split()
+            rows_by_route[method, path] = Row(*columns)
+    return rows_by_route
 
 
 ROWS_BY_ROUTE = rows()
@@ -146,8 +146,13 @@ def of_new_set(variant: str) -> Case:
     team = TEAM.get(variant, "zz")
     template = {"metadata": {"name": "x"}, "spec": spec_of(team)}
     spec = {"generators": [], "template": template}
-    made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "new"}, "spec": spec}
-    return Case({}, f"{team}/new", {}, {**made, "applicationSet": made})
+    manifest = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": "new"},
+        "spec": spec,
+    }
+    return Case({}, f"{team}/new", {}, {**manifest, "applicationSet": manifest})
 
 
 def of_account(variant: str) -> Case:
@@ -183,5 +188,5 @@ def sent(route: Route, case: Case, headers: dict[str, str]) -> tuple[bytes, dict
         body = "restart" if route.path.endswith("/resource/actions") else case.body
         return json.dumps(body).encode(), headers
     form = {"csrf": "", **{name: value for name, value in (case.body or {}).items() if isinstance(value, str)}}
-    own = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost"}
-    return urlencode(form).encode(), {**headers, **own}
+    form_headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost"}
+    return urlencode(form).encode(), {**headers, **form_headers}

@@ -100,11 +100,11 @@ async def bulk(room: Room) -> None:
 
 async def well(room: Room, name: str, replicas: int = 1) -> None:
     """Set the status that a cluster with running Pods would report."""
-    found = await room.get("apps/Deployment", name)
-    assert found is not None
+    deployment = await room.get("apps/Deployment", name)
+    assert deployment is not None
     condition = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"}
     status = {
-        "observedGeneration": found["metadata"]["generation"],
+        "observedGeneration": deployment["metadata"]["generation"],
         "replicas": replicas,
         "updatedReplicas": replicas,
         "readyReplicas": replicas,

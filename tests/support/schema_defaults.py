@@ -15,11 +15,13 @@ def manifest(api_version: str, kind: str, **fields: Any) -> dict[str, Any]:
 
 def defaulted(given: dict[str, Any]) -> dict[str, Any]:
     group, version = split_api_version(given["apiVersion"])
-    before = copy.deepcopy(given)
-    made = defaults.apply(GroupKind(group, given["kind"]), version, given)
-    assert given == before, "the input was changed"
-    assert defaults.apply(GroupKind(group, given["kind"]), version, made) == made, "a second pass changed something"
-    return made
+    original = copy.deepcopy(given)
+    result = defaults.apply_defaults(GroupKind(group, given["kind"]), version, given)
+    assert given == original, "the input was changed"
+    assert defaults.apply_defaults(GroupKind(group, given["kind"]), version, result) == result, (
+        "a second pass changed something"
+    )
+    return result
 
 
 POD = {"containers": [{"name": "c", "image": "nginx"}]}

@@ -7,7 +7,7 @@ from typing import Any
 
 from argosy.kube.names import split_api_version
 from argosy.kube.schema import defaults, validation
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.resources import ApiResource
 
 CLUSTER_WIDE = {
     "Namespace", "Node", "PersistentVolume", "StorageClass", "PriorityClass", "ClusterRole", "ClusterRoleBinding",
@@ -16,10 +16,10 @@ CLUSTER_WIDE = {
 Manifest = dict[str, Any]
 
 
-def resource_of(manifest: Manifest) -> Resource:
+def resource_of(manifest: Manifest) -> ApiResource:
     group, version = split_api_version(manifest["apiVersion"])
     kind = manifest["kind"]
-    return Resource(group, version, kind, kind.lower() + "s", kind.lower(), kind not in CLUSTER_WIDE)
+    return ApiResource(group, version, kind, kind.lower() + "s", kind.lower(), kind not in CLUSTER_WIDE)
 
 
 def made(api_version: str, kind: str, metadata: Manifest | None = None, **fields: Any) -> Manifest:
@@ -29,11 +29,11 @@ def made(api_version: str, kind: str, metadata: Manifest | None = None, **fields
 
 def ready(manifest: Manifest) -> Manifest:
     resource = resource_of(manifest)
-    return validation.prepare_create(resource, defaults.apply(resource.group_kind, resource.version, manifest))
+    return validation.prepare_create(resource, defaults.apply_defaults(resource.group_kind, resource.version, manifest))
 
 
 def created(manifest: Manifest) -> list[str]:
-    before = copy.deepcopy(manifest)
-    faults = validation.on_create(resource_of(manifest), ready(manifest))
-    assert manifest == before, "the input was changed"
+    original = copy.deepcopy(manifest)
+    faults = validation.validate_create(resource_of(manifest), ready(manifest))
+    assert manifest == original, "the input was changed"
     return [str(fault) for fault in faults]

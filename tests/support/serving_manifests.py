@@ -9,14 +9,14 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
-from argosy.gitops.health.assess import judge
-from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.assess import assess_by_rule
+from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import Customizations
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import playing
+from argosy.sandbox.simulators import build_addon
 from support.simulators import CLAIM, DEPLOYMENT, POD, REPLICA_SET, World, made
 
 ROUTE = GroupKind("route.openshift.io", "Route")
@@ -30,16 +30,16 @@ VERSION = GroupKind("operators.coreos.com", "ClusterServiceVersion")
 @contextlib.asynccontextmanager
 async def modelled(cluster: EmbeddedCluster, *kinds: GroupKind, **options: Any) -> AsyncIterator[World]:
     """Simulators like in the sandbox, but only for these kinds, so that a test does not wait for others."""
-    async with running([playing(kinds, **options)], cluster, on_failure=lambda: None):
+    async with run_addons([build_addon(kinds, **options)], cluster, on_failure=lambda: None):
         yield World(cluster)
 
 
 def judged(live: Manifest, profile: str = "") -> tuple[str, str]:
     group, _, kind = str(live["apiVersion"]).partition("/")[0], "", str(live["kind"])
-    chosen = {f"{group}/{kind}": profile} if profile else {}
-    found = judge(live, Rulebook(Customizations(profiles=chosen)).rule_for(group, kind), {})
-    assert found is not None
-    return str(found.health), found.message
+    profiles = {f"{group}/{kind}": profile} if profile else {}
+    assessment = assess_by_rule(live, HealthRules(Customizations(profiles=profiles)).find_rule(group, kind), {})
+    assert assessment is not None
+    return str(assessment.health), assessment.message
 
 
 def route(name: str = "web", **spec: Any) -> Manifest:
@@ -47,15 +47,15 @@ def route(name: str = "web", **spec: Any) -> Manifest:
 
 
 def build_config(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    wanted = {
+    default_spec = {
         "source": {"git": {"uri": "https://example.com/it.git"}},
         "strategy": {"dockerStrategy": {}},
         "output": {"to": {"kind": "ImageStreamTag", "name": "model:latest"}},
         "triggers": [{"type": "ConfigChange"}],
     }
-    found = made("build.openshift.io/v1", "BuildConfig", {**wanted, **spec})
-    found["metadata"]["annotations"] = annotations or {}
-    return found
+    manifest = made("build.openshift.io/v1", "BuildConfig", {**default_spec, **spec})
+    manifest["metadata"]["annotations"] = annotations or {}
+    return manifest
 
 
 def stream(name: str = "model", **spec: Any) -> Manifest:
@@ -63,10 +63,10 @@ def stream(name: str = "model", **spec: Any) -> Manifest:
 
 
 def subscription(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    wanted = {"name": "rhods-operator", "source": "redhat-operators", "sourceNamespace": "openshift-marketplace"}
-    found = made("operators.coreos.com/v1alpha1", "Subscription", {**wanted, "channel": "stable", **spec})
-    found["metadata"]["annotations"] = annotations or {}
-    return found
+    default_spec = {"name": "rhods-operator", "source": "redhat-operators", "sourceNamespace": "openshift-marketplace"}
+    manifest = made("operators.coreos.com/v1alpha1", "Subscription", {**default_spec, "channel": "stable", **spec})
+    manifest["metadata"]["annotations"] = annotations or {}
+    return manifest
 
 
 def operator_group() -> Manifest:
@@ -79,24 +79,24 @@ def runtime(name: str = "vllm", formats: list[Manifest] | None = None, **spec: A
         "ports": [{"containerPort": 8080, "protocol": "TCP"}],
     }  # fmt: skip
     supported = formats or [{"name": "vLLM", "autoSelect": True}]
-    wanted = {"supportedModelFormats": supported, "containers": [container], **spec}
-    return made("serving.kserve.io/v1alpha1", "ServingRuntime", wanted, name)
+    full_spec = {"supportedModelFormats": supported, "containers": [container], **spec}
+    return made("serving.kserve.io/v1alpha1", "ServingRuntime", full_spec, name)
 
 
 def cluster_runtime(name: str, **spec: Any) -> Manifest:
-    found = {**runtime(name, **spec), "kind": "ClusterServingRuntime"}
-    return {**found, "metadata": {"name": name}}
+    manifest = {**runtime(name, **spec), "kind": "ClusterServingRuntime"}
+    return {**manifest, "metadata": {"name": name}}
 
 
 def model(annotations: dict[str, str] | None = None, *, exposed: bool = True, **wanted: Any) -> Manifest:
     """An InferenceService; `wanted` are fields of its model, except `predictor`: fields of the predictor."""
     predictor = wanted.pop("predictor", {})
     served = {"modelFormat": {"name": "vLLM"}, "storageUri": "s3://models/web", **wanted}
-    found = made("serving.kserve.io/v1beta1", "InferenceService", {"predictor": {"model": served, **predictor}})
-    found["metadata"]["annotations"] = annotations or {}
+    manifest = made("serving.kserve.io/v1beta1", "InferenceService", {"predictor": {"model": served, **predictor}})
+    manifest["metadata"]["annotations"] = annotations or {}
     if exposed:
-        found["metadata"]["labels"] = {"networking.kserve.io/visibility": "exposed"}
-    return found
+        manifest["metadata"]["labels"] = {"networking.kserve.io/visibility": "exposed"}
+    return manifest
 
 
 SERVICE = GroupKind("serving.kserve.io", "InferenceService")

@@ -68,7 +68,9 @@ def versions(where: Sandbox, name: str, namespace: str = GITOPS) -> dict[str, st
     places = [f"/api/v1/namespaces/{name}-{end}" for end in ("dev", "staging", "prod")]
     places += [binding(f"{name}-{end}") for end in ("dev", "staging", "prod")]
     places += [application(f"{name}-{end}", namespace) for end in NAMES]
-    places += [f"/api/v1/namespaces/{namespace}/configmaps/{each}" for each in ("argocd-cm", "argocd-rbac-cm")]
+    places += [
+        f"/api/v1/namespaces/{namespace}/configmaps/{config_map}" for config_map in ("argocd-cm", "argocd-rbac-cm")
+    ]
     places += [argocd()] if namespace == GITOPS else []
-    return {place: (get(where, place) or {"metadata": {"resourceVersion": "none"}})["metadata"]["resourceVersion"]
-            for place in places}  # fmt: skip
+    return {path: (get(where, path) or {"metadata": {"resourceVersion": "none"}})["metadata"]["resourceVersion"]
+            for path in places}  # fmt: skip

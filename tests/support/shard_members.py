@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from argosy.errors import ArgosyError, ClusterError, Conflict, TransientError
 from argosy.kube.client import Listing, WatchEvent
-from argosy.kube.client.write_hook import BEFORE_SENDING
-from argosy.kube.controller.sharding.members import Members, Standing
-from argosy.kube.controller.write_fence import carried
+from argosy.kube.client.write_hook import BEFORE_WRITE
+from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
+from argosy.kube.controller.write_fence import run_write
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -85,26 +85,26 @@ class World:
         if name in self.leases:
             raise Conflict("it is there", reason="AlreadyExists")
         version = self.next_version()
-        kept = {**lease, "metadata": {**lease["metadata"], "uid": f"uid-{version}", "resourceVersion": version}}
-        self.leases[name] = kept
-        return kept
+        stored = {**lease, "metadata": {**lease["metadata"], "uid": f"uid-{version}", "resourceVersion": version}}
+        self.leases[name] = stored
+        return stored
 
     def replace(self, lease: Manifest) -> Manifest:
         metadata = lease["metadata"]
-        known = self.leases.get(metadata["name"])
-        if known is None or known["metadata"]["uid"] != metadata["uid"]:
+        current = self.leases.get(metadata["name"])
+        if current is None or current["metadata"]["uid"] != metadata["uid"]:
             raise ClusterError("not found", code=404)
-        if known["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+        if current["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise Conflict("it has changed")
-        kept = {**lease, "metadata": {**metadata, "resourceVersion": self.next_version()}}
-        self.leases[metadata["name"]] = kept
-        return kept
+        stored = {**lease, "metadata": {**metadata, "resourceVersion": self.next_version()}}
+        self.leases[metadata["name"]] = stored
+        return stored
 
     def delete(self, key: ResourceKey, uid: str | None, version: str | None) -> None:
-        known = self.leases.get(key.name)
-        if known is None:
+        current = self.leases.get(key.name)
+        if current is None:
             raise ClusterError("not found", code=404)
-        metadata = known["metadata"]
+        metadata = current["metadata"]
         if (uid or metadata["uid"], version or metadata["resourceVersion"]) != (
             metadata["uid"], metadata["resourceVersion"],
         ):  # fmt: skip
@@ -127,7 +127,7 @@ class Process:
 
     world: World
     name: str
-    kind: type[Members] = Members
+    kind: type[ShardMembership] = ShardMembership
     is_asleep: bool = False
     is_dead: bool = False
     jump: timedelta = timedelta()
@@ -140,7 +140,7 @@ class Process:
         self.members = self.kind(self, "argocd", identity=self.name, clock=self)  # type: ignore[arg-type]
 
     def begin(self) -> None:
-        self._tasks = [asyncio.create_task(self.members.keep()), asyncio.create_task(self._works())]
+        self._tasks = [asyncio.create_task(self.members.run()), asyncio.create_task(self._works())]
 
     # -- a clock
 
@@ -167,8 +167,8 @@ class Process:
         self.is_asleep = False
         late, self._late = self._late, []
         self.world.rng.shuffle(late)
-        for what in late:
-            what()
+        for callback in late:
+            callback()
 
     def kill(self) -> None:
         """Stop all responses to it; its pending requests stay open until the world ends."""
@@ -196,27 +196,27 @@ class Process:
         there = rng.random() * (most if is_bad and rng.random() < 0.5 else 0.05)
         is_lost, is_unheard = is_bad and rng.random() < 0.3, is_bad and rng.random() < 0.3
 
-        def answer(error: ArgosyError | None, found: Any) -> None:
+        def answer(error: ArgosyError | None, result: Any) -> None:
             if answered.done():
                 return
             if error is not None:
                 answered.set_exception(error)
             else:
-                answered.set_result(found)
+                answered.set_result(result)
 
         def happens() -> None:
             error: ArgosyError | None = None
-            found = None
+            result = None
             if world.is_away or is_lost:
                 error = TransientError("no route")
             else:
                 try:
-                    found = does()
+                    result = does()
                 except ArgosyError as refused:
                     error = refused
                 if is_unheard:
                     error = TransientError("connection reset")
-            world.at(rng.random() * (2.0 if is_bad else 0.05), lambda: self._reach(lambda: answer(error, found)))
+            world.at(rng.random() * (2.0 if is_bad else 0.05), lambda: self._reach(lambda: answer(error, result)))
 
         world.at(there, happens)
         return await answered
@@ -228,44 +228,44 @@ class Process:
         return dict(await self._asked(lambda: self.world.replace(lease)))
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        found: Manifest | None = await self._asked(lambda: self.world.leases.get(key.name))
-        return found
+        lease: Manifest | None = await self._asked(lambda: self.world.leases.get(key.name))
+        return lease
 
     async def delete(self, key: ResourceKey, *, uid: str | None = None, version: str | None = None) -> None:
         await self._asked(lambda: self.world.delete(key, uid, version))
 
     async def list(self, kind: Any, **selectors: Any) -> Listing:
-        found: Listing = await self._asked(lambda: Listing([*self.world.leases.values()], str(self.world.version)))
-        return found
+        listing: Listing = await self._asked(lambda: Listing([*self.world.leases.values()], str(self.world.version)))
+        return listing
 
     async def watch(self, kind: Any, **selectors: Any) -> AsyncIterator[WatchEvent]:
         """Report differences from time to time, like a slow watch."""
-        known = dict(self.world.leases)
+        previous = dict(self.world.leases)
         while True:
             slept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.call_later(0.2 + self.world.rng.random(), lambda: slept.done() or slept.set_result(None))  # noqa: B023
             await slept
             now = dict(self.world.leases)
-            for name in known.keys() | now.keys():
+            for name in previous.keys() | now.keys():
                 if name not in now:
-                    yield WatchEvent("DELETED", known[name])
-                elif now[name] is not known.get(name):
+                    yield WatchEvent("DELETED", previous[name])
+                elif now[name] is not previous.get(name):
                     yield WatchEvent("MODIFIED", now[name])
-            known = now
+            previous = now
 
     # -- work on keys
 
     async def _works(self) -> None:
         rng = self.world.rng
         while True:
-            ours = [key for key in KEYS if self.members.standing(key) is Standing.OURS]
+            ours = [key for key in KEYS if self.members.find_ownership(key) is KeyOwnership.OURS]
             key = rng.choice(ours or KEYS)
-            with contextlib.suppress(ArgosyError), self.members.step(key) as standing:
-                if standing is Standing.OURS:
+            with contextlib.suppress(ArgosyError), self.members.begin_step(key) as standing:
+                if standing is KeyOwnership.OURS:
                     step = next(self._steps)
                     for _ in range(rng.randint(1, 4)):
                         await self._pause(rng.random() * 1.5)
-                        await carried(lambda: self._change(key, step), "change")  # noqa: B023
+                        await run_write(lambda: self._change(key, step), "change")  # noqa: B023
             await self._pause(rng.random() * 0.2)
 
     async def _pause(self, seconds: float) -> None:
@@ -277,18 +277,18 @@ class Process:
         """Connect first, which may take a while; then send the change, which is done before its timeout."""
         began = self.world.time
         await self._pause(max(0.0, self.world.rng.random() - 0.7))
-        BEFORE_SENDING.get()()
-        sent, is_waiting = self.world.time, True
-        left = max(0.0, began + self.world.longest - sent) * 0.99
+        BEFORE_WRITE.get()()
+        sent_at, is_waiting = self.world.time, True
+        time_left = max(0.0, began + self.world.longest - sent_at) * 0.99
 
         def does() -> None:
             is_soon = self.world.time < began + 4.0
             if is_soon or (is_waiting and not self.is_asleep and not self.is_dead):
-                self.world.changes.append(Change(key, self.name, step, sent, self.world.time))
+                self.world.changes.append(Change(key, self.name, step, sent_at, self.world.time))
 
         try:
             if not self.world.is_away:
-                await self._asked(does, most=left)
+                await self._asked(does, most=time_left)
         finally:
             is_waiting = False
 
@@ -297,18 +297,18 @@ def faults(changes: list[Change]) -> list[str]:
     """Cases where two members worked on one key at once: a change of one between the first and last change of a step of
     another, or a change in flight while another's was done."""
     by_key: dict[str, list[Change]] = defaultdict(list)
-    for each in changes:
-        by_key[each.key].append(each)
-    found = []
+    for change in changes:
+        by_key[change.key].append(change)
+    overlaps = []
     for key, all_ in by_key.items():
         spans: dict[tuple[str, int], tuple[float, float]] = {}
-        for each in all_:
-            first, last = spans.get((each.member, each.step), (each.sent, each.done))
-            spans[each.member, each.step] = min(first, each.sent), max(last, each.done)
+        for change in all_:
+            first, last = spans.get((change.member, change.step), (change.sent, change.done))
+            spans[change.member, change.step] = min(first, change.sent), max(last, change.done)
         ordered = sorted((first, last, member) for (member, _), (first, last) in spans.items())
         latest: tuple[float, str] = (-1.0, "")
         for first, last, member in ordered:
             if first < latest[0] and member != latest[1]:
-                found.append(f"{key}: {member} from {first:.2f}, while {latest[1]} was until {latest[0]:.2f}")
+                overlaps.append(f"{key}: {member} from {first:.2f}, while {latest[1]} was until {latest[0]:.2f}")
             latest = max(latest, (last, member))
-    return found
+    return overlaps

@@ -26,9 +26,9 @@ import yaml
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
 
 from argosy import annotations as names
-from argosy.gitops.reconciler.ownership.claim import number_of
-from argosy.kube.controller.sharding.rendezvous_hash import owner
-from argosy.kube.schema.bundled_crds import definition
+from argosy.gitops.reconciler.ownership.claim import read_fence_number
+from argosy.kube.controller.sharding.rendezvous_hash import find_owner
+from argosy.kube.schema.bundled_crds import load_definition
 from support import forked_commands
 from support.clusters import Sandbox, environment, sandbox
 from support.deadlines import HANG_SECONDS
@@ -95,8 +95,8 @@ class Proxy:
         )
 
     async def _close(self) -> None:
-        for each in self._runners:
-            await each.cleanup()
+        for runner in self._runners:
+            await runner.cleanup()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
@@ -130,24 +130,24 @@ class Proxy:
             return web.json_response(status, status=code)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         headers["Authorization"] = f"Bearer {self.token}"
-        sent = time.monotonic()
+        sent_at = time.monotonic()
         try:
             async with self._session.request(
                 request.method, self.server + request.raw_path, data=body or None, headers=headers
-            ) as found:
+            ) as response:
                 if is_watch:
-                    return await self._stream(request, found)
-                content = await found.read()
+                    return await self._stream(request, response)
+                content = await response.read()
         except (ClientError, OSError):
             raise web.HTTPBadGateway from None
         if request.method != "GET" and "dryRun" not in request.query:
-            self._note(member, request, body, sent, found.status, content)
+            self._note(member, request, body, sent_at, response.status, content)
         if fault < self.trouble:
             self.struck["no answer"] += 1
             if request.transport is not None:
                 request.transport.close()
-        kept = {name: value for name, value in found.headers.items() if name.lower() not in HOP}
-        return web.Response(body=content, status=found.status, headers=kept)
+        kept_headers = {name: value for name, value in response.headers.items() if name.lower() not in HOP}
+        return web.Response(body=content, status=response.status, headers=kept_headers)
 
     async def _stream(self, request: web.BaseRequest, found: Any) -> web.StreamResponse:
         answer = web.StreamResponse(status=found.status, headers={"Content-Type": "application/json"})
@@ -167,14 +167,14 @@ class Proxy:
     ) -> None:
         path, fence, mark = request.path, "", ""
         with contextlib.suppress(ValueError):
-            given = json.loads(body) if body else {}
-            metadata = given.get("metadata") or {} if isinstance(given, dict) else {}
+            request_body = json.loads(body) if body else {}
+            metadata = request_body.get("metadata") or {} if isinstance(request_body, dict) else {}
             fence = (metadata.get("annotations") or {}).get(names.FENCE) or ""
             if request.method == "POST":
                 path = f"{path}/{metadata.get('name') or metadata.get('generateName')}"
             if status == 201:
-                made = json.loads(content)["metadata"]
-                mark = (made.get("annotations") or {}).get(names.OPERATION) or ""
+                created_metadata = json.loads(content)["metadata"]
+                mark = (created_metadata.get("annotations") or {}).get(names.OPERATION) or ""
         fence = fence if path.startswith(APPS) else ""
         change = Change(member, request.method, path, sent, time.monotonic(), status, fence, mark)
         self.changes.append(change)
@@ -197,7 +197,9 @@ class Controller:
         config.write_text(
             yaml.safe_dump(
                 {
-                    "apiVersion": "v1", "kind": "Config", "current-context": "it",
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "it",
                     "clusters": [{"name": "it", "cluster": server}],
                     "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
                     "users": [{"name": "it", "user": {}}],
@@ -244,9 +246,9 @@ class SharedWork:
     made_by: type[Controller] = Controller
 
     def start(self, *flags: str, source: str = "") -> Controller:
-        one = self.made_by(f"c{len(self.controllers)}", self, *flags, source=source)
-        self.controllers.append(one)
-        return one
+        controller = self.made_by(f"c{len(self.controllers)}", self, *flags, source=source)
+        self.controllers.append(controller)
+        return controller
 
     def three_agree(self) -> bool:
         """True if three members agree. Replaces members that failed during startup, like a cluster does."""
@@ -256,15 +258,19 @@ class SharedWork:
 
     @property
     def living(self) -> list[Controller]:
-        return [each for each in self.controllers if not each.ended_at and each.process.poll() is None]
+        return [
+            controller
+            for controller in self.controllers
+            if not controller.ended_at and controller.process.poll() is None
+        ]
 
     # -- applications
 
     def push(self, value: str) -> str:
         files: dict[str, Any] = {}
-        for place, app in enumerate(self.apps):
+        for index, app in enumerate(self.apps):
             files[f"{app}/settings.yaml"] = config_map(app, value=value)
-            if place % 5 == 0:
+            if index % 5 == 0:
                 hook = config_map(f"hook-{app}", value=value)
                 hook["metadata"]["annotations"] = {names.HOOK: "PreSync"}
                 files[f"{app}/hook.yaml"] = hook
@@ -284,53 +290,61 @@ class SharedWork:
                 },
             }
             metadata = {"name": app, "namespace": CONTROL}
-            made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
-            assert self.running.request("POST", APPS, made).code == 201
+            manifest = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
+            assert self.running.request("POST", APPS, manifest).code == 201
         return head
 
     def sync(self, app: str) -> None:
-        asked = {"operation": {"sync": {}, "initiatedBy": {"username": "ann"}}}
-        self.running.request("PATCH", f"{APPS}/{app}", asked, "application/merge-patch+json")
+        operation = {"operation": {"sync": {}, "initiatedBy": {"username": "ann"}}}
+        self.running.request("PATCH", f"{APPS}/{app}", operation, "application/merge-patch+json")
 
     def listed(self) -> list[dict[str, Any]]:
         return list(self.running.request("GET", APPS).json()["items"])
 
     def members(self) -> list[dict[str, Any]]:
-        found = self.running.request("GET", f"{LEASES}?labelSelector={names.MEMBER}%3Dtrue").json()["items"]
-        return list(found)
+        leases = self.running.request("GET", f"{LEASES}?labelSelector={names.MEMBER}%3Dtrue").json()["items"]
+        return list(leases)
 
     def owners(self) -> dict[str, str]:
         """Each application with the identity in its fence."""
-        return {each["metadata"]["name"]: fence_of(each).partition("/")[2] for each in self.listed()}
+        return {
+            application["metadata"]["name"]: fence_of(application).partition("/")[2] for application in self.listed()
+        }
 
     def until(self, seconds: float, is_so: Callable[[], Any], what: str) -> float:
         """Wait for a condition; return the seconds it took."""
-        began = asked = time.monotonic()
+        began = checked_at = time.monotonic()
         while not is_so():
-            took = time.monotonic() - asked
+            took = time.monotonic() - checked_at
             if time.monotonic() - began > seconds:
-                logs = "\n".join(f"--- {each.name}\n{each.log()[-1500:]}" for each in self.controllers[-4:])
+                logs = "\n".join(
+                    f"--- {controller.name}\n{controller.log()[-1500:]}" for controller in self.controllers[-4:]
+                )
                 raise AssertionError(f"not within {seconds:g} s: {what}\n{logs}")
             time.sleep(max(0.1, 3 * took))  # polling must not dominate the load
-            asked = time.monotonic()
+            checked_at = time.monotonic()
         return time.monotonic() - began
 
     def are_synced(self, revision: str) -> bool:
         return not self.behind(revision)
 
     def behind(self, revision: str) -> list[str]:
-        return [each["metadata"]["name"] for each in self.listed() if not _is_synced(each, revision)]
+        return [
+            application["metadata"]["name"] for application in self.listed() if not _is_synced(application, revision)
+        ]
 
     def are_shared(self, count: int) -> bool:
         """True if this number of members agree on the membership."""
         leases = self.members()
-        rosters = {(each["metadata"].get("annotations") or {}).get(names.ROSTER) for each in leases}
-        return len(leases) == count and rosters == {",".join(sorted(each["spec"]["holderIdentity"] for each in leases))}
+        rosters = {(lease["metadata"].get("annotations") or {}).get(names.ROSTER) for lease in leases}
+        return len(leases) == count and rosters == {
+            ",".join(sorted(lease["spec"]["holderIdentity"] for lease in leases))
+        }
 
     def are_claimed(self) -> bool:
         """True if each application has the fence of its owner."""
-        those = [each["spec"]["holderIdentity"] for each in self.members()]
-        return all(fence == owner(those, f"{CONTROL}/{app}") for app, fence in self.owners().items())
+        those = [lease["spec"]["holderIdentity"] for lease in self.members()]
+        return all(fence == find_owner(those, f"{CONTROL}/{app}") for app, fence in self.owners().items())
 
     # -- recorded changes
 
@@ -343,22 +357,26 @@ class SharedWork:
         for each in self.proxy.changes:
             if each.status < 300 and "/events" not in each.path and "/leases/" not in each.path:
                 by_app[each.app].append(each)
-        found = []
+        messages = []
         for app, changes in by_app.items():
             claims = [each for each in changes if each.fence]
             for change in changes:
-                before = [each for each in claims if each.done <= change.sent]
-                if before and not change.fence and max(before, key=lambda each: each.done).member != change.member:
-                    last = max(before, key=lambda each: each.done)
-                    found.append(f"{app}: {change.method} by {change.member} after {last.member} had {last.fence}")
-            numbers = [number_of(each.fence) for each in sorted(claims, key=lambda each: each.done)]
+                earlier_claims = [each for each in claims if each.done <= change.sent]
+                if (
+                    earlier_claims
+                    and not change.fence
+                    and max(earlier_claims, key=lambda each: each.done).member != change.member
+                ):
+                    last = max(earlier_claims, key=lambda each: each.done)
+                    messages.append(f"{app}: {change.method} by {change.member} after {last.member} had {last.fence}")
+            numbers = [read_fence_number(each.fence) for each in sorted(claims, key=lambda each: each.done)]
             if numbers != sorted(set(numbers)):
-                found.append(f"{app}: fences {numbers}")
-        return found
+                messages.append(f"{app}: fences {numbers}")
+        return messages
 
     def hooks_made_twice(self) -> list[str]:
-        made = Counter((each.path, each.mark) for each in self.proxy.changes if each.mark)
-        return [f"{path} for {mark}: {count}" for (path, mark), count in made.items() if count > 1]
+        counts = Counter((change.path, change.mark) for change in self.proxy.changes if change.mark)
+        return [f"{path} for {mark}: {count}" for (path, mark), count in counts.items() if count > 1]
 
 
 def fence_of(app: dict[str, Any]) -> str:
@@ -384,7 +402,7 @@ def shared_work(
             running.request("POST", "/api/v1/namespaces", space)
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
             path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-            running.request("POST", path, definition(name))
+            running.request("POST", path, load_definition(name))
         roots = config_map("argosy-cm") | {"data": {"source.local.roots": str(folder)}}
         running.request("POST", f"/api/v1/namespaces/{CONTROL}/configmaps", roots)
         work = SharedWork(folder, running, proxy, Repository(folder / "repository"), made_by=made_by)
@@ -398,8 +416,8 @@ def shared_work(
             proxy.trouble = trouble
             yield work
         finally:
-            for each in work.controllers:
-                if each.process.poll() is None:
-                    each.go_on()
-                    each.process.kill()
-                    each.process.wait()
+            for controller in work.controllers:
+                if controller.process.poll() is None:
+                    controller.go_on()
+                    controller.process.kill()
+                    controller.process.wait()

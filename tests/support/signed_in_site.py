@@ -12,17 +12,17 @@ from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from argosy.features.serve.http_server import bind, listening
-from argosy.features.serve.site_setup import opened_site
+from argosy.features.serve.http_server import open_listener, serve_application
+from argosy.features.serve.site_setup import open_site
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
-from argosy.kube.objects import dump
-from argosy.web import build
-from argosy.web.auth.account_changes import AccountBook
-from argosy.web.auth.authenticator import Identities
-from argosy.web.auth.login_codes import Codes
-from argosy.web.auth.passwords import Hashing
+from argosy.kube.objects import dump_yaml
+from argosy.web import build_application
+from argosy.web.auth.account_changes import AccountStore
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.login_codes import LoginCodes
+from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.site import ServeOptions
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
@@ -34,13 +34,13 @@ T = TypeVar("T")
 
 class SignedInWorld:
     cluster: Cluster
-    identities: Identities
+    identities: Authenticator
     port: int
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.loop = asyncio.new_event_loop()
-        self.codes = Codes(folder / "codes")
+        self.codes = LoginCodes(folder / "codes")
         self._ready = threading.Event()
         self._over = asyncio.Event()
         self._failed: BaseException | None = None
@@ -58,7 +58,7 @@ class SignedInWorld:
         data = {f"accounts.{name}": capabilities}
         manifest = {"apiVersion": "v1", "kind": key[0], "metadata": metadata, "data": data}
         await self.cluster.apply(manifest, manager=f"test-{name}", force=True)
-        await AccountBook(self.cluster, CONTROL, hashing=Hashing(4)).set_password(name, PASSWORD)
+        await AccountStore(self.cluster, CONTROL, hashing=PasswordHasher(4)).set_password(name, PASSWORD)
 
     async def provided(self, provider: IdentityProvider) -> None:
         """Enable sign-in with this provider, too."""
@@ -68,7 +68,7 @@ class SignedInWorld:
         }  # fmt: skip
         for kind, name, content in (
             ("Secret", "argocd-secret", {"stringData": {"oidc.clientSecret": CLIENT_SECRET}}),
-            ("ConfigMap", "argocd-cm", {"data": {"oidc.config": dump(config)}}),
+            ("ConfigMap", "argocd-cm", {"data": {"oidc.config": dump_yaml(config)}}),
         ):
             metadata = {"name": name, "namespace": CONTROL}
             manifest = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **content}
@@ -86,18 +86,18 @@ class SignedInWorld:
         async with contextlib.AsyncExitStack() as stack:
             self.cluster = await stack.enter_async_context(embedded(self.folder))
             await furnish(self.cluster, CONTROL)
-            socket = bind("127.0.0.1", 0)
+            socket = open_listener("127.0.0.1", 0)
             options = ServeOptions(version="1.2.3", port=socket.getsockname()[1])
             repositories = Repositories(self.folder / "mirrors", SourceSettings())
             stack.callback(repositories.close)
-            opened = opened_site(
+            opened = open_site(
                 self.cluster, "a test", options, self.folder / "codes", CONTROL, repositories, shared_crew()
             )
             site = await stack.enter_async_context(opened)
-            assert isinstance(site.identities, Identities)
-            self.identities = site.identities
-            entry = build(site)
-            self.port = await stack.enter_async_context(listening(entry, [socket], closing=entry.close))
+            assert isinstance(site.authenticator, Authenticator)
+            self.identities = site.authenticator
+            entry = build_application(site)
+            self.port = await stack.enter_async_context(serve_application(entry, [socket], on_closing=entry.close))
             self._ready.set()
             await self._over.wait()
 

@@ -61,8 +61,8 @@ class Controller:
     async def run(self) -> None:
         while True:
             listing = await self._cluster.list(APPLICATION)
-            for each in listing.items:
-                await self._look(each)
+            for application in listing.items:
+                await self._look(application)
             async for event in self._cluster.watch(APPLICATION, since=listing.version):
                 if event.type in ("ADDED", "MODIFIED"):
                     await self._look(event.manifest)
@@ -87,10 +87,10 @@ class Controller:
 async def at_work(cluster: Cluster, resources: list[dict[str, Any]] | None = None) -> AsyncIterator[Controller]:
     """Run its StatefulSet and its controller task."""
     await cluster.create(controller())
-    found = Controller(cluster, resources or [])
-    work = asyncio.create_task(found.run())
+    simulated = Controller(cluster, resources or [])
+    work = asyncio.create_task(simulated.run())
     try:
-        yield found
+        yield simulated
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from argosy.gitops.health.builtin import judge
+from argosy.gitops.health.builtin import assess_builtin
 from argosy.kube.client import Cluster
 from argosy.kube.controller import run
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox import simulators
@@ -31,7 +31,7 @@ CLAIM, VOLUME = GroupKind("", "PersistentVolumeClaim"), GroupKind("", "Persisten
 
 # Installing the CRDs of OpenShift and KServe takes ten times as long as the rest, so only tests that need them do.
 WHOLE = ""
-CORE = "+".join(each.kind for each in simulators.WHOLE if each not in simulators.NEEDS)
+CORE = "+".join(simulator.kind for simulator in simulators.DEFAULT_KINDS if simulator not in simulators.REQUIRED_CRDS)
 
 
 class World:
@@ -42,23 +42,23 @@ class World:
         return await self.cluster.get(key(kind, name)) or {"metadata": {}, "status": {}}
 
     async def pods(self, **labels: str) -> list[Manifest]:
-        chosen = ",".join(f"{name}={value}" for name, value in labels.items())
-        return list((await self.cluster.list(POD, namespace=NAMESPACE, labels=chosen)).items)
+        selector = ",".join(f"{name}={value}" for name, value in labels.items())
+        return list((await self.cluster.list(POD, namespace=NAMESPACE, labels=selector)).items)
 
     async def all(self, kind: GroupKind) -> list[Manifest]:
         return list((await self.cluster.list(kind)).items)
 
     async def becomes(self, kind: GroupKind, is_so: Callable[[Manifest], Any], name: str = "web") -> Manifest:
         async with asyncio.timeout(HANG_SECONDS):
-            while not _true(is_so, found := await self.get(kind, name)):
+            while not _true(is_so, live := await self.get(kind, name)):
                 await asyncio.sleep(0.01)
-        return found
+        return live
 
     async def pods_become(self, is_so: Callable[[list[Manifest]], Any], **labels: str) -> list[Manifest]:
         async with asyncio.timeout(HANG_SECONDS):
-            while not _true(is_so, found := await self.pods(**labels)):
+            while not _true(is_so, pods := await self.pods(**labels)):
                 await asyncio.sleep(0.01)
-        return found
+        return pods
 
     async def patch(self, kind: GroupKind, patch: Any, name: str = "web") -> None:
         await self.cluster.patch(key(kind, name), patch)
@@ -70,10 +70,10 @@ class World:
         """Wait until all texts occur in Events; return `reason: message` of every Event, oldest first."""
         async with asyncio.timeout(HANG_SECONDS):
             while True:
-                found = sorted(await self.all_events(), key=lambda each: each["metadata"]["name"].rpartition(".")[2])
-                said = [f"{each['reason']}: {each['message']}" for each in found]
-                if all(any(text in each for each in said) for text in texts):
-                    return said
+                events = sorted(await self.all_events(), key=lambda each: each["metadata"]["name"].rpartition(".")[2])
+                messages = [f"{each['reason']}: {each['message']}" for each in events]
+                if all(any(text in each for each in messages) for text in texts):
+                    return messages
                 await asyncio.sleep(0.01)
 
     async def settled(self) -> int:
@@ -94,7 +94,7 @@ def _true(is_so: Callable[[Any], Any], found: Manifest | list[Manifest]) -> bool
 @contextlib.asynccontextmanager
 async def simulated(cluster: Cluster, variant: str = CORE) -> AsyncIterator[World]:
     """Simulators like in the sandbox (WHOLE); most tests need only CORE."""
-    async with running([simulators.make(variant)], cluster, on_failure=lambda: None):
+    async with run_addons([simulators.make(variant)], cluster, on_failure=lambda: None):
         yield World(cluster)
 
 
@@ -102,7 +102,7 @@ async def simulated(cluster: Cluster, variant: str = CORE) -> AsyncIterator[Worl
 async def leaping(cluster: Cluster) -> AsyncIterator[tuple[World, LeapingClock]]:
     """With a clock that the test moves."""
     addon, clock = simulators.make(CORE), LeapingClock()
-    for manifest in addon.first:
+    for manifest in addon.initial_manifests:
         await cluster.create(manifest)
     work = asyncio.create_task(run(addon.controllers, cluster, clock=clock))
     try:
@@ -129,9 +129,9 @@ def deployment(replicas: int = 1, annotations: dict[str, str] | None = None, **s
 
 
 def pod(annotations: dict[str, str] | None = None, **spec: Any) -> Manifest:
-    found = made("v1", "Pod", template(**spec)["spec"])
-    found["metadata"].update({"annotations": annotations or {}, "labels": {"app": "web"}})
-    return found
+    manifest = made("v1", "Pod", template(**spec)["spec"])
+    manifest["metadata"].update({"annotations": annotations or {}, "labels": {"app": "web"}})
+    return manifest
 
 
 def made(api_version: str, kind: str, spec: Manifest, name: str = "web") -> Manifest:
@@ -140,15 +140,17 @@ def made(api_version: str, kind: str, spec: Manifest, name: str = "web") -> Mani
 
 def health(manifest: Manifest) -> tuple[str, str]:
     """Health by Argo CD's rules."""
-    found = judge(manifest)
-    if found is None:
+    assessment = assess_builtin(manifest)
+    if assessment is None:
         return "", ""
-    return str(found.health), found.message
+    return str(assessment.health), assessment.message
 
 
 def condition(manifest: Manifest, type_: str) -> Manifest:
-    found = (each for each in (manifest.get("status") or {}).get("conditions") or () if each["type"] == type_)
-    return next(found, {"status": "", "reason": "", "message": ""})
+    matching = (
+        candidate for candidate in (manifest.get("status") or {}).get("conditions") or () if candidate["type"] == type_
+    )
+    return next(matching, {"status": "", "reason": "", "message": ""})
 
 
 def fail(fault: str, **more: str) -> dict[str, str]:

@@ -15,8 +15,8 @@ _listening: list[list[str]] = []
 
 def _heard(event: str, given: tuple[Any, ...]) -> None:
     if _listening and event == "subprocess.Popen":
-        for seen in _listening:
-            seen += map(str, given[1])
+        for recorded in _listening:
+            recorded += map(str, given[1])
 
 
 sys.addaudithook(_heard)  # cannot be removed; it does nothing outside of a block
@@ -24,9 +24,9 @@ sys.addaudithook(_heard)  # cannot be removed; it does nothing outside of a bloc
 
 @contextmanager
 def arguments_started() -> Iterator[list[str]]:
-    seen: list[str] = []
-    _listening.append(seen)
+    recorded: list[str] = []
+    _listening.append(recorded)
     try:
-        yield seen
+        yield recorded
     finally:
-        _listening[:] = [each for each in _listening if each is not seen]
+        _listening[:] = [listener for listener in _listening if listener is not recorded]

@@ -17,22 +17,22 @@ from argosy import annotations as names
 from argosy.errors import ClusterError
 from argosy.gitops.application import (
     Application,
+    OperationPhase,
     OperationRequest,
     OperationState,
-    Progress,
-    Result,
-    Retry,
+    ResourceResult,
+    RetryStrategy,
     SyncRequest,
     read_application,
 )
 from argosy.gitops.application.hooks import is_hook
-from argosy.gitops.application.step_results import Assessment, Comparison, Health, Pair
+from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, Pair
 from argosy.gitops.health import builtin
-from argosy.gitops.sync.advance import Advanced, advance
-from argosy.gitops.sync.client_side_patch import holds
-from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.sync.advance import AdvanceResult, advance_operation
+from argosy.gitops.sync.client_side_patch import contains_desired
+from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.sync_plan import Occasion, hook_tasks, plan
+from argosy.gitops.sync.sync_plan import OperationContext, plan_hook_tasks, plan_tasks
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
@@ -46,7 +46,7 @@ LISTED = [GroupKind("", "ConfigMap"), GroupKind("apps", "Deployment"), GroupKind
 def manifest(kind: str, name: str, *, api: str = "v1", wave: int | None = None, namespace: str = NAMESPACE,
              hook: str = "", policy: str = "", options: str = "", annotations: dict[str, str] | None = None,
              **parts: Any) -> Manifest:  # fmt: skip
-    given = {
+    annotation_values = {
         names.TRACKING_ID: f"demo:{kind}/{name}",
         names.SYNC_WAVE: "" if wave is None else str(wave),
         names.HOOK: hook,
@@ -54,7 +54,10 @@ def manifest(kind: str, name: str, *, api: str = "v1", wave: int | None = None, 
         names.SYNC_OPTIONS: options,
         **(annotations or {}),
     }
-    metadata: dict[str, Any] = {"name": name, "annotations": {each: text for each, text in given.items() if text}}
+    metadata: dict[str, Any] = {
+        "name": name,
+        "annotations": {key: text for key, text in annotation_values.items() if text},
+    }
     if namespace:
         metadata["namespace"] = namespace
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **parts}
@@ -96,13 +99,13 @@ def definition() -> Manifest:
 
 async def judge(manifests: Sequence[Manifest]) -> list[Assessment | None]:
     """Health by the rules for built-in kinds; a Widget has the health in its field `health`."""
-    return [_assessment(each) for each in manifests]
+    return [_assessment(item) for item in manifests]
 
 
 def _assessment(each: Manifest) -> Assessment | None:
     if each["kind"] == "Widget" and each.get("health"):
-        return Assessment(Health(each["health"]), each.get("message", ""))
-    return builtin.judge(each)
+        return Assessment(HealthStatus(each["health"]), each.get("message", ""))
+    return builtin.assess_builtin(each)
 
 
 World = Callable[[Cluster], Awaitable[None]]
@@ -120,19 +123,19 @@ async def finish_jobs(cluster: Cluster, *, well: bool = True, only: str = "") ->
     first = "SuccessCriteriaMet" if well else "FailureTarget"  # k8s: must precede the final condition
     conditions = [{"type": first, "status": "True"}, {"type": kind, "status": "True", "message": f"{kind} it is"}]
     times = {"startTime": STARTED} | ({"completionTime": STARTED} if well else {})
-    for each in (await cluster.list(GroupKind("batch", "Job"))).items:
-        if not (each.get("status") or {}).get("conditions") and only in each["metadata"]["name"]:
+    for job_manifest in (await cluster.list(GroupKind("batch", "Job"))).items:
+        if not (job_manifest.get("status") or {}).get("conditions") and only in job_manifest["metadata"]["name"]:
             status = {"status": {**times, "conditions": conditions}}
-            await cluster.patch(key_of(each), status, subresource="status")
+            await cluster.patch(key_of(job_manifest), status, subresource="status")
 
 
 async def roll_out(cluster: Cluster) -> None:
-    for each in (await cluster.list(GroupKind("apps", "Deployment"))).items:
-        generation = each["metadata"].get("generation", 1)
+    for deployment in (await cluster.list(GroupKind("apps", "Deployment"))).items:
+        generation = deployment["metadata"].get("generation", 1)
         status = {"observedGeneration": generation, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1,
                   "readyReplicas": 1}  # fmt: skip
-        if (each.get("status") or {}).get("observedGeneration") != generation:
-            await cluster.patch(key_of(each), {"status": status}, subresource="status")
+        if (deployment.get("status") or {}).get("observedGeneration") != generation:
+            await cluster.patch(key_of(deployment), {"status": status}, subresource="status")
 
 
 @dataclass
@@ -141,8 +144,8 @@ class Stage:
     desired: list[Manifest] = field(default_factory=list)
     request: SyncRequest = field(default_factory=SyncRequest)
     options: tuple[str, ...] = ()
-    settings: SyncSettings = field(default_factory=lambda: SyncSettings(wave_delay=0))
-    retry: Retry = field(default_factory=Retry)
+    settings: SyncSettings = field(default_factory=lambda: SyncSettings(wave_delay_seconds=0))
+    retry: RetryStrategy = field(default_factory=RetryStrategy)
     may_delete: Callable[[Manifest], str] = lambda _: ""
     permitted: Callable[[ResourceKey, bool], str] = lambda *_: ""
     world: World = all_goes_well
@@ -169,20 +172,31 @@ class Stage:
         self.state = OperationState(OperationRequest(self.request, retry=self.retry), started=started)
         return self.state
 
-    async def step(self) -> Advanced:
+    async def step(self) -> AdvanceResult:
         """Make one call with the current live state; keep its result as if it were written."""
         state = self.state or self.begin()
-        options = SyncOptions.of(self.options, self.request.options)
-        occasion = Occasion(self.app, "0123456789abcdef", state.started, state.retries)
+        options = SyncOptions.from_lists(self.options, self.request.options)
+        occasion = OperationContext(self.app, "0123456789abcdef", state.started, state.retries)
         live = await self.live()
-        beside = await self._beside(live, occasion)
-        known, self.seen = (self.seen or (live, beside)) if self.lags else (live, beside), (live, beside)
-        tasks = plan(self.compared(known[0]), self.request, occasion, options, known[1])
-        answer = await advance(
-            state, tasks, self.app, options, cluster=self.engine or self.cluster, assess_all=self.judge,
-            settings=self.settings, now=lambda: self.time, may_delete=self.may_delete, permitted=self.permitted,
+        other_live = await self._beside(live, occasion)
+        engine_view, self.seen = (
+            (self.seen or (live, other_live)) if self.lags else (live, other_live),
+            (live, other_live),
+        )
+        tasks = plan_tasks(self.compared(engine_view[0]), self.request, occasion, options, engine_view[1])
+        answer = await advance_operation(
+            state,
+            tasks,
+            self.app,
+            options,
+            cluster=self.engine or self.cluster,
+            assess_all=self.judge,
+            settings=self.settings,
+            now=lambda: self.time,
+            find_refusal=self.may_delete,
+            check_permission=self.permitted,
             **self.more,
-        )  # fmt: skip
+        )
         self.state = answer.state
         return answer
 
@@ -190,7 +204,7 @@ class Stage:
         """Call until the operation has ended; other actions run between calls."""
         for _ in range(most):
             answer = await self.step()
-            if answer.state.progress.is_over:
+            if answer.state.phase.is_over:
                 return answer.state
             self.time += timedelta(seconds=max(answer.wait or 0.0, 0.001))
             await self.world(self.cluster)
@@ -206,31 +220,33 @@ class Stage:
 
     # -- what the reconciler knows --------------------------------------------------------------------------------
 
-    def compared(self, live: dict[ResourceKey, Manifest]) -> Comparison:
+    def compared(self, live: dict[ResourceKey, Manifest]) -> AppComparison:
         pairs = []
-        ordinary = {key_of(each): each for each in self.desired if not is_hook(each)}
-        for key in sorted(ordinary.keys() | {key for key, each in live.items() if not is_hook(each)}):
-            wanted, found = ordinary.get(key), live.get(key)
-            differs = wanted is None or found is None or not holds(found, wanted)
-            pairs.append(Pair(key, copy.deepcopy(wanted), found, differs))
-        return Comparison(pairs, [each for each in self.desired if is_hook(each)])
+        ordinary = {key_of(item): item for item in self.desired if not is_hook(item)}
+        for key in sorted(ordinary.keys() | {key for key, item in live.items() if not is_hook(item)}):
+            desired, live_manifest = ordinary.get(key), live.get(key)
+            differs = desired is None or live_manifest is None or not contains_desired(live_manifest, desired)
+            pairs.append(Pair(key, copy.deepcopy(desired), live_manifest, differs))
+        return AppComparison(pairs, [item for item in self.desired if is_hook(item)])
 
     async def live(self) -> dict[ResourceKey, Manifest]:
-        found = {}
+        live_objects = {}
         for kind in LISTED:
             try:
                 items = (await self.cluster.list(kind)).items
             except ClusterError:
                 continue
-            found |= {key_of(each): each for each in items if _tracking(each).startswith("demo:")}
-        for each in self.desired:
-            if (each["metadata"].get("name")) and (there := await self.get(key_of(each))):
-                found[key_of(each)] = there
-        return found
+            live_objects |= {key_of(item): item for item in items if _tracking(item).startswith("demo:")}
+        for item in self.desired:
+            if (item["metadata"].get("name")) and (there := await self.get(key_of(item))):
+                live_objects[key_of(item)] = there
+        return live_objects
 
-    async def _beside(self, live: dict[ResourceKey, Manifest], occasion: Occasion) -> dict[ResourceKey, Manifest]:
+    async def _beside(
+        self, live: dict[ResourceKey, Manifest], occasion: OperationContext
+    ) -> dict[ResourceKey, Manifest]:
         space = ResourceKey("", "Namespace", "", NAMESPACE)
-        keys = [space, *(task.key for task in hook_tasks(self.compared(live).hooks, occasion, {}))]
+        keys = [space, *(task.key for task in plan_hook_tasks(self.compared(live).hooks, occasion, {}))]
         return live | {key: there for key in keys if (there := await self.get(key))}
 
     async def get(self, key: ResourceKey) -> Manifest | None:
@@ -242,15 +258,15 @@ class Stage:
     async def names(self, kind: GroupKind = LISTED[0]) -> list[str]:
         """Names of objects that are not being deleted."""
         items = (await self.cluster.list(kind, namespace=NAMESPACE)).items
-        return sorted(each["metadata"]["name"] for each in items if not each["metadata"].get("deletionTimestamp"))
+        return sorted(item["metadata"]["name"] for item in items if not item["metadata"].get("deletionTimestamp"))
 
     def again(self, *desired: Manifest, started: str = "2026-01-01T01:00:00Z", **changes: Any) -> Stage:
         """Start the next operation on the same cluster."""
-        made = replace(self, desired=list(desired) or self.desired, **changes)
-        made.state, made.seen = None, None
-        made.time = self.time + timedelta(hours=1)
-        made.begin(started)
-        return made
+        next_stage = replace(self, desired=list(desired) or self.desired, **changes)
+        next_stage.state, next_stage.seen = None, None
+        next_stage.time = self.time + timedelta(hours=1)
+        next_stage.begin(started)
+        return next_stage
 
 
 def _tracking(each: Manifest) -> str:
@@ -259,12 +275,14 @@ def _tracking(each: Manifest) -> str:
 
 def told(state: OperationState) -> dict[str, tuple[str, str, str]]:
     """Results by `KIND/NAME`: outcome, progress and message."""
-    return {_place(each): (each.outcome or "", each.progress or "", each.message) for each in state.results}
+    return {
+        _place(result): (result.result_code or "", result.hook_phase or "", result.message) for result in state.results
+    }
 
 
-def _place(result: Result) -> str:
+def _place(result: ResourceResult) -> str:
     return f"{result.key.kind}/{result.key.name}" + (f"@{result.phase}" if result.hook else "")
 
 
-def ends(state: OperationState) -> tuple[Progress, str]:
-    return state.progress, state.message
+def ends(state: OperationState) -> tuple[OperationPhase, str]:
+    return state.phase, state.message

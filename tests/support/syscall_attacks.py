@@ -124,10 +124,10 @@ def in_own_process(name: str) -> int:
 
 
 def main() -> None:
-    found = {name: in_own_process(name) for name in (*CALLS, *ALLOWED, *UNIX_SOCKET)}
-    found["clone into new users"] = clone_into_new_users()
-    found["call of another architecture"] = call_of_another_architecture()
-    print(json.dumps(found))
+    results = {name: in_own_process(name) for name in (*CALLS, *ALLOWED, *UNIX_SOCKET)}
+    results["clone into new users"] = clone_into_new_users()
+    results["call of another architecture"] = call_of_another_architecture()
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

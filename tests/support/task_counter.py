@@ -32,10 +32,10 @@ def tell(*_: object) -> None:
 
 def leak(count: int) -> None:
     """Let each request leak tasks that never end."""
-    ask, kept = ClientSession._request, []
+    ask, leaked = ClientSession._request, []
 
     async def ask_and_leak(*words: Any, **named: Any) -> Any:
-        kept.extend(asyncio.ensure_future(asyncio.Event().wait()) for _ in range(count))
+        leaked.extend(asyncio.ensure_future(asyncio.Event().wait()) for _ in range(count))
         return await ask(*words, **named)
 
     ClientSession._request = ask_and_leak  # type: ignore[method-assign]

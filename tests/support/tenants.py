@@ -19,15 +19,15 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from argosy.features.applications.streams import tree_api
-from argosy.features.serve.site_setup import opened_site
+from argosy.features.serve.site_setup import open_site
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
-from argosy.web.auth.authenticator import Identities
-from argosy.web.auth.tokens import ISSUER, Claims, sign
-from argosy.web.live_updates.change_feed import Changes
-from argosy.web.live_updates.viewer_group import Reader
-from argosy.web.middleware.asgi import Entry
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.tokens import ISSUER, TokenClaims, sign_token
+from argosy.web.live_updates.change_feed import ChangeFeed
+from argosy.web.live_updates.viewer_group import PageViewer
+from argosy.web.middleware.asgi import WebApplication
 from argosy.web.site import ServeOptions, Site
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, embedded, furnish, shared_crew
@@ -75,26 +75,30 @@ class World:
     site: Site
     callers: dict[str, Caller]
 
-    def entry(self, routes: Any) -> Entry:
-        return Entry(self.site, tuple(routes))
+    def entry(self, routes: Any) -> WebApplication:
+        return WebApplication(self.site, tuple(routes))
 
 
 async def ask(
-    entry: Entry, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b"",
+    entry: WebApplication,
+    method: str,
+    path: str,
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
     reads_stream: bool = False,
 ) -> Answered:
     """Call the ASGI application. Of a stream, read only the header, or with `reads_stream` everything until it ends or
     waits for a change."""
     raw, _, query = path.partition("?")
-    given = {"host": "localhost", **{name.lower(): value for name, value in (headers or {}).items()}}
+    request_headers = {"host": "localhost", **{name.lower(): value for name, value in (headers or {}).items()}}
     if body:
-        given.setdefault("content-length", str(len(body)))
+        request_headers.setdefault("content-length", str(len(body)))
     scope = {
         "type": "http", "method": method, "path": raw, "raw_path": raw.encode(), "query_string": query.encode(),
-        "headers": [(name.encode(), value.encode("latin-1")) for name, value in given.items()],
+        "headers": [(name.encode(), value.encode("latin-1")) for name, value in request_headers.items()],
         "client": ("127.0.0.1", 1), "http_version": "1.1", "scheme": "http",
     }  # fmt: skip
-    sent: list[dict[str, Any]] = []
+    messages: list[dict[str, Any]] = []
     read = False
     waits_for_changes = asyncio.Event()
 
@@ -109,12 +113,16 @@ async def ask(
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
+        messages.append(message)
 
     with notice_waits(waits_for_changes) if reads_stream else nullcontext():
         await entry(scope, receive, send)
-    told = {name.decode(): value.decode("latin-1") for name, value in sent[0]["headers"]}
-    return Answered(sent[0]["status"], told, b"".join(each.get("body", b"") for each in sent[1:]))
+    response_headers = {name.decode(): value.decode("latin-1") for name, value in messages[0]["headers"]}
+    return Answered(
+        messages[0]["status"],
+        response_headers,
+        b"".join(sent_message.get("body", b"") for sent_message in messages[1:]),
+    )
 
 
 @contextmanager
@@ -129,9 +137,9 @@ def notice_waits(waits_for_changes: asyncio.Event) -> Iterator[None]:
         return noticed
 
     with (
-        patch.object(Changes, "next", noticing(Changes.next)),
-        patch.object(Reader, "next", noticing(Reader.next)),
-        patch.object(tree_api, "BETWEEN", 0.0),  # no pause between two updates
+        patch.object(ChangeFeed, "next", noticing(ChangeFeed.next)),
+        patch.object(PageViewer, "next", noticing(PageViewer.next)),
+        patch.object(tree_api, "MIN_INTERVAL_SECONDS", 0.0),  # no pause between two updates
     ):
         yield
 
@@ -205,7 +213,7 @@ def settings(name: str, **data: str) -> dict[str, Any]:
 async def furnished(cluster: Cluster, now: int) -> None:
     await furnish(cluster, CONTROL, "team-a", "team-b")
     for name in ("inferenceservices.serving.kserve.io", "notebookvalidationjobs.mlops.mlops.dev"):
-        await cluster.create(definition(name))
+        await cluster.create(load_definition(name))
     accounts = [name for name in GRANTS if not name.startswith("proj:") and name != "admin"]
     capable = {f"accounts.{name}": "apiKey, login" for name in (*accounts, "disabled", "deleted")}
     await cluster.create(settings("argocd-cm", **capable, **{"accounts.admin": "apiKey, login"}))
@@ -218,8 +226,8 @@ async def furnished(cluster: Cluster, now: int) -> None:
             await cluster.create(declared(kind, f"{kind}-{team}", **fields))
         config = {"server": SERVERS[team], "name": team, "project": team, "config": "{}"}
         await cluster.create(declared("cluster", f"cluster-{team}", **config))
-        for each in (MODEL, NOTEBOOK):
-            await cluster.create(owned(team, *each))
+        for group_kind in (MODEL, NOTEBOOK):
+            await cluster.create(owned(team, *group_kind))
 
 
 @asynccontextmanager
@@ -230,45 +238,45 @@ async def guarded_world(folder: Path, manifests: list[dict[str, Any]] | None = N
         for manifest in manifests or ():
             await cluster.create(manifest)
         options = ServeOptions(version="v1.2.3", port=1)
-        async with opened_site(cluster, "a test", options, folder / "page", CONTROL, crew=shared_crew()) as site:
-            assert isinstance(site.identities, Identities)
-            yield World(cluster, site, await _callers(cluster, site.identities, now))
+        async with open_site(cluster, "a test", options, folder / "page", CONTROL, process_pool=shared_crew()) as site:
+            assert isinstance(site.authenticator, Authenticator)
+            yield World(cluster, site, await _callers(cluster, site.authenticator, now))
 
 
-async def _callers(cluster: Cluster, identities: Identities, now: int) -> dict[str, Caller]:
-    key, book = identities.key, identities.book
+async def _callers(cluster: Cluster, identities: Authenticator, now: int) -> dict[str, Caller]:
+    key, book = identities.signing_key, identities.account_store
 
     def bearer(token: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
-    def made(subject: str, token_id: str, *, expires: int = 0, signed_by: bytes = key) -> dict[str, str]:
-        return bearer(sign(Claims(ISSUER, subject, token_id, now, expires, now), signed_by))
+    def add_caller(subject: str, token_id: str, *, expires: int = 0, signed_by: bytes = key) -> dict[str, str]:
+        return bearer(sign_token(TokenClaims(ISSUER, subject, token_id, now, expires, now), signed_by))
 
-    known = {name: bearer(await book.add_token(name)) for name in GRANTS if not name.startswith("proj:")}
+    bearers = {name: bearer(await book.add_token(name)) for name in GRANTS if not name.startswith("proj:")}
     for team in ("team-a", "team-b"):
-        known[f"proj:{team}:deployer"] = made(f"proj:{team}:deployer", f"token-of-{team}")
+        bearers[f"proj:{team}:deployer"] = add_caller(f"proj:{team}:deployer", f"token-of-{team}")
     deleted, disabled = await book.add_token("deleted", token_id="d"), await book.add_token("disabled")
-    expired = await book.add_token("admin", seconds=60, token_id="e")
+    expired = await book.add_token("admin", lifetime_seconds=60, token_id="e")
     await book.remove_token("deleted", "d")
     key_of_settings = ResourceKey("", "ConfigMap", CONTROL, "argocd-cm")
     await cluster.patch(key_of_settings, {"data": {"accounts.disabled.enabled": "false"}})
-    await identities.standing.look_again(cluster)
+    await identities.state.refresh(cluster)
     head = base64.urlsafe_b64encode(b'{"alg":"none","typ":"JWT"}').rstrip(b"=").decode()
-    payload = known["admin"]["Authorization"].split(".")[1]
-    old = Claims(ISSUER, "admin:apiKey", "e", now - 7200, now - 3600, now - 7200)
+    payload = bearers["admin"]["Authorization"].split(".")[1]
+    old = TokenClaims(ISSUER, "admin:apiKey", "e", now - 7200, now - 3600, now - 7200)
     strangers = {
         "nobody": {"Content-Type": "application/json"},
         "garbage": bearer("not.a.token"),
         "none-alg": bearer(f"{head}.{payload}."),
-        "other-key": made("admin:login", "x", expires=now + 600, signed_by=secrets.token_bytes(32)),
-        "expired": bearer(sign(old, key)) if expired else {},
+        "other-key": add_caller("admin:login", "x", expires=now + 600, signed_by=secrets.token_bytes(32)),
+        "expired": bearer(sign_token(old, key)) if expired else {},
         "deleted": bearer(deleted),
         "disabled": bearer(disabled),
-        "reserved": made("role:admin:apiKey", "r"),
-        "gone-role": made("proj:team-a:gone", "token-of-team-a"),
+        "reserved": add_caller("role:admin:apiKey", "r"),
+        "gone-role": add_caller("proj:team-a:gone", "token-of-team-a"),
     }
     assert tuple(strangers) == STRANGERS
-    return {name: Caller(name, headers) for name, headers in known.items()} | {
+    return {name: Caller(name, headers) for name, headers in bearers.items()} | {
         name: Caller("", headers) for name, headers in strangers.items()
     }
 

@@ -53,14 +53,14 @@ class Terminal:
         """Run a command until it ends; `answers` are typed when the screen prompts for them."""
         began = time.monotonic()
         self.begin(line)
-        shown = ""
+        output = ""
         for question, answer in (answers or {}).items():
-            shown += self.until(question)
+            output += self.until(question)
             os.write(self._screen, f"{answer}\n".encode())
-        shown += self._until(PROMPT)
-        found = PROMPT.search(shown)
-        assert found is not None
-        return Seen(plain(shown[: found.start()]), int(found[1]), time.monotonic() - began)
+        output += self._until(PROMPT)
+        match = PROMPT.search(output)
+        assert match is not None
+        return Seen(plain(output[: match.start()]), int(match[1]), time.monotonic() - began)
 
     def begin(self, line: str) -> None:
         """Start a command that keeps running."""
@@ -73,22 +73,22 @@ class Terminal:
         """Press Ctrl-C and wait for the shell prompt."""
         began = time.monotonic()
         os.write(self._screen, b"\x03")
-        shown = self._until(PROMPT)
-        found = PROMPT.search(shown)
-        assert found is not None
-        return Seen(plain(shown[: found.start()]), int(found[1]), time.monotonic() - began)
+        output = self._until(PROMPT)
+        match = PROMPT.search(output)
+        assert match is not None
+        return Seen(plain(output[: match.start()]), int(match[1]), time.monotonic() - began)
 
     def _until(self, pattern: re.Pattern[str]) -> str:
-        shown, ends = "", time.monotonic() + HANG_SECONDS
-        while not pattern.search(ESCAPES.sub("", shown)):
-            left = ends - time.monotonic()
-            assert left > 0, f"{pattern.pattern} never came; the screen shows\n{shown}"
-            if select.select([self._screen], [], [], left)[0]:
+        output, ends = "", time.monotonic() + HANG_SECONDS
+        while not pattern.search(ESCAPES.sub("", output)):
+            seconds_left = ends - time.monotonic()
+            assert seconds_left > 0, f"{pattern.pattern} never came; the screen shows\n{output}"
+            if select.select([self._screen], [], [], seconds_left)[0]:
                 try:
-                    shown += os.read(self._screen, 65536).decode(errors="replace")
+                    output += os.read(self._screen, 65536).decode(errors="replace")
                 except OSError:
-                    raise AssertionError(f"the shell has ended; the screen shows\n{shown}") from None
-        return ESCAPES.sub("", shown)
+                    raise AssertionError(f"the shell has ended; the screen shows\n{output}") from None
+        return ESCAPES.sub("", output)
 
     def close(self) -> None:
         """End the shell and all processes that it started."""

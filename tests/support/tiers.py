@@ -53,10 +53,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def tiers_of(item: pytest.Item) -> tuple[str, ...]:
     """The closest marker: of the row or test, else of its class or module."""
-    found = list(item.iter_markers_with_node("tier"))
-    own = [marker for node, marker in found if node is item]
-    named = [_names(item, marker) for marker in own] or [_names(item, marker) for _, marker in found[:1]]
-    tiers = max(named, key=lambda names: TIERS.index(names[0]), default=("test",))
+    markers = list(item.iter_markers_with_node("tier"))
+    own_markers = [marker for node, marker in markers if node is item]
+    tier_names = [_names(item, marker) for marker in own_markers] or [_names(item, marker) for _, marker in markers[:1]]
+    tiers = max(tier_names, key=lambda names: TIERS.index(names[0]), default=("test",))
     is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
     return (*tiers, "prove") if is_property and "prove" not in tiers else tiers
 
@@ -64,9 +64,9 @@ def tiers_of(item: pytest.Item) -> tuple[str, ...]:
 def _names(item: pytest.Item, marker: pytest.Mark) -> tuple[str, ...]:
     names = tuple(marker.args)
     if not names or marker.kwargs or not set(names) <= set(TIERS):
-        shown = ", ".join([*map(repr, names), *(f"{name}={value!r}" for name, value in marker.kwargs.items())])
+        arguments = ", ".join([*map(repr, names), *(f"{name}={value!r}" for name, value in marker.kwargs.items())])
         raise pytest.Collector.CollectError(
-            f"{item.nodeid}: no make target runs tier({shown}); use {', '.join(TIERS[:-1])} or {TIERS[-1]}, "
+            f"{item.nodeid}: no make target runs tier({arguments}); use {', '.join(TIERS[:-1])} or {TIERS[-1]}, "
             '@pytest.mark.tier("all") for a slow test'
         )
     return tuple(sorted(names, key=TIERS.index))
@@ -75,11 +75,11 @@ def _names(item: pytest.Item, marker: pytest.Mark) -> tuple[str, ...]:
 @pytest.hookimpl(wrapper=True)
 def pytest_pycollect_makeitem() -> Iterator[None]:
     """Report an unknown tier as an error of its file; later it would abort a parallel run without a reason."""
-    made = yield
-    for item in made if isinstance(made, list) else [made]:
+    collected = yield
+    for item in collected if isinstance(collected, list) else [collected]:
         if isinstance(item, pytest.Item):
             tiers_of(item)
-    return made
+    return collected
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -88,10 +88,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier = config.getoption("--tier")
     if tier is None and any("::" in argument for argument in config.args):
         return
-    chosen = INCLUDED.get(tier or "all", {tier})
-    left_out = [item for item in items if chosen.isdisjoint(belongs[item])]
+    selected_tiers = INCLUDED.get(tier or "all", {tier})
+    left_out = [item for item in items if selected_tiers.isdisjoint(belongs[item])]
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not chosen.isdisjoint(belongs[item])]
+    items[:] = [item for item in items if not selected_tiers.isdisjoint(belongs[item])]
     if left_out and not items:
         others = {name for item in left_out for name in belongs[item]}
         _keep_reason(config, f"no test here is in tier {tier or 'all'!r}; choose --tier {' or '.join(sorted(others))}")

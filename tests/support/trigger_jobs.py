@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
-from argosy.features.notebooks.addon import PLEDGES, after_result, at_start
+from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks, list_start_hooks
 from argosy.features.notebooks.job import KIND
-from argosy.features.notebooks.metrics import Metrics
+from argosy.features.notebooks.metrics import NotebookMetrics
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects import Manifest, dump_yaml
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job, leaping, world
@@ -30,7 +30,7 @@ def entry(kind: str = "Deployment", action: str = "restart", name: str = "web", 
 
 
 def training(*entries: Any, name: str = "train", **spec: Any) -> Manifest:
-    return job(name, annotations={TRIGGERS: dump(list(entries))}, **spec)
+    return job(name, annotations={TRIGGERS: dump_yaml(list(entries))}, **spec)
 
 
 def workload(kind: str = "Deployment", replicas: int = 2, **spec: Any) -> Manifest:
@@ -43,13 +43,17 @@ def workload(kind: str = "Deployment", replicas: int = 2, **spec: Any) -> Manife
 def application(namespace: str = "argocd", **more: Any) -> Manifest:
     source = {"repoURL": "https://git.example.com/a.git", "path": "a", "targetRevision": "main"}
     spec = {"project": "default", "source": source, "destination": {"namespace": "default", "name": "in-cluster"}}
-    found = made("argoproj.io/v1alpha1", "Application", {**spec, **more}, "serving")
-    return {**found, "metadata": {"name": "serving", "namespace": namespace}}
+    manifest = made("argoproj.io/v1alpha1", "Application", {**spec, **more}, "serving")
+    return {**manifest, "metadata": {"name": "serving", "namespace": namespace}}
 
 
 def following() -> dict[str, Any]:
-    metrics = Metrics()
-    parts = {"at_start": at_start(metrics), "after_result": after_result(metrics), "pledges": PLEDGES}
+    metrics = NotebookMetrics()
+    parts = {
+        "at_start": list_start_hooks(metrics),
+        "after_result": list_result_hooks(metrics),
+        "pledges": STATUS_MUTATORS,
+    }
     return {"metrics": metrics, **parts}
 
 
@@ -70,36 +74,36 @@ async def too_late(cluster: EmbeddedCluster, said: str) -> AsyncIterator[World]:
 
 
 def states(status: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(each["status"], each.get("message", "")) for each in status.get("triggers") or ()]
+    return [(trigger["status"], trigger.get("message", "")) for trigger in status.get("triggers") or ()]
 
 
 async def all_done(at: World, name: str = "train") -> Mapping[str, Any]:
     done = ("Succeeded", "Failed", "Skipped")
-    return await at.becomes(lambda status: all(each["status"] in done for each in status["triggers"]), name)
+    return await at.becomes(lambda status: all(trigger["status"] in done for trigger in status["triggers"]), name)
 
 
 async def until(is_so: Callable[[], Any]) -> Any:
     async with asyncio.timeout(HANG_SECONDS):
-        while not (found := await is_so()):
+        while not (result := await is_so()):
             await asyncio.sleep(0.02)
-    return found
+    return result
 
 
 async def get(cluster: EmbeddedCluster, key: ResourceKey) -> Manifest:
-    found = await cluster.get(key)
-    assert found is not None
-    return found
+    live = await cluster.get(key)
+    assert live is not None
+    return live
 
 
 def summary_of(cluster: EmbeddedCluster) -> Callable[[], Any]:
     async def find() -> str | None:
         live = await get(cluster, ResourceKey(*KIND, "default", "train"))
-        found: str | None = live["metadata"]["annotations"].get("mlops.dev/trigger-status")
-        return found
+        summary: str | None = live["metadata"]["annotations"].get("mlops.dev/trigger-status")
+        return summary
 
     return find
 
 
 def restarted(live: Manifest) -> str | None:
-    found: str | None = (live["spec"]["template"]["metadata"].get("annotations") or {}).get(RESTARTED)
-    return found
+    timestamp: str | None = (live["spec"]["template"]["metadata"].get("annotations") or {}).get(RESTARTED)
+    return timestamp

@@ -38,11 +38,11 @@ def run_as(who: str, argv: tuple[str, ...], **options: Any) -> Any:
 def _as_another(who: str, argv: tuple[str, ...], options: dict[str, Any]) -> Any:
     from support.deadlines import HANG_SECONDS  # not at the top: this file also runs as a script, without tests/support
 
-    with tempfile.TemporaryDirectory() as place:
-        os.chmod(place, 0o755)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
         order = pickle.dumps((argv, options))
         done = subprocess.run(
-            [sys.executable, __file__, who, place], input=order, stdout=subprocess.PIPE, check=True,
+            [sys.executable, __file__, who, folder], input=order, stdout=subprocess.PIPE, check=True,
             timeout=HANG_SECONDS, env={"PYTHONPATH": str(SOURCE), "PATH": os.environ["PATH"], "CANARY": "sparrow"},
         )  # fmt: skip
     return pickle.loads(done.stdout)
@@ -50,15 +50,15 @@ def _as_another(who: str, argv: tuple[str, ...], options: dict[str, Any]) -> Any
 
 def _become(who: str, place: str) -> None:
     if who == "without":
-        users = rootfs.make_users()
+        users = rootfs.create_user_namespace()
         assert users is not None
-        rootfs.enter_users(users)
+        rootfs.join_user_namespace(users)
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
         return
-    seen = ["/usr", "/bin", "/lib", "/lib64", "/etc", sys.prefix, sys.base_prefix, str(SOURCE)]
-    assert rootfs.leave(rootfs.NEW_NAMES)
+    visible_paths = ["/usr", "/bin", "/lib", "/lib64", "/etc", sys.prefix, sys.base_prefix, str(SOURCE)]
+    assert rootfs.unshare(rootfs.CLONE_NEWNS)
     outside = os.open("/", os.O_RDONLY)
-    rootfs.move_in(place, seen, ["/proc", "/dev", tempfile.gettempdir()])
+    rootfs.enter_root(place, visible_paths, ["/proc", "/dev", tempfile.gettempdir()])
     if who == "apart":
         _be_in_no_chroot(outside, place)
     os.close(outside)

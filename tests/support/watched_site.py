@@ -10,16 +10,16 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.cluster_view.cluster_view import open_lookout
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web.auth.caller import Caller
-from argosy.web.request import Asked, Query
+from argosy.web.request import QueryParameters, RequestContext
 from argosy.web.site import ServeOptions, Site
 from support.engine import CONTROL, furnish, shared_crew
 from support.page_site import KnownPeople, anything
@@ -57,7 +57,7 @@ async def watched_site(
     async with contextlib.AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(EmbeddedCluster.open())
         for name in ML_KINDS:
-            await cluster.create(definition(name))
+            await cluster.create(load_definition(name))
         await furnish(cluster, CONTROL, "ml")
         settings: Mapping[str, Mapping[str, str]] = {
             "argosy-cm": {"source.mirrors": f"{HOST} file://{folder}"}, "argocd-cm": {}, "argocd-rbac-cm": {},
@@ -67,13 +67,17 @@ async def watched_site(
             await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
         for manifest in manifests:
             await put(cluster, manifest)
-        desk = Desk(cluster, "a test", CONTROL, CONTROL)
+        desk = ApplicationService(cluster, "a test", CONTROL, CONTROL)
         repositories = Repositories(folder / "mirrors", SourceSettings())
         stack.callback(repositories.close)
-        lookout = await stack.enter_async_context(open_lookout(desk, repositories, shared_crew()))
+        lookout = await stack.enter_async_context(open_cluster_view(desk, repositories, shared_crew()))
         identities = people or KnownPeople({"ann": anything})
         yield Site(desk, lookout, identities, None, ServeOptions(version="1.2.3", **options))
 
 
-def request(site: Site, path: str, who: str = "ann", query: Iterable[tuple[str, str]] = (), **values: str) -> Asked:
-    return Asked("GET", path, values, Query(list(query)), {}, Caller(who, how="cookie"), site)
+def request(
+    site: Site, path: str, who: str = "ann", query: Iterable[tuple[str, str]] = (), **values: str
+) -> RequestContext:
+    return RequestContext(
+        "GET", path, values, QueryParameters(list(query)), {}, Caller(who, credential_kind="cookie"), site
+    )

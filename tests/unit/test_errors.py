@@ -31,4 +31,4 @@ def test_an_error_that_comes_from_another_process_still_knows_its_place(kind: ty
 
 @pytest.mark.parametrize(("code", "may_pass"), [(500, True), (503, True), (429, True), (404, False), (409, False)])
 def test_only_what_the_cluster_is_to_blame_for_may_pass(code: int, may_pass: bool) -> None:
-    assert ClusterError("no", code=code).may_pass is may_pass
+    assert ClusterError("no", code=code).is_retryable is may_pass

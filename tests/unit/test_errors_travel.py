@@ -51,7 +51,7 @@ def made(kind: type[ArgosyError]) -> ArgosyError:
 def test_an_error_is_the_same_after_the_journey(kind: type[ArgosyError]) -> None:
     error = made(kind)
     if isinstance(error, SourceError):
-        error.last_good = "a" * 40
+        error.last_good_revision = "a" * 40
     error.add_note("a note")
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(other) is kind

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.fair_share import MAX_TURNS, Budget, Shares, Tenant, on_behalf_of
+from argosy.fair_share import MAX_TURNS, Budget, FairShareScheduler, Tenant, charge_work_to
 from argosy.isolation.fair_slots import FairSlots
 from support.deadlines import HANG_SECONDS
 
@@ -38,7 +38,7 @@ class World:
 
     def __init__(self, slots: int, reserve: int, budget: Budget) -> None:
         self.clock = Clock()
-        self.shares = Shares(slots, reserve=reserve, clock=self.clock)
+        self.shares = FairShareScheduler(slots, reserve=reserve, clock=self.clock)
         self.slots, self.budget = slots, budget
         self.waiting: dict[str, int] = {}
         self.running: list[str] = []
@@ -50,14 +50,14 @@ class World:
                 self.waiting[name] = self.waiting.get(name, 0) + int(count)
             case ("end", int(place), seconds) if self.running:
                 self.clock.time += seconds
-                self.shares.finish(self.running.pop(place % len(self.running)), seconds)
+                self.shares.finish_turn(self.running.pop(place % len(self.running)), seconds)
             case ("pass", _, seconds):
                 self.clock.time += seconds
         self.grant()
 
     def grant(self) -> None:
-        while (name := self.shares.choose(self.waiting)) is not None:
-            self.shares.start(name, self.budget)
+        while (name := self.shares.choose_next(self.waiting)) is not None:
+            self.shares.start_turn(name, self.budget)
             self.running.append(name)
             self.waiting[name] -= 1
             if not self.waiting[name]:
@@ -90,59 +90,59 @@ def test_no_tenant_waits_for_many_turns_of_another_and_no_slot_that_could_be_use
 
 def test_the_tenant_that_used_least_lately_goes_first_and_use_is_forgotten_with_time() -> None:
     clock = Clock()
-    shares = Shares(1, reserve=0, clock=clock)
+    shares = FairShareScheduler(1, reserve=0, clock=clock)
     for name, seconds in (("a", 30.0), ("b", 10.0)):
-        shares.start(name, Budget(window=60))
-        shares.finish(name, seconds)
-    assert shares.choose({"a", "b"}) == "b"
+        shares.start_turn(name, Budget(window=60))
+        shares.finish_turn(name, seconds)
+    assert shares.choose_next({"a", "b"}) == "b"
     clock.time = 6000.0
-    shares.start("b", Budget(window=60))
-    shares.finish("b", 1.0)
-    assert shares.choose({"a", "b"}) == "a"
+    shares.start_turn("b", Budget(window=60))
+    shares.finish_turn("b", 1.0)
+    assert shares.choose_next({"a", "b"}) == "a"
 
 
 def test_a_tenant_over_its_budget_has_one_slot_beside_others_and_all_of_them_alone() -> None:
     clock = Clock()
-    shares = Shares(3, reserve=3, clock=clock)
-    shares.start("greedy", Budget(60, 300))
-    shares.finish("greedy", 61.0)
+    shares = FairShareScheduler(3, reserve=3, clock=clock)
+    shares.start_turn("greedy", Budget(60, 300))
+    shares.finish_turn("greedy", 61.0)
     assert shares.is_over_budget("greedy")
-    shares.start("greedy", Budget(60, 300))
-    shares.start("other", Budget(60, 300))
-    assert shares.choose({"greedy"}) is None
-    assert shares.choose({"greedy", "other"}) == "other"
-    shares.finish("other", 1.0)
-    assert shares.choose({"greedy"}) == "greedy"
+    shares.start_turn("greedy", Budget(60, 300))
+    shares.start_turn("other", Budget(60, 300))
+    assert shares.choose_next({"greedy"}) is None
+    assert shares.choose_next({"greedy", "other"}) == "other"
+    shares.finish_turn("other", 1.0)
+    assert shares.choose_next({"greedy"}) == "greedy"
     clock.time = 300.0
     assert not shares.is_over_budget("greedy")
 
 
 def test_a_tenant_that_used_much_has_its_turn_though_others_that_used_little_never_stop_waiting() -> None:
-    shares = Shares(1, reserve=0, clock=Clock())
-    shares.start("greedy", Budget(60, 300))
-    shares.finish("greedy", 3600.0)
+    shares = FairShareScheduler(1, reserve=0, clock=Clock())
+    shares.start_turn("greedy", Budget(60, 300))
+    shares.finish_turn("greedy", 3600.0)
     turns: list[str] = []
     while turns.count("greedy") < 3:
-        name = shares.choose(NAMES_BESIDE)
+        name = shares.choose_next(NAMES_BESIDE)
         assert name is not None
         turns.append(name)
         assert len(turns) <= 4 * MAX_TURNS * len(NAMES_BESIDE), "a tenant that waits never has its turn"
-        shares.start(name, Budget(60, 300))
-        shares.finish(name, 0.01)
+        shares.start_turn(name, Budget(60, 300))
+        shares.finish_turn(name, 0.01)
     gaps = "".join("|" if name == "greedy" else "." for name in turns).split("|")[:-1]
     assert max(map(len, gaps)) <= MAX_TURNS * len(NAMES_BESIDE)
 
 
 def test_tenants_that_are_gone_are_forgotten() -> None:
     clock = Clock()
-    shares = Shares(1, reserve=1, clock=clock)
+    shares = FairShareScheduler(1, reserve=1, clock=clock)
     for number in range(1000):
         name = f"project-{number}"
-        assert shares.choose({name}) == name
-        shares.start(name, Budget(window=10))
-        shares.finish(name, 0.001)
+        assert shares.choose_next({name}) == name
+        shares.start_turn(name, Budget(window=10))
+        shares.finish_turn(name, 0.001)
         clock.time += 100.0
-    assert len(shares.usages()) <= 2
+    assert len(shares.list_usages()) <= 2
 
 
 async def test_a_caller_that_is_cancelled_leaves_its_place_to_the_next() -> None:
@@ -150,7 +150,7 @@ async def test_a_caller_that_is_cancelled_leaves_its_place_to_the_next() -> None
     order: list[str] = []
 
     async def work(name: str, release: asyncio.Event) -> None:
-        with on_behalf_of(Tenant("team")):
+        with charge_work_to(Tenant("team")):
             async with slots.hold():
                 order.append(name)
                 await release.wait()
@@ -159,7 +159,7 @@ async def test_a_caller_that_is_cancelled_leaves_its_place_to_the_next() -> None
     others_end.set()
     tasks = [asyncio.create_task(work("first", first_ends))]
     tasks += [asyncio.create_task(work(name, others_end)) for name in ("second", "third", "fourth")]
-    while slots.depths() != {"team": 3}:
+    while slots.list_depths() != {"team": 3}:
         await asyncio.sleep(0)
     tasks[1].cancel()  # while it waits
     first_ends.set()
@@ -168,7 +168,7 @@ async def test_a_caller_that_is_cancelled_leaves_its_place_to_the_next() -> None
     async with asyncio.timeout(HANG_SECONDS):
         await asyncio.gather(*tasks, return_exceptions=True)
     assert order[0] == "first" and order[-1] == "fourth" and "second" not in order
-    assert slots.running == 0 and slots.depths() == {}
+    assert slots.running == 0 and slots.list_depths() == {}
 
 
 async def test_calls_of_a_tenant_end_while_another_holds_all_its_slots() -> None:
@@ -176,7 +176,7 @@ async def test_calls_of_a_tenant_end_while_another_holds_all_its_slots() -> None
     blocked = asyncio.Event()
 
     async def hold(name: str, until: asyncio.Event | None) -> None:
-        with on_behalf_of(Tenant(name)):
+        with charge_work_to(Tenant(name)):
             async with slots.hold():
                 if until is not None:
                     await until.wait()
@@ -186,7 +186,7 @@ async def test_calls_of_a_tenant_end_while_another_holds_all_its_slots() -> None
         await asyncio.sleep(0)
     async with asyncio.timeout(HANG_SECONDS):
         await asyncio.gather(*(hold("team", None) for _ in range(20)))
-    assert slots.running == 2 and slots.depths() == {"hostile": 18} and not any(task.done() for task in hostile)
+    assert slots.running == 2 and slots.list_depths() == {"hostile": 18} and not any(task.done() for task in hostile)
     blocked.set()
     await asyncio.gather(*hostile)
 
@@ -197,7 +197,7 @@ async def test_several_tenants_take_turns_in_the_one_slot_in_reserve_while_anoth
     order: list[str] = []
 
     async def hold(name: str, until: asyncio.Event | None) -> None:
-        with on_behalf_of(Tenant(name)):
+        with charge_work_to(Tenant(name)):
             async with slots.hold():
                 assert slots.running <= 3
                 order.append(name)

@@ -14,22 +14,22 @@ from argosy.cli.data_folder import DataFolder
 from argosy.cli.running_instances import find_run
 from argosy.cli.target import TargetOptions, find_target, open_target
 from argosy.errors import UserError
-from argosy.gitops.application_client.client import Desk, Opening
-from argosy.gitops.application_client.control_namespace import control_namespace
+from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
+from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 
 
 @asynccontextmanager
-async def open_desk(options: TargetOptions, namespace: str = "") -> AsyncIterator[Desk]:
+async def open_service(options: TargetOptions, namespace: str = "") -> AsyncIterator[ApplicationService]:
     async with open_target(options) as (cluster, target):
-        near = [each for each in (namespace, target.connection.namespace) if each]
-        control = await control_namespace(cluster, near)
-        yield Desk(cluster, target.where, control, namespace or control, opener=opened)
+        likely_namespaces = [candidate for candidate in (namespace, target.connection.namespace) if candidate]
+        control = await find_control_namespace(cluster, likely_namespaces)
+        yield ApplicationService(cluster, target.display_name, control, namespace or control, opener=open_cluster)
 
 
 @asynccontextmanager
-async def opened(connection: Connection) -> AsyncIterator[Cluster]:
+async def open_cluster(connection: Connection) -> AsyncIterator[Cluster]:
     """Open any cluster by its connection."""
     from argosy.kube.client.http import connect
 
@@ -40,25 +40,25 @@ async def opened(connection: Connection) -> AsyncIterator[Cluster]:
         await cluster.close()
 
 
-def of_context(context: str, kubeconfig: Path | None) -> Connection:
+def load_context_connection(context: str, kubeconfig: Path | None) -> Connection:
     """Load the connection of a kubeconfig context."""
     from argosy.kube.client.kubeconfig import load_kubeconfig
 
     return load_kubeconfig([kubeconfig] if kubeconfig else None, context)
 
 
-def opening(options: TargetOptions) -> Opening:
-    return partial(open_desk, options)
+def build_service_opener(options: TargetOptions) -> ServiceOpener:
+    return partial(open_service, options)
 
 
-def demo_repository(options: TargetOptions) -> Path | None:
+def find_demo_repository(options: TargetOptions) -> Path | None:
     """Return the repository of the demo that the options choose; None if they choose another cluster."""
     if options.data_dir is not None:
-        run = DataFolder(options.data_dir).running()
+        run = DataFolder(options.data_dir).find_running_instance()
     else:
         try:
-            found = find_run(find_target(options).connection.server)
+            running_instance = find_run(find_target(options).connection.server)
         except UserError:
             return None
-        run = found[1] if found else None
+        run = running_instance[1] if running_instance else None
     return Path(run.repository) if run and run.repository else None

@@ -23,20 +23,20 @@ from argosy.kube.client.private_files import write_private
 
 DEFAULT_NAME = "sandbox"
 DEMO_NAME = "demo"
-CURRENT = "current.json"
+CURRENT_FILE = "current.json"
 STOP_SECONDS = 10.0
 # All files that a sandbox creates in its folder. The lock is kept: its owner may be removing the rest.
-OWN = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
-OWN |= {"repositories", "mirrors", "volumes", "runs", "notebooks", "page"}
+OWN_NAMES = frozenset(["run.json", "kubeconfig", "tls", "secret.key", "logs", "bin"])
+OWN_NAMES |= {"repositories", "mirrors", "volumes", "runs", "notebooks", "page"}
 OWN_DATABASE = "argosy.db"
 
 
-def state_home() -> Path:
+def get_state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "argosy"
 
 
 @dataclass(frozen=True)
-class Run:
+class RunningInstance:
     """The instance that runs in a folder, as stored in run.json."""
 
     pid: int
@@ -54,7 +54,7 @@ class Run:
 
 class DataFolder:
     def __init__(self, root: Path | None = None) -> None:
-        self.root = (root or state_home() / DEFAULT_NAME).expanduser().absolute()
+        self.root = (root or get_state_folder() / DEFAULT_NAME).expanduser().absolute()
         self.lock = self.root / "lock"
         self.run_file = self.root / "run.json"
         self.kubeconfig = self.root / "kubeconfig"
@@ -65,17 +65,17 @@ class DataFolder:
         self.database = self.root / "argosy.db"
 
     @contextlib.contextmanager
-    def owned(self) -> Iterator[None]:
+    def lock_for_this_process(self) -> Iterator[None]:
         """Lock the folder for this process; a second owner is refused at once."""
-        if foreign := self._foreign():
+        if foreign := self._find_foreign_file():
             message = f"contains files that are not a sandbox's ({foreign}); choose an empty folder with --data-dir"
             raise UserError(message, where=str(self.root))
         handle = self._lock_folder()
         try:
-            self.forget_run()  # a killed run left its pid, which may belong to another program by now
+            self.mark_run_ended()  # a killed run left its pid, which may belong to another program by now
             yield
         finally:
-            self.forget_run()
+            self.mark_run_ended()
             os.close(handle)
 
     def _lock_folder(self) -> int:
@@ -87,9 +87,9 @@ class DataFolder:
             except OSError as error:
                 message = f"cannot be used as a data folder ({error.strerror}); choose another with --data-dir"
                 raise UserError(message, where=str(self.root)) from error
-            if not _locked(handle):
+            if not _try_lock(handle):
                 os.close(handle)
-                raise self._in_use()
+                raise self._build_in_use_error()
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.fstat(handle), os.stat(self.lock)):
                     return handle
@@ -100,10 +100,10 @@ class DataFolder:
 
         Outside the state folder this requires a stopped sandbox, and keeps the folder itself: the user named it.
         """
-        is_ours = state_home().resolve() in self.root.resolve().parents
+        is_ours = get_state_folder().resolve() in self.root.resolve().parents
         if not (was_stopped or is_ours) or not self._is_empty():
             return
-        with contextlib.suppress(OSError, UserError), self.owned():
+        with contextlib.suppress(OSError, UserError), self.lock_for_this_process():
             if not self._is_empty():
                 return
             for folder, _, _ in os.walk(self.root, topdown=False):
@@ -112,8 +112,8 @@ class DataFolder:
             self.lock.unlink()
             if is_ours:
                 self.root.rmdir()
-            if is_ours and self.root.parent == state_home():
-                state_home().rmdir()  # fails if it is not empty
+            if is_ours and self.root.parent == get_state_folder():
+                get_state_folder().rmdir()  # fails if it is not empty
 
     def _is_empty(self) -> bool:
         """True if the folder contains only the lock, which is an empty file, and empty folders of a sandbox."""
@@ -122,18 +122,18 @@ class DataFolder:
             names = [name for name in os.listdir(self.root) if name != self.lock.name]
         except OSError:
             return False
-        if not stat.S_ISREG(lock.st_mode) or lock.st_size or not all(map(_is_own, names)):
+        if not stat.S_ISREG(lock.st_mode) or lock.st_size or not all(map(_is_sandbox_file, names)):
             return False
-        return all(_holds_only_folders(self.root / name) for name in names)
+        return all(_contains_only_folders(self.root / name) for name in names)
 
-    def _in_use(self) -> UserError:
-        run = self.running()
+    def _build_in_use_error(self) -> UserError:
+        run = self.find_running_instance()
         name = run.name if run else "sandbox"
-        who = f" by a {name} (pid {run.pid}, {run.api})" if run else " by another argosy process"
+        owner = f" by a {name} (pid {run.pid}, {run.api})" if run else " by another argosy process"
         advice = f"stop it with: argosy {name} stop --data-dir {self.root}, or choose another --data-dir"
-        return UserError(f"this data folder is in use{who}; {advice}", where=str(self.root))
+        return UserError(f"this data folder is in use{owner}; {advice}", where=str(self.root))
 
-    def is_owned(self) -> bool:
+    def is_locked(self) -> bool:
         try:
             with self.lock.open() as handle:
                 fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -145,42 +145,44 @@ class DataFolder:
 
     # -- running instance ----------------------------------------------------------------------------------------
 
-    def write_run(self, run: Run) -> None:
-        write_text(self.run_file, json.dumps(asdict(run)))
-        _write_current([run, *(each for each in _known_runs() if each.data_dir != run.data_dir)])
+    def write_run(self, run: RunningInstance) -> None:
+        write_private_text(self.run_file, json.dumps(asdict(run)))
+        _write_current([run, *(other for other in _list_recorded_runs() if other.data_dir != run.data_dir)])
 
-    def forget_run(self) -> None:
+    def mark_run_ended(self) -> None:
         """Mark the run as ended. Its address is kept: the next run uses the same port if possible."""
         run = self._read_run()
         if run is None or not run.pid:
             return
         with contextlib.suppress(OSError, ValueError):
-            write_text(self.run_file, json.dumps(asdict(replace(run, pid=0))))
-            _write_current([each for each in _known_runs() if each.data_dir != run.data_dir])
+            write_private_text(self.run_file, json.dumps(asdict(replace(run, pid=0))))
+            _write_current([other for other in _list_recorded_runs() if other.data_dir != run.data_dir])
 
-    def running(self) -> Run | None:
+    def find_running_instance(self) -> RunningInstance | None:
         """Return the instance that has this folder locked, if it is ready."""
         run = self._read_run()
-        return run if run and run.pid and self.is_owned() else None
+        return run if run and run.pid and self.is_locked() else None
 
-    def _read_run(self) -> Run | None:
+    def _read_run(self) -> RunningInstance | None:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
-            known = {each.name for each in fields(Run)}
-            said = json.loads(self.run_file.read_text())
-            return Run(**{name: value for name, value in said.items() if name in known})  # written by a newer argosy
+            field_names = {field.name for field in fields(RunningInstance)}
+            document = json.loads(self.run_file.read_text())
+            return RunningInstance(
+                **{name: value for name, value in document.items() if name in field_names}
+            )  # written by a newer argosy
         return None
 
-    def last_addons(self) -> str:
+    def get_last_addons(self) -> str:
         """Return the add-ons of the last run; "" if there was none."""
         run = self._read_run()
         return run.addons if run else ""
 
-    def last_rbac(self) -> bool:
+    def get_last_rbac(self) -> bool:
         """True if the last run enforced RBAC: a restart must not turn it off."""
         run = self._read_run()
         return run is not None and run.rbac
 
-    def last_port(self) -> int:
+    def get_last_port(self) -> int:
         """Return the port of the last run, so that copied kubeconfigs keep working."""
         run = self._read_run()
         port = run.api.rpartition(":")[2] if run else ""
@@ -188,7 +190,7 @@ class DataFolder:
 
     def stop(self) -> bool:
         """Stop the sandbox of this folder and wait for its end; False if none ran."""
-        run = self.running()
+        run = self.find_running_instance()
         if run is None:
             return False
         try:
@@ -199,33 +201,33 @@ class DataFolder:
             message = f"pid {run.pid} belongs to another user; ask that user to stop it, or use sudo"
             raise UserError(message, where=str(self.root)) from error
         deadline = time.monotonic() + STOP_SECONDS
-        while self.is_owned():
+        while self.is_locked():
             if time.monotonic() > deadline:
                 message = f"pid {run.pid} did not stop within {STOP_SECONDS:.0f} s; run: kill -9 {run.pid}"
                 raise TransientError(f"{self.root}: {message}; acknowledged writes are not lost")
             time.sleep(0.02)
         return True
 
-    def _foreign(self) -> str:
+    def _find_foreign_file(self) -> str:
         """Return the first foreign file, unless the folder already contains a sandbox."""
         if self.database.exists() or self.tls.exists() or not self.root.is_dir():
             return ""
         names = sorted(entry.name for entry in self.root.iterdir())
-        return next((name for name in names if name != self.lock.name and not _is_own(name)), "")
+        return next((name for name in names if name != self.lock.name and not _is_sandbox_file(name)), "")
 
-    def clear(self) -> None:
+    def remove_sandbox_files(self) -> None:
         """Remove files that a sandbox created, and nothing else. The caller owns the folder."""
         for entry in self.root.iterdir():
-            if not _is_own(entry.name):
+            if not _is_sandbox_file(entry.name):
                 continue
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)
             else:
                 entry.unlink()
 
-    def status(self) -> dict[str, Any]:
+    def status_to_wire(self) -> dict[str, Any]:
         """Return the status document of `-o json`."""
-        run = self.running()
+        run = self.find_running_instance()
         return {
             "apiVersion": "cli.argosy.dev/v1",
             "kind": "Status",
@@ -240,45 +242,47 @@ class DataFolder:
         }
 
 
-def _is_own(name: str) -> bool:
-    return name in OWN or name.startswith(OWN_DATABASE)
+def _is_sandbox_file(name: str) -> bool:
+    return name in OWN_NAMES or name.startswith(OWN_DATABASE)
 
 
-def _holds_only_folders(path: Path) -> bool:
+def _contains_only_folders(path: Path) -> bool:
     if path.is_symlink() or not path.is_dir():
         return False
-    return not any(files or any(Path(at, name).is_symlink() for name in names) for at, names, files in os.walk(path))
+    return not any(
+        files or any(Path(folder, name).is_symlink() for name in names) for folder, names, files in os.walk(path)
+    )
 
 
-def running_folders() -> list[DataFolder]:
+def list_running_folders() -> list[DataFolder]:
     """List folders of running instances: the default sandbox, then the others, latest first."""
-    places = [state_home() / DEFAULT_NAME, *_known_places(), state_home() / DEMO_NAME]
-    folders = [DataFolder(place) for place in dict.fromkeys(places)]
-    return [folder for folder in folders if folder.running()]
+    paths = [get_state_folder() / DEFAULT_NAME, *_list_recorded_paths(), get_state_folder() / DEMO_NAME]
+    folders = [DataFolder(path) for path in dict.fromkeys(paths)]
+    return [folder for folder in folders if folder.find_running_instance()]
 
 
-def _known_places() -> list[Path]:
+def _list_recorded_paths() -> list[Path]:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        known = json.loads((state_home() / CURRENT).read_text())
-        return [Path(known["data_dir"]), *map(Path, known.get("others", ()))]
+        document = json.loads((get_state_folder() / CURRENT_FILE).read_text())
+        return [Path(document["data_dir"]), *map(Path, document.get("others", ()))]
     return []
 
 
-def _known_runs() -> list[Run]:
-    return [run for place in _known_places() if (run := DataFolder(place).running())]
+def _list_recorded_runs() -> list[RunningInstance]:
+    return [run for path in _list_recorded_paths() if (run := DataFolder(path).find_running_instance())]
 
 
-def _write_current(runs: list[Run]) -> None:
+def _write_current(runs: list[RunningInstance]) -> None:
     """Write the list of running instances. Commands use the first; when it ends, the next."""
-    file = state_home() / CURRENT
+    file = get_state_folder() / CURRENT_FILE
     if not runs:
         file.unlink(missing_ok=True)
         return
     others = [run.data_dir for run in runs[1:]]
-    write_text(file, json.dumps({**asdict(runs[0]), "others": others}))
+    write_private_text(file, json.dumps({**asdict(runs[0]), "others": others}))
 
 
-def _locked(handle: int) -> bool:
+def _try_lock(handle: int) -> bool:
     """Try for a moment: a process that only checks ownership holds a shared lock meanwhile."""
     for pause in (0.0, 0.01, 0.03, 0.06, 0.1):
         time.sleep(pause)
@@ -288,7 +292,7 @@ def _locked(handle: int) -> bool:
     return False
 
 
-def write_text(file: Path, text: str) -> None:
+def write_private_text(file: Path, text: str) -> None:
     """Write a file atomically and privately. A symbolic link is followed."""
     file = file.resolve()
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -6,11 +6,11 @@ In: text. Out: a number. Never: a negative number, or one too large for a clock.
 from __future__ import annotations
 
 
-def seconds(text: str) -> float:
-    found = float(text)
-    if not 0 <= found <= 1e8:
+def parse_seconds(text: str) -> float:
+    number = float(text)
+    if not 0 <= number <= 1e8:
         raise ValueError(text)
-    return found
+    return number
 
 
-seconds.__name__ = "number of seconds"  # name in argparse's error messages
+parse_seconds.__name__ = "number of seconds"  # name in argparse's error messages

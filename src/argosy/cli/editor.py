@@ -12,28 +12,28 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.verbs import talk
+from argosy.cli.subcommands import print_message
 from argosy.errors import UserError
 
-USUAL_EDITOR: Final = "vi"
+DEFAULT_EDITOR: Final = "vi"
 
 
-class edited:
+class EditorSession:
     """Context manager that returns the edited value. After an error, the text is kept in a file."""
 
     def __init__(self, name: str, content: Any) -> None:
         self._name, self._content = name, content
 
     def __enter__(self) -> Any:
-        from argosy.kube.objects import dump, load
+        from argosy.kube.objects import dump_yaml, read_yaml
 
         number, path = tempfile.mkstemp(prefix=f"{self._name}-", suffix="-edit.yaml")
         os.close(number)
         self._file = Path(path)
-        self._file.write_text(dump(self._content))
+        self._file.write_text(dump_yaml(self._content))
         try:
             _run_editor(self._file)
-            return load(self._file.read_bytes(), where=path)
+            return read_yaml(self._file.read_bytes(), where=path)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -42,15 +42,15 @@ class edited:
         if error is None:
             self._file.unlink(missing_ok=True)
         else:
-            talk(f"the edited text is kept in {self._file}")
+            print_message(f"the edited text is kept in {self._file}")
 
 
 def _run_editor(file: Path) -> None:
-    words = shlex.split(os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or USUAL_EDITOR)
+    command = shlex.split(os.environ.get("KUBE_EDITOR") or os.environ.get("EDITOR") or DEFAULT_EDITOR)
     try:
-        done = subprocess.run([*words, str(file)], check=False)
+        completed = subprocess.run([*command, str(file)], check=False)
     except OSError as error:
-        told = "set EDITOR to an installed editor, or use argosy app patch"
-        raise UserError(f"cannot start editor {words[0]!r}: {error.strerror}; {told}") from error
-    if done.returncode:
-        raise UserError(f"editor {words[0]!r} exited with code {done.returncode}; nothing was changed")
+        advice = "set EDITOR to an installed editor, or use argosy app patch"
+        raise UserError(f"cannot start editor {command[0]!r}: {error.strerror}; {advice}") from error
+    if completed.returncode:
+        raise UserError(f"editor {command[0]!r} exited with code {completed.returncode}; nothing was changed")

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from argosy.errors import ArgosyError, ClusterError, Forbidden, PolicyError, SourceRefused, TransientError, Unreachable
+from argosy.errors import (
+    ArgosyError,
+    ClusterError,
+    Forbidden,
+    PolicyError,
+    SourceRefused,
+    SourceUnreachable,
+    TransientError,
+)
 
-DONE, NO, CANNOT, UNREACHABLE, TIMED_OUT, REFUSED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+EXIT_OK, EXIT_NEGATIVE, EXIT_ERROR, EXIT_UNREACHABLE, EXIT_TIMED_OUT, EXIT_REFUSED, EXIT_INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    130,
+)
 
 
-def code_of(error: ArgosyError) -> int:
+def get_exit_code(error: ArgosyError) -> int:
     match error:
         case PolicyError() | Forbidden() | SourceRefused():
-            return REFUSED
-        case TransientError(passes=False):
-            return CANNOT
-        case TransientError() | Unreachable():
-            return UNREACHABLE
+            return EXIT_REFUSED
+        case TransientError(clears_by_itself=False):
+            return EXIT_ERROR
+        case TransientError() | SourceUnreachable():
+            return EXIT_UNREACHABLE
         case ClusterError(code=401):
-            return REFUSED
-    return CANNOT
+            return EXIT_REFUSED
+    return EXIT_ERROR

@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-HABITS: Final = {  # flags of helm, kubectl, kustomize and git
+FLAGS_OF_OTHER_TOOLS: Final = {  # flags of helm, kubectl, kustomize and git
     "--set": ("--helm-set",),
     "--set-string": ("--helm-set-string",),
     "--set-file": ("--helm-set-file",),
@@ -28,29 +28,33 @@ HABITS: Final = {  # flags of helm, kubectl, kustomize and git
     "--ext-str": ("--jsonnet-ext-var-str",),
 }
 
-VERBS: Final[dict[tuple[str, ...], str]] = {  # flags that are a separate command here
+COMMANDS_FOR_FLAGS: Final[dict[tuple[str, ...], str]] = {  # flags that are a separate command here
     ("promote", "run", "--dry-run"): "argosy promote plan",
     ("promote", "rollback", "--dry-run"): "argosy promote plan RELEASE",
 }
 
 
-def meant(parser: argparse.ArgumentParser, arguments: Sequence[str], left: Sequence[str]) -> str:
+def suggest_flag(parser: argparse.ArgumentParser, arguments: Sequence[str], unknown_arguments: Sequence[str]) -> str:
     """Suggest a flag for the first unknown one: a flag of another tool with the same meaning, or a similar name."""
-    typed = next((word.partition("=")[0] for word in left if word.startswith("-")), "")
-    if verb := VERBS.get((*arguments[:2], typed)):
-        return f"; did you mean {verb}?"
-    known = set(_flags(parser, iter(arguments)))
-    habit = next((flag for flag in HABITS.get(typed, ()) if flag in known), "")
-    begins = [flag for flag in sorted(known) if len(typed) > 3 and flag.startswith(typed)]
-    near = [habit] if habit else begins or difflib.get_close_matches(typed, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    typed = next((word.partition("=")[0] for word in unknown_arguments if word.startswith("-")), "")
+    if command := COMMANDS_FOR_FLAGS.get((*arguments[:2], typed)):
+        return f"; did you mean {command}?"
+    known_flags = set(_list_flags(parser, iter(arguments)))
+    equivalent_flag = next((flag for flag in FLAGS_OF_OTHER_TOOLS.get(typed, ()) if flag in known_flags), "")
+    flags_with_prefix = [flag for flag in sorted(known_flags) if len(typed) > 3 and flag.startswith(typed)]
+    suggestions = (
+        [equivalent_flag]
+        if equivalent_flag
+        else flags_with_prefix or difflib.get_close_matches(typed, sorted(known_flags), n=1)
+    )
+    return f"; did you mean {suggestions[0]}?" if suggestions else ""
 
 
-def _flags(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator[str]:
+def _list_flags(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator[str]:
     """Yield the flags of the command that the words select."""
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):
-            chosen = next((action.choices[word] for word in words if word in action.choices), None)
-            if chosen is not None:
-                yield from _flags(chosen, words)
+            subparser = next((action.choices[word] for word in words if word in action.choices), None)
+            if subparser is not None:
+                yield from _list_flags(subparser, words)

@@ -7,18 +7,18 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from argosy.cli.tables import plain
+from argosy.cli.tables import drop_control_characters
 
 
-def print_data(data: dict[str, Any], form: str, *, named: bool = True) -> None:
+def print_data(data: dict[str, Any], output: str, *, has_api_version: bool = True) -> None:
     """Print one object as JSON or YAML."""
-    whole = {"apiVersion": "cli.argosy.dev/v1", **data} if named else data
-    if form == "yaml":
-        from argosy.kube.objects import dump
+    document = {"apiVersion": "cli.argosy.dev/v1", **data} if has_api_version else data
+    if output == "yaml":
+        from argosy.kube.objects import dump_yaml
 
-        print(dump(whole), end="")
+        print(dump_yaml(document), end="")
     else:
-        print(json.dumps(whole, indent=2, ensure_ascii=False))
+        print(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -26,11 +26,11 @@ def print_lines(lines: Iterable[str]) -> None:
         print(line)
 
 
-def talk(text: str) -> None:
+def print_progress(text: str) -> None:
     """Print a progress message."""
     print(f"{text} …", file=sys.stderr, flush=True)
 
 
 def warn(sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        print(f"warning: {plain(sentence)}", file=sys.stderr)
+        print(f"warning: {drop_control_characters(sentence)}", file=sys.stderr)

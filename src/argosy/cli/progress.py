@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from argosy.cli.tables import plain
+from argosy.cli.tables import drop_control_characters
 
-PATIENCE: Final = 1.0  # seconds before the message is printed
+PROGRESS_DELAY_SECONDS: Final = 1.0  # seconds before the message is printed
 
 
 @contextmanager
-def patiently(doing: str) -> Iterator[None]:
+def show_progress_if_slow(message: str) -> Iterator[None]:
     if not sys.stderr.isatty():
         yield
         return
     import threading
 
-    timer = threading.Timer(PATIENCE, _tell, [doing])
+    timer = threading.Timer(PROGRESS_DELAY_SECONDS, _print_message, [message])
     timer.daemon = True
     timer.start()
     try:
@@ -28,5 +28,5 @@ def patiently(doing: str) -> Iterator[None]:
         timer.cancel()
 
 
-def _tell(text: str) -> None:
-    print(plain(text), file=sys.stderr, flush=True)
+def _print_message(text: str) -> None:
+    print(drop_control_characters(text), file=sys.stderr, flush=True)

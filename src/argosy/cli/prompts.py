@@ -19,23 +19,23 @@ def read_line() -> str:
     """
     if sys.stdin is None:
         return ""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    previous_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return sys.stdin.readline()
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
-def asked(question: str) -> bool:
+def confirm(question: str) -> bool:
     """True if the user answers yes."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return read_line().strip().lower() in ("y", "yes")
 
 
-def agree(question: str, plan: Iterable[str], *, is_printed: bool, refusal: str) -> None:
+def confirm_plan(question: str, plan: Iterable[str], *, is_printed: bool, refusal: str) -> None:
     """Raises UserError unless the user agrees to a plan. Shows the plan first if it was not printed to the terminal."""
     sys.stdout.flush()
     if not is_printed or not sys.stdout.isatty():
         print("\n".join(plan), file=sys.stderr)
-    if not asked(question):
+    if not confirm(question):
         raise UserError(refusal)

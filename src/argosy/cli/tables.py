@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final, TextIO
 
 # status → mark, ASCII mark, colour
-MARKS: Final = {
+STATUS_MARKS: Final = {
     "Healthy": ("✔", "ok", "32"),
     "Progressing": ("●", "..", "34"),
     "Suspended": ("⏸", "||", "35"),
@@ -21,168 +21,188 @@ MARKS: Final = {
     "OutOfSync": ("▲", "<>", "33"),
     "failed": ("✖", "!!", "31"),
 }
-MESSAGE: Final = "MESSAGE"
-WHY: Final = "WHY"
-CAUSE: Final = "CAUSE"
+MESSAGE_COLUMN: Final = "MESSAGE"
+WHY_COLUMN: Final = "WHY"
+CAUSE_COLUMN: Final = "CAUSE"
 _GAP: Final = "   "
-_SHORTEST: Final = 20
-_READABLE: Final = 60  # minimum width of a text column; narrower, the text goes below its row
-_HANG: Final = 4
-_STYLE: Final = re.compile("\x1b\\[[0-9]*m")
+_MIN_COLUMN_WIDTH: Final = 20
+_MIN_TEXT_WIDTH: Final = 60  # minimum width of a text column; narrower, the text goes below its row
+_HANGING_INDENT: Final = 4
+_COLOUR_CODE: Final = re.compile("\x1b\\[[0-9]*m")
 
 
-class Styled(str):
+class StyledText(str):
     """Text produced by argosy, including colour codes; not escaped again."""
 
 
-class Screen:
+class TerminalOutput:
     """Capabilities of an output stream: colour, width, encoding."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.is_colourful = _is_colourful(stream)
+        self.has_colour = _supports_colour(stream)
         self.width = shutil.get_terminal_size().columns if stream.isatty() else None
-        self._place = 0 if (stream.encoding or "").lower().replace("-", "") == "utf8" else 1
+        self._mark_index = 0 if (stream.encoding or "").lower().replace("-", "") == "utf8" else 1
 
-    def mark(self, word: str) -> str:
+    def format_status(self, word: str) -> str:
         """Return mark and word in colour, so that each of them is enough."""
-        if word not in MARKS:
+        if word not in STATUS_MARKS:
             return word
-        mark = MARKS[word][self._place]
-        return self.colour(f"{mark} {word}", MARKS[word][2])
+        mark = STATUS_MARKS[word][self._mark_index]
+        return self.add_colour(f"{mark} {word}", STATUS_MARKS[word][2])
 
-    def mark_as(self, text: str, word: str) -> Styled:
+    def format_with_mark(self, text: str, word: str) -> StyledText:
         """Return any text with the mark and the colour of a status; unchanged if the status has none."""
-        if word not in MARKS:
-            return Styled(plain(text))
-        return self.colour(f"{MARKS[word][self._place]} {plain(text)}", MARKS[word][2])
+        if word not in STATUS_MARKS:
+            return StyledText(drop_control_characters(text))
+        return self.add_colour(
+            f"{STATUS_MARKS[word][self._mark_index]} {drop_control_characters(text)}", STATUS_MARKS[word][2]
+        )
 
     @property
-    def has_signs(self) -> bool:
+    def has_unicode(self) -> bool:
         """True if the stream supports more than ASCII."""
-        return self._place == 0
+        return self._mark_index == 0
 
-    def sign(self, word: str) -> str:
+    def format_mark(self, word: str) -> str:
         """Return only the mark of a status."""
-        return self.colour(MARKS[word][self._place], MARKS[word][2])
+        return self.add_colour(STATUS_MARKS[word][self._mark_index], STATUS_MARKS[word][2])
 
-    def bad(self, text: str) -> str:
-        return self.colour(f"{MARKS['failed'][self._place]} {text}", MARKS["failed"][2])
+    def format_failure(self, text: str) -> str:
+        return self.add_colour(f"{STATUS_MARKS['failed'][self._mark_index]} {text}", STATUS_MARKS["failed"][2])
 
-    def colour(self, text: str, code: str) -> Styled:
-        return Styled(f"\x1b[{code}m{text}\x1b[0m" if self.is_colourful else text)
+    def add_colour(self, text: str, code: str) -> StyledText:
+        return StyledText(f"\x1b[{code}m{text}\x1b[0m" if self.has_colour else text)
 
-    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, whole: str = "") -> list[str]:
+    def format_table(
+        self, headings: Sequence[str], rows: Sequence[Sequence[str]], *, uncut_column: str = ""
+    ) -> list[str]:
         """Format a table. On a terminal, long messages are cut except in `uncut_column`; in a pipe nothing is cut."""
-        return table(headings, rows, self.width, whole)
+        return format_table(headings, rows, self.width, uncut_column)
 
-    def folded(self, text: str, hang: int = _HANG) -> list[str]:
+    def wrap_text(self, text: str, indent: int = _HANGING_INDENT) -> list[str]:
         """Wrap text to the terminal with a hanging indent; one line in a pipe."""
-        return [text] if self.width is None else fold(text, self.width, hang)
+        return [text] if self.width is None else wrap_text(text, self.width, indent)
 
-    def difference(self, line: str) -> str:
+    def format_diff_line(self, line: str) -> str:
         """Colour a line of a unified diff."""
         codes = {"+": "32", "-": "31", "@": "36"}
-        return self.colour(line, codes[line[0]]) if line[:1] in codes else line
+        return self.add_colour(line, codes[line[0]]) if line[:1] in codes else line
 
 
-def _is_colourful(stream: TextIO) -> bool:
+def _supports_colour(stream: TextIO) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or os.environ.get("CLICOLOR") == "0":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
-def table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, whole: str = ""
+def format_table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None = None, uncut_column: str = ""
 ) -> list[str]:
     """Format columns like kubectl; with a width, the columns MESSAGE, WHY and CAUSE are cut to fit.
 
     The column `uncut_column` is never cut: it wraps, or goes below its row.
     """
-    cells = [list(headings), *([cell if isinstance(cell, Styled) else plain(cell) for cell in row] for row in rows)]
-    widths = _widths(cells)
-    over = 0 if width is None else max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
-    if width is not None and over and whole in headings:
-        return _uncut(cells, widths, list(headings).index(whole), width)
-    messages = [place for place, heading in enumerate(headings) if heading in (MESSAGE, WHY, CAUSE)]
-    for place in messages:
-        widths[place] = min(widths[place], max(_SHORTEST, widths[place] - math.ceil(over / len(messages))))
-    return [_joined([cut(cell, room) for cell, room in zip(row, widths, strict=True)], widths) for row in cells]
+    cells = [
+        list(headings),
+        *([cell if isinstance(cell, StyledText) else drop_control_characters(cell) for cell in row] for row in rows),
+    ]
+    widths = _measure_columns(cells)
+    excess = 0 if width is None else max(0, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
+    if width is not None and excess and uncut_column in headings:
+        return _format_uncut(cells, widths, list(headings).index(uncut_column), width)
+    message_columns = [
+        index for index, heading in enumerate(headings) if heading in (MESSAGE_COLUMN, WHY_COLUMN, CAUSE_COLUMN)
+    ]
+    for index in message_columns:
+        widths[index] = min(
+            widths[index], max(_MIN_COLUMN_WIDTH, widths[index] - math.ceil(excess / len(message_columns)))
+        )
+    return [
+        _join_cells([truncate(cell, column_width) for cell, column_width in zip(row, widths, strict=True)], widths)
+        for row in cells
+    ]
 
 
-def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(shown_width, column)) for column in zip(*cells, strict=True)]
+def _measure_columns(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(measure_width, column)) for column in zip(*cells, strict=True)]
 
 
-def _joined(row: Sequence[str], widths: Sequence[int], gap: str = _GAP) -> str:
-    padded = (cell + " " * (room - shown_width(cell)) for cell, room in zip(row, widths, strict=True))
+def _join_cells(row: Sequence[str], widths: Sequence[int], gap: str = _GAP) -> str:
+    padded = (cell + " " * (column_width - measure_width(cell)) for cell, column_width in zip(row, widths, strict=True))
     return gap.join(padded).rstrip()
 
 
-def _uncut(cells: Sequence[Sequence[str]], widths: list[int], place: int, width: int) -> list[str]:
-    room = width - sum(widths) + widths[place] - len(_GAP) * (len(widths) - 1)
-    if room >= _READABLE:
-        widths[place] = room
-        return [line for row in cells for line in _stacked(row, widths, _GAP)]
-    slim = [[cell for at, cell in enumerate(row) if at != place] for row in cells]
-    gap, widths = _GAP[:2], _widths(slim)
-    while sum(widths) + len(gap) * (len(widths) - 1) > width and max(widths) > _HANG:
+def _format_uncut(cells: Sequence[Sequence[str]], widths: list[int], column: int, width: int) -> list[str]:
+    available = width - sum(widths) + widths[column] - len(_GAP) * (len(widths) - 1)
+    if available >= _MIN_TEXT_WIDTH:
+        widths[column] = available
+        return [line for row in cells for line in _wrap_cells(row, widths, _GAP)]
+    other_cells = [[cell for index, cell in enumerate(row) if index != column] for row in cells]
+    gap, widths = _GAP[:2], _measure_columns(other_cells)
+    while sum(widths) + len(gap) * (len(widths) - 1) > width and max(widths) > _HANGING_INDENT:
         widths[widths.index(max(widths))] -= 1
-    lines = _stacked(slim[0], widths, gap)
-    for row, rest in zip(cells[1:], slim[1:], strict=True):
-        lines += [*_stacked(rest, widths, gap), *fold(" " * _HANG + row[place], width, _HANG)]
+    lines = _wrap_cells(other_cells[0], widths, gap)
+    for row, other_row in zip(cells[1:], other_cells[1:], strict=True):
+        lines += [
+            *_wrap_cells(other_row, widths, gap),
+            *wrap_text(" " * _HANGING_INDENT + row[column], width, _HANGING_INDENT),
+        ]
     return [line for line in lines if line.strip()]
 
 
-def _stacked(row: Sequence[str], widths: Sequence[int], gap: str) -> list[str]:
+def _wrap_cells(row: Sequence[str], widths: Sequence[int], gap: str) -> list[str]:
     """Wrap cells that are too wide."""
-    piles = [fold(cell, room, 0, is_strict=True) for cell, room in zip(row, widths, strict=True)]
-    height = max(map(len, piles))
-    return [_joined([pile[at] if at < len(pile) else "" for pile in piles], widths, gap) for at in range(height)]
+    columns = [wrap_text(cell, column_width, 0, is_strict=True) for cell, column_width in zip(row, widths, strict=True)]
+    height = max(map(len, columns))
+    return [
+        _join_cells([column[index] if index < len(column) else "" for column in columns], widths, gap)
+        for index in range(height)
+    ]
 
 
-def fold(text: str, width: int, hang: int = _HANG, *, is_strict: bool = False) -> list[str]:
+def wrap_text(text: str, width: int, indent: int = _HANGING_INDENT, *, is_strict: bool = False) -> list[str]:
     """Wrap at spaces. A word longer than a line is left to the terminal, so that it can be copied; with `is_strict` it
     is broken."""
-    if shown_width(text) <= width:
+    if measure_width(text) <= width:
         return [text]
-    lead = text[: len(text) - len(text.lstrip(" "))]
-    lines, here = [], lead
-    for word in re.split(r"(?<=\S) ", text[len(lead) :]):
-        if here.strip() and shown_width(here) + 1 + shown_width(word.rstrip()) > width:
-            lines.append(here.rstrip())
-            here, word = " " * hang, word.lstrip(" ")
-        here += f" {word}" if here.strip() else word
-        while is_strict and len(here) > width and not _STYLE.search(here):
-            lines.append(here[:width])
-            here = here[width:]
-    return [*lines, here.rstrip()]
+    leading_spaces = text[: len(text) - len(text.lstrip(" "))]
+    lines, current = [], leading_spaces
+    for word in re.split(r"(?<=\S) ", text[len(leading_spaces) :]):
+        if current.strip() and measure_width(current) + 1 + measure_width(word.rstrip()) > width:
+            lines.append(current.rstrip())
+            current, word = " " * indent, word.lstrip(" ")
+        current += f" {word}" if current.strip() else word
+        while is_strict and len(current) > width and not _COLOUR_CODE.search(current):
+            lines.append(current[:width])
+            current = current[width:]
+    return [*lines, current.rstrip()]
 
 
-def cut(cell: str, room: int) -> str:
+def truncate(cell: str, max_width: int) -> str:
     """Cut text to a number of columns, with … at the end."""
-    return cell if shown_width(cell) <= room else f"{cell[: room - 1]}…"
+    return cell if measure_width(cell) <= max_width else f"{cell[: max_width - 1]}…"
 
 
-def plain(text: str) -> str:
+def drop_control_characters(text: str) -> str:
     """Put text on one line without control characters: messages may come from untrusted scripts."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def shown_width(text: str) -> int:
+def measure_width(text: str) -> int:
     """Return the width without colour codes."""
-    return len(_STYLE.sub("", text))
+    return len(_COLOUR_CODE.sub("", text))
 
 
 _ALIGNED_GAP: Final = "  "  # argo
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def format_aligned_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """argo: columns two spaces apart, the last one unpadded."""
-    cells = [[plain(cell) for cell in row] for row in rows]
+    cells = [[drop_control_characters(cell) for cell in row] for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run, state_home
-from argosy.cli.running_instances import administrator, chosen_folder, find_run, running
+from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance, get_state_folder
+from argosy.cli.running_instances import build_admin_connection, find_run, require_running_instance, select_folder
 from argosy.errors import UserError
-from argosy.kube.client.kubeconfig import environment_paths, load_kubeconfig
+from argosy.kube.client.kubeconfig import list_environment_paths, load_kubeconfig
 
 if TYPE_CHECKING:
     from argosy.kube.client.connection import Connection
@@ -32,38 +32,38 @@ class TargetOptions:
 
 
 @dataclass(frozen=True)
-class Target:
+class ClusterTarget:
     connection: Connection
-    where: str  # display name: "the sandbox (https://127.0.0.1:40123)"
+    display_name: str  # display name: "the sandbox (https://127.0.0.1:40123)"
     is_embedded: bool = False
 
 
-def find_target(options: TargetOptions) -> Target:
+def find_target(options: TargetOptions) -> ClusterTarget:
     """Choose the cluster: flags, else ARGOSY_CONTEXT, KUBECONFIG, a running sandbox or demo, ~/.kube/config."""
     if options.data_dir is not None:
         folder = DataFolder(options.data_dir)
-        return _sandbox(folder, running(folder))
+        return _build_sandbox_target(folder, require_running_instance(folder))
     # Flags take precedence over the variable: --kubeconfig means the current context of that file.
     if options.context or options.kubeconfig is not None:
         connection = load_kubeconfig([options.kubeconfig] if options.kubeconfig else None, options.context or None)
-        return Target(connection, f"context {connection.name} ({connection.server})")
+        return ClusterTarget(connection, f"context {connection.name} ({connection.server})")
     if context := os.environ.get(CONTEXT_VARIABLE, ""):
-        with naming_variable(context):
+        with add_variable_to_error(context):
             connection = load_kubeconfig(context=context)
-        return Target(connection, f"context {connection.name} ({connection.server})")
-    if not environment_paths():
-        folder = chosen_folder(None)
-        if run := folder.running():
-            return _sandbox(folder, run)
+        return ClusterTarget(connection, f"context {connection.name} ({connection.server})")
+    if not list_environment_paths():
+        folder = select_folder(None)
+        if run := folder.find_running_instance():
+            return _build_sandbox_target(folder, run)
     connection = load_kubeconfig()
-    if found := find_run(connection.server):
+    if running_instance := find_run(connection.server):
         # The kubeconfig may belong to another user: use its credentials, not the administrator's.
-        return Target(connection, name_of_run(*found), is_embedded=True)
-    return Target(connection, f"context {connection.name} ({connection.server})")
+        return ClusterTarget(connection, describe_run(*running_instance), is_embedded=True)
+    return ClusterTarget(connection, f"context {connection.name} ({connection.server})")
 
 
 @contextmanager
-def naming_variable(context: str) -> Iterator[None]:
+def add_variable_to_error(context: str) -> Iterator[None]:
     """Mention ARGOSY_CONTEXT in an error about the context that it selects."""
     try:
         yield
@@ -73,51 +73,55 @@ def naming_variable(context: str) -> Iterator[None]:
         raise UserError(f"{problem} ({setting}); correct or unset {CONTEXT_VARIABLE}, or {advice}") from error
 
 
-def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, Run]:
+def find_sandbox(data_dir: Path | None = None) -> tuple[DataFolder, RunningInstance]:
     """Choose the sandbox or demo to act on; refuse if ARGOSY_CONTEXT or KUBECONFIG selects another cluster."""
-    if data_dir is None and (variable := target_variable()):
+    if data_dir is None and (variable := find_target_variable()):
         target = find_target(TargetOptions())
-        if found := find_run(target.connection.server):
-            return found
+        if running_instance := find_run(target.connection.server):
+            return running_instance
         advice = f"select the sandbox with --data-dir, or unset {variable}"
-        raise UserError(f"{variable} selects {target.where}, which is not a running sandbox; {advice}")
-    folder = chosen_folder(data_dir, DEFAULT_NAME)
-    return folder, running(folder)
+        raise UserError(f"{variable} selects {target.display_name}, which is not a running sandbox; {advice}")
+    folder = select_folder(data_dir, DEFAULT_NAME)
+    return folder, require_running_instance(folder)
 
 
 def describe_other_target(folder: DataFolder) -> str:
     """Describe the cluster that ARGOSY_CONTEXT or KUBECONFIG selects, if it is not the one of this folder."""
-    variable = target_variable()
+    variable = find_target_variable()
     if not variable:
         return ""
     try:
         target = find_target(TargetOptions())
     except UserError as error:
         return f"{variable} is invalid: {str(error).partition('; ')[0]}"
-    found = find_run(target.connection.server)
-    return "" if found and found[0].root == folder.root else f"{variable} selects another cluster: {target.where}"
+    running_instance = find_run(target.connection.server)
+    return (
+        ""
+        if running_instance and running_instance[0].root == folder.root
+        else f"{variable} selects another cluster: {target.display_name}"
+    )
 
 
-def target_variable() -> str:
+def find_target_variable() -> str:
     """Return the environment variable that selects a cluster, if one is set."""
     if os.environ.get(CONTEXT_VARIABLE):
         return CONTEXT_VARIABLE
-    return "KUBECONFIG" if environment_paths() else ""
+    return "KUBECONFIG" if list_environment_paths() else ""
 
 
-def _sandbox(folder: DataFolder, run: Run) -> Target:
-    return Target(administrator(folder, run), name_of_run(folder, run), is_embedded=True)
+def _build_sandbox_target(folder: DataFolder, run: RunningInstance) -> ClusterTarget:
+    return ClusterTarget(build_admin_connection(folder, run), describe_run(folder, run), is_embedded=True)
 
 
-def name_of_run(folder: DataFolder, run: Run) -> str:
+def describe_run(folder: DataFolder, run: RunningInstance) -> str:
     """Return the display name of a running instance, with its folder unless that is the default."""
-    is_usual = folder.root in (state_home() / DEFAULT_NAME, state_home() / DEMO_NAME)
+    is_usual = folder.root in (get_state_folder() / DEFAULT_NAME, get_state_folder() / DEMO_NAME)
     name = f"the {run.name}" if is_usual else f"the {run.name} in {folder.root}"  # there may be several
     return f"{name} ({run.api})"
 
 
 @asynccontextmanager
-async def open_target(options: TargetOptions) -> AsyncIterator[tuple[KubeCluster, Target]]:
+async def open_target(options: TargetOptions) -> AsyncIterator[tuple[KubeCluster, ClusterTarget]]:
     """Open the cluster of this command."""
     from argosy.kube.client.http import connect
 

@@ -24,40 +24,46 @@ _COMMAND: Final = re.compile(
 _typed_flags: ContextVar[str] = ContextVar("typed_flags", default="")  # flags that chose the cluster, as typed
 
 
-def remember_target(chosen: argparse.Namespace) -> None:
+def remember_target(args: argparse.Namespace) -> None:
     """Store the flags that chose the cluster, so that printed commands use the same cluster."""
     values = {"--kubeconfig": "kubeconfig", "--context": "context", "--data-dir": "data_dir"}
-    given = {flag: getattr(chosen, name, None) for flag, name in values.items()}
-    is_ours = getattr(chosen, "command", "") not in ("sandbox", "demo", "open")  # there --kubeconfig is a file to write
-    typed = (f"{flag} {shlex.quote(str(value))} " for flag, value in given.items() if value and is_ours)
+    values_by_flag = {flag: getattr(args, name, None) for flag, name in values.items()}
+    uses_cluster = getattr(args, "command", "") not in (
+        "sandbox",
+        "demo",
+        "open",
+    )  # there --kubeconfig is a file to write
+    typed = (f"{flag} {shlex.quote(str(value))} " for flag, value in values_by_flag.items() if value and uses_cluster)
     _typed_flags.set("".join(typed))
 
 
-def with_target(text: str) -> str:
+def add_target_flags_to_commands(text: str) -> str:
     """Add the flags that chose the cluster to each argosy command in a text."""
     flags = _typed_flags.get()
     return _COMMAND.sub(lambda match: f"{match[0]}{flags}", text) if flags else text
 
 
-def named(text: str) -> str:
+def parse_non_empty(text: str) -> str:
     """Reject an empty value: in scripts it usually comes from an unset variable."""
     if not text:
         raise argparse.ArgumentTypeError("the value is empty; set one, or omit the flag to use the default")
     return text
 
 
-def named_path(text: str) -> Path:
-    return Path(named(text))
+def parse_path(text: str) -> Path:
+    return Path(parse_non_empty(text))
 
 
 def add_target_flags(parser: argparse.ArgumentParser) -> None:
-    usual = "ARGOSY_CONTEXT, else the current one of KUBECONFIG, else a running sandbox, else ~/.kube/config"
-    parser.add_argument("--context", type=named, metavar="NAME", help=f"context of the kubeconfig (default: {usual})")
-    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="kubeconfig to use")
-    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help="folder of the sandbox to use")
+    default_text = "ARGOSY_CONTEXT, else the current one of KUBECONFIG, else a running sandbox, else ~/.kube/config"
+    parser.add_argument(
+        "--context", type=parse_non_empty, metavar="NAME", help=f"context of the kubeconfig (default: {default_text})"
+    )
+    parser.add_argument("--kubeconfig", type=parse_path, metavar="FILE", help="kubeconfig to use")
+    parser.add_argument("--data-dir", type=parse_path, metavar="DIR", help="folder of the sandbox to use")
 
 
-def target_options(chosen: argparse.Namespace) -> TargetOptions:
+def read_target_options(args: argparse.Namespace) -> TargetOptions:
     from argosy.cli.target import TargetOptions  # late: most commands do not need a cluster
 
-    return TargetOptions(chosen.context or "", chosen.kubeconfig, chosen.data_dir)
+    return TargetOptions(args.context or "", args.kubeconfig, args.data_dir)

@@ -24,12 +24,12 @@ class Terminated(SystemExit):
 
 
 @contextmanager
-def closed_on_sigterm() -> Iterator[None]:
+def raise_on_sigterm() -> Iterator[None]:
     """Raise Terminated in the block on the first SIGTERM; afterwards the process ends by the signal."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, _raise)
+    signal.signal(signal.SIGTERM, _handle_sigterm)
     try:
         yield
     except Terminated:
@@ -39,7 +39,7 @@ def closed_on_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
+def _handle_sigterm(number: int, frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second SIGTERM ends the process at once
     _thread.start_new_thread(_end_after_grace, ())  # threading.Timer needs a lock that the interrupted code may hold
     raise Terminated(128 + number)

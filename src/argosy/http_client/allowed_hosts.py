@@ -15,7 +15,7 @@ from typing import Final
 from argosy.errors import PolicyError, TransientError
 
 LOOPBACK: Final = "127.0.0.1"
-LOCAL: Final = ".localhost"  # RFC 6761: all such names are this machine, even if DNS does not know them
+LOCALHOST_SUFFIX: Final = ".localhost"  # RFC 6761: all such names are this machine, even if DNS does not know them
 
 
 @dataclass(frozen=True)
@@ -24,25 +24,27 @@ class HostRules:
 
     allowed: tuple[str, ...] = ()
 
-    def addresses(self, host: str, port: int) -> Sequence[tuple[str, int]]:
-        if self.allowed and not any(fnmatch.fnmatchcase(host.lower(), each.lower()) for each in self.allowed):
-            known = ", ".join(self.allowed)
-            raise PolicyError(f"{host}: host is not allowed; add it to notifications.hosts (now: {known})")
+    def resolve_addresses(self, host: str, port: int) -> Sequence[tuple[str, int]]:
+        if self.allowed and not any(fnmatch.fnmatchcase(host.lower(), item.lower()) for item in self.allowed):
+            allowed_list = ", ".join(self.allowed)
+            raise PolicyError(f"{host}: host is not allowed; add it to notifications.hosts (now: {allowed_list})")
         try:
-            found = socket.getaddrinfo(LOOPBACK if host.endswith(LOCAL) else host, port, type=socket.SOCK_STREAM)
+            results = socket.getaddrinfo(
+                LOOPBACK if host.endswith(LOCALHOST_SUFFIX) else host, port, type=socket.SOCK_STREAM
+            )
         except (OSError, UnicodeError) as error:
             raise TransientError(f"{host}: not found ({error}); check the name") from error
-        usable = [(str(each[4][0]), int(each[4][1])) for each in found if not _is_guarded(str(each[4][0]))]
+        usable = [(str(item[4][0]), int(item[4][1])) for item in results if not _is_forbidden_address(str(item[4][0]))]
         if not usable:
             raise PolicyError(f"{host}: resolves to a link-local or multicast address; use another host")
         return usable
 
 
-def _is_guarded(address: str) -> bool:
+def _is_forbidden_address(address: str) -> bool:
     """True for link-local and multicast: cloud metadata services return credentials at link-local addresses."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_link_local or (mapped or found).is_multicast
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return (mapped or parsed).is_link_local or (mapped or parsed).is_multicast
 
 
-ANYWHERE: Final = HostRules()
+ALLOW_ALL_HOSTS: Final = HostRules()

@@ -18,31 +18,31 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from argosy.errors import TransientError, UserError
-from argosy.http_client.allowed_hosts import ANYWHERE, HostRules
-from argosy.http_client.plain_request import Answered
+from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
+from argosy.http_client.plain_request import PlainResponse
 
-SECONDS: Final = 10.0
+DEFAULT_TIMEOUT_SECONDS: Final = 10.0
 DEADLINE_FACTOR: Final = 3  # the whole response may take this many times the timeout of one read
-MOST_ANSWER: Final = 1 << 20
+MAX_RESPONSE_BYTES: Final = 1 << 20
 METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"})
 
 
-class Unanswered(TransientError):
+class DeliveryUnknown(TransientError):
     """The request was sent, but no response came: the result is unknown."""
 
 
 @dataclass(frozen=True)
-class Request:
+class OutboundRequest:
     method: str
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
-    seconds: float = SECONDS
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
     insecure: bool = False
-    authorities: str = ""  # additional CA certificates as PEM
+    ca_certificates: str = ""  # additional CA certificates as PEM
 
 
-def send(request: Request, rules: HostRules = ANYWHERE) -> Answered:
+def send_request(request: OutboundRequest, rules: HostRules = ALLOW_ALL_HOSTS) -> PlainResponse:
     """Send a request. Raises UserError if it is invalid, TransientError if nothing was sent, else DeliveryUnknown."""
     if request.method not in METHODS:
         raise UserError(f"invalid method {request.method[:20]!r}; use one of {', '.join(sorted(METHODS))}")
@@ -53,35 +53,39 @@ def send(request: Request, rules: HostRules = ANYWHERE) -> Answered:
         raise UserError("invalid URL; it must begin with http:// or https://") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError("invalid URL; it must begin with http:// or https://")
-    connection = _connected(parts.scheme, parts.hostname, rules.addresses(parts.hostname, port), request)
+    connection = _connect(parts.scheme, parts.hostname, rules.resolve_addresses(parts.hostname, port), request)
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
     target = f"{path}?{quote(parts.query, safe='%=&:/?@!$()*+,;~-._')}" if parts.query else path
-    began = time.monotonic()
-    with _deadline(connection, request.seconds * DEADLINE_FACTOR) as is_late:
+    started_at = time.monotonic()
+    with _enforce_deadline(connection, request.timeout_seconds * DEADLINE_FACTOR) as is_late:
         try:
-            _write(connection, request, target, parts.netloc.rpartition("@")[2])
+            _write_request(connection, request, target, parts.netloc.rpartition("@")[2])
             response = connection.getresponse()
-            body = response.read(MOST_ANSWER)
+            body = response.read(MAX_RESPONSE_BYTES)
         except (OSError, http.client.HTTPException) as error:
-            raise Unanswered(f"{parts.hostname}: no response ({_why(error)}); check there if it arrived") from error
+            raise DeliveryUnknown(
+                f"{parts.hostname}: no response ({_describe_error(error)}); check there if it arrived"
+            ) from error
         finally:
             connection.close()
     if is_late.is_set():
-        raise Unanswered(f"{parts.hostname}: no response (timed out); check there if it arrived")
-    return Answered(response.status, body, time.monotonic() - began)
+        raise DeliveryUnknown(f"{parts.hostname}: no response (timed out); check there if it arrived")
+    return PlainResponse(response.status, body, time.monotonic() - started_at)
 
 
 @contextlib.contextmanager
-def _deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[threading.Event]:
+def _enforce_deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterator[threading.Event]:
     """Close the connection after a deadline: its own timeout is per read, and a slow server could keep it open."""
-    is_late, line = threading.Event(), connection.sock
+    is_late, raw_socket = threading.Event(), connection.sock
 
-    def end() -> None:
+    def close_late() -> None:
         is_late.set()
         with contextlib.suppress(OSError):
-            socket.socket.shutdown(line, socket.SHUT_RDWR)  # the raw socket: another thread may be reading through TLS
+            socket.socket.shutdown(
+                raw_socket, socket.SHUT_RDWR
+            )  # the raw socket: another thread may be reading through TLS
 
-    timer = threading.Timer(seconds, end)
+    timer = threading.Timer(seconds, close_late)
     timer.daemon = True
     timer.start()
     try:
@@ -90,14 +94,14 @@ def _deadline(connection: http.client.HTTPConnection, seconds: float) -> Iterato
         timer.cancel()
 
 
-def _connected(
-    scheme: str, host: str, addresses: Sequence[tuple[str, int]], request: Request
+def _connect(
+    scheme: str, host: str, addresses: Sequence[tuple[str, int]], request: OutboundRequest
 ) -> http.client.HTTPConnection:
     """Connect to the address that was checked: DNS may return another one the next time."""
     problem: Exception | None = None
     for address, port in addresses:
-        connection = _connection(scheme, host, port, request)
-        setattr(connection, "_create_connection", _to(address, port))  # noqa: B010
+        connection = _build_connection(scheme, host, port, request)
+        setattr(connection, "_create_connection", _build_connector(address, port))  # noqa: B010
         try:
             connection.connect()
         except OSError as error:
@@ -106,37 +110,39 @@ def _connected(
         else:
             return connection
     advice = "trust its CA on this machine" if isinstance(problem, ssl.SSLError) else "check that it is running"
-    raise TransientError(f"{host}: cannot be reached ({_why(problem)}); {advice}") from problem
+    raise TransientError(f"{host}: cannot be reached ({_describe_error(problem)}); {advice}") from problem
 
 
-def _to(address: str, port: int) -> Callable[..., socket.socket]:
-    return lambda _, *more: socket.create_connection((address, port), *more)
+def _build_connector(address: str, port: int) -> Callable[..., socket.socket]:
+    return lambda _, *options: socket.create_connection((address, port), *options)
 
 
-def _connection(scheme: str, host: str, port: int, request: Request) -> http.client.HTTPConnection:
+def _build_connection(scheme: str, host: str, port: int, request: OutboundRequest) -> http.client.HTTPConnection:
     if scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=request.seconds)
-    return http.client.HTTPSConnection(host, port, timeout=request.seconds, context=_trust(request))
+        return http.client.HTTPConnection(host, port, timeout=request.timeout_seconds)
+    return http.client.HTTPSConnection(
+        host, port, timeout=request.timeout_seconds, context=_build_request_tls_context(request)
+    )
 
 
-def _trust(request: Request) -> ssl.SSLContext:
-    context = trust(insecure=request.insecure)
-    if request.authorities:
+def _build_request_tls_context(request: OutboundRequest) -> ssl.SSLContext:
+    context = build_tls_context(insecure=request.insecure)
+    if request.ca_certificates:
         try:
-            context.load_verify_locations(cadata=request.authorities)
+            context.load_verify_locations(cadata=request.ca_certificates)
         except (ssl.SSLError, ValueError) as error:
             raise UserError("the CA certificates are invalid; write them as PEM") from error
     return context
 
 
-def trust(*, insecure: bool) -> ssl.SSLContext:
+def build_tls_context(*, insecure: bool) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
-def _write(connection: http.client.HTTPConnection, request: Request, target: str, host: str) -> None:
+def _write_request(connection: http.client.HTTPConnection, request: OutboundRequest, target: str, host: str) -> None:
     headers = {"Host": host, "User-Agent": "argosy", **dict(request.headers)}
     try:
         connection.request(request.method, target, request.body or None, headers)
@@ -144,5 +150,5 @@ def _write(connection: http.client.HTTPConnection, request: Request, target: str
         raise UserError("a header or the path contains invalid characters; correct the service") from error
 
 
-def _why(error: Exception | None) -> str:
+def _describe_error(error: Exception | None) -> str:
     return str(getattr(error, "strerror", None) or getattr(error, "reason", None) or type(error).__name__)

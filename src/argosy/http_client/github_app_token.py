@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from argosy.errors import UserError
 
-SECONDS: Final = 300
+TOKEN_LIFETIME_SECONDS: Final = 300
 
 
-def app_token(app: str, private_key: str, now: datetime) -> str:
+def build_app_token(app_id: str, private_key: str, now: datetime) -> str:
     """Build a JSON Web Token (RS256) that is valid for five minutes."""
     try:
         key = serialization.load_pem_private_key(private_key.encode(), password=None)
@@ -26,16 +26,16 @@ def app_token(app: str, private_key: str, now: datetime) -> str:
         raise UserError("service.github: privateKey is not a private key in PEM; use the App's key") from error
     if not isinstance(key, rsa.RSAPrivateKey):
         raise UserError("service.github: privateKey is not an RSA key; use the App's key")
-    at = int(now.timestamp())
-    head = _part({"alg": "RS256", "typ": "JWT"})
-    body = _part({"iat": at - 60, "exp": at + SECONDS, "iss": app})
-    signed = key.sign(f"{head}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256())
-    return f"{head}.{body}.{_text(signed)}"
+    issued_at = int(now.timestamp())
+    header = _encode_part({"alg": "RS256", "typ": "JWT"})
+    body = _encode_part({"iat": issued_at - 60, "exp": issued_at + TOKEN_LIFETIME_SECONDS, "iss": app_id})
+    signature = key.sign(f"{header}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256())
+    return f"{header}.{body}.{_encode_base64url(signature)}"
 
 
-def _part(values: dict[str, str | int]) -> str:
-    return _text(json.dumps(values, separators=(",", ":")).encode())
+def _encode_part(values: dict[str, str | int]) -> str:
+    return _encode_base64url(json.dumps(values, separators=(",", ":")).encode())
 
 
-def _text(data: bytes) -> str:
+def _encode_base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

@@ -17,18 +17,18 @@ from urllib.parse import SplitResult, urlsplit
 
 from argosy.errors import TransientError, UserError
 
-MOST_BYTES: Final = 16 << 20
+MAX_RESPONSE_BYTES: Final = 16 << 20
 LOOPBACK: Final = "127.0.0.1"
-LOCAL: Final = ".localhost"  # RFC 6761: all such names are this machine, even if DNS does not know them
+LOCALHOST_SUFFIX: Final = ".localhost"  # RFC 6761: all such names are this machine, even if DNS does not know them
 
 
 @dataclass(frozen=True)
-class Answered:
+class PlainResponse:
     code: int
     body: bytes
     seconds: float
 
-    def document(self) -> Any:
+    def read_json(self) -> Any:
         """Return the body as JSON; None if it is not JSON."""
         try:
             return json.loads(self.body)
@@ -36,67 +36,69 @@ class Answered:
             return None
 
 
-def ask(url: str, document: Any = None, *, seconds: float = 60.0, insecure: bool = False) -> Answered:
+def send_plain_request(
+    url: str, document: Any = None, *, timeout_seconds: float = 60.0, insecure: bool = False
+) -> PlainResponse:
     """Send a GET, or a POST with JSON. Raises UserError for an invalid URL, TransientError without a response."""
-    parts, name, port = _split(url)
-    host = LOOPBACK if name.endswith(LOCAL) else name
+    parts, name, port = _split_url(url)
+    host = LOOPBACK if name.endswith(LOCALHOST_SUFFIX) else name
     data = None if document is None else json.dumps(document).encode()
     headers = {"Host": parts.netloc, **({"Content-Type": "application/json"} if data is not None else {})}
-    connection = _connection(parts.scheme, host, port, seconds, insecure=insecure)
-    began = time.monotonic()
+    connection = _build_connection(parts.scheme, host, port, timeout_seconds, insecure=insecure)
+    started_at = time.monotonic()
     try:
         connection.request("GET" if data is None else "POST", parts.path or "/", data, headers)
         response = connection.getresponse()
-        body = response.read(MOST_BYTES + 1)
+        body = response.read(MAX_RESPONSE_BYTES + 1)
     except UnicodeError as error:  # a host or path that HTTP cannot encode
-        raise _no_address(url) from error
+        raise _build_url_error(url) from error
     except (OSError, http.client.HTTPException) as error:
-        raise TransientError(f"{url}: no response ({_why(error)}); {_advice(error)}") from error
+        raise TransientError(f"{url}: no response ({_describe_error(error)}); {_suggest_next_step(error)}") from error
     finally:
         connection.close()
-    if len(body) > MOST_BYTES:
-        raise UserError(f"{url}: the response is larger than {MOST_BYTES >> 20} MiB; request less")
-    return Answered(response.status, body, time.monotonic() - began)
+    if len(body) > MAX_RESPONSE_BYTES:
+        raise UserError(f"{url}: the response is larger than {MAX_RESPONSE_BYTES >> 20} MiB; request less")
+    return PlainResponse(response.status, body, time.monotonic() - started_at)
 
 
-def _split(url: str) -> tuple[SplitResult, str, int | None]:
+def _split_url(url: str) -> tuple[SplitResult, str, int | None]:
     """Return the parts of a URL, its host and its port. Raises UserError."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError as error:  # invalid brackets or port
-        raise _no_address(url) from error
+        raise _build_url_error(url) from error
     if parts.scheme not in ("http", "https") or not host:
-        raise _no_address(url)
+        raise _build_url_error(url)
     return parts, host, port
 
 
-def _no_address(url: str) -> UserError:
+def _build_url_error(url: str) -> UserError:
     return UserError(f"invalid URL {url!r}; write it as http://host:port/path or https://host:port/path")
 
 
-def _connection(
-    scheme: str, host: str, port: int | None, seconds: float, *, insecure: bool
+def _build_connection(
+    scheme: str, host: str, port: int | None, timeout_seconds: float, *, insecure: bool
 ) -> http.client.HTTPConnection:
     if scheme == "http":
-        return http.client.HTTPConnection(host, port, timeout=seconds)
+        return http.client.HTTPConnection(host, port, timeout=timeout_seconds)
     context = ssl.create_default_context()
     if insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
+    return http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=context)
 
 
-def _why(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error or type(error).__name__)
 
 
-def _advice(error: Exception) -> str:
+def _suggest_next_step(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return "trust the certificate's CA on this machine, or add --insecure"
     return "check that the URL can be reached from here"
 
 
-def is_known(host: str) -> bool:
+def is_resolvable(host: str) -> bool:
     """True if this machine can resolve the host name."""
     try:
         return bool(socket.getaddrinfo(host, None))

@@ -12,11 +12,11 @@ from email.message import EmailMessage
 from typing import Final
 
 from argosy.errors import TransientError, UserError
-from argosy.http_client.allowed_hosts import ANYWHERE, HostRules
-from argosy.http_client.checked_request import SECONDS, Unanswered, trust
+from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
+from argosy.http_client.checked_request import DEFAULT_TIMEOUT_SECONDS, DeliveryUnknown, build_tls_context
 
-SMTPS: Final = 465
-HERE: Final = ("127.0.0.1", "::1")
+SMTPS_PORT: Final = 465
+LOOPBACK_ADDRESSES: Final = ("127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -31,58 +31,70 @@ class MailServer:
 @dataclass(frozen=True)
 class Mail:
     sender: str
-    to: str
+    recipient: str
     subject: str
     body: str
     is_html: bool = False
 
 
-def send_mail(server: MailServer, mail: Mail, rules: HostRules = ANYWHERE, seconds: float = SECONDS) -> None:
-    message = _message(mail)
-    address, port = rules.addresses(server.host, server.port)[0]
-    context = trust(insecure=server.insecure)
+def send_mail(
+    server: MailServer, mail: Mail, rules: HostRules = ALLOW_ALL_HOSTS, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+) -> None:
+    message = _build_message(mail)
+    address, port = rules.resolve_addresses(server.host, server.port)[0]
+    context = build_tls_context(insecure=server.insecure)
     try:
-        line = smtplib.SMTP_SSL(timeout=seconds, context=context) if port == SMTPS else smtplib.SMTP(timeout=seconds)
-        setattr(line, "_host", server.host)  # noqa: B010 - the name that the certificate is verified for
-        line.connect(address, port)
+        connection = (
+            smtplib.SMTP_SSL(timeout=timeout_seconds, context=context)
+            if port == SMTPS_PORT
+            else smtplib.SMTP(timeout=timeout_seconds)
+        )
+        setattr(connection, "_host", server.host)  # noqa: B010 - the name that the certificate is verified for
+        connection.connect(address, port)
     except (OSError, smtplib.SMTPException) as error:
-        why = type(error).__name__
-        raise TransientError(f"{server.host}: cannot be reached ({why}); check that it is running") from error
+        error_name = type(error).__name__
+        raise TransientError(f"{server.host}: cannot be reached ({error_name}); check that it is running") from error
     is_sent = False
     try:
-        _introduce(line, server, address)
+        _start_session(connection, server, address)
         is_sent = True
-        line.send_message(message, mail.sender, [mail.to])
+        connection.send_message(message, mail.sender, [mail.recipient])
     except smtplib.SMTPResponseException as error:
-        kind = TransientError if 400 <= error.smtp_code < 500 else UserError
-        raise kind(f"{server.host}: refused the mail ({error.smtp_code}); see the log of the mail server") from error
+        error_class = TransientError if 400 <= error.smtp_code < 500 else UserError
+        raise error_class(
+            f"{server.host}: refused the mail ({error.smtp_code}); see the log of the mail server"
+        ) from error
     except smtplib.SMTPRecipientsRefused as error:
-        raise UserError(f"{server.host}: refused the recipient {mail.to}; correct it") from error
+        raise UserError(f"{server.host}: refused the recipient {mail.recipient}; correct it") from error
     except (OSError, smtplib.SMTPException) as error:
-        kind = Unanswered if is_sent else TransientError
-        why = type(error).__name__
-        raise kind(f"{server.host}: the connection broke ({why}); check there if the mail arrived") from error
+        error_class = DeliveryUnknown if is_sent else TransientError
+        error_name = type(error).__name__
+        raise error_class(
+            f"{server.host}: the connection broke ({error_name}); check there if the mail arrived"
+        ) from error
     finally:
-        line.close()
+        connection.close()
 
 
-def _introduce(line: smtplib.SMTP, server: MailServer, address: str) -> None:
-    line.ehlo()
-    is_private = isinstance(line, smtplib.SMTP_SSL)
-    if not is_private and line.has_extn("starttls"):
-        line.starttls(context=trust(insecure=server.insecure))
-        line.ehlo()
-        is_private = True
+def _start_session(connection: smtplib.SMTP, server: MailServer, address: str) -> None:
+    connection.ehlo()
+    is_encrypted = isinstance(connection, smtplib.SMTP_SSL)
+    if not is_encrypted and connection.has_extn("starttls"):
+        connection.starttls(context=build_tls_context(insecure=server.insecure))
+        connection.ehlo()
+        is_encrypted = True
     if server.username:
-        if not is_private and address not in HERE:
-            raise UserError(f"{server.host}: offers no TLS, so the password would be sent in clear; use port {SMTPS}")
-        line.login(server.username, server.password)
+        if not is_encrypted and address not in LOOPBACK_ADDRESSES:
+            raise UserError(
+                f"{server.host}: offers no TLS, so the password would be sent in clear; use port {SMTPS_PORT}"
+            )
+        connection.login(server.username, server.password)
 
 
-def _message(mail: Mail) -> EmailMessage:
+def _build_message(mail: Mail) -> EmailMessage:
     message = EmailMessage(email.policy.SMTP)
     try:
-        message["From"], message["To"] = mail.sender, mail.to
+        message["From"], message["To"] = mail.sender, mail.recipient
         message["Subject"] = " ".join(mail.subject.split())
     except (ValueError, IndexError) as error:
         raise UserError("the sender or recipient is not a valid mail address; correct it") from error

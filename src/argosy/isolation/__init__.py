@@ -11,43 +11,43 @@ TYPE_CHECKING = False  # type checkers know this name; importing typing would ta
 if TYPE_CHECKING:
     from typing import Any
 
-    from argosy.isolation.errors import ConfinedError, CrashError, NotConfinedError, OverLimit, RefusedError
-    from argosy.isolation.limits import Confinement, Limits, ProgramLimits
-    from argosy.isolation.process_pool import Crew
-    from argosy.isolation.worker_pool import Pool
+    from argosy.isolation.errors import ConfinedError, CrashError, LimitExceeded, NotConfinedError, RefusedError
+    from argosy.isolation.limits import CallLimits, Confinement, ProgramLimits
+    from argosy.isolation.process_pool import ProcessPool
+    from argosy.isolation.worker_pool import WorkerPool
 
 __all__ = [
+    "CallLimits",
     "ConfinedError",
     "Confinement",
     "CrashError",
-    "Crew",
-    "Limits",
+    "LimitExceeded",
     "NotConfinedError",
-    "OverLimit",
-    "Pool",
+    "ProcessPool",
     "ProgramLimits",
     "RefusedError",
+    "WorkerPool",
 ]
 
-_HOMES = {
+_LAZY_MODULES = {
     "Confinement": "limits",
-    "Limits": "limits",
-    "Crew": "process_pool",
-    "Pool": "worker_pool",
+    "CallLimits": "limits",
+    "ProcessPool": "process_pool",
+    "WorkerPool": "worker_pool",
     "ProgramLimits": "limits",
     "ConfinedError": "errors",
     "CrashError": "errors",
     "NotConfinedError": "errors",
-    "OverLimit": "errors",
+    "LimitExceeded": "errors",
     "RefusedError": "errors",
 }
 
 
 def __getattr__(name: str) -> Any:
     # Lazy, because the fork server imports this package and must stay small: it must not load asyncio.
-    home = _HOMES.get(name)
-    if home is None:
+    module_name = _LAZY_MODULES.get(name)
+    if module_name is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return getattr(import_module(f"{__name__}.{module_name}"), name)

@@ -16,9 +16,9 @@ FIRST_SECONDS, MAX_SECONDS = 60.0, 600.0
 MAX_REMEMBERED: Final = 10_000
 
 
-def backoff_seconds(failures: int, first: float, longest: float) -> float:
+def backoff_seconds(failures: int, first_seconds: float, max_seconds: float) -> float:
     """Return the seconds to wait after this number of consecutive failures, counted from 1; they double each time."""
-    return float(min(first * 2.0 ** min(failures - 1, 30), longest))
+    return float(min(first_seconds * 2.0 ** min(failures - 1, 30), max_seconds))
 
 
 class _Failure(NamedTuple):
@@ -32,19 +32,19 @@ class ScriptBackoff:
         self._now = now
         self._failures: dict[tuple[str, str], _Failure] = {}
 
-    def reason(self, script: str) -> str | None:
+    def find_block_reason(self, script: str) -> str | None:
         """Return why the script must not run for the current tenant now; None if it may run."""
         failure = self._failures.get((current_tenant().name, script))
         return failure.reason if failure is not None and failure.until > self._now() else None
 
-    def failed(self, script: str, reason: str) -> None:
+    def record_failure(self, script: str, reason: str) -> None:
         key = (current_tenant().name, script)
-        known = self._failures.pop(key, None)
-        times = known.times + 1 if known is not None else 1
-        until = self._now() + backoff_seconds(times, FIRST_SECONDS, MAX_SECONDS)
-        self._failures[key] = _Failure(times, until, reason)
+        earlier = self._failures.pop(key, None)
+        count = earlier.times + 1 if earlier is not None else 1
+        until = self._now() + backoff_seconds(count, FIRST_SECONDS, MAX_SECONDS)
+        self._failures[key] = _Failure(count, until, reason)
         if len(self._failures) > MAX_REMEMBERED:
             del self._failures[next(iter(self._failures))]
 
-    def succeeded(self, script: str) -> None:
+    def record_success(self, script: str) -> None:
         self._failures.pop((current_tenant().name, script), None)

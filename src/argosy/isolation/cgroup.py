@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 _CONTROLLERS = {"memory", "pids"}
 _PREFIX = "argosy-run-"
-_LEAF = "argosy-processes"  # this process moves here: a cgroup with controllers for its children must have no process
-_KERNEL_MEMORY = 16 << 20  # bytes for page tables and similar, in addition to the limit of a run
+_PROCESSES_CGROUP = (
+    "argosy-processes"  # this process moves here: a cgroup with controllers for its children must have no process
+)
+_KERNEL_MEMORY_BYTES = 16 << 20  # bytes for page tables and similar, in addition to the limit of a run
 _REMOVE_SECONDS = 1.0
 _ATTEMPTS = 5
 
@@ -30,14 +32,14 @@ def find_parent(mounts: str = "/proc/self/mountinfo", membership: str = "/proc/s
     own = _find_own(mounts, membership)
     if not own:
         return ""
-    for parent in (os.path.dirname(own), own) if os.path.basename(own) == _LEAF else (own,):
-        if _is_delegated(parent) and _enable(parent):
+    for parent in (os.path.dirname(own), own) if os.path.basename(own) == _PROCESSES_CGROUP else (own,):
+        if _is_delegated(parent) and _enable_controllers(parent):
             _remove_stale(parent, _REMOVE_SECONDS)
             return parent
     return ""
 
 
-def make(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]:
+def create(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]:
     """Create a cgroup for one run; `scratch` is the size of its tmpfs, which counts as memory. Raises OSError.
 
     Returns its path, and a locked descriptor: other processes remove a cgroup without a lock.
@@ -53,7 +55,7 @@ def make(parent: str, needs: Mapping[str, int], scratch: int) -> tuple[str, int]
     else:
         raise FileNotFoundError(errno.ENOENT, "each new cgroup was removed by another process", parent)
     try:
-        _write(path, "memory.max", str(needs["memory"] + scratch + _KERNEL_MEMORY))
+        _write(path, "memory.max", str(needs["memory"] + scratch + _KERNEL_MEMORY_BYTES))
         _write(path, "pids.max", str(needs["processes"] + 2))  # plus the init of the PID namespace, and one of ours
         for name, value in (("memory.swap.max", "0"), ("memory.oom.group", "1")):
             if os.path.exists(os.path.join(path, name)):  # not every kernel has them
@@ -84,7 +86,7 @@ def was_out_of_memory(path: str) -> bool:
 
 def remove(path: str, seconds: float = _REMOVE_SECONDS) -> None:
     """Kill the processes left in the cgroup and remove it; removal works only a moment after the last one ended."""
-    end = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while True:
         try:
             os.rmdir(path)
@@ -95,7 +97,7 @@ def remove(path: str, seconds: float = _REMOVE_SECONDS) -> None:
             if problem.errno != errno.EBUSY:
                 return
         _kill(path)
-        if time.monotonic() > end:
+        if time.monotonic() > deadline:
             return
         time.sleep(0.001)
 
@@ -104,18 +106,18 @@ def _find_own(mounts: str, membership: str) -> str:
     """Return the folder of this process's cgroup, or "" if cgroup version 2 is not available or not mounted."""
     try:
         with open(membership) as file:
-            inside = next((line.strip()[3:] for line in file if line.startswith("0::")), "")
+            cgroup_path = next((line.strip()[3:] for line in file if line.startswith("0::")), "")
         with open(mounts) as file:
             lines = [line.split() for line in file]
     except OSError:
         return ""
     for words in lines:
         # number, parent, device, root, mount point, options, optional fields, "-", type, ...
-        if "-" in words and words[words.index("-") + 1] == "cgroup2" and inside:
+        if "-" in words and words[words.index("-") + 1] == "cgroup2" and cgroup_path:
             root = words[3].rstrip("/")
             # Paths with ".." are outside this process's cgroup namespace: that mount is not its own.
-            if f"{inside}/".startswith(f"{root}/") and ".." not in f"{root}{inside}".split("/"):
-                return os.path.normpath(words[4] + inside[len(root) :])
+            if f"{cgroup_path}/".startswith(f"{root}/") and ".." not in f"{root}{cgroup_path}".split("/"):
+                return os.path.normpath(words[4] + cgroup_path[len(root) :])
     return ""
 
 
@@ -125,10 +127,10 @@ def _is_delegated(path: str) -> bool:
     except OSError:
         return False
     writable = (path, os.path.join(path, "cgroup.procs"), os.path.join(path, "cgroup.subtree_control"))
-    return controllers >= _CONTROLLERS and all(os.access(place, os.W_OK) for place in writable)
+    return controllers >= _CONTROLLERS and all(os.access(item, os.W_OK) for item in writable)
 
 
-def _enable(path: str) -> bool:
+def _enable_controllers(path: str) -> bool:
     """Give the cgroup's children the controllers that limit them."""
     try:
         if set(_read(path, "cgroup.subtree_control").split()) >= _CONTROLLERS:
@@ -138,19 +140,19 @@ def _enable(path: str) -> bool:
                 _write(path, "cgroup.subtree_control", "+memory +pids")
                 return True
             except OSError as problem:
-                if problem.errno != errno.EBUSY or not _make_way(path):
+                if problem.errno != errno.EBUSY or not _move_processes_down(path):
                     return False
     except OSError:
         pass
     return False
 
 
-def _make_way(path: str) -> bool:
+def _move_processes_down(path: str) -> bool:
     """Move all processes of the cgroup one level down, if all of them are ours."""
     pids = {int(word) for word in _read(path, "cgroup.procs").split()}
-    if not pids <= {os.getpid(), *descendants.of(os.getpid())}:
+    if not pids <= {os.getpid(), *descendants.list_descendants(os.getpid())}:
         return False
-    leaf = os.path.join(path, _LEAF)
+    leaf = os.path.join(path, _PROCESSES_CGROUP)
     os.makedirs(leaf, exist_ok=True)
     for pid in pids:
         try:
@@ -204,8 +206,8 @@ def _read(path: str, name: str) -> str:
 
 
 def _write(path: str, name: str, value: str) -> None:
-    number = os.open(os.path.join(path, name), os.O_WRONLY)
+    descriptor = os.open(os.path.join(path, name), os.O_WRONLY)
     try:
-        os.write(number, value.encode())
+        os.write(descriptor, value.encode())
     finally:
-        os.close(number)
+        os.close(descriptor)

@@ -13,8 +13,8 @@ import sys
 import time
 
 _SET_CHILD_SUBREAPER = 36
-_PATIENCE = 5.0
-_FREE_SOCKETS = 256  # not counted: the open-file limit of one process, see restrictions.py
+_KILL_TIMEOUT_SECONDS = 5.0
+_UNCOUNTED_SOCKETS = 256  # not counted: the open-file limit of one process, see restrictions.py
 
 
 def adopt_orphans() -> None:
@@ -23,17 +23,17 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, *(ctypes.c_ulong(value) for value in (1, 0, 0, 0)))
 
 
-def of(pid: int) -> list[int]:
-    found: list[int] = []
-    left = [pid]
-    while left:
-        children = _children(left.pop())
-        found += children
-        left += children
-    return found
+def list_descendants(pid: int) -> list[int]:
+    pids: list[int] = []
+    pending = [pid]
+    while pending:
+        children = _list_children(pending.pop())
+        pids += children
+        pending += children
+    return pids
 
 
-def memory(pids: list[int]) -> int:
+def measure_memory(pids: list[int]) -> int:
     """Return the bytes of anonymous and shared memory of these processes; memory shared by two counts twice."""
     total = 0
     for pid in pids:
@@ -45,7 +45,7 @@ def memory(pids: list[int]) -> int:
     return total << 10
 
 
-def detached() -> int:
+def measure_detached_ipc() -> int:
     """Return the bytes of System V shared memory, messages and semaphores in our namespace; no process owns them."""
     total = 0
     for name, column, weight in (("shm", 14, 1), ("msg", 3, 1), ("sem", 3, 128)):
@@ -57,7 +57,7 @@ def detached() -> int:
     return total
 
 
-def nameless(pids: list[int], counted_device: int = -1) -> int:
+def measure_nameless_files(pids: list[int], counted_device: int = -1) -> int:
     """Return the bytes of open files of these processes that have no name: removed files and memfds.
 
     Files of `counted_device` are not counted: its usage is measured separately.
@@ -74,7 +74,7 @@ def nameless(pids: list[int], counted_device: int = -1) -> int:
     return sum(sizes.values())
 
 
-def socket_buffers(pids: list[int]) -> int:
+def measure_socket_buffers(pids: list[int]) -> int:
     """Return the maximum bytes in the socket buffers of these processes, beyond the sockets of one process.
 
     Without a cgroup, the kernel does not count them as memory of a process.
@@ -88,10 +88,10 @@ def socket_buffers(pids: list[int]) -> int:
                     sockets.add((facts.st_dev, facts.st_ino))
         except OSError:
             continue  # it ended meanwhile, or is not ours to look into
-    return max(0, len(sockets) - _FREE_SOCKETS) * _largest_buffer()
+    return max(0, len(sockets) - _UNCOUNTED_SOCKETS) * _read_max_socket_buffer()
 
 
-def _largest_buffer() -> int:
+def _read_max_socket_buffer() -> int:
     try:
         with open("/proc/sys/net/core/wmem_max", "rb") as setting:
             return 2 * int(setting.read())  # the kernel doubles the requested size
@@ -99,34 +99,34 @@ def _largest_buffer() -> int:
         return 1 << 19
 
 
-def memory_folder(pids: list[int], path: str) -> tuple[int, int, bool]:
+def inspect_tmpfs(pids: list[int], path: str) -> tuple[int, int, bool]:
     """Return the device of the tmpfs that these processes see at `path`, its bytes in use, and whether it has no free
     inodes. Device -1: there is no tmpfs."""
     try:
-        outside = os.stat(path).st_dev
+        outside_device = os.stat(path).st_dev
     except OSError:
-        outside = -1
+        outside_device = -1
     for pid in pids:
         try:
-            inside = f"/proc/{pid}/root{path}"
-            device, facts = os.stat(inside).st_dev, os.statvfs(inside)
+            visible_path = f"/proc/{pid}/root{path}"
+            device, facts = os.stat(visible_path).st_dev, os.statvfs(visible_path)
         except OSError:
             continue  # it has ended, or has another root
-        if device != outside:
+        if device != outside_device:
             return device, (facts.f_blocks - facts.f_bfree) * facts.f_frsize, not facts.f_ffree
     return -1, 0, False
 
 
-def end_all(first: int) -> None:
+def kill_all(first_child: int) -> None:
     """Kill every child of this process until none is left; orphaned descendants become children and are killed too."""
-    end = time.monotonic() + _PATIENCE
-    while time.monotonic() < end:
+    deadline = time.monotonic() + _KILL_TIMEOUT_SECONDS
+    while time.monotonic() < deadline:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
             return
-        for pid in of(os.getpid()) or [first]:  # without /proc only the first child is known
+        for pid in list_descendants(os.getpid()) or [first_child]:  # without /proc only the first child is known
             try:
                 os.kill(pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
@@ -134,12 +134,12 @@ def end_all(first: int) -> None:
         time.sleep(0.001)
 
 
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
+def _list_children(pid: int) -> list[int]:
+    pids: list[int] = []
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/children", "rb") as children:
-                found += map(int, children.read().split())
+                pids += map(int, children.read().split())
     except OSError:
         pass  # it has ended
-    return found
+    return pids

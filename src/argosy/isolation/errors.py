@@ -9,22 +9,22 @@ import signal
 from typing import Literal
 
 from argosy.errors import ArgosyError, LimitError, UserError
-from argosy.isolation.limits import Limits, ProgramLimits
+from argosy.isolation.limits import CallLimits, ProgramLimits
 
 TIMED_OUT, OUT_OF_MEMORY = "timed out", "ran out of memory"
 LimitName = Literal["wall", "cpu", "memory", "output", "input", "scratch"]
 
 
-_EXHAUSTED: dict[LimitName, str] = {"wall": TIMED_OUT, "cpu": TIMED_OUT, "memory": OUT_OF_MEMORY}
+_EXHAUSTION_REASONS: dict[LimitName, str] = {"wall": TIMED_OUT, "cpu": TIMED_OUT, "memory": OUT_OF_MEMORY}
 
 
-class OverLimit(LimitError):
+class LimitExceeded(LimitError):
     """A call exceeded the limit named by `limit`."""
 
     def __init__(self, limit: LimitName, message: str, *, where: str = "") -> None:
         super().__init__(message, where=where)
         self.limit: LimitName = limit
-        self.exhausted = _EXHAUSTED.get(limit, "")
+        self.exhaustion_reason = _EXHAUSTION_REASONS.get(limit, "")
 
 
 class ConfinedError(UserError):
@@ -43,30 +43,30 @@ class NotConfinedError(UserError, RefusedError):
     """Confinement is required (see requirement.py), but this machine cannot confine the call or program."""
 
 
-def over_limit(limit: LimitName, limits: Limits, where: str) -> OverLimit:
+def build_limit_error(limit: LimitName, limits: CallLimits, where: str) -> LimitExceeded:
     """Build the error for an exceeded limit of a call, with its value in the message."""
     text = {
         "wall": f"took longer than {limits.wall:g} s",
         "cpu": f"used more than {limits.cpu:g} s of CPU",
-        "memory": f"needs more than {_size(limits.memory)} of memory",
-        "output": f"its result is larger than {_size(limits.output)}",
-        "input": f"its input is larger than {_size(limits.input)}",
+        "memory": f"needs more than {_format_size(limits.memory)} of memory",
+        "output": f"its result is larger than {_format_size(limits.output)}",
+        "input": f"its input is larger than {_format_size(limits.input)}",
     }[limit]
-    return OverLimit(limit, f"{text} (limit {limit})", where=where)
+    return LimitExceeded(limit, f"{text} (limit {limit})", where=where)
 
 
-def program_over(limit: LimitName, limits: ProgramLimits, where: str) -> OverLimit:
+def build_program_limit_error(limit: LimitName, limits: ProgramLimits, where: str) -> LimitExceeded:
     """Build the error for an exceeded limit of a program and its children."""
     text = {
         "wall": f"took longer than {limits.wall:g} s",
         "cpu": f"used more than {limits.cpu:g} s of CPU",
-        "memory": f"needs more than {_size(limits.memory)} of memory",
-        "scratch": f"wrote more than {_size(limits.scratch)} to its scratch folder",
-    }.get(limit, f"its output is larger than {_size(limits.output)}")
-    return OverLimit(limit, f"{text} (limit {limit})", where=where)
+        "memory": f"needs more than {_format_size(limits.memory)} of memory",
+        "scratch": f"wrote more than {_format_size(limits.scratch)} to its scratch folder",
+    }.get(limit, f"its output is larger than {_format_size(limits.output)}")
+    return LimitExceeded(limit, f"{text} (limit {limit})", where=where)
 
 
-def death(status: int | None, limits: Limits, where: str) -> OverLimit | CrashError:
+def build_death_error(status: int | None, limits: CallLimits, where: str) -> LimitExceeded | CrashError:
     """Build the error for a worker that ended during a call, from its exit status (negative: a signal)."""
     if status is None:
         return CrashError("the worker ended without an exit status; try again", where=where)
@@ -74,7 +74,7 @@ def death(status: int | None, limits: Limits, where: str) -> OverLimit | CrashEr
         return CrashError(f"the worker exited with code {status} during the call", where=where)
     number = -status
     if number in (signal.SIGPROF, signal.SIGXCPU):
-        return over_limit("cpu", limits, where)
+        return build_limit_error("cpu", limits, where)
     if number == signal.SIGKILL:
         return CrashError("the worker was killed by the system, most likely because memory ran out", where=where)
     try:
@@ -84,7 +84,7 @@ def death(status: int | None, limits: Limits, where: str) -> OverLimit | CrashEr
     return CrashError(f"the worker crashed ({name})", where=where)
 
 
-def _size(count: int) -> str:
+def _format_size(count: int) -> str:
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= factor:
             return f"{count / factor:g} {unit}"

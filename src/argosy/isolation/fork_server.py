@@ -22,10 +22,27 @@ import orjson
 
 from argosy.isolation import cpu_priority, frames, landlock, requirement, restrictions, worker
 
-_CONTROL_LIMIT = 1 << 20
+_MAX_CONTROL_BYTES = 1 << 20
 # Modules that the standard library imports late, during ordinary calls: a confined worker may not be able to read them.
-_STANDARD = ("_strptime", "base64", "datetime", "decimal", "encodings.idna", "encodings.latin_1", "random", "zoneinfo")
-_SHARED = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime")
+_PRELOADED_MODULES = (
+    "_strptime",
+    "base64",
+    "datetime",
+    "decimal",
+    "encodings.idna",
+    "encodings.latin_1",
+    "random",
+    "zoneinfo",
+)
+_SHARED_PATHS = (
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/share/zoneinfo",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+)
 
 
 class ForkServer:
@@ -33,12 +50,12 @@ class ForkServer:
 
     def __init__(self, control: socket.socket, *, is_confinement_required: bool) -> None:
         self._control, self._is_confinement_required = control, is_confinement_required
-        self._inbox = frames.Inbox(_CONTROL_LIMIT)
+        self._inbox = frames.FrameBuffer(_MAX_CONTROL_BYTES)
         self._workers: dict[int, int] = {}  # the parent's number for a worker → its pid
-        self._readable = set(_SHARED) | _own_directories()
-        self._abi = landlock.abi()
+        self._readable = set(_SHARED_PATHS) | _list_own_folders()
+        self._abi = landlock.find_abi_version()
         self._rules: int | None = None
-        self._offline = restrictions.leave_network()
+        self._offline = restrictions.enter_empty_network()
 
     def serve(self) -> None:
         """Serve until the parent closes the socket; then kill every worker."""
@@ -57,15 +74,15 @@ class ForkServer:
                     with contextlib.suppress(BlockingIOError):
                         os.read(wake_read, 4096)
                     self._reap()
-                if self._control.fileno() in ready and not self._obey():
+                if self._control.fileno() in ready and not self._handle_orders():
                     return
         finally:
-            self._end_all()
+            self._kill_all()
 
-    def _obey(self) -> bool:
+    def _handle_orders(self) -> bool:
         data = self._control.recv(1 << 16)
         self._inbox.feed(data)
-        for frame in self._inbox.frames():
+        for frame in self._inbox.read_frames():
             order = orjson.loads(frame)
             {"load": self._load, "fork": self._fork, "lower": self._lower, "kill": self._kill}[order["do"]](order)
         return bool(data)
@@ -75,41 +92,41 @@ class ForkServer:
             try:
                 module = import_module(name)
             except BaseException as problem:  # whatever a module raises during its import, the server continues
-                self._say({"failed": f"{name}: {type(problem).__name__}: {problem}"[: frames.TEXT_LIMIT]})
+                self._send({"failed": f"{name}: {type(problem).__name__}: {problem}"[: frames.MAX_ERROR_CHARACTERS]})
                 return
-            self._readable |= _home(module)
+            self._readable |= _list_module_paths(module)
         if self._rules is not None:
             os.close(self._rules)
-        self._rules = landlock.ruleset(sorted(self._readable), self._abi) if self._abi else None
+        self._rules = landlock.build_ruleset(sorted(self._readable), self._abi) if self._abi else None
         gc.collect()
         gc.freeze()  # else the first collection in each worker would copy every page of the heap
-        self._say({"loaded": order["modules"]})
+        self._send({"loaded": order["modules"]})
 
     def _fork(self, order: dict[str, Any]) -> None:
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
+        parent_socket, worker_socket = socket.socketpair()
+        with parent_socket, worker_socket:
             server = os.getpid()
             try:
                 pid = os.fork()
             except OSError as problem:
-                self._say({"failed": f"no new process: {problem}"})
+                self._send({"failed": f"no new process: {problem}"})
                 return
             if pid == 0:
-                self._become_worker(server, theirs, order)
+                self._become_worker(server, worker_socket, order)
             self._workers[order["number"]] = pid
-            self._say({"forked": order["number"], "pid": pid}, ours.fileno())
+            self._send({"forked": order["number"], "pid": pid}, parent_socket.fileno())
 
     def _become_worker(self, server: int, channel: socket.socket, order: dict[str, Any]) -> NoReturn:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            report = restrictions.enter(
+            report = restrictions.confine_worker(
                 server, needs=order["needs"], rules=self._rules, abi=self._abi, offline=self._offline
             )
-            _close_all_but(channel.fileno())
-            if self._is_confinement_required and (lacking := requirement.find_lacking(report)):
-                worker.refuse(channel, requirement.render_refusal(lacking))
-            worker.serve(channel, report)
+            _close_other_descriptors(channel.fileno())
+            if self._is_confinement_required and (lacking := requirement.find_missing_protections(report)):
+                worker.refuse_calls(channel, requirement.render_refusal(lacking))
+            worker.serve_calls(channel, report)
         finally:
             os._exit(70)
 
@@ -122,56 +139,56 @@ class ForkServer:
     def _kill(self, order: dict[str, Any]) -> None:
         pid = self._workers.get(order["number"])
         if pid is not None:  # not reaped yet, so the pid still belongs to this worker
-            _kill_all_of(pid)
+            _kill_worker(pid)
 
     def _reap(self) -> None:
         for number, pid in list(self._workers.items()):
-            _kill_what_it_left(pid)
+            _kill_leftovers(pid)
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 del self._workers[number]
-                self._say({"ended": number, "status": os.waitstatus_to_exitcode(status)})
+                self._send({"ended": number, "status": os.waitstatus_to_exitcode(status)})
 
-    def _end_all(self) -> None:
+    def _kill_all(self) -> None:
         for pid in self._workers.values():
-            _kill_all_of(pid)
+            _kill_worker(pid)
         for pid in self._workers.values():
             os.waitpid(pid, 0)
 
-    def _say(self, message: dict[str, Any], *descriptors: int) -> None:
+    def _send(self, message: dict[str, Any], *descriptors: int) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the parent has ended; the loop notices next
-            socket.send_fds(self._control, [frames.pack(message)], list(descriptors))
+            socket.send_fds(self._control, [frames.pack_message(message)], list(descriptors))
 
 
-def _kill_what_it_left(pid: int) -> None:
+def _kill_leftovers(pid: int) -> None:
     """If a worker ended, kill its process group before it is reaped: until then the pid cannot be reused."""
     if sys.platform == "linux" and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        _kill_all_of(pid)
+        _kill_worker(pid)
 
 
-def _kill_all_of(pid: int) -> None:
+def _kill_worker(pid: int) -> None:
     """Kill the worker, and processes that it forked if the kernel could not forbid that."""
     os.kill(pid, signal.SIGKILL)  # it may not lead its process group yet
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
-def _own_directories() -> set[str]:
+def _list_own_folders() -> set[str]:
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return {path for name in names if (path := sysconfig.get_path(name))} | {os.path.dirname(os.path.dirname(__file__))}
 
 
-def _home(module: Any) -> set[str]:
+def _list_module_paths(module: Any) -> set[str]:
     """Return the paths of a module's top-level package: never a folder that contains anything else."""
     top = sys.modules.get(module.__name__.partition(".")[0], module)
-    places = list(getattr(top, "__path__", ())) or [getattr(top, "__file__", None)]
-    return {place for place in places if place}
+    paths = list(getattr(top, "__path__", ())) or [getattr(top, "__file__", None)]
+    return {path for path in paths if path}
 
 
-def _close_all_but(kept: int) -> None:
+def _close_other_descriptors(kept_descriptor: int) -> None:
     highest = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 1 << 16)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, max(highest, 1 << 12))
+    os.closerange(3, kept_descriptor)
+    os.closerange(kept_descriptor + 1, max(highest, 1 << 12))
 
 
 def main(descriptor: int) -> None:
@@ -179,9 +196,9 @@ def main(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     (length,) = frames.LENGTH.unpack(control.recv(4, socket.MSG_WAITALL))
     hello = orjson.loads(control.recv(length, socket.MSG_WAITALL))
-    restrictions.die_with(hello["parent"])
+    restrictions.exit_with_parent(hello["parent"])
     os.environ.clear()
     sys.path[:] = hello["path"]
-    for name in _STANDARD:
+    for name in _PRELOADED_MODULES:
         import_module(name)
     ForkServer(control, is_confinement_required=hello.get("required", True)).serve()

@@ -22,30 +22,30 @@ from argosy.isolation import frames
 from argosy.isolation.errors import RefusedError
 from argosy.isolation.requirement import is_required
 
-_BOOT = (
+_BOOT_CODE = (
     "import sys; sys.path.append(sys.argv[2]); from argosy.isolation.fork_server import main; main(int(sys.argv[1]))"
 )
 _START_SECONDS = 30.0
 _STATUS_SECONDS = 5.0
-_DESCRIPTORS = 8
+_MAX_DESCRIPTORS = 8
 
 
-class Server:
+class ForkServerClient:
     """One fork server. `loaded` maps each module to the first generation of workers that has it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._control, theirs = socket.socketpair()
-        with theirs:
-            self._process = _spawn(theirs)
+        self._control, server_socket = socket.socketpair()
+        with server_socket:
+            self._process = _spawn(server_socket)
         self._control.setblocking(False)
-        self._inbox = frames.Inbox(1 << 20)
+        self._inbox = frames.FrameBuffer(1 << 20)
         self._descriptors: deque[int] = deque()
         self._replies: deque[asyncio.Future[dict[str, Any]]] = deque()
         self._deaths: dict[int, asyncio.Future[int | None]] = {}
         self._hung_up = loop.create_future()
-        self._next = 0
-        self.alive = True
+        self._last_number = 0
+        self.is_alive = True
         self.loaded: dict[str, int] = {}
         self.generation = 0
         loop.add_reader(self._control.fileno(), self._read)
@@ -54,7 +54,7 @@ class Server:
 
     async def load(self, modules: Sequence[str]) -> None:
         """Load modules for all future workers; RefusedError if one cannot be loaded."""
-        reply = await self._ask({"do": "load", "modules": list(modules)})
+        reply = await self._request({"do": "load", "modules": list(modules)})
         if "failed" in reply:
             raise RefusedError(f"confine: cannot load {reply['failed']}")
         self.generation += 1
@@ -63,10 +63,10 @@ class Server:
 
     async def fork(self, needs: Mapping[str, float]) -> tuple[int, socket.socket]:
         """Fork a worker; returns its number and the socket to it. `needs` are memory, cpu_budget and output."""
-        self._next += 1
-        number = self._next
+        self._last_number += 1
+        number = self._last_number
         self._deaths[number] = self._loop.create_future()
-        reply = await self._ask({"do": "fork", "number": number, "needs": needs})
+        reply = await self._request({"do": "fork", "number": number, "needs": needs})
         if "failed" in reply:
             del self._deaths[number]
             raise TransientError(f"confine: {reply['failed']}")
@@ -77,16 +77,16 @@ class Server:
 
     def lower_priority(self, number: int) -> None:
         """Lower the CPU priority of a worker; this cannot be undone."""
-        if self.alive:
+        if self.is_alive:
             self._write({"do": "lower", "number": number})
 
     def kill(self, number: int) -> None:
         """Kill a worker through the fork server, because only its parent can be sure that the pid was not reused."""
         self._deaths.pop(number, None)
-        if self.alive:
+        if self.is_alive:
             self._write({"do": "kill", "number": number})
 
-    async def status(self, number: int) -> int | None:
+    async def find_exit_code(self, number: int) -> int | None:
         """Return the exit code of an ended worker (negative: the signal), or None if it is unknown."""
         death = self._deaths.get(number)
         if death is None:
@@ -99,7 +99,7 @@ class Server:
 
     async def close(self) -> None:
         """Close the socket and wait for the end of the fork server, which first kills its workers."""
-        if self.alive:
+        if self.is_alive:
             self._control.shutdown(socket.SHUT_WR)
             try:
                 async with asyncio.timeout(_STATUS_SECONDS):
@@ -110,7 +110,7 @@ class Server:
 
     def abandon(self) -> None:
         """Release everything without an event loop: the fork server notices the closed socket and ends."""
-        self._end()
+        self._mark_ended()
         if self._control.fileno() >= 0 and not self._loop.is_closed():
             self._loop.remove_reader(self._control.fileno())
         self._control.close()
@@ -122,8 +122,8 @@ class Server:
             self._process.kill()  # last resort: its workers end with it, but init must reap them
             self._process.wait()
 
-    def _end(self) -> None:
-        self.alive = False
+    def _mark_ended(self) -> None:
+        self.is_alive = False
         if self._loop.is_closed():
             return
         if not self._hung_up.done():
@@ -137,8 +137,8 @@ class Server:
                 death.set_result(None)
         self._deaths.clear()
 
-    async def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
-        if not self.alive:
+    async def _request(self, order: dict[str, Any]) -> dict[str, Any]:
+        if not self.is_alive:
             raise TransientError("confine: the fork server ended")
         reply: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._replies.append(reply)
@@ -151,19 +151,19 @@ class Server:
             raise TransientError(f"confine: the fork server gave no answer for {_START_SECONDS:g} s") from None
         except asyncio.CancelledError:
             if reply.done() and not reply.cancelled() and reply.exception() is None:
-                self._drop(reply.result())
+                self._discard_reply(reply.result())
             raise
 
     def _write(self, message: dict[str, Any]) -> None:
         # A frame is far smaller than the socket buffer, and only a few per worker are in flight.
         try:
-            self._control.sendall(frames.pack(message))
+            self._control.sendall(frames.pack_message(message))
         except OSError:
             self._process.kill()  # the reader notices the end and informs all waiters
 
     def _read(self) -> None:
         try:
-            data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, _DESCRIPTORS)
+            data, descriptors, _, _ = socket.recv_fds(self._control, 1 << 16, _MAX_DESCRIPTORS)
         except BlockingIOError:
             return
         except OSError:
@@ -171,13 +171,13 @@ class Server:
         self._descriptors.extend(descriptors)
         if not data:
             self._loop.remove_reader(self._control.fileno())
-            self._end()
+            self._mark_ended()
             return
         self._inbox.feed(data)
-        for frame in self._inbox.frames():
-            self._hear(orjson.loads(frame))
+        for frame in self._inbox.read_frames():
+            self._handle_message(orjson.loads(frame))
 
-    def _hear(self, message: dict[str, Any]) -> None:
+    def _handle_message(self, message: dict[str, Any]) -> None:
         if "ended" in message:
             death = self._deaths.get(message["ended"])
             if death is not None and not death.done():
@@ -189,9 +189,9 @@ class Server:
         if not reply.done():
             reply.set_result(message)
         else:
-            self._drop(message)
+            self._discard_reply(message)
 
-    def _drop(self, message: dict[str, Any]) -> None:
+    def _discard_reply(self, message: dict[str, Any]) -> None:
         """Discard a reply whose caller was cancelled: close the socket and kill the worker."""
         if "forked" in message:
             if message["descriptor"] is not None:
@@ -201,9 +201,9 @@ class Server:
 
 def _spawn(control: socket.socket) -> subprocess.Popen[bytes]:
     descriptor = control.fileno()
-    home = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
+    package_root = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
     return subprocess.Popen(
-        [sys.executable, "-I", "-X", "utf8", "-c", _BOOT, str(descriptor), home],
+        [sys.executable, "-I", "-X", "utf8", "-c", _BOOT_CODE, str(descriptor), package_root],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -12,20 +12,22 @@ from typing import Any
 import orjson
 
 LENGTH = struct.Struct("<I")
-CALL = struct.Struct("<IIH")  # the frame's length, the call's serial number, the length of its head
-ANSWER = struct.Struct("<IcI")  # the frame's length, the kind of answer, the call's serial number
-ANSWER_HEAD = ANSWER.size - LENGTH.size
+CALL_HEADER = struct.Struct("<IIH")  # the frame's length, the call's serial number, the length of its head
+ANSWER_HEADER = struct.Struct("<IcI")  # the frame's length, the kind of answer, the call's serial number
+ANSWER_HEADER_BYTES = ANSWER_HEADER.size - LENGTH.size
 
 # The first byte of a worker's answer.
 READY, DONE, RAISED, NO_MEMORY, TOO_LARGE, UNKNOWN = b"r", b"+", b"-", b"m", b"o", b"?"
 
-_SERIALS = 0xFFFFFFFF
+_SERIAL_MASK = 0xFFFFFFFF
 
-TEXT_LIMIT = 4 << 10  # characters of an exception's message
-SLACK = 4 * TEXT_LIMIT  # bytes: an answer may be an error message even if the output limit is tiny
+MAX_ERROR_CHARACTERS = 4 << 10  # characters of an exception's message
+MIN_ANSWER_LIMIT_BYTES = (
+    4 * MAX_ERROR_CHARACTERS
+)  # bytes: an answer may be an error message even if the output limit is tiny
 
 
-class BadFrame(Exception):
+class FrameTooLarge(Exception):
     """The peer announced a frame above the limit; `length` is the announced length."""
 
     def __init__(self, length: int) -> None:
@@ -33,7 +35,7 @@ class BadFrame(Exception):
         self.length = length
 
 
-def pack(message: Any) -> bytes:
+def pack_message(message: Any) -> bytes:
     """Encode a control message as one frame."""
     body = orjson.dumps(message)
     return LENGTH.pack(len(body)) + body
@@ -41,18 +43,18 @@ def pack(message: Any) -> bytes:
 
 def pack_call(serial: int, head: bytes, payload: bytes) -> bytes:
     """Encode a call as one frame: `head` is from `pack_head`, `payload` is JSON."""
-    length = CALL.size - LENGTH.size + len(head) + len(payload)
-    return b"".join((CALL.pack(length, serial & _SERIALS, len(head)), head, payload))
+    length = CALL_HEADER.size - LENGTH.size + len(head) + len(payload)
+    return b"".join((CALL_HEADER.pack(length, serial & _SERIAL_MASK, len(head)), head, payload))
 
 
 def pack_answer(kind: bytes, serial: int, body: bytes) -> bytes:
     """Encode a worker's answer as one frame."""
-    return ANSWER.pack(ANSWER_HEAD + len(body), kind, serial) + body
+    return ANSWER_HEADER.pack(ANSWER_HEADER_BYTES + len(body), kind, serial) + body
 
 
 def is_answer_to(frame: bytes, serial: int) -> bool:
     """True if the frame (without its length) is an answer to the call with this serial number."""
-    return len(frame) >= ANSWER_HEAD and frame[1:ANSWER_HEAD] == LENGTH.pack(serial & _SERIALS)
+    return len(frame) >= ANSWER_HEADER_BYTES and frame[1:ANSWER_HEADER_BYTES] == LENGTH.pack(serial & _SERIAL_MASK)
 
 
 def pack_head(function: str, cpu: float, output: int) -> bytes:
@@ -60,7 +62,7 @@ def pack_head(function: str, cpu: float, output: int) -> bytes:
     return orjson.dumps([function, cpu, output])
 
 
-class Inbox:
+class FrameBuffer:
     """Collects bytes and yields complete frames."""
 
     __slots__ = ("_buffer", "limit")
@@ -72,7 +74,7 @@ class Inbox:
     def feed(self, data: bytes) -> None:
         self._buffer += data
 
-    def frames(self) -> Iterator[bytes]:
+    def read_frames(self) -> Iterator[bytes]:
         """Yield every complete frame; raises FrameTooLarge if an announced length exceeds the limit."""
         buffer, start = self._buffer, 0
         frames: list[bytes] = []
@@ -81,7 +83,7 @@ class Inbox:
             if length > self.limit:
                 del buffer[:start]
                 yield from frames
-                raise BadFrame(length)
+                raise FrameTooLarge(length)
             end = start + 4 + length
             if len(buffer) < end:
                 break

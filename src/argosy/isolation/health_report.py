@@ -14,11 +14,11 @@ from functools import cache
 
 from argosy.errors import ArgosyError
 from argosy.isolation.limits import Confinement
-from argosy.isolation.program import probe
-from argosy.isolation.requirement import ADVICE, REQUIRED, find_lacking, read_mode, render_refusal
+from argosy.isolation.program import probe_confinement
+from argosy.isolation.requirement import ADVICE, REQUIRED, find_missing_protections, read_mode, render_refusal
 
 log = logging.getLogger(__name__)
-probe_once = cache(probe)  # once per process: the kernel does not change
+probe_once = cache(probe_confinement)  # once per process: the kernel does not change
 
 
 class ConfinementCheck:
@@ -42,41 +42,41 @@ class ConfinementCheck:
             return
         confinement = self._confinement
         details = "; ".join((*confinement.missing, *confinement.optional_missing)) or "nothing"
-        if lacking := self.lacking():
-            what = "refused" if self.is_required else "run with the available protections"
-            words = "confinement is incomplete; untrusted code is %s: mode=%s lacking=%s missing=%s advice=%s"
-            log.warning(words, what, self._mode, "; ".join(lacking), details, ADVICE)
+        if missing := self.list_missing_protections():
+            consequence = "refused" if self.is_required else "run with the available protections"
+            message = "confinement is incomplete; untrusted code is %s: mode=%s lacking=%s missing=%s advice=%s"
+            log.warning(message, consequence, self._mode, "; ".join(missing), details, ADVICE)
         else:
             log.info("confinement is active: mode=%s missing=%s", self._mode, details)
 
-    def lacking(self) -> list[str]:
+    def list_missing_protections(self) -> list[str]:
         """List required protections that are not active; empty if all are, or if that is not known yet."""
-        return [] if self._confinement is None else find_lacking(asdict(self._confinement))
+        return [] if self._confinement is None else find_missing_protections(asdict(self._confinement))
 
-    def troubles(self) -> list[str]:
+    def list_problems(self) -> list[str]:
         """List sentences for /healthz; empty in best-effort mode, where only log and metrics report it."""
         if not self.is_required:
             return []
         if self._failure:
             return [self._failure]
-        return [render_refusal(lacking)] if (lacking := self.lacking()) else []
+        return [render_refusal(missing)] if (missing := self.list_missing_protections()) else []
 
     @property
     def is_required(self) -> bool:
         return self._mode == REQUIRED
 
-    def protections(self) -> dict[str, bool]:
+    def get_protections(self) -> dict[str, bool]:
         """Return which protections are active, by name; empty until the probe has run."""
-        found = self._confinement
-        if found is None:
+        confinement = self._confinement
+        if confinement is None:
             return {}
         return {
-            "files": bool(found.landlock) or found.own_root,
-            "network": found.network != "open",
-            "unix-sockets": found.unix_sockets != "open",
-            "system-calls": found.seccomp,
-            "keyrings": found.seccomp or found.session_keyring,
-            "namespaces": found.own_root,
-            "cgroup": found.cgroup,
-            "scratch-tmpfs": found.scratch_tmpfs,
+            "files": bool(confinement.landlock) or confinement.own_root,
+            "network": confinement.network != "open",
+            "unix-sockets": confinement.unix_sockets != "open",
+            "system-calls": confinement.seccomp,
+            "keyrings": confinement.seccomp or confinement.session_keyring,
+            "namespaces": confinement.own_root,
+            "cgroup": confinement.cgroup,
+            "scratch-tmpfs": confinement.scratch_tmpfs,
         }

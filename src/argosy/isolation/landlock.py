@@ -20,20 +20,20 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers o
 _ASK_VERSION = 1
 _PATH_BENEATH, _NET_PORT = 1, 2
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14  # the kernel refuses a rule for a file with other rights
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | 1 << 14  # the kernel refuses a rule for a file with other rights
 _DEVICES = 1 << 6 | 1 << 11 | 1 << 15  # make character and block devices, ioctl on them
 _TCP, _CONNECT = 0b11, 0b10  # bind and connect; connect alone
 _SCOPED = 0b11  # abstract unix sockets, signals
 
 
-def abi() -> int:
+def find_abi_version() -> int:
     """Return the kernel's Landlock ABI version; 0 if it has no Landlock."""
     if sys.platform != "linux":
         return 0
     return max(0, _syscall(_CREATE_RULESET, None, 0, _ASK_VERSION))
 
 
-def ruleset(
+def build_ruleset(
     readable: Iterable[str],
     version: int,
     *,
@@ -46,7 +46,7 @@ def ruleset(
     reading = _READ_FILE | _READ_DIR
     attributes = struct.pack("<QQQ", _file_rights(version), _TCP if version >= 4 else 0, _SCOPED if version >= 6 else 0)
     size = 8 if version < 4 else 16 if version < 6 else 24
-    rules = _checked(_syscall(_CREATE_RULESET, attributes, size, 0))
+    rules = _check_result(_syscall(_CREATE_RULESET, attributes, size, 0))
     try:
         for paths, rights in (
             (readable, reading),
@@ -54,9 +54,9 @@ def ruleset(
             (writable, _file_rights(version) & ~_DEVICES),
         ):
             for path in paths:
-                _allow(rules, path, rights)
+                _add_path_rule(rules, path, rights)
         for port in ports if version >= 4 else ():
-            _checked(_syscall(_ADD_RULE, rules, _NET_PORT, struct.pack("=QQ", _CONNECT, port), 0))
+            _check_result(_syscall(_ADD_RULE, rules, _NET_PORT, struct.pack("=QQ", _CONNECT, port), 0))
     except OSError:
         os.close(rules)
         raise
@@ -64,9 +64,9 @@ def ruleset(
     return rules
 
 
-def enter(rules: int) -> None:
+def restrict_process(rules: int) -> None:
     """Restrict this process; requires no_new_privs. Raises OSError."""
-    _checked(_syscall(_RESTRICT_SELF, rules, 0))
+    _check_result(_syscall(_RESTRICT_SELF, rules, 0))
 
 
 def _file_rights(version: int) -> int:
@@ -74,17 +74,17 @@ def _file_rights(version: int) -> int:
     return (1 << (13 + (version >= 2) + (version >= 3) + (version >= 5))) - 1
 
 
-def _allow(rules: int, path: str, rights: int) -> None:
+def _add_path_rule(rules: int, path: str, rights: int) -> None:
     try:
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # a missing path needs no rule
     try:
-        if not stat.S_ISDIR(os.fstat(place).st_mode):
-            rights &= _OF_A_FILE
-        _checked(_syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0))
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            rights &= _FILE_RIGHTS
+        _check_result(_syscall(_ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0))
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:
@@ -93,7 +93,7 @@ def _syscall(number: int, *arguments: int | bytes | None) -> int:
     return int(libc.syscall(ctypes.c_long(number), *values))
 
 
-def _checked(value: int) -> int:
+def _check_result(value: int) -> int:
     if value < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

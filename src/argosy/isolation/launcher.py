@@ -19,55 +19,55 @@ TYPE_CHECKING = False  # as in __init__
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_LENGTH = 8
-_LOOK = 0.1  # seconds between two checks of the program's usage
-_MOST_FILES = 100_000
+_LENGTH_BYTES = 8
+_USAGE_CHECK_SECONDS = 0.1  # seconds between two checks of the program's usage
+_MAX_FILES = 100_000
 _EXITING = 4  # the kernel's PF_EXITING
-_BEYOND = 1 << 16  # bytes of a scratch tmpfs above its limit
-_OURS = 2  # our processes in a user's namespace: the launcher, and the init of the PID namespace
+_TMPFS_SLACK_BYTES = 1 << 16  # bytes of a scratch tmpfs above its limit
+_OWN_PROCESSES = 2  # our processes in a user's namespace: the launcher, and the init of the PID namespace
 
 
-class _NotConfined(Exception):
+class _ConfinementMissing(Exception):
     """A required protection is not in force."""
 
 
 def main(control: int) -> NoReturn:
     """Entry point of the process. Everything ends when the parent closes the socket."""
     # marshal: both sides run the same Python, and it is already imported.
-    order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH), "big")))  # noqa: S302
-    ours, theirs = os.pipe()
-    users = order["users"] = rootfs.make_users() if os.geteuid() == 0 else None
+    order = marshal.loads(_receive(control, int.from_bytes(_receive(control, _LENGTH_BYTES), "big")))  # noqa: S302
+    report_reader, report_writer = os.pipe()
+    users = order["users"] = rootfs.create_user_namespace() if os.geteuid() == 0 else None
     order["needs"]["tasks"] = restrictions.count_tasks() if users is None else 0
-    order["before"] = sum(map(_written, order.get("counted") or ()))
+    order["before"] = sum(map(_measure_folder, order.get("counted") or ()))
     descendants.adopt_orphans()
-    _make_cgroup(order)
-    alone = order["alone"] = _leave_processes(order)
+    _create_cgroup(order)
+    has_own_pids = order["alone"] = _enter_pid_namespace(order)
     entered, entering = os.pipe()
     child = os.fork()
     if child == 0:
         _enter_cgroup(order, entering)
         os.close(entered)
         os.close(control)
-        os.close(ours)
-        _be_first(order, theirs) if alone else _become_program(order, theirs)
-    os.close(theirs)
+        os.close(report_reader)
+        _run_as_init(order, report_writer) if has_own_pids else _become_program(order, report_writer)
+    os.close(report_writer)
     os.close(entering)
     order["is_in_cgroup"] = bool(os.read(entered, 1))
     for number in range(3):
         os.close(number)  # else the output would stay open after the program ended
-    limit = _watch(order, control, child)
-    ended = {} if limit else _wait_for(child)
-    descendants.end_all(child)
+    limit = _enforce_limits(order, control, child)
+    exit_facts = {} if limit else _wait_for(child)
+    descendants.kill_all(child)
     limit = limit or _find_late_excess(order)
     if order["cgroup"]:
         cgroup.remove(order["cgroup"])
-    if os.getppid() != order["parent"] or _is_ending(order["parent"]):
-        _remove(order["leftovers"])
-    report = {"limit": limit, **ended}
-    with os.fdopen(ours, "rb") as said:
+    if os.getppid() != order["parent"] or _is_exiting(order["parent"]):
+        _remove_folders(order["leftovers"])
+    report = {"limit": limit, **exit_facts}
+    with os.fdopen(report_reader, "rb") as report_file:
         while True:
             try:
-                report.update([marshal.load(said)])  # noqa: S302
+                report.update([marshal.load(report_file)])  # noqa: S302
             except EOFError:
                 break
     try:
@@ -77,7 +77,7 @@ def main(control: int) -> NoReturn:
     os._exit(0)
 
 
-def _is_ending(pid: int) -> bool:
+def _is_exiting(pid: int) -> bool:
     """True if the process is exiting: a killed parent closes its sockets before it stops being our parent."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as facts:
@@ -87,7 +87,7 @@ def _is_ending(pid: int) -> bool:
     return words[0] in (b"Z", b"X") or bool(int(words[6]) & _EXITING)
 
 
-def _remove(folders: list[str]) -> None:
+def _remove_folders(folders: list[str]) -> None:
     """Remove folders that the parent could not remove because it was killed."""
     from shutil import rmtree
 
@@ -95,13 +95,13 @@ def _remove(folders: list[str]) -> None:
         rmtree(folder, ignore_errors=True)
 
 
-def _make_cgroup(order: dict[str, Any]) -> None:
+def _create_cgroup(order: dict[str, Any]) -> None:
     """Create the cgroup, before the user namespace changes: another user may not write there."""
     order["cgroup"], order["cgroup_lock"] = "", -1
     if order.get("cgroup_parent"):
         try:
-            made = cgroup.make(order["cgroup_parent"], order["needs"], order.get("memory_folder") or 0)
-            order["cgroup"], order["cgroup_lock"] = made
+            created = cgroup.create(order["cgroup_parent"], order["needs"], order.get("memory_folder") or 0)
+            order["cgroup"], order["cgroup_lock"] = created
         except OSError:
             pass  # rlimits still apply; the report says that there is no cgroup
 
@@ -124,20 +124,20 @@ def _find_late_excess(order: dict[str, Any]) -> str:
     """Return the limit that the program exceeded between the last check and its end."""
     if order["is_in_cgroup"] and cgroup.was_out_of_memory(order["cgroup"]):
         return "memory"
-    return "scratch" if _written_by(order) > order["needs"]["scratch"] else ""
+    return "scratch" if _measure_scratch(order) > order["needs"]["scratch"] else ""
 
 
-def _leave_processes(order: dict[str, Any]) -> bool:
+def _enter_pid_namespace(order: dict[str, Any]) -> bool:
     """Unshare the PID namespace; True if the next child is the init of a new one."""
     order["offline"] = order["apart"] = False
     if sys.platform != "linux":
         return False
     if os.geteuid() == 0:
-        return rootfs.leave(rootfs.NEW_PIDS)
-    order["apart"] = rootfs.leave_as_user(network=not order.get("ports"))
+        return rootfs.unshare(rootfs.CLONE_NEWPID)
+    order["apart"] = rootfs.enter_user_namespace(network=not order.get("ports"))
     order["offline"] = order["apart"] and not order.get("ports")
-    if order["apart"] and rootfs.counts_users_apart():
-        order["needs"]["tasks"] = _OURS
+    if order["apart"] and rootfs.has_process_limit_per_namespace():
+        order["needs"]["tasks"] = _OWN_PROCESSES
     return bool(order["apart"])
 
 
@@ -149,16 +149,16 @@ def _wait_for(child: int) -> dict[str, Any]:
 def _receive(control: int, length: int) -> bytes:
     data = b""
     while len(data) < length:
-        more = os.read(control, length - len(data))
-        if not more:
+        chunk = os.read(control, length - len(data))
+        if not chunk:
             os._exit(1)  # the parent has ended
-        data += more
+        data += chunk
     return data
 
 
-def _be_first(order: dict[str, Any], report: int) -> NoReturn:
+def _run_as_init(order: dict[str, Any], report: int) -> NoReturn:
     """Run as init of the PID namespace: when it ends, the kernel kills all other processes in it."""
-    restrictions.die_with(0)  # the parent's pid is not visible in this namespace
+    restrictions.exit_with_parent(0)  # the parent's pid is not visible in this namespace
     if not _has_reader(report):
         os._exit(1)  # the launcher ended before the call above
     child = os.fork()
@@ -166,10 +166,10 @@ def _be_first(order: dict[str, Any], report: int) -> NoReturn:
         _become_program(order, report)
     for number in range(3):
         os.close(number)
-    while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) and ended.si_pid != child:
-        os.waitpid(ended.si_pid, 0)
+    while (exited := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)) and exited.si_pid != child:
+        os.waitpid(exited.si_pid, 0)
     for name, value in _wait_for(child).items():
-        _say(report, name, value)
+        _write_report(report, name, value)
     os._exit(0)
 
 
@@ -182,52 +182,54 @@ def _has_reader(pipe: int) -> bool:
 def _become_program(order: dict[str, Any], report: int) -> NoReturn:
     try:
         missing: list[str] = []
-        restrictions.die_first_when_memory_is_short()  # while /proc is visible
-        offline = _leave_network_and_files(order, missing)
-        abi = landlock.abi()
-        rules = _rules(order, abi)
-        force = restrictions.enter_as_program(
+        restrictions.prefer_oom_kill()  # while /proc is visible
+        offline = _enter_network_and_root(order, missing)
+        abi = landlock.find_abi_version()
+        rules = _build_rules(order, abi)
+        force = restrictions.confine_program(
             os.getppid(), needs=order["needs"], rules=rules, abi=abi, offline=offline, own_root=order["own_root"],
             has_ports=bool(order.get("ports")), needs_unix_sockets=bool(order.get("needs_unix_sockets")),
             shares_ipc=order["shares_ipc"], users=order["users"], missing=missing,
         )  # fmt: skip
         force.update(own_root=order["own_root"], cgroup=order["is_in_cgroup"], scratch_tmpfs=order["has_memory_folder"])
         force["optional_missing"] = _find_optional_missing(order)
-        if order.get("required", True) and (lacking := requirement.find_lacking(force)):
-            raise _NotConfined(requirement.render_refusal(lacking))
+        if order.get("required", True) and (lacking := requirement.find_missing_protections(force)):
+            raise _ConfinementMissing(requirement.render_refusal(lacking))
         os.chdir(order["folder"])
-        _say(report, "confinement", force)
+        _write_report(report, "confinement", force)
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and programs would inherit that
             signal.signal(number, signal.SIG_DFL)
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606
-    except _NotConfined as problem:
-        _say(report, "unconfined", str(problem))
+    except _ConfinementMissing as problem:
+        _write_report(report, "unconfined", str(problem))
     except OSError as problem:
-        _say(report, "refused", f"{problem.strerror}: {problem.filename or order['argv'][0]}")
+        _write_report(report, "refused", f"{problem.strerror}: {problem.filename or order['argv'][0]}")
     except BaseException as problem:
-        _say(report, "refused", f"{type(problem).__name__}: {problem}")
+        _write_report(report, "refused", f"{type(problem).__name__}: {problem}")
     finally:
         os._exit(127)
 
 
-def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
+def _enter_network_and_root(order: dict[str, Any], missing: list[str]) -> bool:
     """Enter an empty network and an own root folder, if allowed; True if the network is empty now."""
-    offline = order["offline"] or (not order.get("ports") and restrictions.leave_network())
-    order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and rootfs.leave(rootfs.NEW_IPC)))
+    offline = order["offline"] or (not order.get("ports") and restrictions.enter_empty_network())
+    order["shares_ipc"] = not (offline or order["apart"] or (os.geteuid() == 0 and rootfs.unshare(rootfs.CLONE_NEWIPC)))
     if not order["shares_ipc"]:
-        restrictions.close_shared_memory()
+        restrictions.disable_shared_memory()
     mounts, extras = order.get("mounts") or [], order.get("extras") or []
     order["own_root"] = order["has_memory_folder"] = False
     if offline or order["apart"] or os.geteuid() == 0:
         try:
-            if not rootfs.leave(rootfs.NEW_NAMES):
+            if not rootfs.unshare(rootfs.CLONE_NEWNS):
                 raise PermissionError("not allowed")
-            seen, shown = [*order["readable"], *order["runnable"]], [*mounts, *extras]
-            options = _memory_folder(order)
-            order["has_memory_folder"] = rootfs.move_in(order["room"], seen, order["writable"], shown, options)
+            readable, all_mounts = [*order["readable"], *order["runnable"]], [*mounts, *extras]
+            options = _build_tmpfs_options(order)
+            order["has_memory_folder"] = rootfs.enter_root(
+                order["room"], readable, order["writable"], all_mounts, options
+            )
             for _, name, read_only in (*mounts, *extras):
-                which = "readable" if read_only else "writable"
-                order[which] = [*order[which], name]
+                access = "readable" if read_only else "writable"
+                order[access] = [*order[access], name]
             order["own_root"] = True
             return offline
         except OSError as problem:
@@ -237,14 +239,14 @@ def _leave_network_and_files(order: dict[str, Any], missing: list[str]) -> bool:
     return offline
 
 
-def _memory_folder(order: dict[str, Any]) -> tuple[str, str] | None:
+def _build_tmpfs_options(order: dict[str, Any]) -> tuple[str, str] | None:
     """Return the scratch folder and the mount options of its tmpfs; None if the caller supplied the folder."""
     if not order.get("memory_folder"):
         return None
-    user, group = (restrictions.NOBODY, restrictions.NOBODY) if os.geteuid() == 0 else (os.getuid(), os.getgid())
+    user, group = (restrictions.NOBODY_ID, restrictions.NOBODY_ID) if os.geteuid() == 0 else (os.getuid(), os.getgid())
     # A little more than the limit, so that usage above the limit is visible.
-    size = order["memory_folder"] + _BEYOND
-    return order["scratch"], f"size={size},nr_inodes={_MOST_FILES},mode=700,uid={user},gid={group}"
+    size = order["memory_folder"] + _TMPFS_SLACK_BYTES
+    return order["scratch"], f"size={size},nr_inodes={_MAX_FILES},mode=700,uid={user},gid={group}"
 
 
 def _find_optional_missing(order: dict[str, Any]) -> list[str]:
@@ -256,49 +258,51 @@ def _find_optional_missing(order: dict[str, Any]) -> list[str]:
     return missing
 
 
-def _rules(order: dict[str, Any], abi: int) -> int | None:
+def _build_rules(order: dict[str, Any], abi: int) -> int | None:
     if not abi:
         return None
-    return landlock.ruleset(
+    return landlock.build_ruleset(
         order["readable"], abi, runnable=order["runnable"], writable=order["writable"], ports=order.get("ports") or ()
     )
 
 
-def _say(report: int, name: str, value: Any) -> None:
+def _write_report(report: int, name: str, value: Any) -> None:
     os.write(report, marshal.dumps((name, value)))
 
 
-def _watch(order: dict[str, Any], control: int, child: int) -> str:
+def _enforce_limits(order: dict[str, Any], control: int, child: int) -> str:
     """Watch until the program ends; return the exceeded limit, "gone" if the parent has ended, or ""."""
     poller = select.poll()
     poller.register(control, select.POLLIN)
     if hasattr(os, "pidfd_open"):
         poller.register(os.pidfd_open(child), select.POLLIN)
-    wait = 0.01
-    started = looked = time.monotonic()
+    interval = 0.01
+    started = checked_at = time.monotonic()
     has_priority = not order.get("is_resident")
     while True:
         if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             return ""
-        for number, _ in poller.poll(wait * 1000):
-            if number == control and _hangs_up(control):
+        for number, _ in poller.poll(interval * 1000):
+            if number == control and _is_hung_up(control):
                 return "gone"
             if number == control:
-                _ask_to_end(child, order["alone"])
+                _terminate(child, order["alone"])
         if has_priority and time.monotonic() - started >= cpu_priority.LONG_SECONDS:
             has_priority = not _lower_priority()
-        if time.monotonic() - looked >= wait:
-            began = time.monotonic()
-            if found := _excess(order):
-                return found
-            looked = time.monotonic()
-            wait = max(order.get("look", _LOOK), 10 * (looked - began))  # counting many files takes long
+        if time.monotonic() - checked_at >= interval:
+            check_started_at = time.monotonic()
+            if exceeded := _find_excess(order):
+                return exceeded
+            checked_at = time.monotonic()
+            interval = max(
+                order.get("look", _USAGE_CHECK_SECONDS), 10 * (checked_at - check_started_at)
+            )  # counting many files takes long
 
 
 def _lower_priority() -> bool:
     """Lower the program's priority; False if it has not started yet and has no process group of its own."""
     groups = set()
-    for pid in descendants.of(os.getpid()):
+    for pid in descendants.list_descendants(os.getpid()):
         try:
             groups.add(os.getpgid(pid))
         except ProcessLookupError:
@@ -310,7 +314,7 @@ def _lower_priority() -> bool:
     return bool(groups)
 
 
-def _hangs_up(control: int) -> bool:
+def _is_hung_up(control: int) -> bool:
     """True if the parent closed the socket; a byte is a request to terminate the program."""
     try:
         return not os.read(control, 1)
@@ -318,56 +322,61 @@ def _hangs_up(control: int) -> bool:
         return True
 
 
-def _ask_to_end(child: int, alone: bool) -> None:
+def _terminate(child: int, has_own_pids: bool) -> None:
     """Send SIGTERM to the program; with a PID namespace it is the child of the init process, which ignores it."""
-    for pid in descendants.of(child)[:1] if alone else [child]:
+    for pid in descendants.list_descendants(child)[:1] if has_own_pids else [child]:
         try:
             os.kill(pid, signal.SIGTERM)
         except (ProcessLookupError, PermissionError):
             continue
 
 
-def _excess(order: dict[str, Any]) -> str:
-    ours = descendants.of(os.getpid())
-    loose = descendants.detached() if order["apart"] else 0  # as root it is disabled: see restrictions.py
+def _find_excess(order: dict[str, Any]) -> str:
+    pids = descendants.list_descendants(os.getpid())
+    uncounted_bytes = (
+        descendants.measure_detached_ipc() if order["apart"] else 0
+    )  # as root it is disabled: see restrictions.py
     if not order["is_in_cgroup"]:
-        loose += descendants.socket_buffers(ours)
-    if descendants.memory(ours) + loose > order["needs"]["memory"]:
+        uncounted_bytes += descendants.measure_socket_buffers(pids)
+    if descendants.measure_memory(pids) + uncounted_bytes > order["needs"]["memory"]:
         return "memory"
     device, used, is_full = -1, 0, False
     if order.get("memory_folder"):
-        device, used, is_full = descendants.memory_folder(ours, order["scratch"])
-    if is_full or _written_by(order) + used + descendants.nameless(ours, device) > order["needs"]["scratch"]:
+        device, used, is_full = descendants.inspect_tmpfs(pids, order["scratch"])
+    if (
+        is_full
+        or _measure_scratch(order) + used + descendants.measure_nameless_files(pids, device) > order["needs"]["scratch"]
+    ):
         return "scratch"
     return ""
 
 
-def _written_by(order: dict[str, Any]) -> int:
+def _measure_scratch(order: dict[str, Any]) -> int:
     before: int = order["before"]
-    return _written(order["scratch"]) + sum(map(_written, order.get("counted") or ())) - before
+    return _measure_folder(order["scratch"]) + sum(map(_measure_folder, order.get("counted") or ())) - before
 
 
-def _written(folder: str) -> int:
+def _measure_folder(folder: str) -> int:
     """Return the bytes of all files below the folder; an unreadable folder counts as too much."""
-    total, entries, left = 0, 0, [folder]
-    while left:
+    total, entries, pending = 0, 0, [folder]
+    while pending:
         try:
-            with os.scandir(left.pop()) as found:
-                for entry in found:
+            with os.scandir(pending.pop()) as folder_entries:
+                for entry in folder_entries:
                     entries += 1
-                    total += _blocks(entry)
+                    total += _measure_entry(entry)
                     if entry.is_dir(follow_symlinks=False):
-                        left.append(entry.path)
+                        pending.append(entry.path)
         except (FileNotFoundError, NotADirectoryError):
             continue  # removed meanwhile
         except OSError:
             return sys.maxsize  # not accessible, or deeper than a path can be
-        if entries > _MOST_FILES:
+        if entries > _MAX_FILES:
             return sys.maxsize
     return total
 
 
-def _blocks(entry: os.DirEntry[str]) -> int:
+def _measure_entry(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat(follow_symlinks=False).st_blocks * 512
     except FileNotFoundError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """Limits of one call, in seconds and bytes. `memory` is what the call may add to an idle worker.
 
     `cpu` counts CPU time of the worker, so that a busy machine does not refuse work that an idle machine accepts;

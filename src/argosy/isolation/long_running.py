@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Final
 
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import order_for, spawn, workshop
+from argosy.isolation.program import build_order, create_work_folders, spawn_launcher
 
-DAYS: Final = 365 * 24 * 3600
-PATIENCE: Final = 3.0  # seconds for the launcher to kill all processes
-LOOK: Final = 0.5  # seconds between two checks of its usage
-LOUDEST: Final = 4 << 20  # output bytes read per second; a program that prints more is slowed down
-KEPT: Final = 16 << 10  # bytes of the end of its output
+NO_WALL_LIMIT_SECONDS: Final = 365 * 24 * 3600
+LAUNCHER_EXIT_SECONDS: Final = 3.0  # seconds for the launcher to kill all processes
+USAGE_CHECK_SECONDS: Final = 0.5  # seconds between two checks of its usage
+MAX_OUTPUT_BYTES_PER_SECOND: Final = 4 << 20  # output bytes read per second; a program that prints more is slowed down
+KEPT_OUTPUT_BYTES: Final = 16 << 10  # bytes of the end of its output
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProgramExit:
     """How a program ended: with an exit code (negative: a signal), at a limit, or refused before it started."""
 
     code: int
@@ -37,7 +37,7 @@ class Ended:
     refused: str = ""
 
 
-class Resident:
+class LongRunningProgram:
     """Created by `start_program`. Keeps the end of its output, for error messages."""
 
     def __init__(
@@ -45,27 +45,29 @@ class Resident:
         process: subprocess.Popen[bytes],
         control: socket.socket,
         close: Callable[[], None],
-        hear: Callable[[bytes], None] | None = None,
+        on_output: Callable[[bytes], None] | None = None,
     ) -> None:
-        self._process, self._control, self._close, self._hears = process, control, close, hear
-        self._said = bytearray()
-        self._tasks = [asyncio.create_task(self._hear(pipe)) for pipe in (process.stdout, process.stderr) if pipe]
-        self._ended: asyncio.Task[Ended] = asyncio.create_task(self._watch())
+        self._process, self._control, self._close, self._on_output = process, control, close, on_output
+        self._output_tail = bytearray()
+        self._tasks = [
+            asyncio.create_task(self._read_output(pipe)) for pipe in (process.stdout, process.stderr) if pipe
+        ]
+        self._exit_task: asyncio.Task[ProgramExit] = asyncio.create_task(self._watch())
 
     @property
     def is_running(self) -> bool:
-        return not self._ended.done()
+        return not self._exit_task.done()
 
     @property
-    def ended(self) -> asyncio.Task[Ended]:
+    def exit_task(self) -> asyncio.Task[ProgramExit]:
         """A task that is done when the program has ended."""
-        return self._ended
+        return self._exit_task
 
-    def said(self) -> str:
+    def read_output_tail(self) -> str:
         """Return the end of its output."""
-        return bytes(self._said[-KEPT:]).decode(errors="replace")
+        return bytes(self._output_tail[-KEPT_OUTPUT_BYTES:]).decode(errors="replace")
 
-    async def tell(self, line: bytes) -> None:
+    async def write_line(self, line: bytes) -> None:
         """Write a line to its standard input; ignored if it has ended."""
         await asyncio.to_thread(self._write, line + b"\n")
 
@@ -74,28 +76,28 @@ class Resident:
             while data and self._process.stdin is not None:
                 data = data[os.write(self._process.stdin.fileno(), data) :]
 
-    def ask_to_end(self) -> None:
+    def terminate(self) -> None:
         """Send SIGTERM, which the program may ignore."""
         with contextlib.suppress(OSError):
             self._control.send(b"t")
 
-    async def end(self) -> None:
+    async def kill(self) -> None:
         """Close the socket: the launcher kills all processes and then exits."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._ended), PATIENCE)
+            await asyncio.wait_for(asyncio.shield(self._exit_task), LAUNCHER_EXIT_SECONDS)
         if self._process.poll() is None:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)
-        await asyncio.gather(self._ended, *self._tasks, return_exceptions=True)
+        await asyncio.gather(self._exit_task, *self._tasks, return_exceptions=True)
 
-    async def _watch(self) -> Ended:
+    async def _watch(self) -> ProgramExit:
         report = bytearray()
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
-            while more := await loop.sock_recv(self._control, 1 << 16):
-                report += more
+            while chunk := await loop.sock_recv(self._control, 1 << 16):
+                report += chunk
         await asyncio.to_thread(self._process.wait)
         self._control.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -103,36 +105,36 @@ class Resident:
             self._process.stdin.close()
         self._close()
         if not report:
-            return Ended(1, refused="the launcher process ended unexpectedly")
-        found = marshal.loads(bytes(report))  # noqa: S302  # from our own launcher
-        limit = str(found.get("limit") or "")
-        return Ended(int(found.get("code", 1)), "" if limit == "gone" else limit, _refusal(found))
+            return ProgramExit(1, refused="the launcher process ended unexpectedly")
+        values = marshal.loads(bytes(report))  # noqa: S302  # from our own launcher
+        limit = str(values.get("limit") or "")
+        return ProgramExit(int(values.get("code", 1)), "" if limit == "gone" else limit, _find_refusal(values))
 
-    async def _hear(self, pipe: object) -> None:
+    async def _read_output(self, pipe: object) -> None:
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=KEPT)
-        heard, since = 0, loop.time()
+        reader = asyncio.StreamReader(limit=KEPT_OUTPUT_BYTES)
+        byte_count, second_started_at = 0, loop.time()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
         try:
-            while more := await reader.read(KEPT):
-                heard += len(more)
-                if heard > LOUDEST:  # else endless output would keep this process busy
-                    await asyncio.sleep(max(since + 1.0 - loop.time(), 0.0))
-                    heard, since = 0, loop.time()
-                if self._hears is not None:
-                    self._hears(more)
-                self._said += more
-                del self._said[: -2 * KEPT]
+            while chunk := await reader.read(KEPT_OUTPUT_BYTES):
+                byte_count += len(chunk)
+                if byte_count > MAX_OUTPUT_BYTES_PER_SECOND:  # else endless output would keep this process busy
+                    await asyncio.sleep(max(second_started_at + 1.0 - loop.time(), 0.0))
+                    byte_count, second_started_at = 0, loop.time()
+                if self._on_output is not None:
+                    self._on_output(chunk)
+                self._output_tail += chunk
+                del self._output_tail[: -2 * KEPT_OUTPUT_BYTES]
         finally:
             transport.close()
 
 
-def _refusal(report: Mapping[str, object]) -> str:
+def _find_refusal(report: Mapping[str, object]) -> str:
     return str(report.get("unconfined") or report.get("refused") or "")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ProgramAccess:
     """Additional access of a long-running program; by default it has only its files and its sockets."""
 
     env: Mapping[str, str] = field(default_factory=dict)
@@ -141,63 +143,70 @@ class Surroundings:
     mounts: Sequence[tuple[str, str, bool]] = ()  # (source, target, read-only); required
     extras: Sequence[tuple[str, str, bool]] = ()  # the same, but skipped if mounting is not possible
     disposable: Sequence[Path] = ()  # folders that the launcher removes if this process is killed
-    at_home: bool = False  # its working folder is its scratch folder
+    starts_in_scratch: bool = False  # its working folder is its scratch folder
     scratch: Path | None = None  # the scratch folder; None: a temporary one
     counted: Sequence[Path] = ()  # folders of `mounts` whose growth counts as scratch
-    hear: Callable[[bytes], None] | None = None  # called with all of its output, in order
+    on_output: Callable[[bytes], None] | None = None  # called with all of its output, in order
 
 
-NOTHING_MORE: Final = Surroundings()
+NO_EXTRA_ACCESS: Final = ProgramAccess()
 
 
-async def start(
+async def start_program(
     argv: Sequence[str],
     *,
     folder: Path,
     readable: Sequence[Path] = (),
     sockets: Sequence[socket.socket] = (),
     limits: ProgramLimits,
-    around: Surroundings = NOTHING_MORE,
-) -> Resident:
+    access: ProgramAccess = NO_EXTRA_ACCESS,
+) -> LongRunningProgram:
     """Start a program; the limits `wall` and `output` are not enforced. Raises RefusedError if it does not exist."""
     stack = contextlib.ExitStack()
-    place, room = stack.enter_context(workshop(around.scratch))
+    scratch, root_folder = stack.enter_context(create_work_folders(access.scratch))
     try:
-        order = {**order_for(argv, folder, readable, place, room, around.env, limits), "look": LOOK}
-        order.update(is_resident=True, ports=list(around.ports), mounts=list(around.mounts), extras=list(around.extras))
-        order.update(needs_unix_sockets=around.needs_unix_sockets)
-        order.update(counted=list(map(os.path.abspath, around.counted)))
-        order["leftovers"] += map(str, around.disposable)
-        if around.at_home:
-            order["folder"] = place
-        ours, theirs = socket.socketpair()
-        stack.callback(ours.close)
-        with theirs:
-            process, is_cancelled = await _spawned(theirs, *sockets, merged=around.hear is not None)
+        order = {
+            **build_order(argv, folder, readable, scratch, root_folder, access.env, limits),
+            "look": USAGE_CHECK_SECONDS,
+        }
+        order.update(is_resident=True, ports=list(access.ports), mounts=list(access.mounts), extras=list(access.extras))
+        order.update(needs_unix_sockets=access.needs_unix_sockets)
+        order.update(counted=list(map(os.path.abspath, access.counted)))
+        order["leftovers"] += map(str, access.disposable)
+        if access.starts_in_scratch:
+            order["folder"] = scratch
+        control, launcher_socket = socket.socketpair()
+        stack.callback(control.close)
+        with launcher_socket:
+            process, is_cancelled = await _spawn_uncancelled(
+                launcher_socket, *sockets, merge_stderr=access.on_output is not None
+            )
     except BaseException:
         stack.close()
         raise
-    ours.setblocking(False)
-    resident = Resident(process, ours, stack.close, around.hear)
-    text = marshal.dumps(order)
+    control.setblocking(False)
+    program = LongRunningProgram(process, control, stack.close, access.on_output)
+    encoded_order = marshal.dumps(order)
     try:
         if is_cancelled:
             raise asyncio.CancelledError
         with contextlib.suppress(OSError):
-            await asyncio.get_running_loop().sock_sendall(ours, len(text).to_bytes(8, "big") + text)
+            await asyncio.get_running_loop().sock_sendall(
+                control, len(encoded_order).to_bytes(8, "big") + encoded_order
+            )
     except BaseException:
-        await resident.end()  # no caller knows it yet
+        await program.kill()  # no caller knows it yet
         raise
-    return resident
+    return program
 
 
-async def _spawned(*sockets: socket.socket, merged: bool) -> tuple[subprocess.Popen[bytes], bool]:
+async def _spawn_uncancelled(*sockets: socket.socket, merge_stderr: bool) -> tuple[subprocess.Popen[bytes], bool]:
     """Start the launcher in a thread; returns whether the caller was cancelled meanwhile, so that it can be killed."""
-    spawning = asyncio.create_task(asyncio.to_thread(partial(spawn, *sockets, merged=merged)))
+    spawn_task = asyncio.create_task(asyncio.to_thread(partial(spawn_launcher, *sockets, merge_stderr=merge_stderr)))
     is_cancelled = False
-    while not spawning.done():
+    while not spawn_task.done():
         try:
-            await asyncio.wait({spawning})
+            await asyncio.wait({spawn_task})
         except asyncio.CancelledError:
             is_cancelled = True
-    return spawning.result(), is_cancelled
+    return spawn_task.result(), is_cancelled

@@ -19,38 +19,38 @@ from importlib import import_module
 from io import BufferedReader
 
 from argosy.errors import ArgosyError
-from argosy.isolation.restrictions import address_space, die_with
+from argosy.isolation.restrictions import exit_with_parent, measure_address_space
 from argosy.isolation.scratch_folders import sweep_scratch_folders
 
 LENGTH = struct.Struct("<Q")
 # The length of the body, the kind of answer, whether the worker has grown too much, and its CPU seconds.
-HEAD = struct.Struct("<Qc?d")
-COLLECTED = (10_000, 20, 20)  # the default thresholds would run many useless collections during imports
+ANSWER_HEADER = struct.Struct("<Qc?d")
+GC_THRESHOLDS = (10_000, 20, 20)  # the default thresholds would run many useless collections during imports
 READY, DONE, RAISED, NO_MEMORY = b"r", b"+", b"-", b"m"
 
 
 def main(arguments: Sequence[str]) -> None:
     descriptor, parent, memory = map(int, arguments)
-    die_with(parent)
-    gc.set_threshold(*COLLECTED)
+    exit_with_parent(parent)
+    gc.set_threshold(*GC_THRESHOLDS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as channel:
         calls = channel.makefile("rb")
         channel.set_inheritable(False)
-        sys.path[:], modules = pickle.loads(_frame(calls))  # noqa: S301  from our parent
+        sys.path[:], modules = pickle.loads(_read_frame(calls))  # noqa: S301  from our parent
         for name in modules:
             import_module(name)
         sweep_scratch_folders()  # of killed processes; here, because the parent must not wait for a disk
-        start = address_space()
-        _limit(start + memory)
-        channel.sendall(HEAD.pack(0, READY, False, 0.0))
-        while call := _frame(calls):
+        start = measure_address_space()
+        _set_soft_limits(start + memory)
+        channel.sendall(ANSWER_HEADER.pack(0, READY, False, 0.0))
+        while call := _read_frame(calls):
             before = _cpu_seconds()
-            kind, body = _answer(call)
+            kind, body = _run_call(call)
             cpu = _cpu_seconds() - before
             call = b""
             try:
-                channel.sendall(HEAD.pack(len(body), kind, address_space() - start > memory // 2, cpu))
+                channel.sendall(ANSWER_HEADER.pack(len(body), kind, measure_address_space() - start > memory // 2, cpu))
                 channel.sendall(body)
             except OSError:
                 return  # the parent has closed the socket
@@ -63,39 +63,39 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def _limit(most: int) -> None:
+def _set_soft_limits(max_bytes: int) -> None:
     """Set soft limits only: a program that the worker starts may raise them."""
-    for number, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CORE, 0)):
+    for number, value in ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(number)[1]
         with suppress(OSError, ValueError):  # not every system has this limit; the deadline always applies
             resource.setrlimit(number, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def _frame(calls: BufferedReader) -> bytes:
+def _read_frame(calls: BufferedReader) -> bytes:
     head = calls.read(LENGTH.size)
     return calls.read(LENGTH.unpack(head)[0]) if len(head) == LENGTH.size else b""
 
 
-def _answer(call: bytes) -> tuple[bytes, bytes]:
+def _run_call(call: bytes) -> tuple[bytes, bytes]:
     try:
         function, args = pickle.loads(call)  # noqa: S301  from our parent
         return DONE, pickle.dumps(function(*args), protocol=pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         return NO_MEMORY, b""
     except BaseException as problem:
-        return RAISED, _packed(problem)
+        return RAISED, _pickle_error(problem)
 
 
-def _packed(problem: BaseException) -> bytes:
+def _pickle_error(problem: BaseException) -> bytes:
     """Pickle an exception: ArgosyErrors unchanged, others (bugs) with their traceback as a note."""
     if not isinstance(problem, ArgosyError):
         problem.add_note("in a worker process:\n" + "".join(traceback.format_tb(problem.__traceback__)))
     try:
-        packed = pickle.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL)
-        if isinstance(pickle.loads(packed), Exception):  # noqa: S301  a SystemExit must not end the parent
-            return packed
+        pickled = pickle.dumps(problem, protocol=pickle.HIGHEST_PROTOCOL)
+        if isinstance(pickle.loads(pickled), Exception):  # noqa: S301  a SystemExit must not end the parent
+            return pickled
     except Exception:
-        packed = b""
-    told = RuntimeError(f"{type(problem).__name__}: {problem}")
-    told.__notes__ = list(getattr(problem, "__notes__", ()))
-    return pickle.dumps(told)
+        pickled = b""
+    replacement = RuntimeError(f"{type(problem).__name__}: {problem}")
+    replacement.__notes__ = list(getattr(problem, "__notes__", ()))
+    return pickle.dumps(replacement)

@@ -30,39 +30,39 @@ def read_mode(environment: Mapping[str, str] | None = None) -> str:
     An unknown value counts as `required`: a typo must not disable protection.
     """
     values = os.environ if environment is None else environment
-    chosen = values.get(VARIABLE, "").strip().lower()
-    if chosen:
-        return chosen if chosen in MODES else REQUIRED
+    value = values.get(VARIABLE, "").strip().lower()
+    if value:
+        return value if value in MODES else REQUIRED
     return REQUIRED if values.get(POD_VARIABLE) else BEST_EFFORT
 
 
 def find_invalid_mode(environment: Mapping[str, str] | None = None) -> str:
     """Return the error message for an unknown mode; empty if the variable is valid or not set."""
     values = os.environ if environment is None else environment
-    given = values.get(VARIABLE, "").strip()
-    if not given or given.lower() in MODES:
+    value = values.get(VARIABLE, "").strip()
+    if not value or value.lower() in MODES:
         return ""
-    return f"{VARIABLE}={given[:40]} is invalid; set {VARIABLE} to {' or '.join(MODES)}, or unset it for the default"
+    return f"{VARIABLE}={value[:40]} is invalid; set {VARIABLE} to {' or '.join(MODES)}, or unset it for the default"
 
 
 def is_required() -> bool:
     return read_mode() == REQUIRED
 
 
-def find_lacking(report: Mapping[str, Any]) -> list[str]:
+def find_missing_protections(report: Mapping[str, Any]) -> list[str]:
     """List required protections that are not in force; `report` has the fields of limits.Confinement."""
-    lacking = []
+    missing = []
     if not report["landlock"] and not report["own_root"]:
-        lacking.append("files (neither Landlock nor a root folder of its own)")
+        missing.append("files (neither Landlock nor a root folder of its own)")
     if report["network"] == "open":
-        lacking.append("network (neither a network namespace nor a seccomp filter nor Landlock of Linux 6.7 or later)")
+        missing.append("network (neither a network namespace nor a seccomp filter nor Landlock of Linux 6.7 or later)")
     if report["unix_sockets"] == "open":
-        lacking.append("Unix sockets (neither a root folder of its own nor a seccomp filter that refuses them)")
+        missing.append("Unix sockets (neither a root folder of its own nor a seccomp filter that refuses them)")
     if not report["seccomp"]:
-        lacking.append("system calls (no seccomp filter)")
-    return lacking
+        missing.append("system calls (no seccomp filter)")
+    return missing
 
 
-def render_refusal(lacking: list[str]) -> str:
+def render_refusal(missing: list[str]) -> str:
     """Return the error message: which protections are missing, and what to do."""
-    return f"{REFUSAL} {'; '.join(lacking)}: {ADVICE}"
+    return f"{REFUSAL} {'; '.join(missing)}: {ADVICE}"

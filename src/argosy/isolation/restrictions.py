@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-NOBODY = 65534
+NOBODY_ID = 65534
 _BITS = 8 * struct.calcsize("P")
-_OPEN_FILES, _OPEN_FILES_OF_A_PROGRAM = 64, 256
-_ADDRESSES = 4 << 30
-_WRITE_FACTOR, _WRITE_ROOM = 16, 4 << 20  # memory for encoding the answer: twice what orjson allocates
+_WORKER_OPEN_FILES, _PROGRAM_OPEN_FILES = 64, 256
+_ADDRESS_SPACE_SLACK_BYTES = 4 << 30
+_WRITE_FACTOR, _WRITE_SLACK_BYTES = 16, 4 << 20  # memory for encoding the answer: twice what orjson allocates
 _PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _GET_NO_NEW_PRIVS = 1, 4, 38, 39
 _CAPABILITIES_V3 = 0x20080522
 _JOIN_SESSION_KEYRING = 1
-_NEW_IPC, _NEW_NET = 0x08000000, 0x40000000
+_CLONE_NEWIPC, _CLONE_NEWNET = 0x08000000, 0x40000000
 _SCOPED_ABI = 6  # the Landlock ABI that refuses abstract Unix sockets and signals
 
 
-def die_with(parent: int) -> None:
+def exit_with_parent(parent: int) -> None:
     """End this process as soon as its parent ends, even by SIGKILL."""
     _prctl(_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before the call above
         os._exit(1)
 
 
-def leave_network() -> bool:
+def enter_empty_network() -> bool:
     """Move this process to an empty network and IPC namespace; requires root. Processes that it forks share it."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return False
-    return int(ctypes.CDLL(None).unshare(_NEW_NET | _NEW_IPC)) == 0
+    return int(ctypes.CDLL(None).unshare(_CLONE_NEWNET | _CLONE_NEWIPC)) == 0
 
 
-def close_shared_memory() -> None:
+def disable_shared_memory() -> None:
     """Disable System V IPC in our own namespace: its memory belongs to no process and would not be counted."""
     limits = {"shmall": "0", "shmmni": "0", "msgmni": "0", "sem": "32 64 32 8"}
     for name, value in limits.items():
@@ -56,24 +56,28 @@ def close_shared_memory() -> None:
             pass  # only root may, even in its own namespace
 
 
-def enter(parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool) -> dict[str, Any]:
+def confine_worker(
+    parent: int, *, needs: Mapping[str, int], rules: int | None, abi: int, offline: bool
+) -> dict[str, Any]:
     """Confine this worker process permanently; the report has the fields of limits.Confinement."""
     missing: list[str] = []
-    die_first_when_memory_is_short()
-    memory = address_space() + needs["memory"]
+    prefer_oom_kill()
+    memory = measure_address_space() + needs["memory"]
     os.setsid()
-    wanted: dict[str, int | tuple[int, int]] = {
-        "AS": (memory, memory + _WRITE_FACTOR * needs["output"] + _WRITE_ROOM),
+    rlimits: dict[str, int | tuple[int, int]] = {
+        "AS": (memory, memory + _WRITE_FACTOR * needs["output"] + _WRITE_SLACK_BYTES),
         "CPU": needs["cpu_budget"],  # seconds for the worker's whole life; a timer in worker.py limits one call
         "FSIZE": 0,
         "NPROC": 0,
-        "NOFILE": _OPEN_FILES,
+        "NOFILE": _WORKER_OPEN_FILES,
     }
-    filter_for = {"sockets": seccomp.NO_SOCKETS, "shares_ipc": True, "is_worker": True}
-    return _enter(parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, own_root=False, missing=missing)
+    filter_options = {"sockets": seccomp.NO_SOCKETS, "shares_ipc": True, "is_worker": True}
+    return _confine(
+        parent, rlimits, filter_options, rules=rules, abi=abi, offline=offline, own_root=False, missing=missing
+    )
 
 
-def enter_as_program(
+def confine_program(
     parent: int,
     *,
     needs: Mapping[str, int],
@@ -93,30 +97,30 @@ def enter_as_program(
     connect to ports of the host network. `shares_ipc`: it has no IPC namespace of its own. `own_root`: it has its own
     root folder. `needs_unix_sockets`: it may use Unix sockets even if it can reach those of other processes.
     """
-    wanted: dict[str, int | tuple[int, int]] = {
+    rlimits: dict[str, int | tuple[int, int]] = {
         # Go programs reserve far more addresses than they use; memory that they write to counts as DATA.
-        "AS": 4 * needs["memory"] + _ADDRESSES,
+        "AS": 4 * needs["memory"] + _ADDRESS_SPACE_SLACK_BYTES,
         "DATA": needs["memory"],
         "CPU": (needs["cpu"], needs["cpu"] + 1),  # the hard limit is for programs that ignore SIGXCPU
         "FSIZE": needs["scratch"],
         "NPROC": needs["processes"] + needs["tasks"],
-        "NOFILE": _OPEN_FILES_OF_A_PROGRAM,
+        "NOFILE": _PROGRAM_OPEN_FILES,
     }
     os.setpgid(0, 0)  # stay in the launcher's session, so that its priority applies to the whole program
     sockets = seccomp.INTERNET_SOCKETS if offline or has_ports else seccomp.NO_SOCKETS
     if needs_unix_sockets:
         sockets |= seccomp.UNIX_SOCKETS
-    filter_for = {"sockets": sockets, "shares_ipc": shares_ipc}
-    return _enter(
-        parent, wanted, filter_for, rules=rules, abi=abi, offline=offline, own_root=own_root, users=users,
+    filter_options = {"sockets": sockets, "shares_ipc": shares_ipc}
+    return _confine(
+        parent, rlimits, filter_options, rules=rules, abi=abi, offline=offline, own_root=own_root, users=users,
         missing=missing,
     )  # fmt: skip
 
 
-def _enter(
+def _confine(
     parent: int,
-    wanted: Mapping[str, int | tuple[int, int]],
-    filter_for: Mapping[str, Any],
+    requested_rlimits: Mapping[str, int | tuple[int, int]],
+    filter_options: Mapping[str, Any],
     *,
     rules: int | None,
     abi: int,
@@ -128,20 +132,20 @@ def _enter(
     os.umask(0o077)
     # Before the user changes (no_new_privs) and before Landlock (reads /proc).
     _prctl(_SET_NO_NEW_PRIVS, 1)
-    rlimits = _set_rlimits({**wanted, "CORE": 0, "MEMLOCK": 0}, missing)
-    has_own_keyring = leave_keyrings()  # while root, whose key quota is not shared with confined users
+    rlimits = _set_rlimits({**requested_rlimits, "CORE": 0, "MEMLOCK": 0}, missing)
+    has_own_keyring = join_empty_keyring()  # while root, whose key quota is not shared with confined users
     if users is not None:
-        rootfs.enter_users(users)  # after the limits, which only the host's root may raise
+        rootfs.join_user_namespace(users)  # after the limits, which only the host's root may raise
     _become_nobody(missing)
     # After the user changed: the kernel resets both settings then.
     _prctl(_SET_DUMPABLE, 0)
-    die_with(parent)
+    exit_with_parent(parent)
     version = _enter_landlock(rules, abi, missing)
     sees_own_unix_sockets = sees_only_own_unix_sockets(own_root, offline, version)
-    sockets = filter_for["sockets"] | (seccomp.UNIX_SOCKETS if sees_own_unix_sockets else seccomp.NO_SOCKETS)
+    sockets = filter_options["sockets"] | (seccomp.UNIX_SOCKETS if sees_own_unix_sockets else seccomp.NO_SOCKETS)
     # Last: the filter refuses the calls above.
-    is_filtered = _enter_seccomp({**filter_for, "sockets": sockets}, missing)
-    network = _judge_network(offline, version, is_filtered and seccomp.INTERNET not in sockets)
+    is_filtered = _enter_seccomp({**filter_options, "sockets": sockets}, missing)
+    network = _classify_network(offline, version, is_filtered and seccomp.INTERNET not in sockets)
     unix_sockets = "own" if sees_own_unix_sockets else "open"
     if is_filtered and seccomp.UNIX not in sockets:
         unix_sockets = "refused"
@@ -174,13 +178,13 @@ def sees_only_own_unix_sockets(own_root: bool, offline: bool, landlock_version: 
     return own_root and (offline or landlock_version >= _SCOPED_ABI)
 
 
-def _judge_network(offline: bool, landlock_version: int, has_no_sockets: bool) -> str:
+def _classify_network(offline: bool, landlock_version: int, has_no_sockets: bool) -> str:
     if offline:
         return "none"
     return "no-sockets" if has_no_sockets else "no-tcp" if landlock_version >= 4 else "open"
 
 
-def leave_keyrings() -> bool:
+def join_empty_keyring() -> bool:
     """Join an empty session keyring, so that keys of the parent and of other runs are not accessible."""
     if not seccomp.is_supported():
         return False
@@ -188,12 +192,12 @@ def leave_keyrings() -> bool:
     return int(ctypes.CDLL(None).syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)) >= 0
 
 
-def _enter_seccomp(filter_for: Mapping[str, Any], missing: list[str]) -> bool:
+def _enter_seccomp(filter_options: Mapping[str, Any], missing: list[str]) -> bool:
     if not seccomp.is_supported():
         missing.append(f"seccomp: no filter for {sys.platform} on {os.uname().machine}, {_BITS} bits")
         return False
     try:
-        seccomp.install(seccomp.build_filter(**filter_for))
+        seccomp.install(seccomp.build_filter(**filter_options))
     except OSError as problem:
         missing.append(f"seccomp: {problem}")
         return False
@@ -207,7 +211,7 @@ def _prctl(option: int, value: int = 0) -> int:
     return int(ctypes.CDLL(None).prctl(option, *arguments))
 
 
-def die_first_when_memory_is_short() -> None:
+def prefer_oom_kill() -> None:
     """Make the kernel kill this process, and not its parent, when the machine runs out of memory."""
     try:
         with open("/proc/self/oom_score_adj", "w") as score:
@@ -216,9 +220,9 @@ def die_first_when_memory_is_short() -> None:
         pass
 
 
-def _set_rlimits(wanted: Mapping[str, int | tuple[int, int]], missing: list[str]) -> dict[str, int]:
+def _set_rlimits(requested: Mapping[str, int | tuple[int, int]], missing: list[str]) -> dict[str, int]:
     in_force: dict[str, int] = {}
-    for name, value in wanted.items():
+    for name, value in requested.items():
         number = getattr(resource, f"RLIMIT_{name}", None)
         soft, hard = value if isinstance(value, tuple) else (value, value)
         try:
@@ -236,7 +240,7 @@ def count_tasks() -> int:
 
     If rlimit nproc counts all of them, it must be above this number, and is only exact while the number is stable.
     """
-    user, count = NOBODY if os.geteuid() == 0 else os.getuid(), 0
+    user, count = NOBODY_ID if os.geteuid() == 0 else os.getuid(), 0
     for name in filter(str.isdigit, os.listdir("/proc") if sys.platform == "linux" else ()):
         try:
             if os.stat(f"/proc/{name}").st_uid == user:
@@ -246,7 +250,7 @@ def count_tasks() -> int:
     return count
 
 
-def address_space() -> int:
+def measure_address_space() -> int:
     """Return the bytes that this process has already mapped: libraries and allocator pools, not charged to a call."""
     try:
         with open("/proc/self/statm", "rb") as sizes:
@@ -260,8 +264,8 @@ def _become_nobody(missing: list[str]) -> None:
         return
     try:
         os.setgroups([])
-        os.setgid(NOBODY)
-        os.setuid(NOBODY)
+        os.setgid(NOBODY_ID)
+        os.setuid(NOBODY_ID)
     except OSError as problem:
         missing.append(f"user: still root ({problem}), so rlimit nproc does not bind")
         _drop_capabilities()
@@ -277,7 +281,7 @@ def _enter_landlock(rules: int | None, abi: int, missing: list[str]) -> int:
         missing.append("landlock: not available in this kernel")
         return 0
     try:
-        landlock.enter(rules)
+        landlock.restrict_process(rules)
     except OSError as problem:
         missing.append(f"landlock: {problem}")
         return 0

@@ -32,29 +32,29 @@ PREFIXES: Final = (
 )  # fmt: skip
 UNFINISHED_PREFIXES: Final = tuple(f".{prefix}" for prefix in PREFIXES)
 MAX_UNFINISHED_SECONDS: Final = 24 * 3600.0
-LOCK: Final = ".lock"
+LOCK_FILE_NAME: Final = ".lock"
 BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _NOT_SUPPORTED: Final = (errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
 _MAX_LOCK_BYTES: Final = 1024
 
 
 @contextlib.contextmanager
-def scratch_folder(prefix: str) -> Iterator[Path]:
+def create_scratch_folder(prefix: str) -> Iterator[Path]:
     """Create a folder whose name begins with one of PREFIXES, and remove it afterwards.
 
     Callers give programs a folder inside it, never the folder itself, because programs must not remove the lock.
     """
     assert prefix in PREFIXES
-    made = Path(tempfile.mkdtemp(prefix=f".{prefix}"))
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{prefix}"))
     # It is locked before it gets its final name: a sweep must never find it without its lock.
-    folder, handle = made.with_name(made.name.removeprefix(".")), None
+    folder, handle = unfinished.with_name(unfinished.name.removeprefix(".")), None
     try:
-        handle = _lock(made / LOCK)
-        made.rename(folder)
+        handle = _lock(unfinished / LOCK_FILE_NAME)
+        unfinished.rename(folder)
         yield folder
     finally:
         try:
-            _remove(made)
+            _remove(unfinished)
             _remove(folder)
         finally:
             if handle is not None:
@@ -70,8 +70,8 @@ def sweep_scratch_folders() -> int:
     """Remove the folders of ended processes; return their number."""
     removed = 0
     with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
-        found = [Path(entry.path) for entry in entries if entry.name.startswith((*PREFIXES, *UNFINISHED_PREFIXES))]
-        for folder in found:
+        candidates = [Path(entry.path) for entry in entries if entry.name.startswith((*PREFIXES, *UNFINISHED_PREFIXES))]
+        for folder in candidates:
             with contextlib.suppress(OSError):
                 removed += _sweep(folder)
     return removed
@@ -118,7 +118,7 @@ def _sweep(folder: Path) -> bool:
     if is_unfinished and abs(time.time() - status.st_mtime) < MAX_UNFINISHED_SECONDS:
         return False
     try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(folder / LOCK_FILE_NAME, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         if is_unfinished:
             _remove(folder)
@@ -136,15 +136,15 @@ def _sweep(folder: Path) -> bool:
 def _remove(folder: Path) -> None:
     """Remove a folder, its lock last, so that a sweep can finish an interrupted removal."""
     if os.geteuid() != 0:  # exported trees are read-only
-        for at, _, _ in os.walk(folder):
+        for path, _, _ in os.walk(folder):
             with contextlib.suppress(OSError):
-                os.chmod(at, 0o700)
+                os.chmod(path, 0o700)
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
-            if name != LOCK:
+            if name != LOCK_FILE_NAME:
                 _remove_entry(folder / name)
-        if os.listdir(folder) == [LOCK]:
-            os.unlink(folder / LOCK)
+        if os.listdir(folder) == [LOCK_FILE_NAME]:
+            os.unlink(folder / LOCK_FILE_NAME)
     with contextlib.suppress(OSError):
         os.rmdir(folder)  # also where there are too few file descriptors to list it
 

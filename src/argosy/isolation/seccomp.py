@@ -52,22 +52,22 @@ def build_filter(*, sockets: frozenset[str], shares_ipc: bool, is_worker: bool =
     def number(name: str) -> int:
         return syscalls.NUMBERS[name][column]
 
-    refused = [*syscalls.REFUSED, *(syscalls.REFUSED_WITH_SHARED_IPC if shares_ipc else ())]
+    refused = [*syscalls.REFUSED_CALLS, *(syscalls.REFUSED_WITH_SHARED_IPC if shares_ipc else ())]
     if is_worker:
         refused += syscalls.REFUSED_IN_WORKERS
     program = [_load(_ARCHITECTURE), *_unless_equal(architecture, [_refuse()])]
-    program += [_load(_NUMBER), *_if_above(syscalls.HIGHEST, [_refuse(errno.ENOSYS)])]
+    program += [_load(_NUMBER), *_if_above(syscalls.HIGHEST_KNOWN_NUMBER, [_refuse(errno.ENOSYS)])]
     # clone3 passes its flags in memory, which a filter cannot read; C libraries fall back to clone.
     program += _if_equal([number("clone3")], [_refuse(errno.ENOSYS)])
     for refused_number in sorted({number(name) for name in refused} - {-1}):
         program += _if_equal([refused_number], [_refuse()])
     for name in ("clone", "unshare"):
-        program += _if_equal([number(name)], _refuse_bits(0, _NEW_NAMESPACES))
-    program += _if_equal([number("ioctl")], [_argument(1), *_if_equal(_TERMINAL_INPUT, [_refuse()]), _allow()])
-    program += _if_equal([number("socketpair")], _judge_pair(sockets))
-    program += _if_equal([number("socket")], _judge_socket(sockets))
+        program += _if_equal([number(name)], _build_bits_check(0, _NEW_NAMESPACES))
+    program += _if_equal([number("ioctl")], [_load_argument(1), *_if_equal(_TERMINAL_INPUT, [_refuse()]), _allow()])
+    program += _if_equal([number("socketpair")], _build_socketpair_check(sockets))
+    program += _if_equal([number("socket")], _build_socket_check(sockets))
     for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
-        program += _if_equal([number(name)], _refuse_bits(argument, _FAST_OPEN))
+        program += _if_equal([number(name)], _build_bits_check(argument, _FAST_OPEN))
     return b"".join([*program, _allow()])
 
 
@@ -81,33 +81,43 @@ def install(instructions: bytes) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _judge_pair(sockets: frozenset[str]) -> list[bytes]:
+def _build_socketpair_check(sockets: frozenset[str]) -> list[bytes]:
     """Check a socketpair call. A datagram socket of a pair could still send to any path, so it is refused."""
-    by_type = [_argument(1), _instruction(_AND, _TYPE_MASK), *_if_equal((_STREAM, _PACKETS), [_allow()]), _refuse()]
-    return [_argument(0), *_if_equal([_UNIX], [_allow()] if UNIX in sockets else by_type), _refuse()]
+    by_type = [
+        _load_argument(1),
+        _instruction(_AND, _TYPE_MASK),
+        *_if_equal((_STREAM, _PACKETS), [_allow()]),
+        _refuse(),
+    ]
+    return [_load_argument(0), *_if_equal([_UNIX], [_allow()] if UNIX in sockets else by_type), _refuse()]
 
 
-def _judge_socket(sockets: frozenset[str]) -> list[bytes]:
-    program = [_argument(0), *(_if_equal([_UNIX], [_allow()]) if UNIX in sockets else ())]
+def _build_socket_check(sockets: frozenset[str]) -> list[bytes]:
+    program = [_load_argument(0), *(_if_equal([_UNIX], [_allow()]) if UNIX in sockets else ())]
     if INTERNET not in sockets:
         return [*program, _refuse()]
     # Route queries are allowed: C libraries use them to sort addresses.
-    program += _if_equal([_NETLINK], [_argument(2), *_if_equal([0], [_allow()]), _refuse()])
-    by_protocol = [_argument(2), *_if_equal(_PROTOCOLS, [_allow()]), _refuse()]
-    by_type = [_argument(1), _instruction(_AND, _TYPE_MASK), *_if_equal((_STREAM, _DATAGRAM), by_protocol), _refuse()]
+    program += _if_equal([_NETLINK], [_load_argument(2), *_if_equal([0], [_allow()]), _refuse()])
+    by_protocol = [_load_argument(2), *_if_equal(_PROTOCOLS, [_allow()]), _refuse()]
+    by_type = [
+        _load_argument(1),
+        _instruction(_AND, _TYPE_MASK),
+        *_if_equal((_STREAM, _DATAGRAM), by_protocol),
+        _refuse(),
+    ]
     return [*program, *_if_equal((_INET, _INET6), by_type), _refuse()]
 
 
-def _refuse_bits(argument: int, bits: int) -> list[bytes]:
-    return [_argument(argument), _instruction(_AND, bits), *_if_equal([0], [_allow()]), _refuse()]
+def _build_bits_check(argument: int, bits: int) -> list[bytes]:
+    return [_load_argument(argument), _instruction(_AND, bits), *_if_equal([0], [_allow()]), _refuse()]
 
 
 def _if_equal(values: Iterable[int], then: list[bytes]) -> list[bytes]:
     """Run `then`, which ends in a return, if the loaded value is one of these; else continue after it."""
     numbers = list(values)
     tests = [
-        _instruction(_EQUAL, value, len(numbers) - 1 - place, 0 if place < len(numbers) - 1 else len(then))
-        for place, value in enumerate(numbers)
+        _instruction(_EQUAL, value, len(numbers) - 1 - index, 0 if index < len(numbers) - 1 else len(then))
+        for index, value in enumerate(numbers)
     ]
     return [*tests, *then]
 
@@ -120,9 +130,9 @@ def _if_above(value: int, then: list[bytes]) -> list[bytes]:
     return [_instruction(_ABOVE, value, 0, len(then)), *then]
 
 
-def _argument(place: int) -> bytes:
+def _load_argument(index: int) -> bytes:
     """Load the lower half of an argument: only 32-bit numbers are checked here."""
-    return _load(_ARGUMENTS + 8 * place)
+    return _load(_ARGUMENTS + 8 * index)
 
 
 def _load(offset: int) -> bytes:

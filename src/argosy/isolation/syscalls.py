@@ -6,7 +6,7 @@ In: nothing. Out: tables of numbers. Never: builds a filter (see seccomp.py).
 from __future__ import annotations
 
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column below, the kernel's AUDIT_ARCH
-HIGHEST = 466  # newer calls are not in this table, and confined processes get ENOSYS for them
+HIGHEST_KNOWN_NUMBER = 466  # newer calls are not in this table, and confined processes get ENOSYS for them
 
 # Name: number on x86_64, number on aarch64; -1 if that architecture does not have the call.
 NUMBERS = {
@@ -39,7 +39,7 @@ NUMBERS = {
     "execve": (59, 221), "execveat": (322, 281),
 }  # fmt: skip
 
-REFUSED = (
+REFUSED_CALLS = (
     "add_key", "request_key", "keyctl", "io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "userfaultfd",
     "perf_event_open", "memfd_secret", "fanotify_init", "fanotify_mark", "lookup_dcookie", "ptrace",
     "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "process_madvise", "process_mrelease",

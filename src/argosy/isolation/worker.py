@@ -21,39 +21,41 @@ from argosy.errors import ArgosyError
 from argosy.isolation import frames
 
 Function = Callable[[Any], Any]
-_LARGE = 1 << 20
+_LARGE_PAYLOAD_BYTES = 1 << 20
 
 
-def refuse(channel: socket.socket, sentence: str) -> NoReturn:
+def refuse_calls(channel: socket.socket, reason: str) -> NoReturn:
     """Report why this worker accepts no calls, and exit."""
-    channel.sendall(frames.pack_answer(frames.READY, 0, orjson.dumps({"refused": sentence})))
+    channel.sendall(frames.pack_answer(frames.READY, 0, orjson.dumps({"refused": reason})))
     os._exit(0)
 
 
-def serve(channel: socket.socket, report: dict[str, Any]) -> NoReturn:
+def serve_calls(channel: socket.socket, report: dict[str, Any]) -> NoReturn:
     """Report the confinement in force, then answer calls until the socket closes, and exit."""
     sys.dont_write_bytecode = True
     channel.sendall(frames.pack_answer(frames.READY, 0, orjson.dumps(report)))
     calls = channel.makefile("rb", buffering=1 << 16)
     memory = resource.getrlimit(resource.RLIMIT_AS)
     heads: dict[bytes, tuple[Function | str, float, int]] = {}
-    while prefix := calls.read(frames.CALL.size):
-        length, serial, head_length = frames.CALL.unpack(prefix)
+    while prefix := calls.read(frames.CALL_HEADER.size):
+        length, serial, head_length = frames.CALL_HEADER.unpack(prefix)
         head = calls.read(head_length)
-        known = heads.get(head)
-        if known is None:
+        settings = heads.get(head)
+        if settings is None:
             name, cpu, output = orjson.loads(head)
-            known = heads[head] = (_find(name, memory), cpu, output)
-        function, cpu, output = known
+            settings = heads[head] = (_find_function(name, memory), cpu, output)
+        function, cpu, output = settings
         # The default action of SIGPROF ends the process, even within C code.
         signal.setitimer(signal.ITIMER_PROF, cpu)
-        kind, body = _answer(function, calls.read, length + frames.LENGTH.size - frames.CALL.size - head_length, output)
+        kind, body = _run_call(
+            function, calls.read, length + frames.LENGTH.size - frames.CALL_HEADER.size - head_length, output
+        )
         channel.sendall(frames.pack_answer(kind, serial, body))
         body = b""  # else a large answer would count as memory of the next call
     os._exit(0)
 
 
-def _answer(function: Function | str, read: Callable[[int], bytes], length: int, output: int) -> tuple[bytes, bytes]:
+def _run_call(function: Function | str, read: Callable[[int], bytes], length: int, output: int) -> tuple[bytes, bytes]:
     try:
         payload = _decode(read(length))
         if isinstance(function, str):
@@ -66,40 +68,40 @@ def _answer(function: Function | str, read: Callable[[int], bytes], length: int,
     except MemoryError:
         return frames.NO_MEMORY, b""
     except BaseException as problem:  # including SystemExit: a function must not end the worker by raising
-        return frames.RAISED, _text(problem)
+        return frames.RAISED, _format_error(problem)
 
 
-def _within(limit: int, most: int, function: Function) -> Function:
+def _limit_memory(soft_limit: int, hard_limit: int, function: Function) -> Function:
     """Wrap a function with its memory limit; memory above that is reserved for decoding and encoding."""
 
-    def call(payload: Any) -> Any:
-        resource.setrlimit(resource.RLIMIT_AS, (limit, most))
+    def limited_call(payload: Any) -> Any:
+        resource.setrlimit(resource.RLIMIT_AS, (soft_limit, hard_limit))
         try:
             return function(payload)
         finally:
-            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            resource.setrlimit(resource.RLIMIT_AS, (hard_limit, hard_limit))
 
-    return function if limit == most else call
+    return function if soft_limit == hard_limit else limited_call
 
 
 def _decode(payload: bytes) -> Any:
     # orjson allocates about ten times the text's size at once; the slower json module leaves memory for the function.
-    return orjson.loads(payload) if len(payload) <= _LARGE else json.loads(payload)
+    return orjson.loads(payload) if len(payload) <= _LARGE_PAYLOAD_BYTES else json.loads(payload)
 
 
 def _is_longer(answer: Any, limit: int) -> bool:
     """True if the answer as JSON is certainly longer. Takes bounded time, even for values that contain themselves."""
-    length, left = 0, [answer]
-    while left and length <= limit:
-        value = left.pop()
+    length, pending = 0, [answer]
+    while pending and length <= limit:
+        value = pending.pop()
         if isinstance(value, str):
             length += len(value)
         elif isinstance(value, dict):
             length += len(value) + sum(len(key) for key in value if isinstance(key, str))
-            left.extend(value.values())
+            pending.extend(value.values())
         elif isinstance(value, list | tuple):
             length += len(value)
-            left.extend(value)
+            pending.extend(value)
     return length > limit
 
 
@@ -110,24 +112,24 @@ def _encode(answer: Any) -> bytes:
         raise ArgosyError(f"the answer is not JSON: {problem}") from None
 
 
-def _text(problem: BaseException) -> bytes:
+def _format_error(problem: BaseException) -> bytes:
     """Format an exception: ArgosyErrors by their message, others with their class name."""
     name = type(problem).__name__
     try:
-        said = str(problem)
+        message = str(problem)
     except BaseException:
-        said = ""
-    if not isinstance(problem, ArgosyError) or not said:
-        said = f"{name}: {said}" if said else name
-    text = said[: frames.TEXT_LIMIT].encode("utf-8", "replace")
-    return text if len(said) <= frames.TEXT_LIMIT else text + " …".encode()
+        message = ""
+    if not isinstance(problem, ArgosyError) or not message:
+        message = f"{name}: {message}" if message else name
+    text = message[: frames.MAX_ERROR_CHARACTERS].encode("utf-8", "replace")
+    return text if len(message) <= frames.MAX_ERROR_CHARACTERS else text + " …".encode()
 
 
-def _find(name: str, memory: tuple[int, int]) -> Function | str:
+def _find_function(name: str, memory: tuple[int, int]) -> Function | str:
     """Return the named function, or an error message. The fork server has already loaded the module."""
     module_name, _, attribute = name.partition(":")
     module = sys.modules.get(module_name)
     function = getattr(module, attribute, None)
     if not isinstance(function, FunctionType):
         return f"{module_name} has no function {attribute}"
-    return _within(*memory, function)
+    return _limit_memory(*memory, function)

@@ -11,34 +11,34 @@ from typing import Final
 
 from argosy.errors import LimitError
 
-MOST_STEPS: Final = 200_000
-MOST_CHARACTERS: Final = 1 << 20
-MOST_DEPTH: Final = 60
+MAX_STEPS: Final = 200_000
+MAX_CHARACTERS: Final = 1 << 20
+MAX_DEPTH: Final = 60
 
 
-class Meter:
+class EvaluationBudget:
     """Counts the work of one evaluation."""
 
     __slots__ = ("characters", "depth", "steps")
 
-    def __init__(self, steps: int = MOST_STEPS, characters: int = MOST_CHARACTERS) -> None:
+    def __init__(self, steps: int = MAX_STEPS, characters: int = MAX_CHARACTERS) -> None:
         self.steps, self.characters, self.depth = steps, characters, 0
 
-    def step(self, count: int = 1) -> None:
+    def spend_steps(self, count: int = 1) -> None:
         self.steps -= count
         if self.steps < 0:
             raise LimitError("it takes too many steps; simplify it")
 
-    def grow(self, count: int) -> None:
+    def spend_characters(self, count: int) -> None:
         """Count characters or elements before they are created."""
         self.characters -= count
         if self.characters < 0:
             raise LimitError("it produces too much text; produce less")
 
     @contextmanager
-    def deeper(self) -> Iterator[None]:
+    def enter_nested(self) -> Iterator[None]:
         self.depth += 1
-        if self.depth > MOST_DEPTH:
+        if self.depth > MAX_DEPTH:
             raise LimitError("it is nested too deeply; flatten it")
         try:
             yield

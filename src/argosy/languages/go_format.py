@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import LimitError
-from argosy.languages.go_time import Duration, Time
+from argosy.languages.go_time import GoDuration, GoTime
 
 NO_VALUE: Final = "<no value>"
-MOST_DEPTH: Final = 50
-MOST_WIDTH: Final = 1000
+MAX_DEPTH: Final = 50
+MAX_WIDTH: Final = 1000
 _VERB: Final = re.compile(r"%([-+# 0]*)(\d+|\*)?(?:\.(\d+|\*)?)?(.)", re.DOTALL)
-_VERB_DOT: Final = re.compile(r"%[-+# 0]*(?:\d+|\*)?(\.)")
+_VERB_PRECISION: Final = re.compile(r"%[-+# 0]*(?:\d+|\*)?(\.)")
 
 
-def text_of(value: Any, depth: int = 0) -> str:
+def format_value(value: Any, depth: int = 0) -> str:
     """Format a value like `%v`."""
     if isinstance(value, str):
         return value
@@ -30,35 +30,35 @@ def text_of(value: Any, depth: int = 0) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return float_text(value)
-    if isinstance(value, int | Time | Duration):
+        return format_float(value)
+    if isinstance(value, int | GoTime | GoDuration):
         return str(value)
-    if depth > MOST_DEPTH:
+    if depth > MAX_DEPTH:
         raise LimitError("a value is nested too deeply to print; print a part of it")
     if isinstance(value, list):
-        return f"[{' '.join(text_of(each, depth + 1) for each in value)}]"
+        return f"[{' '.join(format_value(item, depth + 1) for item in value)}]"
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{name}:{text_of(value[name], depth + 1)}' for name in sorted(value, key=str))}]"
+        return f"map[{' '.join(f'{name}:{format_value(value[name], depth + 1)}' for name in sorted(value, key=str))}]"
     return "0x0"  # a function
 
 
-def float_text(value: float) -> str:
+def format_float(value: float) -> str:
     """Format a float like `%v`: the shortest digits, with an exponent below -4 and from 6 on: a million is 1e+06."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
-    sign, digits, exponent = "-" if value < 0 else "", *_shortest(abs(value))
+    sign, digits, exponent = "-" if value < 0 else "", *_shortest_digits(abs(value))
     if not -4 <= exponent < 6:
-        rest = f".{digits[1:]}" if digits[1:] else ""
-        return f"{sign}{digits[0]}{rest}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+        fraction = f".{digits[1:]}" if digits[1:] else ""
+        return f"{sign}{digits[0]}{fraction}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
     if exponent < 0:
         return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
     whole, part = digits[: exponent + 1].ljust(exponent + 1, "0"), digits[exponent + 1 :]
     return f"{sign}{whole}.{part}" if part else f"{sign}{whole}"
 
 
-def _shortest(value: float) -> tuple[str, int]:
+def _shortest_digits(value: float) -> tuple[str, int]:
     """Return the fewest digits that identify the number, and the exponent of the first digit."""
     mantissa, _, power = repr(value).partition("e")
     whole, _, part = mantissa.partition(".")
@@ -69,76 +69,76 @@ def _shortest(value: float) -> tuple[str, int]:
     return digits.strip("0"), exponent - leading
 
 
-def quoted(text: str) -> str:
+def quote_string(text: str) -> str:
     """Format a string like `%q`."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\x7f")
 
 
 def printf(layout: str, arguments: Sequence[Any]) -> str:
-    rest = list(arguments)
+    remaining = list(arguments)
 
-    def fill(found: re.Match[str]) -> str:
-        flags, width, precision, verb = found[1], found[2], found[3], found[4]
+    def format_verb(match: re.Match[str]) -> str:
+        flags, width, precision, verb = match[1], match[2], match[3], match[4]
         if verb == "%":
             return "%"
         if width == "*":
-            width = str(rest.pop(0)) if rest else "0"
+            width = str(remaining.pop(0)) if remaining else "0"
         if precision == "*":
-            precision = str(rest.pop(0)) if rest else "0"
-        has_dot = _VERB_DOT.match(found[0]) is not None
-        if not rest:
+            precision = str(remaining.pop(0)) if remaining else "0"
+        has_dot = _VERB_PRECISION.match(match[0]) is not None
+        if not remaining:
             return f"%!{verb}(MISSING)"
-        value = rest.pop(0)
-        digits = _bounded(precision) if precision else 0 if has_dot else None
-        return _padded(_verbed(verb, flags, digits, value), flags, _bounded(width), value)
+        value = remaining.pop(0)
+        digits = _read_bounded_number(precision) if precision else 0 if has_dot else None
+        return _pad(_format_verb(verb, flags, digits, value), flags, _read_bounded_number(width), value)
 
-    text = _VERB.sub(fill, layout)
-    if rest:
-        text += f"%!(EXTRA {', '.join(f'{go_kind(each)}={text_of(each)}' for each in rest)})"
+    text = _VERB.sub(format_verb, layout)
+    if remaining:
+        text += f"%!(EXTRA {', '.join(f'{get_go_type(argument)}={format_value(argument)}' for argument in remaining)})"
     return text
 
 
-def _bounded(text: str | None) -> int:
+def _read_bounded_number(text: str | None) -> int:
     if text is None or not text.isdecimal():
         return 0
-    return min(int(text[:6]), MOST_WIDTH)
+    return min(int(text[:6]), MAX_WIDTH)
 
 
-def go_kind(value: Any) -> str:
+def get_go_type(value: Any) -> str:
     for kind, name in ((bool, "bool"), (int, "int"), (float, "float64"), (str, "string"), (list, "[]interface {}")):
         if isinstance(value, kind):
             return name
     return "map[string]interface {}" if isinstance(value, dict) else "<nil>" if value is None else type(value).__name__
 
 
-def _verbed(verb: str, flags: str, digits: int | None, value: Any) -> str:
+def _format_verb(verb: str, flags: str, digits: int | None, value: Any) -> str:
     sign = "+" if "+" in flags and isinstance(value, int | float) and value >= 0 else ""
     if verb == "v":
-        return sign + text_of(value)
+        return sign + format_value(value)
     if verb == "T":
-        return go_kind(value)
+        return get_go_type(value)
     if verb == "t" and isinstance(value, bool):
-        return text_of(value)
+        return format_value(value)
     if verb in "sq":
-        text = text_of(value) if digits is None else text_of(value)[:digits]
-        bad = verb == "s" and isinstance(value, int | float)
-        return f"%!{verb}({go_kind(value)}={text})" if bad else quoted(text) if verb == "q" else text
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if whole and verb in "dbxXoc":
+        text = format_value(value) if digits is None else format_value(value)[:digits]
+        is_mismatch = verb == "s" and isinstance(value, int | float)
+        return f"%!{verb}({get_go_type(value)}={text})" if is_mismatch else quote_string(text) if verb == "q" else text
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if is_integer and verb in "dbxXoc":
         if verb == "c":
             return chr(value) if 0 <= value < 0xD800 or 0xE000 <= value < 0x110000 else "\ufffd"
         return sign + f"{value:{verb}}"
     if verb in "xX" and isinstance(value, str):
-        found = value.encode().hex()
-        return found.upper() if verb == "X" else found
+        hex_text = value.encode().hex()
+        return hex_text.upper() if verb == "X" else hex_text
     if verb in "fFeEgG" and isinstance(value, float):
         if verb in "gG" and digits is None:
-            return sign + float_text(value)
+            return sign + format_float(value)
         return sign + f"{value:.{6 if digits is None else digits}{verb}}"
-    return f"%!{verb}({go_kind(value)}={text_of(value)})"
+    return f"%!{verb}({get_go_type(value)}={format_value(value)})"
 
 
-def _padded(text: str, flags: str, width: int, value: Any) -> str:
+def _pad(text: str, flags: str, width: int, value: Any) -> str:
     if "-" in flags:
         return text.ljust(width)
     if "0" in flags and isinstance(value, int | float):

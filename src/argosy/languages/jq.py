@@ -13,64 +13,64 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.kube.objects.text_cache import remembered
-from argosy.languages.jq_evaluator import JqFailed, JqTooExpensiveError, Run, Step, Stepper
-from argosy.languages.jq_parser import Unknown, read
+from argosy.kube.objects.text_cache import cache_short_texts
+from argosy.languages.jq_evaluator import JqFailed, JqStep, JqTooExpensiveError, JqValue, StepCounter
+from argosy.languages.jq_parser import UnsupportedJq, parse_jq
 
-_MOST_CHARACTERS: Final = 10_000
-MAX_EXPRESSION_SHOWN: Final = 200
-TOO_EXPENSIVE: Final = "it takes too much time or memory; simplify it"
+_MAX_EXPRESSION_CHARACTERS: Final = 10_000
+MAX_SHOWN_CHARACTERS: Final = 200
+TOO_EXPENSIVE_MESSAGE: Final = "it takes too much time or memory; simplify it"
 JqPath = tuple[str | int, ...]
-_WHOLE: Final = object()  # marks a value that is deleted with everything below it
+_DELETE_ALL: Final = object()  # marks a value that is deleted with everything below it
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class JqExpression:
     """A compiled expression."""
 
     expression: str
-    _step: Step
+    _step: JqStep
 
-    def paths(self, document: Any) -> list[JqPath]:
+    def list_paths(self, document: Any) -> list[JqPath]:
         """Return the paths of the expression. Raises JqFailed if jq would fail, or JqTooExpensiveError."""
-        found: dict[JqPath, None] = {}
-        for path, _ in self._step(Run((), document), Stepper()):
+        paths: dict[JqPath, None] = {}
+        for path, _ in self._step(JqValue((), document), StepCounter()):
             if path is None:
                 raise JqFailed("it does not point to a path of the document")
-            found[path] = None
-        return list(found)
+            paths[path] = None
+        return list(paths)
 
-    def remove(self, document: Any) -> Any:
+    def delete_paths(self, document: Any) -> Any:
         """Delete the paths, as `del(…)`. argo: if jq fails, the document is unchanged. Raises JqTooExpensiveError."""
         try:
-            return without_paths(document, self.paths(document))
+            return delete_from_document(document, self.list_paths(document))
         except JqFailed:
             return document
         except RecursionError:
             raise JqTooExpensiveError from None
 
 
-@remembered(1024)
-def compile_path(expression: str) -> Path | None:
+@cache_short_texts(1024)
+def compile_jq(expression: str) -> JqExpression | None:
     """Return None for unsupported expressions: the real jq may support them, or report the error."""
-    if len(expression) > _MOST_CHARACTERS:
+    if len(expression) > _MAX_EXPRESSION_CHARACTERS:
         return None
     try:
-        return Path(expression, read(expression))
-    except (Unknown, RecursionError):
+        return JqExpression(expression, parse_jq(expression))
+    except (UnsupportedJq, RecursionError):
         return None
 
 
-def too_expensive_sentence(expression: str) -> str:
+def format_too_expensive_error(expression: str) -> str:
     """Format the condition of an Application whose expression exceeds its limits."""
-    return fault_sentence(expression, TOO_EXPENSIVE)
+    return format_jq_error(expression, TOO_EXPENSIVE_MESSAGE)
 
 
-def fault_sentence(expression: str, why: str) -> str:
-    return f"jqPathExpressions: {repr(expression)[:MAX_EXPRESSION_SHOWN]}: {why}"
+def format_jq_error(expression: str, reason: str) -> str:
+    return f"jqPathExpressions: {repr(expression)[:MAX_SHOWN_CHARACTERS]}: {reason}"
 
 
-def without_paths(document: Any, paths: Iterable[JqPath]) -> Any:
+def delete_from_document(document: Any, paths: Iterable[JqPath]) -> Any:
     """Return the document without these paths. Each container is copied once, however many elements are deleted."""
     removals: dict[str | int, Any] = {}
     for path in paths:
@@ -79,25 +79,25 @@ def without_paths(document: Any, paths: Iterable[JqPath]) -> Any:
         branch: Any = removals
         for step in path[:-1]:
             branch = branch.setdefault(step, {})
-            if branch is _WHOLE:
+            if branch is _DELETE_ALL:
                 break
         else:
-            branch[path[-1]] = _WHOLE
-    return _without(document, removals)
+            branch[path[-1]] = _DELETE_ALL
+    return _delete_from_value(document, removals)
 
 
-def _without(value: Any, removals: dict[str | int, Any]) -> Any:
+def _delete_from_value(value: Any, removals: dict[str | int, Any]) -> Any:
     """`removals` maps a name or index to the removals below it; `_DELETE_ALL` deletes all of it."""
     if isinstance(value, dict):
         return {
-            name: _without(item, removals[name]) if name in removals else item
+            name: _delete_from_value(item, removals[name]) if name in removals else item
             for name, item in value.items()
-            if removals.get(name) is not _WHOLE
+            if removals.get(name) is not _DELETE_ALL
         }
     if isinstance(value, list):
         return [
-            _without(item, removals[index]) if index in removals else item
+            _delete_from_value(item, removals[index]) if index in removals else item
             for index, item in enumerate(value)
-            if removals.get(index) is not _WHOLE
+            if removals.get(index) is not _DELETE_ALL
         ]
     return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-_MOST_STEPS: Final = 200_000
+_MAX_STEPS: Final = 200_000
 _CHARACTERS_PER_STEP: Final = 64
 
 
@@ -21,60 +21,60 @@ class JqTooExpensiveError(ValueError):
     """An expression exceeds the step limit. Not a JqFailed, which a `?` would hide."""
 
 
-class Run(NamedTuple):
+class JqValue(NamedTuple):
     """A value and its path; None if the value is not part of the document."""
 
     path: tuple[str | int, ...] | None
     value: Any
 
 
-class Stepper:
+class StepCounter:
     """Counts the steps of an expression, to stop endless ones."""
 
-    __slots__ = ("left",)
+    __slots__ = ("remaining",)
 
     def __init__(self) -> None:
-        self.left = _MOST_STEPS
+        self.remaining = _MAX_STEPS
 
-    def count(self, work: int = 1) -> None:
-        self.left -= work
-        if self.left < 0:
+    def count(self, steps: int = 1) -> None:
+        self.remaining -= steps
+        if self.remaining < 0:
             raise JqTooExpensiveError
 
 
-Step = Callable[[Run, Stepper], Iterator[Run]]
+JqStep = Callable[[JqValue, StepCounter], Iterator[JqValue]]
 
 
-def identity(run: Run, stepper: Stepper) -> Iterator[Run]:
-    yield run
+def identity(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+    yield input_value
 
 
-def field(name: str) -> Step:
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        stepper.count()
-        path, value = run
+def build_field(name: str) -> JqStep:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        counter.count()
+        path, value = input_value
         if value is not None and not isinstance(value, dict):
             raise JqFailed(f"cannot index with {name!r}: expected an object")
-        yield Run(None if path is None else (*path, name), value.get(name) if value else None)
+        yield JqValue(None if path is None else (*path, name), value.get(name) if value else None)
 
     return step
 
 
-def index(number: int) -> Step:
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        stepper.count()
-        path, value = run
+def build_index(number: int) -> JqStep:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        counter.count()
+        path, value = input_value
         if value is not None and not isinstance(value, list):
             raise JqFailed("cannot index with a number: expected an array")
-        at = number + len(value) if value and number < 0 else number
-        found = value[at] if value and 0 <= at < len(value) else None
-        yield Run(None if path is None else (*path, at), found)
+        position = number + len(value) if value and number < 0 else number
+        element = value[position] if value and 0 <= position < len(value) else None
+        yield JqValue(None if path is None else (*path, position), element)
 
     return step
 
 
-def each(run: Run, stepper: Stepper) -> Iterator[Run]:
-    path, value = run
+def iterate(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+    path, value = input_value
     items: Any
     if isinstance(value, dict):
         items = value.items()
@@ -82,91 +82,91 @@ def each(run: Run, stepper: Stepper) -> Iterator[Run]:
         items = enumerate(value)
     else:
         raise JqFailed("only objects and arrays have elements")
-    for step, item in items:
-        stepper.count()
-        yield Run(None if path is None else (*path, step), item)
+    for key, item in items:
+        counter.count()
+        yield JqValue(None if path is None else (*path, key), item)
 
 
-def pipe(left: Step, right: Step) -> Step:
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        for found in left(run, stepper):
-            stepper.count()
-            yield from right(found, stepper)
-
-    return step
-
-
-def comma(left: Step, right: Step) -> Step:
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        stepper.count()
-        yield from left(run, stepper)
-        yield from right(run, stepper)
+def build_pipe(left: JqStep, right: JqStep) -> JqStep:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        for result in left(input_value, counter):
+            counter.count()
+            yield from right(result, counter)
 
     return step
 
 
-def attempt(body: Step) -> Step:
+def build_comma(left: JqStep, right: JqStep) -> JqStep:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        counter.count()
+        yield from left(input_value, counter)
+        yield from right(input_value, counter)
+
+    return step
+
+
+def build_error_suppression(body: JqStep) -> JqStep:
     """`?`: an error ends the results silently."""
 
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
         try:
-            yield from body(run, stepper)
+            yield from body(input_value, counter)
         except JqFailed:
-            stepper.count()
+            counter.count()
 
     return step
 
 
-def select(condition: Step) -> Step:
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        for _, value in condition(Run(None, run.value), stepper):
-            stepper.count()
+def build_select(condition: JqStep) -> JqStep:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        for _, value in condition(JqValue(None, input_value.value), counter):
+            counter.count()
             if is_true(value):
-                yield run
+                yield input_value
 
     return step
 
 
-def literal(value: Any) -> Step:
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        yield Run(None, value)
+def build_literal(value: Any) -> JqStep:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        yield JqValue(None, value)
 
     return step
 
 
-def computed(function: Callable[[Any], Any]) -> Step:
+def build_function(function: Callable[[Any], Any]) -> JqStep:
     """Apply a function to the value."""
 
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        stepper.count(1 + (len(run.value) // _CHARACTERS_PER_STEP if isinstance(run.value, str) else 0))
-        yield Run(None, function(run.value))
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        counter.count(1 + (len(input_value.value) // _CHARACTERS_PER_STEP if isinstance(input_value.value, str) else 0))
+        yield JqValue(None, function(input_value.value))
 
     return step
 
 
-def compared(left: Step, right: Step, holds: Callable[[int], bool]) -> Step:
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        free = Run(None, run.value)
-        for _, other in right(free, stepper):
-            for _, one in left(free, stepper):
-                stepper.count()
-                yield Run(None, holds(order(one, other, stepper)))
+def build_comparison(left: JqStep, right: JqStep, test: Callable[[int], bool]) -> JqStep:
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        detached = JqValue(None, input_value.value)
+        for _, right_value in right(detached, counter):
+            for _, left_value in left(detached, counter):
+                counter.count()
+                yield JqValue(None, test(compare_values(left_value, right_value, counter)))
 
     return step
 
 
-def both(left: Step, right: Step, *, stops_at: bool) -> Step:
+def build_boolean(left: JqStep, right: JqStep, *, stops_at: bool) -> JqStep:
     """`and` stops at false, `or` at true."""
 
-    def step(run: Run, stepper: Stepper) -> Iterator[Run]:
-        free = Run(None, run.value)
-        for _, one in left(free, stepper):
-            stepper.count()
-            if is_true(one) is stops_at:
-                yield Run(None, stops_at)
+    def step(input_value: JqValue, counter: StepCounter) -> Iterator[JqValue]:
+        detached = JqValue(None, input_value.value)
+        for _, left_value in left(detached, counter):
+            counter.count()
+            if is_true(left_value) is stops_at:
+                yield JqValue(None, stops_at)
                 continue
-            for _, other in right(free, stepper):
-                yield Run(None, is_true(other))
+            for _, right_value in right(detached, counter):
+                yield JqValue(None, is_true(right_value))
 
     return step
 
@@ -175,34 +175,34 @@ def is_true(value: Any) -> bool:
     return value is not None and value is not False
 
 
-def order(one: Any, other: Any, stepper: Stepper) -> int:
+def compare_values(left: Any, right: Any, counter: StepCounter) -> int:
     """Return -1, 0 or 1, in jq's order: null, false, true, numbers, strings, arrays, objects. Counts a step per
     element.
     """
-    if isinstance(one, str | list | dict):
-        stepper.count(len(one) // _CHARACTERS_PER_STEP if isinstance(one, str) else len(one))
-    left, right = _rank(one), _rank(other)
-    if left != right:
-        return -1 if left < right else 1
-    if isinstance(one, list):
-        for mine, theirs in zip(one, other):
-            if found := order(mine, theirs, stepper):
-                return found
-        return _sign(len(one), len(other))
-    if isinstance(one, dict):
-        stepper.count(len(other))
-        names, others = sorted(one), sorted(other)
-        if names != others:
-            return _sign(names, others)
-        return next((found for name in names if (found := order(one[name], other[name], stepper))), 0)
-    return 0 if one == other else _sign(one, other)
+    if isinstance(left, str | list | dict):
+        counter.count(len(left) // _CHARACTERS_PER_STEP if isinstance(left, str) else len(left))
+    left_rank, right_rank = _type_rank(left), _type_rank(right)
+    if left_rank != right_rank:
+        return -1 if left_rank < right_rank else 1
+    if isinstance(left, list):
+        for left_item, right_item in zip(left, right):
+            if result := compare_values(left_item, right_item, counter):
+                return result
+        return _compare_plain(len(left), len(right))
+    if isinstance(left, dict):
+        counter.count(len(right))
+        left_names, right_names = sorted(left), sorted(right)
+        if left_names != right_names:
+            return _compare_plain(left_names, right_names)
+        return next((result for name in left_names if (result := compare_values(left[name], right[name], counter))), 0)
+    return 0 if left == right else _compare_plain(left, right)
 
 
-def _sign(one: Any, other: Any) -> int:
-    return int(one > other) - int(one < other)
+def _compare_plain(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
 
 
-def _rank(value: Any) -> int:
+def _type_rank(value: Any) -> int:
     match value:
         case None:
             return 0

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from argosy.languages import jq_evaluator as steps
-from argosy.languages.jq_evaluator import JqFailed, Step
+from argosy.languages.jq_evaluator import JqFailed, JqStep
 
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -24,9 +24,9 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
-_PLAIN: Final = re.compile(r"\^?(?:[\w \-/:,@=]|\\[.\-/])*\$?", re.ASCII)
-_MOST_DEPTH: Final = 50
-_HOLDS: Final[dict[str, Callable[[int], bool]]] = {
+_LITERAL_PATTERN: Final = re.compile(r"\^?(?:[\w \-/:,@=]|\\[.\-/])*\$?", re.ASCII)
+_MAX_DEPTH: Final = 50
+_COMPARISONS: Final[dict[str, Callable[[int], bool]]] = {
     "==": lambda sign: sign == 0,
     "!=": lambda sign: sign != 0,
     "<": lambda sign: sign < 0,
@@ -34,218 +34,218 @@ _HOLDS: Final[dict[str, Callable[[int], bool]]] = {
     ">": lambda sign: sign > 0,
     ">=": lambda sign: sign >= 0,
 }
-_LITERALS: Final = {"true": True, "false": False, "null": None}
+_LITERAL_VALUES: Final = {"true": True, "false": False, "null": None}
 
 
-class Unknown(ValueError):
+class UnsupportedJq(ValueError):
     """The expression needs the real jq."""
 
 
-def read(text: str) -> Step:
-    reading = _Reading(_tokens(text))
-    step = reading.pipe()
-    reading.expect("end", "")
+def parse_jq(text: str) -> JqStep:
+    parser = _JqParser(_tokenize(text))
+    step = parser.parse_pipe()
+    parser.expect("end", "")
     return step
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    at = 0
+def _tokenize(text: str) -> list[tuple[str, str]]:
+    tokens: list[tuple[str, str]] = []
+    position = 0
     text = text.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
-            raise Unknown
-        found.append((match.lastgroup, match[match.lastgroup]))
-        at = match.end()
-    return [*found, ("end", "")]
+            raise UnsupportedJq
+        tokens.append((match.lastgroup, match[match.lastgroup]))
+        position = match.end()
+    return [*tokens, ("end", "")]
 
 
-class _Reading:
+class _JqParser:
     """Recursive descent parser for one expression; the weakest operator is parsed first."""
 
     def __init__(self, tokens: list[tuple[str, str]]) -> None:
         self._tokens = tokens
-        self._at = 0
+        self._position = 0
         self._depth = 0
 
-    def peek(self, *signs: str) -> bool:
-        kind, text = self._tokens[self._at]
-        return kind in ("sign", "word") and text in signs
+    def peek(self, *operators: str) -> bool:
+        kind, text = self._tokens[self._position]
+        return kind in ("sign", "word") and text in operators
 
-    def take(self, *signs: str) -> bool:
-        found = self.peek(*signs)
-        self._at += found
-        return found
+    def take(self, *operators: str) -> bool:
+        is_match = self.peek(*operators)
+        self._position += is_match
+        return is_match
 
-    def next(self) -> tuple[str, str]:
-        token = self._tokens[self._at]
-        self._at += token[0] != "end"
+    def next_token(self) -> tuple[str, str]:
+        token = self._tokens[self._position]
+        self._position += token[0] != "end"
         return token
 
     def expect(self, kind: str, text: str) -> None:
-        if self.next() != (kind, text):
-            raise Unknown
+        if self.next_token() != (kind, text):
+            raise UnsupportedJq
 
-    def pipe(self) -> Step:
+    def parse_pipe(self) -> JqStep:
         self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise Unknown
-        step = self._comma()
+        if self._depth > _MAX_DEPTH:
+            raise UnsupportedJq
+        step = self._parse_comma()
         while self.take("|"):
-            step = steps.pipe(step, self._comma())
+            step = steps.build_pipe(step, self._parse_comma())
         self._depth -= 1
         return step
 
-    def _comma(self) -> Step:
-        step = self._or()
+    def _parse_comma(self) -> JqStep:
+        step = self._parse_or()
         while self.take(","):
-            step = steps.comma(step, self._or())
+            step = steps.build_comma(step, self._parse_or())
         return step
 
-    def _or(self) -> Step:
-        step = self._and()
+    def _parse_or(self) -> JqStep:
+        step = self._parse_and()
         while self.take("or"):
-            step = steps.both(step, self._and(), stops_at=True)
+            step = steps.build_boolean(step, self._parse_and(), stops_at=True)
         return step
 
-    def _and(self) -> Step:
-        step = self._comparison()
+    def _parse_and(self) -> JqStep:
+        step = self._parse_comparison()
         while self.take("and"):
-            step = steps.both(step, self._comparison(), stops_at=False)
+            step = steps.build_boolean(step, self._parse_comparison(), stops_at=False)
         return step
 
-    def _comparison(self) -> Step:
-        step = self._term()
-        for sign, holds in _HOLDS.items():
-            if self.take(sign):
-                step = steps.compared(step, self._term(), holds)
-                if self.peek(*_HOLDS):
-                    raise Unknown
+    def _parse_comparison(self) -> JqStep:
+        step = self._parse_term()
+        for operator, test in _COMPARISONS.items():
+            if self.take(operator):
+                step = steps.build_comparison(step, self._parse_term(), test)
+                if self.peek(*_COMPARISONS):
+                    raise UnsupportedJq
                 break
         return step
 
-    def _term(self) -> Step:
+    def _parse_term(self) -> JqStep:
         """argo: a `?` applies to the whole term before it."""
-        kind, text = self.next()
-        step: Step
+        kind, text = self.next_token()
+        step: JqStep
         match kind, text:
             case "field", _:
-                step = steps.field(text[1:])
+                step = steps.build_field(text[1:])
             case "sign", ".":
-                step = self._after_dot()
+                step = self._parse_after_dot()
             case "sign", "(":
-                step = self.pipe()
+                step = self.parse_pipe()
                 self.expect("sign", ")")
             case "string", _:
-                step = steps.literal(_string(text))
+                step = steps.build_literal(_parse_string(text))
             case "number", _:
-                step = steps.literal(orjson.loads(text))
-            case "word", _ if text in _LITERALS:
-                step = steps.literal(_LITERALS[text])
+                step = steps.build_literal(orjson.loads(text))
+            case "word", _ if text in _LITERAL_VALUES:
+                step = steps.build_literal(_LITERAL_VALUES[text])
             case "word", _:
-                step = self._function(text)
+                step = self._parse_function(text)
             case _:
-                raise Unknown
-        return self._suffixes(step)
+                raise UnsupportedJq
+        return self._parse_suffixes(step)
 
-    def _after_dot(self) -> Step:
-        kind, text = self._tokens[self._at]
+    def _parse_after_dot(self) -> JqStep:
+        kind, text = self._tokens[self._position]
         if kind == "string":
-            self._at += 1
-            return steps.field(_string(text))
+            self._position += 1
+            return steps.build_field(_parse_string(text))
         return steps.identity
 
-    def _suffixes(self, step: Step) -> Step:
+    def _parse_suffixes(self, step: JqStep) -> JqStep:
         while True:
-            kind, text = self._tokens[self._at]
+            kind, text = self._tokens[self._position]
             if kind == "field":
-                self._at += 1
-                step = steps.pipe(step, steps.field(text[1:]))
+                self._position += 1
+                step = steps.build_pipe(step, steps.build_field(text[1:]))
             elif self.take("["):
-                step = steps.pipe(step, self._bracket())
+                step = steps.build_pipe(step, self._parse_bracket())
             elif self.take("?"):
-                step = steps.attempt(step)
-            elif kind == "sign" and text == "." and self._tokens[self._at + 1][0] == "string":
-                self._at += 2
-                step = steps.pipe(step, steps.field(_string(self._tokens[self._at - 1][1])))
-            elif kind == "sign" and text == "." and self._tokens[self._at + 1] == ("sign", "["):
-                self._at += 1
+                step = steps.build_error_suppression(step)
+            elif kind == "sign" and text == "." and self._tokens[self._position + 1][0] == "string":
+                self._position += 2
+                step = steps.build_pipe(step, steps.build_field(_parse_string(self._tokens[self._position - 1][1])))
+            elif kind == "sign" and text == "." and self._tokens[self._position + 1] == ("sign", "["):
+                self._position += 1
             else:
                 return step
 
-    def _bracket(self) -> Step:
+    def _parse_bracket(self) -> JqStep:
         if self.take("]"):
-            return steps.each
-        kind, text = self.next()
+            return steps.iterate
+        kind, text = self.next_token()
         self.expect("sign", "]")
         if kind == "string":
-            return steps.field(_string(text))
+            return steps.build_field(_parse_string(text))
         if kind == "number" and "." not in text:
-            return steps.index(int(text))
-        raise Unknown
+            return steps.build_index(int(text))
+        raise UnsupportedJq
 
-    def _function(self, name: str) -> Step:
+    def _parse_function(self, name: str) -> JqStep:
         if name == "not":
-            return steps.computed(lambda value: not steps.is_true(value))
+            return steps.build_function(lambda value: not steps.is_true(value))
         if not self.take("("):
-            raise Unknown
+            raise UnsupportedJq
         if name == "select":
-            step = steps.select(self.pipe())
-        elif name in _OF_TEXT:
-            kind, text = self.next()
+            step = steps.build_select(self.parse_pipe())
+        elif name in _STRING_FUNCTIONS:
+            kind, text = self.next_token()
             if kind != "string":
-                raise Unknown
-            step = steps.computed(_OF_TEXT[name](_string(text)))
+                raise UnsupportedJq
+            step = steps.build_function(_STRING_FUNCTIONS[name](_parse_string(text)))
         else:
-            raise Unknown
+            raise UnsupportedJq
         self.expect("sign", ")")
         return step
 
 
-def _string(text: str) -> str:
+def _parse_string(text: str) -> str:
     if "\\(" in text:
-        raise Unknown
+        raise UnsupportedJq
     try:
         return str(orjson.loads(text))
     except ValueError:
-        raise Unknown from None
+        raise UnsupportedJq from None
 
 
-def _on_text(holds: Callable[[str], bool]) -> Callable[[Any], bool]:
-    def answer(value: Any) -> bool:
+def _build_string_test(test: Callable[[str], bool]) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
         if not isinstance(value, str):
             raise JqFailed("expected a string")
-        return holds(value)
+        return test(value)
 
-    return answer
+    return check
 
 
-def _has(name: str) -> Callable[[Any], bool]:
-    def answer(value: Any) -> bool:
+def _build_has(name: str) -> Callable[[Any], bool]:
+    def check(value: Any) -> bool:
         if not isinstance(value, dict):
             raise JqFailed("expected an object")
         return name in value
 
-    return answer
+    return check
 
 
-def _test(pattern: str) -> Callable[[Any], bool]:
+def _build_pattern_test(pattern: str) -> Callable[[Any], bool]:
     """Support literal text with anchors only: other patterns can run forever, so the confined jq evaluates them."""
-    if not _PLAIN.fullmatch(pattern):
-        raise Unknown
+    if not _LITERAL_PATTERN.fullmatch(pattern):
+        raise UnsupportedJq
     at_start, at_end = pattern.startswith("^"), pattern.endswith("$")
-    plain = pattern[at_start : len(pattern) - at_end].replace("\\", "")
+    literal = pattern[at_start : len(pattern) - at_end].replace("\\", "")
     if at_start and at_end:
-        return _on_text(lambda text: text == plain)
+        return _build_string_test(lambda text: text == literal)
     if at_start or at_end:
-        return _on_text(lambda text: text.startswith(plain) if at_start else text.endswith(plain))
-    return _on_text(lambda text: plain in text)
+        return _build_string_test(lambda text: text.startswith(literal) if at_start else text.endswith(literal))
+    return _build_string_test(lambda text: literal in text)
 
 
-_OF_TEXT: Final[dict[str, Callable[[str], Callable[[Any], bool]]]] = {
-    "has": _has,
-    "test": _test,
-    "startswith": lambda lead: _on_text(lambda text: text.startswith(lead)),
-    "endswith": lambda tail: _on_text(lambda text: text.endswith(tail)),
+_STRING_FUNCTIONS: Final[dict[str, Callable[[str], Callable[[Any], bool]]]] = {
+    "has": _build_has,
+    "test": _build_pattern_test,
+    "startswith": lambda lead: _build_string_test(lambda text: text.startswith(lead)),
+    "endswith": lambda tail: _build_string_test(lambda text: text.endswith(tail)),
 }

@@ -16,30 +16,30 @@ except ImportError:
     jq = None
 
 
-def remove(payload: dict[str, Any]) -> dict[str, Any]:
+def delete_paths(payload: dict[str, Any]) -> dict[str, Any]:
     """argo: each expression runs as `del(…)`; if jq fails, the document is unchanged."""
     document = payload["document"]
-    faults: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for expression in payload["expressions"]:
         if jq is None:
-            faults[expression] = "this expression needs jq; install argosy[jq], or write a plain path"
+            errors[expression] = "this expression needs jq; install argosy[jq], or write a plain path"
             continue
         try:
-            program = _compiled(expression)
+            program = _compile_deletion(expression)
         except ValueError as error:
-            faults[expression] = f"jq cannot compile it, {_first_line(error)}; correct it"
+            errors[expression] = f"jq cannot compile it, {_first_line(error)}; correct it"
             continue
         try:
-            found = list(islice(program.input_value(document), 2))
+            results = list(islice(program.input_value(document), 2))
         except ValueError:
             continue
-        if len(found) == 1 and isinstance(found[0], dict):  # argo: several results are an error
-            document = found[0]
-    return {"document": document, "faults": faults}
+        if len(results) == 1 and isinstance(results[0], dict):  # argo: several results are an error
+            document = results[0]
+    return {"document": document, "faults": errors}
 
 
 @lru_cache(maxsize=256)
-def _compiled(expression: str) -> Any:
+def _compile_deletion(expression: str) -> Any:
     return jq.compile(f"del({expression})")
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-MOST_SERIES: Final = 2000  # per metric name
-MEDIA: Final = "text/plain; version=0.0.4; charset=utf-8"
-OTHER: Final = "other"
+MAX_SERIES: Final = 2000  # per metric name
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+OTHER_LABEL_VALUE: Final = "other"
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -24,60 +24,63 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Family:
+class MetricFamily:
     """All series of one metric name. `kind` is counter, gauge or histogram."""
 
     name: str
     kind: str
-    about: str
+    description: str
     samples: Iterable[Sample] = ()
 
 
-def text(families: Iterable[Family]) -> str:
-    return "".join(f"{line}\n" for each in families for line in _lines(each))
+def render_families(families: Iterable[MetricFamily]) -> str:
+    return "".join(f"{line}\n" for family in families for line in _render_family(family))
 
 
-def one(name: str, kind: str, about: str, value: float, /, **labels: str) -> Family:
-    return Family(name, kind, about, [Sample(labels, value)])
+def build_family(name: str, kind: str, description: str, value: float, /, **labels: str) -> MetricFamily:
+    return MetricFamily(name, kind, description, [Sample(labels, value)])
 
 
-def _lines(family: Family) -> Iterator[str]:
-    if family.about:
-        yield f"# HELP {family.name} {_escaped(family.about, quotes=False)}"
+def _render_family(family: MetricFamily) -> Iterator[str]:
+    if family.description:
+        yield f"# HELP {family.name} {_escape(family.description, quotes=False)}"
     yield f"# TYPE {family.name} {family.kind}"
     for sample in family.samples:
-        told = ",".join(f'{label}="{_escaped(value)}"' for label, value in sample.labels.items())
-        yield f"{family.name}{sample.suffix}{f'{{{told}}}' if told else ''} {_number(sample.value)}"
+        labels_text = ",".join(f'{label}="{_escape(value)}"' for label, value in sample.labels.items())
+        yield (
+            f"{family.name}{sample.suffix}{f'{{{labels_text}}}' if labels_text else ''} "
+            f"{_format_number(sample.value)}"
+        )
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else str(round(value, 6))
 
 
-def _escaped(value: str, *, quotes: bool = True) -> str:
-    shown = value.replace("\\", r"\\").replace("\n", r"\n")
-    return shown.replace('"', r"\"") if quotes else shown
+def _escape(value: str, *, quotes: bool = True) -> str:
+    escaped = value.replace("\\", r"\\").replace("\n", r"\n")
+    return escaped.replace('"', r"\"") if quotes else escaped
 
 
 @dataclass
-class Counts:
+class LabeledCounter:
     """A counter with labels."""
 
     name: str
-    about: str = ""
+    description: str = ""
     sums: dict[Labels, float] = field(default_factory=dict)
 
-    def add(self, labels: Mapping[str, str], by: float = 1) -> None:
-        known = _bounded(self.sums, labels)
-        self.sums[known] = self.sums.get(known, 0) + by
+    def add(self, labels: Mapping[str, str], amount: float = 1) -> None:
+        series = _limit_series(self.sums, labels)
+        self.sums[series] = self.sums.get(series, 0) + amount
 
-    def forget(self, is_gone: Callable[[Mapping[str, str]], bool]) -> None:
+    def remove_series(self, is_gone: Callable[[Mapping[str, str]], bool]) -> None:
         """Remove series of objects that no longer exist."""
         self.sums = {labels: value for labels, value in self.sums.items() if not is_gone(dict(labels))}
 
-    def family(self) -> Family:
-        found = [Sample(dict(labels), value) for labels, value in sorted(self.sums.items())]
-        return Family(self.name, "counter", self.about, found)
+    def to_family(self) -> MetricFamily:
+        samples = [Sample(dict(labels), value) for labels, value in sorted(self.sums.items())]
+        return MetricFamily(self.name, "counter", self.description, samples)
 
 
 @dataclass
@@ -86,20 +89,20 @@ class Histogram:
 
     name: str
     bounds: tuple[float, ...]
-    about: str = ""
+    description: str = ""
     counts: dict[Labels, list[int]] = field(default_factory=dict)
     sums: dict[Labels, float] = field(default_factory=dict)
 
     def observe(self, value: float, labels: Mapping[str, str]) -> None:
-        known = _bounded(self.counts, labels)
-        counts = self.counts.setdefault(known, [0] * (len(self.bounds) + 1))
-        for number, bound in enumerate(self.bounds):
-            counts[number] += value <= bound
+        series = _limit_series(self.counts, labels)
+        counts = self.counts.setdefault(series, [0] * (len(self.bounds) + 1))
+        for index, bound in enumerate(self.bounds):
+            counts[index] += value <= bound
         counts[-1] += 1
-        self.sums[known] = self.sums.get(known, 0.0) + max(value, 0.0)
+        self.sums[series] = self.sums.get(series, 0.0) + max(value, 0.0)
 
-    def family(self) -> Family:
-        return Family(self.name, "histogram", self.about, self._samples())
+    def to_family(self) -> MetricFamily:
+        return MetricFamily(self.name, "histogram", self.description, self._samples())
 
     def _samples(self) -> Iterator[Sample]:
         for labels, counts in sorted(self.counts.items()):
@@ -109,8 +112,8 @@ class Histogram:
             yield Sample(dict(labels), counts[-1], "_count")
 
 
-def _bounded(series: Mapping[Labels, object], labels: Mapping[str, str]) -> Labels:
-    wanted = tuple(sorted(labels.items()))
-    if wanted in series or len(series) < MOST_SERIES:
-        return wanted
-    return tuple((name, OTHER) for name, _ in wanted)
+def _limit_series(series: Mapping[Labels, object], labels: Mapping[str, str]) -> Labels:
+    key = tuple(sorted(labels.items()))
+    if key in series or len(series) < MAX_SERIES:
+        return key
+    return tuple((name, OTHER_LABEL_VALUE) for name, _ in key)

@@ -57,8 +57,8 @@ class Held(Generic[Thing]):
         return opened.result()
 
     async def _live(self, opened: asyncio.Future[Thing]) -> None:
-        async with self._context as thing:
-            opened.set_result(thing)
+        async with self._context as value:
+            opened.set_result(value)
             await self._done.wait()
 
     def close(self) -> None:

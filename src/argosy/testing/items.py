@@ -27,12 +27,14 @@ def file_of(path: Path, parent: pytest.Collector, shop: Workshop) -> pytest.Coll
     if not path.is_relative_to(shop.repo.root):
         return None
     names = [name for name in shop.repo.applications if _file(shop.repo, name) == path]
-    rest = [each for each in _failing(shop.repo) if _path(each) == path and not _owners(shop.repo, each)]
-    if not names and not rest:
+    other_findings = [
+        finding for finding in _failing(shop.repo) if _path(finding) == path and not _owners(shop.repo, finding)
+    ]
+    if not names and not other_findings:
         return None
-    found: GitOpsFile = GitOpsFile.from_parent(parent, path=path)
-    found.shop, found.names, found.rest = shop, names, rest
-    return found
+    collector: GitOpsFile = GitOpsFile.from_parent(parent, path=path)
+    collector.shop, collector.names, collector.rest = shop, names, other_findings
+    return collector
 
 
 class GitOpsFile(pytest.File):
@@ -46,7 +48,7 @@ class GitOpsFile(pytest.File):
             node.shop = self.shop
             yield node
         if self.rest:
-            yield _item(self, "policy", lambda: _raise([told(each) for each in self.rest]))
+            yield _item(self, "policy", lambda: _raise([told(finding) for finding in self.rest]))
 
 
 class ApplicationNode(pytest.Collector):
@@ -70,11 +72,11 @@ class ApplicationNode(pytest.Collector):
     def _findings(self, *, is_schema: bool) -> list[str]:
         repo = self.shop.repo
         return [
-            told(each)
-            for each in _failing(repo)
-            if each.rule.id.startswith(SCHEMAS) is is_schema
-            and each.rule.id not in RENDER
-            and repo.is_about(each, self.name)
+            told(finding)
+            for finding in _failing(repo)
+            if finding.rule.id.startswith(SCHEMAS) is is_schema
+            and finding.rule.id not in RENDER
+            and repo.is_about(finding, self.name)
         ]
 
     def _sync(self) -> None:
@@ -107,9 +109,9 @@ class GitOpsItem(pytest.Item):
 
 
 def _item(parent: pytest.Collector, name: str, act: Callable[[], object]) -> GitOpsItem:
-    made: GitOpsItem = GitOpsItem.from_parent(parent, name=name)
-    made.act = act
-    return made
+    item: GitOpsItem = GitOpsItem.from_parent(parent, name=name)
+    item.act = act
+    return item
 
 
 def _raise(lines: list[str]) -> None:
@@ -118,8 +120,8 @@ def _raise(lines: list[str]) -> None:
 
 
 def _failing(repo: Repo) -> list[Finding]:
-    least = Severity.WARNING.weight
-    return [each for each in repo.checked.findings if each.severity.weight >= least]
+    min_weight = Severity.WARNING.weight
+    return [finding for finding in repo.checked.findings if finding.severity.weight >= min_weight]
 
 
 def _owners(repo: Repo, finding: Finding) -> list[str]:
@@ -127,9 +129,9 @@ def _owners(repo: Repo, finding: Finding) -> list[str]:
 
 
 def _file(repo: Repo, name: str) -> Path | None:
-    written = repo.rendering(name).written
-    return Path(os.path.realpath(written.at().file)) if written else None
+    written = repo.rendering(name).declaration
+    return Path(os.path.realpath(written.find_location().file)) if written else None
 
 
 def _path(finding: Finding) -> Path:
-    return Path(os.path.realpath(finding.place.file))
+    return Path(os.path.realpath(finding.location.file))

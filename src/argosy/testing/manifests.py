@@ -10,14 +10,14 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from argosy.gitops.analysis.repository import Item
+from argosy.gitops.analysis.repository import ManifestWithLocations
 from argosy.kube.objects import Manifest
 
 
 class Manifests(Sequence[Manifest]):
     """A sequence of manifests. Kinds are written `Deployment`, or `Deployment.apps` if two groups have the kind."""
 
-    def __init__(self, items: Sequence[Item], *, source: str, namespace: str = "") -> None:
+    def __init__(self, items: Sequence[ManifestWithLocations], *, source: str, namespace: str = "") -> None:
         self._items = tuple(items)
         self.source = source  # the Application or folder, for messages
         self.namespace = namespace  # of manifests without a namespace
@@ -57,25 +57,29 @@ class Manifests(Sequence[Manifest]):
     def place(self, kind: str, name: str, *path: str | int) -> str:
         """`FILE:LINE` where a field is set: in the base, an overlay or a patch."""
         __tracebackhide__ = True
-        return str(self._one(kind, name).at(*path))
+        return str(self._one(kind, name).find_location(*path))
 
-    def _one(self, kind: str, name: str) -> Item:
+    def _one(self, kind: str, name: str) -> ManifestWithLocations:
         __tracebackhide__ = True
-        found = [item for item in self._items if _is(item, kind) and name in ("", item.key.name)]
-        if len(found) == 1:
-            return found[0]
-        asked = f"{kind}/{name}" if name else kind
-        if found:
-            names = ", ".join(item.name for item in found)
-            raise AssertionError(f"{self.source}: {asked} is ambiguous: {names}; add the name")
-        near = difflib.get_close_matches(asked, self.names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"it renders to {', '.join(self.names) or 'nothing'}"
-        raise AssertionError(f"{self.source}: there is no {asked}; {hint}")
+        matches = [item for item in self._items if _is(item, kind) and name in ("", item.key.name)]
+        if len(matches) == 1:
+            return matches[0]
+        requested = f"{kind}/{name}" if name else kind
+        if matches:
+            names = ", ".join(item.name for item in matches)
+            raise AssertionError(f"{self.source}: {requested} is ambiguous: {names}; add the name")
+        close_matches = difflib.get_close_matches(requested, self.names, n=1)
+        hint = (
+            f"did you mean {close_matches[0]}?"
+            if close_matches
+            else f"it renders to {', '.join(self.names) or 'nothing'}"
+        )
+        raise AssertionError(f"{self.source}: there is no {requested}; {hint}")
 
-    def _among(self, items: Sequence[Item]) -> Manifests:
+    def _among(self, items: Sequence[ManifestWithLocations]) -> Manifests:
         return Manifests(items, source=self.source, namespace=self.namespace)
 
 
-def _is(item: Item, kind: str) -> bool:
+def _is(item: ManifestWithLocations, kind: str) -> bool:
     name, _, group = kind.partition(".")
     return item.key.kind.lower() == name.lower() and group in ("", item.key.group)

@@ -25,12 +25,12 @@ APP = "argosy_app"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("argosy", "GitOps repositories")
-    about = "test every Application: rendering, schemas, policy"
-    group.addoption("--argosy", action="store_true", help=about)
-    about = "also sync every Application to its own sandbox"
-    group.addoption("--argosy-sync", action="store_true", help=about)
-    about = "the GitOps repository (default: the setting argosy_path, else pytest's rootdir)"
-    group.addoption("--argosy-path", default="", metavar="DIR", help=about)
+    help_text = "test every Application: rendering, schemas, policy"
+    group.addoption("--argosy", action="store_true", help=help_text)
+    help_text = "also sync every Application to its own sandbox"
+    group.addoption("--argosy-sync", action="store_true", help=help_text)
+    help_text = "the GitOps repository (default: the setting argosy_path, else pytest's rootdir)"
+    group.addoption("--argosy-path", default="", metavar="DIR", help=help_text)
     parser.addini("argosy_path", "the GitOps repository, relative to pytest's rootdir", default="")
     parser.addini("argosy_addons", "add-ons of sandboxes, as for argosy sandbox start --addons", default="simulators")
 
@@ -82,11 +82,11 @@ def rendered(argosy_repo: Repo) -> Callable[[str], Manifests]:
 @pytest.fixture
 def sandbox(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     """A sandbox for this test, with simulated Pods, models and Routes; it can sync Applications."""
-    made = _shop(pytestconfig).sandbox(tmp_path_factory.mktemp("argosy"))
+    test_sandbox = _shop(pytestconfig).sandbox(tmp_path_factory.mktemp("argosy"))
     try:
-        yield made
+        yield test_sandbox
     finally:
-        made.close()
+        test_sandbox.close()
 
 
 def _is_collecting(config: pytest.Config) -> bool:
@@ -94,9 +94,9 @@ def _is_collecting(config: pytest.Config) -> bool:
 
 
 def _root(config: pytest.Config) -> Path:
-    typed = config.getoption("--argosy-path")
-    if typed:
-        return Path(config.invocation_params.dir, str(typed)).resolve()
+    option = config.getoption("--argosy-path")
+    if option:
+        return Path(config.invocation_params.dir, str(option)).resolve()
     return Path(config.rootpath, str(config.getini("argosy_path"))).resolve()
 
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.operations import Progress
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.control_namespace import USUAL
-from argosy.gitops.application_client.summary import health_word, is_busy, sync_word
+from argosy.gitops.application.operations import OperationPhase
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
+from argosy.gitops.application_client.summary import is_busy, read_health_status, read_sync_status
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.wire_format import mappings
+from argosy.gitops.status.wire_format import as_mappings
 from argosy.kube.client import PatchKind
-from argosy.kube.client.resource_names import read_names
+from argosy.kube.client.resource_names import parse_resource_arguments
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of, read_manifests
 from argosy.testing.background import Background, Held
@@ -27,7 +27,7 @@ from argosy.testing.cluster.stage import ADDONS, Stage, open_stage
 from argosy.testing.manifests import Manifests
 
 if TYPE_CHECKING:
-    from argosy.isolation.process_pool import Crew
+    from argosy.isolation.process_pool import ProcessPool
     from argosy.testing.repository import Repo
 
 DEFAULT: Final = "default"
@@ -41,7 +41,7 @@ class Sandbox:
     """Kinds are written as for kubectl: `deploy`, `Deployment`, `inferenceservices.serving.kserve.io`."""
 
     def __init__(
-        self, background: Background, folder: Path, crew: Crew, repo: Callable[[], Repo], addons: str = ADDONS
+        self, background: Background, folder: Path, crew: ProcessPool, repo: Callable[[], Repo], addons: str = ADDONS
     ) -> None:
         self._background, self._repo = background, repo
         self._held: Held[Stage] = Held(background, open_stage(folder, crew, addons))
@@ -51,19 +51,19 @@ class Sandbox:
     def apply(self, what: Given, namespace: str = "") -> list[Manifest]:
         """Apply manifests, a manifest, a file or YAML. Missing namespaces are created."""
         __tracebackhide__ = True
-        given: Sequence[Manifest]
+        manifests: Sequence[Manifest]
         match what:
             case Path():
-                given = read_manifests(what.read_bytes(), where=str(what))
+                manifests = read_manifests(what.read_bytes(), where=str(what))
             case str():
-                given = read_manifests(what.encode(), where="the test")
+                manifests = read_manifests(what.encode(), where="the test")
             case dict():
-                given = [what]
+                manifests = [what]
             case _:
-                given = list(what)
+                manifests = list(what)
         if not namespace and isinstance(what, Manifests):
             namespace = what.namespace
-        return self._background.run(self._stage.apply(given, namespace or DEFAULT))
+        return self._background.run(self._stage.apply(manifests, namespace or DEFAULT))
 
     def get(self, kind: str, name: str, namespace: str = DEFAULT) -> Manifest | None:
         __tracebackhide__ = True
@@ -73,29 +73,29 @@ class Sandbox:
         """List objects; of all namespaces if `namespace` is empty."""
         __tracebackhide__ = True
 
-        async def listed() -> list[Manifest]:
-            found = read_names([kind], await self.cluster.kinds())[0].kind
-            return [*(await self.cluster.list(found, namespace=namespace, labels=labels)).items]
+        async def list_objects() -> list[Manifest]:
+            group_kind = parse_resource_arguments([kind], await self.cluster.kinds())[0].kind
+            return [*(await self.cluster.list(group_kind, namespace=namespace, labels=labels)).items]
 
-        return self._background.run(listed())
+        return self._background.run(list_objects())
 
     def patch(self, kind: str, name: str, patch: Mapping[str, Any], namespace: str = DEFAULT) -> Manifest:
         """Apply a merge patch, like a manual change with kubectl."""
         __tracebackhide__ = True
 
-        async def patched() -> Manifest:
+        async def patch_object() -> Manifest:
             key = await self._key(kind, name, namespace)
             return await self.cluster.patch(key, dict(patch), kind_of_patch=PatchKind.MERGE)
 
-        return self._background.run(patched())
+        return self._background.run(patch_object())
 
     def delete(self, kind: str, name: str, namespace: str = DEFAULT) -> None:
         __tracebackhide__ = True
 
-        async def deleted() -> None:
+        async def delete_object() -> None:
             await self.cluster.delete(await self._key(kind, name, namespace))
 
-        self._background.run(deleted())
+        self._background.run(delete_object())
 
     def wait(
         self,
@@ -109,51 +109,55 @@ class Sandbox:
         """Wait until `until(object)` is true and return the object; a missing field counts as not true yet."""
         __tracebackhide__ = True
 
-        async def waited() -> Manifest | None:
-            ends = asyncio.get_running_loop().time() + seconds
+        async def poll() -> Manifest | None:
+            deadline = asyncio.get_running_loop().time() + seconds
             while True:
-                found = await self._get(kind, name, namespace)
+                manifest = await self._get(kind, name, namespace)
                 with contextlib.suppress(LookupError, TypeError):
-                    if found is not None and until(found):
-                        return found
-                if asyncio.get_running_loop().time() > ends:
+                    if manifest is not None and until(manifest):
+                        return manifest
+                if asyncio.get_running_loop().time() > deadline:
                     return None
                 await asyncio.sleep(SOON)
 
-        found = self._background.run(waited())
-        if found is None:
+        manifest = self._background.run(poll())
+        if manifest is None:
             last = self.get(kind, name, namespace)
             status = (last or {}).get("status") if last else "not found"
             raise AssertionError(f"{kind}/{name} -n {namespace}: condition not met in {seconds:g} s; status: {status}")
-        return found
+        return manifest
 
     def deliver(self, application: str, *, seconds: float = 60.0) -> Manifest:
         """Sync an Application from the files on disk, with waves and hooks, until it is Synced and Healthy."""
         __tracebackhide__ = True
         repo = self._repo()
-        app, why = self._background.run(self._deliver(repo.application(application), repo.homes(application), seconds))
-        if why:
-            state = f"{sync_word(app)}, {health_word(app)}"
-            raise AssertionError("\n  ".join([f"{application} is {state}:", *why]))
+        app, reasons = self._background.run(
+            self._deliver(repo.application(application), repo.homes(application), seconds)
+        )
+        if reasons:
+            state = f"{read_sync_status(app)}, {read_health_status(app)}"
+            raise AssertionError("\n  ".join([f"{application} is {state}:", *reasons]))
         return dict(app.wire)
 
     async def _deliver(
         self, manifest: Manifest, homes: Mapping[str, Path], seconds: float
     ) -> tuple[Application, Sequence[str]]:
-        from argosy.gitops.application_client.unmet_conditions import causes
+        from argosy.gitops.application_client.unmet_conditions import list_unmet_conditions
 
         key = key_of(await self._stage.deliver(manifest, homes))
         now = asyncio.get_running_loop().time
-        ends = now() + seconds
+        deadline = now() + seconds
         while True:
-            found = read_application(await self.cluster.get(key) or manifest)
-            if (sync_word(found), health_word(found)) == WELL and not is_busy(found):
-                return found, ()
-            if _cannot_be_compared(found):
-                ends = min(ends, now() + LOOKS)
-            if _has_failed(found) or now() > ends:
-                desk = Desk(self.cluster, "the sandbox of this test", USUAL, USUAL)
-                return found, await causes(desk, found) or ["the status gives no reason"]
+            application = read_application(await self.cluster.get(key) or manifest)
+            if (read_sync_status(application), read_health_status(application)) == WELL and not is_busy(application):
+                return application, ()
+            if _cannot_be_compared(application):
+                deadline = min(deadline, now() + LOOKS)
+            if _has_failed(application) or now() > deadline:
+                desk = ApplicationService(
+                    self.cluster, "the sandbox of this test", DEFAULT_NAMESPACE, DEFAULT_NAMESPACE
+                )
+                return application, await list_unmet_conditions(desk, application) or ["the status gives no reason"]
             await asyncio.sleep(SOON)
 
     @property
@@ -165,17 +169,20 @@ class Sandbox:
         return await self.cluster.get(await self._key(kind, name, namespace))
 
     async def _key(self, kind: str, name: str, namespace: str) -> ResourceKey:
-        return read_names([kind], await self.cluster.kinds())[0].key(name, namespace)
+        return parse_resource_arguments([kind], await self.cluster.kinds())[0].build_key(name, namespace)
 
     def close(self) -> None:
         self._held.close()
 
 
 def _cannot_be_compared(app: Application) -> bool:
-    return any(each.get("type") == ConditionType.COMPARISON_ERROR for each in mappings(app.status.get("conditions")))
+    return any(
+        condition.get("type") == ConditionType.COMPARISON_ERROR
+        for condition in as_mappings(app.status.get("conditions"))
+    )
 
 
 def _has_failed(app: Application) -> bool:
     """True if the sync operation has ended in a failure."""
     state = app.state
-    return state is not None and state.progress in (Progress.FAILED, Progress.ERROR) and not is_busy(app)
+    return state is not None and state.phase in (OperationPhase.FAILED, OperationPhase.ERROR) and not is_busy(app)

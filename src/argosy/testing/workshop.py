@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from argosy.testing.repository import Repo
 
 if TYPE_CHECKING:
-    from argosy.isolation.process_pool import Crew
+    from argosy.isolation.process_pool import ProcessPool
     from argosy.testing.background import Background
     from argosy.testing.sandbox import Sandbox
 
@@ -34,10 +34,10 @@ class Workshop:
         return Background()
 
     @cached_property
-    def _crew(self) -> Crew:
-        from argosy.isolation.process_pool import Crew
+    def _crew(self) -> ProcessPool:
+        from argosy.isolation.process_pool import ProcessPool
 
-        return Crew(workers=1)
+        return ProcessPool(workers=1)
 
     def close(self) -> None:
         self.repo.close()

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from argosy.web.middleware.asgi import Entry
+    from argosy.web.middleware.asgi import WebApplication
     from argosy.web.site import Site
 
 
-def build(site: Site) -> Entry:
+def build_application(site: Site) -> WebApplication:
     """Build the ASGI application. Imports are local so that other commands do not load the web framework."""
-    from argosy.web.middleware.asgi import Entry
-    from argosy.web.route_table import TABLE
+    from argosy.web.middleware.asgi import WebApplication
+    from argosy.web.route_table import ROUTE_TABLE
 
-    return Entry(site, TABLE)
+    return WebApplication(site, ROUTE_TABLE)

@@ -14,73 +14,84 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.reader import Reader, Unseen
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
 from argosy.kube.objects import Manifest, key_of
-from argosy.web.request import Asked
+from argosy.web.request import RequestContext
 
-UNKNOWN: Final = "_unknown"  # audit name of an account that does not exist
-SECONDS: Final = 2.0  # how long to wait until the cluster view has a write
-THERE, LASTS = "reader of its cluster", 2.0  # cache key, and seconds for which a reader of another cluster is reused
+UNKNOWN_ACCOUNT: Final = "_unknown"  # audit name of an account that does not exist
+VISIBILITY_TIMEOUT_SECONDS: Final = 2.0  # how long to wait until the cluster view has a write
+REMOTE_READER_KEY, REMOTE_READER_SECONDS = (
+    "reader of its cluster",
+    2.0,
+)  # cache key, and seconds for which a reader of another cluster is reused
 
 
-def desk_of(asked: Asked) -> Desk:
+def build_service(request: RequestContext) -> ApplicationService:
     """Return a service that writes as the caller and reads the current state of the cluster."""
-    desk: Desk = asked.site.desk
-    return replace(desk, signer=asked.caller.shown_name)
+    service: ApplicationService = request.site.service
+    return replace(service, acting_user=request.caller.display_name)
 
 
-def account_called(asked: Asked, name: str) -> str:
+def get_audit_account_name(request: RequestContext, name: str) -> str:
     """Return the account name for the audit log. Unknown names are not logged: they may be mistyped passwords."""
-    return name if name in asked.site.identities.standing.accounts else UNKNOWN
+    return name if name in request.site.authenticator.state.accounts else UNKNOWN_ACCOUNT
 
 
-def reader_of(asked: Asked) -> Reader:
+def build_reader(request: RequestContext) -> ApplicationReader:
     """Return a reader of the cluster view; for an Application on another cluster, a reader of that cluster."""
-    reader: Reader = asked.site.lookout.reader
-    app = asked.subject
+    reader: ApplicationReader = request.site.cluster_view.reader
+    app = request.subject
     if isinstance(app, Application):
-        reader = _there(asked, reader, app)
-    return reader.signed(asked.caller.shown_name)
+        reader = _build_remote_reader(request, reader, app)
+    return reader.acting_for(request.caller.display_name)
 
 
-def writer_of(asked: Asked, app: Application) -> Reader:
+def build_impersonating_reader(request: RequestContext, app: Application) -> ApplicationReader:
     """Return a reader that changes objects of an Application with the permissions of its syncs."""
-    return reader_of(asked).impersonating(app)
+    return build_reader(request).impersonating(app)
 
 
-def _there(asked: Asked, reader: Reader, app: Application) -> Reader:
+def _build_remote_reader(request: RequestContext, reader: ApplicationReader, app: Application) -> ApplicationReader:
     """Return one reader for all parts of a response. Long-lived streams get a new one every few seconds."""
-    known: tuple[float, Reader] = asked.kept.get(THERE, (0.0, reader))
-    if known[0] > time.monotonic():
-        return known[1]
+    cached: tuple[float, ApplicationReader] = request.state.get(REMOTE_READER_KEY, (0.0, reader))
+    if cached[0] > time.monotonic():
+        return cached[1]
     try:
-        found = reader.at(app)
-    except Unseen:  # pages still show the cached state; reads of live objects report the error themselves
-        found = reader
-    asked.kept[THERE] = time.monotonic() + LASTS, found
-    return found
+        remote_reader = reader.for_destination(app)
+    except (
+        DestinationUnreadable
+    ):  # pages still show the cached state; reads of live objects report the error themselves
+        remote_reader = reader
+    request.state[REMOTE_READER_KEY] = time.monotonic() + REMOTE_READER_SECONDS, remote_reader
+    return remote_reader
 
 
-async def until_seen(asked: Asked, written: Mapping[str, Any]) -> None:
+async def wait_until_visible(request: RequestContext, written_object: Mapping[str, Any]) -> None:
     """argo: wait briefly until the cluster view has a write, because programs read back what they wrote."""
-    manifest = dict(written)
-    key, lookout, seen = key_of(manifest), asked.site.lookout, asyncio.Event()
+    manifest = dict(written_object)
+    key, cluster_view, is_visible = key_of(manifest), request.site.cluster_view, asyncio.Event()
 
-    def look(_: Manifest | None, after: Manifest | None) -> None:
-        if after is not None and key_of(after) == key and _is_as_new(after, manifest):
-            seen.set()
+    def check_change(_: Manifest | None, after: Manifest | None) -> None:
+        if after is not None and key_of(after) == key and _is_at_least_as_new(after, manifest):
+            is_visible.set()
 
-    stop = lookout.listen(look)
+    stop = cluster_view.add_listener(check_change)
     try:
-        look(None, lookout.cache.get(key))
+        check_change(None, cluster_view.cache.get(key))
         with suppress(TimeoutError):
-            await asyncio.wait_for(seen.wait(), SECONDS)
+            await asyncio.wait_for(is_visible.wait(), VISIBILITY_TIMEOUT_SECONDS)
     finally:
         stop()
 
 
-def _is_as_new(found: Manifest, written: Manifest) -> bool:
+def _is_at_least_as_new(cached: Manifest, written: Manifest) -> bool:
     """k8s: numeric resource versions of one kind can be ordered; other versions can only be equal."""
-    one, other = (str(each["metadata"].get("resourceVersion") or "") for each in (found, written))
-    return int(one) >= int(other) if one.isdecimal() and other.isdecimal() else one == other
+    cached_version, written_version = (
+        str(manifest["metadata"].get("resourceVersion") or "") for manifest in (cached, written)
+    )
+    return (
+        int(cached_version) >= int(written_version)
+        if cached_version.isdecimal() and written_version.isdecimal()
+        else cached_version == written_version
+    )

@@ -13,74 +13,80 @@ from datetime import datetime
 from typing import Final
 
 from argosy.errors import ClusterError, TransientError
-from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.events import EVENT
 from argosy.kube.objects import Manifest
-from argosy.web.request import Asked
+from argosy.web.request import RequestContext
 
-SECONDS: Final = 4.0  # timeout of one list request
-LEAST, LONGEST, OF_THOUSAND = 0.5, 10.0, 2.0  # seconds a list stays valid: longer, the more Events it returned
-MOST: Final = 100  # cached namespaces
-CLUSTER_WIDE: Final = "default"  # k8s: namespace that holds Events of cluster-scoped objects
+LIST_TIMEOUT_SECONDS: Final = 4.0  # timeout of one list request
+MIN_CACHE_SECONDS, MAX_CACHE_SECONDS, CACHE_SECONDS_PER_THOUSAND_EVENTS = (
+    0.5,
+    10.0,
+    2.0,
+)  # seconds a list stays valid: longer, the more Events it returned
+MAX_CACHED_NAMESPACES: Final = 100  # cached namespaces
+CLUSTER_SCOPED_EVENTS_NAMESPACE: Final = "default"  # k8s: namespace that holds Events of cluster-scoped objects
 
 
 @dataclass
-class Place:
+class NamespaceEvents:
     events: list[Manifest] = field(default_factory=list)
-    asked: float = -LONGEST
-    read: datetime | None = None
-    fault: str = ""
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    listed_at: float = -MAX_CACHE_SECONDS
+    read_at: datetime | None = None
+    error: str = ""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
-    def is_good_for(self) -> float:
-        return min(LEAST + OF_THOUSAND * len(self.events) / 1000, LONGEST)
+    def cache_seconds(self) -> float:
+        return min(MIN_CACHE_SECONDS + CACHE_SECONDS_PER_THOUSAND_EVENTS * len(self.events) / 1000, MAX_CACHE_SECONDS)
 
 
-class Heard:
+class EventCache:
     def __init__(self) -> None:
-        self.places: dict[str, Place] = {}
+        self.entries: dict[str, NamespaceEvents] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventListing:
     events: list[Manifest]
-    fault: str = ""
+    error: str = ""
 
 
-async def everywhere(asked: Asked) -> Told:
-    return await _of(asked, "")
+async def list_all_events(request: RequestContext) -> EventListing:
+    return await _get_events(request, "")
 
 
-async def of_namespaces(asked: Asked, namespaces: Iterable[str], *, is_fresh: bool = False) -> Told:
+async def list_namespace_events(
+    request: RequestContext, namespaces: Iterable[str], *, is_fresh: bool = False
+) -> EventListing:
     """List Events of namespaces; "" means cluster-scoped objects. `is_fresh` bypasses the cache (page load)."""
-    wanted = sorted({each or CLUSTER_WIDE for each in namespaces})
-    found = await asyncio.gather(*(_of(asked, each, is_fresh=is_fresh) for each in wanted))
-    faults = dict.fromkeys(each.fault for each in found if each.fault)
-    return Told([event for each in found for event in each.events], "; ".join(faults))
+    requested = sorted({listing or CLUSTER_SCOPED_EVENTS_NAMESPACE for listing in namespaces})
+    listings = await asyncio.gather(*(_get_events(request, listing, is_fresh=is_fresh) for listing in requested))
+    errors = dict.fromkeys(listing.error for listing in listings if listing.error)
+    return EventListing([event for listing in listings for event in listing.events], "; ".join(errors))
 
 
-async def _of(asked: Asked, namespace: str, *, is_fresh: bool = False) -> Told:
-    places, time = asked.site.part(Heard).places, asyncio.get_running_loop().time
-    place = places.pop(namespace, None) or Place()
-    places[namespace] = place  # most recently used last; the first is evicted
-    while len(places) > MOST:
-        del places[next(iter(places))]
-    arrived = time()
-    async with place.turn:
-        if arrived - place.asked >= (0 if is_fresh else place.is_good_for):
-            place.asked = time()
-            await _ask(asked, namespace, place)
-    return Told(place.events, place.fault)
+async def _get_events(request: RequestContext, namespace: str, *, is_fresh: bool = False) -> EventListing:
+    entries, time = request.site.get_module_state(EventCache).entries, asyncio.get_running_loop().time
+    entry = entries.pop(namespace, None) or NamespaceEvents()
+    entries[namespace] = entry  # most recently used last; the first is evicted
+    while len(entries) > MAX_CACHED_NAMESPACES:
+        del entries[next(iter(entries))]
+    requested_at = time()
+    async with entry.lock:
+        if requested_at - entry.listed_at >= (0 if is_fresh else entry.cache_seconds):
+            entry.listed_at = time()
+            await _list_events(request, namespace, entry)
+    return EventListing(entry.events, entry.error)
 
 
-async def _ask(asked: Asked, namespace: str, place: Place) -> None:
+async def _list_events(request: RequestContext, namespace: str, entry: NamespaceEvents) -> None:
     try:
-        async with asyncio.timeout(SECONDS):
-            place.events = list((await asked.site.desk.cluster.list(EVENT, namespace=namespace)).items)
+        async with asyncio.timeout(LIST_TIMEOUT_SECONDS):
+            entry.events = list((await request.site.service.cluster.list(EVENT, namespace=namespace)).items)
     except (ClusterError, TransientError, TimeoutError) as error:
-        why = "the cluster does not answer" if isinstance(error, TimeoutError) else str(error).partition("; ")[0]
-        since = f"showing those read at {place.read:%H:%M:%S}" if place.read else "showing none"
-        place.fault = f"cannot read Events ({why}): {since}"
+        reason = "the cluster does not answer" if isinstance(error, TimeoutError) else str(error).partition("; ")[0]
+        freshness = f"showing those read at {entry.read_at:%H:%M:%S}" if entry.read_at else "showing none"
+        entry.error = f"cannot read Events ({reason}): {freshness}"
         return
-    place.read, place.fault = clock(), ""
+    entry.read_at, entry.error = utc_now(), ""

@@ -5,7 +5,7 @@ In: the value of `?said=`. Out: a tone and a sentence, or None. Never: text from
 
 from __future__ import annotations
 
-SAID: dict[str, tuple[str, str]] = {
+MESSAGES_BY_CODE: dict[str, tuple[str, str]] = {
     "acted": ("ok", "Done."),
     "approved": ("ok", "Approved."),
     "confirmed": ("ok", "Deletion confirmed; it continues."),
@@ -37,6 +37,6 @@ SAID: dict[str, tuple[str, str]] = {
 }
 
 
-def sentence(code: object) -> tuple[str, str] | None:
+def find_message(code: object) -> tuple[str, str] | None:
     """Return the tone and the sentence for a code; None for an unknown code."""
-    return SAID.get(str(code or ""))
+    return MESSAGES_BY_CODE.get(str(code or ""))

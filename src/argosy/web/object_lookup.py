@@ -9,88 +9,100 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.gitops.application import APPLICATION, Application, read_application
+from argosy.gitops.application import APPLICATION_KIND, Application, read_application
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.languages.globs import matches
-from argosy.web.request import Absent, Asked, Refused
-from argosy.web.route import Found
+from argosy.languages.globs import matches_glob
+from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
+from argosy.web.route import ResolvedObject
 from argosy.web.site import Site
 
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 
 
-async def application(asked: Asked) -> Found | None:
+async def resolve_application(request: RequestContext) -> ResolvedObject | None:
     """Resolve `{name}` and `?appNamespace=` (API) or `{ns}/{name}` (pages) to an Application."""
-    name = asked.values["name"]
-    namespace = asked.values.get("ns") or asked.query.text("appNamespace") or asked.site.desk.control
-    manifest = application_manifest(asked, namespace, name)
-    if claimed := asked.query.text("project"):
-        return _claimed(asked, claimed, namespace, name, manifest)
-    return None if manifest is None else found_application(asked, manifest)
+    name = request.path_parameters["name"]
+    namespace = (
+        request.path_parameters.get("ns")
+        or request.query.get_text("appNamespace")
+        or request.site.service.control_namespace
+    )
+    manifest = find_application_manifest(request, namespace, name)
+    if project := request.query.get_text("project"):
+        return _resolve_in_project(request, project, namespace, name, manifest)
+    return None if manifest is None else build_resolved_application(request, manifest)
 
 
-async def logged_application(asked: Asked) -> Found | None:
+async def resolve_application_for_logs(request: RequestContext) -> ResolvedObject | None:
     """argo: logs require `get` on the Application in addition to `get` on its logs."""
-    found = await application(asked)
-    return found if found is not None and asked.may("applications", "get", found.thing) else None
+    resolved = await resolve_application(request)
+    return (
+        resolved if resolved is not None and request.is_allowed("applications", "get", resolved.rbac_object) else None
+    )
 
 
-def application_manifest(asked: Asked, namespace: str, name: str) -> Manifest | None:
+def find_application_manifest(request: RequestContext, namespace: str, name: str) -> Manifest | None:
     """argo: an Application outside its project's sourceNamespaces is treated as not found."""
-    found: Manifest | None = asked.site.lookout.cache.get(ResourceKey(*APPLICATION, namespace, name))
-    return found if found is not None and is_at_home(asked, found) else None
+    manifest: Manifest | None = request.site.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, namespace, name))
+    return manifest if manifest is not None and is_in_allowed_namespace(request, manifest) else None
 
 
-def is_at_home(asked: Asked, manifest: Manifest) -> bool:
-    namespace, control = manifest["metadata"]["namespace"], asked.site.desk.control
+def is_in_allowed_namespace(request: RequestContext, manifest: Manifest) -> bool:
+    namespace, control = manifest["metadata"]["namespace"], request.site.service.control_namespace
     if namespace == control:
         return True
-    owner = asked.site.lookout.cache.get(ResourceKey(*PROJECT, control, project_of(manifest))) or {}
-    spec = owner.get("spec")
-    taken = spec.get("sourceNamespaces") if isinstance(spec, dict) else None
-    return isinstance(taken, list) and any(matches(str(each), namespace) for each in taken)
+    project = request.site.cluster_view.cache.get(ResourceKey(*PROJECT, control, read_project_name(manifest))) or {}
+    spec = project.get("spec")
+    source_namespaces = spec.get("sourceNamespaces") if isinstance(spec, dict) else None
+    return isinstance(source_namespaces, list) and any(
+        matches_glob(str(pattern), namespace) for pattern in source_namespaces
+    )
 
 
-def found_application(asked: Asked, manifest: Manifest) -> Found:
+def build_resolved_application(request: RequestContext, manifest: Manifest) -> ResolvedObject:
     """Parse the Application only after authorization, so that the time of a refusal does not reveal its size."""
     metadata = manifest["metadata"]
-    thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
-    return Found(None, thing, read=lambda: _whole(manifest))
+    rbac_object = get_application_rbac_name(
+        request, read_project_name(manifest), metadata["namespace"], metadata["name"]
+    )
+    return ResolvedObject(None, rbac_object, build_subject=lambda: _read_application(manifest))
 
 
-def readable(manifest: Manifest) -> Application | None:
+def find_readable_application(manifest: Manifest) -> Application | None:
     """Parse an Application; None if it is invalid (its own page shows the error)."""
     try:
-        return _whole(manifest)
+        return _read_application(manifest)
     except UserError:
         return None
 
 
-def _whole(manifest: Manifest) -> Application:
+def _read_application(manifest: Manifest) -> Application:
     return read_application(manifest, f"Application {manifest['metadata']['name']}")
 
 
-def application_name(asked: Asked, project: str, namespace: str, name: str) -> str:
-    return policy_name(asked.site, project, namespace, name)
+def get_application_rbac_name(request: RequestContext, project: str, namespace: str, name: str) -> str:
+    return build_rbac_name(request.site, project, namespace, name)
 
 
-def policy_name(site: Site, project: str, namespace: str, name: str) -> str:
+def build_rbac_name(site: Site, project: str, namespace: str, name: str) -> str:
     """argo: RBAC object name; includes the namespace if it is not the control plane's."""
-    return f"{project}/{name}" if namespace == site.desk.control else f"{project}/{namespace}/{name}"
+    return f"{project}/{name}" if namespace == site.service.control_namespace else f"{project}/{namespace}/{name}"
 
 
-def project_of(manifest: Manifest) -> str:
+def read_project_name(manifest: Manifest) -> str:
     spec = manifest.get("spec")
     project = spec.get("project") if isinstance(spec, dict) else ""
     return project if isinstance(project, str) and project else "default"
 
 
-def _claimed(asked: Asked, project: str, namespace: str, name: str, manifest: Manifest | None) -> Found:
+def _resolve_in_project(
+    request: RequestContext, project: str, namespace: str, name: str, manifest: Manifest | None
+) -> ResolvedObject:
     """argo: only a caller who may see the Application in the project given by `?project=` gets "not found"."""
-    if not asked.may("applications", "get", application_name(asked, project, namespace, name)):
-        raise Refused
-    if manifest is None or project_of(manifest) != project:
+    if not request.is_allowed("applications", "get", get_application_rbac_name(request, project, namespace, name)):
+        raise NotFoundOrForbidden
+    if manifest is None or read_project_name(manifest) != project:
         # the message quotes the request only, nothing of the stored object
-        raise Absent(f"applications.argoproj.io {name!r} not found")
-    return found_application(asked, manifest)
+        raise ObjectNotFound(f"applications.argoproj.io {name!r} not found")
+    return build_resolved_application(request, manifest)

@@ -9,116 +9,126 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from argosy.gitops.application import APPLICATION, read_application, read_destination
+from argosy.gitops.application import APPLICATION_KIND, read_application, read_destination
 from argosy.gitops.cluster_view.owning_application import owner_of
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.client import Cluster, User
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.object_lookup import application_name, is_at_home, project_of
-from argosy.web.request import Asked
-from argosy.web.route import Found
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.object_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
+from argosy.web.request import RequestContext
+from argosy.web.route import ResolvedObject
 
-JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
-EVERYTHING: Final = "*/*"  # matched by a policy for */*, but not by a policy for one project
-TRY: Final = "action/serving.kserve.io/InferenceService/try"
-RESTART: Final = "action/serving.kserve.io/InferenceService/restart"
-RUN: Final = "action/mlops.mlops.dev/NotebookValidationJob/run"
-
-
-async def model(asked: Asked) -> Found | None:
-    return _found(asked, INFERENCE_SERVICE)
+NOTEBOOK_JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
+ALL_APPLICATIONS: Final = "*/*"  # matched by a policy for */*, but not by a policy for one project
+TRY_ACTION: Final = "action/serving.kserve.io/InferenceService/try"
+RESTART_ACTION: Final = "action/serving.kserve.io/InferenceService/restart"
+RUN_ACTION: Final = "action/mlops.mlops.dev/NotebookValidationJob/run"
 
 
-async def notebook(asked: Asked) -> Found | None:
-    return _found(asked, JOB)
+async def resolve_model(request: RequestContext) -> ResolvedObject | None:
+    return _resolve_object(request, INFERENCE_SERVICE)
 
 
-async def everything(asked: Asked) -> Found | None:
+async def resolve_notebook_job(request: RequestContext) -> ResolvedObject | None:
+    return _resolve_object(request, NOTEBOOK_JOB)
+
+
+async def resolve_installation(request: RequestContext) -> ResolvedObject | None:
     """Resolve a route that is about the whole installation."""
-    return Found(None, EVERYTHING)
+    return ResolvedObject(None, ALL_APPLICATIONS)
 
 
-def _found(asked: Asked, kind: GroupKind) -> Found | None:
-    key = ResourceKey(*kind, asked.values["ns"], asked.values["name"])
-    manifest = asked.site.lookout.cache.get(key)
-    return None if manifest is None else Found(manifest, thing_of(asked, manifest))
+def _resolve_object(request: RequestContext, kind: GroupKind) -> ResolvedObject | None:
+    key = ResourceKey(*kind, request.path_parameters["ns"], request.path_parameters["name"])
+    manifest = request.site.cluster_view.cache.get(key)
+    return None if manifest is None else ResolvedObject(manifest, get_rbac_object(request, manifest))
 
 
-def thing_of(asked: Asked, manifest: Manifest) -> str:
+def get_rbac_object(request: RequestContext, manifest: Manifest) -> str:
     """Return the RBAC object name of the owning Application."""
-    app = application_of(asked, manifest)
+    app = find_owning_application(request, manifest)
     if app is None:
-        return EVERYTHING
+        return ALL_APPLICATIONS
     metadata = app["metadata"]
-    return application_name(asked, project_of(app), str(metadata["namespace"]), str(metadata["name"]))
+    return get_application_rbac_name(request, read_project_name(app), str(metadata["namespace"]), str(metadata["name"]))
 
 
-def application_of(asked: Asked, manifest: Manifest) -> Manifest | None:
-    lookout = asked.site.lookout
-    app = owner_of(manifest, lookout.cache, lookout.rules.tracking, asked.site.desk.control)
-    return app if app is not None and is_at_home(asked, app) else None
+def find_owning_application(request: RequestContext, manifest: Manifest) -> Manifest | None:
+    cluster_view = request.site.cluster_view
+    app = owner_of(manifest, cluster_view.cache, cluster_view.rules.tracking, request.site.service.control_namespace)
+    return app if app is not None and is_in_allowed_namespace(request, app) else None
 
 
-def cluster_to_change(asked: Asked, manifest: Manifest) -> Cluster:
+def build_impersonating_cluster(request: RequestContext, manifest: Manifest) -> Cluster:
     """Return a cluster client with the permissions of the syncs of the object's Application. Raises PolicyError."""
-    cluster: Cluster = asked.site.desk.cluster
-    app, reader = application_of(asked, manifest), asked.site.lookout.reader
-    if app is None or not reader.rules.impersonation.is_enabled:
+    cluster: Cluster = request.site.service.cluster
+    app, reader = find_owning_application(request, manifest), request.site.cluster_view.reader
+    if app is None or not reader.reconciler_settings.impersonation.is_enabled:
         return cluster
     owner = read_application(app, f"Application {app['metadata']['name']}")
-    user = user_to_impersonate(owner, reader.project(owner), reader.rules)
+    user = user_to_impersonate(owner, reader.get_project(owner), reader.reconciler_settings)
     return cluster.acting_as(User(user)) if user else cluster
 
 
-def application_path(asked: Asked, manifest: Manifest) -> str:
-    app = application_of(asked, manifest)
+def get_owner_page_path(request: RequestContext, manifest: Manifest) -> str:
+    app = find_owning_application(request, manifest)
     return f"/apps/{app['metadata']['namespace']}/{app['metadata']['name']}" if app else ""
 
 
-def visible(asked: Asked, kind: GroupKind) -> list[Manifest]:
+def list_visible_objects(request: RequestContext, kind: GroupKind) -> list[Manifest]:
     """List visible objects of a kind by namespace and name, with Secret values of their Applications masked."""
-    seen = (each for each in asked.site.lookout.cache.list(kind) if _may_see(asked, each))
-    found = [masks_of(asked).object(each, application_of(asked, each)) for each in seen]
-    return sorted(found, key=lambda each: (str(each["metadata"].get("namespace")), str(each["metadata"]["name"])))
+    seen = (manifest for manifest in request.site.cluster_view.cache.list(kind) if _can_see(request, manifest))
+    masked = [get_masks(request).mask_object(manifest, find_owning_application(request, manifest)) for manifest in seen]
+    return sorted(
+        masked, key=lambda manifest: (str(manifest["metadata"].get("namespace")), str(manifest["metadata"]["name"]))
+    )
 
 
-def all_applications(asked: Asked) -> list[Manifest]:
-    return [each for each in asked.site.lookout.cache.list(GroupKind(*APPLICATION)) if is_at_home(asked, each)]
+def list_all_applications(request: RequestContext) -> list[Manifest]:
+    return [
+        manifest
+        for manifest in request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+        if is_in_allowed_namespace(request, manifest)
+    ]
 
 
-def visible_applications(asked: Asked) -> list[Manifest]:
-    found = []
-    for app in all_applications(asked):
+def list_visible_applications(request: RequestContext) -> list[Manifest]:
+    visible = []
+    for app in list_all_applications(request):
         metadata = app["metadata"]
-        thing = application_name(asked, project_of(app), str(metadata["namespace"]), str(metadata["name"]))
-        if asked.may("applications", "get", thing):
-            found.append(masks_of(asked).application(app))
-    return found
+        rbac_object = get_application_rbac_name(
+            request, read_project_name(app), str(metadata["namespace"]), str(metadata["name"])
+        )
+        if request.is_allowed("applications", "get", rbac_object):
+            visible.append(get_masks(request).mask_application(app))
+    return visible
 
 
-def delivered_to(asked: Asked) -> Counter[str]:
+def count_applications_by_server(request: RequestContext) -> Counter[str]:
     """Count the visible Applications per destination server URL."""
-    if "applications" not in asked.kept:
-        known = asked.site.lookout.rules.clusters
-        counted: Counter[str] = Counter()
-        for manifest in visible_applications(asked):
-            given = mapping(mapping(manifest.get("spec")).get("destination"))
-            found = known.find(read_destination(str(given.get("server") or ""), str(given.get("name") or "")))
-            counted[found.server if found else ""] += 1
-        asked.kept["applications"] = counted
-    found_counts: Counter[str] = asked.kept["applications"]
-    return found_counts
+    if "applications" not in request.state:
+        clusters = request.site.cluster_view.rules.clusters
+        counts: Counter[str] = Counter()
+        for manifest in list_visible_applications(request):
+            destination = as_mapping(as_mapping(manifest.get("spec")).get("destination"))
+            cluster = clusters.find(
+                read_destination(str(destination.get("server") or ""), str(destination.get("name") or ""))
+            )
+            counts[cluster.server if cluster else ""] += 1
+        request.state["applications"] = counts
+    cached_counts: Counter[str] = request.state["applications"]
+    return cached_counts
 
 
-def sees_everything(asked: Asked, visible_count: int) -> bool:
+def can_see_all_applications(request: RequestContext, visible_count: int) -> bool:
     """True if no Application is hidden. A deny rule may hide some, and unowned objects may belong to those."""
-    is_allowed = asked.may("applications", "get", EVERYTHING)
-    return is_allowed and visible_count == len(all_applications(asked))
+    is_allowed = request.is_allowed("applications", "get", ALL_APPLICATIONS)
+    return is_allowed and visible_count == len(list_all_applications(request))
 
 
-def _may_see(asked: Asked, manifest: Manifest) -> bool:
-    return asked.may("applications", "get", thing_of(asked, manifest))
+def _can_see(request: RequestContext, manifest: Manifest) -> bool:
+    return request.is_allowed("applications", "get", get_rbac_object(request, manifest))

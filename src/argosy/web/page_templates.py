@@ -18,16 +18,16 @@ from urllib.parse import quote, urlencode
 from minijinja import Environment, safe
 
 from argosy.web import template_filters
-from argosy.web.flash_messages import sentence
-from argosy.web.static_files import address, files
-from argosy.web.status_styles import look, page_state, worst_tone
+from argosy.web.flash_messages import find_message
+from argosy.web.static_files import get_static_url, load_files
+from argosy.web.status_styles import find_style, find_worst_tone, get_page_state
 
-TEMPLATES = Path(__file__).parent / "templates"
-FEATURES = Path(__file__).parents[1] / "features"
-PART = "part:"
-USUAL = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "is_partial": False,
+TEMPLATES_FOLDER = Path(__file__).parent / "templates"
+FEATURES_FOLDER = Path(__file__).parents[1] / "features"
+MACRO_PREFIX = "part:"
+DEFAULT_VALUES = {"title": "argosy", "state": "", "section": "", "crumbs": (), "is_live": False, "is_partial": False,
          "reload_after": 0, "code": 0}  # fmt: skip
-SEMI_STRICT: Any = "semi_strict"  # undefined values may be tested but not rendered
+UNDEFINED_BEHAVIOR: Any = "semi_strict"  # undefined values may be tested but not rendered
 
 
 @dataclass(frozen=True)
@@ -66,112 +66,112 @@ class Frame:
     @property
     def said(self) -> tuple[str, str] | None:
         """Tone and message of the form that redirected here."""
-        return sentence(dict(self.query).get("said"))
+        return find_message(dict(self.query).get("said"))
 
 
-def render(template: str, values: Mapping[str, Any]) -> str:
+def render_page(template: str, values: Mapping[str, Any]) -> str:
     """Render a whole page; `values` contains its `frame`."""
-    return plain(_environment().render_template(template, **USUAL | dict(values)))
+    return unescape_slashes(_environment().render_template(template, **DEFAULT_VALUES | dict(values)))
 
 
-def part(file: str, macro: str, *values: Any, **named: Any) -> str:
+def render_macro(file: str, macro: str, *values: Any, **named: Any) -> str:
     """Render one macro of a template, for a page or for its live update."""
-    return plain(_environment().render_template(f"{PART}{file}:{macro}", values=values, named=named))
+    return unescape_slashes(_environment().render_template(f"{MACRO_PREFIX}{file}:{macro}", values=values, named=named))
 
 
-def plain(html: str) -> str:
+def unescape_slashes(html: str) -> str:
     """Restore slashes, which the engine escapes. Ampersands in values are escaped too, so every match is its own."""
     return html.replace("&#x2f;", "/")
 
 
-def changed(frame: Frame, **changes: Any) -> str:
+def build_url(frame: Frame, **changes: Any) -> str:
     """Return this page's URL with other query values: None drops a key, a list repeats it. Resets `page`."""
-    gone = {*changes, "said", "page"}
-    kept = [(key, value) for key, value in frame.query if key not in gone]
+    dropped_keys = {*changes, "said", "page"}
+    query = [(key, value) for key, value in frame.query if key not in dropped_keys]
     for key, value in changes.items():
-        many = value if isinstance(value, list | tuple) else [value]
-        kept += [(key, str(each)) for each in many if each is not None]
-    return frame.path + ("?" + urlencode(kept) if kept else "")
+        items = value if isinstance(value, list | tuple) else [value]
+        query += [(key, str(item)) for item in items if item is not None]
+    return frame.path + ("?" + urlencode(query) if query else "")
 
 
-def toggled(frame: Frame, key: str, value: str) -> str:
+def toggle_filter_url(frame: Frame, key: str, value: str) -> str:
     """Return this page's URL with a filter value added, or removed if it is set."""
-    chosen = [each for name, each in frame.query if name == key]
-    others = [each for each in chosen if each != value]
-    return changed(frame, **{key: others if value in chosen else [*chosen, value]})
+    selected = [text for name, text in frame.query if name == key]
+    others = [text for text in selected if text != value]
+    return build_url(frame, **{key: others if value in selected else [*selected, value]})
 
 
 @lru_cache(4096)
-def icon(name: str, word: str = "") -> str:
+def render_icon(name: str, word: str = "") -> str:
     """Return an icon of the sprite; decorative without `word`, else labelled with it."""
-    if name not in _drawings():
+    if name not in _list_icons():
         raise KeyError(f"no icon {name!r} in sprite.svg")
-    said = f'role="img" aria-label="{escape(word)}"' if word else 'aria-hidden="true"'
-    return _markup(f'<svg class="i" {said}><use href="{address("sprite.svg")}#{name}"/></svg>')
+    label = f'role="img" aria-label="{escape(word)}"' if word else 'aria-hidden="true"'
+    return _mark_safe(f'<svg class="i" {label}><use href="{get_static_url("sprite.svg")}#{name}"/></svg>')
 
 
 @cache
-def _drawings() -> frozenset[str]:
-    text = files()["sprite.svg"].data.decode()
-    return frozenset(piece.partition('"')[0] for piece in text.split('<symbol id="')[1:])
+def _list_icons() -> frozenset[str]:
+    text = load_files()["sprite.svg"].data.decode()
+    return frozenset(symbol.partition('"')[0] for symbol in text.split('<symbol id="')[1:])
 
 
 @cache
 def _environment() -> Environment:
-    return environment(lambda: datetime.now(UTC))
+    return build_environment(lambda: datetime.now(UTC))
 
 
-def environment(now: Callable[[], datetime]) -> Environment:
+def build_environment(now: Callable[[], datetime]) -> Environment:
     """Build the template engine; tests can pass another clock."""
-    times = template_filters.Times(now)
+    times = template_filters.TimeFilters(now)
     return Environment(
-        loader=_source,
-        undefined_behavior=SEMI_STRICT,
+        loader=_load_template,
+        undefined_behavior=UNDEFINED_BEHAVIOR,
         auto_escape_callback=lambda name: "html",
         debug=False,  # error messages would contain the values of the page
         trim_blocks=True,
         lstrip_blocks=True,
         filters={
             "ago": times.ago,
-            "amount": template_filters.amount,
+            "amount": template_filters.format_bytes,
             "clock": times.clock,
-            "href": template_filters.href,
-            "lasting": template_filters.lasting,
-            "local": template_filters.local,
-            "picture": template_filters.picture,
-            "plural": template_filters.plural,
-            "short": template_filters.short,
+            "href": template_filters.get_safe_url,
+            "lasting": template_filters.format_duration,
+            "local": template_filters.get_safe_path,
+            "picture": template_filters.build_data_url,
+            "plural": template_filters.format_count,
+            "short": template_filters.shorten_revision,
         },
         globals={
-            "changed": changed,
-            "icon": icon,
-            "look": look,
-            "page_state": page_state,
-            "worst_tone": worst_tone,
-            "static": address,
-            "toggled": toggled,
+            "changed": build_url,
+            "icon": render_icon,
+            "look": find_style,
+            "page_state": get_page_state,
+            "worst_tone": find_worst_tone,
+            "static": get_static_url,
+            "toggled": toggle_filter_url,
         },
     )
 
 
-def _source(name: str) -> str | None:
-    if name.startswith(PART):
-        file, _, macro = name.removeprefix(PART).partition(":")
+def _load_template(name: str) -> str | None:
+    if name.startswith(MACRO_PREFIX):
+        file, _, macro = name.removeprefix(MACRO_PREFIX).partition(":")
         return f'{{% from "{file}" import {macro} %}}{{{{ {macro}(*values, **named) }}}}'
     feature, _, file = name.partition("/")
-    path, folder = TEMPLATES / name, TEMPLATES
+    path, folder = TEMPLATES_FOLDER / name, TEMPLATES_FOLDER
     if file and feature != "parts":
-        folder = FEATURES / feature / "templates"
+        folder = FEATURES_FOLDER / feature / "templates"
         path = folder / file
     path = path.resolve()
     return path.read_text() if path.is_relative_to(folder) and path.is_file() else None
 
 
-def _markup(text: str) -> str:
-    made: str = safe(text)
-    return made
+def _mark_safe(text: str) -> str:
+    markup: str = safe(text)
+    return markup
 
 
 def render_page_state(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the element that sets the title and the icon of an open page."""
-    return {"page-state": part("parts/page.html", "page_mark", values["state"], values["title"])}
+    return {"page-state": render_macro("parts/page.html", "page_mark", values["state"], values["title"])}

@@ -9,38 +9,42 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.web.middleware.page_context import MOST_FAVOURITES, THEMES, preferences
-from argosy.web.request import Asked, Query
-from argosy.web.responses import Redirect
+from argosy.web.middleware.page_context import MAX_FAVOURITES, THEMES, read_preferences
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.responses import RedirectResponse
 from argosy.web.route import Route, SignedIn
-from argosy.web.template_filters import local
+from argosy.web.template_filters import get_safe_path
 
-A_YEAR: Final = 365 * 86400
-MOST_LETTERS: Final = 3500  # of the favourites cookie; browsers allow 4096
-NAMED: Final = re.compile(r"[a-z0-9.-]{1,253}/[a-z0-9.-]{1,253}")
-
-
-async def prefer(asked: Asked) -> Redirect:
-    form = await asked.form()
-    ending = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if asked.site.options.is_tls else "")
-    kept = tuple(("set-cookie", cookie + ending) for cookie in _cookies(asked, form))
-    return Redirect(local(form.text("back")) or "/apps", headers=kept)
+YEAR_SECONDS: Final = 365 * 86400
+MAX_COOKIE_CHARACTERS: Final = 3500  # of the favourites cookie; browsers allow 4096
+APPLICATION_PATTERN: Final = re.compile(r"[a-z0-9.-]{1,253}/[a-z0-9.-]{1,253}")
 
 
-def _cookies(asked: Asked, form: Query) -> Iterator[str]:
-    if theme := form.text("theme"):
-        yield _cookie("theme", theme if theme in THEMES else "")
-    if keys := form.text("keys"):
-        yield _cookie("keys", "off" if keys == "off" else "")
-    if NAMED.fullmatch(name := form.text("favourite")):
-        before = [each for each in preferences(asked).get("favourites", "").split("~") if each]
-        others = [each for each in before if each != name]
-        after = others if name in before else [name, *others][:MOST_FAVOURITES]
-        yield _cookie("favourites", "~".join(after)[:MOST_LETTERS])
+async def save_preferences(request: RequestContext) -> RedirectResponse:
+    form = await request.read_form()
+    attributes = "; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if request.site.options.is_tls else "")
+    headers = tuple(("set-cookie", cookie + attributes) for cookie in _build_cookies(request, form))
+    return RedirectResponse(get_safe_path(form.get_text("back")) or "/apps", headers=headers)
 
 
-def _cookie(name: str, value: str) -> str:
-    return f"argosy-{name}={value}; Max-Age={A_YEAR if value else 0}"
+def _build_cookies(request: RequestContext, form: QueryParameters) -> Iterator[str]:
+    if theme := form.get_text("theme"):
+        yield _format_cookie("theme", theme if theme in THEMES else "")
+    if keys := form.get_text("keys"):
+        yield _format_cookie("keys", "off" if keys == "off" else "")
+    if APPLICATION_PATTERN.fullmatch(name := form.get_text("favourite")):
+        favourites = [
+            favourite for favourite in read_preferences(request).get("favourites", "").split("~") if favourite
+        ]
+        others = [favourite for favourite in favourites if favourite != name]
+        new_favourites = others if name in favourites else [name, *others][:MAX_FAVOURITES]
+        yield _format_cookie("favourites", "~".join(new_favourites)[:MAX_COOKIE_CHARACTERS])
 
 
-ROUTES: Final = (Route("POST", "/preferences", SignedIn(), prefer, "Store display preferences.", is_change=False),)
+def _format_cookie(name: str, value: str) -> str:
+    return f"argosy-{name}={value}; Max-Age={YEAR_SECONDS if value else 0}"
+
+
+ROUTES: Final = (
+    Route("POST", "/preferences", SignedIn(), save_preferences, "Store display preferences.", is_change=False),
+)

@@ -14,25 +14,25 @@ from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from argosy.errors import UserError
-from argosy.kube.objects import load_json
+from argosy.kube.objects import read_json
 from argosy.web.auth.caller import Caller
 from argosy.web.site import Site
 
-MOST_FIELDS: Final = 1000
-TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")  # argo: values that its gateway parses as true
-FALSE: Final = ("0", "f", "F", "false", "FALSE", "False", "")
+MAX_QUERY_FIELDS: Final = 1000
+TRUE_WORDS: Final = ("1", "t", "T", "true", "TRUE", "True")  # argo: values that its gateway parses as true
+FALSE_WORDS: Final = ("0", "f", "F", "false", "FALSE", "False", "")
 
 
-def quoted(text: str, longest: int = 40) -> str:
+def quote_input(text: str, max_characters: int = 40) -> str:
     """Quote input for a message, or describe it if it is long: a truncated quote could show part of a secret."""
-    return repr(text) if len(text) <= longest else "what was sent"
+    return repr(text) if len(text) <= max_characters else "what was sent"
 
 
-class Refused(Exception):
+class NotFoundOrForbidden(Exception):
     """Forbidden or not found; the caller cannot tell which."""
 
 
-class Absent(Exception):
+class ObjectNotFound(Exception):
     """Not found, and the caller may know that."""
 
     def __init__(self, message: str) -> None:
@@ -40,125 +40,125 @@ class Absent(Exception):
         self.message = message
 
 
-class Query(Mapping[str, str]):
+class QueryParameters(Mapping[str, str]):
     """Query parameters or form fields. A name may occur more than once; `[name]` is its first value."""
 
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
-        self._of: dict[str, list[str]] = {}
+        self._values_by_name: dict[str, list[str]] = {}
         for name, value in pairs:
-            self._of.setdefault(name, []).append(value)
+            self._values_by_name.setdefault(name, []).append(value)
 
     @classmethod
-    def read(cls, text: str) -> Query:
+    def parse(cls, text: str) -> QueryParameters:
         try:
-            return cls(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict"))
+            return cls(parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS, errors="strict"))
         except ValueError as error:
             raise UserError("cannot parse the query or form; send percent-encoded UTF-8") from error
 
     def __getitem__(self, name: str) -> str:
-        return self._of[name][0]
+        return self._values_by_name[name][0]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._of)
+        return iter(self._values_by_name)
 
     def __len__(self) -> int:
-        return len(self._of)
+        return len(self._values_by_name)
 
-    def all(self, name: str) -> tuple[str, ...]:
-        return tuple(self._of.get(name, ()))
+    def get_all(self, name: str) -> tuple[str, ...]:
+        return tuple(self._values_by_name.get(name, ()))
 
-    def text(self, name: str) -> str:
+    def get_text(self, name: str) -> str:
         return self.get(name, "")
 
-    def flag(self, name: str, usual: bool = False) -> bool:
-        given = self.get(name)
-        if given is None:
-            return usual
-        if given not in TRUE + FALSE:
-            raise UserError(f"{quoted(given)} is not a boolean; use true or false", where=name)
-        return given in TRUE
+    def get_bool(self, name: str, default: bool = False) -> bool:
+        text = self.get(name)
+        if text is None:
+            return default
+        if text not in TRUE_WORDS + FALSE_WORDS:
+            raise UserError(f"{quote_input(text)} is not a boolean; use true or false", where=name)
+        return text in TRUE_WORDS
 
-    def number(self, name: str, usual: int, *, least: int = 0, most: int = 1 << 53) -> int:
-        given = self.get(name)
-        if not given:
-            return usual
-        if not (given.lstrip("-").isascii() and given.lstrip("-").isdigit() and len(given) < 20):
-            raise UserError(f"{quoted(given)} is not an integer; use {least} to {most}", where=name)
-        if not least <= int(given) <= most:
-            raise UserError(f"{given} is out of range; use {least} to {most}", where=name)
-        return int(given)
+    def get_int(self, name: str, default: int, *, minimum: int = 0, maximum: int = 1 << 53) -> int:
+        text = self.get(name)
+        if not text:
+            return default
+        if not (text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 20):
+            raise UserError(f"{quote_input(text)} is not an integer; use {minimum} to {maximum}", where=name)
+        if not minimum <= int(text) <= maximum:
+            raise UserError(f"{text} is out of range; use {minimum} to {maximum}", where=name)
+        return int(text)
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestContext:
     method: str
     path: str
-    values: Mapping[str, str]
-    query: Query
+    path_parameters: Mapping[str, str]
+    query: QueryParameters
     headers: Mapping[str, str]  # names in lower case
     caller: Caller
     site: Site
     subject: Any = None  # object found by the resolver of the route's permission
-    thing: str = ""  # its RBAC object name
+    rbac_object: str = ""  # its RBAC object name
     peer: str = ""
-    read: Callable[[], Awaitable[bytes]] | None = field(default=None, repr=False)
-    entry: Any = field(default=None, repr=False)  # the application, with its route table and metrics
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # per-request cache: parsed body, audit entries
+    read_body: Callable[[], Awaitable[bytes]] | None = field(default=None, repr=False)
+    application: Any = field(default=None, repr=False)  # the application, with its route table and metrics
+    state: dict[str, Any] = field(default_factory=dict, repr=False)  # per-request cache: parsed body, audit entries
 
-    def may(self, resource: str, action: str, thing: str) -> bool:
-        return self.site.identities.may(self.caller, resource, action, thing)
+    def is_allowed(self, resource: str, action: str, rbac_object: str) -> bool:
+        return self.site.authenticator.is_allowed(self.caller, resource, action, rbac_object)
 
     @property
-    def deciding(self) -> Callable[[str, str, str], bool]:
+    def permission_check(self) -> Callable[[str, str, str], bool]:
         """`is_allowed` with permissions resolved once, for checks of thousands of objects."""
-        return self.site.identities.permissions(self.caller).may
+        return self.site.authenticator.permissions(self.caller).may
 
-    def noted(self, thing: str, code: int = 0) -> None:
+    def add_audit_entry(self, rbac_object: str, code: int = 0) -> None:
         """Add an audit log entry, also for a route that only reads; code 0 means the code of the response."""
-        self.kept.setdefault("noted", []).append((thing, code))
+        self.state.setdefault("noted", []).append((rbac_object, code))
 
-    def require(self, resource: str, action: str, thing: str) -> None:
-        if not self.may(resource, action, thing):
-            raise Refused
+    def require_permission(self, resource: str, action: str, rbac_object: str) -> None:
+        if not self.is_allowed(resource, action, rbac_object):
+            raise NotFoundOrForbidden
 
-    async def raw(self) -> bytes:
-        if "raw" not in self.kept:
-            self.kept["raw"] = await self.read() if self.read else b""
-        found: bytes = self.kept["raw"]
-        return found
+    async def read_raw_body(self) -> bytes:
+        if "raw" not in self.state:
+            self.state["raw"] = await self.read_body() if self.read_body else b""
+        body: bytes = self.state["raw"]
+        return body
 
-    async def document(self) -> Any:
+    async def read_json(self) -> Any:
         """Return the JSON body; None if it is empty."""
-        if "document" not in self.kept:
-            text = await self.raw()
-            self.kept["document"] = load_json(text, where="body").value if text.strip() else None
-        return self.kept["document"]
+        if "document" not in self.state:
+            text = await self.read_raw_body()
+            self.state["document"] = read_json(text, where="body").value if text.strip() else None
+        return self.state["document"]
 
-    async def mapping(self) -> dict[str, Any]:
+    async def read_json_object(self) -> dict[str, Any]:
         """Return the JSON object in the body; {} if the body is empty."""
-        found = await self.document()
-        if found is None:
+        document = await self.read_json()
+        if document is None:
             return {}
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise UserError("is not a JSON object; send {...}", where="body")
-        return found
+        return document
 
-    async def form(self) -> Query:
-        if "form" not in self.kept:
+    async def read_form(self) -> QueryParameters:
+        if "form" not in self.state:
             try:
-                self.kept["form"] = Query.read((await self.raw()).decode())
+                self.state["form"] = QueryParameters.parse((await self.read_raw_body()).decode())
             except UnicodeDecodeError as error:
                 raise UserError("is not valid UTF-8", where="form") from error
-        found: Query = self.kept["form"]
-        return found
+        form: QueryParameters = self.state["form"]
+        return form
 
     @property
-    def csrf(self) -> str:
-        return csrf_token(self.site, self.caller)
+    def csrf_token(self) -> str:
+        return build_csrf_token(self.site, self.caller)
 
 
-def csrf_token(site: Site, caller: Caller) -> str:
+def build_csrf_token(site: Site, caller: Caller) -> str:
     """Return the CSRF token of this session; it is not valid for another one."""
     if caller.is_nobody:
         return ""
-    return hmac.new(site.identities.key, b"csrf\0" + caller.id.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(site.authenticator.signing_key, b"csrf\0" + caller.id.encode(), hashlib.sha256).hexdigest()

@@ -13,47 +13,49 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class WebResponse:
     code: int = field(default=200, kw_only=True)
     headers: Headers = field(default=(), kw_only=True)
-    is_callers_own: bool = field(default=False, kw_only=True)  # built from the request alone, so redaction is skipped
+    is_from_request_only: bool = field(
+        default=False, kw_only=True
+    )  # built from the request alone, so redaction is skipped
 
 
 @dataclass(frozen=True)
-class Json(Answer):
+class JsonResponse(WebResponse):
     document: Any = None
 
 
 @dataclass(frozen=True)
-class Page(Answer):
+class PageResponse(WebResponse):
     template: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Text(Answer):
+class TextResponse(WebResponse):
     text: str = ""
-    media: str = "text/plain; charset=utf-8"
+    media_type: str = "text/plain; charset=utf-8"
 
 
 @dataclass(frozen=True)
-class Bytes(Answer):
+class BytesResponse(WebResponse):
     data: bytes = b""
-    media: str = "application/octet-stream"
-    is_fixed: bool = False  # the URL contains the content's digest; may be cached forever
+    media_type: str = "application/octet-stream"
+    is_immutable: bool = False  # the URL contains the content's digest; may be cached forever
 
 
 @dataclass(frozen=True)
-class Redirect(Answer):
-    where: str = "/"  # path on this server
-    is_outside: bool = field(default=False, kw_only=True)  # or an absolute URL, for example of an identity provider
+class RedirectResponse(WebResponse):
+    location: str = "/"  # path on this server
+    is_external: bool = field(default=False, kw_only=True)  # or an absolute URL, for example of an identity provider
     code: int = field(default=303, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Stream(Answer):
+class StreamResponse(WebResponse):
     """A stream of complete lines or events, each redacted by itself; the caller is authorized again each second."""
 
     chunks: AsyncIterator[bytes] | None = None
-    media: str = "text/event-stream"
-    farewell: bytes = b""  # last chunk, sent if the caller loses the permission
+    media_type: str = "text/event-stream"
+    last_chunk: bytes = b""  # last chunk, sent if the caller loses the permission

@@ -11,33 +11,33 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from argosy.errors import UserError
-from argosy.web.request import Asked
-from argosy.web.responses import Answer
+from argosy.web.request import RequestContext
+from argosy.web.responses import WebResponse
 
-READING: Final = ("GET", "HEAD")
+READ_METHODS: Final = ("GET", "HEAD")
 METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
-MOST_BODY: Final = 3 << 20  # argo: bytes
+MAX_BODY_BYTES: Final = 3 << 20  # argo: bytes
 
 
 @dataclass(frozen=True)
-class Found:
+class ResolvedObject:
     """Object that a request is about, and its RBAC object name. `error` is reported only to callers who may see it."""
 
     subject: Any
-    thing: str
-    fault: UserError | None = None
+    rbac_object: str
+    error: UserError | None = None
     action: str = ""  # argo: finer action than the route's, such as update/apps/Deployment/ml/web
-    read: Callable[[], Any] | None = None  # builds the subject after authorization
+    build_subject: Callable[[], Any] | None = None  # builds the subject after authorization
 
 
-Resolver = Callable[[Asked], Awaitable[Found | None]]
+Resolver = Callable[[RequestContext], Awaitable[ResolvedObject | None]]
 
 
 @dataclass(frozen=True)
 class Public:
     """Open to everyone; `reason` is for reviewers of the list of public routes."""
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -46,29 +46,29 @@ class SignedIn:
 
 
 @dataclass(frozen=True)
-class May:
+class RequiresPermission:
     resource: str
     action: str
-    of: Resolver
+    resolver: Resolver
 
 
 @dataclass(frozen=True)
-class Filtered:
+class FilteredList:
     """A list: open to every signed-in caller; the handler leaves out items that they may not see."""
 
     resource: str
     action: str
 
 
-Needs = Public | SignedIn | May | Filtered
+RouteAccess = Public | SignedIn | RequiresPermission | FilteredList
 
 
 @dataclass(frozen=True)
-class Parameter:
+class QueryParameter:
     """A query parameter."""
 
     name: str
-    about: str = ""
+    description: str = ""
     kind: str = "string"  # string, boolean, integer, or array (of strings)
     is_required: bool = False
 
@@ -77,21 +77,21 @@ class Parameter:
 class Route:
     method: str
     path: str  # /api/v1/applications/{name}; {rest*} at the end matches the remaining path
-    needs: Needs
-    answer: Callable[[Asked], Awaitable[Answer]]
-    about: str = ""
-    query: tuple[Parameter | str, ...] = ()
-    takes: Mapping[str, Any] | str | None = None  # schema of the request body, or its name in api/schemas.py
-    gives: Mapping[str, Any] | str | None = None  # schema of the response
-    makes: tuple[str, ...] = ("application/json",)  # media types of the response
+    access: RouteAccess
+    handler: Callable[[RequestContext], Awaitable[WebResponse]]
+    summary: str = ""
+    query: tuple[QueryParameter | str, ...] = ()
+    request_schema: Mapping[str, Any] | str | None = None  # schema of the request body, or its name in api/schemas.py
+    response_schema: Mapping[str, Any] | str | None = None  # schema of the response
+    response_media_types: tuple[str, ...] = ("application/json",)  # media types of the response
     is_change: bool | None = None  # None: derived from the method
-    media: tuple[str, ...] = ()  # accepted media types; empty: JSON for the API, forms for pages
-    most: int = MOST_BODY
+    accepted_media_types: tuple[str, ...] = ()  # accepted media types; empty: JSON for the API, forms for pages
+    max_body_bytes: int = MAX_BODY_BYTES
     tag: str = ""
-    operation: str = ""  # operationId in OpenAPI; empty: derived from the handler
+    operation_id: str = ""  # operationId in OpenAPI; empty: derived from the handler
 
     def __post_init__(self) -> None:
-        if not isinstance(self.needs, Public | SignedIn | May | Filtered):
+        if not isinstance(self.access, Public | SignedIn | RequiresPermission | FilteredList):
             raise TypeError(f"{self.method} {self.path}: a permission is required")
         if self.method not in METHODS or not self.path.startswith("/"):
             raise TypeError(f"{self.method} {self.path}: invalid method or path")
@@ -99,44 +99,44 @@ class Route:
             raise TypeError(f"GET {self.path}: a GET route must not change anything")
 
     @property
-    def changes(self) -> bool:
-        return self.method not in READING if self.is_change is None else self.is_change
+    def is_mutating(self) -> bool:
+        return self.method not in READ_METHODS if self.is_change is None else self.is_change
 
     @property
     def is_api(self) -> bool:
-        return is_api(self.path)
+        return is_api_path(self.path)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def parameter_names(self) -> tuple[str, ...]:
         """Names of the path parameters."""
         return tuple(part[1:-1].rstrip("*") for part in self.path.split("/") if part.startswith("{"))
 
 
-def is_api(path: str) -> bool:
+def is_api_path(path: str) -> bool:
     """True if the path is for programs: errors are JSON, not pages."""
     return path.startswith("/api/") or path in ("/metrics", "/healthz", "/readyz", "/swagger.json")
 
 
 @dataclass
-class _Node:
-    named: dict[str, _Node] = field(default_factory=dict)
-    any: _Node | None = None
-    here: dict[str, Route] = field(default_factory=dict)  # by method
-    rest: dict[str, Route] = field(default_factory=dict)
+class _RouteNode:
+    literal_children: dict[str, _RouteNode] = field(default_factory=dict)
+    parameter_child: _RouteNode | None = None
+    routes_by_method: dict[str, Route] = field(default_factory=dict)  # by method
+    wildcard_routes: dict[str, Route] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Match:
+class RouteMatch:
     route: Route | None  # None: the path exists, but only for other methods
     values: Mapping[str, str]
-    allowed: tuple[str, ...]  # methods, if `route` is None
+    allowed_methods: tuple[str, ...]  # methods, if `route` is None
 
 
-class Tree:
+class RouteTree:
     """Routes by path segment. A literal segment takes precedence over a parameter."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._root = _Node()
+        self._root = _RouteNode()
         for route in routes:
             self._add(route)
 
@@ -144,43 +144,45 @@ class Tree:
         node = self._root
         for part in route.path[1:].split("/"):
             if part.endswith("*}"):
-                _put(node.rest, route)
+                _register(node.wildcard_routes, route)
                 return
             if part.startswith("{"):
-                node.any = node.any or _Node()
-                node = node.any
+                node.parameter_child = node.parameter_child or _RouteNode()
+                node = node.parameter_child
             else:
-                node = node.named.setdefault(part, _Node())
-        _put(node.here, route)
+                node = node.literal_children.setdefault(part, _RouteNode())
+        _register(node.routes_by_method, route)
 
-    def find(self, method: str, raw_path: str) -> Match | None:
+    def find(self, method: str, raw_path: str) -> RouteMatch | None:
         """Find a route by the raw path: a percent-encoded slash is part of a parameter."""
         parts = [unquote(part, errors="strict") for part in raw_path[1:].split("/")]
         if any(part in (".", "..") or "\0" in part for part in parts):
             return None
         allowed: set[str] = set()
-        for routes, values in _walk(self._root, parts, 0, []):
+        for routes, values in _find_matches(self._root, parts, 0, []):
             if route := routes.get("GET" if method == "HEAD" else method):
-                return Match(route, dict(zip(route.names, values)), ())
+                return RouteMatch(route, dict(zip(route.parameter_names, values)), ())
             allowed |= {*routes, *(("HEAD",) if "GET" in routes else ())}
-        return Match(None, {}, tuple(sorted(allowed))) if allowed else None
+        return RouteMatch(None, {}, tuple(sorted(allowed))) if allowed else None
 
 
-def _put(routes: dict[str, Route], route: Route) -> None:
+def _register(routes: dict[str, Route], route: Route) -> None:
     if route.method in routes:
         raise TypeError(f"{route.method} {route.path}: conflicts with {routes[route.method].path}")
     routes[route.method] = route
 
 
-def _walk(node: _Node, parts: list[str], at: int, values: list[str]) -> Iterator[tuple[dict[str, Route], list[str]]]:
+def _find_matches(
+    node: _RouteNode, parts: list[str], index: int, values: list[str]
+) -> Iterator[tuple[dict[str, Route], list[str]]]:
     """Yield all matches, best first: a literal path for one method leaves other methods to parameter paths."""
-    if at == len(parts):
-        if node.here:
-            yield node.here, values
+    if index == len(parts):
+        if node.routes_by_method:
+            yield node.routes_by_method, values
         return
-    if named := node.named.get(parts[at]):
-        yield from _walk(named, parts, at + 1, values)
-    if node.any and parts[at]:
-        yield from _walk(node.any, parts, at + 1, [*values, parts[at]])
-    if node.rest:
-        yield node.rest, [*values, "/".join(parts[at:])]
+    if child := node.literal_children.get(parts[index]):
+        yield from _find_matches(child, parts, index + 1, values)
+    if node.parameter_child and parts[index]:
+        yield from _find_matches(node.parameter_child, parts, index + 1, [*values, parts[index]])
+    if node.wildcard_routes:
+        yield node.wildcard_routes, [*values, "/".join(parts[index:])]

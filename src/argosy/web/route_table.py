@@ -9,9 +9,11 @@ import importlib
 from typing import Final
 
 from argosy import feature_table
-from argosy.web.live_updates.live_parts import Live
+from argosy.web.live_updates.live_parts import LivePage
 from argosy.web.route import Route
 
 _MODULES: Final = [importlib.import_module(name) for name in feature_table.ROUTES]
-TABLE: Final[tuple[Route, ...]] = tuple(route for module in _MODULES for route in getattr(module, "ROUTES", ()))
-LIVES: Final[tuple[Live, ...]] = tuple(live for module in _MODULES for live in getattr(module, "LIVE", ()))
+ROUTE_TABLE: Final[tuple[Route, ...]] = tuple(route for module in _MODULES for route in getattr(module, "ROUTES", ()))
+LIVE_PAGES: Final[tuple[LivePage, ...]] = tuple(
+    live_page for module in _MODULES for live_page in getattr(module, "LIVE", ())
+)

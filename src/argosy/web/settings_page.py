@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from argosy.kube.names import GroupKind
 from argosy.web.object_lookup import PROJECT
-from argosy.web.owned_objects import EVERYTHING
-from argosy.web.request import Asked
-from argosy.web.responses import Page
+from argosy.web.owned_objects import ALL_APPLICATIONS
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
 
-CRUMB: Final = ("Settings", "/settings")
+SETTINGS_BREADCRUMB: Final = ("Settings", "/settings")
 SECRET: Final = GroupKind("", "Secret")
 SECTIONS: Final = (
     ("Projects", "/settings/projects", "cube", "what the Applications of a team may deploy, where and when"),
@@ -26,35 +26,39 @@ SECTIONS: Final = (
 )
 
 
-async def page(asked: Asked) -> Page:
-    return Page("settings.html", values(asked))
+async def render_settings_page(request: RequestContext) -> PageResponse:
+    return PageResponse("settings.html", build_settings_values(request))
 
 
-def values(asked: Asked) -> dict[str, Any]:
-    projects = [each for each in asked.site.lookout.cache.list(PROJECT) if asked.may("projects", "get", _name(each))]
+def build_settings_values(request: RequestContext) -> dict[str, Any]:
+    projects = [
+        project
+        for project in request.site.cluster_view.cache.list(PROJECT)
+        if request.is_allowed("projects", "get", _get_name(project))
+    ]
     counts = {"Projects": len(projects)}
     sections = [
         {"name": name, "url": url, "glyph": glyph, "about": about, "count": counts.get(name)}
         for name, url, glyph, about in SECTIONS
     ]
-    if asked.may("applications", "get", EVERYTHING):
+    if request.is_allowed("applications", "get", ALL_APPLICATIONS):
         about = "problems, their causes, and the commands that fix them"
         sections.append({"name": "Doctor", "url": "/doctor", "glyph": "doctor", "about": about, "count": None})
     return {"title": "Settings", "section": "settings", "state": "", "sections": sections}
 
 
-def _name(project: dict[str, Any]) -> str:
+def _get_name(project: dict[str, Any]) -> str:
     return str(project["metadata"]["name"])
 
 
-async def appearance(asked: Asked) -> Page:
-    return Page(
+async def render_appearance_page(request: RequestContext) -> PageResponse:
+    return PageResponse(
         "settings_appearance.html",
-        {"title": "Appearance", "section": "settings", "state": "", "crumbs": [CRUMB]},
+        {"title": "Appearance", "section": "settings", "state": "", "crumbs": [SETTINGS_BREADCRUMB]},
     )
 
 
 ROUTES = (
-    Route("GET", "/settings", SignedIn(), page, "Settings page."),
-    Route("GET", "/settings/appearance", SignedIn(), appearance, "Appearance settings page."),
+    Route("GET", "/settings", SignedIn(), render_settings_page, "Settings page."),
+    Route("GET", "/settings/appearance", SignedIn(), render_appearance_page, "Appearance settings page."),
 )

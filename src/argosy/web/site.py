@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.client import ApplicationService
 
 if TYPE_CHECKING:
-    from argosy.gitops.cluster_view.cluster_view import Lookout
-    from argosy.web.auth.authenticator import Identities
+    from argosy.gitops.cluster_view.cluster_view import ClusterView
+    from argosy.web.auth.authenticator import Authenticator
 
 T = TypeVar("T")
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
@@ -24,7 +24,7 @@ class LiveUpdates(Protocol):
     """Streams of changed page fragments; implemented by `web.live_updates.hub.LivePageHub`."""
 
     @property
-    def mark(self) -> str: ...
+    def position(self) -> str: ...
 
     def stream(self, request: Any, /) -> AsyncGenerator[bytes, None]: ...
 
@@ -37,7 +37,7 @@ class ServeOptions:
     is_tls: bool = False
     is_simulated: bool = False
     repository: Path | None = None  # delivery repository, for promotions
-    runs: Path | None = None  # data folder of a local cluster, which stores its notebook runs
+    notebook_runs_folder: Path | None = None  # data folder of a local cluster, which stores its notebook runs
     version: str = ""
     title: str = "argosy"
     port: int = 0  # part of the cookie name, so that two servers on one machine do not share a cookie
@@ -45,16 +45,16 @@ class ServeOptions:
 
 @dataclass(frozen=True)
 class Site:
-    desk: Desk
-    lookout: Lookout
-    identities: Identities
+    service: ApplicationService
+    cluster_view: ClusterView
+    authenticator: Authenticator
     hub: LiveUpdates | None = None  # None: no live updates
     options: ServeOptions = field(default_factory=ServeOptions)
-    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+    module_state: dict[Any, Any] = field(default_factory=dict, repr=False)
 
-    def part(self, make: Callable[[], T]) -> T:
+    def get_module_state(self, factory: Callable[[], T]) -> T:
         """Return the state that a module keeps between requests; created on first use."""
-        if make not in self.kept:
-            self.kept[make] = make()
-        found: T = self.kept[make]
-        return found
+        if factory not in self.module_state:
+            self.module_state[factory] = factory()
+        state: T = self.module_state[factory]
+        return state

@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Answer, Bytes
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import BytesResponse, WebResponse
 from argosy.web.route import Public, Route
 
-FOLDER: Final = Path(__file__).parent / "static"
-MEDIA: Final = {
+STATIC_FOLDER: Final = Path(__file__).parent / "static"
+MEDIA_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
@@ -25,34 +25,34 @@ MEDIA: Final = {
 }
 
 
-class File(NamedTuple):
+class StaticFile(NamedTuple):
     data: bytes
     digest: str
-    media: str
+    media_type: str
 
 
 @cache
-def files() -> dict[str, File]:
+def load_files() -> dict[str, StaticFile]:
     """Load all static files once."""
-    found = {}
-    for path in sorted(FOLDER.glob("*")) if FOLDER.is_dir() else ():
-        if path.suffix in MEDIA:
+    files_by_name = {}
+    for path in sorted(STATIC_FOLDER.glob("*")) if STATIC_FOLDER.is_dir() else ():
+        if path.suffix in MEDIA_TYPES:
             data = path.read_bytes()
-            found[path.name] = File(data, hashlib.sha256(data).hexdigest()[:16], MEDIA[path.suffix])
-    return found
+            files_by_name[path.name] = StaticFile(data, hashlib.sha256(data).hexdigest()[:16], MEDIA_TYPES[path.suffix])
+    return files_by_name
 
 
-def address(name: str) -> str:
+def get_static_url(name: str) -> str:
     """Return the URL for templates; it changes only with the content."""
-    file = files().get(name)
+    file = load_files().get(name)
     return f"/static/{file.digest}/{name}" if file else f"/static/-/{name}"
 
 
-async def serve(asked: Asked) -> Answer:
-    file = files().get(asked.values["name"])
+async def serve_file(request: RequestContext) -> WebResponse:
+    file = load_files().get(request.path_parameters["name"])
     if file is None:
-        raise Refused
-    return Bytes(file.data, file.media, is_fixed=file.digest == asked.values["digest"])
+        raise NotFoundOrForbidden
+    return BytesResponse(file.data, file.media_type, is_immutable=file.digest == request.path_parameters["digest"])
 
 
-ROUTES = (Route("GET", "/static/{digest}/{name}", Public("the login page needs them"), serve, "Static file."),)
+ROUTES = (Route("GET", "/static/{digest}/{name}", Public("the login page needs them"), serve_file, "Static file."),)

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-UNKNOWN = ("unknown", "question")
-LOOKS: dict[str, dict[str, tuple[str, str]]] = {
+UNKNOWN_STYLE = ("unknown", "question")
+STYLES: dict[str, dict[str, tuple[str, str]]] = {
     "health": {
         "Healthy": ("ok", "heart"),
         "Degraded": ("bad", "heart-broken"),
         "Progressing": ("busy", "progress"),
         "Suspended": ("paused", "pause"),
         "Missing": ("missing", "ghost"),
-        "Unknown": UNKNOWN,
+        "Unknown": UNKNOWN_STYLE,
     },
     "sync": {
         "Synced": ("ok", "check"),
         "OutOfSync": ("warn", "arrow-up"),
-        "Unknown": UNKNOWN,
+        "Unknown": UNKNOWN_STYLE,
     },
     "phase": {
         "Succeeded": ("ok", "check"),
@@ -58,18 +58,18 @@ LOOKS: dict[str, dict[str, tuple[str, str]]] = {
 WORST_FIRST = ("bad", "missing", "warn", "unknown", "busy", "paused", "ok")
 
 
-def look(kind: str, word: Any) -> tuple[str, str]:
+def find_style(kind: str, word: Any) -> tuple[str, str]:
     """Return the tone and the icon of a status; unknown words look Unknown."""
-    return LOOKS[kind].get(str(word or "Unknown"), UNKNOWN if kind != "cell" else ("unknown", "◌"))
+    return STYLES[kind].get(str(word or "Unknown"), UNKNOWN_STYLE if kind != "cell" else ("unknown", "◌"))
 
 
-def worst_tone(*tones: str) -> str:
+def find_worst_tone(*tones: str) -> str:
     return min(tones, key=WORST_FIRST.index)
 
 
-def page_state(health: Any, sync: Any = "", *, has_error: bool = False) -> str:
+def get_page_state(health: Any, sync: Any = "", *, has_error: bool = False) -> str:
     """Return the state for the title and favicon of an application: "bad", "warn", "busy" or "ok"."""
-    tone, _ = look("health", health)
+    tone, _ = find_style("health", health)
     if has_error or tone in ("bad", "missing"):
         return "bad"
     if tone == "busy":

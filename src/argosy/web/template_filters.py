@@ -17,18 +17,18 @@ from urllib.parse import urlsplit
 
 from minijinja import safe
 
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
-ODD = re.compile(r"[\s\x00-\x1f\\]")
-HEX = frozenset("0123456789abcdef")
-PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8"}
-STEPS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+UNSAFE_CHARACTERS = re.compile(r"[\s\x00-\x1f\\]")
+HEX_DIGITS = frozenset("0123456789abcdef")
+IMAGE_SIGNATURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff", "image/gif": b"GIF8"}
+TIME_UNITS = ((86400 * 365, "y"), (86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
-def href(address: Any) -> str:
+def get_safe_url(address: Any) -> str:
     """Return a URL that is safe in a link, or "": a path of this site, or http(s)."""
     text = str(address or "")
-    if ODD.search(text) or text.startswith("//"):
+    if UNSAFE_CHARACTERS.search(text) or text.startswith("//"):
         return ""
     if text[:1] == "/":  # a path of this site
         return text
@@ -41,33 +41,33 @@ def href(address: Any) -> str:
     return text if text[:1] in ("/", "?", "#") else ""
 
 
-def local(address: Any) -> str:
+def get_safe_path(address: Any) -> str:
     """Return a path of this site, or ""; forms redirect nowhere else."""
-    found = href(address)
-    return found if found.startswith("/") else ""
+    url = get_safe_url(address)
+    return url if url.startswith("/") else ""
 
 
-def picture(encoded: Any, media: str = "image/png") -> str:
+def build_data_url(encoded: Any, media: str = "image/png") -> str:
     """Return an inline image; "" if the bytes do not match the media type."""
     text = "".join(str(encoded or "").split())
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         return ""
-    begins = PICTURES.get(media)
-    return f"data:{media};base64,{text}" if begins and data.startswith(begins) else ""
+    signature = IMAGE_SIGNATURES.get(media)
+    return f"data:{media};base64,{text}" if signature and data.startswith(signature) else ""
 
 
-def short(revision: Any) -> str:
+def shorten_revision(revision: Any) -> str:
     """Shorten a commit to 7 characters and a digest to 12; leave other text as it is."""
     text = str(revision or "")
     algorithm, colon, digest = text.partition(":")
-    if colon and algorithm.startswith("sha") and set(digest) <= HEX:
+    if colon and algorithm.startswith("sha") and set(digest) <= HEX_DIGITS:
         return f"{algorithm}:{digest[:12]}"
-    return text[:7] if len(text) >= 40 and set(text) <= HEX else text
+    return text[:7] if len(text) >= 40 and set(text) <= HEX_DIGITS else text
 
 
-def amount(size: Any) -> str:
+def format_bytes(size: Any) -> str:
     """Format a number of bytes."""
     number = float(size or 0)
     for unit in ("B", "KiB", "MiB", "GiB"):
@@ -77,31 +77,31 @@ def amount(size: Any) -> str:
     return f"{number:.1f} TiB"
 
 
-def plural(number: Any, word: str, words: str = "") -> str:
+def format_count(number: Any, word: str, words: str = "") -> str:
     """`1 app`, `3 apps`, `2 entries`."""
     count = int(number or 0)
     return f"{count:,} {word if count == 1 else words or word + 's'}"
 
 
-def lasting(seconds: Any) -> str:
+def format_duration(seconds: Any) -> str:
     """Format a duration: `640 ms`, `12 s`, `3 min 4 s`, `2 h 10 min`."""
     if seconds is None:
         return ""
-    left = max(0.0, float(seconds))
-    if left < 1:
-        return f"{left * 1000:.0f} ms"
-    whole = int(left)
-    said: list[str] = []
-    for length, unit in STEPS:
-        if whole >= length and len(said) < 2:
-            said.append(f"{whole // length} {unit}")
-            whole %= length
-        elif said:
+    remaining = max(0.0, float(seconds))
+    if remaining < 1:
+        return f"{remaining * 1000:.0f} ms"
+    whole_seconds = int(remaining)
+    words: list[str] = []
+    for length, unit in TIME_UNITS:
+        if whole_seconds >= length and len(words) < 2:
+            words.append(f"{whole_seconds // length} {unit}")
+            whole_seconds %= length
+        elif words:
             break
-    return " ".join(said)
+    return " ".join(words)
 
 
-class Times:
+class TimeFilters:
     """Renders times as <time> elements: relative text, exact time as the title."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -109,48 +109,48 @@ class Times:
 
     def ago(self, when: Any, never: str = "never") -> str:
         """`3 min ago`; the page's script updates it."""
-        found = _moment(when)
-        if found is None:
-            return _markup(f'<span class="dim">{escape(never)}</span>')
-        passed = (self._now() - found).total_seconds()
-        return _element(found, since(passed), " data-ago")
+        moment = _parse_time(when)
+        if moment is None:
+            return _mark_safe(f'<span class="dim">{escape(never)}</span>')
+        elapsed = (self._now() - moment).total_seconds()
+        return _render_time_element(moment, format_relative_time(elapsed), " data-ago")
 
     def clock(self, when: Any) -> str:
         """`12:03:07`, with the date if it is not today."""
-        found = _moment(when)
-        if found is None:
+        moment = _parse_time(when)
+        if moment is None:
             return ""
-        is_today = found.date() == self._now().date()
-        return _element(found, found.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S"), "")
+        is_today = moment.date() == self._now().date()
+        return _render_time_element(moment, moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S"), "")
 
 
-def since(seconds: float) -> str:
+def format_relative_time(seconds: float) -> str:
     """Format the distance from now in one unit, with the same words as the page's script."""
-    passed = abs(seconds)
-    if passed < 5:
+    elapsed = abs(seconds)
+    if elapsed < 5:
         return "just now"
-    length, unit = next((step for step in STEPS if passed >= step[0]), STEPS[-1])
-    said = f"{int(passed // length)} {unit}"
-    return f"{said} ago" if seconds > 0 else f"in {said}"
+    length, unit = next((step for step in TIME_UNITS if elapsed >= step[0]), TIME_UNITS[-1])
+    distance = f"{int(elapsed // length)} {unit}"
+    return f"{distance} ago" if seconds > 0 else f"in {distance}"
 
 
-def _element(when: datetime, text: str, mark: str) -> str:
+def _render_time_element(when: datetime, text: str, attributes: str) -> str:
     title = when.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return _markup(f'<time datetime="{written(when)}" title="{title}"{mark}>{escape(text)}</time>')
+    return _mark_safe(f'<time datetime="{format_timestamp(when)}" title="{title}"{attributes}>{escape(text)}</time>')
 
 
-def _markup(text: str) -> str:
-    made: str = safe(text)
-    return made
+def _mark_safe(text: str) -> str:
+    markup: str = safe(text)
+    return markup
 
 
-def _moment(when: Any) -> datetime | None:
+def _parse_time(when: Any) -> datetime | None:
     if isinstance(when, datetime):
         return when.astimezone(UTC)
     if isinstance(when, int | float) and not isinstance(when, bool):
         return datetime.fromtimestamp(when, UTC)
     try:
-        found = datetime.fromisoformat(str(when)) if when else None
+        moment = datetime.fromisoformat(str(when)) if when else None
     except ValueError:
         return None
-    return found.replace(tzinfo=found.tzinfo or UTC).astimezone(UTC) if found else None
+    return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC) if moment else None

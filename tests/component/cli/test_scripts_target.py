@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DataFolder, Run
+from argosy.cli.data_folder import DataFolder, RunningInstance
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import ARGOSY
 from support.paths import ROOT
@@ -30,8 +30,8 @@ def test_a_script_fails_if_the_file_of_kubeconfig_does_not_exist(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     environment = {**os.environ, "ARGOSY": str(ARGOSY), "KUBECONFIG": "/nonexistent"}
     folder = DataFolder()
-    with folder.owned():
-        run = Run(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root), name="demo")
+    with folder.lock_for_this_process():
+        run = RunningInstance(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root), name="demo")
         folder.write_run(run)
         done = subprocess.run(
             ["bash", str(TEMPLATES / script)],

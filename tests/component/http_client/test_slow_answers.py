@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from argosy.http_client.checked_request import Request, Unanswered, send
+from argosy.http_client.checked_request import DeliveryUnknown, OutboundRequest, send_request
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n"
 
@@ -39,5 +39,5 @@ def dribbling(beginning: bytes) -> Iterator[str]:
 
 @pytest.mark.parametrize("beginning", [HEAD, b"HTTP/1.1 200 OK\r\nX-", b"HTTP/1.1 200 OK\r\n\r\n"])
 def test_an_answer_of_a_byte_now_and_then_ends(beginning: bytes) -> None:
-    with dribbling(beginning) as url, pytest.raises(Unanswered, match="no response"):
-        send(Request("GET", url, seconds=0.3))
+    with dribbling(beginning) as url, pytest.raises(DeliveryUnknown, match="no response"):
+        send_request(OutboundRequest("GET", url, timeout_seconds=0.3))

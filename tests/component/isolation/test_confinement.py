@@ -11,18 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from argosy.isolation import ConfinedError, Confinement, Limits, Pool, landlock, seccomp
+from argosy.isolation import CallLimits, ConfinedError, Confinement, WorkerPool, landlock, seccomp
 from support.deadlines import HANG_SECONDS
 from support.file_pools import FilePool
 from support.paths import TESTS
 
 HOSTILE = "support.hostile_functions"
-POOL = FilePool(workers=1, preload=[HOSTILE], limits=Limits(wall=HANG_SECONDS))
+POOL = FilePool(workers=1, preload=[HOSTILE], limits=CallLimits(wall=HANG_SECONDS))
 close_pool = POOL.fixture()
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give its workers another user and network")
-needs_landlock = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
-needs_landlock_tcp = pytest.mark.skipif(landlock.abi() < 4, reason="this kernel's Landlock cannot refuse TCP")
+needs_landlock = pytest.mark.skipif(landlock.find_abi_version() == 0, reason="this kernel has no Landlock")
+needs_landlock_tcp = pytest.mark.skipif(
+    landlock.find_abi_version() < 4, reason="this kernel's Landlock cannot refuse TCP"
+)
 needs_filter = pytest.mark.skipif(not seccomp.is_supported(), reason="the filter is not built for this system")
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits")
 
@@ -43,13 +45,13 @@ def test_the_report_says_what_is_in_force():
     found = report()
     assert found.started
     assert found.uid == (65534 if os.geteuid() == 0 else os.getuid())
-    assert found.landlock == landlock.abi()
+    assert found.landlock == landlock.find_abi_version()
     assert found.rlimits["fsize"] == found.rlimits["core"] == found.rlimits["nproc"] == 0
 
 
 def test_before_the_first_worker_the_report_claims_nothing():
-    assert Pool().report() == Confinement()
-    assert not Pool().report().started and Pool().report().missing
+    assert WorkerPool().get_confinement() == Confinement()
+    assert not WorkerPool().get_confinement().started and WorkerPool().get_confinement().missing
 
 
 @needs_linux
@@ -76,7 +78,7 @@ def test_the_parents_environment_cannot_be_read_from_proc():
 
 
 def test_a_key_file_that_only_its_owner_may_read_cannot_be_read(tmp_path):
-    if os.geteuid() != 0 and landlock.abi() == 0:
+    if os.geteuid() != 0 and landlock.find_abi_version() == 0:
         pytest.skip("without Landlock and without root, a worker has its parent's files")
     key = tmp_path / "secret.key"
     key.write_text("secret")
@@ -101,7 +103,7 @@ def test_a_preloaded_module_that_is_one_file_opens_only_that_file(monkeypatch):
         monkeypatch.syspath_prepend(name)
 
         async def scene():
-            pool = Pool(workers=1, preload=["lone_hostile_module"])
+            pool = WorkerPool(workers=1, preload=["lone_hostile_module"])
             try:
                 assert "def read" in await pool.run("lone_hostile_module:read", str(module))
                 with pytest.raises(ConfinedError, match="PermissionError"):
@@ -163,7 +165,7 @@ def test_the_environment_is_empty():
 
 
 def test_a_worker_stands_in_the_root_and_holds_only_the_socket_to_its_parent():
-    anew = Limits(wall=HANG_SECONDS, memory=100 << 20)  # others than those of the other tests: a new worker
+    anew = CallLimits(wall=HANG_SECONDS, memory=100 << 20)  # others than those of the other tests: a new worker
     found = POOL.run(lambda pool: pool.run(f"{HOSTILE}:places", None, limits=anew))
     assert found["cwd"] == "/"
     assert found["stdin"] == ""
@@ -171,7 +173,7 @@ def test_a_worker_stands_in_the_root_and_holds_only_the_socket_to_its_parent():
 
 
 def test_the_parent_cannot_be_killed():
-    if os.geteuid() != 0 and landlock.abi() < 6:
+    if os.geteuid() != 0 and landlock.find_abi_version() < 6:
         pytest.skip("without root and Landlock ABI 6, a worker may signal processes of its user")
     with pytest.raises(ConfinedError, match="PermissionError"):
         ask("kill", os.getpid())

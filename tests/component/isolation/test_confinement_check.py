@@ -11,17 +11,18 @@ import sys
 import pytest
 
 from argosy.errors import TransientError
-from argosy.gitops.engine.metrics import of_confinement
+from argosy.gitops.engine.metrics import collect_confinement_metrics
 from argosy.isolation import Confinement, landlock, seccomp
 from argosy.isolation.health_report import ConfinementCheck
-from argosy.isolation.program import probe
+from argosy.isolation.program import probe_confinement
 from argosy.isolation.requirement import POD_VARIABLE, VARIABLE
-from argosy.observability.metrics import text
+from argosy.observability.metrics import render_families
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 
 needs_both = pytest.mark.skipif(
-    not seccomp.is_supported() or landlock.abi() < 4, reason="needs a kernel with Landlock for TCP, and the filter"
+    not seccomp.is_supported() or landlock.find_abi_version() < 4,
+    reason="needs a kernel with Landlock for TCP, and the filter",
 )
 CHECK = """
 import asyncio, json, logging, sys
@@ -65,11 +66,11 @@ def test_elsewhere_it_is_told_once_in_the_log_and_healthz_stays_well():
 @pytest.mark.anyio
 async def test_where_all_that_is_required_is_there_nothing_is_wrong(monkeypatch, caplog):
     monkeypatch.setenv(VARIABLE, "required")
-    check = ConfinementCheck(probe)
+    check = ConfinementCheck(probe_confinement)
     with caplog.at_level(logging.WARNING):
         await check.run()
-    assert (check.troubles(), check.lacking(), caplog.records) == ([], [], [])
-    told = text(of_confinement(check))
+    assert (check.list_problems(), check.list_missing_protections(), caplog.records) == ([], [], [])
+    told = render_families(collect_confinement_metrics(check))
     assert "argosy_confinement_required 1\n" in told
     for name in ("files", "network", "system-calls", "keyrings"):
         assert f'argosy_confinement{{protection="{name}"}} 1\n' in told
@@ -83,5 +84,5 @@ async def test_a_check_that_fails_is_told_where_confinement_is_required(monkeypa
     monkeypatch.setenv(VARIABLE, "required")
     check = ConfinementCheck(fail)
     await check.run()
-    assert check.troubles() == ["cannot check the confinement: no new process can be started"]
-    assert check.protections() == {}
+    assert check.list_problems() == ["cannot check the confinement: no new process can be started"]
+    assert check.get_protections() == {}

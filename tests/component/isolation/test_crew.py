@@ -15,8 +15,8 @@ import uvloop
 
 import argosy
 from argosy.errors import Conflict, LimitError, RenderError, TransientError, UnknownRef
-from argosy.fair_share import Tenant, on_behalf_of
-from argosy.isolation import Crew, OverLimit
+from argosy.fair_share import Tenant, charge_work_to
+from argosy.isolation import LimitExceeded, ProcessPool
 from argosy.kube.names import ResourceKey
 from support import crew_functions
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
@@ -33,7 +33,7 @@ def play(scene, *, runner=asyncio.run, **options):
     """Run a scene with a crew of its own, and see that nothing is left of it."""
 
     async def whole():
-        crew = Crew(**options)
+        crew = ProcessPool(**options)
         try:
             return await scene(crew)
         finally:
@@ -113,7 +113,7 @@ def test_no_process_is_started_before_it_is_needed_and_never_more_than_asked_for
         assert sums == [*range(1, 31)]
         return len(workers())
 
-    crew = Crew(workers=2)
+    crew = ProcessPool(workers=2)
     assert not workers()
     asyncio.run(crew.close())
     assert play(scene, workers=2) == 2
@@ -136,8 +136,8 @@ def test_our_errors_come_back_as_themselves_with_all_that_they_know():
         assert str(render.value) == "overlay/kustomization.yaml: no such file"
         with pytest.raises(UnknownRef) as unknown:
             await crew.run(crew_functions.fail_with_a_last_good_revision)
-        assert unknown.value.last_good == "a" * 40
-        with pytest.raises(OverLimit) as over:
+        assert unknown.value.last_good_revision == "a" * 40
+        with pytest.raises(LimitExceeded) as over:
             await crew.run(crew_functions.fail_over_a_limit)
         assert (over.value.limit, str(over.value)) == ("cpu", "check: too slow")
         with pytest.raises(Conflict) as conflict:
@@ -246,13 +246,13 @@ def test_cancelling_a_call_kills_its_worker_and_frees_its_place(tmp_path):
 
 def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting(tmp_path):
     async def scene(crew):
-        with on_behalf_of(Tenant("hostile")):
+        with charge_work_to(Tenant("hostile")):
             stuck = [
                 asyncio.create_task(crew.run(crew_functions.wait_at, str(tmp_path / str(number)), HANG_SECONDS))
                 for number in range(6)
             ]
         await wait_until_async(lambda: len(list(tmp_path.iterdir())) == 2)
-        with on_behalf_of(Tenant("team")):
+        with charge_work_to(Tenant("team")):
             sums = await asyncio.gather(*(crew.run(crew_functions.add, number, 1) for number in range(10)))
         assert sums == list(range(1, 11))
         assert len(list(tmp_path.iterdir())) == 2 and crew.depths() == {"hostile": 4}
@@ -266,26 +266,26 @@ def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting(tmp
 
 def test_workers_beyond_the_usual_number_end_when_they_have_nothing_to_do(tmp_path, monkeypatch):
     async def scene(crew):
-        with on_behalf_of(Tenant("hostile")):
+        with charge_work_to(Tenant("hostile")):
             stuck = asyncio.create_task(crew.run(crew_functions.wait_at, str(tmp_path / "at"), HANG_SECONDS))
         await wait_until_async((tmp_path / "at").exists)
-        with on_behalf_of(Tenant("team")):
+        with charge_work_to(Tenant("team")):
             surplus = await crew.run(crew_functions.whoami)
         await wait_until_async(lambda: surplus not in workers())
         assert len(workers()) == 1 and not stuck.done()
         stuck.cancel()
         await asyncio.gather(stuck, return_exceptions=True)
 
-    monkeypatch.setattr("argosy.isolation.process_pool.SURPLUS_SECONDS", 0.01)
+    monkeypatch.setattr("argosy.isolation.process_pool.SURPLUS_IDLE_SECONDS", 0.01)
     play(scene, workers=1, seconds=2 * HANG_SECONDS)
 
 
 def test_many_calls_on_a_worker_beyond_the_usual_number_set_one_timer(tmp_path):
     async def scene(crew):
-        with on_behalf_of(Tenant("hostile")):
+        with charge_work_to(Tenant("hostile")):
             stuck = asyncio.create_task(crew.run(crew_functions.wait_at, str(tmp_path / "at"), HANG_SECONDS))
         await wait_until_async((tmp_path / "at").exists)
-        with on_behalf_of(Tenant("team")):
+        with charge_work_to(Tenant("team")):
             for _ in range(20):
                 await crew.run(crew_functions.whoami)
         timers = [timer for timer in asyncio.get_running_loop()._scheduled if "_end_surplus" in repr(timer)]
@@ -342,7 +342,7 @@ def test_a_worker_has_no_terminal_and_is_deaf_to_its_interrupt():
 
 
 def test_a_crew_follows_when_its_event_loop_was_closed_and_refuses_two_at_once():
-    crew = Crew(workers=1)
+    crew = ProcessPool(workers=1)
     first = asyncio.run(crew.run(crew_functions.whoami))
 
     async def again():
@@ -357,7 +357,7 @@ def test_a_crew_follows_when_its_event_loop_was_closed_and_refuses_two_at_once()
 
 @pytest.mark.tier("all")
 def test_a_crew_can_be_closed_by_another_event_loop_than_the_one_that_used_it():
-    crew = Crew(workers=2)
+    crew = ProcessPool(workers=2)
 
     async def use():
         await asyncio.gather(crew.run(crew_functions.whoami), crew.run(crew_functions.whoami))
@@ -372,11 +372,11 @@ def test_a_crew_can_be_closed_by_another_event_loop_than_the_one_that_used_it():
 PARENT = """
 import sys; sys.path[:0] = {path!r}
 import asyncio
-from argosy.isolation import Crew
+from argosy.isolation import ProcessPool
 from support import crew_functions
 
 async def main():
-    crew = Crew(workers=2)
+    crew = ProcessPool(workers=2)
     idle = await crew.run(crew_functions.whoami)
     busy = asyncio.create_task(crew.run(crew_functions.spin))
     await asyncio.sleep(0)  # it begins; an answer that is there at once would not let it
@@ -400,4 +400,4 @@ def test_a_parent_that_gets_sigkill_leaves_no_worker():
 def test_a_crew_without_workers_time_or_memory_is_refused():
     for options in ({"workers": 0}, {"seconds": 0}, {"memory": 0}):
         with pytest.raises(ValueError):
-            Crew(**options)
+            ProcessPool(**options)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.isolation import OverLimit, rootfs
+from argosy.isolation import LimitExceeded, rootfs
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import python_places, run
+from argosy.isolation.program import list_python_paths, run
 from support.deadlines import HANG_SECONDS
 from support.open_folders import everyone, only_root
 from support.unprivileged_user import run_as
@@ -52,20 +52,20 @@ TMPFS = "stat -f -c %T $HOME; echo kept > $HOME/a; cat $HOME/a"
 
 
 def python(who: str, folder: Path, code: str, limits: ProgramLimits):
-    return run_as(who, (sys.executable, "-I", "-c", code), folder=folder, readable=python_places(), limits=limits)
+    return run_as(who, (sys.executable, "-I", "-c", code), folder=folder, readable=list_python_paths(), limits=limits)
 
 
 @everyone
 def test_buffers_of_sockets_count_as_memory(who, folder):
     limits = ProgramLimits(memory=192 << 20, wall=HANG_SECONDS)
     problem = python(who, folder, SOCKETS, limits)
-    assert isinstance(problem, OverLimit) and problem.limit == "memory"
+    assert isinstance(problem, LimitExceeded) and problem.limit == "memory"
 
 
 def can_mount() -> bool:
     child = os.fork()
     if child == 0:
-        os._exit(0 if rootfs.leave(rootfs.NEW_NAMES) else 1)
+        os._exit(0 if rootfs.unshare(rootfs.CLONE_NEWNS) else 1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -95,7 +95,7 @@ def test_a_given_scratch_folder_is_used_itself(folder):
 @everyone
 def test_a_scratch_folder_that_is_full_ends_the_run_with_that_limit(who, folder):
     problem = python(who, folder, FULL, ProgramLimits(scratch=8 << 20, wall=HANG_SECONDS))
-    assert isinstance(problem, OverLimit) and problem.limit == "scratch"
+    assert isinstance(problem, LimitExceeded) and problem.limit == "scratch"
 
 
 @everyone

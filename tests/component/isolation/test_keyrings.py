@@ -13,7 +13,7 @@ import pytest
 
 from argosy.isolation import seccomp
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import python_places, run
+from argosy.isolation.program import list_python_paths, run
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.skipif(not seccomp.is_supported(), reason="keyrings are of Linux, on known architectures")
@@ -76,7 +76,7 @@ def test_a_program_has_a_session_keyring_of_its_own_and_can_add_no_key_anywhere(
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         command = (sys.executable, "-I", "-c", ADD)
-        done = run(command, folder=Path(name), readable=python_places(), limits=ProgramLimits(wall=HANG_SECONDS))
+        done = run(command, folder=Path(name), readable=list_python_paths(), limits=ProgramLimits(wall=HANG_SECONDS))
     assert (done.code, done.stdout) == (0, b""), done.stderr
     find_key("stay")
     assert done.confinement.session_keyring

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from argosy.errors import LimitError, TransientError, UserError
-from argosy.isolation import ConfinedError, CrashError, Limits, OverLimit, Pool, RefusedError
+from argosy.isolation import CallLimits, ConfinedError, CrashError, LimitExceeded, RefusedError, WorkerPool
 from support.deadlines import HANG_SECONDS
 from support.file_pools import FilePool
 from support.tiers import IN_TEST_ALL
@@ -37,65 +37,65 @@ def test_an_answer_is_the_functions_answer():
 
 @pytest.mark.parametrize("function", ["loop", "huge_power", "slow_regex"])
 def test_what_never_ends_is_killed_at_the_wall_limit_in_c_code_too(function):
-    error = ask(function, limits=Limits(wall=0.2, cpu=60))
-    assert isinstance(error, OverLimit) and error.limit == "wall"
+    error = ask(function, limits=CallLimits(wall=0.2, cpu=60))
+    assert isinstance(error, LimitExceeded) and error.limit == "wall"
     assert str(error) == f"{HOSTILE}:{function}: took longer than 0.2 s (limit wall)"
 
 
 @pytest.mark.parametrize("function", ["huge_power", "slow_regex"])
 def test_what_burns_cpu_in_c_code_is_killed_at_the_cpu_limit(function):
-    error = ask(function, limits=Limits(wall=HANG_SECONDS, cpu=0.2))
-    assert isinstance(error, OverLimit) and error.limit == "cpu"
+    error = ask(function, limits=CallLimits(wall=HANG_SECONDS, cpu=0.2))
+    assert isinstance(error, LimitExceeded) and error.limit == "cpu"
     assert "0.2 s of CPU (limit cpu)" in str(error)
 
 
 def test_sleeping_uses_no_cpu_so_only_the_wall_limit_counts():
-    assert ask("sleep", 0.3, limits=Limits(wall=HANG_SECONDS, cpu=0.1)) == 0.3
+    assert ask("sleep", 0.3, limits=CallLimits(wall=HANG_SECONDS, cpu=0.1)) == 0.3
 
 
 @pytest.mark.parametrize(("function", "payload"), [("memory", None), ("big_allocation", 1 << 30)])
 def test_who_wants_too_much_memory_is_told_the_memory_limit(function, payload):
-    error = ask(function, payload, limits=Limits(wall=HANG_SECONDS, memory=64 << 20))
+    error = ask(function, payload, limits=CallLimits(wall=HANG_SECONDS, memory=64 << 20))
     assert isinstance(error, LimitError) and error.limit == "memory"
     assert "64 MiB of memory (limit memory)" in str(error)
 
 
 def test_a_call_may_use_the_memory_that_its_limit_allows():
-    limits = Limits(wall=HANG_SECONDS, memory=64 << 20)
+    limits = CallLimits(wall=HANG_SECONDS, memory=64 << 20)
     assert ask("big_allocation", 48 << 20, limits=limits) == 48 << 20
 
 
 def test_an_answer_over_the_output_limit_is_refused_and_one_at_the_limit_is_not():
-    limits = Limits(output=1000)
+    limits = CallLimits(output=1000)
     assert ask("flood", 998, limits=limits) == "x" * 998  # and two quotes
     error = ask("flood", 999, limits=limits)
-    assert isinstance(error, OverLimit) and error.limit == "output"
+    assert isinstance(error, LimitExceeded) and error.limit == "output"
 
 
 @pytest.mark.parametrize("size", [20 << 20, *(pytest.param(size << 20, marks=IN_TEST_ALL) for size in (40, 60))])
 def test_an_answer_that_fills_the_memory_is_a_limits_error_or_an_answer_but_no_crash(size):
-    answer = ask("flood", size, limits=Limits(wall=HANG_SECONDS, memory=64 << 20, output=100 << 20))
+    answer = ask("flood", size, limits=CallLimits(wall=HANG_SECONDS, memory=64 << 20, output=100 << 20))
     assert answer == "x" * size or answer.limit == "memory"
 
 
 @pytest.mark.parametrize("function", ["bomb", "circle"])
 def test_an_answer_that_is_small_in_memory_but_endless_as_json_is_over_the_output_limit(function):
-    error = ask(function, limits=Limits(wall=HANG_SECONDS, cpu=20, output=1 << 20))
-    assert isinstance(error, OverLimit) and error.limit == "output"
+    error = ask(function, limits=CallLimits(wall=HANG_SECONDS, cpu=20, output=1 << 20))
+    assert isinstance(error, LimitExceeded) and error.limit == "output"
 
 
 def test_a_large_answer_under_the_limit_arrives_whole():
-    assert ask("flood", 9 << 20, limits=Limits(wall=HANG_SECONDS)) == "x" * (9 << 20)
+    assert ask("flood", 9 << 20, limits=CallLimits(wall=HANG_SECONDS)) == "x" * (9 << 20)
 
 
 def test_a_large_input_arrives_whole():
     text = "y" * (20 << 20)
-    assert ask("echo", text, limits=Limits(wall=HANG_SECONDS, output=30 << 20)) == text
+    assert ask("echo", text, limits=CallLimits(wall=HANG_SECONDS, output=30 << 20)) == text
 
 
 def test_a_worker_that_was_taken_over_cannot_flood_the_parent():
-    error = ask("raw_flood", limits=Limits(wall=HANG_SECONDS))
-    assert isinstance(error, OverLimit) and error.limit == "output"
+    error = ask("raw_flood", limits=CallLimits(wall=HANG_SECONDS))
+    assert isinstance(error, LimitExceeded) and error.limit == "output"
 
 
 def test_an_answer_that_nobody_asked_for_never_reaches_another_call():
@@ -111,9 +111,9 @@ def test_an_answer_that_nobody_asked_for_never_reaches_another_call():
 
 
 def test_an_input_over_the_input_limit_is_refused():
-    error = ask("echo", "x" * 999, limits=Limits(input=1000))
-    assert isinstance(error, OverLimit) and error.limit == "input"
-    assert ask("echo", "x" * 998, limits=Limits(input=1000)) == "x" * 998
+    error = ask("echo", "x" * 999, limits=CallLimits(input=1000))
+    assert isinstance(error, LimitExceeded) and error.limit == "input"
+    assert ask("echo", "x" * 998, limits=CallLimits(input=1000)) == "x" * 998
 
 
 def test_an_input_that_is_not_json_is_refused():
@@ -157,11 +157,17 @@ def test_an_endless_exception_text_is_cut():
 
 @pytest.mark.parametrize(
     "function",
-    ["os:system", "argosy:x", "argosyx.y:f", ":f", *(HOSTILE + rest for rest in ("", ":", ":echo.__globals__", ".sub:f"))],  # noqa: E501
+    [
+        "os:system",
+        "argosy:x",
+        "argosyx.y:f",
+        ":f",
+        *(HOSTILE + rest for rest in ("", ":", ":echo.__globals__", ".sub:f")),
+    ],
 )
 def test_functions_outside_argosy_and_of_modules_that_were_not_named_are_refused(function):
     with pytest.raises(RefusedError, match="not a function of argosy or of a module that the pool preloads"):
-        asyncio.run(Pool(preload=[HOSTILE]).run(function, None))
+        asyncio.run(WorkerPool(preload=[HOSTILE]).run(function, None))
 
 
 @pytest.mark.parametrize("function", [f"{HOSTILE}:answer", f"{HOSTILE}:absent", "argosy.errors:absent"])
@@ -172,7 +178,7 @@ def test_what_is_not_a_function_of_its_module_is_refused(function):
 
 def test_a_module_that_cannot_be_loaded_is_named_and_no_process_stays():
     async def scene():
-        pool = Pool(preload=["no_such_module_anywhere"])
+        pool = WorkerPool(preload=["no_such_module_anywhere"])
         with pytest.raises(RefusedError, match="no_such_module_anywhere: ModuleNotFoundError"):
             await pool.run("no_such_module_anywhere:f", None)
         assert pool._server is None
@@ -183,13 +189,13 @@ def test_a_module_that_cannot_be_loaded_is_named_and_no_process_stays():
 
 def test_a_module_of_argosy_is_loaded_when_it_is_first_needed():
     async def scene():
-        pool = Pool(workers=1, preload=[HOSTILE])
+        pool = WorkerPool(workers=1, preload=[HOSTILE])
         try:
             before = (await pool.run(f"{HOSTILE}:identity", None))["pid"]
             with pytest.raises(RefusedError, match=r"cannot load argosy\.absent: ModuleNotFoundError"):
                 await pool.run("argosy.absent:f", None)
             with pytest.raises(ConfinedError, match="AttributeError: 'int' object has no attribute 'get'"):
-                await pool.run("argosy.errors:cluster_error", 1)
+                await pool.run("argosy.errors:cluster_error_from_status", 1)
             assert (await pool.run(f"{HOSTILE}:identity", None))["pid"] != before
         finally:
             await pool.close()
@@ -199,12 +205,12 @@ def test_a_module_of_argosy_is_loaded_when_it_is_first_needed():
 
 def test_a_limit_that_is_not_above_zero_is_an_error_at_once():
     with pytest.raises(ValueError, match="limit wall must be above zero"):
-        Limits(wall=0)
+        CallLimits(wall=0)
 
 
 def test_after_close_a_call_is_told_so():
     async def scene():
-        pool = Pool(preload=[HOSTILE])
+        pool = WorkerPool(preload=[HOSTILE])
         await pool.run(f"{HOSTILE}:echo", 1)
         await pool.close()
         with pytest.raises(TransientError, match="the pool was closed"):

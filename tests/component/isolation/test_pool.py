@@ -18,9 +18,9 @@ import uvloop
 
 import argosy
 from argosy.errors import TransientError
-from argosy.fair_share import Tenant, on_behalf_of
-from argosy.isolation import CrashError, Limits, OverLimit, Pool
-from argosy.isolation.worker_connection import Batch
+from argosy.fair_share import Tenant, charge_work_to
+from argosy.isolation import CallLimits, CrashError, LimitExceeded, WorkerPool
+from argosy.isolation.worker_connection import CallBatch
 from support.deadlines import HANG_SECONDS, wait_until, wait_until_async
 from support.file_pools import FilePool
 from support.loop_clock import LoopClock
@@ -31,7 +31,7 @@ from support.proof_scale import is_full
 
 HOSTILE = "support.hostile_functions"
 PATH = [str(TESTS), str(Path(argosy.__file__).parents[1])]
-LOOPING = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
+LOOPING = CallLimits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
 POOL = FilePool(workers=2, preload=[HOSTILE])
 close_pool = POOL.fixture()
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here to count processes in")
@@ -41,7 +41,7 @@ def play(scene, *, workers=2, runner=asyncio.run):
     """Run a scene with a pool of its own."""
 
     async def whole():
-        pool = Pool(workers=workers, preload=[HOSTILE])
+        pool = WorkerPool(workers=workers, preload=[HOSTILE])
         try:
             return await scene(pool)
         finally:
@@ -69,7 +69,7 @@ def test_a_batch_gives_every_payload_its_own_answer_in_order():
 def test_one_poisoned_payload_of_a_batch_gets_its_error_and_the_others_their_answers():
     async def scene(pool):
         payloads = [1, "loop", 2, "leave", "memory", 3, "fail", "x" * 2000, 4]
-        limits = Limits(wall=HANG_SECONDS, cpu=0.4, memory=64 << 20, input=1000)  # memory is full long before
+        limits = CallLimits(wall=HANG_SECONDS, cpu=0.4, memory=64 << 20, input=1000)  # memory is full long before
         answers = await pool.run_batch(f"{HOSTILE}:twice", payloads, limits=limits)
         assert [answer for answer in answers if isinstance(answer, int)] == [2, 4, 6, 8]
         assert [getattr(answers[i], "limit", None) for i in (1, 4, 7)] == ["cpu", "memory", "input"]
@@ -81,7 +81,7 @@ def test_one_poisoned_payload_of_a_batch_gets_its_error_and_the_others_their_ans
 
 def test_a_batch_of_nothing_but_refused_payloads_is_answered():
     async def scene(pool):
-        answers = await pool.run_batch(f"{HOSTILE}:echo", ["x" * 2000] * 3, limits=Limits(input=1000))
+        answers = await pool.run_batch(f"{HOSTILE}:echo", ["x" * 2000] * 3, limits=CallLimits(input=1000))
         assert [answer.limit for answer in answers] == ["input"] * 3
         assert await pool.run(f"{HOSTILE}:echo", 1) == 1
 
@@ -91,21 +91,21 @@ def test_a_batch_of_nothing_but_refused_payloads_is_answered():
 def test_a_batch_may_be_larger_than_any_buffer():
     async def scene(pool):
         payloads = [str(number) * 100_000 for number in range(10)] * 3
-        assert await pool.run_batch(f"{HOSTILE}:echo", payloads, limits=Limits(wall=HANG_SECONDS)) == payloads
+        assert await pool.run_batch(f"{HOSTILE}:echo", payloads, limits=CallLimits(wall=HANG_SECONDS)) == payloads
 
     POOL.run(scene)
 
 
 def test_the_wall_limit_is_for_each_payload_not_for_the_batch(monkeypatch):
     async def scene(pool):
-        clock, note = LoopClock(), Batch.answer
+        clock, note = LoopClock(), CallBatch.record_answer
 
         def answer(batch, value):
             """Each answer takes almost as long as it may."""
             note(batch, value)
             clock.leap(0.6 * HANG_SECONDS)
 
-        monkeypatch.setattr(Batch, "answer", answer)
+        monkeypatch.setattr(CallBatch, "record_answer", answer)
         assert await pool.run_batch(f"{HOSTILE}:sleep", [0.05] * 4, limits=LOOPING) == [0.05] * 4
 
     play(scene, workers=1)
@@ -115,7 +115,7 @@ def test_the_wall_limit_is_for_each_payload_not_for_the_batch(monkeypatch):
 def test_a_batch_that_uses_more_cpu_than_a_workers_life_is_finished_by_others():
     async def scene(pool):
         # With 0.1 s a call, a worker is killed after 2 s of CPU, and must be replaced before.
-        answers = await pool.run_batch(f"{HOSTILE}:burn", [0.05] * 60, limits=Limits(wall=HANG_SECONDS, cpu=0.1))
+        answers = await pool.run_batch(f"{HOSTILE}:burn", [0.05] * 60, limits=CallLimits(wall=HANG_SECONDS, cpu=0.1))
         assert answers == [0.05] * 60
 
     play(scene)
@@ -140,7 +140,7 @@ def test_calls_with_other_limits_never_make_the_pool_larger():
         server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
 
         async def caller(number):
-            await pool.run(f"{HOSTILE}:echo", 1, limits=Limits(memory=(100 + number) << 20))
+            await pool.run(f"{HOSTILE}:echo", 1, limits=CallLimits(memory=(100 + number) << 20))
 
         for _ in range(3):
             await asyncio.gather(*(caller(number) for number in range(6)))
@@ -152,7 +152,7 @@ def test_calls_with_other_limits_never_make_the_pool_larger():
 
 def test_a_slow_call_does_not_hold_up_the_callers_of_the_other_worker():
     async def scene(pool):
-        slow = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 50, limits=Limits(wall=HANG_SECONDS)))
+        slow = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 50, limits=CallLimits(wall=HANG_SECONDS)))
         for number in range(20):
             assert await pool.run(f"{HOSTILE}:echo", number) == number
         assert not slow.done()
@@ -165,10 +165,10 @@ def test_a_slow_call_does_not_hold_up_the_callers_of_the_other_worker():
 @needs_proc
 def test_a_tenant_whose_calls_hold_all_workers_does_not_keep_another_waiting():
     async def scene(pool):
-        with on_behalf_of(Tenant("hostile")):
+        with charge_work_to(Tenant("hostile")):
             stuck = [asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 600, limits=LOOPING)) for _ in range(6)]
         await wait_until_async(lambda: pool.depths() == {"hostile": 4})
-        with on_behalf_of(Tenant("team")):
+        with charge_work_to(Tenant("team")):
             assert await asyncio.gather(*(pool.run(f"{HOSTILE}:echo", each) for each in range(10))) == list(range(10))
         assert pool.depths() == {"hostile": 4} and not any(call.done() for call in stuck)
         for call in stuck:
@@ -183,8 +183,8 @@ def test_a_batch_whose_calls_are_ended_lets_others_have_the_worker_in_between():
 
     async def scene(pool):
         async def batch(name, payloads, function="loop"):
-            with on_behalf_of(Tenant(name)):
-                await pool.run_batch(f"{HOSTILE}:{function}", payloads, limits=Limits(cpu=0.2))
+            with charge_work_to(Tenant(name)):
+                await pool.run_batch(f"{HOSTILE}:{function}", payloads, limits=CallLimits(cpu=0.2))
             order.append(name)
 
         hostile = asyncio.create_task(batch("team", [None] * 20))
@@ -216,7 +216,7 @@ def cancel_calls_at_any_moment():
         before = descriptors()
         for number in range(60 if is_full() else 20):
             # Limits other than the last one's: a new worker each time.
-            limits = Limits(wall=HANG_SECONDS, memory=(64 + number) << 20)
+            limits = CallLimits(wall=HANG_SECONDS, memory=(64 + number) << 20)
             call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=limits))
             await asyncio.sleep(number / 10_000 * (1 if is_full() else 3))
             call.cancel()
@@ -237,7 +237,7 @@ def test_cancelling_at_any_moment_leaks_neither_process_nor_descriptor():
 def test_an_answer_that_came_in_time_counts_even_if_the_loop_was_busy():
     async def scene(pool):
         await pool.run(f"{HOSTILE}:echo", 1)
-        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 0.02, limits=Limits(wall=0.2)))
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:sleep", 0.02, limits=CallLimits(wall=0.2)))
         await asyncio.sleep(0)
         (worker,) = pool._all
         assert worker._batch, "the worker has its call"
@@ -284,7 +284,7 @@ def test_an_idle_worker_that_was_killed_is_replaced_unnoticed():
 
 def test_close_ends_a_call_that_is_on_its_way():
     async def scene(pool):
-        call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=Limits(wall=HANG_SECONDS)))
+        call = asyncio.create_task(pool.run(f"{HOSTILE}:loop", None, limits=CallLimits(wall=HANG_SECONDS)))
         waiting = asyncio.create_task(pool.run(f"{HOSTILE}:echo", None))
         await wait_until_async(lambda: any(worker._batch for worker in pool._all), "a worker has the first call")
         await pool.close()
@@ -296,7 +296,7 @@ def test_close_ends_a_call_that_is_on_its_way():
 
 
 def test_a_pool_follows_when_its_event_loop_was_closed_and_refuses_two_at_once():
-    pool = Pool(preload=[HOSTILE])
+    pool = WorkerPool(preload=[HOSTILE])
 
     async def use():
         return (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
@@ -319,10 +319,10 @@ def test_a_pool_follows_when_its_event_loop_was_closed_and_refuses_two_at_once()
 @pytest.mark.tier("all")
 def test_the_pool_works_on_uvloop():
     async def scene(pool):
-        limits = Limits(wall=HANG_SECONDS, cpu=0.2)
+        limits = CallLimits(wall=HANG_SECONDS, cpu=0.2)
         answers = await pool.run_batch(f"{HOSTILE}:twice", [1, "leave", "loop", 2], limits=limits)
         assert (answers[0], answers[3]) == (2, 4)
-        assert isinstance(answers[1], CrashError) and isinstance(answers[2], OverLimit)
+        assert isinstance(answers[1], CrashError) and isinstance(answers[2], LimitExceeded)
 
     play(scene, runner=uvloop.run)
 
@@ -331,12 +331,12 @@ def kill_five_hundred_calls():
     async def scene(pool):
         server = (await pool.run(f"{HOSTILE}:identity", None))["ppid"]
         before = descriptors()
-        short = Limits(wall=0.01)
+        short = CallLimits(wall=0.01)
         for start in range(0, 500, 10):
             late = [pool.run(f"{HOSTILE}:loop", None, limits=short) for _ in range(2)]
             floods = [pool.run(f"{HOSTILE}:raw_flood", None) for _ in range(8)]
             ends = await asyncio.gather(*late, *floods, return_exceptions=True)
-            assert {type(end) for end in ends} == {OverLimit}, start
+            assert {type(end) for end in ends} == {LimitExceeded}, start
         await wait_until_async(lambda: children(server) == [])
         await wait_until_async(lambda: descriptors() <= before, "as few descriptors as before")
         return server
@@ -356,12 +356,12 @@ def test_five_hundred_killed_calls_leave_no_process_and_no_descriptor():
 PARENT = """
 import asyncio, sys
 sys.path[:0] = {path!r}
-from argosy.isolation import Limits, Pool
+from argosy.isolation import CallLimits, WorkerPool
 
 async def main():
-    pool = Pool(workers=2, preload=["support.hostile_functions"])
+    pool = WorkerPool(workers=2, preload=["support.hostile_functions"])
     found = [await pool.run("support.hostile_functions:identity", None)]
-    looping = [pool.run("support.hostile_functions:loop", None, limits=Limits(wall=9999, cpu=60)) for _ in range(2)]
+    looping = [pool.run("support.hostile_functions:loop", None, limits=CallLimits(wall=9999, cpu=60)) for _ in range(2)]
     calls = [asyncio.create_task(call) for call in looping]
     print(found[0]["ppid"], flush=True)
     await asyncio.gather(*calls)
@@ -373,10 +373,10 @@ asyncio.run(main())
 ROOT_FOR_GOOD = """
 import asyncio, json, sys
 sys.path[:0] = {path!r}
-from argosy.isolation import Pool
+from argosy.isolation import WorkerPool
 
 async def main():
-    pool = Pool(workers=1, preload=["support.hostile_functions"])
+    pool = WorkerPool(workers=1, preload=["support.hostile_functions"])
     pids = await pool.run("support.hostile_functions:fork", None)
     print(json.dumps([pool.report().uid, pool.report().missing, pids]))
     await pool.close()

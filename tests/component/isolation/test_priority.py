@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.fair_share import Tenant, on_behalf_of
-from argosy.isolation import Limits, Pool, frames, worker_connection
+from argosy.fair_share import Tenant, charge_work_to
+from argosy.isolation import CallLimits, WorkerPool, frames, worker_connection
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import start
-from argosy.isolation.program import python_places
-from argosy.isolation.worker_connection import Batch, Ending, Worker
+from argosy.isolation.long_running import start_program
+from argosy.isolation.program import list_python_paths
+from argosy.isolation.worker_connection import CallBatch, ConfinedWorker, ConversationEnd
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.file_pools import FilePool
 from support.loop_clock import LoopClock, turns
@@ -23,7 +23,7 @@ from support.open_folders import everyone
 from support.unprivileged_user import run_as
 
 HOSTILE = "support.hostile_functions"
-PATIENT = Limits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
+PATIENT = CallLimits(wall=HANG_SECONDS, cpu=HANG_SECONDS)
 OWN, LOWER = os.getpriority(os.PRIO_PROCESS, 0), min(os.getpriority(os.PRIO_PROCESS, 0) + 5, 19)
 POOL = FilePool(workers=2, preload=[HOSTILE])
 close_pool = POOL.fixture()
@@ -49,13 +49,13 @@ SAY_PRIORITY_LATE = "import os, time; time.sleep(1.2); print(os.getpriority(os.P
 def test_a_program_that_takes_long_goes_on_at_a_lower_priority(who: str, folder: Path) -> None:
     command = (sys.executable, "-I", "-c", WAIT_FOR_LOWER_PRIORITY)
     limits = ProgramLimits(wall=HANG_SECONDS)
-    assert run_as(who, command, folder=folder, readable=python_places(), limits=limits).stdout == b"%d" % LOWER
+    assert run_as(who, command, folder=folder, readable=list_python_paths(), limits=limits).stdout == b"%d" % LOWER
 
 
 def test_a_call_that_takes_long_goes_on_at_a_lower_priority_and_the_next_has_its_own_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scene(pool: Pool) -> None:
+    async def scene(pool: WorkerPool) -> None:
         assert await pool.run(f"{HOSTILE}:wait_for_lower_priority", None, limits=PATIENT) == LOWER
         monkeypatch.setattr(worker_connection, "LONG_SECONDS", HANG_SECONDS)  # a busy machine may take long, too
         assert await pool.run(f"{HOSTILE}:own_priority", None, limits=PATIENT) == OWN
@@ -67,31 +67,33 @@ async def test_a_resident_keeps_its_priority(folder: Path) -> None:
     """It is looked at twice a second, and has said its priority after that."""
     argv = (sys.executable, "-I", "-S", "-c", SAY_PRIORITY_LATE)
     limits = ProgramLimits(wall=HANG_SECONDS)
-    resident = await start(argv, folder=folder, readable=python_places(), limits=limits)
+    resident = await start_program(argv, folder=folder, readable=list_python_paths(), limits=limits)
     await wait_until_async(lambda: not resident.is_running, "it has ended")
-    assert resident.said() == str(OWN)
-    await resident.end()
+    assert resident.read_output_tail() == str(OWN)
+    await resident.kill()
 
 
 async def test_only_a_call_that_takes_long_counts_not_a_batch_of_quick_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_connection, "LONG_SECONDS", HANG_SECONDS)
     (ours, theirs), clock, noticed = socket.socketpair(), LoopClock(), list[str]()
-    worker = Worker(1, ours, generation=1, cpu=HANG_SECONDS)
-    batch = Batch("any:function", [1, 2, 3, 4], Limits(wall=100 * HANG_SECONDS))
+    worker = ConfinedWorker(1, ours, generation=1, cpu=HANG_SECONDS)
+    batch = CallBatch("any:function", [1, 2, 3, 4], CallLimits(wall=100 * HANG_SECONDS))
     with theirs:
-        conversation_ends = asyncio.create_task(worker.converse(batch, lambda: noticed.append("long")))
+        conversation_ends = asyncio.create_task(worker.run_batch(batch, lambda: noticed.append("long")))
         for serial in range(3):  # together they take longer than one call may
             await turns()
             clock.leap(0.6 * HANG_SECONDS)
             await turns()
             theirs.send(frames.pack_answer(frames.DONE, serial, b"null"))
-            await wait_until_async(lambda serial=serial: batch.first == serial + 1, "the answer has been read")
+            await wait_until_async(
+                lambda serial=serial: batch.first_unanswered == serial + 1, "the answer has been read"
+            )
         assert noticed == [] and worker.has_priority
         clock.leap(HANG_SECONDS)
         await wait_until_async(lambda: noticed == ["long"], "the long call is noticed")
         assert not worker.has_priority
         theirs.send(frames.pack_answer(frames.DONE, 3, b"null"))
-        assert await conversation_ends is Ending.COMPLETE
+        assert await conversation_ends is ConversationEnd.COMPLETE
         assert noticed == ["long"]
         worker.close()
 
@@ -100,11 +102,11 @@ async def test_a_tenant_leaves_others_their_workers_while_there_is_room_for_one_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(worker_connection, "LONG_SECONDS", HANG_SECONDS)
-    pool = Pool(workers=2, preload=[HOSTILE])
+    pool = WorkerPool(workers=2, preload=[HOSTILE])
     try:
         workers: dict[str, set[int]] = {}
         for name in ("shop", "bank", "shop", "bank"):
-            with on_behalf_of(Tenant(name)):
+            with charge_work_to(Tenant(name)):
                 facts = await pool.run(f"{HOSTILE}:identity", None)
                 workers.setdefault(name, set()).add(facts["pid"])
         assert len(workers["shop"]) == len(workers["bank"]) == 1

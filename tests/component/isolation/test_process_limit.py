@@ -15,19 +15,21 @@ import pytest
 
 from argosy.isolation import rootfs
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import Finished, python_places
-from argosy.isolation.restrictions import NOBODY
+from argosy.isolation.program import ProgramResult, list_python_paths
+from argosy.isolation.restrictions import NOBODY_ID
 from support.deadlines import HANG_SECONDS, wait_until
 from support.unprivileged_user import USER, run_as
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces"),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
-    pytest.mark.skipif(not rootfs.counts_users_apart(), reason="this kernel counts all processes of a user as one"),
+    pytest.mark.skipif(
+        not rootfs.has_process_limit_per_namespace(), reason="this kernel counts all processes of a user as one"
+    ),
 ]
 
 GIVEN, CROWD = 8, 40
-WHOSE = {"self": NOBODY, "apart": USER}
+WHOSE = {"self": NOBODY_ID, "apart": USER}
 self_first = pytest.mark.parametrize("who", ["self", pytest.param("apart", marks=pytest.mark.tier("all"))])
 apart_first = pytest.mark.parametrize("who", [pytest.param("self", marks=pytest.mark.tier("all")), "apart"])
 STARTS_ALL_IT_CAN = """
@@ -94,16 +96,16 @@ def crowd_of(user: int) -> Iterator[None]:
             assert crowd.wait(HANG_SECONDS) == 0
 
 
-def start(who: str, folder: Path, code: str) -> Finished:
+def start(who: str, folder: Path, code: str) -> ProgramResult:
     limits = ProgramLimits(wall=HANG_SECONDS, processes=GIVEN)
     command = (sys.executable, "-I", "-c", code)
-    done = run_as(who, command, folder=folder, readable=python_places(), scratch=folder / "scratch", limits=limits)
+    done = run_as(who, command, folder=folder, readable=list_python_paths(), scratch=folder / "scratch", limits=limits)
     if isinstance(done, Exception):
         raise done
     return done
 
 
-def started_by(done: Finished) -> int:
+def started_by(done: ProgramResult) -> int:
     assert done.code == 0, done.stderr
     return int(done.stdout)
 
@@ -131,9 +133,9 @@ def test_others_of_its_user_that_end_meanwhile_leave_it_nothing_more(who: str, f
 @pytest.mark.tier("all")
 def test_without_a_namespace_of_users_the_others_are_counted(folder: Path) -> None:
     (folder / "scratch/go").touch()
-    with crowd_of(NOBODY):
+    with crowd_of(NOBODY_ID):
         done = start("without", folder, STARTS_ALL_IT_CAN)
-    assert done.confinement.uid == NOBODY and started_by(done) > 0
+    assert done.confinement.uid == NOBODY_ID and started_by(done) > 0
     assert done.confinement.rlimits["nproc"] >= GIVEN + CROWD
 
 
@@ -148,4 +150,4 @@ def test_owners_of_files_are_the_same_inside_and_outside(folder: Path) -> None:
     (folder / "given.txt").touch()
     code = "import os, pathlib; print(os.stat('given.txt').st_uid); (pathlib.Path.home() / 'left').touch()"
     assert start("self", folder, code).stdout == b"0\n"
-    assert (folder / "scratch/left").stat().st_uid == NOBODY
+    assert (folder / "scratch/left").stat().st_uid == NOBODY_ID

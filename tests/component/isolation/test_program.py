@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.isolation import OverLimit, RefusedError, landlock, seccomp
+from argosy.isolation import LimitExceeded, RefusedError, landlock, seccomp
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import python_command, python_places, run
+from argosy.isolation.program import build_module_command, list_python_paths, run
 from support.deadlines import HANG_SECONDS, wait_until
 from support.processes import is_running
 from support.unprivileged_user import SOURCE, run_as
@@ -25,8 +25,10 @@ only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a
 ordinary = pytest.param("ordinary", marks=[only_root, pytest.mark.tier("all")])
 everyone = pytest.mark.parametrize("who", ["self", ordinary])
 everyone_at_once = pytest.mark.parametrize("who", ["self", pytest.param("ordinary", marks=only_root)])
-needs_landlock = pytest.mark.skipif(landlock.abi() == 0, reason="this kernel has no Landlock")
-needs_landlock_tcp = pytest.mark.skipif(landlock.abi() < 4, reason="this kernel's Landlock cannot refuse TCP")
+needs_landlock = pytest.mark.skipif(landlock.find_abi_version() == 0, reason="this kernel has no Landlock")
+needs_landlock_tcp = pytest.mark.skipif(
+    landlock.find_abi_version() < 4, reason="this kernel's Landlock cannot refuse TCP"
+)
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits")
 pytestmark = needs_linux
 
@@ -54,7 +56,7 @@ def shell(who: str, folder: Path, script: str, **options):
 
 def python(who: str, folder: Path, code: str, **options):
     command = (sys.executable, "-I", "-c", code)
-    return run_as(who, command, folder=folder, readable=python_places(), **{"limits": SHORT, **options})
+    return run_as(who, command, folder=folder, readable=list_python_paths(), **{"limits": SHORT, **options})
 
 
 @everyone_at_once
@@ -151,8 +153,8 @@ except OSError:
 """
 AS_ANOTHER = """
 import pathlib, sys
-from argosy.isolation.program import python_places, run
-done = run((sys.executable, "-I", "-c", sys.argv[1]), folder=pathlib.Path("/usr/share"), readable=python_places())
+from argosy.isolation.program import list_python_paths, run
+done = run((sys.executable, "-I", "-c", sys.argv[1]), folder=pathlib.Path("/usr/share"), readable=list_python_paths())
 print(done.stdout.decode().strip(), done.confinement.network, len(done.confinement.missing))
 """
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -187,7 +189,7 @@ def test_an_ordinary_user_has_an_empty_network_where_the_system_lets_it_make_one
 @everyone
 def test_what_is_in_force_is_reported(who, folder):
     force = shell(who, folder, "true").confinement
-    assert force.started and force.no_new_privs and force.landlock == landlock.abi()
+    assert force.started and force.no_new_privs and force.landlock == landlock.find_abi_version()
     assert force.network == "none" or any("network" in each for each in force.missing)
 
 
@@ -202,7 +204,7 @@ def test_what_is_in_force_is_reported(who, folder):
 )
 def test_what_never_ends_is_ended(who, folder, script):
     problem = shell(who, folder, script, limits=ProgramLimits(wall=1))
-    assert isinstance(problem, OverLimit) and problem.limit == "wall"
+    assert isinstance(problem, LimitExceeded) and problem.limit == "wall"
 
 
 ESCAPEE = """
@@ -237,7 +239,7 @@ def test_a_process_that_hides_in_a_session_of_its_own_does_not_stay(who, folder,
     limits = ProgramLimits(wall=HANG_SECONDS, output=1 << 20)
     marker = uuid.uuid4().hex
     problem = python(who, folder, f"# {marker}\n{ESCAPEE.format(then=then)}", scratch=scratch, limits=limits)
-    assert isinstance(problem, OverLimit) == bool(then)
+    assert isinstance(problem, LimitExceeded) == bool(then)
     assert (scratch / "beat").exists(), "it has hidden"
     assert not [pid for pid in _all_processes() if marker in _command(pid) and is_running(pid)]
 
@@ -307,7 +309,7 @@ def test_a_fork_bomb_is_ended(who, folder, place):
     while not (scratch / "refused").exists():  # on a busy machine it ends before it has forked so often: more time
         assert wall < HANG_SECONDS, "no fork was refused"
         problem = python(who, folder, FORK_BOMB, scratch=scratch, limits=ProgramLimits(wall=wall, processes=8))
-        assert isinstance(problem, OverLimit) and problem.limit == "wall"
+        assert isinstance(problem, LimitExceeded) and problem.limit == "wall"
         assert not (scratch / "forked").exists() or len((scratch / "forked").read_text()) < 200
         wall *= 2
 
@@ -315,7 +317,7 @@ def test_a_fork_bomb_is_ended(who, folder, place):
 @everyone
 def test_a_flood_of_output_is_stopped(who, folder):
     problem = run_as(who, ("yes",), folder=folder, limits=ProgramLimits(wall=HANG_SECONDS, output=1 << 20))
-    assert isinstance(problem, OverLimit) and problem.limit == "output"
+    assert isinstance(problem, LimitExceeded) and problem.limit == "output"
 
 
 @everyone
@@ -350,13 +352,13 @@ MEMORY = {
 @pytest.mark.parametrize("code", MEMORY.values(), ids=MEMORY)
 def test_memory_is_limited(who, folder, code):
     problem = python(who, folder, code, limits=ProgramLimits(memory=128 << 20, wall=HANG_SECONDS))
-    assert isinstance(problem, OverLimit) and problem.limit == "memory"
+    assert isinstance(problem, LimitExceeded) and problem.limit == "memory"
 
 
 @everyone
 def test_cpu_is_limited(who, folder):
     problem = shell(who, folder, "while :; do :; done", limits=ProgramLimits(cpu=1, wall=HANG_SECONDS))
-    assert isinstance(problem, OverLimit) and problem.limit == "cpu"
+    assert isinstance(problem, LimitExceeded) and problem.limit == "cpu"
 
 
 @everyone
@@ -366,13 +368,15 @@ def test_cpu_is_limited(who, folder):
 )
 def test_scratch_is_limited(who, folder, script):
     problem = shell(who, folder, script, limits=ProgramLimits(scratch=4 << 20, wall=HANG_SECONDS))
-    assert isinstance(problem, OverLimit) and problem.limit == "scratch"
+    assert isinstance(problem, LimitExceeded) and problem.limit == "scratch"
 
 
 @pytest.mark.tier("all")
 @everyone
 def test_a_module_of_ours_runs_confined(who, folder):
-    done = run_as(who, python_command("argosy", "version"), folder=folder, readable=python_places(), limits=SHORT)
+    done = run_as(
+        who, build_module_command("argosy", "version"), folder=folder, readable=list_python_paths(), limits=SHORT
+    )
     assert (done.code, done.stderr) == (0, b"")
     assert b"argosy" in done.stdout
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.isolation import OverLimit, cgroup
+from argosy.isolation import LimitExceeded, cgroup
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import Finished, python_places, run
+from argosy.isolation.program import ProgramResult, list_python_paths, run
 from support.deadlines import HANG_SECONDS, wait_until
 
 FOLDER = Path("/usr/share")
@@ -69,10 +69,10 @@ def parent() -> Path:
     return Path(path)
 
 
-def python(code: str, **limits: int) -> Finished:
+def python(code: str, **limits: int) -> ProgramResult:
     command = (sys.executable, "-I", "-S", "-c", code)
     return run(
-        command, folder=FOLDER, readable=python_places(), limits=ProgramLimits(**{"wall": HANG_SECONDS, **limits})
+        command, folder=FOLDER, readable=list_python_paths(), limits=ProgramLimits(**{"wall": HANG_SECONDS, **limits})
     )
 
 
@@ -89,7 +89,7 @@ def test_a_run_is_in_a_cgroup_and_leaves_none(parent):
 
 @pytest.mark.parametrize("code", [HOARD, BUFFERS], ids=["shared memory", "buffers of sockets"])
 def test_the_kernel_ends_a_run_that_uses_too_much_memory(parent, code):
-    with pytest.raises(OverLimit) as raised:
+    with pytest.raises(LimitExceeded) as raised:
         python(code, memory=32 << 20, scratch=1 << 20)
     assert raised.value.limit == "memory"
     assert "needs more than 32 MiB of memory" in str(raised.value)
@@ -98,7 +98,7 @@ def test_the_kernel_ends_a_run_that_uses_too_much_memory(parent, code):
 
 def test_the_kernel_ends_a_run_before_the_launcher_looks(parent):
     """A program may use a great deal between two looks; then `memory.events` says so."""
-    path, lock = cgroup.make(str(parent), {"memory": 1 << 20, "processes": 8}, 0)
+    path, lock = cgroup.create(str(parent), {"memory": 1 << 20, "processes": 8}, 0)
     child = os.fork()
     if child == 0:
         cgroup.enter(path)
@@ -116,7 +116,7 @@ def test_the_kernel_ends_a_run_for_the_memory_of_a_cgroup_above_and_that_is_not_
     above.mkdir()
     (above / "cgroup.subtree_control").write_text("+memory +pids")
     (above / "memory.max").write_text(str(8 << 20))
-    path, lock = cgroup.make(str(above), {"memory": 256 << 20, "processes": 8}, 0)
+    path, lock = cgroup.create(str(above), {"memory": 256 << 20, "processes": 8}, 0)
     child = os.fork()
     if child == 0:
         cgroup.enter(path)
@@ -132,7 +132,7 @@ def test_the_kernel_ends_a_run_for_the_memory_of_a_cgroup_above_and_that_is_not_
 def test_a_run_starts_no_more_processes_than_it_may(parent):
     started, number = map(int, python(FORKS, processes=8).stdout.split())
     assert (started < 8, number) == (True, 11)  # EAGAIN
-    path, lock = cgroup.make(str(parent), {"memory": 256 << 20, "processes": 1}, 0)
+    path, lock = cgroup.create(str(parent), {"memory": 256 << 20, "processes": 1}, 0)
     child = os.fork()
     if child == 0:
         cgroup.enter(path)

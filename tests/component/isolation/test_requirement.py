@@ -16,15 +16,16 @@ from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 
 needs_both = pytest.mark.skipif(
-    not seccomp.is_supported() or landlock.abi() < 4, reason="needs a kernel with Landlock for TCP, and the filter"
+    not seccomp.is_supported() or landlock.find_abi_version() < 4,
+    reason="needs a kernel with Landlock for TCP, and the filter",
 )
 TRY = """
 import asyncio, dataclasses, json, os, sys, tempfile
 from pathlib import Path
-from argosy.isolation import ConfinedError, Pool, RefusedError
+from argosy.isolation import ConfinedError, WorkerPool, RefusedError
 from argosy.isolation import ProgramLimits
 from argosy.isolation.program import run
-from argosy.isolation.long_running import start
+from argosy.isolation.long_running import start_program
 
 def program():
     with tempfile.TemporaryDirectory() as name:
@@ -36,7 +37,7 @@ def program():
             return {"refused": str(problem)}
 
 async def worker():
-    pool = Pool(workers=1)
+    pool = WorkerPool(workers=1)
     try:
         answer = await pool.run("argosy.kube.names:split_api_version", "apps/v1")
         return {"said": answer, **dataclasses.asdict(pool.report())}
@@ -48,7 +49,7 @@ async def worker():
 async def resident():
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
-        started = await start(("echo", "ran"), folder=Path(name), limits=ProgramLimits())
+        started = await start_program(("echo", "ran"), folder=Path(name), limits=ProgramLimits())
         ended = await started.ended
         return {"refused": ended.refused} if ended.refused else {"said": started.said()}
 

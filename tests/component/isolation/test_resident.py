@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import DAYS, Resident, Surroundings, start
-from argosy.isolation.program import python_places
+from argosy.isolation.long_running import NO_WALL_LIMIT_SECONDS, LongRunningProgram, ProgramAccess, start_program
+from argosy.isolation.program import list_python_paths
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.own_process import run_in_own_process
 from support.processes import children, descriptors, is_running
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux confines more than by rlimits"),
 ]
-LIMITS = ProgramLimits(cpu=DAYS, memory=128 << 20)
+LIMITS = ProgramLimits(cpu=NO_WALL_LIMIT_SECONDS, memory=128 << 20)
 SERVING = """
 import os, socket, sys
 door = socket.socket(fileno=int(sys.argv[1]))
@@ -35,46 +35,46 @@ for line in sys.stdin:
 """
 
 
-async def begin(folder: Path, script: str, *sockets: socket.socket) -> Resident:
+async def begin(folder: Path, script: str, *sockets: socket.socket) -> LongRunningProgram:
     argv = (sys.executable, "-I", "-S", "-c", script, *(str(each.fileno()) for each in sockets))
-    return await start(argv, folder=folder, readable=python_places(), sockets=sockets, limits=LIMITS)
+    return await start_program(argv, folder=folder, readable=list_python_paths(), sockets=sockets, limits=LIMITS)
 
 
 async def test_it_answers_on_the_socket_that_was_opened_for_it(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         resident = await begin(folder, SERVING, door)
         try:
-            await resident.tell(b"told")
+            await resident.write_line(b"told")
             reader, writer = await asyncio.open_connection(*door.getsockname())
             told, _, user = (await asyncio.wait_for(reader.read(), HANG_SECONDS)).partition(b"\n")
             writer.close()
             assert told == b"told" and int(user) == (65534 if os.getuid() == 0 else os.getuid())
-            assert resident.is_running and resident.said() == "here\n"
+            assert resident.is_running and resident.read_output_tail() == "here\n"
         finally:
-            await resident.end()
+            await resident.kill()
         assert not resident.is_running
 
 
 async def test_how_it_ended_and_what_it_said_last_are_known(folder: Path) -> None:
     resident = await begin(folder, "print('the end'); raise SystemExit(7)")
-    ended = await asyncio.wait_for(resident.ended, HANG_SECONDS)
-    assert (ended.code, ended.limit, resident.said()) == (7, "", "the end\n")
-    await resident.tell(b"too late")
-    await resident.end()
+    ended = await asyncio.wait_for(resident.exit_task, HANG_SECONDS)
+    assert (ended.code, ended.limit, resident.read_output_tail()) == (7, "", "the end\n")
+    await resident.write_line(b"too late")
+    await resident.kill()
 
 
 async def test_too_much_memory_is_its_end(folder: Path) -> None:
     resident = await begin(folder, "import time\nheld = [bytes(1 << 20) for _ in range(4096)]\ntime.sleep(60)")
-    ended = await asyncio.wait_for(resident.ended, HANG_SECONDS)
-    assert ended.limit == "memory" or "MemoryError" in resident.said()
+    ended = await asyncio.wait_for(resident.exit_task, HANG_SECONDS)
+    assert ended.limit == "memory" or "MemoryError" in resident.read_output_tail()
 
 
 async def test_what_it_started_ends_with_it(folder: Path) -> None:
     script = "import os, time\nif os.fork(): print('there', flush=True)\ntime.sleep(600)"
     resident = await begin(folder, script)
-    await wait_until_async(lambda: "there" in resident.said(), "it has forked")
+    await wait_until_async(lambda: "there" in resident.read_output_tail(), "it has forked")
     launcher = resident._process.pid
-    await resident.end()
+    await resident.kill()
     assert not is_running(launcher)
 
 
@@ -85,10 +85,10 @@ def give_up_while_it_starts(folder: str) -> None:
             await asyncio.sleep(0)
         beginning.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await (await beginning).end()
+            await (await beginning).kill()
 
     async def scene() -> None:
-        await (await begin(Path(folder), "pass")).end()  # what is opened once and stays
+        await (await begin(Path(folder), "pass")).kill()  # what is opened once and stays
         before = descriptors()
         for passes in (1, 2, 3, 5, 8, 40):
             await give_up(passes)
@@ -120,14 +120,14 @@ async def test_what_it_adds_to_a_mounted_folder_counts_with_and_without_a_name(f
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o777)
         (Path(name) / "before").write_bytes(b"x" * (40 << 20))
-        around = Surroundings(mounts=[(name, "/data", False)], counted=[Path(name)])
-        limits = ProgramLimits(cpu=DAYS, memory=512 << 20, scratch=32 << 20)
+        around = ProgramAccess(mounts=[(name, "/data", False)], counted=[Path(name)])
+        limits = ProgramLimits(cpu=NO_WALL_LIMIT_SECONDS, memory=512 << 20, scratch=32 << 20)
         argv = (sys.executable, "-I", "-S", "-c", FILLS.replace("{unlinks}", str(unlinks)))
-        resident = await start(argv, folder=folder, readable=python_places(), limits=limits, around=around)
+        resident = await start_program(argv, folder=folder, readable=list_python_paths(), limits=limits, access=around)
         try:
-            ended = await asyncio.wait_for(asyncio.shield(resident.ended), HANG_SECONDS)
+            ended = await asyncio.wait_for(asyncio.shield(resident.exit_task), HANG_SECONDS)
         finally:
-            await resident.end()
+            await resident.kill()
         if ended.refused:
             pytest.skip(ended.refused)
         assert ended.limit == "scratch"
@@ -138,11 +138,11 @@ async def test_a_folder_of_its_own_does_not_hide_what_it_needs(folder: Path) -> 
         os.chmod(name, 0o777)
         above = str(folder.parent)
         (folder / "script.py").write_text("import os\nprint(os.listdir(os.path.dirname(__file__)))\n")
-        around = Surroundings(mounts=[(name, above, False)])
+        around = ProgramAccess(mounts=[(name, above, False)])
         argv = (sys.executable, "-I", "-S", str(folder / "script.py"))
-        resident = await start(argv, folder=folder, readable=python_places(), limits=LIMITS, around=around)
-        ended = await asyncio.wait_for(asyncio.shield(resident.ended), HANG_SECONDS)
-        await resident.end()
+        resident = await start_program(argv, folder=folder, readable=list_python_paths(), limits=LIMITS, access=around)
+        ended = await asyncio.wait_for(asyncio.shield(resident.exit_task), HANG_SECONDS)
+        await resident.kill()
         if ended.refused:
             pytest.skip(ended.refused)
-        assert (ended.code, resident.said()) == (0, "['script.py']\n")
+        assert (ended.code, resident.read_output_tail()) == (0, "['script.py']\n")

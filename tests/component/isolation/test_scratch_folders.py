@@ -21,11 +21,11 @@ import pytest
 
 import argosy
 from argosy.errors import LimitError
-from argosy.gitops.render.tree_export import exported
+from argosy.gitops.render.tree_export import export_tree
 from argosy.isolation import scratch_folders
-from argosy.isolation.process_pool import Crew
-from argosy.isolation.program import workshop
-from argosy.isolation.scratch_folders import LOCK, PREFIXES, scratch_folder, sweep_scratch_folders
+from argosy.isolation.process_pool import ProcessPool
+from argosy.isolation.program import create_work_folders
+from argosy.isolation.scratch_folders import LOCK_FILE_NAME, PREFIXES, create_scratch_folder, sweep_scratch_folders
 from support.crew_functions import hold_scratch_folder
 from support.deadlines import HANG_SECONDS, wait_until
 from support.file_trees import TextTree
@@ -33,8 +33,8 @@ from support.paths import TESTS
 
 HOLD = """
 import sys
-from argosy.isolation.scratch_folders import scratch_folder
-with scratch_folder(sys.argv[1]) as folder:
+from argosy.isolation.scratch_folders import create_scratch_folder
+with create_scratch_folder(sys.argv[1]) as folder:
     (folder / "tree").mkdir()
     (folder / "tree" / "file").write_text("content")
     (folder / "tree").chmod(0o555)
@@ -110,7 +110,7 @@ def test_a_folder_of_a_process_that_was_killed_while_it_made_it_is_removed_after
     command = [sys.executable, "-c", KILLED_BEFORE_RENAME, step]
     assert subprocess.run(command, check=False, timeout=HANG_SECONDS).returncode == -signal.SIGKILL
     (left,) = temporary.iterdir()
-    assert left.name.startswith(".argosy-tree-") and (left / LOCK).exists() == (step == "rename")
+    assert left.name.startswith(".argosy-tree-") and (left / LOCK_FILE_NAME).exists() == (step == "rename")
     for too_short in (0, 23, -23):
         age(left, too_short)
         assert sweep_scratch_folders() == 0 and left.is_dir()
@@ -123,7 +123,7 @@ def test_a_folder_that_is_being_made_is_kept_if_its_lock_is_held_or_it_is_not_ou
     held.mkdir()
     other.mkdir()
     link.symlink_to(other)
-    with (held / LOCK).open("w") as lock:
+    with (held / LOCK_FILE_NAME).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for folder in (held, other):
             age(folder, 1000)
@@ -136,23 +136,23 @@ def test_a_folder_without_a_lock_and_one_behind_a_link_are_left_alone(temporary:
     (temporary / "argosy-tree-stranger").mkdir()
     elsewhere = temporary / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / LOCK).touch()
+    (elsewhere / LOCK_FILE_NAME).touch()
     (temporary / "argosy-tree-link").symlink_to(elsewhere)
     assert sweep_scratch_folders() == 0
-    assert (temporary / "argosy-tree-stranger").is_dir() and (elsewhere / LOCK).exists()
+    assert (temporary / "argosy-tree-stranger").is_dir() and (elsewhere / LOCK_FILE_NAME).exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs to give a folder to another user")
 def test_a_folder_of_another_user_is_left_alone(temporary: Path) -> None:
     folder = temporary / "argosy-tree-other"
     folder.mkdir()
-    (folder / LOCK).touch()
+    (folder / LOCK_FILE_NAME).touch()
     os.chown(folder, 65534, 65534)
     assert sweep_scratch_folders() == 0 and folder.is_dir()
 
 
 def test_a_folder_is_removed_at_the_end_of_its_use(temporary: Path) -> None:
-    with scratch_folder("argosy-run-") as folder:
+    with create_scratch_folder("argosy-run-") as folder:
         assert folder.parent == temporary and sweep_scratch_folders() == 0
     assert list(temporary.iterdir()) == []
 
@@ -166,7 +166,7 @@ def test_where_files_cannot_be_locked_a_folder_is_used_without_a_lock_and_never_
 
     with monkeypatch.context() as patch:
         patch.setattr(fcntl, "flock", refuse)
-        used = scratch_folder("argosy-tree-")
+        used = create_scratch_folder("argosy-tree-")
         folder = used.__enter__()
     (folder / "file").touch()
     assert sweep_scratch_folders() == 0 and (folder / "file").exists()
@@ -184,7 +184,7 @@ def test_a_folder_that_cannot_be_made_is_not_left_behind(
     assert tempfile.gettempdir() == str(temporary)  # to look for it needs files
     with monkeypatch.context() as patch:
         patch.setattr(Path if name == "rename" else scratch_folders.os, name, refuse)
-        with pytest.raises(OSError, match="No space left"), scratch_folder("argosy-tree-"):
+        with pytest.raises(OSError, match="No space left"), create_scratch_folder("argosy-tree-"):
             pass
     assert list(temporary.iterdir()) == []
 
@@ -199,8 +199,8 @@ def test_a_folder_of_another_host_is_left_alone(temporary: Path, host: str, boot
     with holder() as (killed, left):
         killed.send_signal(signal.SIGKILL)
         killed.wait(HANG_SECONDS)
-    own_host, own_boot = (left / LOCK).read_text().splitlines()
-    (left / LOCK).write_text(f"{host or own_host}\n{boot or own_boot}\n")
+    own_host, own_boot = (left / LOCK_FILE_NAME).read_text().splitlines()
+    (left / LOCK_FILE_NAME).write_text(f"{host or own_host}\n{boot or own_boot}\n")
     assert sweep_scratch_folders() == is_swept and left.exists() != is_swept
 
 
@@ -210,7 +210,11 @@ def test_a_removal_that_is_interrupted_is_finished_by_the_next_sweep(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt), scratch_folder("argosy-tree-") as folder:
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(KeyboardInterrupt),
+        create_scratch_folder("argosy-tree-") as folder,
+    ):
         (folder / "tree").mkdir()
         patch.setattr(shutil, "rmtree", interrupt)
     assert folder.is_dir() and sweep_scratch_folders() == 1
@@ -218,17 +222,17 @@ def test_a_removal_that_is_interrupted_is_finished_by_the_next_sweep(
 
 
 def test_a_program_that_may_write_to_its_tree_has_no_access_to_the_lock(temporary: Path) -> None:
-    with exported(TextTree({"a.txt": "a"}), writable=True) as root, workshop(root.parent) as (scratch, _):
+    with export_tree(TextTree({"a.txt": "a"}), writable=True) as root, create_work_folders(root.parent) as (scratch, _):
         (folder,) = temporary.glob("argosy-tree-*")
-        assert (folder / LOCK).stat().st_uid == folder.stat().st_uid == os.geteuid()
-        assert folder not in (Path(scratch), root) and not (Path(scratch) / LOCK).exists()
+        assert (folder / LOCK_FILE_NAME).stat().st_uid == folder.stat().st_uid == os.geteuid()
+        assert folder not in (Path(scratch), root) and not (Path(scratch) / LOCK_FILE_NAME).exists()
         assert folder.stat().st_mode & 0o066 == 0
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.anyio
 async def test_a_render_that_times_out_leaves_no_folder(temporary: Path) -> None:
-    crew, seen, ended = Crew(workers=1), list[str](), threading.Event()
+    crew, seen, ended = ProcessPool(workers=1), list[str](), threading.Event()
 
     def watch() -> None:
         while not seen and not ended.wait(0.01):
@@ -254,7 +258,7 @@ def test_the_next_worker_removes_what_a_killed_process_left(temporary: Path) -> 
     with holder() as (killed, left):
         killed.send_signal(signal.SIGKILL)
         killed.wait(HANG_SECONDS)
-    script = "import asyncio, operator\nfrom argosy.isolation.process_pool import Crew\n"
+    script = "import asyncio, operator\nfrom argosy.isolation.process_pool import ProcessPool\n"
     script += "async def work():\n    crew = Crew(workers=1)\n    await crew.run(operator.add, 1, 1)\n"
     script += "    await crew.close()\nasyncio.run(work())"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=HANG_SECONDS)
@@ -264,18 +268,18 @@ def test_the_next_worker_removes_what_a_killed_process_left(temporary: Path) -> 
 WORK = """
 import asyncio, sys
 sys.path.insert(0, {tests!r})
-from argosy.cli.termination import closed_on_sigterm
-from argosy.isolation.process_pool import Crew
+from argosy.cli.termination import raise_on_sigterm
+from argosy.isolation.process_pool import ProcessPool
 from support.crew_functions import hold_scratch_folder
 
 async def work():
-    crew = Crew(workers=1)
+    crew = ProcessPool(workers=1)
     try:
         await crew.run(hold_scratch_folder)
     finally:
         await crew.close()
 
-with closed_on_sigterm():
+with raise_on_sigterm():
     asyncio.run(work())
 """
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from argosy.isolation import Limits, seccomp
+from argosy.isolation import CallLimits, seccomp
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import python_places
+from argosy.isolation.program import list_python_paths
 from support import syscall_attacks
 from support.deadlines import HANG_SECONDS
 from support.file_pools import FilePool
 from support.unprivileged_user import run_as
 
 HOSTILE = "support.hostile_functions"
-POOL = FilePool(workers=1, preload=[HOSTILE], limits=Limits(wall=HANG_SECONDS))
+POOL = FilePool(workers=1, preload=[HOSTILE], limits=CallLimits(wall=HANG_SECONDS))
 close_pool = POOL.fixture()
 SCRIPT = Path(syscall_attacks.__file__).read_text()
 SHORT = ProgramLimits(wall=HANG_SECONDS)
@@ -45,7 +45,7 @@ def inside(who: str) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
         command = (sys.executable, "-I", "-c", SCRIPT)
-        done = run_as(who, command, folder=Path(name), readable=python_places(), limits=SHORT)
+        done = run_as(who, command, folder=Path(name), readable=list_python_paths(), limits=SHORT)
     assert done.code == 0, done.stderr
     return json.loads(done.stdout)
 

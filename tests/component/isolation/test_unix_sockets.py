@@ -16,8 +16,8 @@ import pytest
 
 from argosy.isolation import landlock, seccomp
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import python_places
-from argosy.isolation.requirement import find_lacking
+from argosy.isolation.program import list_python_paths
+from argosy.isolation.requirement import find_missing_protections
 from argosy.isolation.restrictions import sees_only_own_unix_sockets
 from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
@@ -28,7 +28,7 @@ everyone = pytest.mark.parametrize(
     "who", ["self", pytest.param("ordinary", marks=only_root), pytest.param("apart", marks=only_root)]
 )
 pytestmark = pytest.mark.skipif(
-    not seccomp.is_supported() or not landlock.abi(), reason="needs the filter, and Landlock"
+    not seccomp.is_supported() or not landlock.find_abi_version(), reason="needs the filter, and Landlock"
 )
 LIMITS = ProgramLimits(wall=HANG_SECONDS)
 ATTEMPTS = """
@@ -76,13 +76,13 @@ START_WITH_UNIX_SOCKETS = """
 import asyncio, os, tempfile
 from pathlib import Path
 from argosy.isolation import ProgramLimits
-from argosy.isolation.long_running import Surroundings, start
+from argosy.isolation.long_running import ProgramAccess, start_program
 
 async def main():
     with tempfile.TemporaryDirectory() as name:
         os.chmod(name, 0o755)
-        around = Surroundings(needs_unix_sockets=True)
-        started = await start(("echo", "ran"), folder=Path(name), limits=ProgramLimits(), around=around)
+        around = ProgramAccess(needs_unix_sockets=True)
+        started = await start_program(("echo", "ran"), folder=Path(name), limits=ProgramLimits(), around=around)
         ended = await started.ended
         print(ended.refused or started.said().strip())
 
@@ -128,7 +128,7 @@ def test_without_confinement_each_attempt_reaches_the_agent(agent: str) -> None:
 @everyone
 def test_no_unix_socket_outside_can_be_reached_and_pairs_work(who: str, agent: str, folder: Path) -> None:
     command = (sys.executable, "-I", "-c", ATTEMPTS, agent)
-    done = run_as(who, command, folder=folder, readable=python_places(), limits=LIMITS)
+    done = run_as(who, command, folder=folder, readable=list_python_paths(), limits=LIMITS)
     answers = json.loads(done.stdout)
     assert [name for name in OUTSIDE if answers[name] == "reached"] == []
     assert [answers[name] for name in PAIRS] == ["reached", "reached"]
@@ -138,7 +138,7 @@ def test_no_unix_socket_outside_can_be_reached_and_pairs_work(who: str, agent: s
 def test_an_ordinary_pod_refuses_unix_sockets_and_lacks_nothing(folder: Path) -> None:
     confinement = run_as("ordinary", ("true",), folder=folder, limits=LIMITS).confinement
     assert not confinement.own_root and confinement.unix_sockets == "refused"
-    assert find_lacking(asdict(confinement)) == []
+    assert find_missing_protections(asdict(confinement)) == []
 
 
 @pytest.mark.parametrize("mode", ["required", "best-effort"])
@@ -186,7 +186,7 @@ def test_what_programs_do_every_day_needs_no_unix_socket(who: str, folder: Path)
         "print('done')\n"
     )
     done = run_as(
-        who, (sys.executable, "-I", "-c", code), folder=folder, readable=python_places(), limits=LIMITS,
+        who, (sys.executable, "-I", "-c", code), folder=folder, readable=list_python_paths(), limits=LIMITS,
         env={"GIT_CONFIG_NOSYSTEM": "1"},
     )  # fmt: skip
     assert done.stdout == b"done\n", done.stderr

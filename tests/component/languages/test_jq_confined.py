@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 import pytest
 
-from argosy.isolation import Pool
-from argosy.isolation.limits import Limits
-from argosy.languages.jq_pool import jq_limits, remove_confined
+from argosy.isolation import WorkerPool
+from argosy.isolation.limits import CallLimits
+from argosy.languages.jq_pool import build_jq_limits, delete_paths_confined
 
 pytest.importorskip("jq", reason="the real jq is not installed")
 DOCUMENT = {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}, "x": 1}
@@ -24,26 +24,26 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-async def pool(anyio_backend: str) -> AsyncIterator[Pool]:
-    made = Pool(workers=1)
+async def pool(anyio_backend: str) -> AsyncIterator[WorkerPool]:
+    made = WorkerPool(workers=1)
     yield made
     await made.close()
 
 
-async def removed(pool: Pool, *expressions: str) -> tuple[Any, tuple[str, ...]]:
-    answers, faults = await remove_confined([(TEXT, expressions)], pool)
+async def removed(pool: WorkerPool, *expressions: str) -> tuple[Any, tuple[str, ...]]:
+    answers, faults = await delete_paths_confined([(TEXT, expressions)], pool)
     return answers.get((TEXT, expressions)), faults
 
 
 @pytest.mark.anyio
-async def test_everything_of_the_language_is_understood(pool: Pool) -> None:
+async def test_everything_of_the_language_is_understood(pool: WorkerPool) -> None:
     made, faults = await removed(pool, ".spec.containers[1:]", ".. | select(. == 1)?")
     assert made == {"spec": {"containers": [{"name": "a"}]}}
     assert not faults
 
 
 @pytest.mark.anyio
-async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: Pool) -> None:
+async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: WorkerPool) -> None:
     made, faults = await removed(pool, ".x |", ".x")
     assert made == {"spec": DOCUMENT["spec"]}
     (fault,) = faults
@@ -52,7 +52,7 @@ async def test_what_is_no_expression_is_a_fault_and_the_others_still_hold(pool: 
 
 
 @pytest.mark.anyio
-async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: Pool) -> None:
+async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: WorkerPool) -> None:
     assert await removed(pool, ".x[]") == (DOCUMENT, ())
 
 
@@ -65,7 +65,7 @@ async def test_an_error_of_jq_leaves_the_document_as_it_is(pool: Pool) -> None:
         pytest.param(".x | until(false; .)", marks=pytest.mark.tier("all")),
     ],
 )
-async def test_what_runs_for_ever_is_ended_and_told(pool: Pool, expression: str) -> None:
+async def test_what_runs_for_ever_is_ended_and_told(pool: WorkerPool, expression: str) -> None:
     made, (fault,) = await removed(pool, expression)
     assert made == DOCUMENT
     assert fault == f"jqPathExpressions: {expression!r}: it takes too much time or memory; simplify it"
@@ -73,7 +73,7 @@ async def test_what_runs_for_ever_is_ended_and_told(pool: Pool, expression: str)
 
 
 @pytest.mark.anyio
-async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_still_hold(pool: Pool) -> None:
+async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_still_hold(pool: WorkerPool) -> None:
     made, faults = await removed(pool, ".spec.containers[1:]", "repeat(.)", ".x | select(true)")
     assert made == {"spec": {"containers": [{"name": "a"}]}}
     assert faults == ("jqPathExpressions: 'repeat(.)': it takes too much time or memory; simplify it",)
@@ -83,22 +83,22 @@ async def test_an_expression_that_runs_for_ever_alone_is_told_and_the_others_sti
 class Counted:
     """A pool that keeps what it was asked."""
 
-    pool: Pool
+    pool: WorkerPool
     asked: list[list[str]] = field(default_factory=list)
 
-    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Limits | None = None) -> list[Any]:
+    async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: CallLimits | None = None) -> list[Any]:
         self.asked += [payload["expressions"] for payload in payloads]
         return await self.pool.run_batch(function, payloads, limits=limits)
 
 
 @pytest.mark.tier("all")
 @pytest.mark.anyio
-async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_all(pool: Pool) -> None:
+async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_all(pool: WorkerPool) -> None:
     """Each would hold a worker for a second, and with it the Applications that wait for one."""
     counted = Counted(pool)
     hostile = 'if .number > 1 then repeat(.) else .x end | select(has("x"))'
     texts = [orjson.dumps(DOCUMENT | {"number": number}) for number in range(40)]
-    answers, faults = await remove_confined([(text, (hostile, ".x")) for text in texts], counted)
+    answers, faults = await delete_paths_confined([(text, (hostile, ".x")) for text in texts], counted)
     assert len(faults) == 1
     assert [document.get("x") for document in answers.values()] == [None] * 40, "the plain path holds in each"
     assert len(answers) == 40
@@ -106,7 +106,7 @@ async def test_an_expression_that_runs_for_ever_costs_a_few_documents_and_not_al
 
 
 @pytest.mark.anyio
-async def test_an_expression_with_several_results_removes_nothing_as_in_argo_cd(pool: Pool) -> None:
+async def test_an_expression_with_several_results_removes_nothing_as_in_argo_cd(pool: WorkerPool) -> None:
     assert await removed(pool, ".x), (.") == (DOCUMENT, ())
 
 
@@ -124,7 +124,9 @@ HOSTILE = [
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("expression", HOSTILE)
-async def test_no_expression_ends_the_worker_or_changes_what_it_does_not_name(pool: Pool, expression: str) -> None:
+async def test_no_expression_ends_the_worker_or_changes_what_it_does_not_name(
+    pool: WorkerPool, expression: str
+) -> None:
     made, faults = await removed(pool, expression)
     assert made == DOCUMENT
     assert len(faults) <= 1
@@ -135,7 +137,7 @@ async def test_no_expression_ends_the_worker_or_changes_what_it_does_not_name(po
 @pytest.mark.parametrize("name", ["env", "$ENV"])
 async def test_jq_sees_no_environment(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("ARGOSY_SECRET", "shown")
-    pool = Pool(workers=1)  # starts with that environment
+    pool = WorkerPool(workers=1)  # starts with that environment
     try:
         for expression in (f".x) | {{found: {name}}} | (.", f".x) | {{found: (try error({name}) catch .)}} | (."):
             assert await removed(pool, expression) == ({"found": {}}, ())
@@ -144,11 +146,11 @@ async def test_jq_sees_no_environment(monkeypatch: pytest.MonkeyPatch, name: str
 
 
 @pytest.mark.anyio
-async def test_the_limit_of_a_call_is_the_one_that_is_set(pool: Pool) -> None:
+async def test_the_limit_of_a_call_is_the_one_that_is_set(pool: WorkerPool) -> None:
     expression = "select([range(3000000)] | length > 0) | .x"
     question = (TEXT, (expression,))
-    answers, faults = await remove_confined([question], pool, limits=jq_limits(0.01))
+    answers, faults = await delete_paths_confined([question], pool, limits=build_jq_limits(0.01))
     assert (answers[question], len(faults)) == (DOCUMENT, 1)
     assert "takes too much time" in faults[0]
-    answers, faults = await remove_confined([question], pool, limits=jq_limits(60.0))
+    answers, faults = await delete_paths_confined([question], pool, limits=build_jq_limits(60.0))
     assert (answers[question], faults) == ({"spec": DOCUMENT["spec"]}, ())

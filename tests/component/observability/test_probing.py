@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from argosy.features.controller.process import ControllerOptions, _address
-from argosy.observability.probe_server import Signs, probed
+from argosy.features.controller.process import ControllerOptions, _probe_address
+from argosy.observability.probe_server import ProbeSources, serve_probes
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -32,7 +32,7 @@ async def ask(port: int, question: bytes) -> str:
     ("POST /metrics HTTP/1.1", "405", "method not allowed"),
 ])  # fmt: skip
 async def test_what_is_asked_is_answered(question: str, code: str, text: str) -> None:
-    async with probed(-1, Signs([lambda: "jobs 1\n", lambda: "runs 2\n"])) as port:
+    async with serve_probes(-1, ProbeSources([lambda: "jobs 1\n", lambda: "runs 2\n"])) as port:
         head, _, body = (await ask(port, f"{question}\r\nHost: a\r\n\r\n".encode())).partition("\r\n\r\n")
     assert head.startswith(f"HTTP/1.1 {code} ")
     assert body.startswith(text)
@@ -40,8 +40,10 @@ async def test_what_is_asked_is_answered(question: str, code: str, text: str) ->
 
 async def test_what_speaks_against_it_is_told_a_line_each() -> None:
     troubles = ["its Lease has run out", "nothing moves"]
-    signs = Signs(troubles=lambda: troubles, unready=lambda: ["not yet"], stuck=lambda: troubles[1:])
-    async with probed(-1, signs) as port:
+    signs = ProbeSources(
+        health_problems=lambda: troubles, readiness_problems=lambda: ["not yet"], liveness_problems=lambda: troubles[1:]
+    )
+    async with serve_probes(-1, signs) as port:
         well = await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
         alive = await ask(port, b"GET /livez HTTP/1.1\r\n\r\n")
         ready = await ask(port, b"GET /readyz HTTP/1.1\r\n\r\n")
@@ -55,7 +57,7 @@ NONSENSE = [b"", b"\r\n\r\n", b"nonsense\r\n\r\n", b"GET " + b"a" * 100_000, b"\
 
 @pytest.mark.parametrize("question", NONSENSE)
 async def test_what_is_no_question_is_hung_up_on_and_the_next_is_answered(question: bytes) -> None:
-    async with probed(-1, Signs()) as port:
+    async with serve_probes(-1, ProbeSources()) as port:
         try:
             assert "200 OK" not in await ask(port, question)
         except ConnectionError:
@@ -66,7 +68,10 @@ async def test_what_is_no_question_is_hung_up_on_and_the_next_is_answered(questi
 async def test_a_port_that_is_taken_is_no_reason_to_stop_and_the_flag_for_another_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with probed(-1, Signs()) as port, probed(port, Signs(), flag="--metrics-port") as second:
+    async with (
+        serve_probes(-1, ProbeSources()) as port,
+        serve_probes(port, ProbeSources(), flag="--metrics-port") as second,
+    ):
         assert second == 0
     assert f"cannot listen on port {port} of 127.0.0.1 (Address already in use): " in caplog.text
     assert "choose another port: --metrics-port N" in caplog.text
@@ -75,7 +80,7 @@ async def test_a_port_that_is_taken_is_no_reason_to_stop_and_the_flag_for_anothe
 @pytest.mark.parametrize(("listen", "is_everywhere"), [("127.0.0.1", False), ("localhost", False), ("::", True)])
 async def test_it_is_answered_where_it_listens_and_nowhere_else(listen: str, is_everywhere: bool) -> None:
     """Every address of 127.0.0.0/8 is this machine's."""
-    async with probed(-1, Signs(), listen=listen) as port:
+    async with serve_probes(-1, ProbeSources(), address=listen) as port:
         assert "200 OK" in await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
         try:
             _, writer = await asyncio.open_connection("127.0.0.2", port)
@@ -94,9 +99,9 @@ async def test_a_controller_is_probed_on_this_machine_and_in_a_pod_from_outside(
     listen: str, in_pod: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", in_pod)
-    assert _address(ControllerOptions(listen=listen)) == address
+    assert _probe_address(ControllerOptions(listen=listen)) == address
 
 
 async def test_without_a_port_nothing_is_served() -> None:
-    async with probed(0, Signs()) as port:
+    async with serve_probes(0, ProbeSources()) as port:
         assert port == 0

@@ -10,11 +10,11 @@ from urllib.parse import unquote_plus
 import pytest
 
 from argosy.errors import Conflict, UserError
-from argosy.web import build, object_lookup
-from argosy.web.request import Asked
-from argosy.web.responses import Json, Page, Stream
-from argosy.web.route import Filtered, May, Parameter, Public, Route, SignedIn
-from argosy.web.route_table import TABLE
+from argosy.web import build_application, object_lookup
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse, PageResponse, StreamResponse
+from argosy.web.route import FilteredList, Public, QueryParameter, RequiresPermission, Route, SignedIn
+from argosy.web.route_table import ROUTE_TABLE
 from support.deadlines import HANG_SECONDS
 from support.page_site import CONTROL, Client, KnownPeople, a_site, anything, nothing, on_a_socket
 
@@ -23,48 +23,63 @@ DENIED = b'{"error":"permission denied","code":7,"message":"permission denied"}'
 UNKNOWN = b'{"error":"no session information","code":16,"message":"no session information"}'
 
 
-async def tell(asked: Asked) -> Json:
-    return Json({"thing": asked.thing, "who": asked.caller.name, "sent": await asked.document()})
+async def tell(asked: RequestContext) -> JsonResponse:
+    return JsonResponse({"thing": asked.rbac_object, "who": asked.caller.name, "sent": await asked.read_json()})
 
 
-async def page(asked: Asked) -> Page:
-    return Page("error.html", {"title": "<b>", "message": "", "next": ""})
+async def page(asked: RequestContext) -> PageResponse:
+    return PageResponse("error.html", {"title": "<b>", "message": "", "next": ""})
 
 
 def failing(error: Exception) -> Any:
-    async def fail(asked: Asked) -> Json:
+    async def fail(asked: RequestContext) -> JsonResponse:
         raise error
 
     return fail
 
 
-async def ticking(asked: Asked) -> Stream:
+async def ticking(asked: RequestContext) -> StreamResponse:
     async def ticks() -> AsyncIterator[bytes]:
         while True:
             yield b"data: s3cr3t-value tick\n\n"
             await asyncio.sleep(0.05)
 
-    return Stream(ticks(), farewell=b"event: bye\n\n")
+    return StreamResponse(ticks(), last_chunk=b"event: bye\n\n")
 
 
-async def read(asked: Asked) -> Json:
-    return Json({**SAID, **dict(asked.query)})
+async def read(asked: RequestContext) -> JsonResponse:
+    return JsonResponse({**SAID, **dict(asked.query)})
 
 
-async def write(asked: Asked) -> Json:
-    return Json(await asked.document())
+async def write(asked: RequestContext) -> JsonResponse:
+    return JsonResponse(await asked.read_json())
 
 
-OF_APP = May("applications", "get", object_lookup.application)
+OF_APP = RequiresPermission("applications", "get", object_lookup.resolve_application)
 ROUTES = (
-    Route("GET", "/api/v1/applications", Filtered("applications", "get"), tell),
-    Route("GET", "/api/v1/applications/{name}", OF_APP, tell, query=(Parameter("project"),)),
-    Route("POST", "/api/v1/applications/{name}/sync", May("applications", "sync", object_lookup.application), tell),
-    Route("POST", "/api/v1/applications/{name}/write", May("applications", "update", object_lookup.application), write),
+    Route("GET", "/api/v1/applications", FilteredList("applications", "get"), tell),
+    Route("GET", "/api/v1/applications/{name}", OF_APP, tell, query=(QueryParameter("project"),)),
+    Route(
+        "POST",
+        "/api/v1/applications/{name}/sync",
+        RequiresPermission("applications", "sync", object_lookup.resolve_application),
+        tell,
+    ),
+    Route(
+        "POST",
+        "/api/v1/applications/{name}/write",
+        RequiresPermission("applications", "update", object_lookup.resolve_application),
+        write,
+    ),
     Route("GET", "/api/v1/applications/{name}/logs", SignedIn(), ticking),
     Route("GET", "/api/v1/applications/{name}/read", OF_APP, read),
     Route("GET", "/apps/{ns}/{name}", OF_APP, page),
-    Route("POST", "/apps/{ns}/{name}/sync", May("applications", "sync", object_lookup.application), tell),
+    Route(
+        "POST",
+        "/apps/{ns}/{name}/sync",
+        RequiresPermission("applications", "sync", object_lookup.resolve_application),
+        tell,
+    ),
     Route("GET", "/api/bad/user", Public("a test"), failing(UserError("wrong; write it right", where="field"))),
     Route("GET", "/api/bad/conflict", Public("a test"), failing(Conflict("somebody else was first"))),
     Route("GET", "/api/bad/bug", Public("a test"), failing(ValueError("hunter2 is the password"))),
@@ -104,7 +119,7 @@ async def client() -> AsyncIterator[Client]:
     elsewhere = [app("o", "default", "other"), app("s", "mine", "other")]
     things = [app("a"), app("m", "mine"), *elsewhere, SECRET, OF_APPLICATION, TAKES_FROM_OTHER]
     site = a_site(things, KnownPeople(dict(PEOPLE)))
-    async with on_a_socket(site, (*ROUTES, *(each for each in TABLE if each.path not in OURS))) as (client, _):
+    async with on_a_socket(site, (*ROUTES, *(each for each in ROUTE_TABLE if each.path not in OURS))) as (client, _):
         yield client
 
 
@@ -242,4 +257,4 @@ async def test_the_server_ends_at_once_with_a_stream_open() -> None:
 
 
 async def test_the_whole_table_can_be_built() -> None:
-    assert build(a_site()).routes == TABLE
+    assert build_application(a_site()).routes == ROUTE_TABLE

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.gitops.policy.application_sets import REASON
+from argosy.gitops.policy.application_sets import NO_CONTROLLER_REASON
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from support.deadlines import wait_until_async
 from support.engine import CONTROL, Room
 
@@ -21,7 +21,7 @@ def application_set(name: str) -> Manifest:
 
 
 async def test_an_application_set_that_nobody_expands_gets_a_condition(room: Room) -> None:
-    await room.cluster.create(definition("applicationsets.argoproj.io"))
+    await room.cluster.create(load_definition("applicationsets.argoproj.io"))
 
     async def is_created() -> bool:
         """A real server serves a new kind a moment after its definition is there."""
@@ -37,6 +37,8 @@ async def test_an_application_set_that_nobody_expands_gets_a_condition(room: Roo
 
     async def has_condition() -> bool:
         found = await room.get("argoproj.io/ApplicationSet", "teams", CONTROL) or {}
-        return [each["reason"] for each in (found.get("status") or {}).get("conditions") or ()] == [REASON]
+        return [each["reason"] for each in (found.get("status") or {}).get("conditions") or ()] == [
+            NO_CONTROLLER_REASON
+        ]
 
     await wait_until_async(has_condition)

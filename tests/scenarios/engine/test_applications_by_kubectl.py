@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import dump
+from argosy.kube.objects import dump_yaml
 from support.clusters import ARGOSY, Sandbox, kubectl
 from support.deadlines import HANG_SECONDS, wait_until
 from support.demo import own
@@ -72,7 +72,7 @@ def test_kubectl_lists_refreshes_and_syncs_applications(running: Sandbox, home: 
                 "destination": {"server": "https://kubernetes.default.svc", "namespace": "ml"},
             },
         }
-        run("apply", "-f", "-", input=dump(app))
+        run("apply", "-f", "-", input=dump_yaml(app))
         until(lambda app: app["status"]["sync"]["status"] == "OutOfSync")
         run("annotate", "application", "models", "-n", NAMESPACE, "argocd.argoproj.io/refresh=hard")
         until(lambda app: "argocd.argoproj.io/refresh" not in app["metadata"].get("annotations", {}))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import Conflict
-from argosy.gitops.coexistence.argocd_detection import SETTLING
+from argosy.gitops.coexistence.argocd_detection import REMOVAL_GRACE_SECONDS
 from argosy.gitops.policy.delivery_engine import Deliverer
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.names import ResourceKey
@@ -32,16 +32,16 @@ def annotated(**annotations: str) -> dict[str, Any]:
 
 async def until_engines(room: Room, *, runs: bool) -> None:
     async with asyncio.timeout(HANG_SECONDS):
-        while bool(room.engine.beside.engines.argocd) is not runs:
+        while bool(room.engine.argocd_detection.engines.controller_names) is not runs:
             await asyncio.sleep(0.01)
 
 
 async def until_leaving(room: Room) -> None:
     """It is not seen any more; it still counts."""
     async with asyncio.timeout(HANG_SECONDS):
-        while not room.engine.beside.is_leaving:
+        while not room.engine.argocd_detection.is_removal_pending:
             await asyncio.sleep(0.01)
-    assert room.engine.beside.engines.argocd
+    assert room.engine.argocd_detection.engines.controller_names
 
 
 async def delivered_after(room: Room, name: str = "witness") -> None:
@@ -148,7 +148,7 @@ async def test_an_argo_cd_that_comes_or_is_scaled_to_zero_changes_that_and_is_to
     assert found is not None and found["data"] == {"a": "by hand"}
     await scale(room.cluster, 0)
     await until_leaving(room)
-    room.clock.leap(SETTLING)
+    room.clock.leap(REMOVAL_GRACE_SECONDS)
     async with asyncio.timeout(HANG_SECONDS):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
@@ -165,10 +165,10 @@ async def test_one_that_ends_counts_until_its_last_pod_is_gone(room: Room) -> No
     await until_engines(room, runs=True)
     await scale(room.cluster, 0)
     await delivered_after(room)
-    assert room.engine.beside.engines.argocd
+    assert room.engine.argocd_detection.engines.controller_names
     await room.cluster.patch(key, {"status": {"replicas": 0}}, subresource="status")
     await until_leaving(room)
-    room.clock.leap(SETTLING)
+    room.clock.leap(REMOVAL_GRACE_SECONDS)
     await until_engines(room, runs=False)
 
 
@@ -181,14 +181,14 @@ async def test_one_whose_pod_runs_on_without_its_stateful_set_counts(room: Room)
     key = ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"])
     await room.cluster.delete(key, propagation=Propagation.ORPHAN)
     async with asyncio.timeout(HANG_SECONDS):
-        while room.engine.beside.engines.argocd != (f"Pod {CONTROL}/{MANAGER}-0",):
+        while room.engine.argocd_detection.engines.controller_names != (f"Pod {CONTROL}/{MANAGER}-0",):
             await asyncio.sleep(0.01)
-    room.clock.leap(SETTLING)
+    room.clock.leap(REMOVAL_GRACE_SECONDS)
     await delivered_after(room)
-    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOCD
+    assert room.engine.argocd_detection.engines.find_deliverer({}, CONTROL) is Deliverer.ARGOCD
     await room.cluster.delete(ResourceKey("", "Pod", CONTROL, f"{MANAGER}-0"), grace=0)
     await until_leaving(room)
-    room.clock.leap(SETTLING)
+    room.clock.leap(REMOVAL_GRACE_SECONDS)
     await until_engines(room, runs=False)
 
 
@@ -201,12 +201,12 @@ async def test_one_that_is_deleted_and_created_anew_counts_all_the_while(
     await until_engines(room, runs=True)
     await room.cluster.delete(ResourceKey("apps", "StatefulSet", CONTROL, made["metadata"]["name"]))
     await until_leaving(room)
-    room.clock.leap(SETTLING - 10)
+    room.clock.leap(REMOVAL_GRACE_SECONDS - 10)
     await room.cluster.create(controller())
     await delivered_after(room)
-    room.clock.leap(SETTLING)
+    room.clock.leap(REMOVAL_GRACE_SECONDS)
     await delivered_after(room, "another")
-    assert room.engine.beside.engines.argocd
+    assert room.engine.argocd_detection.engines.controller_names
     assert not any("no Argo CD runs in this cluster" in each.getMessage() for each in caplog.records[1:])
 
 
@@ -216,7 +216,7 @@ async def test_what_only_plays_an_argo_cd_keeps_nobody_from_delivering(room: Roo
     await room.cluster.create(controller(annotations=mark))
     await room.deliver(syncPolicy=AUTOMATED)
     await room.until_synced()
-    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
+    assert room.engine.argocd_detection.engines.find_deliverer({}, CONTROL) is Deliverer.ARGOSY
 
 
 @pytest.mark.tier("all")
@@ -230,8 +230,8 @@ async def test_a_deployment_in_another_namespace_counts_there_whatever_an_operat
     )
     await until_engines(room, runs=True)
     found = ("Deployment openshift-gitops/argocd-application-controller",)
-    assert room.engine.beside.engines.over("openshift-gitops") == found
-    assert not room.engine.beside.engines.over(CONTROL)
+    assert room.engine.argocd_detection.engines.list_watching("openshift-gitops") == found
+    assert not room.engine.argocd_detection.engines.list_watching(CONTROL)
 
 
 async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
@@ -248,8 +248,8 @@ async def test_an_argo_cd_that_looks_elsewhere_keeps_nobody_from_delivering(
     async with asyncio.timeout(HANG_SECONDS):
         while (await room.get("ConfigMap", "settings") or {})["data"] != {"a": "1"}:
             await asyncio.sleep(0.02)
-    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOSY
-    assert room.engine.beside.engines.deliverer({}, "tenant") is Deliverer.ARGOCD
+    assert room.engine.argocd_detection.engines.find_deliverer({}, CONTROL) is Deliverer.ARGOSY
+    assert room.engine.argocd_detection.engines.find_deliverer({}, "tenant") is Deliverer.ARGOCD
     assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
@@ -274,7 +274,7 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     await room.cluster.create(lets_all("other"))
     await room.cluster.create(controller("other"))
     await until_engines(room, runs=True)
-    assert room.engine.beside.engines.deliverer({}, CONTROL) is Deliverer.ARGOCD
+    assert room.engine.argocd_detection.engines.find_deliverer({}, CONTROL) is Deliverer.ARGOCD
     (said,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     assert said.startswith(f"{CONTROL}/models is no longer delivered by argosy, but by Argo CD (StatefulSet other/")
     # It looks less far, which counts only after a while, as if it had gone.
@@ -282,12 +282,12 @@ async def test_one_that_comes_to_look_at_a_namespace_is_warned_of(room: Room, ca
     await room.cluster.patch(key, {"data": None})
     await scale(room.cluster, 2, "other")
     await until_leaving(room)
-    assert room.engine.beside.engines.over(CONTROL)
-    room.clock.leap(SETTLING)
+    assert room.engine.argocd_detection.engines.list_watching(CONTROL)
+    room.clock.leap(REMOVAL_GRACE_SECONDS)
     async with asyncio.timeout(HANG_SECONDS):
-        while room.engine.beside.engines.over(CONTROL):
+        while room.engine.argocd_detection.engines.list_watching(CONTROL):
             await asyncio.sleep(0.01)
-    assert room.engine.beside.engines.over("other")
+    assert room.engine.argocd_detection.engines.list_watching("other")
 
 
 async def until_waited_for(caplog: pytest.LogCaptureFixture) -> None:

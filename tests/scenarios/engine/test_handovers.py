@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.controller.sharding.members import Members, Standing
-from argosy.kube.controller.sharding.rendezvous_hash import owner
+from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
+from argosy.kube.controller.sharding.rendezvous_hash import find_owner
 from argosy.kube.objects import key_of
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
@@ -27,7 +27,7 @@ ADOPTED = {"annotations": {"argosy.dev/engine": "argosy", "argocd.argoproj.io/sk
 @pytest.fixture(autouse=True)
 def nobody_tells_of_a_push(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a repository elsewhere: it is asked every two minutes."""
-    monkeypatch.setattr("argosy.gitops.engine.engine.LOCAL_LOOK", 3600.0)
+    monkeypatch.setattr("argosy.gitops.engine.engine.LOCAL_POLL_SECONDS", 3600.0)
 
 
 def delivered_by_another(revision: str, room: Room) -> dict[str, Any]:
@@ -45,12 +45,12 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def another(room: Room) -> AsyncIterator[Members]:
+async def another(room: Room) -> AsyncIterator[ShardMembership]:
     """A member whose part nobody works on, until this ends: then it goes."""
-    found = Members(room.cluster, CONTROL, identity="another")
-    keeping = asyncio.create_task(found.keep())
+    found = ShardMembership(room.cluster, CONTROL, identity="another")
+    keeping = asyncio.create_task(found.run())
     try:
-        await until(lambda: len(found.roster) == 2 and room.engine.sharing.members.roster == found.roster)
+        await until(lambda: len(found.roster) == 2 and room.engine.sharding.members.roster == found.roster)
         yield found
     finally:
         keeping.cancel()
@@ -68,10 +68,10 @@ async def test_who_takes_over_delivers_nothing_older_than_who_had_it(tmp_path: P
     async with engine_room(tmp_path, member="one") as room:
         await heard_of_the_first_commit(room)
         asked: list[str] = []
-        room.engine.repositories.observe = lambda shown, request, seconds, is_good: asked.append(request)
+        room.engine.repositories.on_request = lambda shown, request, seconds, is_good: asked.append(request)
         async with another(room) as there:
             new = room.repository.push({"app/settings.yaml": config_map(a="2"), "app/more.yaml": config_map("more")})
-            theirs = [name for name in APPS if there.standing(f"{CONTROL}/{name}") is Standing.OURS]
+            theirs = [name for name in APPS if there.find_ownership(f"{CONTROL}/{name}") is KeyOwnership.OURS]
             for name in theirs:
                 await room.deliver(name, metadata=FENCED)
                 await room.patch_app(delivered_by_another(new, room), name)
@@ -85,7 +85,7 @@ async def test_who_takes_over_delivers_nothing_older_than_who_had_it(tmp_path: P
 @pytest.mark.tier("all")
 async def test_nor_does_who_adopts_what_an_argo_cd_had(tmp_path: Path) -> None:
     async with engine_room(tmp_path) as room, at_work(room.cluster):
-        await until(lambda: bool(room.engine.beside.engines.argocd))
+        await until(lambda: bool(room.engine.argocd_detection.engines.controller_names))
         await heard_of_the_first_commit(room)
         new = room.repository.push({"app/settings.yaml": config_map(a="2")})
         await room.deliver(syncPolicy=AUTOMATED)
@@ -98,8 +98,8 @@ async def test_nor_does_who_adopts_what_an_argo_cd_had(tmp_path: Path) -> None:
 
 async def handed_over_with_an_operation(room: Room, manager: str) -> str:
     """Of one that an Argo CD had when it was seen here last; who began the operation wrote under that name."""
-    await until(lambda: bool(room.engine.beside.engines.argocd))
-    name = next(each for each in APPS if owner({"one", "another"}, f"{CONTROL}/{each}") == "another")
+    await until(lambda: bool(room.engine.argocd_detection.engines.controller_names))
+    name = next(each for each in APPS if find_owner({"one", "another"}, f"{CONTROL}/{each}") == "another")
     made = await room.deliver(name)
     await heard_of_the_first_commit(room)  # and so of the other that it is Argo CD's
     async with another(room):

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.addon import PLEDGES, after_result
-from argosy.features.notebooks.controller import Notebooks
+from argosy.features.notebooks.addon import STATUS_MUTATORS, list_result_hooks
+from argosy.features.notebooks.controller import NotebookJobController
 from argosy.features.notebooks.image_builds import ImageBuilds
 from argosy.features.notebooks.job import KIND
-from argosy.features.notebooks.metrics import Metrics
-from argosy.features.notebooks.model_checks import ModelsAsked
-from argosy.features.notebooks.summary_controller import Summaries
+from argosy.features.notebooks.metrics import NotebookMetrics
+from argosy.features.notebooks.model_checks import ClusterModelChecker
+from argosy.features.notebooks.summary_controller import NotebookSummaryController
 from argosy.kube.controller import run
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import dump
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.objects import dump_yaml
+from argosy.kube.schema.bundled_crds import load_definition
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
 from support.notebook_controller import ToldRuns, job
@@ -30,7 +30,7 @@ TRIGGER = {
 
 
 async def test_a_notebook_that_succeeds_has_another_application_synced(room: Room) -> None:
-    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await room.cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     async with asyncio.timeout(HANG_SECONDS):
         while KIND not in await room.cluster.kinds():
             await asyncio.sleep(0.02)
@@ -38,12 +38,14 @@ async def test_a_notebook_that_succeeds_has_another_application_synced(room: Roo
     await room.deliver("serving", "serving")
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync", "serving")
     await allow(room)
-    metrics = Metrics()
-    follows: dict[str, Any] = {"after_result": after_result(metrics), "pledges": PLEDGES}
-    notebooks = Notebooks(ToldRuns(), builds=ImageBuilds(), models=ModelsAsked(), metrics=metrics, **follows)
-    work = asyncio.create_task(run([notebooks, Summaries()], room.cluster, clock=room.clock))
+    metrics = NotebookMetrics()
+    follows: dict[str, Any] = {"result_hooks": list_result_hooks(metrics), "status_mutators": STATUS_MUTATORS}
+    notebooks = NotebookJobController(
+        ToldRuns(), builds=ImageBuilds(), model_checker=ClusterModelChecker(), metrics=metrics, **follows
+    )
+    work = asyncio.create_task(run([notebooks, NotebookSummaryController()], room.cluster, clock=room.clock))
     try:
-        found = job(annotations={"mlops.dev/on-success-trigger": dump([TRIGGER])})
+        found = job(annotations={"mlops.dev/on-success-trigger": dump_yaml([TRIGGER])})
         found["metadata"] |= {"namespace": "ml", "labels": {"app.kubernetes.io/part-of": "serving"}}
         await room.cluster.create(found)
         record = await ended(room)

@@ -11,9 +11,9 @@ import pytest
 
 from argosy.errors import LimitError
 from argosy.fair_share import Budget
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.delays import describe_delays
-from argosy.isolation.process_pool import Crew
+from argosy.isolation.process_pool import ProcessPool
 from support.deadlines import wait_until_async
 from support.engine import CONTROL, Room, config_map, engine_room
 from support.remote_clusters import far_cluster
@@ -22,18 +22,18 @@ pytestmark = pytest.mark.anyio
 AUTOMATED = {"automated": {}}
 
 
-class StuckCrew(Crew):
+class StuckCrew(ProcessPool):
     """A crew in which renders of project `hostile` hold their worker until they are let go of."""
 
     def __init__(self) -> None:
         super().__init__(workers=2)
         self.release, self.error = asyncio.Event(), LimitError("it takes longer than 60 s")
-        self.error.exhausted = "timed out"
+        self.error.exhaustion_reason = "timed out"
 
     async def run(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:  # type: ignore[override]
         if args[1].project != "hostile":
             return await super().run(function, *args, **options)
-        self._settle()
+        self._bind_to_loop()
         async with self._slots.hold():
             await self.release.wait()
             raise self.error
@@ -47,7 +47,7 @@ class Stalled:
 
     @property
     def at_work(self) -> set[str]:
-        return {key.name for key in self.room.engine.queue.working if key.name.startswith("hostile")}
+        return {key.name for key in self.room.engine.queue.processing_seconds if key.name.startswith("hostile")}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ async def stalled(tmp_path: Path) -> AsyncIterator[Stalled]:
             await room.deliver(f"hostile-{number}", "slow", project="hostile")
         found = Stalled(room, crew)
         passes = room.engine.options.workers
-        await wait_until_async(lambda: len(found.at_work) == passes and crew.depths() == {"hostile": passes - 2})
+        await wait_until_async(lambda: len(found.at_work) == passes and crew.list_depths() == {"hostile": passes - 2})
         yield found
         crew.release.set()
     await crew.close()
@@ -74,23 +74,23 @@ async def test_a_refresh_and_a_sync_end_while_every_pass_of_another_project_stil
     await room.deliver(project="team", syncPolicy=AUTOMATED)
     await room.until_synced()
     await room.annotate(refresh="hard")
-    await wait_until_async(lambda: "team" not in room.engine.queue.depths())
+    await wait_until_async(lambda: "team" not in room.engine.queue.list_depths())
     await room.settled()
     revision = room.repository.push({"app/settings.yaml": config_map(a="two")})
     await room.until_synced(revision)
     assert stalled.at_work == before and not stalled.crew.release.is_set()
-    assert stalled.crew.depths() == {"hostile": len(before) - 2}
+    assert stalled.crew.list_depths() == {"hostile": len(before) - 2}
 
 
 async def test_an_application_that_waits_for_the_budget_of_its_project_says_so(stalled: Stalled) -> None:
-    room, shares = stalled.room, stalled.crew._slots.shares
-    desk = Desk(room.cluster, "here", CONTROL, CONTROL)
-    shares.start("hostile", Budget(60.0, 300.0))
-    shares.finish("hostile", 1e6)  # so much that it stays over the budget, however slow the machine is
+    room, shares = stalled.room, stalled.crew._slots.scheduler
+    desk = ApplicationService(room.cluster, "here", CONTROL, CONTROL)
+    shares.start_turn("hostile", Budget(60.0, 300.0))
+    shares.finish_turn("hostile", 1e6)  # so much that it stays over the budget, however slow the machine is
     hostile = {f"hostile-{number}" for number in range(20)}
 
     async def has_delayed_all() -> bool:
-        delays = {key.name: text for key, text in (await describe_delays(desk, await desk.all())).items()}
+        delays = {key.name: text for key, text in (await describe_delays(desk, await desk.list_applications())).items()}
         return delays.keys() == hostile and "project 'hostile' is over its budget" in delays["hostile-19"]
 
     await room.deliver("of-a-team", project="team")
@@ -104,11 +104,11 @@ async def test_a_render_that_times_out_says_so_and_is_not_repeated_until_a_user_
     assert "it takes longer than 60 s; render timed out (1st time); next try " in told
     assert "; retry now: argosy app get hostile-0 --hard-refresh" in told
     await wait_until_async(lambda: not stalled.at_work)
-    count = room.engine.pipeline.assembler.renders.count
+    count = room.engine.reconciler.desired_states.renders.render_count
     await room.settled("hostile-0")
-    assert room.engine.pipeline.assembler.renders.count == count
+    assert room.engine.reconciler.desired_states.renders.render_count == count
     await room.annotate("hostile-0", refresh="hard")
-    await wait_until_async(lambda: room.engine.pipeline.assembler.renders.count > count)
+    await wait_until_async(lambda: room.engine.reconciler.desired_states.renders.render_count > count)
 
 
 @pytest.mark.tier("all")
@@ -123,7 +123,7 @@ async def test_an_application_on_a_cluster_whose_slots_another_project_holds_is_
         for number in range(20):
             await room.deliver(f"hostile-{number}", "slow", project="hostile", destination=there)
         stalled, slots = Stalled(room, crew), room.engine.options.workers // 2
-        await wait_until_async(lambda: len(stalled.at_work) == slots and crew.depths() == {"hostile": slots - 2})
+        await wait_until_async(lambda: len(stalled.at_work) == slots and crew.list_depths() == {"hostile": slots - 2})
         before = stalled.at_work
         await room.deliver(project="team", syncPolicy=AUTOMATED, destination=there)
         await room.until_synced()

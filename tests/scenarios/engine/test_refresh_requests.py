@@ -84,5 +84,5 @@ async def test_a_push_that_a_host_tells_of_wakes_those_whom_it_concerns(room: Ro
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     push = Push(urls=("https://git.example.com/team/app",), ref="refs/heads/main", default_branch="main")
-    woken = await room.engine.pushed([push])
+    woken = await room.engine.handle_pushes([push])
     assert [key.name for key in woken] == ["elsewhere"]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.doctor.service import Wanted, examine
+from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.violation import Severity
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.reader import open_reader
 from argosy.kube.names import ResourceKey
 from support.engine import CONTROL, Room, conditions, config_map, engine_room
@@ -50,8 +50,8 @@ async def test_a_setting_that_cannot_be_read_is_one_finding_and_one_log_line_and
     lines = [each.getMessage() for each in caplog.records if each.name == "argosy.gitops.reconciler.setting_errors"]
     assert len(lines) == 1 and f"{place}: {name}" in lines[0], lines
     [finding] = await unreadable_settings(room)
-    assert finding.place.file == f"ConfigMap/{place}" and name in finding.sight.message
-    assert f"argosy kubectl edit configmap/{place} -n {CONTROL}" in finding.sight.fix
+    assert finding.location.file == f"ConfigMap/{place}" and name in finding.violation.message
+    assert f"argosy kubectl edit configmap/{place} -n {CONTROL}" in finding.violation.fix
     await room.configure({name: None}, place)
     assert await unreadable_settings(room) == []
 
@@ -77,7 +77,7 @@ async def test_nothing_is_synced_or_deleted_while_a_restricting_setting_was_neve
         assert state["phase"] == "Error" and name in state["message"]
         assert await room.get("ConfigMap", "settings") is None
         [finding] = await unreadable_settings(room)
-        assert finding.severity is Severity.ERROR and "no Application is synced" in finding.sight.fix
+        assert finding.severity is Severity.ERROR and "no Application is synced" in finding.violation.fix
         await room.deliver("others", "other")
         await room.patch_app({"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}, "others")
         await room.cluster.delete(ResourceKey("argoproj.io", "Application", CONTROL, "others"))
@@ -90,9 +90,9 @@ async def test_nothing_is_synced_or_deleted_while_a_restricting_setting_was_neve
 
 
 async def unreadable_settings(room: Room) -> list[Finding]:
-    desk = Desk(room.cluster, "a test", CONTROL, CONTROL)
+    desk = ApplicationService(room.cluster, "a test", CONTROL, CONTROL)
     async with open_reader(desk) as reader:
-        found = await examine(desk, reader, Wanted(is_quick=True))
+        found = await examine_installation(desk, reader, DoctorOptions(is_quick=True))
     return [finding for finding in found.findings if finding.rule.id == "AGY524"]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from argosy.kube.client import Cluster
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.simulators import make
 from support.deadlines import HANG_SECONDS
 from support.engine import Room, config_map
@@ -26,7 +26,7 @@ MODEL = {**config_map("model"), "metadata": {"name": "model", "annotations": {WA
 
 @pytest.fixture
 async def played(room: Room) -> AsyncIterator[Room]:
-    async with running([make("kubelet" if room.flavour == "real" else "")], room.cluster, on_failure=lambda: None):
+    async with run_addons([make("kubelet" if room.flavour == "real" else "")], room.cluster, on_failure=lambda: None):
         yield room
 
 
@@ -94,7 +94,7 @@ def notebook() -> Manifest:
 
 @pytest.mark.parametrize("end", ["Succeeded", "Failed"])
 async def test_what_follows_a_notebook_comes_only_after_it_succeeded(room: Room, end: str) -> None:
-    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await room.cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)
     room.repository.push({"app/notebook.yaml": notebook(), "app/model.yaml": MODEL})
     await room.deliver()
@@ -113,7 +113,7 @@ async def test_what_follows_a_notebook_comes_only_after_it_succeeded(room: Room,
 @pytest.mark.tier("all")
 async def test_without_a_check_what_follows_a_notebook_does_not_wait_for_it(room: Room) -> None:
     """As under an Argo CD that nobody told of the kind: that it was created is enough."""
-    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await room.cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)
     found = notebook()
     unchecked = {**found["metadata"], "annotations": {**found["metadata"]["annotations"], "argosy.dev/gate": "ignore"}}
@@ -144,7 +144,7 @@ def waits_for_notebook(status: dict[str, Any]) -> bool:
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=IN_TEST_ALL), "Failed"])
 async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(room: Room, end: str) -> None:
-    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await room.cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)
     lenient = blocking(**{"argosy.dev/gate": "ignore"})
     room.repository.push({"app/notebook.yaml": lenient, "app/model.yaml": MODEL})
@@ -166,7 +166,7 @@ async def test_a_blocked_wave_waits_where_nobody_looks_at_the_notebook_s_health(
 @pytest.mark.tier("all")
 @pytest.mark.parametrize("end", [pytest.param("Succeeded", marks=IN_TEST_ALL), "Failed"])
 async def test_a_wave_of_another_application_waits_for_the_notebook_too(room: Room, end: str) -> None:
-    await room.cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await room.cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     await served(room.cluster, NOTEBOOK.group_kind)
     early = {**config_map("early"), "metadata": {"name": "early", "annotations": {WAVE: "1"}}}
     room.repository.push({"app/notebook.yaml": blocking(), "serving/model.yaml": MODEL, "serving/early.yaml": early})

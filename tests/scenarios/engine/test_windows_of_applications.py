@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.reconciler.operation_dispatch import CLOSED
+from argosy.gitops.reconciler.operation_dispatch import CLOSED_WINDOW_RECHECK_SECONDS
 from support.engine import Room, config_map
 
 pytestmark = pytest.mark.anyio
@@ -91,16 +91,16 @@ async def test_a_window_is_judged_anew_after_the_clock_was_set(room: Room, jump:
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     assert "operationState" not in (await room.settled())["status"]
     room.clock.set_by(jump + 60)
-    room.clock.leap(CLOSED)
+    room.clock.leap(CLOSED_WINDOW_RECHECK_SECONDS)
     await room.until_synced()
     room.clock.set_by(-jump - 60)
     revision = room.repository.push({"app/settings.yaml": config_map(a="two")})
-    room.clock.leap(CLOSED)
+    room.clock.leap(CLOSED_WINDOW_RECHECK_SECONDS)
     await room.until(lambda status: status["sync"]["revision"] == revision)
     state = (await room.settled())["status"]["operationState"]
     assert state["syncResult"]["revision"] != revision, "the window is closed again"
     room.clock.set_by(jump + 60)
-    room.clock.leap(CLOSED)
+    room.clock.leap(CLOSED_WINDOW_RECHECK_SECONDS)
     await room.until_synced(revision)
 
 
@@ -112,5 +112,5 @@ async def test_a_manual_sync_that_waits_for_a_window_begins_when_the_clock_was_s
     await room.sync()
     await room.until(lambda status: "no allow window" in (status.get("operationState") or {}).get("message", ""))
     room.clock.set_by(jump + 60)
-    room.clock.leap(CLOSED)
+    room.clock.leap(CLOSED_WINDOW_RECHECK_SECONDS)
     await room.until_synced()

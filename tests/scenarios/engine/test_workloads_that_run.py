@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators import make
 from support.engine import Room, config_map
@@ -21,7 +21,7 @@ FAIL = "sandbox.argosy.dev/fail"
 async def played(room: Room) -> AsyncIterator[Room]:
     """Beside a real controller-manager only what a kubelet would do is played."""
     addon = make("kubelet" if room.flavour == "real" else "")
-    async with running([addon], room.cluster, on_failure=lambda: None):
+    async with run_addons([addon], room.cluster, on_failure=lambda: None):
         yield room
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from argosy.errors import UserError
 from argosy.gitops.render.kustomize import build
-from argosy.kube.objects import Profile, load_all
+from argosy.kube.objects import YamlDialect, read_yaml_documents
 from argosy.kube.patch.json_patch import equal
 from support.deadlines import HANG_SECONDS
 from support.file_trees import TextTree
@@ -37,7 +37,11 @@ def theirs(texts: dict[str, str], folder: Path) -> Any:
     if done.returncode:
         return None if b"panic:" in done.stderr else done.stderr.decode()[-300:]
     try:
-        return [each for each in load_all(done.stdout, profile=Profile.KUSTOMIZE) if each is not None]
+        return [
+            manifest
+            for manifest in read_yaml_documents(done.stdout, dialect=YamlDialect.KUSTOMIZE)
+            if manifest is not None
+        ]
     except UserError:
         return None
 

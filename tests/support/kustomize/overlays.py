@@ -49,12 +49,12 @@ class Overlays(Patches):
         return self.files
 
     def extend(self, fields: dict[str, Any], name: str, value: Any, accepts: Accepts) -> None:
-        before = fields.get(name)
-        fields[name] = [*before, *value] if isinstance(before, list) else value
+        existing = fields.get(name)
+        fields[name] = [*existing, *value] if isinstance(existing, list) else value
         if not accepts(self.files) and not self.chance(WRONG):
             fields.pop(name)
-            if before is not None:
-                fields[name] = before
+            if existing is not None:
+                fields[name] = existing
 
     def draft(self) -> None:
         bases = ["base"] if self.chance(0.7) else ["base", "other"]
@@ -63,21 +63,21 @@ class Overlays(Patches):
         above = bases
         for depth in range(self.rng.randint(0, 2)):
             folder = f"mid{depth}"
-            self.overlay(folder, [f"../{each}" for each in above])
+            self.overlay(folder, [f"../{parent}" for parent in above])
             above = [folder, *(self.some(bases, 1) if self.chance(0.1) else [])]
-        self.overlay("top", [f"../{each}" for each in above])
+        self.overlay("top", [f"../{parent}" for parent in above])
 
     def fresh(self, most: int) -> list[Any]:
         """Documents, rarely with an id that already exists."""
-        found: list[Any] = []
-        for each in self.documents(most):
-            if isinstance(each, dict) and (metadata := each.get("metadata")):
-                known = [(old["kind"], old["metadata"]["name"]) for old in self.made]
-                if (each["kind"], metadata["name"]) in known and not self.chance(0.03):
+        documents: list[Any] = []
+        for document in self.documents(most):
+            if isinstance(document, dict) and (metadata := document.get("metadata")):
+                known_ids = [(old["kind"], old["metadata"]["name"]) for old in self.made]
+                if (document["kind"], metadata["name"]) in known_ids and not self.chance(0.03):
                     continue
-                self.made.append(each)
-            found.append(each)
-        return found or [self.manifest("ConfigMap", f"spare{len(self.files)}")]
+                self.made.append(document)
+            documents.append(document)
+        return documents or [self.manifest("ConfigMap", f"spare{len(self.files)}")]
 
     def base(self, folder: str) -> None:
         names = []
@@ -155,7 +155,7 @@ class Overlays(Patches):
         if maybe(0.2):
             fields["replacements"] = [self.replacement() for _ in range(self.rng.randint(1, 2))]
         if maybe(0.12):
-            fields["vars"] = [self.var(each) for each in self.some(["V1", "V2"])]
+            fields["vars"] = [self.var(var_name) for var_name in self.some(["V1", "V2"])]
         if maybe(0.08):
             self.files[f"{folder}/config.yaml"] = [self.configuration()]
             fields["configurations"] = ["config.yaml"]
@@ -165,26 +165,26 @@ class Overlays(Patches):
             self.files[f"{folder}/t.yaml"] = [text]
 
     def names(self, *kinds: str) -> list[str]:
-        return [each["metadata"]["name"] for each in self.made if each["kind"] in kinds]
+        return [manifest["metadata"]["name"] for manifest in self.made if manifest["kind"] in kinds]
 
     def label(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"pairs": self.pairs()}
+        entry: dict[str, Any] = {"pairs": self.pairs()}
         for option in ("includeSelectors", "includeTemplates"):
             if self.chance(0.3):
-                made[option] = self.chance(0.8)
+                entry[option] = self.chance(0.8)
         if self.chance(0.2):
-            made["fields"] = self.some(SPECS, 2)
-        return made
+            entry["fields"] = self.some(SPECS, 2)
+        return entry
 
     def image(self) -> dict[str, Any]:
         name = self.pick(IMAGES).split("@")[0]
-        made: dict[str, Any] = {"name": self.pick([name, name.rpartition(":")[0] or name, "app", "reg.io.*"])}
+        entry: dict[str, Any] = {"name": self.pick([name, name.rpartition(":")[0] or name, "app", "reg.io.*"])}
         for field, pool in (("newName", ["new/app", "r:50/x"]), ("newTag", ["v2", "1.5"]), ("digest", ["sha256:def"])):
             if self.chance(0.4):
-                made[field] = self.pick(pool)
+                entry[field] = self.pick(pool)
         if self.chance(0.05):
-            made["tagSuffix"] = "-x"
-        return made
+            entry["tagSuffix"] = "-x"
+        return entry
 
     def generators(self, folder: str, fields: dict[str, Any], maybe: Any) -> None:
         if maybe(0.15):
@@ -194,46 +194,46 @@ class Overlays(Patches):
                 fields[name] = [self.generator(folder, name) for _ in range(self.rng.randint(1, 2))]
 
     def options(self) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        entry: dict[str, Any] = {}
         for option in ("disableNameSuffixHash", "immutable"):
             if self.chance(0.3):
-                made[option] = self.chance(0.7)
+                entry[option] = self.chance(0.7)
         for option in ("labels", "annotations"):
             if self.chance(0.3):
-                made[option] = self.pairs()
-        return made
+                entry[option] = self.pairs()
+        return entry
 
     def generator(self, folder: str, name: str) -> dict[str, Any]:
-        made: dict[str, Any] = {"name": self.pick([*NAMES, "gen", "gen2"])}
+        entry: dict[str, Any] = {"name": self.pick([*NAMES, "gen", "gen2"])}
         if self.chance(0.5):
-            made["literals"] = [f"{key}={self.pick(VALUES)}" for key in self.some(["x", "y", "l.conf"])]
+            entry["literals"] = [f"{key}={self.pick(VALUES)}" for key in self.some(["x", "y", "l.conf"])]
         if self.chance(0.3):
-            made["files"] = [self.pick(["f.txt", "key=f.txt", "bin=b.bin", "f.txt"])]
+            entry["files"] = [self.pick(["f.txt", "key=f.txt", "bin=b.bin", "f.txt"])]
             self.files[f"{folder}/f.txt"] = self.pick(["hello\nworld\n", "<a&b>\u2028", "", "tail  \n\n", "a: 1\r\n"])
             self.files[f"{folder}/b.bin"] = "\ufffdbin" * self.rng.randint(1, 40)
         if self.chance(0.2):
-            made[self.pick(["envs", "envs", "env"])] = ["e.env"]
-            if "env" in made:
-                made["env"] = "e.env"
+            entry[self.pick(["envs", "envs", "env"])] = ["e.env"]
+            if "env" in entry:
+                entry["env"] = "e.env"
             self.files[f"{folder}/e.env"] = self.pick(
                 ["A=1\nB=2\n", "# c\n\n  A=x=y\nB=\n", "A\nB= 2 \n", "\ufeffA='q'\r\n"]
             )
         if self.chance(0.3):
-            made["behavior"] = self.pick(["merge", "replace", "create", "merge"])
+            entry["behavior"] = self.pick(["merge", "replace", "create", "merge"])
         if self.chance(0.3):
-            made["options"] = self.options()
+            entry["options"] = self.options()
         if self.chance(0.15):
-            made["namespace"] = self.pick(SPACES)
+            entry["namespace"] = self.pick(SPACES)
         if name == "secretGenerator" and self.chance(0.3):
-            made["type"] = "kubernetes.io/tls"
-        return made
+            entry["type"] = "kubernetes.io/tls"
+        return entry
 
     def select(self) -> dict[str, Any]:
-        chosen = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
-        made: dict[str, Any] = {"kind": chosen["kind"]}
+        manifest = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
+        selector: dict[str, Any] = {"kind": manifest["kind"]}
         if self.chance(0.6):
-            made["name"] = chosen["metadata"]["name"]
-        return made
+            selector["name"] = manifest["metadata"]["name"]
+        return selector
 
     def replacement(self) -> dict[str, Any]:
         source: dict[str, Any] = {**self.select(), "fieldPath": self.pick(PATHS[:14])}
@@ -256,27 +256,27 @@ class Overlays(Patches):
         return {"source": source, "targets": targets}
 
     def var(self, name: str) -> dict[str, Any]:
-        chosen = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
-        made = {"name": name, "objref": {"apiVersion": GVKS.get(chosen["kind"], "v1"), "kind": chosen["kind"],
-                "name": chosen["metadata"]["name"]}}  # fmt: skip
+        manifest = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
+        entry = {"name": name, "objref": {"apiVersion": GVKS.get(manifest["kind"], "v1"), "kind": manifest["kind"],
+                "name": manifest["metadata"]["name"]}}  # fmt: skip
         if self.chance(0.5):
-            made["fieldref"] = {
+            entry["fieldref"] = {
                 "fieldpath": self.pick(["metadata.name", "spec.replicas", "data.x", "metadata.namespace"])
             }
-        return made
+        return entry
 
     def configuration(self) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        entry: dict[str, Any] = {}
         for name in self.some(
             ["namePrefix", "commonLabels", "commonAnnotations", "images", "replicas", "varReference"], 2
         ):
-            made[name] = self.some(SPECS, 2)
+            entry[name] = self.some(SPECS, 2)
         if self.chance(0.5):
             specs = [{"path": "spec/source/path", "kind": "Application"}, {"path": "spec/predictor/serviceAccountName"}]
-            made["nameReference"] = [
+            entry["nameReference"] = [
                 {"kind": self.pick(["ConfigMap", "ServiceAccount"]), "version": "v1", "fieldSpecs": specs}
             ]
-        return made
+        return entry
 
     def transformer(self) -> dict[str, Any]:
         kind, fields = self.pick([

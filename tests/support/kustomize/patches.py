@@ -46,87 +46,87 @@ class Patches(Manifests):
             self.files[f"{folder}/psm.yaml"] = "---\n".join(texts)
             fields["patchesStrategicMerge"] = self.pick([["psm.yaml"], texts])
         if maybe(0.1) and self.made:
-            chosen = self.pick(self.made)
-            target = {"kind": chosen["kind"], "name": chosen["metadata"]["name"], "version": "v1"}
-            target |= {"group": "apps"} if chosen["apiVersion"] == "apps/v1" else {}
-            fields["patchesJson6902"] = [{"target": target, "patch": self.operations(chosen)}]
+            manifest = self.pick(self.made)
+            target = {"kind": manifest["kind"], "name": manifest["metadata"]["name"], "version": "v1"}
+            target |= {"group": "apps"} if manifest["apiVersion"] == "apps/v1" else {}
+            fields["patchesJson6902"] = [{"target": target, "patch": self.operations(manifest)}]
 
     def patch(self, folder: str, at: int) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        entry: dict[str, Any] = {}
         if self.chance(0.45):
-            chosen = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
-            text = self.operations(chosen)
-            made["target"] = self.target(chosen)
+            manifest = self.pick(self.made) if self.made else {"kind": "X", "metadata": {"name": "a"}}
+            text = self.operations(manifest)
+            entry["target"] = self.target(manifest)
         else:
             patch = self.strategic()
             text = yaml.safe_dump(patch)
             if self.chance(0.3):
-                made["target"] = self.target(patch)
+                entry["target"] = self.target(patch)
             if self.chance(0.1):
-                made["options"] = {self.pick(["allowNameChange", "allowKindChange"]): True}
+                entry["options"] = {self.pick(["allowNameChange", "allowKindChange"]): True}
         if self.chance(0.3):
-            made["path"] = f"p{at}.yaml"
+            entry["path"] = f"p{at}.yaml"
             self.files[f"{folder}/p{at}.yaml"] = text
         else:
-            made["patch"] = text
-        return made
+            entry["patch"] = text
+        return entry
 
     def target(self, chosen: dict[str, Any]) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        entry: dict[str, Any] = {}
         if self.chance(0.8):
-            made["kind"] = self.pick([chosen["kind"], chosen["kind"], "Deployment|ConfigMap", ".*Set"])
+            entry["kind"] = self.pick([chosen["kind"], chosen["kind"], "Deployment|ConfigMap", ".*Set"])
         if self.chance(0.5):
-            made["name"] = self.pick([chosen["metadata"]["name"], ".*", "a|b", "^web$", "p-.*"])
+            entry["name"] = self.pick([chosen["metadata"]["name"], ".*", "a|b", "^web$", "p-.*"])
         if self.chance(0.1):
-            made["namespace"] = self.pick(SPACES)
+            entry["namespace"] = self.pick(SPACES)
         if self.chance(0.1):
-            made["version"] = "v1"
+            entry["version"] = "v1"
         if self.chance(0.1):
-            made["labelSelector"] = self.pick(["k1=v1", "app", "!app", "app in (v1, v2)", "team!=v2"])
+            entry["labelSelector"] = self.pick(["k1=v1", "app", "!app", "app in (v1, v2)", "team!=v2"])
         if self.chance(0.05):
-            made["annotationSelector"] = "k1"
-        return made or {"kind": chosen["kind"]}
+            entry["annotationSelector"] = "k1"
+        return entry or {"kind": chosen["kind"]}
 
     def operations(self, chosen: dict[str, Any]) -> str:
-        found = []
+        operations = []
         for _ in range(self.rng.randint(1, 2)):
             pointers = POINTERS if self.chance(0.3) else self.pointers(chosen)
-            pointers = [each for each in pointers if not is_identity(each)] or ["/x"]
-            made = {"op": self.pick(["replace", "add", "add", "remove", "test", "copy", "move", "replace"]),
+            pointers = [pointer for pointer in pointers if not is_identity(pointer)] or ["/x"]
+            operation = {"op": self.pick(["replace", "add", "add", "remove", "test", "copy", "move", "replace"]),
                     "path": self.pick(pointers)}  # fmt: skip
-            if made["op"] in ("copy", "move"):
-                made["from"] = self.pick(pointers)
-            elif made["op"] != "remove" and self.chance(0.15):
+            if operation["op"] in ("copy", "move"):
+                operation["from"] = self.pick(pointers)
+            elif operation["op"] != "remove" and self.chance(0.15):
                 path = self.pick(["/metadata/name", "/metadata/labels/app", "/metadata/annotations/a~1b"])
-                made |= {"path": path, "value": self.pick(["renamed", "other"])}
-            elif made["op"] != "remove":
-                made["value"] = self.pick(JSON_VALUES)
-            found.append(made)
-        return json.dumps(found) if self.chance(0.5) else yaml.safe_dump(found)
+                operation |= {"path": path, "value": self.pick(["renamed", "other"])}
+            elif operation["op"] != "remove":
+                operation["value"] = self.pick(JSON_VALUES)
+            operations.append(operation)
+        return json.dumps(operations) if self.chance(0.5) else yaml.safe_dump(operations)
 
     def pointers(self, node: Any, lead: str = "") -> list[str]:
         """Pointers to existing fields, and to some missing ones."""
         pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-        found = (
+        pointers = (
             [f"{lead}/new"]
             if isinstance(node, dict)
             else [f"{lead}/-", f"{lead}/{len(node)}"]
             if isinstance(node, list)
             else []
         )
-        for key, each in pairs:
-            here = f"{lead}/{str(key).replace('~', '~0').replace('/', '~1')}"
-            if here not in ("/apiVersion", "/kind", "/metadata"):
-                found.append(here)
-            found += self.pointers(each, here)
-        return found or ["/x"]
+        for key, child in pairs:
+            pointer = f"{lead}/{str(key).replace('~', '~0').replace('/', '~1')}"
+            if pointer not in ("/apiVersion", "/kind", "/metadata"):
+                pointers.append(pointer)
+            pointers += self.pointers(child, pointer)
+        return pointers or ["/x"]
 
     def strategic(self) -> dict[str, Any]:
         if self.made and self.chance(0.9):
-            chosen = self.pick(self.made)
-            patch = self.manifest(chosen["kind"], chosen["metadata"]["name"])
+            manifest = self.pick(self.made)
+            patch = self.manifest(manifest["kind"], manifest["metadata"]["name"])
             patch["metadata"].pop("namespace", None)
-            if space := chosen["metadata"].get("namespace"):
+            if space := manifest["metadata"].get("namespace"):
                 patch["metadata"]["namespace"] = space
         else:
             patch = self.manifest()
@@ -151,7 +151,7 @@ class Patches(Manifests):
             if not top and self.chance(0.02):
                 node["$retainKeys"] = list(node)
         elif isinstance(node, list):
-            for each in node:
-                self.disturb(each, False)
+            for child in node:
+                self.disturb(child, False)
             if self.chance(0.06):
                 node.append({"$patch": self.pick(["replace", "delete", "merge"])})

@@ -12,23 +12,23 @@ Texts = dict[str, str]
 
 
 def cases() -> dict[str, Texts]:
-    found: dict[str, Texts] = {}
+    all_cases: dict[str, Texts] = {}
     for file in sorted(STYLES.glob("*.txt")):
-        found |= parsed(file.read_text("utf-8"))
-    return found
+        all_cases |= parsed(file.read_text("utf-8"))
+    return all_cases
 
 
 def parsed(text: str) -> dict[str, Texts]:
     """`#### NAME` begins a case, `@@@@ NAME` shared files, `=== PATH` a file; `@use NAME` includes shared files."""
     shared: dict[str, Texts] = {}
-    found: dict[str, Texts] = {}
+    parsed_cases: dict[str, Texts] = {}
     files: Texts = {}
     lines: list[str] = []
     for line in text.splitlines(keepends=True):
-        mark, _, rest = line.partition(" ")
-        name = rest.strip()
+        mark, _, argument = line.partition(" ")
+        name = argument.strip()
         if mark in ("####", "@@@@"):
-            files = (found if mark == "####" else shared).setdefault(name, {})
+            files = (parsed_cases if mark == "####" else shared).setdefault(name, {})
             lines = []
         elif mark == "@use":
             files.update({path: text for path, text in shared[name].items() if path not in files})
@@ -39,4 +39,4 @@ def parsed(text: str) -> dict[str, Texts]:
         else:
             lines.append(line)
             files[path] = "".join(lines)
-    return found
+    return parsed_cases

@@ -68,13 +68,13 @@ class Manifests:
                 metadata[field] = self.pairs()
         if self.chance(0.02):
             metadata["annotations"] = {"config.kubernetes.io/local-config": self.pick(["true", "false"])}
-        made = {"apiVersion": GVKS[kind], "kind": kind, "metadata": metadata}
+        manifest = {"apiVersion": GVKS[kind], "kind": kind, "metadata": metadata}
         fill: Callable[[], dict[str, Any]] | None = getattr(self, f"_{kind.lower()}", None)
         if fill and not self.chance(0.05):
-            made.update(fill())
+            manifest.update(fill())
         elif kind in WORKLOADS:
-            made["spec"] = self._workload(kind)
-        return made
+            manifest["spec"] = self._workload(kind)
+        return manifest
 
     def _configmap(self) -> dict[str, Any]:
         return {"data": {key: self.pick(VALUES) for key in self.some(["x", "y", "z.conf", "a/b"])}}
@@ -83,20 +83,20 @@ class Manifests:
         return {"type": "Opaque", self.pick(["data", "stringData"]): {"x": "YQ=="}}
 
     def container(self, name: str) -> dict[str, Any]:
-        made: dict[str, Any] = {"name": name, "image": self.pick(IMAGES)}
+        container: dict[str, Any] = {"name": name, "image": self.pick(IMAGES)}
         if self.chance(0.6):
-            made["env"] = [self.env(each) for each in self.some(["A", "B", "C"])]
+            container["env"] = [self.env(item) for item in self.some(["A", "B", "C"])]
         if self.chance(0.5):
-            made["ports"] = [self.port("containerPort", each) for each in self.some([80, 81, 8080])]
+            container["ports"] = [self.port("containerPort", item) for item in self.some([80, 81, 8080])]
         if self.chance(0.4):
-            made["volumeMounts"] = [{"name": "v", "mountPath": each} for each in self.some(["/a", "/b"])]
+            container["volumeMounts"] = [{"name": "v", "mountPath": item} for item in self.some(["/a", "/b"])]
         if self.chance(0.3):
-            made["args"] = self.pick([["--x=$(V1)", "$(V2)"], ["a", "b"], [], ["$$(V1)", "$(UNKNOWN)"]])
+            container["args"] = self.pick([["--x=$(V1)", "$(V2)"], ["a", "b"], [], ["$$(V1)", "$(UNKNOWN)"]])
         if self.chance(0.3):
-            made["envFrom"] = [{self.pick(["configMapRef", "secretRef"]): {"name": self.pick(NAMES)}}]
+            container["envFrom"] = [{self.pick(["configMapRef", "secretRef"]): {"name": self.pick(NAMES)}}]
         if self.chance(0.2):
-            made["resources"] = {"limits": {"cpu": self.pick([1, "100m", 1.5, "1"]), "memory": "1Gi"}}
-        return made
+            container["resources"] = {"limits": {"cpu": self.pick([1, "100m", 1.5, "1"]), "memory": "1Gi"}}
+        return container
 
     def env(self, name: str) -> dict[str, Any]:
         if self.chance(0.4):
@@ -105,29 +105,29 @@ class Manifests:
         return {"name": name, "value": self.pick([*VALUES, "$(V1)", "p-$(V1)-$(V2)"])}
 
     def port(self, key: str, number: int) -> dict[str, Any]:
-        made: dict[str, Any] = {key: number}
+        entry: dict[str, Any] = {key: number}
         if self.chance(0.5):
-            made["protocol"] = self.pick(["TCP", "UDP"])
+            entry["protocol"] = self.pick(["TCP", "UDP"])
         if self.chance(0.4):
-            made["name"] = self.pick(["http", "metrics"])
-        return made
+            entry["name"] = self.pick(["http", "metrics"])
+        return entry
 
     def pod(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"containers": [self.container(each) for each in self.some(["c", "d", "side"])]}
+        spec: dict[str, Any] = {"containers": [self.container(item) for item in self.some(["c", "d", "side"])]}
         if self.chance(0.2):
-            made["initContainers"] = [self.container("init")]
+            spec["initContainers"] = [self.container("init")]
         if self.chance(0.5):
-            made["volumes"] = [self.volume(each) for each in self.some(["v", "w"])]
+            spec["volumes"] = [self.volume(item) for item in self.some(["v", "w"])]
         if self.chance(0.4):
-            made["serviceAccountName"] = self.pick(NAMES)
+            spec["serviceAccountName"] = self.pick(NAMES)
         if self.chance(0.2):
-            made["imagePullSecrets"] = [{"name": each} for each in self.some(NAMES)]
+            spec["imagePullSecrets"] = [{"name": item} for item in self.some(NAMES)]
         if self.chance(0.1):
-            made["tolerations"] = [{"key": "k", "operator": "Exists"}]
+            spec["tolerations"] = [{"key": "k", "operator": "Exists"}]
         if self.chance(0.1):
             spread = {"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}
-            made["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": self.pairs()}}]
-        return made
+            spec["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": self.pairs()}}]
+        return spec
 
     def volume(self, name: str) -> dict[str, Any]:
         source: dict[str, Any] = self.pick([
@@ -138,29 +138,29 @@ class Manifests:
         return {"name": name, **source}
 
     def template(self) -> dict[str, Any]:
-        made: dict[str, Any] = {"spec": self.pod()}
+        template: dict[str, Any] = {"spec": self.pod()}
         if self.chance(0.7):
-            made["metadata"] = {"labels": self.pairs()} if self.chance(0.8) else {"annotations": self.pairs()}
-        return made
+            template["metadata"] = {"labels": self.pairs()} if self.chance(0.8) else {"annotations": self.pairs()}
+        return template
 
     def _workload(self, kind: str) -> dict[str, Any]:
         if kind == "Pod":
             return self.pod()
         if kind == "CronJob":
             return {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": self.template()}}}
-        made: dict[str, Any] = {"template": self.template()}
+        spec: dict[str, Any] = {"template": self.template()}
         if self.chance(0.6) and kind != "Job":
-            made["selector"] = {"matchLabels": self.pairs()}
+            spec["selector"] = {"matchLabels": self.pairs()}
         if self.chance(0.5) and kind not in ("DaemonSet", "Job"):
-            made["replicas"] = self.rng.randint(0, 3)
+            spec["replicas"] = self.rng.randint(0, 3)
         if kind == "StatefulSet":
-            made["serviceName"] = self.pick(NAMES)
+            spec["serviceName"] = self.pick(NAMES)
             if self.chance(0.5):
-                made["volumeClaimTemplates"] = [{"metadata": {"name": "v"}, "spec": {"storageClassName": "a"}}]
-        return made
+                spec["volumeClaimTemplates"] = [{"metadata": {"name": "v"}, "spec": {"storageClassName": "a"}}]
+        return spec
 
     def _service(self) -> dict[str, Any]:
-        ports = [self.port("port", each) for each in self.some([80, 81, 443])]
+        ports = [self.port("port", number) for number in self.some([80, 81, 443])]
         return {"spec": {"ports": ports, "selector": self.pairs(), "type": self.pick(["ClusterIP", "NodePort"])}}
 
     def _serviceaccount(self) -> dict[str, Any]:
@@ -198,10 +198,13 @@ class Manifests:
     _clusterrolebinding = _rolebinding
 
     def subject(self) -> dict[str, Any]:
-        made = {"kind": self.pick(["ServiceAccount", "ServiceAccount", "User"]), "name": self.pick([*NAMES, "default"])}
+        entry = {
+            "kind": self.pick(["ServiceAccount", "ServiceAccount", "User"]),
+            "name": self.pick([*NAMES, "default"]),
+        }
         if self.chance(0.5):
-            made["namespace"] = self.pick(SPACES)
-        return made
+            entry["namespace"] = self.pick(SPACES)
+        return entry
 
     def _customresourcedefinition(self) -> dict[str, Any]:
         service = {"name": self.pick(NAMES), "namespace": self.pick(SPACES)}
@@ -230,13 +233,15 @@ class Manifests:
         return {"spec": {"selector": {"matchLabels": self.pairs()}, "endpoints": [{"port": "http"}]}}
 
     def documents(self, most: int = 4) -> list[Any]:
-        found: list[Any] = [self.manifest() for _ in range(self.rng.randint(1, most))]
+        documents: list[Any] = [self.manifest() for _ in range(self.rng.randint(1, most))]
         if self.chance(0.08):
             items = [self.manifest() for _ in range(self.rng.randint(0, 2))]
-            found.append({"apiVersion": "v1", "kind": "List", "items": items})
+            documents.append({"apiVersion": "v1", "kind": "List", "items": items})
         if self.chance(0.02):
-            found.append(self.pick([None, None, {}, {"kind": "ConfigMap"}, [], {"apiVersion": "v1", "metadata": {}}]))
-        return found
+            documents.append(
+                self.pick([None, None, {}, {"kind": "ConfigMap"}, [], {"apiVersion": "v1", "metadata": {}}])
+            )
+        return documents
 
 
 def written(documents: Any, rng: random.Random) -> str:
@@ -246,7 +251,7 @@ def written(documents: Any, rng: random.Random) -> str:
     if len(documents) == 1 and rng.random() < 0.1:
         return json.dumps(documents[0])
     flow = rng.random() < 0.1 or None
-    return "---\n".join(yaml.safe_dump(each, sort_keys=False, default_flow_style=flow) for each in documents)
+    return "---\n".join(yaml.safe_dump(document, sort_keys=False, default_flow_style=flow) for document in documents)
 
 
 def odd_manifest(rng: random.Random) -> str:

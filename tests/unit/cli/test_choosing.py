@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DataFolder, Run, state_home
-from argosy.cli.running_instances import chosen_folder
+from argosy.cli.data_folder import DataFolder, RunningInstance, get_state_folder
+from argosy.cli.running_instances import select_folder
 from argosy.cli.target import TargetOptions, find_target
-from argosy.kube.objects import dump
+from argosy.kube.objects import dump_yaml
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def kubeconfig(file: Path, server: str, name: str = "prod") -> Path:
         "contexts": [{"name": name, "context": {"cluster": name}}],
         "clusters": [{"name": name, "cluster": {"server": server}}],
     }
-    file.write_text(dump(document))
+    file.write_text(dump_yaml(document))
     return file
 
 
@@ -40,9 +40,9 @@ def kubeconfig(file: Path, server: str, name: str = "prod") -> Path:
 def runs(root: Path, port: int, name: str = "sandbox", file: Path | None = None) -> Iterator[DataFolder]:
     folder = DataFolder(root)
     api = f"https://127.0.0.1:{port}"
-    with folder.owned():
+    with folder.lock_for_this_process():
         file = file or kubeconfig(folder.kubeconfig, api, "argosy")
-        folder.write_run(Run(os.getpid(), api, str(file), str(folder.root), name=name))
+        folder.write_run(RunningInstance(os.getpid(), api, str(file), str(folder.root), name=name))
         yield folder
 
 
@@ -51,16 +51,16 @@ def asked() -> str:
 
 
 def test_of_several_that_run_the_one_of_kubeconfig_is_meant(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = runs(state_home() / "sandbox", 2)
-    with runs(state_home() / "demo", 1, "demo") as first, usual, runs(home / "dd", 3, "demo"):
+    usual = runs(get_state_folder() / "sandbox", 2)
+    with runs(get_state_folder() / "demo", 1, "demo") as first, usual, runs(home / "dd", 3, "demo"):
         assert asked() == "https://127.0.0.1:2"
         monkeypatch.setenv("KUBECONFIG", str(first.kubeconfig))
         assert asked() == "https://127.0.0.1:1"
-        assert chosen_folder(None, "demo").root == first.root
-        assert chosen_folder(None, "sandbox").root == state_home() / "sandbox"
+        assert select_folder(None, "demo").root == first.root
+        assert select_folder(None, "sandbox").root == get_state_folder() / "sandbox"
         monkeypatch.setenv("KUBECONFIG", str(home / "dd" / "kubeconfig"))
         assert asked() == "https://127.0.0.1:3"
-        assert chosen_folder(None, "demo").root == home / "dd"
+        assert select_folder(None, "demo").root == home / "dd"
 
 
 def test_a_file_that_a_demo_was_added_to_leads_to_its_current_context(
@@ -68,19 +68,19 @@ def test_a_file_that_a_demo_was_added_to_leads_to_its_current_context(
 ) -> None:
     shared = kubeconfig(home / "kc" / "config", "https://prod.example:6443")
     monkeypatch.setenv("KUBECONFIG", str(shared))
-    with runs(home / "dd", 1, "demo", shared), runs(state_home() / "sandbox", 2):
+    with runs(home / "dd", 1, "demo", shared), runs(get_state_folder() / "sandbox", 2):
         assert asked() == "https://prod.example:6443"
-        assert chosen_folder(None, "demo").root == home / "dd"  # for `argosy demo stop`
+        assert select_folder(None, "demo").root == home / "dd"  # for `argosy demo stop`
 
 
 def test_a_kubeconfig_that_cannot_be_read_keeps_nobody_from_stopping_what_runs(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "odd").write_text("contexts: 5")
-    with runs(state_home() / "sandbox", 2), runs(home / "dd", 3):
+    with runs(get_state_folder() / "sandbox", 2), runs(home / "dd", 3):
         for name in ("gone", "odd"):
             monkeypatch.setenv("KUBECONFIG", str(home / name))
-            assert chosen_folder(None, "sandbox").root == state_home() / "sandbox"
+            assert select_folder(None, "sandbox").root == get_state_folder() / "sandbox"
 
 
 def test_when_one_ends_another_that_still_runs_is_found_again(home: Path) -> None:
@@ -90,13 +90,13 @@ def test_when_one_ends_another_that_still_runs_is_found_again(home: Path) -> Non
                 assert asked() == "https://127.0.0.1:3"
             assert asked() == "https://127.0.0.1:2"
         assert asked() == "https://127.0.0.1:1"
-        assert json.loads((state_home() / "current.json").read_text())["data_dir"] == str(home / "first")
-    assert not (state_home() / "current.json").exists()
+        assert json.loads((get_state_folder() / "current.json").read_text())["data_dir"] == str(home / "first")
+    assert not (get_state_folder() / "current.json").exists()
 
 
 def test_one_that_was_killed_is_passed_over(home: Path) -> None:
     with runs(home / "first", 1):
         with runs(home / "second", 2):
-            kept = (state_home() / "current.json").read_text()
-        (state_home() / "current.json").write_text(kept)
+            kept = (get_state_folder() / "current.json").read_text()
+        (get_state_folder() / "current.json").write_text(kept)
         assert asked() == "https://127.0.0.1:1"

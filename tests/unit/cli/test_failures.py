@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.cli.error_messages import failed
-from argosy.cli.exit_codes import CANNOT, REFUSED, UNREACHABLE
+from argosy.cli.error_messages import report_error
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_REFUSED, EXIT_UNREACHABLE
 from argosy.errors import (
     ArgosyError,
     ClusterError,
@@ -17,7 +17,7 @@ from argosy.errors import (
     UserError,
 )
 from argosy.feature_table import COMMANDS
-from argosy.kube.client.status_errors import Unavailable, Untrusted
+from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
 from argosy.kube.names import ResourceKey
 from argosy.main import main
 
@@ -28,44 +28,48 @@ NEED_NO_VERB = (
 )
 
 ROWS = [
-    (UserError("is no folder; choose another", where="x"), CANNOT, "argosy: x: is no folder\nnext: choose another\n"),
-    (ManifestError("bad", where="f", line=3), CANNOT, "argosy: f:3: bad\nnext: correct this and run"),
-    (PolicyError("closed; wait"), REFUSED, "argosy: closed\nnext: wait\n"),
-    (TransientError("no answer; try later"), UNREACHABLE, "argosy: no answer\nnext: try later\n"),
+    (
+        UserError("is no folder; choose another", where="x"),
+        EXIT_ERROR,
+        "argosy: x: is no folder\nnext: choose another\n",
+    ),
+    (ManifestError("bad", where="f", line=3), EXIT_ERROR, "argosy: f:3: bad\nnext: correct this and run"),
+    (PolicyError("closed; wait"), EXIT_REFUSED, "argosy: closed\nnext: wait\n"),
+    (TransientError("no answer; try later"), EXIT_UNREACHABLE, "argosy: no answer\nnext: try later\n"),
     (
         ClusterError("typed (a/b; /v1, Kind=X): .foo", code=500, key=KEY),
-        CANNOT,
+        EXIT_ERROR,
         "argosy: ConfigMap/team/a: typed (a/b; /v1, Kind=X): .foo (500)\n"
         "next: correct the object and run the command again\n",
     ),
     (
         ClusterError("Unauthorized", code=401),
-        REFUSED,
+        EXIT_REFUSED,
         "argosy: Unauthorized (401)\n"
         "next: log in again, for example with oc login; for a sandbox: argosy sandbox kubeconfig\n",
     ),
     (
-        Unavailable("api.example.com:6443: cannot be reached: timed out"),
-        UNREACHABLE,
+        ApiServerUnavailable("api.example.com:6443: cannot be reached: timed out"),
+        EXIT_UNREACHABLE,
         "argosy: api.example.com:6443: cannot be reached: timed out\n"
         "next: check that the cluster is running and reachable over the network (VPN, proxy)\n",
     ),
     (
-        Unavailable("127.0.0.1:6443: cannot be reached: refused"),
-        UNREACHABLE,
+        ApiServerUnavailable("127.0.0.1:6443: cannot be reached: refused"),
+        EXIT_UNREACHABLE,
         "argosy: 127.0.0.1:6443: cannot be reached: refused\n"
         "next: check that it is still running: argosy demo status, argosy sandbox status\n",
     ),
     (
-        Untrusted("127.0.0.1:6443: the certificate is not trusted by the CA in /ca.crt: self-signed"),
-        CANNOT,
+        ApiServerNotTrusted("127.0.0.1:6443: the certificate is not trusted by the CA in /ca.crt: self-signed"),
+        EXIT_ERROR,
         "argosy: 127.0.0.1:6443: the certificate is not trusted by the CA in /ca.crt: self-signed\n"
         "next: set certificate-authority of this cluster in the kubeconfig",
     ),
-    (Unavailable("x: busy", retry_after=3), UNREACHABLE, "argosy: x: busy\nnext: try again in 3 s\n"),
-    (TransientError("no Git host"), UNREACHABLE, "argosy: no Git host\nnext: correct this and run"),
-    (Forbidden("no", key=KEY), REFUSED, "argosy: ConfigMap/team/a: no (403)\nnext: ask an administrator"),
-    (Conflict("stale", key=KEY), CANNOT, "argosy: ConfigMap/team/a: stale (409)\nnext: read the object again"),
+    (ApiServerUnavailable("x: busy", retry_after=3), EXIT_UNREACHABLE, "argosy: x: busy\nnext: try again in 3 s\n"),
+    (TransientError("no Git host"), EXIT_UNREACHABLE, "argosy: no Git host\nnext: correct this and run"),
+    (Forbidden("no", key=KEY), EXIT_REFUSED, "argosy: ConfigMap/team/a: no (403)\nnext: ask an administrator"),
+    (Conflict("stale", key=KEY), EXIT_ERROR, "argosy: ConfigMap/team/a: stale (409)\nnext: read the object again"),
 ]
 
 
@@ -73,7 +77,7 @@ ROWS = [
 def test_a_failure_says_what_and_what_next(
     error: ArgosyError, code: int, told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert failed(error) == code
+    assert report_error(error) == code
     assert capsys.readouterr().err.startswith(told)
 
 
@@ -83,7 +87,7 @@ def test_a_mistyped_flag_leads_to_the_help_of_its_command(
     monkeypatch.setattr("sys.argv", ["argosy", "sandbox", "start", "--prot", "5"])
     with pytest.raises(SystemExit) as ended:
         main()
-    assert ended.value.code == CANNOT
+    assert ended.value.code == EXIT_ERROR
     assert capsys.readouterr().err.endswith("next: argosy sandbox start --help\n")
 
 
@@ -100,7 +104,7 @@ def test_a_verb_without_its_group_is_told_where_it_belongs(
     with pytest.raises(SystemExit) as ended:
         main()
     told = capsys.readouterr().err
-    assert ended.value.code == CANNOT
+    assert ended.value.code == EXIT_ERROR
     assert "did you mean 'argosy app sync'?" in told
     assert told.endswith("next: argosy --help\n")
 
@@ -110,7 +114,7 @@ def test_a_group_alone_shows_its_verbs_and_is_no_success(group: str, capsys: pyt
     with pytest.raises(SystemExit) as ended:
         main([group])
     told = capsys.readouterr()
-    assert ended.value.code == CANNOT
+    assert ended.value.code == EXIT_ERROR
     assert told.out.startswith(f"usage: argosy {group}") and "Examples:" in told.out and told.err == ""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from argosy.cli.data_folder import DataFolder, Run, write_text
-from argosy.cli.running_instances import chosen_folder
+from argosy.cli.data_folder import DataFolder, RunningInstance, write_private_text
+from argosy.cli.running_instances import select_folder
 from argosy.errors import UserError
 from argosy.features.local import kubeconfig
 from argosy.main import main
@@ -24,36 +24,36 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def document(name: str = "admin", context: str = "argosy-one") -> dict[str, Any]:
-    return kubeconfig.document(context, "https://127.0.0.1:1", b"CA", name, "token")
+    return kubeconfig.build_kubeconfig(context, "https://127.0.0.1:1", b"CA", name, "token")
 
 
 def test_a_folder_has_one_owner_at_a_time(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
-    with folder.owned():
-        assert folder.is_owned()
-        with pytest.raises(UserError, match="in use"), DataFolder(tmp_path / "data").owned():
+    with folder.lock_for_this_process():
+        assert folder.is_locked()
+        with pytest.raises(UserError, match="in use"), DataFolder(tmp_path / "data").lock_for_this_process():
             pass
-    assert not folder.is_owned()
+    assert not folder.is_locked()
 
 
 def test_what_ran_last_is_remembered_but_not_taken_for_running(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
-    with folder.owned():
-        folder.write_run(Run(12345, "https://127.0.0.1:7000", "k", str(folder.root), rbac=True))
-        assert folder.running() is not None and chosen_folder(None).root == folder.root
-    assert folder.running() is None and folder.last_port() == 7000 and folder.last_rbac()
-    assert chosen_folder(None).root != folder.root
+    with folder.lock_for_this_process():
+        folder.write_run(RunningInstance(12345, "https://127.0.0.1:7000", "k", str(folder.root), rbac=True))
+        assert folder.find_running_instance() is not None and select_folder(None).root == folder.root
+    assert folder.find_running_instance() is None and folder.get_last_port() == 7000 and folder.get_last_rbac()
+    assert select_folder(None).root != folder.root
 
 
 def test_contexts_of_others_stay_and_ours_can_be_taken_out_again(tmp_path: Path) -> None:
     file = tmp_path / "config"
-    write_text(file, yaml.safe_dump(document(context="work")))
+    write_private_text(file, yaml.safe_dump(document(context="work")))
     before = yaml.safe_load(file.read_text())
-    kubeconfig.add_to(file, document())
+    kubeconfig.add_entries(file, document())
     merged = yaml.safe_load(file.read_text())
     assert [each["name"] for each in merged["contexts"]] == ["work", "argosy-one"]
     assert merged["current-context"] == "work"
-    kubeconfig.remove_from(file, document())
+    kubeconfig.remove_entries(file, document())
     assert yaml.safe_load(file.read_text()) == before
 
 
@@ -61,7 +61,7 @@ def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_text("")
     link.symlink_to(real)
-    write_text(link, "new")
+    write_private_text(link, "new")
     assert link.is_symlink() and real.read_text() == "new" and real.stat().st_mode & 0o777 == 0o600
 
 
@@ -69,7 +69,7 @@ def test_a_manifest_is_not_taken_for_a_kubeconfig(tmp_path: Path) -> None:
     file = tmp_path / "deployment.yaml"
     file.write_text("apiVersion: apps/v1\nkind: Deployment\n")
     with pytest.raises(UserError, match="is not a kubeconfig"):
-        kubeconfig.add_to(file, document())
+        kubeconfig.add_entries(file, document())
 
 
 @pytest.mark.parametrize("content", [b"contexts: 5", b"contexts: [{name: [c], context: {}}]", b"\xff\xfe\x00"])
@@ -77,21 +77,21 @@ def test_a_file_that_our_context_cannot_be_added_to_is_named_and_stays_as_it_is(
     file = tmp_path / "odd"
     file.write_bytes(content)
     with pytest.raises(UserError) as caught:
-        kubeconfig.add_to(file, document())
+        kubeconfig.add_entries(file, document())
     assert caught.value.where.startswith(str(file)) and file.read_bytes() == content
 
 
 def test_a_folder_is_no_file_to_add_our_context_to(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
-        kubeconfig.add_to(tmp_path, document())
+        kubeconfig.add_entries(tmp_path, document())
 
 
 def test_a_run_that_a_newer_argosy_wrote_down_is_known_by_what_both_know(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
     run = {"pid": os.getpid(), "api": "https://127.0.0.1:1", "kubeconfig": "k", "data_dir": str(tmp_path), "later": 1}
-    with folder.owned():
+    with folder.lock_for_this_process():
         folder.run_file.write_text(json.dumps(run))
-        found = folder.running()
+        found = folder.find_running_instance()
     assert found is not None
     assert found.api == "https://127.0.0.1:1"
 
@@ -99,22 +99,22 @@ def test_a_run_that_a_newer_argosy_wrote_down_is_known_by_what_both_know(tmp_pat
 def test_a_run_that_an_older_argosy_wrote_down_is_known(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
     run = {"pid": os.getpid(), "api": "https://127.0.0.1:1", "kubeconfig": "k", "data_dir": str(tmp_path)}
-    with folder.owned():
+    with folder.lock_for_this_process():
         folder.run_file.write_text(json.dumps(run))
-        assert folder.running() is not None
+        assert folder.find_running_instance() is not None
 
 
 def test_a_run_file_that_is_no_object_is_no_run(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
-    with folder.owned():
+    with folder.lock_for_this_process():
         folder.run_file.write_text("[1]")
-        assert folder.running() is None
+        assert folder.find_running_instance() is None
 
 
 def test_a_stop_removes_a_folder_in_which_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = DataFolder(tmp_path / "state" / "argosy" / "demo")
-    with folder.owned():
+    with folder.lock_for_this_process():
         (folder.root / "logs" / "parts").mkdir(parents=True)
     folder.remove_if_empty()
     assert list((tmp_path / "state").iterdir()) == []
@@ -134,7 +134,7 @@ def test_a_stop_never_removes_a_folder_outside_the_state_folder_itself(tmp_path:
     climbing = DataFolder(state / "argosy" / ".." / ".." / "outside")
     (state / "argosy").mkdir(parents=True)
     for folder in (DataFolder(tmp_path / "mine"), climbing):
-        with folder.owned():
+        with folder.lock_for_this_process():
             (folder.root / "logs").mkdir()
         folder.remove_if_empty(was_stopped=True)
         assert list(folder.root.iterdir()) == []
@@ -146,7 +146,7 @@ def test_a_stop_removes_nothing_beside_entries_that_a_sandbox_did_not_make(
 ) -> None:
     folder, elsewhere = DataFolder(state / "argosy" / "demo"), tmp_path / "elsewhere"
     elsewhere.touch()
-    with folder.owned():
+    with folder.lock_for_this_process():
         (folder.root / "logs").mkdir()
     match entry:
         case "folder":
@@ -165,7 +165,7 @@ def test_a_stop_removes_nothing_beside_entries_that_a_sandbox_did_not_make(
 
 def test_a_stop_keeps_a_folder_that_holds_anything(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "cluster")
-    with folder.owned():
+    with folder.lock_for_this_process():
         (folder.root / "logs").mkdir()
         (folder.root / "logs" / "audit.log").write_text("kept")
         folder.remove_if_empty()
@@ -176,7 +176,7 @@ def test_a_stop_keeps_a_folder_that_holds_anything(tmp_path: Path) -> None:
 def test_a_folder_in_use_is_not_removed_and_one_that_was_never_used_neither(tmp_path: Path) -> None:
     folder, unused = DataFolder(tmp_path / "cluster"), DataFolder(tmp_path / "unused")
     unused.root.mkdir()
-    with folder.owned():
+    with folder.lock_for_this_process():
         folder.remove_if_empty()
         assert folder.lock.exists()
     unused.remove_if_empty()
@@ -193,6 +193,6 @@ def test_a_lock_that_was_removed_meanwhile_is_made_anew(tmp_path: Path, monkeypa
             folder.lock.unlink()
         return True
 
-    monkeypatch.setattr("argosy.cli.data_folder._locked", locked_after_removal)
-    with folder.owned():
+    monkeypatch.setattr("argosy.cli.data_folder._try_lock", locked_after_removal)
+    with folder.lock_for_this_process():
         assert folder.lock.exists()

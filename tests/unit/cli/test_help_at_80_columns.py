@@ -8,8 +8,8 @@ import io
 import pytest
 
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.application.step_results import Difference
-from argosy.gitops.application_client.differences import Differing, in_short
+from argosy.gitops.application.step_results import FieldDifference
+from argosy.gitops.application_client.differences import DifferingObject, summarize_differences
 from argosy.kube.names import ResourceKey
 from argosy.main import main
 
@@ -47,6 +47,6 @@ def test_a_rule_that_there_is_not_leads_to_the_list_of_rules(capsys: pytest.Capt
     ],
 )
 def test_who_made_fields_differ_is_counted_in_words_that_read_on(kind: CauseKind, told: str) -> None:
-    key, field = ResourceKey("", "ConfigMap", "ml", "settings"), Difference("/data/a", "1", "2", True, True)
-    found = Differing(key, (field,), "a: 1", "a: 2", causes={"/data/a": Cause(kind, "because")})
-    assert in_short([found]) == told
+    key, field = ResourceKey("", "ConfigMap", "ml", "settings"), FieldDifference("/data/a", "1", "2", True, True)
+    found = DifferingObject(key, (field,), "a: 1", "a: 2", causes={"/data/a": Cause(kind, "because")})
+    assert summarize_differences([found]) == told

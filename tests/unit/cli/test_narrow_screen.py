@@ -6,14 +6,14 @@ import io
 
 import pytest
 
-from argosy.cli.tables import Screen, Styled, fold, shown_width, table
+from argosy.cli.tables import StyledText, TerminalOutput, format_table, measure_width, wrap_text
 
 HEADINGS = ("APP", "STATE", "CAUSE", "FIX", "")
 CAUSE = (
     "targetRevision stage1-complete: path serving/vllm/pvc-mistral-24b.yaml not in branch; main renders, and"
     " everything that it asks for is there"
 )
-STATE = Styled("\x1b[33m? ComparisonError\x1b[0m")
+STATE = StyledText("\x1b[33m? ComparisonError\x1b[0m")
 ROWS = [["stage01-model-serving", STATE, CAUSE, "main, includeSelectors: false", "[auto]"]]
 
 
@@ -23,8 +23,8 @@ def words(lines: list[str]) -> str:
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120])
 def test_a_cause_is_whole_and_no_line_is_wider_than_the_terminal(width: int) -> None:
-    lines = table(HEADINGS, ROWS, width, "CAUSE")
-    assert max(map(shown_width, lines)) <= width
+    lines = format_table(HEADINGS, ROWS, width, "CAUSE")
+    assert max(map(measure_width, lines)) <= width
     if width <= 80:
         assert CAUSE in words(lines)
     else:
@@ -33,26 +33,26 @@ def test_a_cause_is_whole_and_no_line_is_wider_than_the_terminal(width: int) -> 
 
 
 def test_a_pipe_and_a_wide_terminal_have_each_row_on_one_line() -> None:
-    assert table(HEADINGS, ROWS, None, "CAUSE") == table(HEADINGS, ROWS, 400, "CAUSE")
-    assert len(table(HEADINGS, ROWS, None, "CAUSE")) == 2
+    assert format_table(HEADINGS, ROWS, None, "CAUSE") == format_table(HEADINGS, ROWS, 400, "CAUSE")
+    assert len(format_table(HEADINGS, ROWS, None, "CAUSE")) == 2
 
 
 def test_a_column_that_may_be_cut_is_cut_as_before() -> None:
-    lines = table(("NAME", "WHY"), [["models", CAUSE]], 40)
+    lines = format_table(("NAME", "WHY"), [["models", CAUSE]], 40)
     assert max(map(len, lines)) <= 40 and lines[1].endswith("…")
 
 
 def test_a_long_line_goes_on_indented_and_long_words_stay_whole() -> None:
     address = "oci://registry.example.com/" + "x" * 90
-    lines = fold(f"  model  InferenceService/one  {address} → again and again and again and again", 80, 6)
+    lines = wrap_text(f"  model  InferenceService/one  {address} → again and again and again and again", 80, 6)
     assert f"      {address}" in lines[1] and lines[0].startswith("  model  Inf")
     assert all(line.startswith("      ") for line in lines[1:])
 
 
 def test_blanks_that_align_stay_and_short_lines_are_left_alone() -> None:
-    assert fold("a   b", 80) == ["a   b"]
-    assert fold("kind      name " + "word " * 20, 40)[0].startswith("kind      name word")
+    assert wrap_text("a   b", 80) == ["a   b"]
+    assert wrap_text("kind      name " + "word " * 20, 40)[0].startswith("kind      name word")
 
 
 def test_what_is_no_terminal_folds_nothing() -> None:
-    assert Screen(io.StringIO()).folded("word " * 40) == ["word " * 40]
+    assert TerminalOutput(io.StringIO()).wrap_text("word " * 40) == ["word " * 40]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DataFolder, Run, state_home
-from argosy.cli.exit_codes import CANNOT
-from argosy.features.serve.local_login import told
-from argosy.kube.objects import dump
+from argosy.cli.data_folder import DataFolder, RunningInstance, get_state_folder
+from argosy.cli.exit_codes import EXIT_ERROR
+from argosy.features.serve.local_login import write_state_file
+from argosy.kube.objects import dump_yaml
 from argosy.main import main
 
 API = "https://127.0.0.1:1"
@@ -26,16 +26,16 @@ def write_kubeconfig(file: Path, server: str) -> Path:
         "clusters": [{"name": "prod", "cluster": {"server": server}}],
     }
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(dump(document))
+    file.write_text(dump_yaml(document))
     return file
 
 
 @contextlib.contextmanager
 def running_demo() -> Iterator[DataFolder]:
-    folder = DataFolder(state_home() / "demo")
-    with folder.owned():
+    folder = DataFolder(get_state_folder() / "demo")
+    with folder.lock_for_this_process():
         write_kubeconfig(folder.kubeconfig, API)
-        folder.write_run(Run(os.getpid(), API, str(folder.kubeconfig), str(folder.root), name="demo"))
+        folder.write_run(RunningInstance(os.getpid(), API, str(folder.kubeconfig), str(folder.root), name="demo"))
         yield folder
 
 
@@ -78,7 +78,7 @@ def test_a_variable_that_leads_to_another_cluster_is_refused(
     write_kubeconfig(tmp_path / ".kube" / "config", "https://prod.example.com")
     monkeypatch.setenv(variable, {"KUBECONFIG": str(tmp_path / ".kube" / "config"), "ARGOSY_CONTEXT": "prod"}[variable])
     with running_demo():
-        assert main(words) == CANNOT
+        assert main(words) == EXIT_ERROR
     assert acted_on == []
     assert capsys.readouterr().err == (
         f"argosy: {variable} selects context prod (https://prod.example.com), which is not a running sandbox\n"
@@ -93,7 +93,7 @@ def test_a_folder_that_is_named_goes_before_variables(
     with running_demo() as folder:
         assert main(["sandbox", "load", "-f", "x", "--data-dir", str(folder.root)]) == 0
         assert acted_on == [folder.root]
-        assert main(["sandbox", "load", "-f", "x"]) == CANNOT
+        assert main(["sandbox", "load", "-f", "x"]) == EXIT_ERROR
     assert acted_on == [folder.root]
 
 
@@ -101,8 +101,8 @@ def test_a_kubeconfig_of_the_demo_chooses_the_demo_beside_a_sandbox(
     acted_on: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usual = DataFolder()
-    with running_demo() as demo, usual.owned():
-        usual.write_run(Run(os.getpid(), "https://127.0.0.1:2", str(usual.kubeconfig), str(usual.root)))
+    with running_demo() as demo, usual.lock_for_this_process():
+        usual.write_run(RunningInstance(os.getpid(), "https://127.0.0.1:2", str(usual.kubeconfig), str(usual.root)))
         main(["sandbox", "load", "-f", "x"])
         monkeypatch.setenv("KUBECONFIG", str(demo.kubeconfig))
         main(["sandbox", "load", "-f", "x"])
@@ -137,13 +137,13 @@ def test_open_does_not_open_the_page_of_another_cluster(
 ) -> None:
     page = "http://127.0.0.1:9000"
     with running_demo() as demo:
-        demo.write_run(Run(os.getpid(), API, str(demo.kubeconfig), str(demo.root), name="demo", url=page))
+        demo.write_run(RunningInstance(os.getpid(), API, str(demo.kubeconfig), str(demo.root), name="demo", url=page))
         for file in (None, demo.kubeconfig):
             monkeypatch.setenv("KUBECONFIG", str(file or ""))
             assert main(["open", "--no-browser"]) == 0
             assert capsys.readouterr().out.startswith(f"{page}/enter?code=")
         monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "prod", "https://prod.example.com")))
-        assert main(["open", "--no-browser"]) == CANNOT
+        assert main(["open", "--no-browser"]) == EXIT_ERROR
         printed = capsys.readouterr()
         assert printed.out == ""
         assert printed.err == (
@@ -152,7 +152,7 @@ def test_open_does_not_open_the_page_of_another_cluster(
         )
         assert main(["open", "--no-browser", "--port", "9000"]) == 0
         served = "http://127.0.0.1:9001"
-        with told(state_home() / "page", served, "context prod (https://prod.example.com)"):
+        with write_state_file(get_state_folder() / "page", served, "context prod (https://prod.example.com)"):
             capsys.readouterr()
             assert main(["open", "--no-browser"]) == 0
             assert capsys.readouterr().out.startswith(f"{served}/enter?code=")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.connection import demo_repository
-from argosy.cli.data_folder import DataFolder, Run
+from argosy.cli.connection import find_demo_repository
+from argosy.cli.data_folder import DataFolder, RunningInstance
 from argosy.cli.target import TargetOptions, find_target
 from argosy.errors import UserError
-from argosy.features.controller.process import target_here
-from argosy.kube.objects import dump
+from argosy.features.controller.process import choose_target
+from argosy.kube.objects import dump_yaml
 
 
 def kubeconfig(file: Path, *names: str) -> Path:
@@ -28,7 +28,7 @@ def kubeconfig(file: Path, *names: str) -> Path:
         "users": [{"name": name, "user": {"token": "t"}} for name in names],
     }
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(dump(document))
+    file.write_text(dump_yaml(document))
     return file
 
 
@@ -59,15 +59,15 @@ def test_kubeconfig_goes_before_the_usual_one(home: Path, monkeypatch: pytest.Mo
 @contextlib.contextmanager
 def running_sandbox(api: str = "https://127.0.0.1:1", **details: str) -> Iterator[DataFolder]:
     folder = DataFolder()
-    with folder.owned():
-        folder.write_run(Run(os.getpid(), api, str(folder.kubeconfig), str(folder.root), **details))
+    with folder.lock_for_this_process():
+        folder.write_run(RunningInstance(os.getpid(), api, str(folder.kubeconfig), str(folder.root), **details))
         yield folder
 
 
 def test_a_running_sandbox_goes_before_the_usual_kubeconfig(home: Path) -> None:
     kubeconfig(home / ".kube" / "config", "usual")
     with running_sandbox():
-        assert find_target(TargetOptions()).where == "the sandbox (https://127.0.0.1:1)"
+        assert find_target(TargetOptions()).display_name == "the sandbox (https://127.0.0.1:1)"
     assert server() == "https://usual.example.com"
 
 
@@ -75,7 +75,7 @@ def test_kubeconfig_goes_before_a_running_sandbox(home: Path, monkeypatch: pytes
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
     with running_sandbox():
         found = find_target(TargetOptions())
-    assert (found.where, found.is_embedded) == ("context mine (https://mine.example.com)", False)
+    assert (found.display_name, found.is_embedded) == ("context mine (https://mine.example.com)", False)
 
 
 def test_a_kubeconfig_that_does_not_exist_is_an_error_though_a_sandbox_runs(
@@ -94,7 +94,7 @@ def test_an_empty_kubeconfig_variable_is_as_good_as_none(monkeypatch: pytest.Mon
     for value in ("", os.pathsep):
         monkeypatch.setenv("KUBECONFIG", value)
         with running_sandbox():
-            assert find_target(TargetOptions()).where == "the sandbox (https://127.0.0.1:1)"
+            assert find_target(TargetOptions()).display_name == "the sandbox (https://127.0.0.1:1)"
 
 
 def test_kubeconfig_that_leads_to_the_sandbox_is_used_as_its_user(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_kubeconfig_that_leads_to_the_sandbox_is_used_as_its_user(home: Path, mo
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "ann", "ann")))
     with running_sandbox("https://ann.example.com"):
         found = find_target(TargetOptions())
-    assert (found.where, found.is_embedded) == ("the sandbox (https://ann.example.com)", True)
+    assert (found.display_name, found.is_embedded) == ("the sandbox (https://ann.example.com)", True)
     assert (found.connection.token, found.connection.token_file) == ("t", "")
 
 
@@ -120,50 +120,50 @@ def test_a_controller_in_a_pod_goes_by_argosy_context_and_kubeconfig(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     kubeconfig(home / ".kube" / "config", "usual", "other")
     monkeypatch.setenv("ARGOSY_CONTEXT", "other")
-    assert target_here(TargetOptions()).connection.server == "https://other.example.com"
+    assert choose_target(TargetOptions()).connection.server == "https://other.example.com"
     monkeypatch.delenv("ARGOSY_CONTEXT")
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
-    assert target_here(TargetOptions()).connection.server == "https://mine.example.com"
+    assert choose_target(TargetOptions()).connection.server == "https://mine.example.com"
 
 
 def test_the_repository_of_a_demo_is_only_used_where_the_demo_is_the_target(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running_sandbox(name="demo", repository="/demo/models.git"):
-        assert demo_repository(TargetOptions()) == Path("/demo/models.git")
-        assert demo_repository(TargetOptions(data_dir=DataFolder().root)) == Path("/demo/models.git")
+        assert find_demo_repository(TargetOptions()) == Path("/demo/models.git")
+        assert find_demo_repository(TargetOptions(data_dir=DataFolder().root)) == Path("/demo/models.git")
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig(home / "mine", "mine")))
-        assert demo_repository(TargetOptions()) is None
+        assert find_demo_repository(TargetOptions()) is None
         monkeypatch.setenv("KUBECONFIG", str(home / "gone"))
-        assert demo_repository(TargetOptions()) is None
+        assert find_demo_repository(TargetOptions()) is None
         (home / "odd").write_text("contexts: [{name: c, context: foo}]")
         monkeypatch.setenv("KUBECONFIG", str(home / "odd"))
-        assert demo_repository(TargetOptions()) is None
+        assert find_demo_repository(TargetOptions()) is None
 
 
 def test_one_that_is_elsewhere_is_named_by_its_folder(home: Path) -> None:
     folder = DataFolder(home / "second")
-    with folder.owned():
-        folder.write_run(Run(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root)))
+    with folder.lock_for_this_process():
+        folder.write_run(RunningInstance(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root)))
         found = find_target(TargetOptions(data_dir=home / "second"))
-    assert found.where == f"the sandbox in {home / 'second'} (https://127.0.0.1:1)"
+    assert found.display_name == f"the sandbox in {home / 'second'} (https://127.0.0.1:1)"
 
 
 def test_a_demo_is_called_one(home: Path) -> None:
     folder = DataFolder()
-    with folder.owned():
-        run = Run(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root), name="demo")
+    with folder.lock_for_this_process():
+        run = RunningInstance(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root), name="demo")
         folder.write_run(run)
         found = find_target(TargetOptions())
-    assert (found.where, found.connection.name) == ("the demo (https://127.0.0.1:1)", "the demo")
+    assert (found.display_name, found.connection.name) == ("the demo (https://127.0.0.1:1)", "the demo")
 
 
 def test_argosy_context_goes_before_a_running_sandbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kubeconfig(home / ".kube" / "config", "usual", "other")
     monkeypatch.setenv("ARGOSY_CONTEXT", "other")
     folder = DataFolder()
-    with folder.owned():
-        folder.write_run(Run(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root)))
+    with folder.lock_for_this_process():
+        folder.write_run(RunningInstance(os.getpid(), "https://127.0.0.1:1", str(folder.kubeconfig), str(folder.root)))
         assert server() == "https://other.example.com"
 
 
@@ -171,7 +171,7 @@ def test_flags_go_before_everything(home: Path, monkeypatch: pytest.MonkeyPatch)
     kubeconfig(home / ".kube" / "config", "usual", "other")
     monkeypatch.setenv("ARGOSY_CONTEXT", "other")
     assert server(TargetOptions(context="usual")) == "https://usual.example.com"
-    assert find_target(TargetOptions(kubeconfig=kubeconfig(home / "f", "other"))).where == (
+    assert find_target(TargetOptions(kubeconfig=kubeconfig(home / "f", "other"))).display_name == (
         "context other (https://other.example.com)"
     )
 

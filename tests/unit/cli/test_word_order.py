@@ -7,18 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.error_messages import say
-from argosy.cli.leading_flags import CHOOSES_CLUSTER, LOCAL, PASSED_ON, drop_flags_without_cluster, move_leading_flags
-from argosy.cli.target_flags import remember_target, with_target
+from argosy.cli.error_messages import print_failure
+from argosy.cli.leading_flags import (
+    CLUSTER_FLAGS,
+    LOCAL_COMMANDS,
+    PASSTHROUGH_COMMANDS,
+    drop_flags_without_cluster,
+    move_leading_flags,
+)
+from argosy.cli.target_flags import add_target_flags_to_commands, remember_target
 from argosy.errors import UserError
 from argosy.feature_table import COMMANDS
-from argosy.features.argocd_cli.cli import understood
-from argosy.main import command_line, main
+from argosy.features.argocd_cli.cli import translate_arguments
+from argosy.main import build_parser, main
 
 
 def chosen(line: str) -> argparse.Namespace:
     words = line.split()
-    found, left = command_line(words[0], typed=words[1]).parse_known_args(words)
+    found, left = build_parser(words[0], subcommand=words[1]).parse_known_args(words)
     assert left == [], left
     assert isinstance(found, argparse.Namespace)
     return found
@@ -128,28 +134,28 @@ def test_a_flag_before_a_command_that_asks_no_cluster_makes_no_difference(
 
 def test_a_folder_is_rendered_whatever_cluster_is_chosen_before() -> None:
     typed = ["--kubeconfig", "gone", "--context=prod", "render", "folder"]
-    assert drop_flags_without_cluster(typed, command_line("render")) == ["render", "folder"]
+    assert drop_flags_without_cluster(typed, build_parser("render")) == ["render", "folder"]
 
 
 @pytest.mark.parametrize("typed", ["--context prod sandbox reset", "--context prod demo stop", "--context prod open"])
 def test_a_cluster_that_is_chosen_for_a_command_of_this_machine_is_not_passed_over(typed: str) -> None:
     words = typed.split()
-    parser = command_line(words[2], typed="".join(words[3:4]))
+    parser = build_parser(words[2], subcommand="".join(words[3:4]))
     assert drop_flags_without_cluster(words, parser) == words
 
 
 def test_every_command_takes_flags_before_it_or_needs_no_cluster() -> None:
     """Either a command has all three flags that choose a cluster, or none of them and they are left out."""
     for group in COMMANDS:
-        if group in (*PASSED_ON, *LOCAL):
+        if group in (*PASSTHROUGH_COMMANDS, *LOCAL_COMMANDS):
             continue
-        todo: list[tuple[list[str], argparse.ArgumentParser]] = [([], command_line(group))]
+        todo: list[tuple[list[str], argparse.ArgumentParser]] = [([], build_parser(group))]
         while todo:
             words, parser = todo.pop()
             below = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
             todo += [([*words, name], child) for each in below for name, child in each.choices.items()]
-            has = {flag for flag in CHOOSES_CLUSTER if flag in parser._option_string_actions}
-            assert below or has in (set(), CHOOSES_CLUSTER), words
+            has = {flag for flag in CLUSTER_FLAGS if flag in parser._option_string_actions}
+            assert below or has in (set(), CLUSTER_FLAGS), words
 
 
 def test_a_cluster_that_is_chosen_before_the_command_is_asked(
@@ -189,7 +195,7 @@ def test_a_flag_behind_the_command_holds_against_the_same_flag_before_it(line: s
 
 def test_in_the_words_of_argocd_the_flag_behind_the_command_holds_too() -> None:
     words = ["--kubeconfig", "a", "--kube-context", "c", "app", "list", "--kubeconfig", "b"]
-    assert understood(words) == ["app", "list", "--kubeconfig", "b", "--context", "c"]
+    assert translate_arguments(words) == ["app", "list", "--kubeconfig", "b", "--context", "c"]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +218,7 @@ def test_in_the_words_of_argocd_the_flag_behind_the_command_holds_too() -> None:
 def test_a_command_that_is_printed_goes_to_the_cluster_that_was_chosen(line: str, hint: str, printed: str) -> None:
     try:
         remember_target(chosen(line))
-        assert with_target(hint) == printed
+        assert add_target_flags_to_commands(hint) == printed
     finally:
         remember_target(argparse.Namespace())
 
@@ -222,7 +228,7 @@ def test_the_hint_below_a_failure_names_the_folder_that_was_typed(
 ) -> None:
     try:
         remember_target(chosen(f"app list --data-dir {tmp_path}"))
-        say("app get failed", "it is not there", "see which there are: argosy app list -A")
+        print_failure("app get failed", "it is not there", "see which there are: argosy app list -A")
         assert capsys.readouterr().err.endswith(f"argosy --data-dir {tmp_path} app list -A\n")
     finally:
         remember_target(argparse.Namespace())
@@ -231,4 +237,4 @@ def test_the_hint_below_a_failure_names_the_folder_that_was_typed(
 def test_a_command_does_not_repeat_the_target_of_the_command_before(capsys: pytest.CaptureFixture[str]) -> None:
     main(["doctor", "--kubeconfig", "/nowhere"])
     capsys.readouterr()
-    assert with_target("argosy app sync models") == "argosy app sync models"
+    assert add_target_flags_to_commands("argosy app sync models") == "argosy app sync models"

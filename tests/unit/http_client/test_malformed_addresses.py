@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.models.cli import _ways
+from argosy.features.models.cli import _build_query_rows
 from argosy.gitops.live.inference_service import ServedModel
-from argosy.http_client.plain_request import ask
+from argosy.http_client.plain_request import send_plain_request
 
 MALFORMED = [
     "",
@@ -24,10 +24,10 @@ MALFORMED = [
 @pytest.mark.parametrize("url", [*MALFORMED, f"http://{'a' * 64}.example/", "http://127.0.0.1:1/\ud800"])
 def test_an_address_that_cannot_be_asked_is_named(url: str) -> None:
     with pytest.raises(UserError, match=r"invalid URL .*; write it as http://host:port/path"):
-        ask(url, seconds=1)
+        send_plain_request(url, timeout_seconds=1)
 
 
 @pytest.mark.parametrize("url", ["http://[", "http://m.localhost:99999/"])
 def test_a_model_whose_status_has_a_malformed_address_can_be_shown(url: str) -> None:
     model = ServedModel("m", "n", "True", "", url, "", "", "sklearn", "", "v2", has_revisions=False)
-    assert [way for way in _ways(model) if "--resolve" in way[1]] == []
+    assert [way for way in _build_query_rows(model) if "--resolve" in way[1]] == []

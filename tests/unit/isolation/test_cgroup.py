@@ -63,7 +63,7 @@ def find(own: Path, *, kind: str = "cgroup2", root: str = "/") -> str:
 
 
 def make(own: Path, scratch: int = 0) -> str:
-    path, lock = cgroup.make(str(own), NEEDS, scratch)
+    path, lock = cgroup.create(str(own), NEEDS, scratch)
     os.close(lock)  # as if its launcher had been killed
     return path
 
@@ -191,7 +191,7 @@ def test_a_run_leaves_none_behind_whatever_still_runs_in_it(own):
 @pytest.mark.parametrize("sweep", [find, make], ids=["at the start", "before a run"])
 def test_those_of_killed_launchers_are_removed_and_others_stay(own, sweep):
     """The lock says whether its launcher lives; the number may be of another namespace, or of a new process."""
-    living, lock = cgroup.make(str(own), NEEDS, 0)
+    living, lock = cgroup.create(str(own), NEEDS, 0)
     elsewhere = own / f"argosy-run-{GONE}-2"
     os.rename(living, elsewhere)
     for name in (f"argosy-run-{GONE}-1", f"argosy-run-{os.getpid()}-2", "argosy-run-x", "of-somebody-else"):
@@ -226,7 +226,7 @@ def test_a_new_cgroup_that_another_process_removes_at_once_is_made_again(own, mo
 
 @pytest.mark.parametrize("can_enter", [True, False])
 def test_sockets_are_counted_if_the_run_could_not_enter_its_cgroup(own, can_enter, monkeypatch):
-    path, lock = cgroup.make(str(own), NEEDS, 0)
+    path, lock = cgroup.create(str(own), NEEDS, 0)
     if not can_enter:
         Path(path, "cgroup.procs").unlink()
     order = {"cgroup": path, "cgroup_lock": lock, "apart": False, "before": 0, "scratch": str(own / "none")}
@@ -234,7 +234,7 @@ def test_sockets_are_counted_if_the_run_could_not_enter_its_cgroup(own, can_ente
     entered, entering = os.pipe()
     launcher._enter_cgroup(order, entering)
     assert os.read(entered, 1) == (b"1" if can_enter else b"")
-    monkeypatch.setattr(launcher.descendants, "of", lambda pid: [])
-    monkeypatch.setattr(launcher.descendants, "socket_buffers", lambda pids: 2 << 20)
-    assert launcher._excess(order) == ("" if can_enter else "memory")
+    monkeypatch.setattr(launcher.descendants, "list_descendants", lambda pid: [])
+    monkeypatch.setattr(launcher.descendants, "measure_socket_buffers", lambda pids: 2 << 20)
+    assert launcher._find_excess(order) == ("" if can_enter else "memory")
     os.close(entered)

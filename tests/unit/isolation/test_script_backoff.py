@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from argosy.fair_share import Tenant, on_behalf_of
+from argosy.fair_share import Tenant, charge_work_to
 from argosy.isolation.backoff import FIRST_SECONDS, MAX_SECONDS, ScriptBackoff
-from argosy.isolation.errors import OverLimit
-from argosy.languages.jq_pool import MAX_FAILURES, remove_confined
+from argosy.isolation.errors import LimitExceeded
+from argosy.languages.jq_pool import MAX_BATCH_DOCUMENTS, delete_paths_confined
 
 pytestmark = pytest.mark.anyio
 LOOP = ("loop",)
@@ -26,7 +26,7 @@ class Bench:
     async def run_batch(self, function: str, payloads: Sequence[Any], *, limits: Any = None) -> list[Any]:
         self.asked += len(payloads)
         return [
-            OverLimit("cpu", "too long") if payload["document"]["loops"] else {"document": {}, "faults": {}}
+            LimitExceeded("cpu", "too long") if payload["document"]["loops"] else {"document": {}, "faults": {}}
             for payload in payloads
         ]
 
@@ -34,14 +34,14 @@ class Bench:
         """How many documents were asked about, answered, and how many sentences told."""
         before = self.asked
         documents = [f'{{"loops": {loops}, "n": {number}}}'.encode() for number in range(count)]
-        with on_behalf_of(Tenant(project)):
-            answers, faults = await remove_confined([(text, LOOP) for text in documents], self, self.backoff)
+        with charge_work_to(Tenant(project)):
+            answers, faults = await delete_paths_confined([(text, LOOP) for text in documents], self, self.backoff)
         return self.asked - before, len(answers), len(faults)
 
 
 async def test_an_expression_that_loops_costs_a_few_workers_and_not_one_for_each_object() -> None:
     bench = Bench()
-    assert await bench.remove(100) == (MAX_FAILURES, 100, 1)
+    assert await bench.remove(100) == (MAX_BATCH_DOCUMENTS, 100, 1)
     assert await bench.remove(100) == (0, 100, 1), "it is told, and not run"
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.languages.cron import CronError, parse
+from argosy.languages.cron import CronError, parse_schedule
 
 
 def at(text: str, zone: str = "UTC") -> datetime:
@@ -34,15 +34,15 @@ def at(text: str, zone: str = "UTC") -> datetime:
     ],
 )
 def test_a_schedule_has_a_next_time(schedule: str, after: str, expected: str) -> None:
-    assert parse(schedule).next(at(after)) == at(expected)
+    assert parse_schedule(schedule).next_time(at(after)) == at(expected)
 
 
 def test_a_schedule_that_never_comes_has_none() -> None:
-    assert parse("0 0 31 2 *").next(at("2026-01-01T00:00")) is None
+    assert parse_schedule("0 0 31 2 *").next_time(at("2026-01-01T00:00")) is None
 
 
 def test_an_hour_that_summer_time_skips_never_comes() -> None:
-    found = parse("30 2 * * *").next(at("2026-03-29T00:00", "Europe/Berlin"))
+    found = parse_schedule("30 2 * * *").next_time(at("2026-03-29T00:00", "Europe/Berlin"))
     assert found == at("2026-03-30T02:30", "Europe/Berlin")
 
 
@@ -52,7 +52,7 @@ def test_an_hour_that_summer_time_skips_never_comes() -> None:
 )  # fmt: skip
 def test_what_is_no_schedule_is_said_so(wrong: str) -> None:
     with pytest.raises(CronError):
-        parse(wrong)
+        parse_schedule(wrong)
 
 
 @given(
@@ -62,6 +62,6 @@ def test_what_is_no_schedule_is_said_so(wrong: str) -> None:
 )
 def test_a_daily_time_is_less_than_a_day_away(minute: int, hour: int, start: datetime) -> None:
     after = start.replace(tzinfo=UTC)
-    found = parse(f"{minute} {hour} * * *").next(after)
+    found = parse_schedule(f"{minute} {hour} * * *").next_time(after)
     assert found is not None and (found.hour, found.minute) == (hour, minute)
     assert timedelta(0) < found - after <= timedelta(days=1)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.languages.go_regexp import Unreadable, _Program, expression, parser
+from argosy.languages.go_regexp import InvalidGoRegexp, _NfaProgram, compile_go_regexp, parser
 from support.counted_calls import calls_of
 from support.examples import examples
 
@@ -24,8 +24,8 @@ TEXTS = st.text("abAcx/ \n1-", min_size=1, max_size=12)
 def readable(pattern: str) -> bool:
     try:
         re.compile(pattern, re.ASCII)
-        expression(pattern)
-    except (re.error, Unreadable):
+        compile_go_regexp(pattern)
+    except (re.error, InvalidGoRegexp):
         return False
     return True
 
@@ -34,8 +34,8 @@ def readable(pattern: str) -> bool:
 @settings(max_examples=examples(500), deadline=None)
 def test_all_ways_at_once_end_where_one_after_another_do(pattern: str, text: str) -> None:
     expected = re.search(pattern, text, re.ASCII) is not None
-    assert _Program(parser.parse(pattern, re.ASCII)).fits(text) is expected
-    assert expression(pattern)(text) is expected
+    assert _NfaProgram(parser.parse(pattern, re.ASCII)).matches(text) is expected
+    assert compile_go_regexp(pattern)(text) is expected
 
 
 SLOW = ["^team/(a+)+$", "(a*)*b", "(a|a)*!", "(a|aa)+$x", "^(a?){40}a{40}!", "(.*)(.*)(.*)(.*)(.*)x!", "(x+x+)+y"]
@@ -45,19 +45,19 @@ FOREIGN = ["(?=a)", "(?!a)", "(?<=a)b", r"(a)\1", "a++", "(?>a)", "(?P<n>a)(?P=n
 
 @pytest.mark.parametrize("pattern", SLOW)
 def test_no_pattern_takes_longer_than_the_text_asks_for(pattern: str) -> None:
-    fits = expression(pattern)
+    fits = compile_go_regexp(pattern)
     assert calls_of(fits, "team/" + "a" * 495 + "!" + "x" * 499) < 500_000
 
 
 @pytest.mark.parametrize("pattern", FOREIGN)
 def test_what_go_does_not_have_is_refused(pattern: str) -> None:
-    with pytest.raises(Unreadable):
-        expression(pattern)
+    with pytest.raises(InvalidGoRegexp):
+        compile_go_regexp(pattern)
 
 
 def test_an_end_is_the_end_of_the_text() -> None:
-    assert not expression("^a$")("a\n")
-    assert expression("(?m)^a$")("b\na\nb")
-    assert expression("(?s)^a.b$")("a\nb")
-    assert not expression("^a.b$")("a\nb")
-    assert expression("(?i)^TEAM-[x-z]$")("team-Y")
+    assert not compile_go_regexp("^a$")("a\n")
+    assert compile_go_regexp("(?m)^a$")("b\na\nb")
+    assert compile_go_regexp("(?s)^a.b$")("a\nb")
+    assert not compile_go_regexp("^a.b$")("a\nb")
+    assert compile_go_regexp("(?i)^TEAM-[x-z]$")("team-Y")

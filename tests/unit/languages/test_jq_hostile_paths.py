@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff.comparison import compare
-from argosy.gitops.diff.diff_options import CompareRules
-from argosy.gitops.diff.ignored_fields import Removed, ignored_by
+from argosy.gitops.diff.comparison import compare_manifests
+from argosy.gitops.diff.diff_options import DiffOptions
+from argosy.gitops.diff.ignored_fields import JqResults, combine_rules
 from argosy.kube.objects import key_of
-from argosy.languages.jq import compile_path
+from argosy.languages.jq import compile_jq
 from argosy.languages.jq_evaluator import JqTooExpensiveError
 
 MANY = 60_000
@@ -21,9 +21,9 @@ LARGE = {"x": list(range(MANY)), "names": {str(number): number for number in ran
 @pytest.mark.parametrize("elements", [[1] * MANY, {str(number): 1 for number in range(MANY)}], ids=["list", "object"])
 def test_many_elements_are_removed_with_one_copy_of_their_container(elements: Any) -> None:
     """One copy for each would be 3.6 billion entries here."""
-    path = compile_path(".a[]")
+    path = compile_jq(".a[]")
     assert path is not None
-    assert path.remove({"a": elements, "b": 1}) == {"a": type(elements)(), "b": 1}
+    assert path.delete_paths({"a": elements, "b": 1}) == {"a": type(elements)(), "b": 1}
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_many_elements_are_removed_with_one_copy_of_their_container(elements: An
     ids=["lists", "objects", "texts", "tests", "products", "attempts", "depth"],
 )
 def test_an_expression_that_takes_too_many_steps_is_stopped_and_no_mark_hides_it(expression: str) -> None:
-    path = compile_path(expression)
+    path = compile_jq(expression)
     assert path is not None
     with pytest.raises(JqTooExpensiveError):
-        path.remove(LARGE)
+        path.delete_paths(LARGE)
 
 
 def rule(*expressions: str) -> IgnoreDifference:
@@ -56,10 +56,10 @@ def config_map(name: str, **data: Any) -> dict[str, Any]:
 
 def test_a_comparison_names_the_expression_and_the_others_still_hold() -> None:
     hostile = "select(.data.x == .data.x) | " * 300 + ".data.b"
-    rules = CompareRules(ignored=(rule(hostile, ".data.a"),))
+    rules = DiffOptions(ignore_rules=(rule(hostile, ".data.a"),))
     desired = [config_map(name, a="1", x=[0] * MANY) for name in ("one", "two")]
     live = {key_of(each): each | {"data": each["data"] | {"a": "2"}} for each in desired}
-    found = compare(desired, live, rules)
+    found = compare_manifests(desired, live, rules)
     assert [pair.differs for pair in found.pairs] == [False, False]
     (fault,) = found.faults
     assert fault.startswith("jqPathExpressions: 'select(.data.x == .data.x)")
@@ -68,10 +68,10 @@ def test_a_comparison_names_the_expression_and_the_others_still_hold() -> None:
 
 def test_an_expression_that_was_too_expensive_is_not_tried_on_the_next_document() -> None:
     hostile = "select(.data.x == .data.x) | " * 300 + ".data.b"
-    removed = Removed(too_expensive={})
+    removed = JqResults(too_expensive={})
     manifest = config_map("one", b="1", x=[0] * MANY)
-    ignored = ignored_by([rule(hostile)], key_of(manifest))
-    assert ignored.without(manifest, removed) == manifest
+    ignored = combine_rules([rule(hostile)], key_of(manifest))
+    assert ignored.remove_from(manifest, removed) == manifest
     small = config_map("two", b="1", x=[0])
-    assert ignored.without(small, removed) == small
-    assert "b" not in ignored.without(small)["data"], "a new comparison tries it again"
+    assert ignored.remove_from(small, removed) == small
+    assert "b" not in ignored.remove_from(small)["data"], "a new comparison tries it again"

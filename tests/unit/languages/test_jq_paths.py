@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.languages.jq import compile_path
+from argosy.languages.jq import compile_jq
 from argosy.languages.jq_evaluator import JqTooExpensiveError
 from support.examples import examples
 
@@ -58,7 +58,7 @@ UNDERSTOOD = [
     '.spec.containers[] | select(.name | startswith("pro") or endswith("eb"))',
     '.spec.containers[] | select(has("env"))',
     '.spec.containers[] | select(has("env") | not)',
-    '.spec.containers[] | select(.ports[].port == 443)',
+    ".spec.containers[] | select(.ports[].port == 443)",
     '.spec.containers[] | select(.ports[]?.port > 80 and .name == "web")',
     ".spec.containers[] | select(.env == null)",
     ".spec.replicas, .metadata.annotations",
@@ -83,10 +83,10 @@ def really(expression: str, document: Any) -> Any:
 
 @pytest.mark.parametrize("expression", UNDERSTOOD)
 def test_a_path_removes_what_jq_removes(expression: str) -> None:
-    path = compile_path(expression)
+    path = compile_jq(expression)
     assert path is not None, "it is left to the real jq"
     before = json.dumps(DOCUMENT)
-    assert path.remove(DOCUMENT) == really(expression, DOCUMENT)
+    assert path.delete_paths(DOCUMENT) == really(expression, DOCUMENT)
     assert json.dumps(DOCUMENT) == before
 
 
@@ -101,14 +101,14 @@ def test_a_path_removes_what_jq_removes(expression: str) -> None:
     ],
 )  # fmt: skip
 def test_the_rest_of_the_language_is_left_to_the_real_jq(expression: str) -> None:
-    assert compile_path(expression) is None
+    assert compile_jq(expression) is None
 
 
 def test_an_expression_that_multiplies_is_stopped() -> None:
-    path = compile_path(" | ".join(["(.,.)"] * 40))
+    path = compile_jq(" | ".join(["(.,.)"] * 40))
     assert path is not None
     with pytest.raises(JqTooExpensiveError):
-        path.remove({"a": 1})
+        path.delete_paths({"a": 1})
 
 
 leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["a", "b", "ab"])
@@ -133,6 +133,6 @@ def expressions(draw: Any) -> str:
 @settings(max_examples=examples(300), deadline=None)
 @given(expressions(), documents)
 def test_any_path_removes_what_jq_removes(expression: str, document: Any) -> None:
-    path = compile_path(expression)
+    path = compile_jq(expression)
     assert path is not None
-    assert path.remove(document) == really(expression, document)
+    assert path.delete_paths(document) == really(expression, document)

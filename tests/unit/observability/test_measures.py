@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.observability.metrics import MOST_SERIES, OTHER, Counts, Family, Histogram, Sample, one, text
+from argosy.observability.metrics import (
+    MAX_SERIES,
+    OTHER_LABEL_VALUE,
+    Histogram,
+    LabeledCounter,
+    MetricFamily,
+    Sample,
+    build_family,
+    render_families,
+)
 from support import prometheus_text
 
 
 def test_what_is_counted_can_be_read_again() -> None:
-    counts, histogram = Counts("a_total", "How many."), Histogram("seconds", (0.5, 1.0), "How long.")
+    counts, histogram = LabeledCounter("a_total", "How many."), Histogram("seconds", (0.5, 1.0), "How long.")
     for seconds in (0.25, 0.75, 9.0):
         counts.add({"verb": "get"})
         histogram.observe(seconds, {"verb": "get"})
-    found = prometheus_text.read(text([counts.family(), histogram.family(), one("b", "gauge", "", 0.5)]))
+    found = prometheus_text.read(
+        render_families([counts.to_family(), histogram.to_family(), build_family("b", "gauge", "", 0.5)])
+    )
     assert prometheus_text.one(found, "a_total", verb="get") == 3
     buckets = [prometheus_text.one(found, "seconds_bucket", le=bound) for bound in ("0.5", "1.0", "+Inf")]
     assert buckets == [1, 2, 3] and prometheus_text.one(found, "seconds_sum") == 10
@@ -23,23 +34,27 @@ def test_what_is_counted_can_be_read_again() -> None:
 @pytest.mark.parametrize("value", ['x"} 1\nb{y="', "\\", "\\n", "\n", '"', "ä€\U0001f511", "a,b={}", ""])
 def test_a_label_is_what_it_was_whatever_is_in_it(value: str) -> None:
     samples = [Sample({"name": value, "other": "1"}, 1), Sample({"name": value, "other": "2"}, 2)]
-    found = prometheus_text.read(text([Family("a", "gauge", "Says\nsomething \\ odd.", samples)]))
+    found = prometheus_text.read(render_families([MetricFamily("a", "gauge", "Says\nsomething \\ odd.", samples)]))
     assert [each.labels["name"] for each in found] == [value, value]
 
 
 def test_there_are_no_more_series_than_a_limit() -> None:
-    counts, histogram = Counts("a_total"), Histogram("b", (1.0,))
-    for number in range(MOST_SERIES + 7):
+    counts, histogram = LabeledCounter("a_total"), Histogram("b", (1.0,))
+    for number in range(MAX_SERIES + 7):
         counts.add({"name": str(number)})
         histogram.observe(1, {"name": str(number)})
-    found = prometheus_text.read(text([counts.family(), histogram.family()]))
-    assert len(prometheus_text.some(found, "a_total")) == MOST_SERIES + 1
-    assert prometheus_text.one(found, "a_total", name=OTHER) == prometheus_text.one(found, "b_count", name=OTHER) == 7
+    found = prometheus_text.read(render_families([counts.to_family(), histogram.to_family()]))
+    assert len(prometheus_text.some(found, "a_total")) == MAX_SERIES + 1
+    assert (
+        prometheus_text.one(found, "a_total", name=OTHER_LABEL_VALUE)
+        == prometheus_text.one(found, "b_count", name=OTHER_LABEL_VALUE)
+        == 7
+    )
 
 
 def test_what_is_gone_is_forgotten() -> None:
-    counts = Counts("a_total")
+    counts = LabeledCounter("a_total")
     for name in ("web", "db"):
         counts.add({"name": name})
-    counts.forget(lambda labels: labels["name"] == "db")
-    assert counts.family().samples == [Sample({"name": "web"}, 1)]
+    counts.remove_series(lambda labels: labels["name"] == "db")
+    assert counts.to_family().samples == [Sample({"name": "web"}, 1)]

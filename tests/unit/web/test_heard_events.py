@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.web import event_cache
 from argosy.web.auth.caller import NOBODY
-from argosy.web.request import Asked, Query
+from argosy.web.request import QueryParameters, RequestContext
 from support.page_site import a_site
 
 
@@ -38,20 +38,20 @@ def an_event(name: str, namespace: str) -> dict[str, Any]:
 
 
 async def test_they_are_asked_for_once_and_kept_while_the_cluster_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Plane.open(in_memory=True) as plane:
+    async with ControlPlane.open(in_memory=True) as plane:
         cluster = Watched(plane)
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
         for name, namespace in (("one", "ml"), ("two", "default")):
             await cluster.create(an_event(name, namespace))
-        asked = Asked("GET", "/", {}, Query([]), {}, NOBODY, a_site(cluster=cluster))
-        found = await asyncio.gather(*(event_cache.of_namespaces(asked, ["ml", ""]) for _ in range(5)))
+        asked = RequestContext("GET", "/", {}, QueryParameters([]), {}, NOBODY, a_site(cluster=cluster))
+        found = await asyncio.gather(*(event_cache.list_namespace_events(asked, ["ml", ""]) for _ in range(5)))
         assert {each["message"] for each in found[0].events} == {"one", "two"} and cluster.asked == 2
-        assert len((await event_cache.everywhere(asked)).events) == 2
+        assert len((await event_cache.list_all_events(asked)).events) == 2
         cluster.is_away = True
-        monkeypatch.setattr(event_cache, "LEAST", 0.0)
-        monkeypatch.setattr(event_cache, "OF_THOUSAND", 0.0)
-        old = await event_cache.of_namespaces(asked, ["ml"])
-        assert len(old.events) == 1 and "nobody answers" in old.fault and "showing those read at" in old.fault
-        assert "showing none" in (await event_cache.of_namespaces(asked, ["other"])).fault
+        monkeypatch.setattr(event_cache, "MIN_CACHE_SECONDS", 0.0)
+        monkeypatch.setattr(event_cache, "CACHE_SECONDS_PER_THOUSAND_EVENTS", 0.0)
+        old = await event_cache.list_namespace_events(asked, ["ml"])
+        assert len(old.events) == 1 and "nobody answers" in old.error and "showing those read at" in old.error
+        assert "showing none" in (await event_cache.list_namespace_events(asked, ["other"])).error
         cluster.is_away = False
-        assert (await event_cache.of_namespaces(asked, ["ml"])).fault == ""
+        assert (await event_cache.list_namespace_events(asked, ["ml"])).error == ""

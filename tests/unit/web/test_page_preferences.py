@@ -8,53 +8,58 @@ from typing import Any
 import pytest
 
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.page_context import frame_values
-from argosy.web.preferences_page import prefer
-from argosy.web.request import Asked, Query
-from argosy.web.responses import Redirect
+from argosy.web.middleware.page_context import build_frame_values
+from argosy.web.preferences_page import save_preferences
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.responses import RedirectResponse
 from argosy.web.site import ServeOptions
 
 pytestmark = pytest.mark.anyio
 
 
-def asked(cookie: str = "", form: dict[str, str] | None = None) -> Asked:
+def asked(cookie: str = "", form: dict[str, str] | None = None) -> RequestContext:
     site: Any = Thing(options=ServeOptions())
-    known = Query(list((form or {}).items()))
-    return Asked("POST", "/preferences", {}, Query([]), {"cookie": cookie}, NOBODY, site, kept={"form": known})
+    known = QueryParameters(list((form or {}).items()))
+    return RequestContext(
+        "POST", "/preferences", {}, QueryParameters([]), {"cookie": cookie}, NOBODY, site, state={"form": known}
+    )
 
 
-def kept(answer: Redirect) -> list[str]:
+def kept(answer: RedirectResponse) -> list[str]:
     return [value.partition(";")[0] for name, value in answer.headers if name == "set-cookie"]
 
 
 async def test_a_theme_is_kept_and_shown() -> None:
-    answer = await prefer(asked(form={"theme": "dark", "back": "/apps?q=x"}))
-    assert (answer.where, kept(answer)) == ("/apps?q=x", ["argosy-theme=dark"])
-    assert frame_values(asked("a=b; argosy-theme=dark"))["frame"].theme == "dark"
+    answer = await save_preferences(asked(form={"theme": "dark", "back": "/apps?q=x"}))
+    assert (answer.location, kept(answer)) == ("/apps?q=x", ["argosy-theme=dark"])
+    assert build_frame_values(asked("a=b; argosy-theme=dark"))["frame"].theme == "dark"
 
 
 async def test_the_theme_of_the_system_is_kept_as_none() -> None:
-    answer = await prefer(asked(form={"theme": "system"}))
+    answer = await save_preferences(asked(form={"theme": "system"}))
     assert "Max-Age=0" in dict(answer.headers)["set-cookie"]
 
 
 @pytest.mark.parametrize("back", ["https://evil.example", "//evil.example", "/\\evil", "javascript:x", ""])
 async def test_the_way_back_is_on_this_site(back: str) -> None:
-    assert (await prefer(asked(form={"keys": "off", "back": back}))).where == "/apps"
+    assert (await save_preferences(asked(form={"keys": "off", "back": back}))).location == "/apps"
 
 
 async def test_a_favourite_comes_and_goes() -> None:
-    answer = await prefer(asked("argosy-favourites=argocd/a", {"favourite": "argocd/b"}))
+    answer = await save_preferences(asked("argosy-favourites=argocd/a", {"favourite": "argocd/b"}))
     assert kept(answer) == ["argosy-favourites=argocd/b~argocd/a"]
-    assert frame_values(asked("argosy-favourites=argocd/b~argocd/a"))["frame"].favourites == {"argocd/a", "argocd/b"}
-    answer = await prefer(asked("argosy-favourites=argocd/b~argocd/a", {"favourite": "argocd/b"}))
+    assert build_frame_values(asked("argosy-favourites=argocd/b~argocd/a"))["frame"].favourites == {
+        "argocd/a",
+        "argocd/b",
+    }
+    answer = await save_preferences(asked("argosy-favourites=argocd/b~argocd/a", {"favourite": "argocd/b"}))
     assert kept(answer) == ["argosy-favourites=argocd/a"]
 
 
 @pytest.mark.parametrize("name", ["argocd/a; Domain=evil", "a\r\nset-cookie: x", "../../x/y", "A/B", ""])
 async def test_a_name_that_is_none_is_not_kept(name: str) -> None:
-    assert kept(await prefer(asked(form={"favourite": name}))) == []
+    assert kept(await save_preferences(asked(form={"favourite": name}))) == []
 
 
 async def test_a_theme_that_nobody_drew_is_not_shown() -> None:
-    assert frame_values(asked('argosy-theme="><script>'))["frame"].theme == ""
+    assert build_frame_values(asked('argosy-theme="><script>'))["frame"].theme == ""

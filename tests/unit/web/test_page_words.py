@@ -8,19 +8,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from argosy.web import template_filters
-from argosy.web.flash_messages import SAID, sentence
-from argosy.web.page_templates import Frame, changed, icon, part, render, toggled
-from argosy.web.status_styles import LOOKS, look, page_state
+from argosy.web.flash_messages import MESSAGES_BY_CODE, find_message
+from argosy.web.page_templates import Frame, build_url, render_icon, render_macro, render_page, toggle_filter_url
+from argosy.web.status_styles import STYLES, find_style, get_page_state
 
 NOW = datetime(2026, 11, 15, 12, 3, 7, tzinfo=UTC)
-TIMES = template_filters.Times(lambda: NOW)
+TIMES = template_filters.TimeFilters(lambda: NOW)
 
 
 @pytest.mark.parametrize(
     "address", ["/apps", "/apps?x=1#y", "?page=2", "#l4", "http://a.example/b", "HTTPS://a.example"]
 )
 def test_an_address_that_leads_somewhere_is_kept(address: str) -> None:
-    assert template_filters.href(address) == address
+    assert template_filters.get_safe_url(address) == address
 
 
 @pytest.mark.parametrize(
@@ -33,29 +33,29 @@ def test_an_address_that_leads_somewhere_is_kept(address: str) -> None:
     ],
 )  # fmt: skip
 def test_any_other_address_is_dropped(address: str | None) -> None:
-    assert template_filters.href(address) == ""
+    assert template_filters.get_safe_url(address) == ""
 
 
 def test_a_link_without_an_address_is_text() -> None:
-    assert part("parts/link.html", "link", "javascript:alert(1)", "<b>") == "<span>&lt;b&gt;</span>"
-    assert part("parts/link.html", "link", "/apps", "Apps") == '<a href="/apps">Apps</a>'
+    assert render_macro("parts/link.html", "link", "javascript:alert(1)", "<b>") == "<span>&lt;b&gt;</span>"
+    assert render_macro("parts/link.html", "link", "/apps", "Apps") == '<a href="/apps">Apps</a>'
 
 
 def test_a_link_that_leads_away_takes_nothing_along() -> None:
-    assert 'rel="noopener noreferrer"' in part("parts/link.html", "link", "https://a.example", "a")
+    assert 'rel="noopener noreferrer"' in render_macro("parts/link.html", "link", "https://a.example", "a")
 
 
 def test_a_form_goes_nowhere_else() -> None:
-    assert template_filters.local("https://a.example") == ""
-    assert template_filters.local("/apps") == "/apps"
+    assert template_filters.get_safe_path("https://a.example") == ""
+    assert template_filters.get_safe_path("/apps") == "/apps"
 
 
 def test_a_picture_is_what_it_is_called() -> None:
     png = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
-    assert template_filters.picture(png) == f"data:image/png;base64,{png}"
-    assert template_filters.picture(base64.b64encode(b"<svg onload=x>").decode()) == ""
-    assert template_filters.picture(png, "image/svg+xml") == ""
-    assert template_filters.picture("not base64") == ""
+    assert template_filters.build_data_url(png) == f"data:image/png;base64,{png}"
+    assert template_filters.build_data_url(base64.b64encode(b"<svg onload=x>").decode()) == ""
+    assert template_filters.build_data_url(png, "image/svg+xml") == ""
+    assert template_filters.build_data_url("not base64") == ""
 
 
 @pytest.mark.parametrize(
@@ -77,59 +77,64 @@ def test_a_clock_says_the_date_where_it_is_not_today() -> None:
 
 
 def test_amounts_are_readable() -> None:
-    assert [template_filters.amount(size) for size in (0, 1023, 1536, 5 << 20)] == [
+    assert [template_filters.format_bytes(size) for size in (0, 1023, 1536, 5 << 20)] == [
         "0 B",
         "1023 B",
         "1.5 KiB",
         "5.0 MiB",
     ]
-    lasted = [template_filters.lasting(time) for time in (0.2, 12, 184, 7260, None)]
+    lasted = [template_filters.format_duration(time) for time in (0.2, 12, 184, 7260, None)]
     assert lasted == ["200 ms", "12 s", "3 min 4 s", "2 h 1 min", ""]
-    assert [template_filters.plural(count, "entry", "entries") for count in (1, 2000)] == ["1 entry", "2,000 entries"]
+    assert [template_filters.format_count(count, "entry", "entries") for count in (1, 2000)] == [
+        "1 entry",
+        "2,000 entries",
+    ]
 
 
 def test_revisions_are_short_where_they_are_digests() -> None:
-    assert [template_filters.short(text) for text in ("a" * 40, "main")] == ["a" * 7, "main"]
-    assert template_filters.short("sha256:" + "b" * 64) == "sha256:" + "b" * 12
+    assert [template_filters.shorten_revision(text) for text in ("a" * 40, "main")] == ["a" * 7, "main"]
+    assert template_filters.shorten_revision("sha256:" + "b" * 64) == "sha256:" + "b" * 12
 
 
 def test_every_state_has_a_drawing() -> None:
-    for kind, looks in LOOKS.items():
+    for kind, looks in STYLES.items():
         for tone, glyph in looks.values():
             assert tone in ("ok", "bad", "busy", "warn", "missing", "paused", "unknown")
-            assert kind == "cell" or icon(glyph)
+            assert kind == "cell" or render_icon(glyph)
 
 
 def test_a_state_that_nobody_knows_looks_unknown() -> None:
-    assert look("health", "Sideways") == look("health", None) == ("unknown", "question")
-    states = [page_state(*each) for each in (("Degraded",), ("Healthy", "OutOfSync"), ("Healthy",))]
+    assert find_style("health", "Sideways") == find_style("health", None) == ("unknown", "question")
+    states = [get_page_state(*each) for each in (("Degraded",), ("Healthy", "OutOfSync"), ("Healthy",))]
     assert states == ["bad", "warn", "ok"]
 
 
 def test_an_application_that_cannot_be_compared_does_not_look_well_in_the_title() -> None:
-    assert page_state("Healthy", "Unknown") == "warn"
-    assert page_state("Healthy", "Unknown", has_error=True) == "bad"
+    assert get_page_state("Healthy", "Unknown") == "warn"
+    assert get_page_state("Healthy", "Unknown", has_error=True) == "bad"
 
 
 def test_a_drawing_that_is_not_there_is_an_error() -> None:
     with pytest.raises(KeyError, match="no icon"):
-        icon("unicorn")
+        render_icon("unicorn")
 
 
 def test_a_filter_is_added_and_taken_away() -> None:
     frame = Frame(path="/apps", query=(("health", "Degraded"), ("page", "3"), ("said", "synced")))
-    assert toggled(frame, "health", "Missing") == "/apps?health=Degraded&health=Missing"
-    assert toggled(frame, "health", "Degraded") == "/apps"
-    assert changed(frame, page=4) == "/apps?health=Degraded&page=4"
-    assert changed(frame, q="a&b=c") == "/apps?health=Degraded&q=a%26b%3Dc"
+    assert toggle_filter_url(frame, "health", "Missing") == "/apps?health=Degraded&health=Missing"
+    assert toggle_filter_url(frame, "health", "Degraded") == "/apps"
+    assert build_url(frame, page=4) == "/apps?health=Degraded&page=4"
+    assert build_url(frame, q="a&b=c") == "/apps?health=Degraded&q=a%26b%3Dc"
 
 
 def test_words_come_from_a_list_and_never_from_an_address() -> None:
-    assert sentence("synced") == SAID["synced"]
-    assert sentence("<b>hello") is None
+    assert find_message("synced") == MESSAGES_BY_CODE["synced"]
+    assert find_message("<b>hello") is None
 
 
 def test_a_page_escapes_what_it_shows_and_leaves_slashes() -> None:
-    text = render("error.html", {"frame": Frame(), "title": "</title><script>", "message": "a/b &#x2f;", "code": 404})
+    text = render_page(
+        "error.html", {"frame": Frame(), "title": "</title><script>", "message": "a/b &#x2f;", "code": 404}
+    )
     assert "<script>" not in text.partition("<body")[2]
     assert "a/b &amp;#x2f;" in text

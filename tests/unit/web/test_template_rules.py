@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.web.page_templates import FEATURES, TEMPLATES
-from argosy.web.static_files import FOLDER
+from argosy.web.page_templates import FEATURES_FOLDER, TEMPLATES_FOLDER
+from argosy.web.static_files import STATIC_FOLDER
 
 LINKS = "parts/link.html"  # the one place where an address of data becomes an attribute
 FIXED = re.compile(r"\{\{ static\(")  # files of argosy
@@ -37,8 +37,8 @@ def broken(name: str, text: str) -> list[str]:
     ]
 
 
-TEMPLATE_FILES = {path.relative_to(TEMPLATES).as_posix(): path for path in TEMPLATES.rglob("*.html")}
-TEMPLATE_FILES |= {f"{path.parents[1].name}/{path.name}": path for path in FEATURES.glob("*/templates/*.html")}
+TEMPLATE_FILES = {path.relative_to(TEMPLATES_FOLDER).as_posix(): path for path in TEMPLATES_FOLDER.rglob("*.html")}
+TEMPLATE_FILES |= {f"{path.parents[1].name}/{path.name}": path for path in FEATURES_FOLDER.glob("*/templates/*.html")}
 
 
 @pytest.mark.parametrize("name", sorted(TEMPLATE_FILES))
@@ -66,10 +66,10 @@ def test_a_template_that_breaks_a_rule_is_noticed(text: str) -> None:
 
 
 def test_the_script_stays_small() -> None:
-    assert (FOLDER / "argosy.js").stat().st_size <= MOST_SCRIPT
+    assert (STATIC_FOLDER / "argosy.js").stat().st_size <= MOST_SCRIPT
 
 
 def test_style_and_script_ask_nobody_else() -> None:
     for name in ("argosy.css", "argosy.js", "sprite.svg"):
-        text = Path(FOLDER / name).read_text().replace("http://www.w3.org/2000/svg", "")
+        text = Path(STATIC_FOLDER / name).read_text().replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text and "@import" not in text and "eval(" not in text

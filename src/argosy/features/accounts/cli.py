@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
 from argosy.cli.target_flags import add_target_flags
-from argosy.cli.verbs import at_desk, described, talk
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
-    from argosy.web.auth.account_changes import AccountBook
-    from argosy.web.auth.accounts import Account, TokenMark
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.web.auth.account_changes import AccountStore
+    from argosy.web.auth.accounts import Account, TokenRecord
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
@@ -27,11 +27,11 @@ Examples:
 
 See also: docs/guides/page.md
 """
-SEE = "See also: docs/guides/page.md, docs/reference/cli.md"
-FORMS = ("wide", "name", "json", "yaml")
-WIDTH = 20  # argo: width of labels in `account get`
+SEE_ALSO = "See also: docs/guides/page.md, docs/reference/cli.md"
+OUTPUT_FORMATS = ("wide", "name", "json", "yaml")
+LABEL_WIDTH = 20  # argo: width of labels in `account get`
 ADMIN = "admin"
-UNKNOWN = "account or project role, such as proj:ml:ci"
+SUBJECT_HELP = "account or project role, such as proj:ml:ci"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -42,155 +42,164 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def add_verbs(parts: Commands[argparse.ArgumentParser]) -> None:
-    _output(_verb(parts, "list", "list accounts", run_list, ("list", "list -o name")))
-    found = _verb(parts, "get", "show an account and its tokens", run_get, ("get", "get --account ci"))
-    _account(_output(found))
-    found = _verb(parts, "can-i", "check whether an account has a permission", run_can, (
+    _add_output_flag(_add_command(parts, "list", "list accounts", run_list, ("list", "list -o name")))
+    command = _add_command(parts, "get", "show an account and its tokens", run_get, ("get", "get --account ci"))
+    _add_account_flag(_add_output_flag(command))
+    command = _add_command(parts, "can-i", "check whether an account has a permission", run_can_i, (
         "can-i sync applications 'ml/*'", "can-i create clusters '*' --account ci",
     ))  # fmt: skip
-    for name, about in (("ACTION", "RBAC action"), ("RESOURCE", "RBAC resource"), ("OBJECT", "RBAC object")):
-        found.add_argument(name.lower(), metavar=name, help=about)
-    _account(found, UNKNOWN)
-    found = _verb(parts, "generate-token", "create a token and print it once", run_generate, (
+    for name, help_text in (("ACTION", "RBAC action"), ("RESOURCE", "RBAC resource"), ("OBJECT", "RBAC object")):
+        command.add_argument(name.lower(), metavar=name, help=help_text)
+    _add_account_flag(command, SUBJECT_HELP)
+    command = _add_command(parts, "generate-token", "create a token and print it once", run_generate_token, (
         "generate-token --account ci", "generate-token --account ci --expires-in 720h --id pipeline",
     ))  # fmt: skip
-    _account(found)
-    found.add_argument(
+    _add_account_flag(command)
+    command.add_argument(
         "-e", "--expires-in", default="0s", metavar="TIME", help="lifetime, such as 720h (default: no expiry)"
     )
-    found.add_argument("--id", default="", metavar="ID", help="id of the token (default: generated)")
-    found = _verb(
-        parts, "delete-token", "delete a token and revoke it immediately", run_delete, ("delete-token pipeline",)
+    command.add_argument("--id", default="", metavar="ID", help="id of the token (default: generated)")
+    command = _add_command(
+        parts, "delete-token", "delete a token and revoke it immediately", run_delete_token, ("delete-token pipeline",)
     )
-    found.add_argument("id", metavar="ID", help="id of the token; see 'argosy account get'")
-    _account(found)
-    found = _verb(parts, "update-password", "change a password and end all sessions and tokens", run_password, (
-        "update-password", "update-password --account ann < password.txt",
-    ))  # fmt: skip
-    found.add_argument("--account", default=ADMIN, metavar="NAME", help=f"the account (default: {ADMIN})")
-    about = "current password; checked if it is given"
-    found.add_argument("--current-password", default="", metavar="TEXT", help=about)
-    about = "new password; omit it to be prompted or to read stdin, because other users may see arguments"
-    found.add_argument("--new-password", default="", metavar="TEXT", help=about)
+    command.add_argument("id", metavar="ID", help="id of the token; see 'argosy account get'")
+    _add_account_flag(command)
+    command = _add_command(
+        parts,
+        "update-password",
+        "change a password and end all sessions and tokens",
+        run_update_password,
+        (
+            "update-password",
+            "update-password --account ann < password.txt",
+        ),
+    )
+    command.add_argument("--account", default=ADMIN, metavar="NAME", help=f"the account (default: {ADMIN})")
+    help_text = "current password; checked if it is given"
+    command.add_argument("--current-password", default="", metavar="TEXT", help=help_text)
+    help_text = "new password; omit it to be prompted or to read stdin, because other users may see arguments"
+    command.add_argument("--new-password", default="", metavar="TEXT", help=help_text)
 
 
-def _verb(
+def _add_command(
     parts: Commands[argparse.ArgumentParser],
     name: str,
-    about: str,
+    summary: str,
     run: Callable[[argparse.Namespace], int],
     examples: Sequence[str],
 ) -> argparse.ArgumentParser:
-    parser = described(parts, name, about, [f"account {each}" for each in examples], see=SEE)
+    parser = add_subcommand(parts, name, summary, [f"account {example}" for example in examples], see_also=SEE_ALSO)
     add_target_flags(parser)
     parser.set_defaults(run=run, app_namespace="")
     return parser
 
 
-def _account(parser: argparse.ArgumentParser, about: str = "the account") -> None:
+def _add_account_flag(parser: argparse.ArgumentParser, about: str = "the account") -> None:
     parser.add_argument("-a", "--account", default=ADMIN, metavar="NAME", help=f"{about} (default: {ADMIN})")
 
 
-def _output(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    about = f"{', '.join(FORMS)} (default: {FORMS[0]})"
-    parser.add_argument("-o", "--output", choices=FORMS, default=FORMS[0], help=about)
+def _add_output_flag(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    about = f"{', '.join(OUTPUT_FORMATS)} (default: {OUTPUT_FORMATS[0]})"
+    parser.add_argument("-o", "--output", choices=OUTPUT_FORMATS, default=OUTPUT_FORMATS[0], help=about)
     return parser
 
 
-def run_list(chosen: argparse.Namespace) -> int:
-    async def work(book: AccountBook) -> int:
-        from argosy.cli.tables import aligned
+def run_list(args: argparse.Namespace) -> int:
+    async def work(book: AccountStore) -> int:
+        from argosy.cli.tables import format_aligned_columns
 
-        found = list((await book.all()).values())
-        if chosen.output in ("json", "yaml"):
-            _print_data([_told(each) for each in found], chosen.output)
-        elif chosen.output == "name":
-            print("".join(f"{each.name}\n" for each in found), end="")
+        accounts = list((await book.list_accounts()).values())
+        if args.output in ("json", "yaml"):
+            _print_data([_account_to_wire(account) for account in accounts], args.output)
+        elif args.output == "name":
+            print("".join(f"{account.name}\n" for account in accounts), end="")
         else:
-            rows = [(each.name, _truth(each), ", ".join(each.capabilities)) for each in found]
-            print("\n".join(aligned([("NAME", "ENABLED", "CAPABILITIES"), *rows])))
+            rows = [(account.name, _format_enabled(account), ", ".join(account.capabilities)) for account in accounts]
+            print("\n".join(format_aligned_columns([("NAME", "ENABLED", "CAPABILITIES"), *rows])))
         return 0
 
-    return _with_book(chosen, work)
+    return _run_with_accounts(args, work)
 
 
-def run_get(chosen: argparse.Namespace) -> int:
-    async def work(book: AccountBook) -> int:
-        from argosy.cli.tables import aligned
+def run_get(args: argparse.Namespace) -> int:
+    async def work(book: AccountStore) -> int:
+        from argosy.cli.tables import format_aligned_columns
 
-        found = await book.one(chosen.account)
-        if chosen.output in ("json", "yaml"):
-            _print_data(_told(found), chosen.output)
-        elif chosen.output == "name":
-            print(found.name)
+        account = await book.get_account(args.account)
+        if args.output in ("json", "yaml"):
+            _print_data(_account_to_wire(account), args.output)
+        elif args.output == "name":
+            print(account.name)
         else:
             for label, value in (
-                ("Name:", found.name), ("Enabled:", _truth(found)), ("Capabilities:", ", ".join(found.capabilities))
-            ):  # fmt: skip
-                print(f"{label:<{WIDTH}}{value}")
-            rows = [(each.id, _time(each.issued), _end(each)) for each in found.tokens]
-            table = aligned([("ID", "ISSUED AT", "EXPIRING AT"), *rows]) if rows else ["NONE"]
+                ("Name:", account.name),
+                ("Enabled:", _format_enabled(account)),
+                ("Capabilities:", ", ".join(account.capabilities)),
+            ):
+                print(f"{label:<{LABEL_WIDTH}}{value}")
+            rows = [(token.id, _format_time(token.issued_at), _format_expiry(token)) for token in account.tokens]
+            table = format_aligned_columns([("ID", "ISSUED AT", "EXPIRING AT"), *rows]) if rows else ["NONE"]
             print("\n".join(["", "Tokens:", *table]))
         return 0
 
-    return _with_book(chosen, work)
+    return _run_with_accounts(args, work)
 
 
-def run_can(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.web.auth.account_permissions import may
+def run_can_i(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.web.auth.account_permissions import check_permission
 
-        words = (chosen.account, chosen.resource, chosen.action, chosen.object)
-        answer, faults = await may(desk.cluster, desk.control, *words)
+        query = (args.account, args.resource, args.action, args.object)
+        is_allowed, faults = await check_permission(app_service.cluster, app_service.control_namespace, *query)
         for fault in faults:
-            talk(f"argosy: {fault}")
-        print("yes" if answer else "no")
+            print_message(f"argosy: {fault}")
+        print("yes" if is_allowed else "no")
         return 0  # argo: exit code 0 for both answers
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-def run_generate(chosen: argparse.Namespace) -> int:
-    seconds = _seconds(chosen.expires_in)
+def run_generate_token(args: argparse.Namespace) -> int:
+    seconds = _parse_seconds(args.expires_in)
 
-    async def work(book: AccountBook) -> int:
-        print(await book.add_token(chosen.account, seconds=seconds, token_id=chosen.id))
+    async def work(book: AccountStore) -> int:
+        print(await book.add_token(args.account, lifetime_seconds=seconds, token_id=args.id))
         return 0
 
-    return _with_book(chosen, work)
+    return _run_with_accounts(args, work)
 
 
-def run_delete(chosen: argparse.Namespace) -> int:
-    async def work(book: AccountBook) -> int:
-        await book.remove_token(chosen.account, chosen.id)
-        talk(f"token '{chosen.id}' of account '{chosen.account}' deleted")
+def run_delete_token(args: argparse.Namespace) -> int:
+    async def work(book: AccountStore) -> int:
+        await book.remove_token(args.account, args.id)
+        print_message(f"token '{args.id}' of account '{args.account}' deleted")
         return 0
 
-    return _with_book(chosen, work)
+    return _run_with_accounts(args, work)
 
 
-def run_password(chosen: argparse.Namespace) -> int:
-    async def work(book: AccountBook) -> int:
-        account = await book.one(chosen.account)
-        if chosen.current_password and not await book.hashing.fits(chosen.current_password, account.password):
+def run_update_password(args: argparse.Namespace) -> int:
+    async def work(book: AccountStore) -> int:
+        account = await book.get_account(args.account)
+        if args.current_password and not await book.hashing.matches(args.current_password, account.password_hash):
             raise UserError("current password does not match; correct it or omit --current-password")
-        await book.set_password(chosen.account, chosen.new_password or _typed(chosen.account))
+        await book.set_password(args.account, args.new_password or _prompt_password(args.account))
         print("Password updated")
         return 0
 
-    return _with_book(chosen, work)
+    return _run_with_accounts(args, work)
 
 
-def _with_book(chosen: argparse.Namespace, work: Callable[[AccountBook], Awaitable[int]]) -> int:
-    async def at(desk: Desk) -> int:
-        from argosy.web.auth.account_changes import AccountBook
+def _run_with_accounts(args: argparse.Namespace, work: Callable[[AccountStore], Awaitable[int]]) -> int:
+    async def at(app_service: ApplicationService) -> int:
+        from argosy.web.auth.account_changes import AccountStore
 
-        return await work(AccountBook(desk.cluster, desk.control))
+        return await work(AccountStore(app_service.cluster, app_service.control_namespace))
 
-    return at_desk(chosen, at)
+    return run_with_service(args, at)
 
 
-def _typed(name: str) -> str:
+def _prompt_password(name: str) -> str:
     """Prompt twice at a terminal, else read one line from stdin."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\r\n")
@@ -202,42 +211,42 @@ def _typed(name: str) -> str:
     return first
 
 
-def _seconds(text: str) -> int:
-    from argosy.gitops.application.sync_policy import seconds_of
+def _parse_seconds(text: str) -> int:
+    from argosy.gitops.application.sync_policy import parse_duration
 
     try:
-        return int(seconds_of(text))
+        return int(parse_duration(text))
     except ValueError as error:
         raise UserError(str(error), where="--expires-in") from error
 
 
-def _told(account: Account) -> dict[str, Any]:
-    marks = [
-        {"id": each.id, "issuedAt": each.issued, **({"expiresAt": each.expires} if each.expires else {})}
-        for each in account.tokens
+def _account_to_wire(account: Account) -> dict[str, Any]:
+    tokens = [
+        {"id": token.id, "issuedAt": token.issued_at, **({"expiresAt": token.expires_at} if token.expires_at else {})}
+        for token in account.tokens
     ]
-    told = {"name": account.name, "enabled": account.is_enabled, "capabilities": list(account.capabilities)}
-    return {**told, "tokens": marks} if marks else told
+    wire = {"name": account.name, "enabled": account.is_enabled, "capabilities": list(account.capabilities)}
+    return {**wire, "tokens": tokens} if tokens else wire
 
 
-def _truth(account: Account) -> str:
+def _format_enabled(account: Account) -> str:
     return str(account.is_enabled).lower()
 
 
-def _time(seconds: int) -> str:
-    from argosy.kube.objects.timestamps import written
+def _format_time(seconds: int) -> str:
+    from argosy.kube.objects.timestamps import format_timestamp
 
-    return written(datetime.fromtimestamp(seconds, UTC))
+    return format_timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
-def _end(mark: TokenMark) -> str:
-    if not mark.expires:
+def _format_expiry(token: TokenRecord) -> str:
+    if not token.expires_at:
         return "never"
-    is_over = datetime.fromtimestamp(mark.expires, UTC) < datetime.now(UTC)
-    return f"{_time(mark.expires)}{' (expired)' if is_over else ''}"
+    is_expired = datetime.fromtimestamp(token.expires_at, UTC) < datetime.now(UTC)
+    return f"{_format_time(token.expires_at)}{' (expired)' if is_expired else ''}"
 
 
-def _print_data(data: Any, how: str) -> None:
-    from argosy.cli.verbs import print_data
+def _print_data(data: Any, output: str) -> None:
+    from argosy.cli.subcommands import print_document
 
-    print_data(data, how)
+    print_document(data, output)

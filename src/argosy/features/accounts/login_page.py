@@ -14,107 +14,114 @@ from typing import Final
 from urllib.parse import quote
 
 from argosy.web.auth import cookies
-from argosy.web.auth.caller import BadLogin, Shown
-from argosy.web.caller_clients import account_called
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page, Redirect
+from argosy.web.auth.caller import BadLogin, RequestCredentials
+from argosy.web.caller_clients import get_audit_account_name
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
 from argosy.web.route import Public, Route, SignedIn
 
-HOME: Final = "/apps"
-LONGEST: Final = 2_000
-MOST: Final = 16 << 10  # bytes of the login form
-NOT_AFTERWARDS: Final = ("/login", "/logout", "/enter", "/auth/", "/api/", "/live")
-FAULTS: Final = {
+HOME_PATH: Final = "/apps"
+MAX_PATH_CHARACTERS: Final = 2_000
+MAX_FORM_BYTES: Final = 16 << 10  # bytes of the login form
+EXCLUDED_REDIRECT_PREFIXES: Final = ("/login", "/logout", "/enter", "/auth/", "/api/", "/live")
+LOGIN_FAULTS: Final = {
     "code": "This link was already used or has expired. Run 'argosy open' to get a new one.",
     "provider": "Login with the identity provider failed. Try again, or contact your administrator.",
     "refused": "Invalid username or password, or too many failed attempts. After too many attempts, wait five minutes.",
 }
-NO_SESSION: Final = "login happens before a session exists"
+PUBLIC_REASON: Final = "login happens before a session exists"
 
 
-async def show(asked: Asked) -> Answer:
-    wanted = own_page(asked.query.text("next"))
-    if asked.caller.id:
-        return Redirect(wanted)
-    identities = asked.site.identities
-    accounts = identities.standing.accounts.values()
+async def render_login_page(request: RequestContext) -> WebResponse:
+    redirect_path = safe_redirect_path(request.query.get_text("next"))
+    if request.caller.id:
+        return RedirectResponse(redirect_path)
+    identities = request.site.authenticator
+    accounts = identities.state.accounts.values()
     values = {
         "title": "Sign in",
-        "next": "" if wanted == HOME else veiled(wanted),
-        "fault": FAULTS.get(asked.query.text("error"), ""),
-        "provider": identities.signing_in.provider_name,
-        "is_provider_unusable": bool(identities.standing.provider_fault),
-        "provider_page": f"/auth/login?next={veiled(wanted)}",
-        "has_passwords": any(each.can("login") and each.password for each in accounts),
-        "is_loopback": asked.site.options.is_loopback,
+        "next": "" if redirect_path == HOME_PATH else mask_text(redirect_path),
+        "fault": LOGIN_FAULTS.get(request.query.get_text("error"), ""),
+        "provider": identities.sso_login.provider_name,
+        "is_provider_unusable": bool(identities.state.provider_error),
+        "provider_page": f"/auth/login?next={mask_text(redirect_path)}",
+        "has_passwords": any(account.has_capability("login") and account.password_hash for account in accounts),
+        "is_loopback": request.site.options.is_loopback,
     }
-    return Page("accounts/login.html", values)
+    return PageResponse("accounts/login.html", values)
 
 
-async def sign_in(asked: Asked) -> Answer:
-    form = await asked.form()
-    wanted = own_page(unveiled(form.text("next")))
-    identities, name = asked.site.identities, form.text("username")
+async def log_in(request: RequestContext) -> WebResponse:
+    form = await request.read_form()
+    redirect_path = safe_redirect_path(unmask_text(form.get_text("next")))
+    identities, name = request.site.authenticator, form.get_text("username")
     try:
-        token = await identities.login(name, form.text("password"), is_browser=True, peer=asked.peer)
+        token = await identities.login(name, form.get_text("password"), is_browser=True, peer=request.peer)
     except BadLogin:
-        asked.noted(account_called(asked, name), 401)
-        return _again("refused", wanted)
-    asked.noted(name)
-    return Redirect(wanted, headers=(_session(asked, token),))
+        request.add_audit_entry(get_audit_account_name(request, name), 401)
+        return _redirect_to_login("refused", redirect_path)
+    request.add_audit_entry(name)
+    return RedirectResponse(redirect_path, headers=(_build_session_cookie(request, token),))
 
 
-async def enter(asked: Asked) -> Answer:
+async def log_in_with_code(request: RequestContext) -> WebResponse:
     try:
-        token = await asked.site.identities.enter(asked.query.text("code"))
+        token = await request.site.authenticator.login_with_code(request.query.get_text("code"))
     except BadLogin:
-        asked.noted("", 401)
-        return Redirect(HOME) if asked.caller.id else _again("code", HOME)
-    return await _arrived(asked, token, HOME)
+        request.add_audit_entry("", 401)
+        return RedirectResponse(HOME_PATH) if request.caller.id else _redirect_to_login("code", HOME_PATH)
+    return await _finish_login(request, token, HOME_PATH)
 
 
-async def leave(asked: Asked) -> Answer:
+async def redirect_to_provider(request: RequestContext) -> WebResponse:
     """Redirect to the identity provider. argo: `return_url` is the requested page."""
-    wanted = own_page(unveiled(asked.query.text("next")) or asked.query.text("return_url"))
-    identities, is_tls = asked.site.identities, asked.site.options.is_tls
+    redirect_path = safe_redirect_path(
+        unmask_text(request.query.get_text("next")) or request.query.get_text("return_url")
+    )
+    identities, is_tls = request.site.authenticator, request.site.options.is_tls
     try:
-        going = await identities.signing_in.leave(_callback(asked), wanted)
+        provider_redirect = await identities.sso_login.start_login(_build_callback_url(request), redirect_path)
     except BadLogin:
-        return _again("provider", wanted)
-    kept = cookies.away(identities.cookie, going.cookie, is_tls=is_tls)
-    return Redirect(going.where, is_outside=True, headers=(kept,))
+        return _redirect_to_login("provider", redirect_path)
+    state_cookie = cookies.build_sso_cookie(identities.cookie, provider_redirect.cookie, is_tls=is_tls)
+    return RedirectResponse(provider_redirect.location, is_external=True, headers=(state_cookie,))
 
 
-async def come_back(asked: Asked) -> Answer:
-    identities = asked.site.identities
-    kept = _cookie(asked, identities.cookie + cookies.AWAY)
+async def handle_provider_callback(request: RequestContext) -> WebResponse:
+    identities = request.site.authenticator
+    state_cookie = _read_cookie(request, identities.cookie + cookies.SSO_COOKIE_SUFFIX)
     try:
-        back = await identities.signing_in.come_back(
-            kept, asked.query.text("state"), asked.query.text("code"), asked.query.text("iss")
+        login_result = await identities.sso_login.finish_login(
+            state_cookie, request.query.get_text("state"), request.query.get_text("code"), request.query.get_text("iss")
         )
     except BadLogin:
-        asked.noted("", 401)
-        return _again("provider", HOME)
-    return await _arrived(asked, back.token, own_page(back.next))
+        request.add_audit_entry("", 401)
+        return _redirect_to_login("provider", HOME_PATH)
+    return await _finish_login(request, login_result.token, safe_redirect_path(login_result.next))
 
 
-async def sign_out(asked: Asked) -> Answer:
-    identities = asked.site.identities
-    await identities.logout(asked.caller)
-    gone = cookies.dropped(identities.cookie, is_tls=asked.site.options.is_tls)
-    return Redirect("/login?said=left", headers=(gone,))
+async def log_out(request: RequestContext) -> WebResponse:
+    identities = request.site.authenticator
+    await identities.logout(request.caller)
+    expired_cookie = cookies.build_deleted_cookie(identities.cookie, is_tls=request.site.options.is_tls)
+    return RedirectResponse("/login?said=left", headers=(expired_cookie,))
 
 
-def own_page(wanted: str) -> str:
+def safe_redirect_path(path: str) -> str:
     """The path to redirect to after login; the application list if `wanted` is not a page of this server."""
-    if len(wanted) > LONGEST or not wanted.isascii() or not wanted.isprintable() or set(wanted) & {"\\", " ", ";", ","}:
-        return HOME
-    if not wanted.startswith("/") or wanted.startswith("//"):
-        return HOME
-    return HOME if wanted == "/" or wanted.startswith(NOT_AFTERWARDS) else wanted
+    if (
+        len(path) > MAX_PATH_CHARACTERS
+        or not path.isascii()
+        or not path.isprintable()
+        or set(path) & {"\\", " ", ";", ","}
+    ):
+        return HOME_PATH
+    if not path.startswith("/") or path.startswith("//"):
+        return HOME_PATH
+    return HOME_PATH if path == "/" or path.startswith(EXCLUDED_REDIRECT_PREFIXES) else path
 
 
-def veiled(text: str) -> str:
+def mask_text(text: str) -> str:
     """Mask untrusted text with a random pad: if it were echoed as is, redaction would replace a correct guess of a
     secret and so confirm it."""
     raw = text.encode()
@@ -122,57 +129,67 @@ def veiled(text: str) -> str:
     return base64.urlsafe_b64encode(pad + bytes(map(xor, pad, raw))).decode().rstrip("=")
 
 
-def unveiled(text: str) -> str:
+def unmask_text(text: str) -> str:
     """Unmask text from `mask_text`; a plain path is returned as is."""
     if not text or text.startswith("/"):
         return text
     try:
-        both = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        half = len(both) // 2
-        return bytes(map(xor, both[:half], both[half:])).decode()
+        pad_and_masked = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        half = len(pad_and_masked) // 2
+        return bytes(map(xor, pad_and_masked[:half], pad_and_masked[half:])).decode()
     except ValueError:
         return ""
 
 
-def _again(fault: str, wanted: str) -> Redirect:
-    back = "" if wanted == HOME else f"&next={quote(wanted, safe='')}"
-    return Redirect(f"/login?error={fault}{back}")
+def _redirect_to_login(fault: str, redirect_path: str) -> RedirectResponse:
+    query = "" if redirect_path == HOME_PATH else f"&next={quote(redirect_path, safe='')}"
+    return RedirectResponse(f"/login?error={fault}{query}")
 
 
-async def _arrived(asked: Asked, token: str, where: str) -> Page:
+async def _finish_login(request: RequestContext, token: str, redirect_path: str) -> PageResponse:
     """Set the session on an intermediate page: on a redirect from another site, browsers send no SameSite cookie."""
-    caller = await asked.site.identities.identify(Shown(bearer=token))
-    asked.noted(caller.name if caller else "")
-    gone = cookies.dropped(asked.site.identities.cookie + cookies.AWAY, is_tls=asked.site.options.is_tls)
-    headers = (_session(asked, token), gone, ("refresh", f"0; url={where}"))
-    return Page("accounts/signed_in.html", {"title": "Signed in", "where": where}, headers=headers)
+    caller = await request.site.authenticator.identify(RequestCredentials(bearer=token))
+    request.add_audit_entry(caller.name if caller else "")
+    expired_cookie = cookies.build_deleted_cookie(
+        request.site.authenticator.cookie + cookies.SSO_COOKIE_SUFFIX, is_tls=request.site.options.is_tls
+    )
+    headers = (_build_session_cookie(request, token), expired_cookie, ("refresh", f"0; url={redirect_path}"))
+    return PageResponse("accounts/signed_in.html", {"title": "Signed in", "where": redirect_path}, headers=headers)
 
 
-def _session(asked: Asked, token: str) -> tuple[str, str]:
-    return cookies.session(asked.site.identities.cookie, token, is_tls=asked.site.options.is_tls)
+def _build_session_cookie(request: RequestContext, token: str) -> tuple[str, str]:
+    return cookies.build_session_cookie(request.site.authenticator.cookie, token, is_tls=request.site.options.is_tls)
 
 
-def _callback(asked: Asked) -> str:
+def _build_callback_url(request: RequestContext) -> str:
     """argo: callback URL below `url` of argocd-cm, else below the Host header, which the middleware has checked."""
-    scheme = "https" if asked.site.options.is_tls else "http"
-    named = asked.site.options.origin or asked.site.identities.standing.settings.get("url", "").strip().rstrip("/")
-    host = asked.headers.get("host", "")
-    return f"{named or f'{scheme}://{host}'}/auth/callback"
+    scheme = "https" if request.site.options.is_tls else "http"
+    base_url = request.site.options.origin or request.site.authenticator.state.settings.get("url", "").strip().rstrip(
+        "/"
+    )
+    host = request.headers.get("host", "")
+    return f"{base_url or f'{scheme}://{host}'}/auth/callback"
 
 
-def _cookie(asked: Asked, name: str) -> str:
+def _read_cookie(request: RequestContext, name: str) -> str:
     try:
-        found = SimpleCookie(asked.headers.get("cookie", "")).get(name)
+        morsel = SimpleCookie(request.headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
-    return found.value if found else ""
+    return morsel.value if morsel else ""
 
 
 ROUTES = (
-    Route("GET", "/auth/callback", Public(NO_SESSION), come_back, "OIDC callback from the identity provider."),
-    Route("GET", "/auth/login", Public(NO_SESSION), leave, "Redirect to the identity provider."),
-    Route("GET", "/enter", Public(NO_SESSION), enter, "Log in with a one-time code."),
-    Route("GET", "/login", Public(NO_SESSION), show, "Login page."),
-    Route("POST", "/login", Public(NO_SESSION), sign_in, "Log in with a password.", most=MOST),
-    Route("POST", "/logout", SignedIn(), sign_out, "Log out."),
+    Route(
+        "GET",
+        "/auth/callback",
+        Public(PUBLIC_REASON),
+        handle_provider_callback,
+        "OIDC callback from the identity provider.",
+    ),
+    Route("GET", "/auth/login", Public(PUBLIC_REASON), redirect_to_provider, "Redirect to the identity provider."),
+    Route("GET", "/enter", Public(PUBLIC_REASON), log_in_with_code, "Log in with a one-time code."),
+    Route("GET", "/login", Public(PUBLIC_REASON), render_login_page, "Login page."),
+    Route("POST", "/login", Public(PUBLIC_REASON), log_in, "Log in with a password.", max_body_bytes=MAX_FORM_BYTES),
+    Route("POST", "/logout", SignedIn(), log_out, "Log out."),
 )

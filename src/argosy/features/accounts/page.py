@@ -9,104 +9,109 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.gitops.policy.rbac import Subjects
-from argosy.kube.objects.timestamps import written
-from argosy.web.auth.account_changes import AccountBook
+from argosy.gitops.policy.rbac import RbacRequester
+from argosy.kube.objects.timestamps import format_timestamp
+from argosy.web.auth.account_changes import AccountStore
 from argosy.web.auth.accounts import API_KEY, Account
-from argosy.web.caller_clients import desk_of
-from argosy.web.request import Asked
-from argosy.web.responses import Page, Redirect
-from argosy.web.route import Filtered, Route, SignedIn
-from argosy.web.settings_page import CRUMB
+from argosy.web.caller_clients import build_service
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse
+from argosy.web.route import FilteredList, Route, SignedIn
+from argosy.web.settings_page import SETTINGS_BREADCRUMB
 
-HERE: Final = "/settings/accounts"
-DAYS: Final = ((30, "30 days"), (90, "90 days"), (365, "a year"), (1, "a day"))
-
-
-async def page(asked: Asked) -> Page:
-    return Page("accounts/accounts.html", await values(asked))
+PAGE_PATH: Final = "/settings/accounts"
+TOKEN_LIFETIMES: Final = ((30, "30 days"), (90, "90 days"), (365, "a year"), (1, "a day"))
 
 
-async def values(asked: Asked, token: str = "", of: str = "") -> dict[str, Any]:
-    known = await _book(asked).all()
-    shown = [each for each in known.values() if may(asked, "get", each.name)]
-    caller = asked.caller
+async def render_accounts_page(request: RequestContext) -> PageResponse:
+    return PageResponse("accounts/accounts.html", await build_page_values(request))
+
+
+async def build_page_values(request: RequestContext, token: str = "", token_account: str = "") -> dict[str, Any]:
+    accounts = await _open_account_book(request).list_accounts()
+    visible_accounts = [account for account in accounts.values() if can_access_account(request, "get", account.name)]
+    caller = request.caller
     return {
         "title": "Accounts",
         "section": "settings",
         "state": "",
-        "crumbs": [CRUMB],
-        "rows": [_row(asked, each) for each in sorted(shown, key=lambda each: each.name)],
+        "crumbs": [SETTINGS_BREADCRUMB],
+        "rows": [
+            _build_row(request, account) for account in sorted(visible_accounts, key=lambda account: account.name)
+        ],
         "me": {
-            "name": caller.shown_name,
+            "name": caller.display_name,
             "kind": {"person": "user of the identity provider", "project": "project role"}.get(
                 caller.kind, "local account"
             ),
             "groups": caller.groups,
-            "ends": written(datetime.fromtimestamp(caller.expires, UTC)) if caller.expires else "",
+            "ends": format_timestamp(datetime.fromtimestamp(caller.expires, UTC)) if caller.expires else "",
         },
         "token": token,
-        "token_of": of,
-        "days": DAYS,
+        "token_of": token_account,
+        "days": TOKEN_LIFETIMES,
         "commands": ["argosy account list", "argosy account update-password"],
     }
 
 
-def may(asked: Asked, action: str, name: str) -> bool:
+def can_access_account(request: RequestContext, action: str, name: str) -> bool:
     """argo: True if the caller has the permission, or is this account itself."""
-    is_self = asked.caller.kind == "account" and asked.caller.name == name
-    return is_self or asked.may("accounts", action, name)
+    is_self = request.caller.kind == "account" and request.caller.name == name
+    return is_self or request.is_allowed("accounts", action, name)
 
 
-def _row(asked: Asked, account: Account) -> dict[str, Any]:
-    may_change = may(asked, "update", account.name)
+def _build_row(request: RequestContext, account: Account) -> dict[str, Any]:
+    may_change = can_access_account(request, "update", account.name)
     return {
         "name": account.name,
-        "is_me": asked.caller.kind == "account" and asked.caller.name == account.name,
+        "is_me": request.caller.kind == "account" and request.caller.name == account.name,
         "is_enabled": account.is_enabled,
         "capabilities": account.capabilities,
-        "has_password": bool(account.password),
+        "has_password": bool(account.password_hash),
         "tokens": [
-            {"id": each.id, "issued": _time(each.issued), "expires": _time(each.expires)} for each in account.tokens
+            {"id": token.id, "issued": _format_time(token.issued_at), "expires": _format_time(token.expires_at)}
+            for token in account.tokens
         ],
         "may_change": may_change,
-        "may_add": may_change and account.can(API_KEY),
+        "may_add": may_change and account.has_capability(API_KEY),
     }
 
 
-def _time(seconds: int) -> str:
-    return written(datetime.fromtimestamp(seconds, UTC)) if seconds else ""
+def _format_time(seconds: int) -> str:
+    return format_timestamp(datetime.fromtimestamp(seconds, UTC)) if seconds else ""
 
 
-def _book(asked: Asked) -> AccountBook:
-    desk = desk_of(asked)
-    return AccountBook(desk.cluster, desk.control)
+def _open_account_book(request: RequestContext) -> AccountStore:
+    app_service = build_service(request)
+    return AccountStore(app_service.cluster, app_service.control_namespace)
 
 
-async def added(asked: Asked) -> Page:
+async def add_token(request: RequestContext) -> PageResponse:
     """Create a token and show it; this response is the only place where it appears."""
-    form, name = await asked.form(), asked.values["name"]
-    _require(asked, name)
-    days = form.number("days", 30, least=1, most=3650)
-    limits = asked.site.identities.token_limits(asked.caller, Subjects(name))
-    token = await _book(asked).add_token(name, seconds=days * 86400, limits=limits)
-    return Page("accounts/accounts.html", await values(asked, token, name))
+    form, name = await request.read_form(), request.path_parameters["name"]
+    _require_update(request, name)
+    days = form.get_int("days", 30, minimum=1, maximum=3650)
+    limits = request.site.authenticator.get_token_limits(request.caller, RbacRequester(name))
+    token = await _open_account_book(request).add_token(name, lifetime_seconds=days * 86400, limits=limits)
+    return PageResponse("accounts/accounts.html", await build_page_values(request, token, name))
 
 
-async def revoked(asked: Asked) -> Redirect:
-    form, name = await asked.form(), asked.values["name"]
-    _require(asked, name)
-    await _book(asked).remove_token(name, form.text("id"))
-    return Redirect(f"{HERE}?said=revoked")
+async def revoke_token(request: RequestContext) -> RedirectResponse:
+    form, name = await request.read_form(), request.path_parameters["name"]
+    _require_update(request, name)
+    await _open_account_book(request).remove_token(name, form.get_text("id"))
+    return RedirectResponse(f"{PAGE_PATH}?said=revoked")
 
 
-def _require(asked: Asked, name: str) -> None:
-    if not may(asked, "update", name):
-        asked.require("accounts", "update", name)
+def _require_update(request: RequestContext, name: str) -> None:
+    if not can_access_account(request, "update", name):
+        request.require_permission("accounts", "update", name)
 
 
 ROUTES = (
-    Route("GET", HERE, Filtered("accounts", "get"), page, "Accounts, as a page."),
-    Route("POST", f"{HERE}/{{name}}/tokens", SignedIn(), added, "Create a token. The token is shown only once."),
-    Route("POST", f"{HERE}/{{name}}/tokens/revoke", SignedIn(), revoked, "Revoke a token."),
+    Route("GET", PAGE_PATH, FilteredList("accounts", "get"), render_accounts_page, "Accounts, as a page."),
+    Route(
+        "POST", f"{PAGE_PATH}/{{name}}/tokens", SignedIn(), add_token, "Create a token. The token is shown only once."
+    ),
+    Route("POST", f"{PAGE_PATH}/{{name}}/tokens/revoke", SignedIn(), revoke_token, "Revoke a token."),
 )

@@ -8,55 +8,81 @@ from __future__ import annotations
 from argosy.errors import UserError
 from argosy.web.auth import cookies
 from argosy.web.auth.caller import BadLogin
-from argosy.web.caller_clients import account_called
-from argosy.web.request import Asked
-from argosy.web.responses import Json
+from argosy.web.caller_clients import get_audit_account_name
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route, SignedIn
 
-TAG = "SessionService"
-REFUSED = {"error": "Invalid username or password", "code": 16, "message": "Invalid username or password"}  # argo
-MOST = 16 << 10  # bytes
-NAMED = "login happens before a session exists"
+OPENAPI_TAG = "SessionService"
+LOGIN_FAILED_BODY = {
+    "error": "Invalid username or password",
+    "code": 16,
+    "message": "Invalid username or password",
+}  # argo
+MAX_BODY_BYTES = 16 << 10  # bytes
+PUBLIC_REASON = "login happens before a session exists"
 
 
-async def create(asked: Asked) -> Json:
-    given = await asked.mapping()
-    name, password = given.get("username", ""), given.get("password", "")
+async def create_session(request: RequestContext) -> JsonResponse:
+    body = await request.read_json_object()
+    name, password = body.get("username", ""), body.get("password", "")
     if not isinstance(name, str) or not isinstance(password, str):
         raise UserError("username and password must be JSON strings", where="body")
     if not name or not password:
         raise UserError("no credentials supplied; send username and password", where="body")
-    asked.noted(account_called(asked, name))
+    request.add_audit_entry(get_audit_account_name(request, name))
     try:
-        token = await asked.site.identities.login(name, password, peer=asked.peer)
+        token = await request.site.authenticator.login(name, password, peer=request.peer)
     except BadLogin:
-        return Json(REFUSED, code=401)
-    return Json({"token": token})
+        return JsonResponse(LOGIN_FAILED_BODY, code=401)
+    return JsonResponse({"token": token})
 
 
-async def delete(asked: Asked) -> Json:
-    identities = asked.site.identities
-    await identities.logout(asked.caller)
-    return Json({}, headers=(cookies.dropped(identities.cookie, is_tls=asked.site.options.is_tls),))
+async def delete_session(request: RequestContext) -> JsonResponse:
+    identities = request.site.authenticator
+    await identities.logout(request.caller)
+    return JsonResponse(
+        {}, headers=(cookies.build_deleted_cookie(identities.cookie, is_tls=request.site.options.is_tls),)
+    )
 
 
-async def user_info(asked: Asked) -> Json:
-    caller = asked.caller
-    told = {"loggedIn": bool(caller.id), "username": caller.shown_name, "iss": caller.issuer}
-    return Json({**told, "groups": list(caller.groups)} if caller.groups else told)
+async def get_user_info(request: RequestContext) -> JsonResponse:
+    caller = request.caller
+    info = {"loggedIn": bool(caller.id), "username": caller.display_name, "iss": caller.issuer}
+    return JsonResponse({**info, "groups": list(caller.groups)} if caller.groups else info)
 
 
 ROUTES = (
     Route(
-        "POST", "/api/v1/session", Public(NAMED), create, "Log in with a username and password, and get a token.",
-        most=MOST, takes="SessionRequest", gives="SessionResponse", tag=TAG, operation="SessionService_Create",
+        "POST",
+        "/api/v1/session",
+        Public(PUBLIC_REASON),
+        create_session,
+        "Log in with a username and password, and get a token.",
+        max_body_bytes=MAX_BODY_BYTES,
+        request_schema="SessionRequest",
+        response_schema="SessionResponse",
+        tag=OPENAPI_TAG,
+        operation_id="SessionService_Create",
     ),
     Route(
-        "DELETE", "/api/v1/session", SignedIn(), delete, "Log out: end this session.",
-        gives="Nothing", tag=TAG, operation="SessionService_Delete",
+        "DELETE",
+        "/api/v1/session",
+        SignedIn(),
+        delete_session,
+        "Log out: end this session.",
+        response_schema="Nothing",
+        tag=OPENAPI_TAG,
+        operation_id="SessionService_Delete",
     ),
     Route(
-        "GET", "/api/v1/session/userinfo", SignedIn(), user_info, "Get information about the caller.",
-        gives="UserInfo", tag=TAG, operation="SessionService_GetUserInfo",
+        "GET",
+        "/api/v1/session/userinfo",
+        SignedIn(),
+        get_user_info,
+        "Get information about the caller.",
+        response_schema="UserInfo",
+        tag=OPENAPI_TAG,
+        operation_id="SessionService_GetUserInfo",
     ),
-)  # fmt: skip
+)

@@ -9,63 +9,81 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.activity import timeline
-from argosy.features.activity.timeline import Happening, Wanted
-from argosy.features.activity.visible_events import happenings
+from argosy.features.activity.timeline import ActivityEntry, ActivityFilter
+from argosy.features.activity.visible_events import iterate_visible_entries
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import PAGING, page
-from argosy.web.request import Asked, quoted
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, Parameter, Route
+from argosy.web.api.paging import PAGING, build_page
+from argosy.web.request import RequestContext, quote_input
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, Route
 
 TAG: Final = "overview"
-HAPPENING: Final = schema.fields(
-    time=schema.TEXT, kind=schema.TEXT, severity=schema.TEXT, title=schema.TEXT, text=schema.TEXT,
-    application=schema.TEXT, who=schema.TEXT, count=schema.COUNT, revision=schema.TEXT,
-)  # fmt: skip
+ACTIVITY_SCHEMA: Final = schema.build_object_schema(
+    time=schema.STRING_SCHEMA,
+    kind=schema.STRING_SCHEMA,
+    severity=schema.STRING_SCHEMA,
+    title=schema.STRING_SCHEMA,
+    text=schema.STRING_SCHEMA,
+    application=schema.STRING_SCHEMA,
+    who=schema.STRING_SCHEMA,
+    count=schema.INTEGER_SCHEMA,
+    revision=schema.STRING_SCHEMA,
+)
 
 
-async def what_happened(asked: Asked) -> Json:
+async def list_activity(request: RequestContext) -> JsonResponse:
     """List activity, newest first; the continue token is a time."""
-    query = asked.query
-    if wrong := [each for each in query.all("kind") if each not in timeline.KINDS]:
-        raise UserError(f"unknown kind {quoted(wrong[0])}; use one of {', '.join(timeline.KINDS)}", where="kind")
-    severity = "bad" if query.text("only") == "bad" else ""
-    wanted = Wanted(query.all("kind"), query.text("app"), severity, query.text("q"))
-    every = [each async for each in happenings(asked)]
-    ordered = timeline.newest(each for each in every if timeline.fits(each, wanted))
-    marks = {id(each): f"{_backwards(each.time)} {place:06}" for place, each in enumerate(ordered)}
-    return page(asked, ordered, lambda each: marks[id(each)], tell=happening)
+    query = request.query
+    if unknown_kinds := [item for item in query.get_all("kind") if item not in timeline.KINDS]:
+        raise UserError(
+            f"unknown kind {quote_input(unknown_kinds[0])}; use one of {', '.join(timeline.KINDS)}", where="kind"
+        )
+    severity = "bad" if query.get_text("only") == "bad" else ""
+    filters = ActivityFilter(query.get_all("kind"), query.get_text("app"), severity, query.get_text("q"))
+    entries = [item async for item in iterate_visible_entries(request)]
+    ordered = timeline.sort_newest_first(item for item in entries if timeline.matches_filter(item, filters))
+    marks = {id(item): f"{_invert_timestamp(item.time)} {index:06}" for index, item in enumerate(ordered)}
+    return build_page(request, ordered, lambda item: marks[id(item)], to_wire=entry_to_wire)
 
 
-def _backwards(time: str) -> str:
+def _invert_timestamp(time: str) -> str:
     """Invert the digits of a timestamp, so that the newest sorts first as text."""
     return "".join(str(9 - int(char)) if char.isascii() and char.isdigit() else char for char in time)
 
 
-def happening(given: Happening) -> dict[str, Any]:
+def entry_to_wire(entry: ActivityEntry) -> dict[str, Any]:
     return {
-        "time": given.time,
-        "kind": given.kind,
-        "severity": given.severity,
-        "title": given.title,
-        "text": given.text,
-        "application": given.app,
-        "who": given.who,
-        "count": given.count,
-        "revision": given.revision,
+        "time": entry.time,
+        "kind": entry.kind,
+        "severity": entry.severity,
+        "title": entry.title,
+        "text": entry.text,
+        "application": entry.app,
+        "who": entry.who,
+        "count": entry.count,
+        "revision": entry.revision,
     }
 
 
-SEEN: Final = "Only activity of Applications that the caller may see."
+VISIBILITY_NOTE: Final = "Only activity of Applications that the caller may see."
 ROUTES = (
     Route(
-        "GET", "/api/argosy/v1/activity", Filtered("applications", "get"), what_happened,
-        f"List activity, newest first. {SEEN}",
+        "GET",
+        "/api/argosy/v1/activity",
+        FilteredList("applications", "get"),
+        list_activity,
+        f"List activity, newest first. {VISIBILITY_NOTE}",
         query=(
-            Parameter("kind", "sync, promotion, event or setting.", "array"),
-            Parameter("app", "Only about this Application."), Parameter("only", "bad: only what went wrong."),
-            Parameter("q", "Only with this text."), *PAGING,
+            QueryParameter("kind", "sync, promotion, event or setting.", "array"),
+            QueryParameter("app", "Only about this Application."),
+            QueryParameter("only", "bad: only what went wrong."),
+            QueryParameter("q", "Only with this text."),
+            *PAGING,
         ),
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(HAPPENING)), tag=TAG, operation="ListActivity",
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(ACTIVITY_SCHEMA)
+        ),
+        tag=TAG,
+        operation_id="ListActivity",
     ),
-)  # fmt: skip
+)

@@ -8,67 +8,71 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.features.activity import timeline
-from argosy.features.activity.timeline import Wanted
-from argosy.features.activity.visible_events import happenings
-from argosy.gitops.application import APPLICATION
+from argosy.features.activity.timeline import ActivityFilter
+from argosy.features.activity.visible_events import iterate_visible_entries
+from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.names import GroupKind
-from argosy.web.event_cache import everywhere
-from argosy.web.live_updates.live_parts import Live, touches_kinds
+from argosy.web.event_cache import list_all_events
+from argosy.web.live_updates.live_parts import LivePage, build_kind_predicate
 from argosy.web.object_lookup import PROJECT
-from argosy.web.owned_objects import JOB
-from argosy.web.page_templates import part
-from argosy.web.request import Asked
-from argosy.web.responses import Page
-from argosy.web.route import Filtered, Route
+from argosy.web.owned_objects import NOTEBOOK_JOB
+from argosy.web.page_templates import render_macro
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
+from argosy.web.route import FilteredList, Route
 
 COMMANDS: Final = ("argosy app list", "argosy app history NAME", "argosy promote history")
 
 
-async def page(asked: Asked) -> Page:
-    return Page("activity/activity.html", await values(asked))
+async def show_activity(request: RequestContext) -> PageResponse:
+    return PageResponse("activity/activity.html", await build_page_values(request))
 
 
-async def values(asked: Asked) -> dict[str, Any]:
-    found = [each async for each in happenings(asked)]
-    wanted = _wanted(asked)
-    shown = timeline.timeline(found, wanted)
-    first = (shown.page - 1) * timeline.PAGE + 1 if shown.total else 0
+async def build_page_values(request: RequestContext) -> dict[str, Any]:
+    entries = [entry async for entry in iterate_visible_entries(request)]
+    filters = _read_filters(request)
+    activity_page = timeline.build_timeline(entries, filters)
+    first = (activity_page.page - 1) * timeline.ENTRIES_PER_PAGE + 1 if activity_page.total else 0
     return {
         "title": "Activity",
         "is_live": True,
         "section": "activity",
         "state": "",
-        "line": shown,
-        "wanted": wanted,
-        "apps": timeline.apps_of(found),
+        "line": activity_page,
+        "wanted": filters,
+        "apps": timeline.count_by_application(entries),
         "first": first,
-        "last": first + len(shown.shown) - 1 if shown.total else 0,
-        "chosen": [(key, value) for key in ("kind", "app", "only", "q") for value in asked.query.all(key) if value],
+        "last": first + len(activity_page.shown) - 1 if activity_page.total else 0,
+        "chosen": [
+            (key, value) for key in ("kind", "app", "only", "q") for value in request.query.get_all(key) if value
+        ],
         "commands": COMMANDS,
-        "fault": (await everywhere(asked)).fault,
+        "fault": (await list_all_events(request)).error,
     }
 
 
-def _wanted(asked: Asked) -> Wanted:
-    query = asked.query
-    kinds = tuple(each for each in query.all("kind") if each in timeline.KINDS)
-    severity = "bad" if query.text("only") == "bad" else ""
-    given = query.text("page")
-    page_number = int(given) if given.isascii() and given.isdecimal() and len(given) < 7 else 1
-    return Wanted(kinds, query.text("app"), severity, query.text("q"), page_number)
+def _read_filters(request: RequestContext) -> ActivityFilter:
+    query = request.query
+    kinds = tuple(kind for kind in query.get_all("kind") if kind in timeline.KINDS)
+    severity = "bad" if query.get_text("only") == "bad" else ""
+    page_text = query.get_text("page")
+    page_number = int(page_text) if page_text.isascii() and page_text.isdecimal() and len(page_text) < 7 else 1
+    return ActivityFilter(kinds, query.get_text("app"), severity, query.get_text("q"), page_number)
 
 
-ROUTES = (Route("GET", "/activity", Filtered("applications", "get"), page, "Show the activity page."),)
+ROUTES = (Route("GET", "/activity", FilteredList("applications", "get"), show_activity, "Show the activity page."),)
 
 
-async def build_updates(asked: Asked) -> dict[str, str]:
+async def build_updates(request: RequestContext) -> dict[str, str]:
     """Update the first page only, so that a reader of an older page is not disturbed."""
-    line = (await values(asked))["line"]
+    line = (await build_page_values(request))["line"]
     return (
-        {"happenings": part("activity/parts.html", "happenings", line.shown)} if line.page == 1 and line.shown else {}
+        {"happenings": render_macro("activity/parts.html", "happenings", line.shown)}
+        if line.page == 1 and line.shown
+        else {}
     )
 
 
-SHOWN_KINDS: Final = (GroupKind(*APPLICATION), JOB, INFERENCE_SERVICE, PROJECT)
-LIVE = (Live("/activity", Filtered("applications", "get"), build_updates, touches_kinds(*SHOWN_KINDS)),)
+SHOWN_KINDS: Final = (GroupKind(*APPLICATION_KIND), NOTEBOOK_JOB, INFERENCE_SERVICE, PROJECT)
+LIVE = (LivePage("/activity", FilteredList("applications", "get"), build_updates, build_kind_predicate(*SHOWN_KINDS)),)

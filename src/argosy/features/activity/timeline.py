@@ -11,20 +11,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.features.promote.board import Happened
-from argosy.gitops.status.rollback import gone_back
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.features.promote.board import HistoryEvent
+from argosy.gitops.status.rollback import find_restored_ids
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.objects import Manifest
 
 KINDS: Final = ("sync", "promotion", "event", "setting", "audit")
-MOST: Final = 2000  # on all pages
-PAGE: Final = 50
+MAX_ENTRIES: Final = 2000  # on all pages
+ENTRIES_PER_PAGE: Final = 50
 
-Whose = Callable[[str, str, str], tuple[str, str] | None]  # kind, namespace, name → (Application, its page)
+FindOwningApplication = Callable[
+    [str, str, str], tuple[str, str] | None
+]  # kind, namespace, name → (Application, its page)
 
 
 @dataclass(frozen=True)
-class Happening:
+class ActivityEntry:
     time: str
     kind: str
     severity: str  # ok, info, warning, error
@@ -43,7 +45,7 @@ class Happening:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ActivityFilter:
     kinds: tuple[str, ...] = ()
     app: str = ""
     severity: str = ""  # bad: only warnings and errors
@@ -52,8 +54,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Timeline:
-    shown: tuple[Happening, ...]
+class ActivityTimeline:
+    shown: tuple[ActivityEntry, ...]
     total: int  # entries that match the filters
     of: int
     page: int
@@ -61,95 +63,105 @@ class Timeline:
     counts: tuple[tuple[str, int], ...]
 
 
-def timeline(found: Iterable[Happening], wanted: Wanted) -> Timeline:
+def build_timeline(entries: Iterable[ActivityEntry], filters: ActivityFilter) -> ActivityTimeline:
     """Filter and page the entries. Counts ignore the kind filter, so that they show the result of a click."""
-    everything = list(found)
-    others = [each for each in everything if _fits(each, wanted)]
-    fitting = newest(each for each in others if fits(each, wanted))
-    pages = max(1, -(-len(fitting) // PAGE))
-    page = min(max(1, wanted.page), pages)
-    counted = Counter(each.kind for each in others)
-    shown = tuple(fitting[(page - 1) * PAGE : page * PAGE])
-    counts = tuple((kind, counted[kind]) for kind in KINDS)
-    return Timeline(shown, len(fitting), len(everything), page, pages, counts)
+    all_entries = list(entries)
+    matching_any_kind = [entry for entry in all_entries if _matches_except_kind(entry, filters)]
+    matching = sort_newest_first(entry for entry in matching_any_kind if matches_filter(entry, filters))
+    pages = max(1, -(-len(matching) // ENTRIES_PER_PAGE))
+    page = min(max(1, filters.page), pages)
+    count_by_kind = Counter(entry.kind for entry in matching_any_kind)
+    shown = tuple(matching[(page - 1) * ENTRIES_PER_PAGE : page * ENTRIES_PER_PAGE])
+    counts = tuple((kind, count_by_kind[kind]) for kind in KINDS)
+    return ActivityTimeline(shown, len(matching), len(all_entries), page, pages, counts)
 
 
-def newest(found: Iterable[Happening]) -> list[Happening]:
+def sort_newest_first(entries: Iterable[ActivityEntry]) -> list[ActivityEntry]:
     """Return at most MAX_ENTRIES of the filtered entries, so that a busy Application hides no others."""
-    return sorted(found, key=lambda each: each.time, reverse=True)[:MOST]
+    return sorted(entries, key=lambda entry: entry.time, reverse=True)[:MAX_ENTRIES]
 
 
-def fits(each: Happening, wanted: Wanted) -> bool:
-    return (not wanted.kinds or each.kind in wanted.kinds) and _fits(each, wanted)
+def matches_filter(entry: ActivityEntry, filters: ActivityFilter) -> bool:
+    return (not filters.kinds or entry.kind in filters.kinds) and _matches_except_kind(entry, filters)
 
 
-def _fits(each: Happening, wanted: Wanted) -> bool:
-    if wanted.app and each.app != wanted.app:
+def _matches_except_kind(entry: ActivityEntry, filters: ActivityFilter) -> bool:
+    if filters.app and entry.app != filters.app:
         return False
-    if wanted.severity == "bad" and not each.is_bad:
+    if filters.severity == "bad" and not entry.is_bad:
         return False
-    return not wanted.text or wanted.text.lower() in f"{each.title} {each.text} {each.app} {each.who}".lower()
+    return not filters.text or filters.text.lower() in f"{entry.title} {entry.text} {entry.app} {entry.who}".lower()
 
 
-def of_applications(apps: Iterable[Manifest]) -> Iterator[Happening]:
+def iterate_sync_entries(apps: Iterable[Manifest]) -> Iterator[ActivityEntry]:
     for app in apps:
         namespace, name = str(app["metadata"].get("namespace") or ""), str(app["metadata"]["name"])
-        status, url = mapping(app.get("status")), f"/apps/{namespace}/{name}"
-        history = mappings(status.get("history"))
-        for deployed, back in zip(history, gone_back(history), strict=True):
-            title = "Synced" if back is None else "Rolled back"
-            text = f"{f'to deployment {back}, as ' if back is not None else ''}deployment {deployed.get('id', '')}"
-            by = _initiator(mapping(deployed.get("initiatedBy")))
+        status, url = as_mapping(app.get("status")), f"/apps/{namespace}/{name}"
+        history = as_mappings(status.get("history"))
+        for deployed, rolled_back_to in zip(history, find_restored_ids(history), strict=True):
+            title = "Synced" if rolled_back_to is None else "Rolled back"
+            text = (
+                f"{f'to deployment {rolled_back_to}, as ' if rolled_back_to is not None else ''}deployment "
+                f"{deployed.get('id', '')}"
+            )
+            initiator = _read_initiator(as_mapping(deployed.get("initiatedBy")))
             revision = str(deployed.get("revision") or "")
-            yield Happening(
-                str(deployed.get("deployedAt") or ""), "sync", "ok" if back is None else "warning", title, text,
-                name, f"{url}/history", by, revision=revision,
-            )  # fmt: skip
-        yield from _operation(mapping(status.get("operationState")), name, url)
+            yield ActivityEntry(
+                str(deployed.get("deployedAt") or ""),
+                "sync",
+                "ok" if rolled_back_to is None else "warning",
+                title,
+                text,
+                name,
+                f"{url}/history",
+                initiator,
+                revision=revision,
+            )
+        yield from _iterate_operation_entries(as_mapping(status.get("operationState")), name, url)
 
 
-def _operation(state: Mapping[str, Any], name: str, url: str) -> Iterator[Happening]:
+def _iterate_operation_entries(state: Mapping[str, Any], name: str, url: str) -> Iterator[ActivityEntry]:
     """Yield a running or failed operation, which is not in the history."""
     phase = str(state.get("phase") or "")
     if not phase or phase == "Succeeded":
         return
     is_over = phase in ("Failed", "Error")
     time = str(state.get("finishedAt") or state.get("startedAt") or "")
-    by = _initiator(mapping(mapping(state.get("operation")).get("initiatedBy")))
+    initiator = _read_initiator(as_mapping(as_mapping(state.get("operation")).get("initiatedBy")))
     title, severity = (f"Sync {phase.lower()}", "error") if is_over else (f"Sync {phase.lower()}", "info")
-    revision = str(mapping(state.get("syncResult")).get("revision") or "")
+    revision = str(as_mapping(state.get("syncResult")).get("revision") or "")
     message = str(state.get("message") or "")
-    yield Happening(time, "sync", severity, title, message, name, f"{url}/operation", by, revision=revision)
+    yield ActivityEntry(time, "sync", severity, title, message, name, f"{url}/operation", initiator, revision=revision)
 
 
-def _initiator(by: Mapping[str, Any]) -> str:
-    return "automatic" if by.get("automated") else str(by.get("username") or "")
+def _read_initiator(initiated_by: Mapping[str, Any]) -> str:
+    return "automatic" if initiated_by.get("automated") else str(initiated_by.get("username") or "")
 
 
-def of_promotions(log: Iterable[Happened]) -> Iterator[Happening]:
-    for each in log:
-        title = f"{each.action.capitalize()} {each.release}".strip()
-        text = " · ".join(filter(None, (each.environment, each.text)))
-        severity = "warning" if each.action in ("rollback", "reject", "hold") else "ok"
-        yield Happening(
-            each.time, "promotion", severity, title, text, "", "/environments", each.by, revision=each.commit
+def iterate_promotion_entries(log: Iterable[HistoryEvent]) -> Iterator[ActivityEntry]:
+    for event in log:
+        title = f"{event.action.capitalize()} {event.release}".strip()
+        text = " · ".join(filter(None, (event.environment, event.text)))
+        severity = "warning" if event.action in ("rollback", "reject", "hold") else "ok"
+        yield ActivityEntry(
+            event.time, "promotion", severity, title, text, "", "/environments", event.by, revision=event.commit
         )
 
 
-def of_events(events: Iterable[Manifest], whose: Whose) -> Iterator[Happening]:
+def iterate_event_entries(events: Iterable[Manifest], find_owner: FindOwningApplication) -> Iterator[ActivityEntry]:
     """Yield Events of objects for which `find_owner` returns a result."""
     for event in events:
-        about = mapping(event.get("involvedObject"))
-        kind, namespace, name = (str(about.get(field) or "") for field in ("kind", "namespace", "name"))
-        found = whose(kind, namespace, name)
-        if found is None:
+        involved = as_mapping(event.get("involvedObject"))
+        kind, namespace, name = (str(involved.get(field) or "") for field in ("kind", "namespace", "name"))
+        owner = find_owner(kind, namespace, name)
+        if owner is None:
             continue
-        app, url = found
-        series = mapping(event.get("series"))
+        app, url = owner
+        series = as_mapping(event.get("series"))
         time = event.get("lastTimestamp") or series.get("lastObservedTime") or event.get("eventTime")
         count = event.get("count") or series.get("count") or 1
-        source = mapping(event.get("source"))
-        yield Happening(
+        source = as_mapping(event.get("source"))
+        yield ActivityEntry(
             str(time or event["metadata"].get("creationTimestamp") or ""), "event",
             "warning" if event.get("type") == "Warning" else "info", f"{event.get('reason') or 'Event'}",
             f"{kind} {name}: {event.get('message') or ''}", app, url,
@@ -158,34 +170,41 @@ def of_events(events: Iterable[Manifest], whose: Whose) -> Iterator[Happening]:
         )  # fmt: skip
 
 
-def of_settings(manifests: Iterable[Manifest]) -> Iterator[Happening]:
+def iterate_settings_entries(manifests: Iterable[Manifest]) -> Iterator[ActivityEntry]:
     """k8s: managedFields has the last write time of each field manager."""
     for manifest in manifests:
         kind, name = str(manifest.get("kind") or ""), str(manifest["metadata"]["name"])
-        for each in manifest["metadata"].get("managedFields") or ():
-            wrote = mapping(each)
-            if wrote.get("time") and wrote.get("subresource") != "status":
-                yield Happening(
-                    str(wrote["time"]), "setting", "info", f"{kind} {name}", "changed", "", _page_of(kind, name),
-                    str(wrote.get("manager") or ""),
-                )  # fmt: skip
+        for managed_fields in manifest["metadata"].get("managedFields") or ():
+            writer = as_mapping(managed_fields)
+            if writer.get("time") and writer.get("subresource") != "status":
+                yield ActivityEntry(
+                    str(writer["time"]),
+                    "setting",
+                    "info",
+                    f"{kind} {name}",
+                    "changed",
+                    "",
+                    _get_settings_path(kind, name),
+                    str(writer.get("manager") or ""),
+                )
 
 
-def of_audit(lines: Iterable[Mapping[str, Any]]) -> Iterator[Happening]:
+def iterate_audit_entries(lines: Iterable[Mapping[str, Any]]) -> Iterator[ActivityEntry]:
     """Yield mutating requests to this server since it started."""
-    for each in lines:
-        result = str(each.get("result") or "")
+    for record in lines:
+        result = str(record.get("result") or "")
         severity = {"done": "ok", "refused": "warning"}.get(result, "error")
-        text = " · ".join(filter(None, (str(each.get("object") or ""), str(each.get("from") or ""))))
-        what = str(each.get("what") or "")
-        yield Happening(str(each.get("time") or ""), "audit", severity, what, f"{result} {text}".strip(), "", "",
-                        str(each.get("who") or ""), int(each.get("count") or 1))  # fmt: skip
+        text = " · ".join(filter(None, (str(record.get("object") or ""), str(record.get("from") or ""))))
+        action = str(record.get("what") or "")
+        yield ActivityEntry(str(record.get("time") or ""), "audit", severity, action, f"{result} "
+                                                                                      f"{text}".strip(), "", "",
+                        str(record.get("who") or ""), int(record.get("count") or 1))
 
 
-def _page_of(kind: str, name: str) -> str:
+def _get_settings_path(kind: str, name: str) -> str:
     return f"/settings/projects/{name}" if kind == "AppProject" else "/settings"
 
 
-def apps_of(found: Sequence[Happening]) -> list[tuple[str, int]]:
+def count_by_application(entries: Sequence[ActivityEntry]) -> list[tuple[str, int]]:
     """Count entries per Application, most first."""
-    return Counter(each.app for each in found if each.app).most_common(50)
+    return Counter(entry.app for entry in entries if entry.app).most_common(50)

@@ -11,17 +11,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli.error_messages import answering, failed
-from argosy.cli.exit_codes import DONE, NO
-from argosy.cli.tables import counted
-from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.cli.verbs import print_data, talk
+from argosy.cli.error_messages import keep_exit_code, report_error
+from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
+from argosy.cli.subcommands import print_document, print_message
+from argosy.cli.tables import format_count
+from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from argosy.features.align.application_files import Files
+    from argosy.features.align.application_files import WorkingTreeEdits
     from argosy.features.align.service import Alignment
     from argosy.gitops.application import Application
     from argosy.gitops.source.settings import SourceSettings
@@ -36,8 +36,8 @@ Examples:
 
 See also: docs/reference/aligning.md, docs/reference/explaining.md
 """
-SECONDS = 2.0
-MESSAGE = "Bring Applications in line with what lives"
+PROGRESS_INTERVAL_SECONDS = 2.0
+DEFAULT_COMMIT_MESSAGE = "Bring Applications in line with what lives"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -61,140 +61,152 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     writing.add_argument("--write", action="store_true", help="edit the files of the working tree")
     writing.add_argument("--patch", default="", metavar="FILE", help="write a patch for git apply; - for stdout")
     writing.add_argument("--branch", default="", metavar="NAME", help="commit to a new branch; files here stay")
-    add("-m", "--message", default=MESSAGE, metavar="TEXT", help=f"of that commit (default: {MESSAGE!r})")
+    add(
+        "-m",
+        "--message",
+        default=DEFAULT_COMMIT_MESSAGE,
+        metavar="TEXT",
+        help=f"of that commit (default: {DEFAULT_COMMIT_MESSAGE!r})",
+    )
     forms = ["text", "json", "yaml"]
     add("-o", "--output", choices=forms, default="text", help="text (default), json or yaml")
     add_target_flags(parser)
     parser.set_defaults(run=run)
 
 
-def run(chosen: argparse.Namespace) -> int:
-    if chosen.all and chosen.names:
+def run(args: argparse.Namespace) -> int:
+    if args.all and args.names:
         raise UserError("cannot be used with names; omit --all or the names", where="--all")
-    if chosen.accept and not chosen.names:
+    if args.accept and not args.names:
         raise UserError("requires the names of Applications: argosy align APP --accept", where="--accept")
-    if chosen.patch == "-" and chosen.output != "text":
-        raise UserError(f"stdout is for the patch; omit -o {chosen.output}, or use a file", where="--patch -")
+    if args.patch == "-" and args.output != "text":
+        raise UserError(f"stdout is for the patch; omit -o {args.output}, or use a file", where="--patch -")
     try:
-        files = _files(chosen)
-        found = asyncio.run(_found(chosen, files))
-        with answering(DONE if found.is_good else NO) as code:
-            _show(chosen, found)
+        files = _load_working_tree(args)
+        alignment = asyncio.run(_align_applications(args, files))
+        with keep_exit_code(EXIT_OK if alignment.is_aligned else EXIT_NEGATIVE) as code:
+            _print_alignment(args, alignment)
             sys.stdout.flush()
-            _write(chosen, found)
-            _next(chosen, found)
+            _write_changes(args, alignment)
+            _print_next_command(args, alignment)
         return code
     except ArgosyError as error:
-        return failed(error, " ".join(["align", *chosen.names, "failed"]))
+        return report_error(error, " ".join(["align", *args.names, "failed"]))
 
 
-def _files(chosen: argparse.Namespace) -> Files | None:
+def _load_working_tree(args: argparse.Namespace) -> WorkingTreeEdits | None:
     """Load the working tree; None without one, and then align only proposes and proves."""
-    from argosy.features.align.application_files import Files
-    from argosy.gitops.workspace.paths import enclosing
+    from argosy.features.align.application_files import WorkingTreeEdits
+    from argosy.gitops.workspace.paths import find_enclosing_repository
 
-    if not chosen.repo and enclosing(os.path.realpath(os.curdir)) is None:
-        if chosen.write or chosen.patch or chosen.branch:
+    if not args.repo and find_enclosing_repository(os.path.realpath(os.curdir)) is None:
+        if args.write or args.patch or args.branch:
             raise UserError("the current folder is not in a repository; use --repo DIR", where="align")
         return None
-    found = Files.below(chosen.repo or os.curdir)
-    return found if chosen.repo or found.applications else None
+    edits = WorkingTreeEdits.load_repository(args.repo or os.curdir)
+    return edits if args.repo or edits.applications else None
 
 
-async def _found(chosen: argparse.Namespace, files: Files | None) -> Alignment:
-    from argosy.cli.connection import open_desk
-    from argosy.features.align.proposals import Wishes
-    from argosy.features.align.service import align
+async def _align_applications(args: argparse.Namespace, files: WorkingTreeEdits | None) -> Alignment:
+    from argosy.cli.connection import open_service
+    from argosy.features.align.proposals import AlignOptions
+    from argosy.features.align.service import align_applications
     from argosy.gitops.application_client.reader import open_reader
 
-    async with open_desk(target_options(chosen), chosen.app_namespace) as desk:
-        everyone = await desk.all()
-        picked = await desk.chosen(chosen.names, chosen.selector) if chosen.names or chosen.selector else everyone
-        picked = [each for each in picked if not each.deleted]
-        if not picked:
+    async with open_service(read_target_options(args), args.app_namespace) as desk:
+        all_applications = await desk.list_applications()
+        selected = (
+            await desk.load_selected(args.names, args.selector) if args.names or args.selector else all_applications
+        )
+        selected = [application for application in selected if not application.deletion_timestamp]
+        if not selected:
             raise UserError(f"there is no Application in {desk.namespace}; see where they are: argosy app list")
-        talk(f"comparing {counted(len(picked), 'Application')} of {desk.where}; the cluster is not changed")
-        wishes = Wishes(chosen.recreate, chosen.accept, is_documented=chosen.as_documented, siblings=everyone)
+        print_message(
+            f"comparing {format_count(len(selected), 'Application')} of {desk.cluster_name}; the cluster is not changed"
+        )
+        wishes = AlignOptions(
+            args.recreate, args.accept, uses_documented_rules=args.as_documented, siblings=all_applications
+        )
         async with open_reader(desk) as reader:
-            files = _theirs(chosen, files, everyone, reader.rules.repositories.settings)
-            return await align(reader, picked, files, wishes, _Progress(len(picked)))
+            files = _check_working_tree(args, files, all_applications, reader.reconciler_settings.repositories.settings)
+            return await align_applications(reader, selected, files, wishes, _ProgressPrinter(len(selected)))
 
 
-def _theirs(
-    chosen: argparse.Namespace, files: Files | None, apps: Sequence[Application], settings: SourceSettings
-) -> Files | None:
+def _check_working_tree(
+    args: argparse.Namespace, files: WorkingTreeEdits | None, apps: Sequence[Application], settings: SourceSettings
+) -> WorkingTreeEdits | None:
     """Use a working tree without --repo only if an Application reads its repository."""
-    if files is None or chosen.repo or files.is_read_by(apps, settings):
+    if files is None or args.repo or files.is_read_by(apps, settings):
         return files
-    if chosen.write or chosen.patch or chosen.branch:
-        told = "no Application reads this folder's repository; choose the working tree with the Application files"
-        raise UserError(f"{told}: --repo DIR", where="align")
+    if args.write or args.patch or args.branch:
+        problem = "no Application reads this folder's repository; choose the working tree with the Application files"
+        raise UserError(f"{problem}: --repo DIR", where="align")
     return None
 
 
-class _Progress:
+class _ProgressPrinter:
     """Prints progress every few seconds."""
 
     def __init__(self, total: int) -> None:
-        self._total, self._due = total, time.monotonic() + SECONDS
+        self._total, self._due = total, time.monotonic() + PROGRESS_INTERVAL_SECONDS
 
     def __call__(self, number: int) -> None:
         if time.monotonic() > self._due and number < self._total:
-            self._due = time.monotonic() + SECONDS
-            talk(f"… {number} of {self._total}")
+            self._due = time.monotonic() + PROGRESS_INTERVAL_SECONDS
+            print_message(f"… {number} of {self._total}")
 
 
-def _show(chosen: argparse.Namespace, found: Alignment) -> None:
-    if chosen.output != "text":
-        print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "Alignment", **found.document()}, chosen.output)
+def _print_alignment(args: argparse.Namespace, alignment: Alignment) -> None:
+    if args.output != "text":
+        print_document({"apiVersion": "cli.argosy.dev/v1", "kind": "Alignment", **alignment.to_wire()}, args.output)
         return
-    if chosen.patch == "-":
+    if args.patch == "-":
         return
-    from argosy.cli.tables import Screen
-    from argosy.features.align.text_output import lines
+    from argosy.cli.tables import TerminalOutput
+    from argosy.features.align.text_output import render_alignment
 
     # One write, so that output on stderr does not end up in the last line if a pipe shows both.
-    print("".join(f"{line}\n" for line in lines(found, Screen(sys.stdout))), end="")
+    print("".join(f"{line}\n" for line in render_alignment(alignment, TerminalOutput(sys.stdout))), end="")
 
 
-def _write(chosen: argparse.Namespace, found: Alignment) -> None:
-    files = found.files
+def _write_changes(args: argparse.Namespace, alignment: Alignment) -> None:
+    files = alignment.files
     if files is None or not files.changed:
-        if chosen.write or chosen.patch or chosen.branch:
-            talk("nothing to write")
+        if args.write or args.patch or args.branch:
+            print_message("nothing to write")
         return
-    if chosen.patch == "-":
-        print(files.patch(), end="")
-    elif chosen.patch:
-        Path(chosen.patch).write_text(files.patch(), newline="")
-        talk(f"wrote {chosen.patch}; apply it in {files.root}: git apply {os.path.realpath(chosen.patch)}")
-    elif chosen.write:
-        talk(f"wrote {counted(len(files.write()), 'file')} in {files.root}")
-    elif chosen.branch:
-        from argosy.features.align.commit import commit
+    if args.patch == "-":
+        print(files.build_patch(), end="")
+    elif args.patch:
+        Path(args.patch).write_text(files.build_patch(), newline="")
+        print_message(f"wrote {args.patch}; apply it in {files.root}: git apply {os.path.realpath(args.patch)}")
+    elif args.write:
+        print_message(f"wrote {format_count(len(files.write_files()), 'file')} in {files.root}")
+    elif args.branch:
+        from argosy.features.align.commit import commit_to_branch
 
-        made = commit(files, chosen.branch, chosen.message)
-        talk(f"committed {made[:7]} to {chosen.branch}; the working tree is unchanged")
+        commit_id = commit_to_branch(files, args.branch, args.message)
+        print_message(f"committed {commit_id[:7]} to {args.branch}; the working tree is unchanged")
 
 
-def _committing(chosen: argparse.Namespace, files: Files | None) -> str:
+def _build_commit_command(args: argparse.Namespace, files: WorkingTreeEdits | None) -> str:
     """Build the git command that commits only the written files."""
     root, paths = (files.root, sorted(files.changed)) if files else ("", [])
-    place = [] if root == os.path.realpath(os.curdir) else ["-C", root]
-    return shlex.join(["git", *place, "commit", "-m", chosen.message, "--", *paths])
+    folder_arguments = [] if root == os.path.realpath(os.curdir) else ["-C", root]
+    return shlex.join(["git", *folder_arguments, "commit", "-m", args.message, "--", *paths])
 
 
-def _next(chosen: argparse.Namespace, found: Alignment) -> None:
-    changes = bool(found.files and found.files.changed)
-    words = " ".join(["argosy align", *chosen.names])
-    syncs = "".join(f"; argosy app sync {name}" for name in found.order)
-    if chosen.write and changes:
-        talk(f"next: {_committing(chosen, found.files)} && git push{syncs}")
-    elif chosen.branch and changes:
-        talk(f"next: git push -u origin {chosen.branch}, and have it merged{syncs}")
-    elif changes and not chosen.patch:
-        talk(f"next: {words} --write (or --patch FILE, or --branch NAME)")
-    elif found.files is None and any(each.done for each in found.apps):
-        talk(f"next: {words} --repo DIR --write, where DIR is the working tree with the Application files")
-    elif found.order and not changes:
-        talk(f"next: {syncs.removeprefix('; ')}")
+def _print_next_command(args: argparse.Namespace, alignment: Alignment) -> None:
+    changes = bool(alignment.files and alignment.files.changed)
+    command = " ".join(["argosy align", *args.names])
+    sync_commands = "".join(f"; argosy app sync {name}" for name in alignment.sync_order)
+    if args.write and changes:
+        print_message(f"next: {_build_commit_command(args, alignment.files)} && git push{sync_commands}")
+    elif args.branch and changes:
+        print_message(f"next: git push -u origin {args.branch}, and have it merged{sync_commands}")
+    elif changes and not args.patch:
+        print_message(f"next: {command} --write (or --patch FILE, or --branch NAME)")
+    elif alignment.files is None and any(aligned.done for aligned in alignment.apps):
+        print_message(f"next: {command} --repo DIR --write, where DIR is the working tree with the Application files")
+    elif alignment.sync_order and not changes:
+        print_message(f"next: {sync_commands.removeprefix('; ')}")

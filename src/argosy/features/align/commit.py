@@ -9,25 +9,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from argosy.errors import UserError
-from argosy.features.align.application_files import Files
-from argosy.gitops.workspace.git_repository import Repository
+from argosy.features.align.application_files import WorkingTreeEdits
+from argosy.gitops.workspace.git_repository import GitRepository
 
 
-def commit(files: Files, branch: str, message: str) -> str:
-    repository = Repository.open(Path(files.root))
+def commit_to_branch(files: WorkingTreeEdits, branch: str, message: str) -> str:
+    repository = GitRepository.open(Path(files.root))
     if repository is None:
         raise UserError("not a Git repository; use --write", where=files.root)
-    if not repository.says("check-ref-format", "--branch", branch):
+    if not repository.succeeds("check-ref-format", "--branch", branch):
         raise UserError(f"invalid branch name {branch!r}; choose another", where="--branch")
-    if repository.commit_of(f"refs/heads/{branch}"):
+    if repository.find_commit(f"refs/heads/{branch}"):
         raise UserError(f"branch {branch!r} already exists; choose another name", where="--branch")
     changed = {path: new.encode() for path, (_, new) in files.changed.items()}
-    if dirty := repository.dirty(sorted(changed)):
-        told = "uncommitted changes; commit them first, or use --write"
-        raise UserError(told, where=", ".join(dirty))
-    head = repository.commit_of("HEAD")
+    if dirty := repository.list_uncommitted(sorted(changed)):
+        problem = "uncommitted changes; commit them first, or use --write"
+        raise UserError(problem, where=", ".join(dirty))
+    head = repository.find_commit("HEAD")
     if not head:
         raise UserError("has no commit yet; commit what is there first", where=files.root)
-    made = repository.stage(head, changed, f"{message}\n")
-    repository.move(branch, made, "", "argosy align")
-    return made
+    commit_id = repository.create_commit(head, changed, f"{message}\n")
+    repository.move_branch(branch, commit_id, "", "argosy align")
+    return commit_id

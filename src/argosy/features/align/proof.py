@@ -9,35 +9,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy.errors import ArgosyError
-from argosy.features.align.dry_run_sync import Rehearsal, rehearsed
-from argosy.features.align.proposals import sight
-from argosy.features.align.trial import Trial, look
-from argosy.gitops.analysis.alignment.observation import contested
-from argosy.gitops.analysis.alignment.report import Standing
+from argosy.features.align.dry_run_sync import DryRunSyncResult, run_dry_run_sync
+from argosy.features.align.proposals import observe_application
+from argosy.features.align.trial import ApplicationTrial, compare_trial
+from argosy.gitops.analysis.alignment.observation import list_contested_fields
+from argosy.gitops.analysis.alignment.report import ApplicationStatus
 from argosy.gitops.application import Application
-from argosy.gitops.application.step_results import Health, SyncStatus
-from argosy.gitops.application_client.reader import Reader, Unseen
-from argosy.gitops.application_client.summary import health_word, sync_word
-from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.application.step_results import HealthStatus, SyncStatus
+from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.application_client.summary import read_health_status, read_sync_status
+from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.wire_format import mappings
+from argosy.gitops.status.wire_format import as_mappings
 
-_ASKED = (ConditionType.COMPARISON_ERROR.value, ConditionType.SYNC_ERROR.value, ConditionType.INVALID_SPEC_ERROR.value)
+_RECHECKED_CONDITIONS = (
+    ConditionType.COMPARISON_ERROR.value,
+    ConditionType.SYNC_ERROR.value,
+    ConditionType.INVALID_SPEC_ERROR.value,
+)
 
 
 @dataclass(frozen=True)
-class Proof:
+class AlignmentProof:
     """`after`: changed manifests compared with the live state. `synced`: after a sync, according to dry runs."""
 
-    before: Standing
-    after: Standing
-    synced: Standing
-    rehearsal: Rehearsal
+    before: ApplicationStatus
+    after: ApplicationStatus
+    synced: ApplicationStatus
+    dry_run: DryRunSyncResult
     fault: str = ""
     contested: tuple[str, ...] = ()
 
     @property
-    def is_good(self) -> bool:
+    def is_proven(self) -> bool:
         return self.synced.sync == "Synced" and not self.synced.errors
 
     @property
@@ -45,58 +49,68 @@ class Proof:
         """Why a sync is not proven to suffice; empty if it is."""
         if self.synced.sync == "Synced":
             return ""
-        refused = tuple(f"a sync is refused: {each}" for each in self.rehearsal.refused)
-        unproven = tuple(f"a sync cannot be rehearsed: {each}" for each in self.rehearsal.unproven)
-        told = (*((self.fault,) if self.fault else ()), *refused, *unproven, *self.contested)
-        return told[0] if told else "it differs after a sync, too"
+        refused = tuple(f"a sync is refused: {reason}" for reason in self.dry_run.refused)
+        unproven = tuple(f"a sync cannot be rehearsed: {reason}" for reason in self.dry_run.unproven)
+        reasons = (*((self.fault,) if self.fault else ()), *refused, *unproven, *self.contested)
+        return reasons[0] if reasons else "it differs after a sync, too"
 
-    def document(self) -> dict[str, Any]:
-        told = {
-            "before": self.before.document(),
-            "after": self.after.document(),
-            "afterSync": self.synced.document(),
-            "refused": list(self.rehearsal.refused),
-            "unproven": list(self.rehearsal.unproven),
+    def to_wire(self) -> dict[str, Any]:
+        document = {
+            "before": self.before.to_wire(),
+            "after": self.after.to_wire(),
+            "afterSync": self.synced.to_wire(),
+            "refused": list(self.dry_run.refused),
+            "unproven": list(self.dry_run.unproven),
             "contested": list(self.contested),
             "fault": self.fault,
         }
-        return {name: value for name, value in told.items() if value not in ("", [])}
+        return {name: value for name, value in document.items() if value not in ("", [])}
 
 
-def standing_of(app: Application) -> Standing:
+def read_state(app: Application) -> ApplicationStatus:
     """Read the state from the Application's status."""
-    types = [str(each.get("type")) for each in mappings(app.status.get("conditions"))]
-    errors = tuple(dict.fromkeys(each for each in types if each.endswith("Error")))
-    warnings = tuple(dict.fromkeys(each for each in types if not each.endswith("Error")))
-    return Standing(sync_word(app), health_word(app), errors, warnings)
+    types = [str(item.get("type")) for item in as_mappings(app.status.get("conditions"))]
+    errors = tuple(dict.fromkeys(item for item in types if item.endswith("Error")))
+    warnings = tuple(dict.fromkeys(item for item in types if not item.endswith("Error")))
+    return ApplicationStatus(read_sync_status(app), read_health_status(app), errors, warnings)
 
 
-async def proven(reader: Reader, app: Application, trial: Trial, found: Look | None = None) -> Proof:
+async def prove_trial(
+    reader: ApplicationReader, app: Application, trial: ApplicationTrial, app_state: AppState | None = None
+) -> AlignmentProof:
     """Compare the current Application with the trial; `app_state` saves a comparison that was already made."""
-    before = standing_of(app)
+    before = read_state(app)
     try:
-        found = found or await look(reader, trial)
-    except Unseen as error:
-        return Proof(before, before, before, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
+        app_state = app_state or await compare_trial(reader, trial)
+    except DestinationUnreadable as error:
+        return AlignmentProof(
+            before, before, before, DryRunSyncResult(SyncStatus.UNKNOWN), str(error).partition("; ")[0]
+        )
     except ArgosyError as error:
-        bad = Standing("Unknown", before.health, (ConditionType.COMPARISON_ERROR.value,), before.warnings)
-        return Proof(before, bad, bad, Rehearsal(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
-    rehearsal = await rehearsed(reader, trial.app, found)
-    is_synced = found.comparison.status is SyncStatus.SYNCED
-    fights = () if is_synced else contested((await sight(reader, trial, found)).objects)
-    after = _after(before, found, found.comparison.status, rehearsal)
-    then = _after(before, found, SyncStatus.OUT_OF_SYNC if fights else rehearsal.status, rehearsal)
-    return Proof(before, after, then, rehearsal, contested=fights)
+        bad = ApplicationStatus("Unknown", before.health, (ConditionType.COMPARISON_ERROR.value,), before.warnings)
+        return AlignmentProof(before, bad, bad, DryRunSyncResult(SyncStatus.UNKNOWN), str(error).partition("; ")[0])
+    rehearsal = await run_dry_run_sync(reader, trial.app, app_state)
+    is_synced = app_state.comparison.status is SyncStatus.SYNCED
+    contested_fields = (
+        () if is_synced else list_contested_fields((await observe_application(reader, trial, app_state)).objects)
+    )
+    after = _predict_state(before, app_state, app_state.comparison.status, rehearsal)
+    after_sync = _predict_state(
+        before, app_state, SyncStatus.OUT_OF_SYNC if contested_fields else rehearsal.status, rehearsal
+    )
+    return AlignmentProof(before, after, after_sync, rehearsal, contested=contested_fields)
 
 
-def _after(before: Standing, found: Look, status: SyncStatus, rehearsal: Rehearsal) -> Standing:
+def _predict_state(
+    before: ApplicationStatus, app_state: AppState, status: SyncStatus, dry_run: DryRunSyncResult
+) -> ApplicationStatus:
     """Keep conditions that the comparison does not check; a sync fails again if an object is refused."""
-    errors = [each for each in before.errors if each not in _ASKED]
-    errors += [each.type.value for each in found.conditions if each.type.is_error]
-    if rehearsal.refused or (rehearsal.unproven and ConditionType.SYNC_ERROR.value in before.errors):
+    errors = [item for item in before.errors if item not in _RECHECKED_CONDITIONS]
+    errors += [item.type.value for item in app_state.conditions if item.type.is_error]
+    if dry_run.refused or (dry_run.unproven and ConditionType.SYNC_ERROR.value in before.errors):
         errors.append(ConditionType.SYNC_ERROR.value)
-    warnings = [each.type.value for each in found.conditions if not each.type.is_error]
+    warnings = [item.type.value for item in app_state.conditions if not item.type.is_error]
     # Objects that a sync would create are missing until then; their later health is unknown.
-    health = found.health.health
-    word = before.health if health is Health.MISSING or health is None else health.value
-    return Standing(status.value, word, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(warnings)))
+    health = app_state.health.health
+    word = before.health if health is HealthStatus.MISSING or health is None else health.value
+    return ApplicationStatus(status.value, word, tuple(dict.fromkeys(errors)), tuple(dict.fromkeys(warnings)))

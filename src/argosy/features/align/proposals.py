@@ -11,212 +11,259 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.align.trial import Trial, changed, kustomizations, look
+from argosy.features.align.trial import ApplicationTrial, apply_proposals, compare_trial, load_kustomizations
 from argosy.gitops.analysis.alignment.documented_rules import propose_documented
-from argosy.gitops.analysis.alignment.observation import AppSight, SeenObject, unanswered
-from argosy.gitops.analysis.alignment.proposal import ORDER, Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.proposals import propose
+from argosy.gitops.analysis.alignment.observation import ObservedApplication, ObservedObject, count_unresolved_fields
+from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, Proposal, ProposalKind
+from argosy.gitops.analysis.alignment.proposals import build_proposals
 from argosy.gitops.analysis.cause import CauseKind
 from argosy.gitops.application import Application
-from argosy.gitops.application.step_results import Health
-from argosy.gitops.application_client.difference_causes import default_branch, explained
-from argosy.gitops.application_client.differences import differing
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.application_client.difference_causes import explain_differences, render_default_branch
+from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.status.conditions import ConditionType
-from argosy.gitops.status.wire_format import mappings
+from argosy.gitops.status.wire_format import as_mappings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of
 
-ROUNDS: Final = 4
-_REFUSED: Final = frozenset({CauseKind.IMMUTABLE, CauseKind.REFUSED})
+MAX_TRIAL_ROUNDS: Final = 4
+_REFUSED_CAUSES: Final = frozenset({CauseKind.IMMUTABLE, CauseKind.REFUSED})
 
 
 @dataclass(frozen=True)
-class Wishes:
+class AlignOptions:
     """Which proposals may be applied without further confirmation."""
 
-    recreates: bool = False
-    accepts: bool = False  # also uncertain proposals, except recreation
-    is_documented: bool = False
+    allows_recreation: bool = False
+    accepts_uncertain: bool = False  # also uncertain proposals, except recreation
+    uses_documented_rules: bool = False
     siblings: Sequence[Application] = ()  # all Applications; the refs they track show the usual branch
-    barred: frozenset[str] = frozenset()  # files that must not change, because other Applications need them
+    protected_files: frozenset[str] = frozenset()  # files that must not change, because other Applications need them
 
     def allows(self, proposal: Proposal) -> bool:
-        if not proposal.kind.changes:
+        if not proposal.kind.changes_git:
             return False
         if proposal.kind is ProposalKind.RECREATE:
-            return proposal.certain or self.recreates
-        return proposal.certain or self.accepts
+            return proposal.certain or self.allows_recreation
+        return proposal.certain or self.accepts_uncertain
 
 
 @dataclass(frozen=True)
-class Settled:
+class TrialResult:
     """The result of a trial: applied and remaining proposals, and the state with them."""
 
-    trial: Trial
+    trial: ApplicationTrial
     done: tuple[Proposal, ...] = ()
-    left: tuple[Proposal, ...] = ()
-    look: Look | None = None
+    remaining: tuple[Proposal, ...] = ()
+    app_state: AppState | None = None
     fault: str = ""  # why it cannot be compared
-    objects: tuple[SeenObject, ...] = field(default=())  # that still differ
+    objects: tuple[ObservedObject, ...] = field(default=())  # that still differ
 
     @property
     def proposals(self) -> list[Proposal]:
-        return sorted((*self.done, *self.left), key=lambda each: ORDER.index(each.kind))
+        return sorted((*self.done, *self.remaining), key=lambda proposal: PROPOSAL_ORDER.index(proposal.kind))
 
     @property
-    def refusals(self) -> int:
-        return sum(cause.kind in _REFUSED for each in self.objects for _, cause in each.fields)
+    def refusal_count(self) -> int:
+        return sum(cause.kind in _REFUSED_CAUSES for seen_object in self.objects for _, cause in seen_object.fields)
 
     @property
     def rank(self) -> tuple[bool, int, int]:
         """Sort key; lower is better."""
-        return self.look is None, self.refusals, unanswered(self.objects)
+        return self.app_state is None, self.refusal_count, count_unresolved_fields(self.objects)
 
 
-async def proposals(
-    reader: Reader, app: Application, look: Look | None = None, siblings: Sequence[Application] = ()
+async def list_proposals(
+    reader: ApplicationReader, app: Application, app_state: AppState | None = None, siblings: Sequence[Application] = ()
 ) -> list[Proposal]:
     """List proposals only. `app_state` saves the first comparison."""
-    return (await settled(reader, app, Wishes(siblings=siblings), look)).proposals
+    return (await find_best_trial(reader, app, AlignOptions(siblings=siblings), app_state)).proposals
 
 
-async def settled(reader: Reader, app: Application, wishes: Wishes, first: Look | None = None) -> Settled:
+async def find_best_trial(
+    reader: ApplicationReader, app: Application, options: AlignOptions, first_state: AppState | None = None
+) -> TrialResult:
     """Try the tracked ref, and the default branch if that is better."""
-    here = await _tried(reader, Trial(app), wishes, first)
-    if here.look is not None and not here.objects and not any(each.file for each in here.done):
-        return here  # no need to edit a file on a branch that may be abandoned
-    elsewhere = await default_branch(reader, app, here.look.assembled if here.look else None)
-    if not elsewhere.branch:
-        return here
-    followed = app.sources[0].ref or "HEAD"
-    branch = Proposal(app.name, ProposalKind.BRANCH, "", "", ref=elsewhere.branch)
-    there = await _tried(reader, await changed(reader, Trial(app), [branch]), wishes)
-    if there.look is None or not _is_better(app, here, there, wishes):
-        return here
-    branch = _told(app, branch, here, there, followed, wishes)
-    if not wishes.allows(branch):
-        return Settled(here.trial, here.done, (*here.left, branch), here.look, here.fault, here.objects)
-    return Settled(there.trial, (branch, *there.done), there.left, there.look, "", there.objects)
+    tracked_result = await _run_trial(reader, ApplicationTrial(app), options, first_state)
+    if (
+        tracked_result.app_state is not None
+        and not tracked_result.objects
+        and not any(proposal.file for proposal in tracked_result.done)
+    ):
+        return tracked_result  # no need to edit a file on a branch that may be abandoned
+    default = await render_default_branch(
+        reader, app, tracked_result.app_state.desired if tracked_result.app_state else None
+    )
+    if not default.branch:
+        return tracked_result
+    tracked_ref = app.sources[0].ref or "HEAD"
+    branch = Proposal(app.name, ProposalKind.BRANCH, "", "", ref=default.branch)
+    default_result = await _run_trial(reader, await apply_proposals(reader, ApplicationTrial(app), [branch]), options)
+    if default_result.app_state is None or not _is_better(app, tracked_result, default_result, options):
+        return tracked_result
+    branch = _build_branch_proposal(app, branch, tracked_result, default_result, tracked_ref, options)
+    if not options.allows(branch):
+        return TrialResult(
+            tracked_result.trial,
+            tracked_result.done,
+            (*tracked_result.remaining, branch),
+            tracked_result.app_state,
+            tracked_result.fault,
+            tracked_result.objects,
+        )
+    return TrialResult(
+        default_result.trial,
+        (branch, *default_result.done),
+        default_result.remaining,
+        default_result.app_state,
+        "",
+        default_result.objects,
+    )
 
 
-def _is_better(app: Application, here: Settled, there: Settled, wishes: Wishes) -> bool:
-    if there.rank < here.rank:
+def _is_better(
+    app: Application, tracked_result: TrialResult, default_result: TrialResult, options: AlignOptions
+) -> bool:
+    if default_result.rank < tracked_result.rank:
         return True
-    return there.rank == here.rank and _has_failed(app) and _is_usual(app, there.trial, wishes)
+    return (
+        default_result.rank == tracked_result.rank
+        and _has_failed_sync(app)
+        and _is_majority_ref(app, default_result.trial, options)
+    )
 
 
-def _told(app: Application, branch: Proposal, here: Settled, there: Settled, followed: str, wishes: Wishes) -> Proposal:
+def _build_branch_proposal(
+    app: Application,
+    branch: Proposal,
+    tracked_result: TrialResult,
+    default_result: TrialResult,
+    tracked_ref: str,
+    options: AlignOptions,
+) -> Proposal:
     """Build the proposal to track another branch; certain if the current ref cannot be rendered or is refused."""
-    rendered = there.look.assembled.rendered if there.look else ()
-    number = sum(1 for part in rendered for each, id_ in part.inputs.items() if id_ and not each.place)
-    if here.look is None:
-        text = f"follow {branch.ref} instead of {followed}, which cannot be rendered: {here.fault}"
+    rendered = default_result.app_state.desired.rendered if default_result.app_state else ()
+    number = sum(1 for part in rendered for render_input, id_ in part.inputs.items() if id_ and not render_input.scope)
+    if tracked_result.app_state is None:
+        text = f"follow {branch.ref} instead of {tracked_ref}, which cannot be rendered: {tracked_result.fault}"
         is_certain = True
-    elif here.refusals or _has_failed(app):
-        text = f"follow {branch.ref} instead of {followed}, whose sync the server refuses"
-        is_certain = here.refusals > there.refusals or _is_usual(app, there.trial, wishes)
+    elif tracked_result.refusal_count or _has_failed_sync(app):
+        text = f"follow {branch.ref} instead of {tracked_ref}, whose sync the server refuses"
+        is_certain = tracked_result.refusal_count > default_result.refusal_count or _is_majority_ref(
+            app, default_result.trial, options
+        )
     else:
-        text = f"follow {branch.ref} instead of {followed}, which is behind what lives"
+        text = f"follow {branch.ref} instead of {tracked_ref}, which is behind what lives"
         is_certain = False
     read = f"everything that it reads on {branch.ref} is there ({number} files and folders), and renders"
-    evidence = (read, *_usual(there.trial, wishes))
+    evidence = (read, *_describe_sibling_refs(default_result.trial, options))
     return Proposal(app.name, ProposalKind.BRANCH, text, branch.ref, is_certain, evidence, ref=branch.ref)
 
 
-def _has_failed(app: Application) -> bool:
-    types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
-    return ConditionType.SYNC_ERROR.value in types or bool(app.state and app.state.progress in ("Failed", "Error"))
+def _has_failed_sync(app: Application) -> bool:
+    types = {str(condition.get("type")) for condition in as_mappings(app.status.get("conditions"))}
+    return ConditionType.SYNC_ERROR.value in types or bool(app.state and app.state.phase in ("Failed", "Error"))
 
 
-def _usual(trial: Trial, wishes: Wishes) -> list[str]:
+def _describe_sibling_refs(trial: ApplicationTrial, options: AlignOptions) -> list[str]:
     """Count the Applications of the repository that track the same ref."""
-    refs = [each.sources[0].ref or "HEAD" for each in _of_the_same(trial, wishes)]
+    refs = [item.sources[0].ref or "HEAD" for item in _list_repository_siblings(trial, options)]
     ref = trial.app.sources[0].ref
-    number = sum(each in (ref, "HEAD") for each in refs)
+    number = sum(item in (ref, "HEAD") for item in refs)
     return [f"{number} of {len(refs)} Applications of this repository follow {ref}"] if number else []
 
 
-def _is_usual(app: Application, trial: Trial, wishes: Wishes) -> bool:
-    refs = [each.sources[0].ref or "HEAD" for each in _of_the_same(trial, wishes) if each.key != app.key]
-    return sum(each in (trial.app.sources[0].ref, "HEAD") for each in refs) * 2 > len(refs)
+def _is_majority_ref(app: Application, trial: ApplicationTrial, options: AlignOptions) -> bool:
+    refs = [item.sources[0].ref or "HEAD" for item in _list_repository_siblings(trial, options) if item.key != app.key]
+    return sum(item in (trial.app.sources[0].ref, "HEAD") for item in refs) * 2 > len(refs)
 
 
-def _of_the_same(trial: Trial, wishes: Wishes) -> list[Application]:
-    return [each for each in wishes.siblings if each.sources and each.sources[0].repo_url == trial.url]
+def _list_repository_siblings(trial: ApplicationTrial, options: AlignOptions) -> list[Application]:
+    return [sibling for sibling in options.siblings if sibling.sources and sibling.sources[0].repo_url == trial.url]
 
 
 # -- trying ----------------------------------------------------------------------------------------------------------
 
 
-async def _tried(reader: Reader, trial: Trial, wishes: Wishes, first: Look | None = None) -> Settled:
+async def _run_trial(
+    reader: ApplicationReader, trial: ApplicationTrial, options: AlignOptions, first_state: AppState | None = None
+) -> TrialResult:
     """Apply proposals in rounds until none is left that needs no confirmation."""
     done: list[Proposal] = []
-    found: list[Proposal] = []
-    seen, looked = AppSight(trial.app), first
-    for _ in range(ROUNDS):
+    candidates: list[Proposal] = []
+    observation, app_state = ObservedApplication(trial.app), first_state
+    for _ in range(MAX_TRIAL_ROUNDS):
         try:
-            looked = looked or await look(reader, trial)
+            app_state = app_state or await compare_trial(reader, trial)
         except ArgosyError as error:
-            return Settled(trial, tuple(done), fault=str(error).partition("; ")[0])
-        seen = await sight(reader, trial, looked)
-        spared = {path: each for path, each in seen.kustomizations.items() if path not in wishes.barred}
-        seen = replace(seen, kustomizations=spared)
-        found = propose_documented(seen) if wishes.is_documented else propose(seen)
-        trial, new = await _carried_out(reader, trial, [p for p in found if wishes.allows(p) and p not in done])
+            return TrialResult(trial, tuple(done), fault=str(error).partition("; ")[0])
+        observation = await observe_application(reader, trial, app_state)
+        editable = {
+            path: item for path, item in observation.kustomizations.items() if path not in options.protected_files
+        }
+        observation = replace(observation, kustomizations=editable)
+        candidates = propose_documented(observation) if options.uses_documented_rules else build_proposals(observation)
+        trial, new = await _apply_proposals(
+            reader, trial, [p for p in candidates if options.allows(p) and p not in done]
+        )
         if not new:
             break
-        looked = None
+        app_state = None
         done += new
-    if looked is None:
-        looked = await look(reader, trial)
-        seen = await sight(reader, trial, looked)
-    left = [each for each in found if each not in done]
-    return Settled(trial, tuple(done), tuple(left), looked, "", seen.objects)
+    if app_state is None:
+        app_state = await compare_trial(reader, trial)
+        observation = await observe_application(reader, trial, app_state)
+    remaining = [item for item in candidates if item not in done]
+    return TrialResult(trial, tuple(done), tuple(remaining), app_state, "", observation.objects)
 
 
-async def _carried_out(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -> tuple[Trial, list[Proposal]]:
+async def _apply_proposals(
+    reader: ApplicationReader, trial: ApplicationTrial, proposals: Sequence[Proposal]
+) -> tuple[ApplicationTrial, list[Proposal]]:
     """Apply all proposals that can be applied; a file that is not YAML, such as a template, is skipped."""
-    own = [each for each in proposals if not each.file]
-    trial, done = await changed(reader, trial, own), own
-    for each in proposals:
-        if each.file:
+    application_proposals = [proposal for proposal in proposals if not proposal.file]
+    trial, done = await apply_proposals(reader, trial, application_proposals), application_proposals
+    for proposal in proposals:
+        if proposal.file:
             try:
-                trial, done = await changed(reader, trial, [each]), [*done, each]
+                trial, done = await apply_proposals(reader, trial, [proposal]), [*done, proposal]
             except ArgosyError:
                 continue
     return trial, done
 
 
-async def sight(reader: Reader, trial: Trial, found: Look) -> AppSight:
+async def observe_application(
+    reader: ApplicationReader, trial: ApplicationTrial, app_state: AppState
+) -> ObservedApplication:
     """Collect everything that proposals are based on."""
-    rules = reader.rules
-    shown = differing(found.comparison, rules.compare.masked_annotations)
-    causes = await explained(reader, trial.app, found, shown, is_brief=True)
-    pairs = {pair.key: pair for pair in found.comparison.pairs}
+    rules = reader.reconciler_settings
+    differing_objects = list_differing_objects(app_state.comparison, rules.diff.masked_annotations)
+    causes = await explain_differences(reader, trial.app, app_state, differing_objects, is_brief=True)
+    pairs = {pair.key: pair for pair in app_state.comparison.pairs}
     objects = tuple(
-        SeenObject(pairs[each.key], tuple((field, causes[each.key][field.pointer]) for field in each.fields))
-        for each in shown
+        ObservedObject(pairs[item.key], tuple((field, causes[item.key][field.pointer]) for field in item.fields))
+        for item in differing_objects
     )
-    refused = any(cause.kind is CauseKind.IMMUTABLE for each in objects for _, cause in each.fields)
-    return AppSight(
+    refused = any(cause.kind is CauseKind.IMMUTABLE for item in objects for _, cause in item.fields)
+    return ObservedApplication(
         trial.app,
         objects,
-        {key_of(each): each for each in found.assembled.desired if each["metadata"].get("name")},
-        tuple((each.type.value, each.message) for each in found.conditions),
-        found.health.health is Health.HEALTHY,
-        rules.compare.ignore_status != "all",
-        await kustomizations(reader, trial, found.assembled) if refused else {},
-        _homes(found, objects),
+        {key_of(item): item for item in app_state.desired.manifests if item["metadata"].get("name")},
+        tuple((item.type.value, item.message) for item in app_state.conditions),
+        app_state.health.health is HealthStatus.HEALTHY,
+        rules.diff.ignore_status != "all",
+        await load_kustomizations(reader, trial, app_state.desired) if refused else {},
+        _find_source_files(app_state, objects),
     )
 
 
-def _homes(found: Look, objects: Iterable[SeenObject]) -> dict[ResourceKey, str]:
+def _find_source_files(app_state: AppState, objects: Iterable[ObservedObject]) -> dict[ResourceKey, str]:
     homes = {}
-    for each in objects:
-        places = (part.origins.find(each.key, "") for part in found.assembled.rendered)
-        home = next((place for place in places if place is not None and not place.repository), None)
-        if home is not None:
-            homes[each.key] = home.file
+    for seen_object in objects:
+        origins = (part.origins.find(seen_object.key, "") for part in app_state.desired.rendered)
+        own_origin = next((origin for origin in origins if origin is not None and not origin.repository), None)
+        if own_origin is not None:
+            homes[seen_object.key] = own_origin.file
     return homes

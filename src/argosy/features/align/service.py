@@ -12,209 +12,255 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.align.application_files import Files
-from argosy.features.align.proof import Proof, proven
-from argosy.features.align.proposals import Settled, Wishes, settled
-from argosy.features.align.trial import Trial, tree_of
+from argosy.features.align.application_files import WorkingTreeEdits
+from argosy.features.align.proof import AlignmentProof, prove_trial
+from argosy.features.align.proposals import AlignOptions, TrialResult, find_best_trial
+from argosy.features.align.trial import ApplicationTrial, load_tree
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.report import Tally, tally
+from argosy.gitops.analysis.alignment.report import AlignmentTally, count_statuses
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import Reader
+from argosy.gitops.application_client.reader import ApplicationReader
 
-AT_ONCE: Final = 4
-Tell = Callable[[int], None]
+MAX_CONCURRENT_APPLICATIONS: Final = 4
+ReportAlignProgress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
-class Aligned:
+class AlignedApplication:
     """One Application: its proposals, the applied ones, the edited files and the proof."""
 
     app: Application
     proposals: tuple[Proposal, ...]
     done: tuple[Proposal, ...]
-    proof: Proof
+    proof: AlignmentProof
     paths: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()  # manual steps, each with the reason
+    manual_steps: tuple[str, ...] = ()  # manual steps, each with the reason
     parent: str = ""  # the Application that creates this one
     broken_by: tuple[str, ...] = ()  # files edited for other Applications that break this one
 
     @property
     def is_accepted(self) -> bool:
         """True if it may stay OutOfSync: Healthy, without errors, and an operator sets the differing fields."""
-        has_said = any(each.kind is ProposalKind.ACCEPT for each in self.proposals)
-        then = self.proof.synced
-        return has_said and then.health == "Healthy" and not then.errors and not self.proof.rehearsal.refused
+        has_accept_proposal = any(proposal.kind is ProposalKind.ACCEPT for proposal in self.proposals)
+        after_sync = self.proof.synced
+        return (
+            has_accept_proposal
+            and after_sync.health == "Healthy"
+            and not after_sync.errors
+            and not self.proof.dry_run.refused
+        )
 
     @property
-    def is_good(self) -> bool:
-        return (self.proof.is_good or self.is_accepted) and not self.faults
+    def is_aligned(self) -> bool:
+        return (self.proof.is_proven or self.is_accepted) and not self.manual_steps
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "application": self.app.name,
-            "proposals": [each.document() | {"done": each in self.done} for each in self.proposals],
-            **self.proof.document(),
+            "proposals": [proposal.to_wire() | {"done": proposal in self.done} for proposal in self.proposals],
+            **self.proof.to_wire(),
             "files": list(self.paths),
-            "byHand": list(self.faults),
+            "byHand": list(self.manual_steps),
         }
 
 
 @dataclass(frozen=True)
 class Alignment:
-    apps: tuple[Aligned, ...]
-    files: Files | None
+    apps: tuple[AlignedApplication, ...]
+    files: WorkingTreeEdits | None
 
     @property
-    def before(self) -> Tally:
-        return tally(each.proof.before for each in self.apps)
+    def before(self) -> AlignmentTally:
+        return count_statuses(aligned.proof.before for aligned in self.apps)
 
     @property
-    def after(self) -> Tally:
+    def after(self) -> AlignmentTally:
         """Compared with the current live state."""
-        return tally(each.proof.after for each in self.apps)
+        return count_statuses(aligned.proof.after for aligned in self.apps)
 
     @property
-    def synced(self) -> Tally:
+    def synced(self) -> AlignmentTally:
         """After a dry-run sync of each Application."""
-        return tally(each.proof.synced for each in self.apps)
+        return count_statuses(aligned.proof.synced for aligned in self.apps)
 
     @property
-    def is_good(self) -> bool:
-        return all(each.is_good for each in self.apps)
+    def is_aligned(self) -> bool:
+        return all(aligned.is_aligned for aligned in self.apps)
 
     @property
-    def order(self) -> list[str]:
+    def sync_order(self) -> list[str]:
         """Names of Applications to sync, parents before children, because a parent creates its children."""
-        wanting = [each for each in self.apps if each.paths or each.proof.after.sync != "Synced"]
-        parents = {each.parent for each in wanting if each.paths} - {""}
-        named = [each.app.name for each in self.apps if each.app.name in parents]
-        named += sorted(parents - set(named))
-        needing = (each for each in wanting if each.proof.after.sync != "Synced" and not each.proof.fault)
-        return [*named, *(each.app.name for each in needing if each.app.name not in named)]
+        changed = [aligned for aligned in self.apps if aligned.paths or aligned.proof.after.sync != "Synced"]
+        parents = {aligned.parent for aligned in changed if aligned.paths} - {""}
+        names = [aligned.app.name for aligned in self.apps if aligned.app.name in parents]
+        names += sorted(parents - set(names))
+        out_of_sync = (
+            aligned for aligned in changed if aligned.proof.after.sync != "Synced" and not aligned.proof.fault
+        )
+        return [*names, *(aligned.app.name for aligned in out_of_sync if aligned.app.name not in names)]
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
-            "applications": [each.document() for each in self.apps],
-            "before": self.before.document(),
-            "after": self.after.document(),
-            "afterSync": self.synced.document(),
-            "syncInOrder": self.order,
+            "applications": [aligned.to_wire() for aligned in self.apps],
+            "before": self.before.to_wire(),
+            "after": self.after.to_wire(),
+            "afterSync": self.synced.to_wire(),
+            "syncInOrder": self.sync_order,
         }
 
 
-async def align(
-    reader: Reader, apps: Sequence[Application], files: Files | None, wishes: Wishes, tell: Tell = lambda number: None
+async def align_applications(
+    reader: ApplicationReader,
+    apps: Sequence[Application],
+    files: WorkingTreeEdits | None,
+    options: AlignOptions,
+    report_progress: ReportAlignProgress = lambda number: None,
 ) -> Alignment:
     """Without files, proposals are only proven. `report_progress` gets the number of finished Applications.
 
     If an edit would break another Application, everything is tried again without that file.
     """
-    made = await _aligned(reader, apps, files, wishes, tell)
-    barred = frozenset(path for each in made.apps for path in each.broken_by)
-    if not barred:
-        return made
+    alignment = await _align_once(reader, apps, files, options, report_progress)
+    protected_files = frozenset(path for aligned in alignment.apps for path in aligned.broken_by)
+    if not protected_files:
+        return alignment
     if files is not None:
         files.reset()
-    return await _aligned(reader, apps, files, replace(wishes, barred=barred), tell)
+    return await _align_once(reader, apps, files, replace(options, protected_files=protected_files), report_progress)
 
 
-async def _aligned(
-    reader: Reader, apps: Sequence[Application], files: Files | None, wishes: Wishes, tell: Tell
+async def _align_once(
+    reader: ApplicationReader,
+    apps: Sequence[Application],
+    files: WorkingTreeEdits | None,
+    options: AlignOptions,
+    report_progress: ReportAlignProgress,
 ) -> Alignment:
-    gate, ready = asyncio.Semaphore(AT_ONCE), itertools.count(1)
+    semaphore, counter = asyncio.Semaphore(MAX_CONCURRENT_APPLICATIONS), itertools.count(1)
 
-    async def one(app: Application) -> Settled:
-        async with gate:
-            found = await settled(reader, app, wishes)
-            tell(next(ready))
-            return found
+    async def run_trial(app: Application) -> TrialResult:
+        async with semaphore:
+            result = await find_best_trial(reader, app, options)
+            report_progress(next(counter))
+            return result
 
-    found = await asyncio.gather(*(one(app) for app in apps))
-    written = [files.change(each.trial, each.done) if files else ([], []) for each in found]
-    edits = _edits(found, files)
-    everyone = {each.name: each for each in (*wishes.siblings, *apps)}
-    made = []
-    for app, each, (paths, faults) in zip(apps, found, written, strict=True):
-        proof = await _proven(reader, app, each, edits)
-        parent = everyone.get(app.parent)
+    results = await asyncio.gather(*(run_trial(app) for app in apps))
+    written = [files.apply_proposals(item.trial, item.done) if files else ([], []) for item in results]
+    edits = _collect_edits(results, files)
+    all_by_name = {item.name: item for item in (*options.siblings, *apps)}
+    aligned = []
+    for app, item, (paths, faults) in zip(apps, results, written, strict=True):
+        proof = await _prove_with_shared_edits(reader, app, item, edits)
+        parent = all_by_name.get(app.parent)
         if parent is not None and files is not None:
-            faults += await _unread(reader, app, parent, files)
+            faults += await _describe_unread_changes(reader, app, parent, files)
         name = parent.name if parent else ""
-        broken = await _broken_by(reader, proof, each, edits)
-        made.append(Aligned(app, tuple(each.proposals), each.done, proof, tuple(paths), tuple(faults), name, broken))
-    known = {app.key for app in apps}
-    others = [each for each in wishes.siblings if each.key not in known and not each.deleted]
-    return Alignment((*made, *await _concerned(reader, others, found, edits)), files)
+        broken = await _find_breaking_files(reader, proof, item, edits)
+        aligned.append(
+            AlignedApplication(app, tuple(item.proposals), item.done, proof, tuple(paths), tuple(faults), name, broken)
+        )
+    known_keys = {app.key for app in apps}
+    others = [item for item in options.siblings if item.key not in known_keys and not item.deletion_timestamp]
+    return Alignment((*aligned, *await _align_affected(reader, others, results, edits)), files)
 
 
-def _edits(found: Sequence[Settled], files: Files | None) -> dict[str, tuple[bytes, bytes]]:
+def _collect_edits(results: Sequence[TrialResult], files: WorkingTreeEdits | None) -> dict[str, tuple[bytes, bytes]]:
     """Return old and new content of edited source files by path."""
-    made = {path: (each.trial.bases[path], new) for each in found for path, new in each.trial.files.items()}
-    return made | {path: (old.encode(), new.encode()) for path, (old, new) in (files.changed if files else {}).items()}
+    source_edits = {
+        path: (result.trial.bases[path], new) for result in results for path, new in result.trial.files.items()
+    }
+    return source_edits | {
+        path: (old.encode(), new.encode()) for path, (old, new) in (files.changed if files else {}).items()
+    }
 
 
-async def _concerned(
-    reader: Reader, others: Sequence[Application], found: Sequence[Settled], edits: Mapping[str, tuple[bytes, bytes]]
-) -> list[Aligned]:
+async def _align_affected(
+    reader: ApplicationReader,
+    others: Sequence[Application],
+    results: Sequence[TrialResult],
+    edits: Mapping[str, tuple[bytes, bytes]],
+) -> list[AlignedApplication]:
     """Check Applications that were not selected but read an edited file."""
-    urls = {each.trial.url for each in found if each.trial.files}
-    made = []
-    for app in (each for each in others if each.sources and each.sources[0].repo_url in urls):
+    urls = {item.trial.url for item in results if item.trial.files}
+    aligned = []
+    for app in (item for item in others if item.sources and item.sources[0].repo_url in urls):
         try:
-            here = Settled(Trial(app), look=await reader.look(app))
+            result = TrialResult(ApplicationTrial(app), app_state=await reader.compare(app))
         except ArgosyError:
             continue
-        if await _read_here(reader, here, edits):
-            proof = await _proven(reader, app, here, edits)
-            made.append(Aligned(app, (), (), proof, broken_by=await _broken_by(reader, proof, here, edits)))
-    return made
+        if await _find_shared_edits(reader, result, edits):
+            proof = await _prove_with_shared_edits(reader, app, result, edits)
+            aligned.append(
+                AlignedApplication(
+                    app, (), (), proof, broken_by=await _find_breaking_files(reader, proof, result, edits)
+                )
+            )
+    return aligned
 
 
-async def _broken_by(
-    reader: Reader, proof: Proof, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]
+async def _find_breaking_files(
+    reader: ApplicationReader, proof: AlignmentProof, result: TrialResult, edits: Mapping[str, tuple[bytes, bytes]]
 ) -> tuple[str, ...]:
     """Return the shared edits if they make the API server refuse a previously Synced Application."""
-    if proof.before.sync != "Synced" or not proof.rehearsal.refused:
+    if proof.before.sync != "Synced" or not proof.dry_run.refused:
         return ()
-    return tuple(await _read_here(reader, found, edits))
+    return tuple(await _find_shared_edits(reader, result, edits))
 
 
-async def _unread(reader: Reader, app: Application, parent: Application, files: Files) -> list[str]:
+async def _describe_unread_changes(
+    reader: ApplicationReader, app: Application, parent: Application, files: WorkingTreeEdits
+) -> list[str]:
     """argo: the parent creates the Application from Git; if it tracks another branch, it does not see the change."""
     changed = files.changed
-    here = [each.path for each in files.applications.get(app.name, ()) if each.path in changed]
-    if not here or not parent.sources:
+    changed_paths = [entry.path for entry in files.applications.get(app.name, ()) if entry.path in changed]
+    if not changed_paths or not parent.sources:
         return []
     try:
-        tree = await tree_of(reader, Trial(parent))
-        is_read = tree.entry(here[0]) is not None and tree.read(here[0]) == changed[here[0]][0].encode()
+        tree = await load_tree(reader, ApplicationTrial(parent))
+        is_read = (
+            tree.find_entry(changed_paths[0]) is not None
+            and tree.read_file(changed_paths[0]) == changed[changed_paths[0]][0].encode()
+        )
     except ArgosyError:
         return []
     if is_read:
         return []
     ref = parent.sources[0].ref or "HEAD"
-    told = f"it is created by {parent.name}, which tracks {ref}, where {here[0]} differs from this working tree"
-    return [f"{told}: bring the change there, or let {parent.name} track this branch"]
+    problem = (
+        f"it is created by {parent.name}, which tracks {ref}, where {changed_paths[0]} differs from this working tree"
+    )
+    return [f"{problem}: bring the change there, or let {parent.name} track this branch"]
 
 
-async def _proven(reader: Reader, app: Application, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]) -> Proof:
+async def _prove_with_shared_edits(
+    reader: ApplicationReader, app: Application, result: TrialResult, edits: Mapping[str, tuple[bytes, bytes]]
+) -> AlignmentProof:
     """Prove the trial together with the edits of other Applications in files that it reads."""
-    shared = await _read_here(reader, found, edits)
+    shared = await _find_shared_edits(reader, result, edits)
     if not shared:
-        return await proven(reader, app, found.trial, found.look)
-    return await proven(reader, app, replace(found.trial, files={**shared, **found.trial.files}))
+        return await prove_trial(reader, app, result.trial, result.app_state)
+    return await prove_trial(reader, app, replace(result.trial, files={**shared, **result.trial.files}))
 
 
-async def _read_here(reader: Reader, found: Settled, edits: Mapping[str, tuple[bytes, bytes]]) -> dict[str, bytes]:
+async def _find_shared_edits(
+    reader: ApplicationReader, result: TrialResult, edits: Mapping[str, tuple[bytes, bytes]]
+) -> dict[str, bytes]:
     """Return edited files that it reads, if their old content is equal in its tree."""
-    if found.look is None:
+    if result.app_state is None:
         return {}
-    read = {each.path for part in found.look.assembled.rendered for each in part.inputs if not each.place}
-    chosen = {path: texts for path, texts in edits.items() if path in read and path not in found.trial.files}
+    read = {
+        render_input.path
+        for part in result.app_state.desired.rendered
+        for render_input in part.inputs
+        if not render_input.scope
+    }
+    chosen = {
+        path: old_and_new for path, old_and_new in edits.items() if path in read and path not in result.trial.files
+    }
     if not chosen:
         return {}
     try:
-        tree = await tree_of(reader, found.trial)
-        return {path: new for path, (old, new) in chosen.items() if tree.read(path) == old}
+        tree = await load_tree(reader, result.trial)
+        return {path: new for path, (old, new) in chosen.items() if tree.read_file(path) == old}
     except ArgosyError:
         return {}

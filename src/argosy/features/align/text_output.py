@@ -5,82 +5,89 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from argosy.cli.tables import Screen, plain
+from argosy.cli.tables import TerminalOutput, drop_control_characters
 
 if TYPE_CHECKING:
-    from argosy.features.align.service import Aligned, Alignment
+    from argosy.features.align.service import AlignedApplication, Alignment
     from argosy.gitops.analysis.alignment.proposal import Proposal
-    from argosy.gitops.analysis.alignment.report import Standing, Tally
+    from argosy.gitops.analysis.alignment.report import AlignmentTally, ApplicationStatus
 
 HEADINGS = ("APP", "BEFORE", "AFTER", "AFTER A SYNC")
-REPORT = ("", "SYNCED", "HEALTHY", "ERRORS", "")
+REPORT_HEADINGS = ("", "SYNCED", "HEALTHY", "ERRORS", "")
 
 
-def lines(found: Alignment, screen: Screen) -> Iterator[str]:
-    for each in found.apps:
-        if told := [*_proposals(each, screen, found)]:
-            yield each.app.name
-            yield from told
+def render_alignment(alignment: Alignment, screen: TerminalOutput) -> Iterator[str]:
+    for aligned in alignment.apps:
+        if proposal_lines := [*_render_proposals(aligned, screen, alignment)]:
+            yield aligned.app.name
+            yield from proposal_lines
     yield ""
-    rows = [[each.app.name, *(_words(s, screen) for s in _standings(each))] for each in found.apps]
-    yield from screen.table(HEADINGS, rows)
+    rows = [
+        [aligned.app.name, *(_render_state(s, screen) for s in _list_states(aligned))] for aligned in alignment.apps
+    ]
+    yield from screen.format_table(HEADINGS, rows)
     yield ""
-    yield from screen.table(
-        REPORT,
+    yield from screen.format_table(
+        REPORT_HEADINGS,
         [
-            _row("before", found.before, "as the status of each says"),
-            _row("after", found.after, "compared again: the changes, beside what lives now"),
-            _row("after a sync", found.synced, "rehearsed by dry runs; nothing was applied"),
+            _build_report_row("before", alignment.before, "as the status of each says"),
+            _build_report_row("after", alignment.after, "compared again: the changes, beside what lives now"),
+            _build_report_row("after a sync", alignment.synced, "rehearsed by dry runs; nothing was applied"),
         ],
     )
 
 
-def _standings(each: Aligned) -> tuple[Standing, Standing, Standing]:
-    return each.proof.before, each.proof.after, each.proof.synced
+def _list_states(aligned: AlignedApplication) -> tuple[ApplicationStatus, ApplicationStatus, ApplicationStatus]:
+    return aligned.proof.before, aligned.proof.after, aligned.proof.synced
 
 
-def _words(standing: Standing, screen: Screen) -> str:
-    more = "".join(f" + {each}" for each in standing.errors)
-    return screen.colour(f"{screen.mark(standing.sync)}/{standing.health}{more}", "0")
+def _render_state(state: ApplicationStatus, screen: TerminalOutput) -> str:
+    error_text = "".join(f" + {error}" for error in state.errors)
+    return screen.add_colour(f"{screen.format_status(state.sync)}/{state.health}{error_text}", "0")
 
 
-def _row(name: str, tally: Tally, how: str) -> list[str]:
+def _build_report_row(name: str, tally: AlignmentTally, method: str) -> list[str]:
     synced, healthy, errors = tally.lines
-    return [name, *(text.partition(" ")[2] for text in (synced, healthy, errors)), how]
+    return [name, *(text.partition(" ")[2] for text in (synced, healthy, errors)), method]
 
 
-def _proposals(each: Aligned, screen: Screen, found: Alignment) -> Iterator[str]:
-    for proposal in each.proposals:
-        mark = proposal.mark or "note"
-        yield f"  {mark:<6} {plain(proposal.text)}"
-        yield from (f"         {plain(told)}" for told in _evidence(proposal))
-        if not proposal.certain and proposal not in each.done:
-            yield from (f"         {command}" for command in proposal.commands or _yes(each, proposal))
-    for path in each.paths:
-        added, removed = _counts(*(found.files.changed if found.files else {}).get(path, ("", "")))
-        yield f"  file   {path}  {screen.colour(f'+{added}', '32')} {screen.colour(f'-{removed}', '31')}"
-    if each.done and found.files and not each.paths and not each.faults:
+def _render_proposals(aligned: AlignedApplication, screen: TerminalOutput, alignment: Alignment) -> Iterator[str]:
+    for proposal in aligned.proposals:
+        mark = proposal.decision_tag or "note"
+        yield f"  {mark:<6} {drop_control_characters(proposal.text)}"
+        yield from (f"         {drop_control_characters(line)}" for line in _select_evidence(proposal))
+        if not proposal.certain and proposal not in aligned.done:
+            yield from (f"         {command}" for command in proposal.commands or _build_accept_hint(aligned, proposal))
+    for path in aligned.paths:
+        added, removed = _count_changed_lines(*(alignment.files.changed if alignment.files else {}).get(path, ("", "")))
+        yield f"  file   {path}  {screen.add_colour(f'+{added}', '32')} {screen.add_colour(f'-{removed}', '31')}"
+    if aligned.done and alignment.files and not aligned.paths and not aligned.manual_steps:
         yield "  note   the files here say so already: push them, and sync what makes this Application"
-    yield from (f"  {screen.bad('by hand: ' + plain(fault))}" for fault in each.faults)
-    yield from (f"  {screen.bad('refused: ' + plain(told))}" for told in each.proof.rehearsal.refused)
-    yield from (f"  contested: {plain(told)}" for told in each.proof.contested)
-    yield from (f"  unproven: {plain(told)}" for told in each.proof.rehearsal.unproven)
-    if each.proof.fault:
-        yield f"  {screen.bad(plain(each.proof.fault))}"
+    yield from (
+        f"  {screen.format_failure('by hand: ' + drop_control_characters(fault))}" for fault in aligned.manual_steps
+    )
+    yield from (
+        f"  {screen.format_failure('refused: ' + drop_control_characters(line))}"
+        for line in aligned.proof.dry_run.refused
+    )
+    yield from (f"  contested: {drop_control_characters(line)}" for line in aligned.proof.contested)
+    yield from (f"  unproven: {drop_control_characters(line)}" for line in aligned.proof.dry_run.unproven)
+    if aligned.proof.fault:
+        yield f"  {screen.format_failure(drop_control_characters(aligned.proof.fault))}"
 
 
-def _yes(each: Aligned, proposal: Proposal) -> tuple[str, ...]:
+def _build_accept_hint(aligned: AlignedApplication, proposal: Proposal) -> tuple[str, ...]:
     """Return the command that applies the proposal."""
-    return (f"to agree: argosy align {each.app.name} --accept",) if proposal.kind.changes else ()
+    return (f"to agree: argosy align {aligned.app.name} --accept",) if proposal.kind.changes_git else ()
 
 
-def _evidence(proposal: Proposal) -> tuple[str, ...]:
+def _select_evidence(proposal: Proposal) -> tuple[str, ...]:
     return proposal.evidence[:4]
 
 
-def _counts(old: str, new: str) -> tuple[int, int]:
+def _count_changed_lines(old: str, new: str) -> tuple[int, int]:
     import difflib
 
     matcher = difflib.SequenceMatcher(None, old.splitlines(), new.splitlines(), autojunk=False)
-    found = [code for code in matcher.get_opcodes() if code[0] != "equal"]
-    return sum(code[4] - code[3] for code in found), sum(code[2] - code[1] for code in found)
+    changes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
+    return sum(code[4] - code[3] for code in changes), sum(code[2] - code[1] for code in changes)

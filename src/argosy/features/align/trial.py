@@ -12,47 +12,47 @@ from typing import Any
 
 from argosy.annotations import SYNC_OPTIONS
 from argosy.errors import ArgosyError, UserError
-from argosy.gitops.analysis.alignment.manifest_edits import altered, edits_of
-from argosy.gitops.analysis.alignment.observation import RECREATE
+from argosy.gitops.analysis.alignment.manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.observation import RECREATE_OPTIONS
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
-from argosy.gitops.analysis.alignment.selector_labels import selector_edits
+from argosy.gitops.analysis.alignment.selector_labels import build_selector_edits
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.file_tree import Tree, TreeEntry
+from argosy.gitops.application.file_tree import FileTree, TreeEntry
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.application_client.reader import Reader, Unseen
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.reconciler.desired_state import Assembled, Wanted
-from argosy.gitops.reconciler.unknown_state import invalid
+from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateRequest
+from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.gitops.source.repositories import Repositories
-from argosy.kube.objects import load, load_all
-from argosy.kube.objects.yaml_edits import Edit, edited
+from argosy.kube.objects import read_yaml, read_yaml_documents
+from argosy.kube.objects.yaml_edits import YamlEdit, edited
 
 
 @dataclass(frozen=True)
 class PatchedTree:
     """A file tree with some files replaced. It is sent to another process, so it holds nothing else."""
 
-    inner: Tree
+    inner: FileTree
     files: Mapping[str, bytes]
 
-    def entry(self, path: str) -> TreeEntry | None:
-        found = self.inner.entry(path)
+    def find_entry(self, path: str) -> TreeEntry | None:
+        entry = self.inner.find_entry(path)
         below = sorted(name for name in self.files if name == path or name.startswith(f"{path}/" if path else ""))
-        return found._replace(id=self._id(found.id, below)) if found and below else found
+        return entry._replace(id=self._hash_content(entry.id, below)) if entry and below else entry
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
         above = f"{path}/" if path else ""
-        found = (self.entry(f"{above}{each.name}") for each in self.inner.listing(path))
-        return [each for each in found if each is not None]
+        entries = (self.find_entry(f"{above}{item.name}") for item in self.inner.list_folder(path))
+        return [item for item in entries if item is not None]
 
-    def read(self, path: str) -> bytes:
-        return self.files[path] if path in self.files else self.inner.read(path)
+    def read_file(self, path: str) -> bytes:
+        return self.files[path] if path in self.files else self.inner.read_file(path)
 
-    def _id(self, old: str, names: Iterable[str]) -> str:
-        made = hashlib.sha1(old.encode(), usedforsecurity=False)
+    def _hash_content(self, old: str, names: Iterable[str]) -> str:
+        digest = hashlib.sha1(old.encode(), usedforsecurity=False)
         for name in names:
-            made.update(name.encode() + b"\0" + self.files[name])
-        return made.hexdigest()
+            digest.update(name.encode() + b"\0" + self.files[name])
+        return digest.hexdigest()
 
 
 class _PatchedRepositories(Repositories):
@@ -62,12 +62,12 @@ class _PatchedRepositories(Repositories):
         self._inner, self._url, self._files = inner, url, files
 
     async def checkout(self, url: str, ref: str, **how: Any) -> Checkout:
-        found = await self._inner.checkout(url, ref, **how)
-        return replace(found, tree=PatchedTree(found.tree, self._files)) if url == self._url else found
+        checkout = await self._inner.checkout(url, ref, **how)
+        return replace(checkout, tree=PatchedTree(checkout.tree, self._files)) if url == self._url else checkout
 
 
 @dataclass(frozen=True)
-class Trial:
+class ApplicationTrial:
     """An Application with changes applied, and edited files of its source."""
 
     app: Application
@@ -79,107 +79,126 @@ class Trial:
         return self.app.sources[0].repo_url if self.app.sources else ""
 
 
-async def tree_of(reader: Reader, trial: Trial) -> Tree:
+async def load_tree(reader: ApplicationReader, trial: ApplicationTrial) -> FileTree:
     """Load the patched file tree of the first source."""
     source = trial.app.sources[0]
-    found = await reader.rules.repositories.checkout(source.repo_url, source.ref or "HEAD", project=trial.app.project)
-    return PatchedTree(found.tree, trial.files) if trial.files else found.tree
+    checkout = await reader.reconciler_settings.repositories.checkout(
+        source.repo_url, source.ref or "HEAD", project=trial.app.project
+    )
+    return PatchedTree(checkout.tree, trial.files) if trial.files else checkout.tree
 
 
-async def changed(reader: Reader, trial: Trial, proposals: Sequence[Proposal]) -> Trial:
+async def apply_proposals(
+    reader: ApplicationReader, trial: ApplicationTrial, proposals: Sequence[Proposal]
+) -> ApplicationTrial:
     """Apply the proposals. Raises UserError if a file cannot be edited."""
-    manifest = altered(trial.app.wire, edits_of(trial.app.wire, proposals))
-    made = replace(trial, app=read_application(manifest, f"Application {trial.app.name}"))
-    for each in proposals:
-        if each.file:
-            content = (await tree_of(reader, made)).read(each.file)
-            text = edited_file(content.decode("utf-8", "replace"), each)
-            bases = {each.file: content} | dict(made.bases)
-            made = replace(made, files={**made.files, each.file: text.encode()}, bases=bases)
-    return made
+    manifest = apply_edits(trial.app.wire, build_edits(trial.app.wire, proposals))
+    result = replace(trial, app=read_application(manifest, f"Application {trial.app.name}"))
+    for proposal in proposals:
+        if proposal.file:
+            content = (await load_tree(reader, result)).read_file(proposal.file)
+            text = edit_file(content.decode("utf-8", "replace"), proposal)
+            bases = {proposal.file: content} | dict(result.bases)
+            result = replace(result, files={**result.files, proposal.file: text.encode()}, bases=bases)
+    return result
 
 
-def edited_file(text: str, proposal: Proposal) -> str:
+def edit_file(text: str, proposal: Proposal) -> str:
     """Return the file's text with the proposal applied; unchanged if nothing applies."""
     if proposal.kind is ProposalKind.SELECTORS:
-        kustomization = load(text, where=proposal.file)
-        found = kustomization if isinstance(kustomization, dict) else {}
-        edits = selector_edits(found, proposal.labels, on_pods=proposal.on_pods)
+        kustomization = read_yaml(text, where=proposal.file)
+        fields = kustomization if isinstance(kustomization, dict) else {}
+        edits = build_selector_edits(fields, proposal.labels, on_pods=proposal.on_pods)
         return edited(text, edits, where=proposal.file) if edits else text
     if proposal.kind is ProposalKind.RECREATE:
-        return _annotated(text, proposal)
+        return _annotate_for_recreation(text, proposal)
     return text
 
 
-def _annotated(text: str, proposal: Proposal) -> str:
-    documents = [each for each in load_all(text, where=proposal.file) if each is not None]
-    number = _place(documents, proposal)
+def _annotate_for_recreation(text: str, proposal: Proposal) -> str:
+    documents = [document for document in read_yaml_documents(text, where=proposal.file) if document is not None]
+    number = _find_document(documents, proposal)
     if number is None:
         return text
     metadata = documents[number].get("metadata") or {}
-    words = [word for word in str((metadata.get("annotations") or {}).get(SYNC_OPTIONS) or "").split(",") if word]
-    wanted = ",".join([*words, *(word for word in RECREATE.split(",") if word not in words)])
-    edit = Edit(("metadata", "annotations", SYNC_OPTIONS), wanted)
-    return edited(text, [edit], document=number, where=proposal.file)
+    options = [word for word in str((metadata.get("annotations") or {}).get(SYNC_OPTIONS) or "").split(",") if word]
+    new_options = ",".join([*options, *(word for word in RECREATE_OPTIONS.split(",") if word not in options)])
+    edit = YamlEdit(("metadata", "annotations", SYNC_OPTIONS), new_options)
+    return edited(text, [edit], document_index=number, where=proposal.file)
 
 
-def _place(documents: Sequence[Any], proposal: Proposal) -> int | None:
+def _find_document(documents: Sequence[Any], proposal: Proposal) -> int | None:
     """Find the document by name, else by a part of the name, because a kustomization may add a prefix or suffix.
 
     Raises UserError if it is ambiguous, because the annotated object is deleted and created again.
     """
     _, kind, name = proposal.target
-    named = {
-        number: str((each.get("metadata") or {}).get("name") or "")
-        for number, each in enumerate(documents)
-        if isinstance(each, dict) and each.get("kind") == kind
+    name_by_index = {
+        number: str((document.get("metadata") or {}).get("name") or "")
+        for number, document in enumerate(documents)
+        if isinstance(document, dict) and document.get("kind") == kind
     }
-    found = [number for number, own in named.items() if own == name]
-    found = found or [number for number, own in named.items() if own and own in name]
-    if len(found) > 1:
-        told = f"which {kind} becomes {name} is not certain; annotate it by hand: {SYNC_OPTIONS}: {RECREATE}"
-        raise UserError(told, where=proposal.file)
-    return found[0] if found else None
+    indexes = [number for number, document_name in name_by_index.items() if document_name == name]
+    indexes = indexes or [
+        number for number, document_name in name_by_index.items() if document_name and document_name in name
+    ]
+    if len(indexes) > 1:
+        problem = f"which {kind} becomes {name} is not certain; annotate it by hand: {SYNC_OPTIONS}: {RECREATE_OPTIONS}"
+        raise UserError(problem, where=proposal.file)
+    return indexes[0] if indexes else None
 
 
-async def look(reader: Reader, trial: Trial) -> Look:
+async def compare_trial(reader: ApplicationReader, trial: ApplicationTrial) -> AppState:
     """Compare the trial. Raises Unseen if its spec is invalid or objects are not readable and would look missing."""
-    if wrong := invalid(trial.app, reader.rules.projects.get(trial.app.project), reader.rules):
-        raise Unseen(f"{wrong[0].message}; correct its spec, or what its project allows", where=trial.app.name)
-    found = await reader.look_at(trial.app, await _assembled(reader, trial))
-    if hidden := reader.hidden(trial.app, found):
-        told = f"cannot be compared from here: you may not read its {', '.join(hidden)}"
-        raise Unseen(f"{told}; ask for get and list of them", where=trial.app.name)
-    return found
+    if conditions := validate_application(
+        trial.app, reader.reconciler_settings.projects.get(trial.app.project), reader.reconciler_settings
+    ):
+        raise DestinationUnreadable(
+            f"{conditions[0].message}; correct its spec, or what its project allows", where=trial.app.name
+        )
+    app_state = await reader.compare_desired_state(trial.app, await _render_trial(reader, trial))
+    if hidden := reader.list_unreadable_kinds(trial.app, app_state):
+        problem = f"cannot be compared from here: you may not read its {', '.join(hidden)}"
+        raise DestinationUnreadable(f"{problem}; ask for get and list of them", where=trial.app.name)
+    return app_state
 
 
-async def _assembled(reader: Reader, trial: Trial) -> Assembled:
+async def _render_trial(reader: ApplicationReader, trial: ApplicationTrial) -> DesiredState:
     app = trial.app
     if not trial.files:
-        return await reader.assemble(app)
-    rules = replace(reader.rules, repositories=_PatchedRepositories(reader.rules.repositories, trial.url, trial.files))
-    wanted = Wanted(app.sources, tuple(source.ref for source in app.sources), afresh=True)
+        return await reader.render_desired_state(app)
+    rules = replace(
+        reader.reconciler_settings,
+        repositories=_PatchedRepositories(reader.reconciler_settings.repositories, trial.url, trial.files),
+    )
+    source_request = DesiredStateRequest(app.sources, tuple(source.ref for source in app.sources), ignores_cache=True)
     try:
-        return await reader.assembler.assemble(app, reader.project(app), wanted, rules, await reader.cluster.kinds())
+        return await reader.assembler.build(
+            app, reader.get_project(app), source_request, rules, await reader.cluster.kinds()
+        )
     finally:
         reader.assembler.forget(app.key)  # the cached render has patched files
 
 
-async def kustomizations(reader: Reader, trial: Trial, found: Assembled) -> dict[str, Mapping[str, Any]]:
+async def load_kustomizations(
+    reader: ApplicationReader, trial: ApplicationTrial, desired_state: DesiredState
+) -> dict[str, Mapping[str, Any]]:
     """Load the kustomizations that its sources were rendered with, by path."""
     names = {
-        each.path
-        for part in found.rendered
-        for each, id_ in part.inputs.items()
-        if id_ and not each.place and each.path.rpartition("/")[2] in ("kustomization.yaml", "kustomization.yml")
+        render_input.path
+        for part in desired_state.rendered
+        for render_input, id_ in part.inputs.items()
+        if id_
+        and not render_input.scope
+        and render_input.path.rpartition("/")[2] in ("kustomization.yaml", "kustomization.yml")
     }
     if not names:
         return {}
-    tree = await tree_of(reader, trial)
+    tree = await load_tree(reader, trial)
     read: dict[str, Mapping[str, Any]] = {}
     for name in sorted(names):
         try:
-            value = load(tree.read(name), where=name)
+            value = read_yaml(tree.read_file(name), where=name)
         except ArgosyError:
             continue
         if isinstance(value, dict):

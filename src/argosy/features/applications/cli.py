@@ -20,7 +20,7 @@ Examples:
 See also: docs/guides/deliver.md
 """
 # Module → its verbs. Imports take time, so a command loads only the module of its own verb.
-MODULES: Final = {
+VERBS_BY_MODULE: Final = {
     "argosy.features.applications.read.cli": ("list", "get", "resources", "tree", "history", "events"),
     "argosy.features.applications.sync.cli": ("sync",),
     "argosy.features.applications.rollback.cli": ("rollback",),
@@ -51,5 +51,5 @@ def add_to(commands: Commands[argparse.ArgumentParser], typed: str = "") -> None
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
-    for name in [name for name, verbs in MODULES.items() if typed in verbs] or MODULES:
+    for name in [name for name, verbs in VERBS_BY_MODULE.items() if typed in verbs] or VERBS_BY_MODULE:
         importlib.import_module(name).add_to(parts)

@@ -14,36 +14,38 @@ from argosy.features.applications.list import page as list_page
 from argosy.features.applications.logs import page as logs_page
 from argosy.features.applications.objects import actions_page
 from argosy.features.applications.objects import page as resource_page
-from argosy.features.applications.page_parts.addresses import of_app
+from argosy.features.applications.page_parts.addresses import application_path
 from argosy.features.applications.parameters import page as parameters_page
 from argosy.features.applications.rollback import page as history_page
 from argosy.features.applications.sync import operation_page
 from argosy.features.applications.sync import page as sync_page
 from argosy.features.applications.tree import page as tree_page
 from argosy.features.applications.tree import resources_page
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Redirect
+from argosy.web.request import RequestContext
+from argosy.web.responses import RedirectResponse, WebResponse
 from argosy.web.route import Route, SignedIn
 
 
-async def home(asked: Asked) -> Answer:
-    return Redirect(where="/apps")
+async def redirect_home(request: RequestContext) -> WebResponse:
+    return RedirectResponse(location="/apps")
 
 
-async def theirs(asked: Asked) -> Answer:
+async def redirect_argocd_path(request: RequestContext) -> WebResponse:
     """argo: Redirect Argo CD's path of an Application, so that old links keep working."""
-    return Redirect(where=of_app(asked.values["ns"], asked.values["name"]))
+    return RedirectResponse(location=application_path(request.path_parameters["ns"], request.path_parameters["name"]))
 
 
-async def by_name(asked: Asked) -> Answer:
-    return Redirect(where=of_app(asked.site.desk.control, asked.values["name"]))
+async def redirect_by_name(request: RequestContext) -> WebResponse:
+    return RedirectResponse(
+        location=application_path(request.site.service.control_namespace, request.path_parameters["name"])
+    )
 
 
 ROUTES = (
-    Route("GET", "/", SignedIn(), home, "Redirect to the list of applications"),
-    Route("GET", "/applications", SignedIn(), home, "Argo CD's path of the list"),
-    Route("GET", "/applications/{name}", SignedIn(), by_name, "Argo CD's path of an application"),
-    Route("GET", "/applications/{ns}/{name}", SignedIn(), theirs, "Argo CD's path of an application"),
+    Route("GET", "/", SignedIn(), redirect_home, "Redirect to the list of applications"),
+    Route("GET", "/applications", SignedIn(), redirect_home, "Argo CD's path of the list"),
+    Route("GET", "/applications/{name}", SignedIn(), redirect_by_name, "Argo CD's path of an application"),
+    Route("GET", "/applications/{ns}/{name}", SignedIn(), redirect_argocd_path, "Argo CD's path of an application"),
     *bulk_page.ROUTES,
     *diff_page.ROUTES,
     *page.ROUTES,

@@ -8,55 +8,55 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from argosy.features.applications.diff.page import diff_parts
-from argosy.features.applications.events.page import events_parts
-from argosy.features.applications.list.page import list_parts
-from argosy.features.applications.objects.page import resource_parts
-from argosy.features.applications.page_parts.frame import head_parts
-from argosy.features.applications.rollback.page import history_parts
-from argosy.features.applications.sync.operation_page import operation_parts
-from argosy.features.applications.tree.page import tree_parts
-from argosy.features.applications.tree.resources_page import resources_parts
+from argosy.features.applications.diff.page import render_diff_parts
+from argosy.features.applications.events.page import render_events_parts
+from argosy.features.applications.list.page import render_list_parts
+from argosy.features.applications.objects.page import render_resource_parts
+from argosy.features.applications.page_parts.frame import render_head_parts
+from argosy.features.applications.rollback.page import render_history_parts
+from argosy.features.applications.sync.operation_page import render_operation_parts
+from argosy.features.applications.tree.page import render_tree_parts
+from argosy.features.applications.tree.resources_page import render_resources_parts
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import summary
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.web.live_updates.live_parts import Fragments, Live
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.route import Filtered, May
+from argosy.web.live_updates.live_parts import Fragments, LivePage
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.route import FilteredList, RequiresPermission
 
-LISTED = ("Application", "AppProject")
+LISTED_KINDS = ("Application", "AppProject")
 
 
-def anything(before: Manifest | None, after: Manifest | None) -> bool:
+def is_any_change(before: Manifest | None, after: Manifest | None) -> bool:
     return True
 
 
-def of_lists(before: Manifest | None, after: Manifest | None) -> bool:
-    return _kind(before, after) in LISTED
+def affects_list(before: Manifest | None, after: Manifest | None) -> bool:
+    return _kind(before, after) in LISTED_KINDS
 
 
-def of_applications(before: Manifest | None, after: Manifest | None) -> bool:
+def is_application_change(before: Manifest | None, after: Manifest | None) -> bool:
     return bool(_kind(before, after) == "Application")
 
 
-def its_own(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+def is_own_change(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
     """True if the changed object is the Application of the page."""
-    app: Application = asked.subject
+    app: Application = request.subject
     metadata = _metadata(before, after)
     return bool(metadata.get("namespace") == app.namespace and metadata.get("name") == app.name)
 
 
-def near(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+def affects_application(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
     """True for the Application, for objects in its namespaces, and for cluster-scoped objects that it manages."""
     if _kind(before, after) == "Application":
-        return its_own(asked, before, after)
+        return is_own_change(request, before, after)
     metadata = _metadata(before, after)
-    namespaces, others = _places(asked.subject, _version(asked.subject))
+    namespaces, cluster_scoped_keys = _object_scope(request.subject, _resource_version(request.subject))
     if namespace := metadata.get("namespace"):
         return namespace in namespaces
-    return bool(others) and key_of(after or before or {}) in others
+    return bool(cluster_scoped_keys) and key_of(after or before or {}) in cluster_scoped_keys
 
 
 def _kind(before: Manifest | None, after: Manifest | None) -> Any:
@@ -64,15 +64,15 @@ def _kind(before: Manifest | None, after: Manifest | None) -> Any:
 
 
 def _metadata(before: Manifest | None, after: Manifest | None) -> Manifest:
-    found: Manifest = (after or before or {}).get("metadata") or {}
-    return found
+    metadata: Manifest = (after or before or {}).get("metadata") or {}
+    return metadata
 
 
-def _version(app: Application) -> str:
+def _resource_version(app: Application) -> str:
     return str((app.wire.get("metadata") or {}).get("resourceVersion") or "")
 
 
-class _Known:
+class _VersionedApplication:
     """Cache key of an Application by its resourceVersion, because every change in the cluster looks up its scope."""
 
     def __init__(self, app: Application, version: str) -> None:
@@ -82,48 +82,48 @@ class _Known:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and other._key == self._key
+        return isinstance(other, _VersionedApplication) and other._key == self._key
 
 
-Places = tuple[frozenset[str], frozenset[ResourceKey]]  # namespaces; keys of cluster-scoped objects
+ObjectScope = tuple[frozenset[str], frozenset[ResourceKey]]  # namespaces; keys of cluster-scoped objects
 
 
-def _places(app: Application, version: str) -> Places:
-    return _places_of(_Known(app, version))
+def _object_scope(app: Application, version: str) -> ObjectScope:
+    return _cached_object_scope(_VersionedApplication(app, version))
 
 
 @lru_cache(maxsize=256)
-def _places_of(known: _Known) -> Places:
-    app = known.app
-    keys = [row.key for row in summary.rows(app)]
+def _cached_object_scope(versioned: _VersionedApplication) -> ObjectScope:
+    app = versioned.app
+    keys = [row.key for row in summary.list_rows(app)]
     namespaces = {key.namespace for key in keys} | {app.destination.namespace, app.namespace}
     return frozenset(namespaces - {""}), frozenset(key for key in keys if not key.namespace)
 
 
-NEEDS = May("applications", "get", application)
-PLACE = "/apps/{ns}/{name}"
+READ_PERMISSION = RequiresPermission("applications", "get", resolve_application)
+APPLICATION_PATH = "/apps/{ns}/{name}"
 
 
-def _of_objects(tab: str, parts: Fragments) -> Live:
-    return Live(f"{PLACE}{tab}", NEEDS, parts, anything, near)
+def _live_with_objects(tab: str, parts: Fragments) -> LivePage:
+    return LivePage(f"{APPLICATION_PATH}{tab}", READ_PERMISSION, parts, is_any_change, affects_application)
 
 
-def _of_app(tab: str, parts: Fragments) -> Live:
-    return Live(f"{PLACE}{tab}", NEEDS, parts, of_applications, its_own)
+def _live_with_application(tab: str, parts: Fragments) -> LivePage:
+    return LivePage(f"{APPLICATION_PATH}{tab}", READ_PERMISSION, parts, is_application_change, is_own_change)
 
 
 LIVE = (
-    Live("/apps", Filtered("applications", "get"), list_parts, of_lists),
-    _of_objects("", tree_parts),
-    _of_objects("/tree", tree_parts),
-    _of_objects("/resources", resources_parts),
-    _of_objects("/operation", operation_parts),
-    _of_objects("/events", events_parts),
-    _of_objects("/r/{group}/{kind}/{rns}/{rname}", resource_parts),
-    _of_app("/diff", diff_parts),
-    _of_app("/history", history_parts),
-    _of_app("/logs", head_parts),
-    _of_app("/parameters", head_parts),
-    _of_app("/manifest", head_parts),
-    _of_app("/settings", head_parts),
+    LivePage("/apps", FilteredList("applications", "get"), render_list_parts, affects_list),
+    _live_with_objects("", render_tree_parts),
+    _live_with_objects("/tree", render_tree_parts),
+    _live_with_objects("/resources", render_resources_parts),
+    _live_with_objects("/operation", render_operation_parts),
+    _live_with_objects("/events", render_events_parts),
+    _live_with_objects("/r/{group}/{kind}/{rns}/{rname}", render_resource_parts),
+    _live_with_application("/diff", render_diff_parts),
+    _live_with_application("/history", render_history_parts),
+    _live_with_application("/logs", render_head_parts),
+    _live_with_application("/parameters", render_head_parts),
+    _live_with_application("/manifest", render_head_parts),
+    _live_with_application("/settings", render_head_parts),
 )

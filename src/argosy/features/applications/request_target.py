@@ -9,45 +9,52 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from argosy.errors import UserError
-from argosy.web.api.body_fields import Body, same_name
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked, Query
-from argosy.web.route import Found
+from argosy.web.api.body_fields import BodyReader, check_same_name
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.route import ResolvedObject
 
 
-async def of_body(asked: Asked) -> Found | None:
+async def find_application_in_body(request: RequestContext) -> ResolvedObject | None:
     """argo: The body may also contain `name`, `appNamespace` and `project`."""
-    body = Body(await asked.mapping())
-    same_name(asked.values["name"], body.text("name"))
-    return await application(_placed(asked, body.text("appNamespace"), body.text("project")))
+    body = BodyReader(await request.read_json_object())
+    check_same_name(request.path_parameters["name"], body.get_text("name"))
+    return await resolve_application(
+        _with_merged_query(request, body.get_text("appNamespace"), body.get_text("project"))
+    )
 
 
-async def of_manifest(asked: Asked) -> Found | None:
+async def find_application_in_manifest(request: RequestContext) -> ResolvedObject | None:
     """Find the Application by the metadata of the manifest in the body."""
-    metadata = Body(await asked.mapping()).body("metadata") or Body({})
-    same_name(asked.values["name"], metadata.text("name"))
-    return await application(_placed(asked, metadata.text("namespace"), ""))
+    metadata = BodyReader(await request.read_json_object()).get_body("metadata") or BodyReader({})
+    check_same_name(request.path_parameters["name"], metadata.get_text("name"))
+    return await resolve_application(_with_merged_query(request, metadata.get_text("namespace"), ""))
 
 
-def finer(verb: str) -> Callable[[Asked], Awaitable[Found | None]]:
+def find_with_object_action(verb: str) -> Callable[[RequestContext], Awaitable[ResolvedObject | None]]:
     """argo: Changing an object of an Application needs the action `update/<group>/<kind>/<namespace>/<name>`."""
 
-    async def resolve(asked: Asked) -> Found | None:
-        found = await application(asked)
-        query = asked.query
-        parts = (query.text("group"), query.text("kind"), query.text("namespace"), query.text("resourceName"))
-        return None if found is None else replace(found, action="/".join((verb, *parts)))
+    async def resolve(request: RequestContext) -> ResolvedObject | None:
+        lookup = await resolve_application(request)
+        query = request.query
+        parts = (
+            query.get_text("group"),
+            query.get_text("kind"),
+            query.get_text("namespace"),
+            query.get_text("resourceName"),
+        )
+        return None if lookup is None else replace(lookup, action="/".join((verb, *parts)))
 
     return resolve
 
 
-def _placed(asked: Asked, namespace: str, project: str) -> Asked:
-    query = asked.query
-    words = []
-    for name, said in (("appNamespace", namespace), ("project", project)):
-        typed = query.text(name)
-        if typed and said and typed != said:
-            raise UserError(f"the query has {typed!r} and the body has {said!r}; send the same value", where=name)
-        if typed or said:
-            words.append((name, typed or said))
-    return replace(asked, query=Query(words))
+def _with_merged_query(request: RequestContext, namespace: str, project: str) -> RequestContext:
+    query = request.query
+    pairs = []
+    for name, in_body in (("appNamespace", namespace), ("project", project)):
+        in_query = query.get_text(name)
+        if in_query and in_body and in_query != in_body:
+            raise UserError(f"the query has {in_query!r} and the body has {in_body!r}; send the same value", where=name)
+        if in_query or in_body:
+            pairs.append((name, in_query or in_body))
+    return replace(request, query=QueryParameters(pairs))

@@ -14,148 +14,162 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from argosy.errors import SourceRefused, UserError
-from argosy.gitops.application import APPLICATION
-from argosy.gitops.application_client.refresh_requests import Refreshes
-from argosy.gitops.source.webhooks import Push, concerns, place_of, read_pushes
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.application import APPLICATION_KIND
+from argosy.gitops.application_client.refresh_requests import RefreshQueue
+from argosy.gitops.source.webhooks import Push, affects_source, read_pushes, repository_identity
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api import json_schemas as schema
-from argosy.web.middleware.request_limits import TooMuch
-from argosy.web.request import Asked
-from argosy.web.responses import Json
+from argosy.web.middleware.request_limits import RequestLimitExceeded
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route
 
-MOST_BODY: Final = 5 << 20
-WAITING: Final = 32
-SECONDS: Final = 10.0
-A_SECOND: Final = 10  # from one address
-BURST: Final = 20
-MOST_SENDERS: Final = 10_000
-MOST_SEEN: Final = 10_000  # to recognize repeated deliveries
-MOST_REFS: Final = 100  # of one repository in one delivery; with more, all its refs count as changed
-LARGE: Final = 64 << 10  # larger bodies are read one at a time and parsed in a thread
-UNSIGNED: Final = (
+MAX_BODY_BYTES: Final = 5 << 20
+MAX_WAITING_DELIVERIES: Final = 32
+RECEIVE_TIMEOUT_SECONDS: Final = 10.0
+MAX_DELIVERIES_PER_SECOND: Final = 10  # from one address
+MAX_BURST_DELIVERIES: Final = 20
+MAX_REMEMBERED_SENDERS: Final = 10_000
+MAX_REMEMBERED_DELIVERIES: Final = 10_000  # to recognize repeated deliveries
+MAX_REFS_PER_REPOSITORY: Final = 100  # of one repository in one delivery; with more, all its refs count as changed
+LARGE_BODY_BYTES: Final = 64 << 10  # larger bodies are read one at a time and parsed in a thread
+BAD_SIGNATURE_MESSAGE: Final = (
     "webhook secret or signature is missing or wrong; configure the webhook with a secret from argocd-secret"
 )
 
 
-class Webhooks:
+class WebhookReceiver:
     """Rate limits and recent deliveries, all of bounded size."""
 
     def __init__(self) -> None:
-        self.refreshes = Refreshes()
-        self._gate = asyncio.Lock()
+        self.refreshes = RefreshQueue()
+        self._large_body_lock = asyncio.Lock()
         self._waiting = 0
-        self._senders: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, time of the last delivery
-        self._seen: OrderedDict[bytes, None] = OrderedDict()
+        self._tokens_by_sender: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # tokens left, time of the last delivery
+        self._seen_digests: OrderedDict[bytes, None] = OrderedDict()
 
-    def admit(self, sender: str) -> None:
+    def check_rate(self, sender: str) -> None:
         """Raise TooMuch if a sender exceeds ten deliveries a second."""
         now = asyncio.get_running_loop().time()
-        left, then = self._senders.pop(sender, (float(BURST), now))
-        left = min(float(BURST), left + (now - then) * A_SECOND)
-        if left < 1.0:
-            self._senders[sender] = left, now
-            raise TooMuch(429, "too many webhooks from this address; send fewer than ten a second")
-        self._senders[sender] = left - 1.0, now
-        if len(self._senders) > MOST_SENDERS:
-            self._senders.popitem(last=False)
+        tokens, last_seen_at = self._tokens_by_sender.pop(sender, (float(MAX_BURST_DELIVERIES), now))
+        tokens = min(float(MAX_BURST_DELIVERIES), tokens + (now - last_seen_at) * MAX_DELIVERIES_PER_SECOND)
+        if tokens < 1.0:
+            self._tokens_by_sender[sender] = tokens, now
+            raise RequestLimitExceeded(429, "too many webhooks from this address; send fewer than ten a second")
+        self._tokens_by_sender[sender] = tokens - 1.0, now
+        if len(self._tokens_by_sender) > MAX_REMEMBERED_SENDERS:
+            self._tokens_by_sender.popitem(last=False)
 
     @asynccontextmanager
-    async def turn(self, announced: str) -> AsyncIterator[None]:
+    async def wait_for_turn(self, content_length: str) -> AsyncIterator[None]:
         """Receive large bodies one at a time and with a timeout, so that senders cannot fill the memory."""
-        if self._waiting >= WAITING:
-            raise TooMuch(429, "too many webhooks at once; send it again in a moment")
+        if self._waiting >= MAX_WAITING_DELIVERIES:
+            raise RequestLimitExceeded(429, "too many webhooks at once; send it again in a moment")
         self._waiting += 1
         try:
-            async with asyncio.timeout(SECONDS):
-                if announced.isdecimal() and int(announced) < LARGE:  # the server reads no more than Content-Length
+            async with asyncio.timeout(RECEIVE_TIMEOUT_SECONDS):
+                if (
+                    content_length.isdecimal() and int(content_length) < LARGE_BODY_BYTES
+                ):  # the server reads no more than Content-Length
                     yield
                 else:
-                    async with self._gate:
+                    async with self._large_body_lock:
                         yield
         except TimeoutError:
-            raise TooMuch(408, "the webhook did not arrive in time; send it again") from None
+            raise RequestLimitExceeded(408, "the webhook did not arrive in time; send it again") from None
         finally:
             self._waiting -= 1
 
-    def is_new(self, body: bytes, words: Iterable[str]) -> bool:
+    def is_new(self, body: bytes, event_headers: Iterable[str]) -> bool:
         """True if this delivery was not received before."""
-        digest = hashlib.sha256("\n".join(words).encode("utf-8", "surrogatepass") + b"\0")
+        digest = hashlib.sha256("\n".join(event_headers).encode("utf-8", "surrogatepass") + b"\0")
         digest.update(body)
-        mark = digest.digest()
-        if mark in self._seen:
-            self._seen.move_to_end(mark)
+        key = digest.digest()
+        if key in self._seen_digests:
+            self._seen_digests.move_to_end(key)
             return False
-        self._seen[mark] = None
-        if len(self._seen) > MOST_SEEN:
-            self._seen.popitem(last=False)
+        self._seen_digests[key] = None
+        if len(self._seen_digests) > MAX_REMEMBERED_DELIVERIES:
+            self._seen_digests.popitem(last=False)
         return True
 
 
-async def received(asked: Asked) -> Json:
-    webhooks = asked.site.part(Webhooks)
-    webhooks.admit(asked.peer)
-    async with webhooks.turn(asked.headers.get("content-length", "")):
-        body = await asked.raw()
-        pushes = await _pushes(asked, body)
-        is_new = bool(pushes) and webhooks.is_new(body, _events(asked))
+async def receive_webhook(request: RequestContext) -> JsonResponse:
+    webhooks = request.site.get_module_state(WebhookReceiver)
+    webhooks.check_rate(request.peer)
+    async with webhooks.wait_for_turn(request.headers.get("content-length", "")):
+        body = await request.read_raw_body()
+        pushes = await _read_verified_pushes(request, body)
+        is_new = bool(pushes) and webhooks.is_new(body, _list_event_headers(request))
         del body
-        asked.kept.clear()
+        request.state.clear()
     if is_new:
-        webhooks.refreshes.ask(asked.site.desk.cluster, concerned(asked, pushes))
-    return Json({})
+        webhooks.refreshes.enqueue(request.site.service.cluster, list_affected_applications(request, pushes))
+    return JsonResponse({})
 
 
-def _events(asked: Asked) -> list[str]:
-    return [f"{name}={text}" for name, text in sorted(asked.headers.items()) if "event" in name]
+def _list_event_headers(request: RequestContext) -> list[str]:
+    return [f"{name}={text}" for name, text in sorted(request.headers.items()) if "event" in name]
 
 
-async def _pushes(asked: Asked, body: bytes) -> tuple[Push, ...]:
-    secrets = asked.site.lookout.settings.webhook_secrets()
+async def _read_verified_pushes(request: RequestContext, body: bytes) -> tuple[Push, ...]:
+    secrets = request.site.cluster_view.settings.load_webhook_secrets()
     try:
-        if len(body) < LARGE:
-            return read_pushes(asked.headers, body, secrets, largest=MOST_BODY)
-        return await asyncio.to_thread(read_pushes, asked.headers, body, secrets, largest=MOST_BODY)
+        if len(body) < LARGE_BODY_BYTES:
+            return read_pushes(request.headers, body, secrets, max_bytes=MAX_BODY_BYTES)
+        return await asyncio.to_thread(read_pushes, request.headers, body, secrets, max_bytes=MAX_BODY_BYTES)
     except SourceRefused:
         if secrets.values:  # do not reveal which hosts have a secret
-            raise UserError(UNSIGNED, where="webhook") from None
+            raise UserError(BAD_SIGNATURE_MESSAGE, where="webhook") from None
         raise
 
 
-def concerned(asked: Asked, pushes: Iterable[Push]) -> list[ResourceKey]:
+def list_affected_applications(request: RequestContext, pushes: Iterable[Push]) -> list[ResourceKey]:
     """List the Applications whose target revision may have changed."""
-    by_place: dict[object, dict[Push, None]] = {}
+    pushes_by_repository: dict[object, dict[Push, None]] = {}
     for push in pushes:
         for url in push.urls:
-            by_place.setdefault(place_of(url), {})[push] = None
-    by_place.pop(None, None)
+            pushes_by_repository.setdefault(repository_identity(url), {})[push] = None
+    pushes_by_repository.pop(None, None)
     return [
         key_of(manifest)
-        for manifest in asked.site.lookout.cache.list(GroupKind(*APPLICATION))
-        if any(_moves(url, ref, by_place) for url, ref in _sources(manifest))
+        for manifest in request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+        if any(_may_change(url, ref, pushes_by_repository) for url, ref in _list_sources(manifest))
     ]
 
 
-def _moves(url: str, ref: str, by_place: dict[object, dict[Push, None]]) -> bool:
-    here = by_place.get(place_of(url), {})
-    return len(here) > MOST_REFS or any(concerns(push, url, ref) for push in here)
+def _may_change(url: str, ref: str, pushes_by_repository: dict[object, dict[Push, None]]) -> bool:
+    repository_pushes = pushes_by_repository.get(repository_identity(url), {})
+    return len(repository_pushes) > MAX_REFS_PER_REPOSITORY or any(
+        affects_source(push, url, ref) for push in repository_pushes
+    )
 
 
-def _sources(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    spec = mapping(manifest.get("spec"))
-    for each in (mapping(spec.get("source")), *mappings(spec.get("sources"))):
-        url, ref = each.get("repoURL"), each.get("targetRevision")
+def _list_sources(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    spec = as_mapping(manifest.get("spec"))
+    for source in (as_mapping(spec.get("source")), *as_mappings(spec.get("sources"))):
+        url, ref = source.get("repoURL"), source.get("targetRevision")
         if isinstance(url, str) and url and (ref is None or isinstance(ref, str)):
             yield url, ref or ""
 
 
 ROUTES = (
     Route(
-        "POST", "/api/webhook", Public("Git hosts send a signature instead of a session"), received,
+        "POST",
+        "/api/webhook",
+        Public("Git hosts send a signature instead of a session"),
+        receive_webhook,
         "Receive a push event from GitHub, GitLab, Gitea, Forgejo, Gogs, Bitbucket or Bitbucket Server. If "
         "argocd-secret has a webhook secret, unsigned events are refused.",
-        takes={}, gives=schema.NOTHING, media=("*",), most=MOST_BODY, tag="webhook", operation="Webhook",
+        request_schema={},
+        response_schema=schema.NOTHING,
+        accepted_media_types=("*",),
+        max_body_bytes=MAX_BODY_BYTES,
+        tag="webhook",
+        operation_id="Webhook",
     ),
-)  # fmt: skip
+)

@@ -8,151 +8,170 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
-from argosy.features.applications.streams.api import SETS, owner
+from argosy.features.applications.streams.api import APPLICATION_SET, get_project
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.selectors import labels as read_labels
+from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.body_fields import Body
-from argosy.web.api.not_implemented import not_built
-from argosy.web.api.paging import ARGO_PAGING, FIELDS, chosen, part
-from argosy.web.object_lookup import application_name, is_at_home
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, Found, May, Parameter, Route
+from argosy.web.api.body_fields import BodyReader
+from argosy.web.api.not_implemented import build_not_implemented
+from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
+from argosy.web.object_lookup import get_application_rbac_name, is_in_allowed_namespace
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
 
-EVENT: Final = GroupKind("", "Event")
+EVENT_KIND: Final = GroupKind("", "Event")
 TAG: Final = "applicationsets"
-SET: Final = schema.fields(metadata=schema.METADATA, spec=schema.ANY, status=schema.ANY)
-MARKS: Final = ("labels", "annotations", "finalizers")
+APPLICATION_SET_SCHEMA: Final = schema.build_object_schema(
+    metadata=schema.METADATA, spec=schema.OBJECT_SCHEMA, status=schema.OBJECT_SCHEMA
+)
+WRITABLE_METADATA: Final = ("labels", "annotations", "finalizers")
 MAX_ATTEMPTS: Final = 8  # write conflicts with a controller
 
 
-def _thing(asked: Asked, manifest: Manifest) -> str:
+def _rbac_name(request: RequestContext, manifest: Manifest) -> str:
     metadata = manifest["metadata"]
-    return application_name(asked, owner(manifest), str(metadata["namespace"]), str(metadata["name"]))
+    return get_application_rbac_name(request, get_project(manifest), str(metadata["namespace"]), str(metadata["name"]))
 
 
-async def one(asked: Asked) -> Found | None:
-    namespace = asked.query.text("appsetNamespace") or asked.site.desk.control
+async def find_application_set(request: RequestContext) -> ResolvedObject | None:
+    namespace = request.query.get_text("appsetNamespace") or request.site.service.control_namespace
     try:
-        found = await asked.site.desk.cluster.get(ResourceKey(*SETS, namespace, asked.values["name"]))
+        manifest = await request.site.service.cluster.get(
+            ResourceKey(*APPLICATION_SET, namespace, request.path_parameters["name"])
+        )
     except ClusterError as error:
         if error.code in (400, 404, 422):
             return None
         raise
-    return Found(found, _thing(asked, found)) if found and _is_at_home(asked, found) else None
+    return (
+        ResolvedObject(manifest, _rbac_name(request, manifest))
+        if manifest and _is_namespace_permitted(request, manifest)
+        else None
+    )
 
 
-def _is_at_home(asked: Asked, manifest: Manifest) -> bool:
+def _is_namespace_permitted(request: RequestContext, manifest: Manifest) -> bool:
     """argo: A project lists its permitted source namespaces."""
-    return is_at_home(asked, {"metadata": manifest["metadata"], "spec": {"project": owner(manifest)}})
+    return is_in_allowed_namespace(
+        request, {"metadata": manifest["metadata"], "spec": {"project": get_project(manifest)}}
+    )
 
 
-async def new(asked: Asked) -> Found | None:
-    body = Body(await asked.mapping())
-    metadata = body.body("metadata") or Body({}, "metadata")
-    spec = body.body("spec")
-    name, control = metadata.text("name"), asked.site.desk.control
+async def read_new_application_set(request: RequestContext) -> ResolvedObject | None:
+    body = BodyReader(await request.read_json_object())
+    metadata = body.get_body("metadata") or BodyReader({}, "metadata")
+    spec = body.get_body("spec")
+    name, control_namespace = metadata.get_text("name"), request.site.service.control_namespace
     if not name or spec is None:
         raise UserError("missing metadata.name or spec; send a complete ApplicationSet", where="body")
-    if metadata.text("namespace") not in ("", control):
-        raise UserError(f"ApplicationSets must be in namespace {control}; remove the field", where="metadata.namespace")
-    marks = {each: metadata.values[each] for each in MARKS if metadata.values.get(each)}
+    if metadata.get_text("namespace") not in ("", control_namespace):
+        raise UserError(
+            f"ApplicationSets must be in namespace {control_namespace}; remove the field", where="metadata.namespace"
+        )
+    metadata_fields = {
+        field_name: metadata.values[field_name] for field_name in WRITABLE_METADATA if metadata.values.get(field_name)
+    }
     manifest = {
         "apiVersion": "argoproj.io/v1alpha1",
-        "kind": SETS.kind,
-        "metadata": {"name": name, "namespace": control, **marks},
+        "kind": APPLICATION_SET.kind,
+        "metadata": {"name": name, "namespace": control_namespace, **metadata_fields},
         "spec": dict(spec.values),
     }
-    return Found(manifest, _thing(asked, manifest))
+    return ResolvedObject(manifest, _rbac_name(request, manifest))
 
 
-async def listed(asked: Asked) -> Json:
-    query = asked.query
-    projects, selector = {*query.all("projects")} - {""}, read_labels(query.text("selector"))
+async def list_application_sets(request: RequestContext) -> JsonResponse:
+    query = request.query
+    projects, selector = {*query.get_all("projects")} - {""}, read_labels(query.get_text("selector"))
     try:
-        every = (await asked.site.desk.cluster.list(SETS, namespace=query.text("appsetNamespace"))).items
+        manifests = (
+            await request.site.service.cluster.list(APPLICATION_SET, namespace=query.get_text("appsetNamespace"))
+        ).items
     except ClusterError as error:
         if error.code != 404:  # the cluster does not have the CRD
             raise
-        every = []
-    found = [
-        each
-        for each in every
-        if (not projects or owner(each) in projects)
-        and selector.matches(each["metadata"].get("labels"))
-        and _is_at_home(asked, each)
-        and asked.may("applicationsets", "get", _thing(asked, each))
+        manifests = []
+    visible = [
+        manifest
+        for manifest in manifests
+        if (not projects or get_project(manifest) in projects)
+        and selector.matches(manifest["metadata"].get("labels"))
+        and _is_namespace_permitted(request, manifest)
+        and request.is_allowed("applicationsets", "get", _rbac_name(request, manifest))
     ]
-    return part(asked, sorted(found, key=lambda each: str(each["metadata"]["name"])))
+    return build_argo_page(request, sorted(visible, key=lambda manifest: str(manifest["metadata"]["name"])))
 
 
-async def got(asked: Asked) -> Json:
-    return chosen(asked, asked.subject)
+async def get_application_set(request: RequestContext) -> JsonResponse:
+    return select_fields(request, request.subject)
 
 
-def _joined(before: Any, sent: Any) -> Any:
+def _merge_maps(current: Any, sent: Any) -> Any:
     """argo: Merge labels and annotations; replace finalizers."""
-    return {**before, **sent} if isinstance(before, dict) and isinstance(sent, dict) else sent
+    return {**current, **sent} if isinstance(current, dict) and isinstance(sent, dict) else sent
 
 
-async def created(asked: Asked) -> Json:
-    manifest, cluster = asked.subject, asked.site.desk.cluster
-    if asked.query.flag("dryRun"):
-        return Json(await cluster.create(manifest, dry_run=True))
+async def create_application_set(request: RequestContext) -> JsonResponse:
+    manifest, cluster = request.subject, request.site.service.cluster
+    if request.query.get_bool("dryRun"):
+        return JsonResponse(await cluster.create(manifest, dry_run=True))
     for _ in range(MAX_ATTEMPTS):
         try:
-            return Json(await _create_or_update(asked, manifest))
+            return JsonResponse(await _create_or_update(request, manifest))
         except Conflict:  # a controller may have written conditions
             continue
     raise UserError(f"gave up after {MAX_ATTEMPTS} write conflicts; try again")
 
 
-async def _create_or_update(asked: Asked, manifest: Manifest) -> Manifest:
+async def _create_or_update(request: RequestContext, manifest: Manifest) -> Manifest:
     """Raise Conflict if it was changed or created concurrently."""
-    cluster = asked.site.desk.cluster
-    key = ResourceKey(*SETS, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
-    before = await cluster.get(key)
-    if before is None:
+    cluster = request.site.service.cluster
+    key = ResourceKey(*APPLICATION_SET, manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+    existing = await cluster.get(key)
+    if existing is None:
         return await cluster.create(manifest)
-    asked.require("applicationsets", "get", _thing(asked, before))
-    marks = {name: manifest["metadata"][name] for name in MARKS if manifest["metadata"].get(name)}
-    metadata = {**before["metadata"], **{name: _joined(before["metadata"].get(name), marks[name]) for name in marks}}
-    if before.get("spec") == manifest["spec"] and metadata == before["metadata"]:
-        return before
-    if not asked.query.flag("upsert"):
+    request.require_permission("applicationsets", "get", _rbac_name(request, existing))
+    metadata_fields = {name: manifest["metadata"][name] for name in WRITABLE_METADATA if manifest["metadata"].get(name)}
+    metadata = {
+        **existing["metadata"],
+        **{name: _merge_maps(existing["metadata"].get(name), metadata_fields[name]) for name in metadata_fields},
+    }
+    if existing.get("spec") == manifest["spec"] and metadata == existing["metadata"]:
+        return existing
+    if not request.query.get_bool("upsert"):
         raise UserError("existing ApplicationSet spec is different; use upsert flag to force update")
-    for each in (before, manifest):
-        asked.require("applicationsets", "update", _thing(asked, each))
-    return await cluster.replace({**before, "metadata": metadata, "spec": manifest["spec"]})
+    for version in (existing, manifest):
+        request.require_permission("applicationsets", "update", _rbac_name(request, version))
+    return await cluster.replace({**existing, "metadata": metadata, "spec": manifest["spec"]})
 
 
-async def deleted(asked: Asked) -> Json:
-    metadata = asked.subject["metadata"]
-    key = ResourceKey(*SETS, metadata["namespace"], metadata["name"])
-    await asked.site.desk.cluster.delete(key, uid=metadata.get("uid"))
-    return Json({})
+async def delete_application_set(request: RequestContext) -> JsonResponse:
+    metadata = request.subject["metadata"]
+    key = ResourceKey(*APPLICATION_SET, metadata["namespace"], metadata["name"])
+    await request.site.service.cluster.delete(key, uid=metadata.get("uid"))
+    return JsonResponse({})
 
 
-async def generated(asked: Asked) -> Json:
-    return not_built("generating ApplicationSets is not supported", "create the Applications directly")
+async def refuse_generate(request: RequestContext) -> JsonResponse:
+    return build_not_implemented("generating ApplicationSets is not supported", "create the Applications directly")
 
 
-async def tree(asked: Asked) -> Json:
+async def get_resource_tree(request: RequestContext) -> JsonResponse:
     """argo: The Applications that it owns."""
-    uid = str(asked.subject["metadata"].get("uid") or "")
-    owned = asked.site.lookout.cache.owned(uid) if uid else []
-    return Json({"nodes": [_node(each) for each in owned if _is_seen(asked, each)]})
+    uid = str(request.subject["metadata"].get("uid") or "")
+    owned = request.site.cluster_view.cache.list_owned(uid) if uid else []
+    return JsonResponse({"nodes": [_node_to_wire(child) for child in owned if _is_application_visible(request, child)]})
 
 
-def _is_seen(asked: Asked, manifest: Manifest) -> bool:
+def _is_application_visible(request: RequestContext, manifest: Manifest) -> bool:
     metadata = manifest["metadata"]
-    thing = application_name(asked, owner(manifest), str(metadata["namespace"]), str(metadata["name"]))
-    return manifest.get("kind") == "Application" and asked.may("applications", "get", thing)
+    thing = get_application_rbac_name(request, get_project(manifest), str(metadata["namespace"]), str(metadata["name"]))
+    return manifest.get("kind") == "Application" and request.is_allowed("applications", "get", thing)
 
 
-def _node(manifest: Manifest) -> dict[str, Any]:
+def _node_to_wire(manifest: Manifest) -> dict[str, Any]:
     metadata = manifest["metadata"]
     group, _, version = str(manifest["apiVersion"]).rpartition("/")
     return {
@@ -165,54 +184,106 @@ def _node(manifest: Manifest) -> dict[str, Any]:
     }
 
 
-async def events(asked: Asked) -> Json:
-    metadata = asked.subject["metadata"]
-    found = (await asked.site.desk.cluster.list(EVENT, namespace=str(metadata["namespace"]))).items
-    about = [each for each in found if (each.get("involvedObject") or {}).get("uid") == metadata.get("uid")]
-    return part(asked, about)
+async def list_events(request: RequestContext) -> JsonResponse:
+    metadata = request.subject["metadata"]
+    all_events = (await request.site.service.cluster.list(EVENT_KIND, namespace=str(metadata["namespace"]))).items
+    own_events = [
+        event for event in all_events if (event.get("involvedObject") or {}).get("uid") == metadata.get("uid")
+    ]
+    return build_argo_page(request, own_events)
 
 
 _PATH: Final = "/api/v1/applicationsets"
-PLACE: Final = Parameter("appsetNamespace", "Its namespace, if it is not that of the installation.")
-GET: Final = May("applicationsets", "get", one)
+NAMESPACE_PARAMETER: Final = QueryParameter("appsetNamespace", "Its namespace, if it is not that of the installation.")
+READ_PERMISSION: Final = RequiresPermission("applicationsets", "get", find_application_set)
 ROUTES = (
     Route(
-        "GET", _PATH, Filtered("applicationsets", "get"), listed, "List ApplicationSets.",
+        "GET",
+        _PATH,
+        FilteredList("applicationsets", "get"),
+        list_application_sets,
+        "List ApplicationSets.",
         query=(
-            Parameter("projects", "Only ApplicationSets of these projects.", "array"),
-            Parameter("selector", "Only ApplicationSets that match this label selector."), PLACE, *ARGO_PAGING,
+            QueryParameter("projects", "Only ApplicationSets of these projects.", "array"),
+            QueryParameter("selector", "Only ApplicationSets that match this label selector."),
+            NAMESPACE_PARAMETER,
+            *ARGO_PAGING,
         ),
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(SET)), tag=TAG,
-        operation="ApplicationSetService_List",
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(APPLICATION_SET_SCHEMA)
+        ),
+        tag=TAG,
+        operation_id="ApplicationSetService_List",
     ),
     Route(
-        "POST", _PATH, May("applicationsets", "create", new), created,
+        "POST",
+        _PATH,
+        RequiresPermission("applicationsets", "create", read_new_application_set),
+        create_application_set,
         "Create an ApplicationSet. With `upsert`, update an existing one, which needs the permission to update it.",
         query=(
-            Parameter("upsert", "Update it if it exists and differs.", "boolean"),
-            Parameter("dryRun", "Only validate it.", "boolean"),
+            QueryParameter("upsert", "Update it if it exists and differs.", "boolean"),
+            QueryParameter("dryRun", "Only validate it.", "boolean"),
         ),
-        takes=schema.fields("metadata", "spec", metadata=schema.METADATA, spec=schema.ANY), gives=SET, tag=TAG,
-        operation="ApplicationSetService_Create",
+        request_schema=schema.build_object_schema(
+            "metadata", "spec", metadata=schema.METADATA, spec=schema.OBJECT_SCHEMA
+        ),
+        response_schema=APPLICATION_SET_SCHEMA,
+        tag=TAG,
+        operation_id="ApplicationSetService_Create",
     ),
     Route(
-        "POST", f"{_PATH}/generate", May("applicationsets", "create", new), generated, "Not supported.",
-        takes=schema.ANY, tag=TAG, operation="ApplicationSetService_Generate",
+        "POST",
+        f"{_PATH}/generate",
+        RequiresPermission("applicationsets", "create", read_new_application_set),
+        refuse_generate,
+        "Not supported.",
+        request_schema=schema.OBJECT_SCHEMA,
+        tag=TAG,
+        operation_id="ApplicationSetService_Generate",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}", GET, got, "Get an ApplicationSet.", query=(PLACE, FIELDS), gives=SET, tag=TAG,
-        operation="ApplicationSetService_Get",
+        "GET",
+        f"{_PATH}/{{name}}",
+        READ_PERMISSION,
+        get_application_set,
+        "Get an ApplicationSet.",
+        query=(NAMESPACE_PARAMETER, FIELDS),
+        response_schema=APPLICATION_SET_SCHEMA,
+        tag=TAG,
+        operation_id="ApplicationSetService_Get",
     ),
     Route(
-        "DELETE", f"{_PATH}/{{name}}", May("applicationsets", "delete", one), deleted, "Delete an ApplicationSet.",
-        query=(PLACE,), gives=schema.NOTHING, tag=TAG, operation="ApplicationSetService_Delete",
+        "DELETE",
+        f"{_PATH}/{{name}}",
+        RequiresPermission("applicationsets", "delete", find_application_set),
+        delete_application_set,
+        "Delete an ApplicationSet.",
+        query=(NAMESPACE_PARAMETER,),
+        response_schema=schema.NOTHING,
+        tag=TAG,
+        operation_id="ApplicationSetService_Delete",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/resource-tree", GET, tree, "List the visible Applications that it owns.",
-        query=(PLACE,), gives=schema.TREE, tag=TAG, operation="ApplicationSetService_ResourceTree",
+        "GET",
+        f"{_PATH}/{{name}}/resource-tree",
+        READ_PERMISSION,
+        get_resource_tree,
+        "List the visible Applications that it owns.",
+        query=(NAMESPACE_PARAMETER,),
+        response_schema=schema.TREE,
+        tag=TAG,
+        operation_id="ApplicationSetService_ResourceTree",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/events", GET, events, "List Events of an ApplicationSet.", query=(PLACE,),
-        gives=schema.EVENTS, tag=TAG, operation="ApplicationSetService_ListResourceEvents",
+        "GET",
+        f"{_PATH}/{{name}}/events",
+        READ_PERMISSION,
+        list_events,
+        "List Events of an ApplicationSet.",
+        query=(NAMESPACE_PARAMETER,),
+        response_schema=schema.EVENTS,
+        tag=TAG,
+        operation_id="ApplicationSetService_ListResourceEvents",
     ),
-)  # fmt: skip
+)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from argosy.errors import UserError
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 
 
 class ConfiguredServer(NamedTuple):
@@ -39,18 +39,18 @@ def load_server(file: Path, context: str = "") -> ConfiguredServer | None:
         return None
     except OSError as error:
         raise UserError(f"cannot read the file: {error.strerror or error}", where=str(file)) from error
-    config = load(text, where=str(file)) if text.strip() else {}
+    config = read_yaml(text, where=str(file)) if text.strip() else {}
     if not isinstance(config, dict):
         raise UserError("not an argocd configuration: the top level is not a map", where=str(file))
     name = context or config.get("current-context")
-    chosen = _find(config, "contexts", "name", name)
-    if chosen is None or not chosen.get("server"):
+    selected = _find_entry(config, "contexts", "name", name)
+    if selected is None or not selected.get("server"):
         return None
-    server = _find(config, "servers", "server", chosen["server"]) or {}
-    return ConfiguredServer(str(chosen["server"]), is_core=server.get("core") is True)
+    server = _find_entry(config, "servers", "server", selected["server"]) or {}
+    return ConfiguredServer(str(selected["server"]), is_core=server.get("core") is True)
 
 
-def _find(config: dict[str, Any], section: str, field: str, value: Any) -> dict[str, Any] | None:
+def _find_entry(config: dict[str, Any], section: str, field: str, value: Any) -> dict[str, Any] | None:
     entries = config.get(section)
-    found = (entry for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else ()
-    return next((entry for entry in found if value and entry.get(field) == value), None)
+    candidates = (entry for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else ()
+    return next((entry for entry in candidates if value and entry.get(field) == value), None)

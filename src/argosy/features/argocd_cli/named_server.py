@@ -12,12 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from argosy.cli.target_flags import target_options
+from argosy.cli.target_flags import read_target_options
 from argosy.errors import UserError
 
-OPTIONS: Final = "ARGOCD_OPTS"  # argo: flags for every command
-SERVER: Final = "ARGOCD_SERVER"  # argo: same as --server
-OWN_SERVER: Final = ("login", "relogin", "logout", "context")  # they ignore the current context of the file
+OPTIONS_VARIABLE: Final = "ARGOCD_OPTS"  # argo: flags for every command
+SERVER_VARIABLE: Final = "ARGOCD_SERVER"  # argo: same as --server
+COMMANDS_WITHOUT_CONTEXT: Final = (
+    "login",
+    "relogin",
+    "logout",
+    "context",
+)  # they ignore the current context of the file
 ADVICE: Final = "remove it to use that cluster, choose another cluster with --kube-context, or use Argo CD's own CLI"
 
 CONFIG_ADVICE: Final = (
@@ -26,12 +31,12 @@ CONFIG_ADVICE: Final = (
 )
 
 
-def options_of_environment() -> list[str]:
+def read_environment_options() -> list[str]:
     """Read the flags in ARGOCD_OPTS."""
     try:
-        return shlex.split(os.environ.get(OPTIONS, ""))
+        return shlex.split(os.environ.get(OPTIONS_VARIABLE, ""))
     except ValueError as error:
-        raise UserError(f"invalid value: {error}; correct or unset it", where=OPTIONS) from error
+        raise UserError(f"invalid value: {error}; correct or unset it", where=OPTIONS_VARIABLE) from error
 
 
 class NamedServer(NamedTuple):
@@ -41,7 +46,7 @@ class NamedServer(NamedTuple):
     file: str = ""  # argocd's configuration file, if its current context names the server
 
 
-def named_server(command: str, arguments: Sequence[str]) -> NamedServer | None:
+def find_named_server(command: str, arguments: Sequence[str]) -> NamedServer | None:
     """Return the server of flags, environment or argocd's file; None if the command uses the cluster directly.
 
     argo: --core, --port-forward and a context of `argocd login --core` need no server.
@@ -56,43 +61,49 @@ def named_server(command: str, arguments: Sequence[str]) -> NamedServer | None:
             return None
         if name in ("--server", "--argocd-context", "--config"):
             flags[name] = value if has_value else next(words, "")
-    if server := flags.get("--server") or os.environ.get(SERVER, ""):
+    if server := flags.get("--server") or os.environ.get(SERVER_VARIABLE, ""):
         return NamedServer(server)
     context = flags.get("--argocd-context", "")
-    return _configured_server(flags.get("--config", ""), context, is_read=bool(context) or command not in OWN_SERVER)
+    return _configured_server(
+        flags.get("--config", ""), context, is_read=bool(context) or command not in COMMANDS_WITHOUT_CONTEXT
+    )
 
 
 def _configured_server(file: str, context: str, *, is_read: bool) -> NamedServer | None:
     from argosy.features.argocd_cli.config_file import find_config_file, load_server
 
     path = Path(file).expanduser() if file else find_config_file()
-    found = load_server(path, context) if is_read else None
-    if found is None:
+    configured = load_server(path, context) if is_read else None
+    if configured is None:
         return NamedServer(context)
-    return None if found.is_core else NamedServer(found.address, str(path))
+    return None if configured.is_core else NamedServer(configured.address, str(path))
 
 
-def check_server(chosen: argparse.Namespace, server: NamedServer) -> None:
+def check_server(args: argparse.Namespace, server: NamedServer) -> None:
     """Raise a UserError if the server does not belong to the cluster of this command."""
     import asyncio
 
-    asyncio.run(_check(chosen, server))
+    asyncio.run(_check_server(args, server))
 
 
-async def _check(chosen: argparse.Namespace, server: NamedServer) -> None:
+async def _check_server(args: argparse.Namespace, server: NamedServer) -> None:
     from argosy.cli.target import open_target
-    from argosy.features.serve.local_login import pages_of
-    from argosy.gitops.application_client.control_namespace import control_namespace
+    from argosy.features.serve.local_login import list_server_urls
+    from argosy.gitops.application_client.control_namespace import find_control_namespace
     from argosy.gitops.coexistence.argocd_server_addresses import is_same_address, list_server_addresses
 
-    async with open_target(target_options(chosen)) as (cluster, target):
+    async with open_target(read_target_options(args)) as (cluster, target):
         connection = target.connection
-        namespace = await control_namespace(cluster, [connection.namespace])
-        own = [*await list_server_addresses(cluster, namespace), *pages_of(connection.server)]
-        addresses = (*own, connection.server)
-        if server.address == connection.name or any(is_same_address(server.address, known) for known in addresses):
+        namespace = await find_control_namespace(cluster, [connection.namespace])
+        server_addresses = [*await list_server_addresses(cluster, namespace), *list_server_urls(connection.server)]
+        addresses = (*server_addresses, connection.server)
+        if server.address == connection.name or any(
+            is_same_address(server.address, servers_text) for servers_text in addresses
+        ):
             return
-    known = f"whose servers are {', '.join(own)}" if own else "which has no known server"
+    servers_text = (
+        f"whose servers are {', '.join(server_addresses)}" if server_addresses else "which has no known server"
+    )
     origin = f", named by the context in {server.file}," if server.file else ""
     advice = CONFIG_ADVICE if server.file else ADVICE
-    raise UserError(f"{server.address}{origin} is not a server of {target.where}, {known}; {advice}")
+    raise UserError(f"{server.address}{origin} is not a server of {target.display_name}, {servers_text}; {advice}")

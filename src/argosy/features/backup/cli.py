@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
 from argosy.cli.target_flags import add_target_flags
-from argosy.cli.verbs import at_desk, described, talk
-from argosy.features.backup.export_import_cli import add_moving
+from argosy.features.backup.export_import_cli import add_export_and_import
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.client import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
@@ -21,7 +21,9 @@ Examples:
 
 See also: docs/guides/page.md, docs/guides/moving.md
 """
-ADVICE = "Use it for the first login, change it with 'argosy account update-password', then delete Secret {secret}."
+PASSWORD_ADVICE = (
+    "Use it for the first login, change it with 'argosy account update-password', then delete Secret {secret}."
+)
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -29,22 +31,28 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
                                  description="Administer an installation.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
-    words = ("admin initial-password", "admin initial-password -n argocd")
-    see = "See also: docs/guides/page.md, docs/reference/cli.md"
-    found = described(parts, "initial-password", "print the initial password of admin", words, see=see)
-    about = "namespace of argocd-secret (default: where argosy or an ArgoCD resource is installed, else argocd)"
-    found.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
-    add_target_flags(found)
-    found.set_defaults(run=run_initial, app_namespace="")
-    add_moving(parts)
+    examples = ("admin initial-password", "admin initial-password -n argocd")
+    see_also = "See also: docs/guides/page.md, docs/reference/cli.md"
+    password_parser = add_subcommand(
+        parts, "initial-password", "print the initial password of admin", examples, see_also=see_also
+    )
+    help_text = "namespace of argocd-secret (default: where argosy or an ArgoCD resource is installed, else argocd)"
+    password_parser.add_argument("-n", "--namespace", default="", metavar="NS", help=help_text)
+    add_target_flags(password_parser)
+    password_parser.set_defaults(run=run_initial_password, app_namespace="")
+    add_export_and_import(parts)
 
 
-def run_initial(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.web.auth.account_changes import INITIAL, AccountBook
+def run_initial_password(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.web.auth.account_changes import INITIAL_ADMIN_SECRET, AccountStore
 
-        print(await AccountBook(desk.cluster, chosen.namespace or desk.control).initial_password())
-        talk(ADVICE.format(secret=INITIAL))
+        print(
+            await AccountStore(
+                app_service.cluster, args.namespace or app_service.control_namespace
+            ).load_initial_password()
+        )
+        print_message(PASSWORD_ADVICE.format(secret=INITIAL_ADMIN_SECRET))
         return 0
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)

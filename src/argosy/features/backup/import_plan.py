@@ -13,25 +13,31 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.errors import UserError
-from argosy.features.backup.file_format import DECIDED, LIVING, OVER, exported, moved
-from argosy.features.backup.installation_objects import KINDS, Scope
-from argosy.gitops.diff.secret_masks import masked
-from argosy.gitops.policy.delivery_engine import Engines
-from argosy.gitops.status.hold import Hold, hold_text
-from argosy.gitops.status.wire_format import given, mapping, mappings
+from argosy.features.backup.file_format import (
+    ADDON_ANNOTATIONS,
+    COMPLETED_PHASES,
+    USER_DECISION_ANNOTATIONS,
+    manifest_to_export,
+    prepare_for_import,
+)
+from argosy.features.backup.installation_objects import EXPORTED_KINDS, BackupScope
+from argosy.gitops.diff.secret_masks import mask_secrets
+from argosy.gitops.policy.delivery_engine import DeliveryEngines
+from argosy.gitops.status.hold import SyncHold, hold_to_annotation
+from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch import merge_patch
-from argosy.kube.patch.change_summary import sentences
+from argosy.kube.patch.change_summary import describe_changes
 
-ORDER: Final = {each.kind: place for place, each in enumerate(KINDS)}
-UNDER_WAY: Final = "an operation is in progress: wait until it completes, or pass --stop-operation"
-TWICE: Final = "{what} occurs more than once; keep one of them, or import the exports one after the other"
-UNKNOWN: Final = Engines(is_known=False)
-DEFAULT: Final = "default"  # the project that every installation has
+KIND_ORDER: Final = {group_kind.kind: index for index, group_kind in enumerate(EXPORTED_KINDS)}
+OPERATION_RUNNING_REASON: Final = "an operation is in progress: wait until it completes, or pass --stop-operation"
+DUPLICATE_MESSAGE: Final = "{what} occurs more than once; keep one of them, or import the exports one after the other"
+UNKNOWN_ENGINES: Final = DeliveryEngines(is_known=False)
+DEFAULT_PROJECT: Final = "default"  # the project that every installation has
 
 
-class Verb(enum.StrEnum):
+class ImportVerb(enum.StrEnum):
     CREATE = "create"
     UPDATE = "update"
     UNCHANGED = "unchanged"
@@ -41,23 +47,25 @@ class Verb(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class Wish:
+class ImportOptions:
     """Options of an import. `hold` is set on new Applications with automated sync."""
 
-    scope: Scope
+    scope: BackupScope
     prunes: bool = False
-    stops: bool = False  # terminates running operations
-    decides: bool = False  # overwrites decisions of users in this cluster
-    hold: Hold | None = None
+    terminates_operations: bool = False  # terminates running operations
+    overwrites_decisions: bool = False  # overwrites decisions of users in this cluster
+    hold: SyncHold | None = None
     skipped_labels: tuple[str, ...] = ()  # NAME, or NAME=VALUE
-    engines: Engines = UNKNOWN  # of the cluster: objects of another Argo CD are not pruned unless requested
+    engines: DeliveryEngines = (
+        UNKNOWN_ENGINES  # of the cluster: objects of another Argo CD are not pruned unless requested
+    )
 
 
 @dataclass(frozen=True)
-class Change:
-    verb: Verb
+class ImportChange:
+    verb: ImportVerb
     key: ResourceKey
-    why: str = ""  # reason for a skip, a refusal, or kept user decisions
+    reason: str = ""  # reason for a skip, a refusal, or kept user decisions
     body: Mapping[str, Any] = field(default_factory=dict)  # to create, or a merge patch
     version: str = ""  # resourceVersion of what was read
     uid: str = ""  # of the object to prune
@@ -66,167 +74,201 @@ class Change:
 
     @property
     def writes(self) -> bool:
-        return self.verb in (Verb.CREATE, Verb.UPDATE, Verb.PRUNE)
+        return self.verb in (ImportVerb.CREATE, ImportVerb.UPDATE, ImportVerb.PRUNE)
 
-    def document(self) -> dict[str, Any]:
-        named = {"verb": self.verb.value, **self.key._asdict(), "why": self.why, "refused": self.is_refused}
-        return {**named, "differences": list(self.differences)}
+    def to_wire(self) -> dict[str, Any]:
+        wire = {"verb": self.verb.value, **self.key._asdict(), "why": self.reason, "refused": self.is_refused}
+        return {**wire, "differences": list(self.differences)}
 
 
-def planned(documents: Sequence[Manifest], live: Iterable[Manifest], wish: Wish) -> list[Change]:
+def plan_changes(documents: Sequence[Manifest], live: Iterable[Manifest], options: ImportOptions) -> list[ImportChange]:
     """Plan the changes in execution order: settings and projects before Applications. Raises UserError."""
-    there = {key_of(each): each for each in live}
-    wanted = {}
-    for each in sorted(documents, key=lambda found: ORDER.get(found["kind"], len(ORDER))):
-        placed = _placed(each, wish.scope.control)
-        key = key_of(placed)
-        if key in wanted:
-            raise UserError(TWICE.format(what=f"{key.kind} {key.name} in {key.namespace}"))
-        wanted[key] = placed
-    changes = [_change(each, there.pop(key, None), wish) for key, each in wanted.items()]
-    return [*changes, *_left(there.values(), wish)]
+    live_by_key = {key_of(document): document for document in live}
+    wanted_by_key = {}
+    for document in sorted(documents, key=lambda entry: KIND_ORDER.get(entry["kind"], len(KIND_ORDER))):
+        manifest = _with_namespace(document, options.scope.control)
+        key = key_of(manifest)
+        if key in wanted_by_key:
+            raise UserError(DUPLICATE_MESSAGE.format(what=f"{key.kind} {key.name} in {key.namespace}"))
+        wanted_by_key[key] = manifest
+    changes = [_plan_object(document, live_by_key.pop(key, None), options) for key, document in wanted_by_key.items()]
+    return [*changes, *_plan_prunes(live_by_key.values(), options)]
 
 
-def _placed(document: Manifest, control: str) -> Manifest:
+def _with_namespace(document: Manifest, control: str) -> Manifest:
     metadata = document["metadata"]
     return {**document, "metadata": {**metadata, "namespace": metadata.get("namespace") or control}}
 
 
-def _change(document: Manifest, before: Manifest | None, wish: Wish) -> Change:
+def _plan_object(document: Manifest, live: Manifest | None, options: ImportOptions) -> ImportChange:
     key = key_of(document)
-    if key.group_kind not in KINDS:
-        return Change(Verb.SKIP, key, "not part of an installation")
-    if found := _skipped_label(document, wish) or (before and _skipped_label(before, wish)):
-        return Change(Verb.SKIP, key, f"it has the label {found}")
-    if not wish.scope.has(document):
-        is_secret = key.kind == "Secret" and not wish.scope.has_secrets
-        return Change(Verb.SKIP, key, "use --secrets to import it" if is_secret else "not in the requested scope")
-    wanted = moved(exported(document, ""))
-    if before is None:
-        return Change(Verb.CREATE, key, body=_held(wanted, wish))
-    return _update(key, wanted, before, wish)
+    if key.group_kind not in EXPORTED_KINDS:
+        return ImportChange(ImportVerb.SKIP, key, "not part of an installation")
+    if label := _find_skipped_label(document, options) or (live and _find_skipped_label(live, options)):
+        return ImportChange(ImportVerb.SKIP, key, f"it has the label {label}")
+    if not options.scope.includes(document):
+        is_secret = key.kind == "Secret" and not options.scope.has_secrets
+        return ImportChange(
+            ImportVerb.SKIP, key, "use --secrets to import it" if is_secret else "not in the requested scope"
+        )
+    prepared = prepare_for_import(manifest_to_export(document, ""))
+    if live is None:
+        return ImportChange(ImportVerb.CREATE, key, body=_add_hold(prepared, options))
+    return _plan_update(key, prepared, live, options)
 
 
-def _skipped_label(manifest: Manifest, wish: Wish) -> str:
+def _find_skipped_label(manifest: Manifest, options: ImportOptions) -> str:
     labels = manifest["metadata"].get("labels") or {}
-    spelled = {*labels, *(f"{name}={value}" for name, value in labels.items())}
-    return next((each for each in wish.skipped_labels if each in spelled), "")
+    label_texts = {*labels, *(f"{name}={value}" for name, value in labels.items())}
+    return next((label for label in options.skipped_labels if label in label_texts), "")
 
 
-def _held(wanted: Mapping[str, Any], wish: Wish) -> dict[str, Any]:
+def _add_hold(prepared: Mapping[str, Any], options: ImportOptions) -> dict[str, Any]:
     """Add the hold to a new Application with automated sync."""
-    automated = mapping(mapping(wanted.get("spec")).get("syncPolicy")).get("automated")
-    if wish.hold is None or wanted["kind"] != "Application" or automated is None:
-        return dict(wanted)
-    metadata = wanted["metadata"]
-    annotations = {names.HOLD: hold_text(wish.hold), **(metadata.get("annotations") or {})}
-    return {**wanted, "metadata": {**metadata, "annotations": annotations}}
+    automated = as_mapping(as_mapping(prepared.get("spec")).get("syncPolicy")).get("automated")
+    if options.hold is None or prepared["kind"] != "Application" or automated is None:
+        return dict(prepared)
+    metadata = prepared["metadata"]
+    annotations = {names.HOLD: hold_to_annotation(options.hold), **(metadata.get("annotations") or {})}
+    return {**prepared, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _update(key: ResourceKey, wanted: Mapping[str, Any], before: Manifest, wish: Wish) -> Change:
-    version = str(before["metadata"].get("resourceVersion") or "")
-    if any(each.get("kind") == "ArgoCD" for each in mappings(before["metadata"].get("ownerReferences"))):
-        return Change(Verb.SKIP, key, "managed by an operator: change the ArgoCD resource")
-    have = exported(before, "")
-    kept = LIVING if wish.decides else LIVING | DECIDED
-    patch = merge_patch.diff(_compared(have), _compared(wanted, have, kept))
+def _plan_update(key: ResourceKey, prepared: Mapping[str, Any], live: Manifest, options: ImportOptions) -> ImportChange:
+    version = str(live["metadata"].get("resourceVersion") or "")
+    if any(owner.get("kind") == "ArgoCD" for owner in as_mappings(live["metadata"].get("ownerReferences"))):
+        return ImportChange(ImportVerb.SKIP, key, "managed by an operator: change the ArgoCD resource")
+    live_export = manifest_to_export(live, "")
+    kept_annotations = (
+        ADDON_ANNOTATIONS if options.overwrites_decisions else ADDON_ANNOTATIONS | USER_DECISION_ANNOTATIONS
+    )
+    patch = merge_patch.diff(
+        _normalize_for_diff(live_export), _normalize_for_diff(prepared, live_export, kept_annotations)
+    )
     if key.kind == "Application":
-        if not mapping(have.get("status")).get("history") and mapping(wanted.get("status")).get("history"):
-            patch["status"] = wanted["status"]  # a live history is newer than that of the file
-        if is_under_way(before):
-            if patch and not wish.stops:
-                told = tuple(_differences(before, patch))
-                return Change(Verb.UPDATE, key, UNDER_WAY, is_refused=True, differences=told)
-            patch |= _stopped(before) if wish.stops else {}
-    why = _left_as_decided(have, wanted) if not wish.decides else ""
-    verb, told = (Verb.UPDATE, tuple(_differences(before, patch))) if patch else (Verb.UNCHANGED, ())
-    return Change(verb, key, why, body=patch, version=version, differences=told)
+        if not as_mapping(live_export.get("status")).get("history") and as_mapping(prepared.get("status")).get(
+            "history"
+        ):
+            patch["status"] = prepared["status"]  # a live history is newer than that of the file
+        if has_running_operation(live):
+            if patch and not options.terminates_operations:
+                differences = tuple(_describe_differences(live, patch))
+                return ImportChange(
+                    ImportVerb.UPDATE, key, OPERATION_RUNNING_REASON, is_refused=True, differences=differences
+                )
+            patch |= _build_termination_patch(live) if options.terminates_operations else {}
+    reason = _describe_kept_decisions(live_export, prepared) if not options.overwrites_decisions else ""
+    verb, differences = (
+        (ImportVerb.UPDATE, tuple(_describe_differences(live, patch))) if patch else (ImportVerb.UNCHANGED, ())
+    )
+    return ImportChange(verb, key, reason, body=patch, version=version, differences=differences)
 
 
-def _differences(before: Manifest, patch: Mapping[str, Any]) -> Iterator[str]:
+def _describe_differences(live_object: Manifest, patch: Mapping[str, Any]) -> Iterator[str]:
     """Describe the changed fields; Secret values are masked."""
-    status = mapping(patch.get("status"))
-    rest = {name: value for name, value in status.items() if name != "history"}
-    shown = {**{name: value for name, value in patch.items() if name != "status"}, **given(status=rest)}
-    live, after = masked((before, merge_patch.apply(before, shown)))
-    yield from sentences(live or {}, merge_patch.diff(live, after))
+    status = as_mapping(patch.get("status"))
+    other_status = {name: value for name, value in status.items() if name != "history"}
+    visible_patch = {
+        **{name: value for name, value in patch.items() if name != "status"},
+        **omit_empty(status=other_status),
+    }
+    live, after = mask_secrets((live_object, merge_patch.apply(live_object, visible_patch)))
+    yield from describe_changes(live or {}, merge_patch.diff(live, after))
     if history := status.get("history"):
         yield f"status.history: {len(history)} {'entry' if len(history) == 1 else 'entries'} added"
 
 
-def _left_as_decided(have: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    here, there = (each["metadata"].get("annotations") or {} for each in (have, wanted))
-    others = sorted(name for name in DECIDED if here.get(name) != there.get(name))
-    stay = "is kept" if len(others) == 1 else "are kept"
-    return f"{', '.join(others)} {stay}; --decisions overwrites them with the values in the file" if others else ""
+def _describe_kept_decisions(live_export: Mapping[str, Any], prepared: Mapping[str, Any]) -> str:
+    live_annotations, file_annotations = (
+        manifest["metadata"].get("annotations") or {} for manifest in (live_export, prepared)
+    )
+    changed_names = sorted(
+        name for name in USER_DECISION_ANNOTATIONS if live_annotations.get(name) != file_annotations.get(name)
+    )
+    verb_phrase = "is kept" if len(changed_names) == 1 else "are kept"
+    return (
+        f"{', '.join(changed_names)} {verb_phrase}; --decisions overwrites them with the values in the file"
+        if changed_names
+        else ""
+    )
 
 
-def is_under_way(app: Manifest) -> bool:
-    phase = _phase(app)
-    return "operation" in app or bool(phase and phase not in OVER)
+def has_running_operation(app: Manifest) -> bool:
+    phase = _read_phase(app)
+    return "operation" in app or bool(phase and phase not in COMPLETED_PHASES)
 
 
-def _phase(app: Manifest) -> object:
-    return mapping(mapping(app.get("status")).get("operationState")).get("phase")
+def _read_phase(app: Manifest) -> object:
+    return as_mapping(as_mapping(app.get("status")).get("operationState")).get("phase")
 
 
-def _stopped(before: Manifest) -> dict[str, Any]:
+def _build_termination_patch(live: Manifest) -> dict[str, Any]:
     """Patch that ends the operation: remove a pending one, set a running one to Terminating."""
-    phase = _phase(before)
-    if phase and phase not in OVER:
+    phase = _read_phase(live)
+    if phase and phase not in COMPLETED_PHASES:
         return {"status": {"operationState": {"phase": "Terminating"}}} if phase != "Terminating" else {}
-    return {"operation": None} if "operation" in before else {}
+    return {"operation": None} if "operation" in live else {}
 
 
-def _compared(
-    found: Mapping[str, Any], living: Mapping[str, Any] | None = None, kept_names: frozenset[str] = frozenset()
+def _normalize_for_diff(
+    manifest: Mapping[str, Any], live: Mapping[str, Any] | None = None, kept_names: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
     """The manifest for comparison: without status, and with the live values of annotations in `kept_names`."""
-    kept = {name: value for name, value in found.items() if name not in ("status", "apiVersion")}
-    metadata = dict(found["metadata"])
+    fields = {name: value for name, value in manifest.items() if name not in ("status", "apiVersion")}
+    metadata = dict(manifest["metadata"])
     annotations = dict(metadata.get("annotations") or {})
-    if living is not None:
-        there = living["metadata"].get("annotations") or {}
+    if live is not None:
+        live_annotations = live["metadata"].get("annotations") or {}
         annotations = {name: text for name, text in annotations.items() if name not in kept_names}
-        annotations |= {name: there[name] for name in kept_names if name in there}
+        annotations |= {name: live_annotations[name] for name in kept_names if name in live_annotations}
     metadata["annotations"] = annotations
     metadata["labels"] = dict(metadata.get("labels") or {})
     metadata["finalizers"] = list(metadata.get("finalizers") or [])
-    return {**kept, "metadata": metadata}
+    return {**fields, "metadata": metadata}
 
 
-def _left(live: Iterable[Manifest], wish: Wish) -> Iterable[Change]:
+def _plan_prunes(live: Iterable[Manifest], options: ImportOptions) -> Iterable[ImportChange]:
     """argo: changes for live objects that are not in the file; settings are never pruned."""
-    for each in live:
-        key = key_of(each)
-        is_default = key.kind == "AppProject" and key.name == DEFAULT
-        if key.kind == "ConfigMap" or is_default or not wish.scope.has(each) or _skipped_label(each, wish):
+    for manifest in live:
+        key = key_of(manifest)
+        is_default = key.kind == "AppProject" and key.name == DEFAULT_PROJECT
+        if (
+            key.kind == "ConfigMap"
+            or is_default
+            or not options.scope.includes(manifest)
+            or _find_skipped_label(manifest, options)
+        ):
             continue
-        if whose := _anothers(key.namespace, wish):
-            if wish.prunes:
-                yield Change(Verb.SKIP, key, f"{whose}; --application-namespaces {key.namespace} prunes it")
+        if owner := _find_foreign_owner(key.namespace, options):
+            if options.prunes:
+                yield ImportChange(ImportVerb.SKIP, key, f"{owner}; --application-namespaces {key.namespace} prunes it")
             continue
-        version = str(each["metadata"].get("resourceVersion") or "")
-        if not wish.prunes:
-            yield Change(Verb.NEEDS_PRUNING, key, version=version)
-        elif key.kind == "Application" and is_under_way(each) and not wish.stops:
-            yield Change(Verb.PRUNE, key, UNDER_WAY, is_refused=True)
+        version = str(manifest["metadata"].get("resourceVersion") or "")
+        if not options.prunes:
+            yield ImportChange(ImportVerb.NEEDS_PRUNING, key, version=version)
+        elif key.kind == "Application" and has_running_operation(manifest) and not options.terminates_operations:
+            yield ImportChange(ImportVerb.PRUNE, key, OPERATION_RUNNING_REASON, is_refused=True)
         else:
-            yield Change(Verb.PRUNE, key, version=version, uid=str(each["metadata"].get("uid") or ""))
+            yield ImportChange(ImportVerb.PRUNE, key, version=version, uid=str(manifest["metadata"].get("uid") or ""))
 
 
-def _anothers(namespace: str, wish: Wish) -> str:
+def _find_foreign_owner(namespace: str, options: ImportOptions) -> str:
     """Reason why another Argo CD may own the namespace; empty for the control namespace and requested namespaces."""
-    if namespace == wish.scope.control or wish.scope.namespaces:
+    if namespace == options.scope.control or options.scope.namespaces:
         return ""
-    if not wish.engines.is_known:
+    if not options.engines.is_known:
         return "no permission to check whether an Argo CD manages it"
-    others = replace(
-        wish.engines,
-        controllers=tuple(each for each in wish.engines.controllers if each.namespace != wish.scope.control),
+    foreign_engines = replace(
+        options.engines,
+        controllers=tuple(
+            controller for controller in options.engines.controllers if controller.namespace != options.scope.control
+        ),
     )
-    return f"managed by an Argo CD ({', '.join(found)})" if (found := others.over(namespace)) else ""
+    return (
+        f"managed by an Argo CD ({', '.join(owners)})" if (owners := foreign_engines.list_watching(namespace)) else ""
+    )
 
 
-def missing_namespaces(changes: Iterable[Change], there: Iterable[str]) -> list[str]:
-    return sorted({each.key.namespace for each in changes if each.verb is Verb.CREATE} - set(there))
+def list_missing_namespaces(changes: Iterable[ImportChange], existing_names: Iterable[str]) -> list[str]:
+    return sorted(
+        {change.key.namespace for change in changes if change.verb is ImportVerb.CREATE} - set(existing_names)
+    )

@@ -13,38 +13,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.health_checks.sources import Located, Source
-from argosy.gitops.analysis.violation import Place, Severity, Sight
-from argosy.gitops.health.settings import from_manifests
-from argosy.gitops.health.settings_location import holds_settings
-from argosy.gitops.workspace.manifest_files import MOST_BYTES, File, below, shown
-from argosy.kube.objects.field_lines import Lines, find_duplicate_keys
+from argosy.features.health_checks.sources import LocatedManifest, ManifestText
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
+from argosy.gitops.health.settings import read_manifests
+from argosy.gitops.health.settings_location import has_settings
+from argosy.gitops.workspace.manifest_files import MAX_FILE_BYTES, YamlFile, list_files, relative_path
+from argosy.kube.objects.field_lines import FieldLines, find_duplicate_keys
 
 if TYPE_CHECKING:
-    from argosy.features.health_checks.lint import Remark
-    from argosy.features.notebooks.files.lint import Remark as NotebookRemark
+    from argosy.features.health_checks.lint import HealthLintRemark
+    from argosy.features.notebooks.files.lint import LintRemark as NotebookRemark
 
-_NOTEBOOK: Final = ".ipynb"
-_SETTINGS: Final = (b"argocd-cm", b"argosy-cm", b"ArgoCD")
+_NOTEBOOK_SUFFIX: Final = ".ipynb"
+_SETTINGS_MARKERS: Final = (b"argocd-cm", b"argosy-cm", b"ArgoCD")
 
 
-def told_by_others(
-    files: Sequence[File], paths: Sequence[str], rendered: Container[str] = ()
-) -> Mapping[str, tuple[Sight, ...]]:
+def list_extra_violations(
+    files: Sequence[YamlFile], paths: Sequence[str], rendered: Container[str] = ()
+) -> Mapping[str, tuple[Violation, ...]]:
     """`rendered` are the paths of files that renders read."""
-    found: dict[str, list[Sight]] = defaultdict(list)
-    for remark in _of_settings(files):
-        place = Place(remark.file, remark.line)
+    violations: dict[str, list[Violation]] = defaultdict(list)
+    for remark in _iterate_settings_remarks(files):
+        location = FileLocation(remark.file, remark.line)
         severity = Severity(remark.severity)
-        sight = Sight(place, remark.message, remark.advice or "correct it", remark.place, severity=severity)
-        found[remark.rule].append(sight)
-    for rule, sight in _of_notebooks(paths):
-        found[rule].append(sight)
-    found["AGY154"] += _duplicate_keys(file for file in files if file.is_for_kubernetes or file.path in rendered)
-    return {rule: tuple(sights) for rule, sights in found.items()}
+        violation = Violation(location, remark.message, remark.advice or "correct it", remark.place, severity=severity)
+        violations[remark.rule].append(violation)
+    for rule, violation in _iterate_notebook_violations(paths):
+        violations[rule].append(violation)
+    violations["AGY154"] += _iterate_duplicate_keys(
+        file for file in files if file.is_for_kubernetes or file.path in rendered
+    )
+    return {rule: tuple(sights) for rule, sights in violations.items()}
 
 
-def _duplicate_keys(files: Iterable[File]) -> Iterator[Sight]:
+def _iterate_duplicate_keys(files: Iterable[YamlFile]) -> Iterator[Violation]:
     for file in files:
         if not file.documents:
             continue  # a template, or not YAML
@@ -53,83 +55,101 @@ def _duplicate_keys(files: Iterable[File]) -> Iterator[Sight]:
             message = (
                 f"duplicate key {key}, first set in line {duplicate.first_line}; only one of the two values is used"
             )
-            place = Place(shown(file.path), duplicate.line)
-            yield Sight(place, message, "keep one of them", field=f"{key} (line {duplicate.first_line})")
+            location = FileLocation(relative_path(file.path), duplicate.line)
+            yield Violation(location, message, "keep one of them", field=f"{key} (line {duplicate.first_line})")
 
 
-def _of_settings(files: Sequence[File]) -> Iterator[Remark]:
+def _iterate_settings_remarks(files: Sequence[YamlFile]) -> Iterator[HealthLintRemark]:
     """Lint each file separately, because a repository may hold several installations."""
     for file in files:
-        if any(word in file.text for word in _SETTINGS):
+        if any(word in file.text for word in _SETTINGS_MARKERS):
             try:
-                held: list[Located] = [
-                    each
-                    for each in Source(shown(file.path), file.text.decode("utf-8", "replace")).located()
-                    if holds_settings(each.manifest)
+                settings: list[LocatedManifest] = [
+                    located
+                    for located in ManifestText(
+                        relative_path(file.path), file.text.decode("utf-8", "replace")
+                    ).list_manifests()
+                    if has_settings(located.manifest)
                 ]
-                if held:
-                    yield from _linted(held)
-                    yield from _hiding(held)
+                if settings:
+                    yield from _lint_settings(settings)
+                    yield from _iterate_hidden_checks(settings)
             except ArgosyError:
                 continue  # a template, or a patch
 
 
-def _linted(held: Sequence[Located]) -> Sequence[Remark]:
+def _lint_settings(settings: Sequence[LocatedManifest]) -> Sequence[HealthLintRemark]:
     from argosy.features.health_checks.lint import (
         lint_settings,  # imported late: the Lua parser is large, and few files hold settings
     )
 
-    return lint_settings(held).remarks
+    return lint_settings(settings).remarks
 
 
-def _hiding(held: Sequence[Located]) -> Iterator[Remark]:
+def _iterate_hidden_checks(settings: Sequence[LocatedManifest]) -> Iterator[HealthLintRemark]:
     """Report health checks that override a built-in check that knows more."""
-    from argosy.features.health_checks.comparison import hidden_by, judged_by_more
-    from argosy.features.health_checks.lint import Remark
-    from argosy.features.health_checks.service import Workbench
+    from argosy.features.health_checks.comparison import describe_lost_states, list_overriding_checks
+    from argosy.features.health_checks.lint import HealthLintRemark
+    from argosy.features.health_checks.service import HealthTestRunner
 
-    checks = judged_by_more(from_manifests([each.manifest for each in held]))
+    checks = list_overriding_checks(read_manifests([located.manifest for located in settings]))
     if not checks:
         return
-    with Workbench(lambda text: None) as bench:
-        for check, of in checks:
-            rule, _, text = hidden_by(bench, check, of).partition(": ")
+    with HealthTestRunner(lambda text: None) as bench:
+        for check, builtin_check in checks:
+            rule, _, text = describe_lost_states(bench, check, builtin_check).partition(": ")
             if rule:
                 message, _, advice = text.partition("; ")
-                at = held[check.place.manifest]
-                yield Remark(at.file, at.line(check.place.path), rule, str(Severity.INFO), message, advice, check.where)
+                location = settings[check.location.manifest]
+                yield HealthLintRemark(
+                    location.file,
+                    location.find_field_line(check.location.path),
+                    rule,
+                    str(Severity.INFO),
+                    message,
+                    advice,
+                    check.where,
+                )
 
 
-def _of_notebooks(paths: Sequence[str]) -> Iterator[tuple[str, Sight]]:
+def _iterate_notebook_violations(paths: Sequence[str]) -> Iterator[tuple[str, Violation]]:
     from argosy.features.notebooks.files import lint
-    from argosy.features.notebooks.files.notebook_file import read
-    from argosy.features.notebooks.runner.order import Validation
+    from argosy.features.notebooks.files.notebook_file import load_notebook
+    from argosy.features.notebooks.runner.run_request import ValidationConfig
 
-    for typed in paths:
-        real = os.path.realpath(typed)
-        for path in below(real, (_NOTEBOOK,)) if os.path.isdir(real) else [real] if real.endswith(_NOTEBOOK) else []:
-            if os.path.getsize(path) > MOST_BYTES * 16:
+    for given_path in paths:
+        real = os.path.realpath(given_path)
+        for path in (
+            list_files(real, (_NOTEBOOK_SUFFIX,))
+            if os.path.isdir(real)
+            else [real]
+            if real.endswith(_NOTEBOOK_SUFFIX)
+            else []
+        ):
+            if os.path.getsize(path) > MAX_FILE_BYTES * 16:
                 continue
             try:
-                notebook = read(Path(path))
-                remarks = lint.lint(shown(path), notebook, Validation.of({}))
-                remarks += lint.saved_failures(shown(path), notebook)
+                notebook = load_notebook(Path(path))
+                remarks = lint.lint_notebook(relative_path(path), notebook, ValidationConfig.from_wire({}))
+                remarks += lint.find_saved_failures(relative_path(path), notebook)
             except ArgosyError:
                 continue
-            lines = Lines(Path(path).read_text(errors="replace"))
-            for each in remarks:
-                if each.finding.category in lint.RULES:
-                    yield each.rule, _sight(each, lines)
-                elif each.finding.category in lint.SURE:
-                    yield each.rule, _sight(each, lines)._replace(severity=None)
+            lines = FieldLines(Path(path).read_text(errors="replace"))
+            for remark in remarks:
+                if remark.finding.category in lint.RULES:
+                    yield remark.rule, _build_violation(remark, lines)
+                elif remark.finding.category in lint.VISIBLE_FAILURES:
+                    yield remark.rule, _build_violation(remark, lines)._replace(severity=None)
 
 
-def _sight(remark: NotebookRemark, lines: Lines) -> Sight:
-    found = remark.finding
+def _build_violation(remark: NotebookRemark, lines: FieldLines) -> Violation:
+    finding = remark.finding
     line = 0
-    if found.cell >= 0:
-        line = lines.of_field(0, ("cells", found.cell, "source", max(found.line - 1, 0)))
-    subject = f"cell {found.cell}" if found.cell >= 0 else ""
-    message = f"{subject} {found.message}".strip()
-    fix = found.suggestion or "correct it"
-    return Sight(Place(remark.file, line), message, fix, subject, found.category, Severity(found.severity))
+    if finding.cell >= 0:
+        line = lines.find_field_line(0, ("cells", finding.cell, "source", max(finding.line - 1, 0)))
+    subject = f"cell {finding.cell}" if finding.cell >= 0 else ""
+    message = f"{subject} {finding.message}".strip()
+    fix = finding.suggestion or "correct it"
+    return Violation(
+        FileLocation(remark.file, line), message, fix, subject, finding.category, Severity(finding.severity)
+    )

@@ -11,16 +11,16 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.repository import Item
-from argosy.gitops.workspace.manifest_files import MOST_BYTES, MOST_FILES, File, below, shown
-from argosy.gitops.workspace.paths import enclosing
+from argosy.gitops.analysis.repository import ManifestWithLocations
+from argosy.gitops.workspace.manifest_files import MAX_FILE_BYTES, MAX_FILES, YamlFile, list_files, relative_path
+from argosy.gitops.workspace.paths import find_enclosing_repository
 
-_FIELDS: Final = (b"clusters", b"users")
+_KUBECONFIG_FIELDS: Final = (b"clusters", b"users")
 _BINARY_PROBE_BYTES: Final = 1024
 
 
 class Kubeconfigs(NamedTuple):
-    items: tuple[Item, ...]
+    items: tuple[ManifestWithLocations, ...]
     notes: tuple[str, ...]
 
 
@@ -34,7 +34,7 @@ class TrackedFiles:
         """List absolute paths. Raises ArgosyError if Git fails."""
         if root not in self._by_root:
             try:
-                self._by_root[root] = frozenset(os.path.join(root, name) for name in _tracked(root))
+                self._by_root[root] = frozenset(os.path.join(root, name) for name in _list_tracked_files(root))
             except ArgosyError as error:
                 self._by_root[root] = error
         files = self._by_root[root]
@@ -44,37 +44,43 @@ class TrackedFiles:
 
     def is_tracked(self, path: str) -> bool:
         real = os.path.realpath(path)
-        root = enclosing(os.path.dirname(real))
+        root = find_enclosing_repository(os.path.dirname(real))
         try:
             return root is not None and real in self.list_files(root)
         except ArgosyError:
             return True  # it is in a repository, so assume tracked
 
 
-def find_kubeconfigs(paths: Sequence[str], manifests: Sequence[File], tracked: TrackedFiles) -> Kubeconfigs:
+def find_kubeconfigs(paths: Sequence[str], manifests: Sequence[YamlFile], tracked: TrackedFiles) -> Kubeconfigs:
     """Find kubeconfigs below the paths, except those that are already read as manifests."""
     likely = (file for file in manifests if b"Config" in file.text and b"users" in file.text)
-    known = {file.path for file in likely if any(item.kind == ("", "Config") for item in file.items())}
+    manifest_paths = {
+        file.path for file in likely if any(item.group_kind == ("", "Config") for item in file.list_items())
+    }
     notes: list[str] = []
-    candidates = dict.fromkeys(path for path in _candidates(paths, tracked, notes) if path not in known)
-    items = [item for path in candidates if (file := _read_text(path)) and (item := file.kubeconfig())]
+    candidates = dict.fromkeys(
+        path for path in _iterate_candidates(paths, tracked, notes) if path not in manifest_paths
+    )
+    items = [
+        item for path in candidates if (file := _find_likely_kubeconfig(path)) and (item := file.find_kubeconfig())
+    ]
     return Kubeconfigs(tuple(items), tuple(notes))
 
 
-def _candidates(paths: Sequence[str], tracked: TrackedFiles, notes: list[str]) -> Iterator[str]:
+def _iterate_candidates(paths: Sequence[str], tracked: TrackedFiles, notes: list[str]) -> Iterator[str]:
     typed_by_root: dict[str, set[str]] = {}
     for typed in paths:
         real = os.path.realpath(typed)
-        root = enclosing(real if os.path.isdir(real) else os.path.dirname(real))
+        root = find_enclosing_repository(real if os.path.isdir(real) else os.path.dirname(real))
         if root is None:
-            yield from _untracked(typed, real, notes)
+            yield from _iterate_untracked_files(typed, real, notes)
         else:
             typed_by_root.setdefault(root, set()).add(real)
     for root, reals in typed_by_root.items():
         try:
             yield from sorted(path for path in tracked.list_files(root) if _is_within_any(path, reals))
         except ArgosyError as error:
-            notes.append(f"{shown(root)}: files were not searched for kubeconfigs: {error}")
+            notes.append(f"{relative_path(root)}: files were not searched for kubeconfigs: {error}")
 
 
 def _is_within_any(path: str, folders: Container[str]) -> bool:
@@ -86,36 +92,36 @@ def _is_within_any(path: str, folders: Container[str]) -> bool:
     return True
 
 
-def _untracked(typed: str, real: str, notes: list[str]) -> Iterator[str]:
+def _iterate_untracked_files(given_path: str, real_path: str, notes: list[str]) -> Iterator[str]:
     """Yield files outside Git."""
-    for count, path in enumerate(below(real, ("",)) if os.path.isdir(real) else [real]):
-        if count >= MOST_FILES:
-            told = f"{typed}: only the first {MOST_FILES} files were searched for kubeconfigs"
-            notes.append(f"{told}; choose a smaller folder")
+    for count, path in enumerate(list_files(real_path, ("",)) if os.path.isdir(real_path) else [real_path]):
+        if count >= MAX_FILES:
+            problem = f"{given_path}: only the first {MAX_FILES} files were searched for kubeconfigs"
+            notes.append(f"{problem}; choose a smaller folder")
             return
         yield path
 
 
-def _tracked(root: str) -> list[str]:
-    from argosy.features.preview.revisions import Repository
+def _list_tracked_files(root: str) -> list[str]:
+    from argosy.features.preview.revisions import PreviewRepository
 
-    repository = Repository(root)
+    repository = PreviewRepository(root)
     try:
-        return repository.run(repository.history.tracked())
+        return repository.run(repository.history.list_tracked_files())
     finally:
         repository.close()
 
 
-def _read_text(path: str) -> File | None:
+def _find_likely_kubeconfig(path: str) -> YamlFile | None:
     """Return a text file that contains the fields of a kubeconfig; None for all others, so that few are parsed."""
-    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > MOST_BYTES:
+    if os.path.islink(path) or not os.path.isfile(path) or os.path.getsize(path) > MAX_FILE_BYTES:
         return None
     try:
-        with open(path, "rb") as opened:
-            text = opened.read(_BINARY_PROBE_BYTES)
+        with open(path, "rb") as stream:
+            text = stream.read(_BINARY_PROBE_BYTES)
             if b"\0" in text:
                 return None
-            text += opened.read()
+            text += stream.read()
     except OSError:
         return None
-    return File(path, text) if all(field in text for field in _FIELDS) else None
+    return YamlFile(path, text) if all(field in text for field in _KUBECONFIG_FIELDS) else None

@@ -9,38 +9,51 @@ import os
 from collections.abc import Mapping, Sequence
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.violation import Sight
-from argosy.gitops.workspace.checkouts import Talk
-from argosy.gitops.workspace.paths import enclosing
+from argosy.gitops.analysis.violation import Violation
+from argosy.gitops.workspace.checkouts import ShowProgress
+from argosy.gitops.workspace.paths import find_enclosing_repository
 
 
-def told_by_history(paths: Sequence[str], base: str, *, talk: Talk) -> Mapping[str, tuple[Sight, ...]]:
+def list_history_violations(
+    paths: Sequence[str], base: str, *, log: ShowProgress
+) -> Mapping[str, tuple[Violation, ...]]:
     """Compare the working tree with the base, or by default with the merge base of the target branch."""
     folder = paths[0] if paths else os.curdir
-    if enclosing(os.path.realpath(folder)) is None and not base:
+    if find_enclosing_repository(os.path.realpath(folder)) is None and not base:
         return {}
-    from argosy.features.preview.comparison import compare
-    from argosy.features.preview.revisions import Repository, open_sides
-    from argosy.features.preview.service import schemas_of
+    from argosy.features.preview.comparison import compare_sides
+    from argosy.features.preview.revisions import PreviewRepository, open_sides
+    from argosy.features.preview.service import build_schemas
 
-    repository = Repository(folder if os.path.isdir(folder) else os.path.dirname(folder) or os.curdir)
+    repository = PreviewRepository(folder if os.path.isdir(folder) else os.path.dirname(folder) or os.curdir)
     try:
-        found = compare(repository, open_sides(repository, base), talk=talk)
-        if not found.touched and not found.lost:
+        comparison = compare_sides(repository, open_sides(repository, base), log=log)
+        if not comparison.touched and not comparison.lost:
             return {}
-        from argosy.gitops.analysis.rules.history import IMMUTABLE, LOST, immutable, lost_applications
+        from argosy.gitops.analysis.rules.history import (
+            IMMUTABLE_RULE,
+            LOST_APPLICATIONS_RULE,
+            find_immutable_violations,
+            find_lost_application_violations,
+        )
 
-        sights = {IMMUTABLE: immutable(found.touched, schemas_of(found)), LOST: lost_applications(found.lost)}
+        violations_by_rule = {
+            IMMUTABLE_RULE: find_immutable_violations(comparison.touched, build_schemas(comparison)),
+            LOST_APPLICATIONS_RULE: find_lost_application_violations(comparison.lost),
+        }
     except ArgosyError:
         if base:
             raise
         return {}  # no commit, no branch to compare with, a shallow clone
     finally:
         repository.close()
-    return {rule: tuple(each for each in seen if _is_below(each, paths)) for rule, seen in sights.items()}
+    return {
+        rule: tuple(violation for violation in violations if _is_below(violation, paths))
+        for rule, violations in violations_by_rule.items()
+    }
 
 
-def _is_below(sight: Sight, paths: Sequence[str]) -> bool:
-    real = os.path.realpath(sight.place.file)
-    typed = [os.path.realpath(path) for path in paths]
-    return any(real == path or real.startswith(path.rstrip("/") + "/") for path in typed)
+def _is_below(violation: Violation, paths: Sequence[str]) -> bool:
+    real = os.path.realpath(violation.location.file)
+    real_paths = [os.path.realpath(path) for path in paths]
+    return any(real == path or real.startswith(path.rstrip("/") + "/") for path in real_paths)

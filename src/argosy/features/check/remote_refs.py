@@ -14,26 +14,26 @@ from argosy.errors import ArgosyError
 if TYPE_CHECKING:
     from argosy.gitops.source.git.refs import Refs
 
-RefsOf = Callable[[str], "Refs"]
+FetchRefs = Callable[[str], "Refs"]
 
 
-class Hosts:
+class RemoteRefs:
     """Refs of remote repositories; an unreachable repository is tried and noted once."""
 
-    def __init__(self, refs_of: RefsOf | None) -> None:
-        self._refs_of = refs_of
-        self._silent: set[str] = set()
+    def __init__(self, fetch_refs: FetchRefs | None) -> None:
+        self._fetch_refs = fetch_refs
+        self._unreachable_urls: set[str] = set()
         self.notes: list[str] = []
 
-    def absent(self, url: str, ref: str) -> str:
-        from argosy.gitops.source.git.refs import SHORT_COMMIT
+    def find_missing_ref_error(self, url: str, ref: str) -> str:
+        from argosy.gitops.source.git.refs import SHORT_COMMIT_ID
 
-        if self._refs_of is None or url in self._silent or SHORT_COMMIT.fullmatch(ref):
+        if self._fetch_refs is None or url in self._unreachable_urls or SHORT_COMMIT_ID.fullmatch(ref):
             return ""  # a commit is not listed
         try:
-            refs = self._refs_of(url)
+            refs = self._fetch_refs(url)
         except ArgosyError as error:
-            self._silent.add(url)
+            self._unreachable_urls.add(url)
             self.notes.append(f"branches and tags were not checked: {error}")
             return ""
-        return "" if refs.find(ref) else refs.unknown(ref, "", url).message
+        return "" if refs.find_commit(ref) else refs.unknown_ref_error(ref, "", url).message

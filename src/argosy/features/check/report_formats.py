@@ -10,47 +10,47 @@ from xml.sax.saxutils import escape, quoteattr
 import orjson
 
 from argosy import __version__
-from argosy.cli.tables import plain
+from argosy.cli.tables import drop_control_characters
 
 if TYPE_CHECKING:
-    from argosy.features.check.service import Checked
+    from argosy.features.check.service import CheckResult
     from argosy.gitops.analysis.finding import Finding
 
-_SARIF: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
-_GITLAB: Final = {"error": "major", "warning": "minor", "info": "info"}
+_SARIF_SCHEMA_URL: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_SARIF_LEVELS: Final = {"error": "error", "warning": "warning", "info": "note"}
+_GITLAB_SEVERITIES: Final = {"error": "major", "warning": "minor", "info": "info"}
 
 
-def _json(found: Checked) -> str:
-    excused = [{**each.finding.as_data(), "reason": each.reason} for each in found.excused]
-    return _dump(
+def _render_json(result: CheckResult) -> str:
+    excused = [{**item.finding.to_wire(), "reason": item.reason} for item in result.excused]
+    return _dump_json(
         {
             "apiVersion": "cli.argosy.dev/v1",
             "kind": "Check",
-            "applications": found.applications,
-            "objects": found.objects,
-            "fixed": [{**each.finding.as_data(), "line": each.place.line} for each in found.mended],
-            "items": [each.as_data() for each in found.findings],
+            "applications": result.applications,
+            "objects": result.objects,
+            "fixed": [{**item.finding.to_wire(), "line": item.location.line} for item in result.fixed],
+            "items": [item.to_wire() for item in result.findings],
             "excused": excused,
-            "notes": found.notes,
+            "notes": result.notes,
         }
     )
 
 
-def _github(found: Checked) -> str:
-    return "\n".join(_annotation(each) for each in found.findings)
+def _render_github(result: CheckResult) -> str:
+    return "\n".join(_render_github_annotation(finding) for finding in result.findings)
 
 
-def _annotation(finding: Finding) -> str:
+def _render_github_annotation(finding: Finding) -> str:
     """Render a workflow command that GitHub Actions shows next to the code."""
     kind = {"info": "notice"}.get(finding.severity, str(finding.severity))
-    text = plain(f"{finding.sight.message}; {finding.sight.fix}").replace("%", "%25")
-    file = plain(finding.place.file).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
-    return f"::{kind} file={file},line={finding.place.line or 1},title={finding.rule.id}::{text}"
+    text = drop_control_characters(f"{finding.violation.message}; {finding.violation.fix}").replace("%", "%25")
+    file = drop_control_characters(finding.location.file).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
+    return f"::{kind} file={file},line={finding.location.line or 1},title={finding.rule.id}::{text}"
 
 
-def _sarif(found: Checked) -> str:
-    rules = {each.rule.id: each.rule for each in found.findings}
+def _render_sarif(result: CheckResult) -> str:
+    rules = {finding.rule.id: finding.rule for finding in result.findings}
     driver = {
         "name": "argosy",
         "version": __version__,
@@ -58,77 +58,81 @@ def _sarif(found: Checked) -> str:
             {
                 "id": rule.id,
                 "shortDescription": {"text": rule.title},
-                "fullDescription": {"text": rule.about},
-                "help": {"text": f"{rule.fix} Why it is certain: {rule.why_sure}"},
-                "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+                "fullDescription": {"text": rule.consequence},
+                "help": {"text": f"{rule.fix} Why it is certain: {rule.certainty}"},
+                "defaultConfiguration": {"level": _SARIF_LEVELS[rule.severity]},
             }
             for rule in rules.values()
         ],
     }
     results = [
         {
-            "ruleId": each.rule.id,
-            "level": _LEVELS[each.severity],
-            "message": {"text": f"{each.sight.message}; {each.sight.fix}"},
+            "ruleId": finding.rule.id,
+            "level": _SARIF_LEVELS[finding.severity],
+            "message": {"text": f"{finding.violation.message}; {finding.violation.fix}"},
             "locations": [
                 {
                     "physicalLocation": {
-                        "artifactLocation": {"uri": each.place.file},
-                        "region": {"startLine": each.place.line or 1},
+                        "artifactLocation": {"uri": finding.location.file},
+                        "region": {"startLine": finding.location.line or 1},
                     }
                 }
             ],
-            "partialFingerprints": {"argosy/v1": _digest(each)},
+            "partialFingerprints": {"argosy/v1": _hash_finding(finding)},
         }
-        for each in found.findings
+        for finding in result.findings
     ]
-    return _dump({"$schema": _SARIF, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]})
+    return _dump_json(
+        {"$schema": _SARIF_SCHEMA_URL, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    )
 
 
-def _junit(found: Checked) -> str:
-    failed = [each for each in found.findings if each.severity != "info"]
-    head = f'<testsuite name="argosy check" tests="{len(found.findings) or 1}" failures="{len(failed)}" errors="0">'
-    cases = [_case(each) for each in found.findings] or ['  <testcase classname="argosy" name="check"/>']
+def _render_junit(result: CheckResult) -> str:
+    failed = [finding for finding in result.findings if finding.severity != "info"]
+    head = f'<testsuite name="argosy check" tests="{len(result.findings) or 1}" failures="{len(failed)}" errors="0">'
+    cases = [_render_junit_case(finding) for finding in result.findings] or [
+        '  <testcase classname="argosy" name="check"/>'
+    ]
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *cases, "</testsuite>"])
 
 
-def _case(finding: Finding) -> str:
-    text = plain(f"{finding.sight.message}; {finding.sight.fix}")
-    name = f"{finding.rule.id} {finding.place.line}"
-    head = f"  <testcase classname={quoteattr(plain(finding.place.file))} name={quoteattr(name)}>"
+def _render_junit_case(finding: Finding) -> str:
+    text = drop_control_characters(f"{finding.violation.message}; {finding.violation.fix}")
+    name = f"{finding.rule.id} {finding.location.line}"
+    head = f"  <testcase classname={quoteattr(drop_control_characters(finding.location.file))} name={quoteattr(name)}>"
     if finding.severity == "info":
         return f"{head}<system-out>{escape(text)}</system-out></testcase>"
     return f"{head}<failure message={quoteattr(text)}/></testcase>"
 
 
-def _gitlab(found: Checked) -> str:
-    return _dump(
+def _render_gitlab(result: CheckResult) -> str:
+    return _dump_json(
         [
             {
-                "description": f"{each.rule.id}: {each.sight.message}; {each.sight.fix}",
-                "check_name": each.rule.id,
-                "fingerprint": _digest(each),
-                "severity": _GITLAB[each.severity],
-                "location": {"path": each.place.file, "lines": {"begin": each.place.line or 1}},
+                "description": f"{finding.rule.id}: {finding.violation.message}; {finding.violation.fix}",
+                "check_name": finding.rule.id,
+                "fingerprint": _hash_finding(finding),
+                "severity": _GITLAB_SEVERITIES[finding.severity],
+                "location": {"path": finding.location.file, "lines": {"begin": finding.location.line or 1}},
             }
-            for each in found.findings
+            for finding in result.findings
         ]
     )
 
 
-def _digest(finding: Finding) -> str:
+def _hash_finding(finding: Finding) -> str:
     """Stable fingerprint that does not depend on the line."""
-    return hashlib.sha256(f"{finding.mark}|{finding.sight.message}".encode()).hexdigest()
+    return hashlib.sha256(f"{finding.fingerprint}|{finding.violation.message}".encode()).hexdigest()
 
 
-def _dump(data: Any) -> str:
+def _dump_json(data: Any) -> str:
     return orjson.dumps(data, option=orjson.OPT_INDENT_2).decode()
 
 
-FORMS: Final[Mapping[str, Callable[[Checked], str]]] = {
-    "json": _json,
-    "github": _github,
-    "sarif": _sarif,
-    "junit": _junit,
-    "gitlab": _gitlab,
+RENDERERS: Final[Mapping[str, Callable[[CheckResult], str]]] = {
+    "json": _render_json,
+    "github": _render_github,
+    "sarif": _render_sarif,
+    "junit": _render_junit,
+    "gitlab": _render_gitlab,
 }

@@ -19,37 +19,42 @@ from typing import Any, Final, NamedTuple
 from argosy.errors import ArgosyError, ClusterError, TransientError, UserError
 from argosy.features.clusters import service
 from argosy.features.clusters.cluster_account import (
-    MADE,
-    MANAGER,
-    OF_ACCOUNT,
-    WHOLE,
-    Places,
-    Tell,
-    is_made,
-    kept_message,
-    make_manager,
-    revoke,
-    surplus,
-    take_away,
+    ACCOUNT_ANNOTATION,
+    MANAGED_BY_LABELS,
+    MANAGER_ACCOUNT,
+    WHOLE_CLUSTER,
+    AccessNamespaces,
+    ReportMessage,
+    delete_bindings,
+    delete_if_unchanged,
+    ensure_manager_account,
+    find_surplus_bindings,
+    is_created_by_argosy,
+    render_recreated_message,
 )
-from argosy.gitops.application_client.client import Desk, Opener
-from argosy.gitops.application_client.declared_objects import Declared, declare_anew
-from argosy.gitops.clusters.cluster_secret import check_address
+from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
+from argosy.gitops.application_client.declared_objects import DeclaredSecret, replace_declared_secret
+from argosy.gitops.clusters.cluster_secret import check_server_address
 from argosy.kube.client import Cluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, key_of, load
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects import Manifest, key_of, read_yaml
+from argosy.kube.objects.field_reader import FieldReader
 
-SYSTEM: Final = "kube-system"
-FILLED, UNSEEN = 10.0, 1.5  # seconds to wait for the token, with and without a visible controller-manager
-BETWEEN: Final = 0.25
-NOT_WRITTEN: Final = "no cluster Secret was written"
-PROGRAMS: Final = frozenset({"execProviderConfig", "awsAuthConfig"})  # authentication without a service account
-TEN_YEARS: Final = 10 * 365 * 86400  # seconds; for a token from a TokenRequest
+SYSTEM_NAMESPACE: Final = "kube-system"
+TOKEN_WAIT_SECONDS, TOKEN_WAIT_SECONDS_WITHOUT_MANAGER = (
+    10.0,
+    1.5,
+)  # seconds to wait for the token, with and without a visible controller-manager
+POLL_INTERVAL_SECONDS: Final = 0.25
+NOT_WRITTEN_MESSAGE: Final = "no cluster Secret was written"
+CREDENTIAL_PROVIDERS: Final = frozenset(
+    {"execProviderConfig", "awsAuthConfig"}
+)  # authentication without a service account
+TOKEN_LIFETIME_SECONDS: Final = 10 * 365 * 86400  # seconds; for a token from a TokenRequest
 
 
-class Claims(NamedTuple):
+class ServiceAccountClaims(NamedTuple):
     """Unverified claims of a service account token: its account, and the Secret it is bound to."""
 
     namespace: str
@@ -58,7 +63,7 @@ class Claims(NamedTuple):
 
 
 @dataclass
-class Token:
+class BoundToken:
     """A new token, and the Secret on the cluster that it is bound to."""
 
     text: str = field(repr=False)
@@ -67,178 +72,220 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Enlisted:
+class AddClusterOptions:
     """Options of `cluster add`. `config` may name an exec or AWS credential provider; then no account is created."""
 
     name: str
     namespaces: tuple[str, ...] = ()
-    has_cluster_kinds: bool = False
+    has_cluster_resources: bool = False
     account: str = ""  # an existing service account; empty: argocd-manager is created
-    system: str = SYSTEM
+    system_namespace: str = SYSTEM_NAMESPACE
     project: str = ""
-    is_here: bool = False
-    is_public: bool = False  # use the address from kube-public/cluster-info
+    is_in_cluster: bool = False
+    uses_cluster_info: bool = False  # use the address from kube-public/cluster-info
     shard: int | None = None  # argo: shard of its application controllers; argosy ignores it
-    replaces: bool = False
+    is_upsert: bool = False
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     labels: Mapping[str, str] | None = None
     annotations: Mapping[str, str] | None = None
 
     @property
-    def places(self) -> Places:
+    def access_namespaces(self) -> AccessNamespaces:
         """Namespaces in which the account gets full access."""
-        return WHOLE if self.has_cluster_kinds or not self.namespaces else self.namespaces
+        return WHOLE_CLUSTER if self.has_cluster_resources or not self.namespaces else self.namespaces
 
 
-async def enlist(
-    desk: Desk, there: Cluster, connection: Connection, wanted: Enlisted, opener: Opener, tell: Tell
-) -> tuple[Declared, bool]:
-    """Add the cluster. Returns its Secret, and True if it existed unchanged."""
-    server, tls = service.HERE if wanted.is_here else connection.server, _tls(connection)
-    if wanted.is_public:
-        server, tls = await _published(there, tls, tell) or (server, tls)
-    await service.check_name(desk, wanted.name, server)
-    before = await service.find(desk, server)
-    config = {**wanted.config, "tlsClientConfig": tls}
-    if before is not None and before is not service.OWN and not wanted.replaces:
-        await _check_same(desk, before, connection, wanted, _given(server, wanted, config), opener)
-        return before, True
-    wider: list[ResourceKey] = []
-    if PROGRAMS & config.keys():
-        made = await service.add(desk, _given(server, wanted, config), replaces=wanted.replaces)
-    else:
-        given = _given(server, wanted, config)
-        await service.connection_to(desk, {**service.read_values(given), "server": connection.server})
-        await service.add(desk, given, replaces=wanted.replaces, dry_run=True)
-        wider = [] if wanted.account else await _wider(there, wanted, before, tell)
-        made = await _let_in(desk, there, connection, wanted, given, opener, tell)
-    if before is not None:
-        await _forget_token(there, before, tell)
-    await take_away(there, wider, tell)
-    return made, False
-
-
-async def _let_in(
-    desk: Desk,
-    there: Cluster,
+async def add_cluster(
+    app_service: ApplicationService,
+    cluster_client: Cluster,
     connection: Connection,
-    wanted: Enlisted,
-    given: Mapping[str, Any],
-    opener: Opener,
-    tell: Tell,
-) -> Declared:
+    options: AddClusterOptions,
+    opener: ClusterOpener,
+    report: ReportMessage,
+) -> tuple[DeclaredSecret, bool]:
+    """Add the cluster. Returns its Secret, and True if it existed unchanged."""
+    server, tls = (
+        service.IN_CLUSTER_SERVER if options.is_in_cluster else connection.server,
+        _build_tls_config(connection),
+    )
+    if options.uses_cluster_info:
+        server, tls = await _read_cluster_info(cluster_client, tls, report) or (server, tls)
+    await service.check_name(app_service, options.name, server)
+    existing = await service.find_cluster(app_service, server)
+    config = {**options.config, "tlsClientConfig": tls}
+    if existing is not None and existing is not service.IN_CLUSTER_DECLARATION and not options.is_upsert:
+        await _check_unchanged(
+            app_service, existing, connection, options, _build_request(server, options, config), opener
+        )
+        return existing, True
+    surplus_bindings: list[ResourceKey] = []
+    if CREDENTIAL_PROVIDERS & config.keys():
+        declared = await service.add_cluster(
+            app_service, _build_request(server, options, config), is_upsert=options.is_upsert
+        )
+    else:
+        body = _build_request(server, options, config)
+        await service.connection_to(app_service, {**service.read_values(body), "server": connection.server})
+        await service.add_cluster(app_service, body, is_upsert=options.is_upsert, dry_run=True)
+        surplus_bindings = (
+            [] if options.account else await _find_surplus_bindings(cluster_client, options, existing, report)
+        )
+        declared = await _create_token_and_secret(
+            app_service, cluster_client, connection, options, body, opener, report
+        )
+    if existing is not None:
+        await _revoke_old_token(cluster_client, existing, report)
+    await delete_bindings(cluster_client, surplus_bindings, report)
+    return declared, False
+
+
+async def _create_token_and_secret(
+    app_service: ApplicationService,
+    cluster_client: Cluster,
+    connection: Connection,
+    options: AddClusterOptions,
+    body: Mapping[str, Any],
+    opener: ClusterOpener,
+    report: ReportMessage,
+) -> DeclaredSecret:
     """Create a token, create its account first unless one was named, test the token and write the cluster Secret."""
-    if not wanted.account:
-        await make_manager(there, wanted.system, wanted.places, tell)
-    async with new_token(there, wanted.system, wanted.account or MANAGER) as token:
-        if not wanted.is_here:
+    if not options.account:
+        await ensure_manager_account(cluster_client, options.system_namespace, options.access_namespaces, report)
+    async with create_token(cluster_client, options.system_namespace, options.account or MANAGER_ACCOUNT) as token:
+        if not options.is_in_cluster:
             # Test with the address of the context: the address in the Secret may be reachable only from Pods.
-            tried = {**given["config"], "tlsClientConfig": _tls(connection), "bearerToken": token.text}
-            await _try(desk, opener, {"server": connection.server, "name": wanted.name, "config": json.dumps(tried)})
-        whole = {**given, "config": {**given["config"], "bearerToken": token.text}}
-        return await _put(desk, given["server"], token, service.add(desk, whole, replaces=wanted.replaces))
+            test_config = {
+                **body["config"],
+                "tlsClientConfig": _build_tls_config(connection),
+                "bearerToken": token.text,
+            }
+            await _test_connection(
+                app_service,
+                opener,
+                {"server": connection.server, "name": options.name, "config": json.dumps(test_config)},
+            )
+        full_body = {**body, "config": {**body["config"], "bearerToken": token.text}}
+        return await _write_token(
+            app_service, body["server"], token, service.add_cluster(app_service, full_body, is_upsert=options.is_upsert)
+        )
 
 
-async def _wider(there: Cluster, wanted: Enlisted, before: Declared | None, tell: Tell) -> list[ResourceKey]:
+async def _find_surplus_bindings(
+    cluster_client: Cluster, options: AddClusterOptions, existing: DeclaredSecret | None, report: ReportMessage
+) -> list[ResourceKey]:
     """Bindings from an earlier `cluster add` that give the account more rights than requested."""
-    claims = claims_of(before) if before is not None else None
-    own = claims.token.name if claims is not None and claims.token is not None else ""
-    had = service.namespaces_of(before) if before is not None else []
-    return await surplus(there, wanted.system, wanted.places, had, own, tell)
+    claims = read_token_claims(existing) if existing is not None else None
+    own_token_name = claims.token.name if claims is not None and claims.token is not None else ""
+    previous_namespaces = service.read_namespaces(existing) if existing is not None else []
+    return await find_surplus_bindings(
+        cluster_client, options.system_namespace, options.access_namespaces, previous_namespaces, own_token_name, report
+    )
 
 
-async def _forget_token(there: Cluster, before: Declared, tell: Tell) -> None:
+async def _revoke_old_token(cluster_client: Cluster, existing: DeclaredSecret, report: ReportMessage) -> None:
     """Revoke the replaced token. A token that argosy did not create is kept, because others may use it."""
-    claims = claims_of(before)
+    claims = read_token_claims(existing)
     if claims is None or claims.token is None:
         return
     key = claims.token
     try:
-        found = await there.get(key)
-        if found is not None and is_made(found):
-            if not await revoke(there, found):
-                tell(f"argosy: {kept_message(key)}")
+        secret = await cluster_client.get(key)
+        if secret is not None and is_created_by_argosy(secret):
+            if not await delete_if_unchanged(cluster_client, secret):
+                report(f"argosy: {render_recreated_message(key)}")
                 return
-            tell(f'Secret "{key.name}" deleted in namespace "{key.namespace}"; the old token is revoked')
+            report(f'Secret "{key.name}" deleted in namespace "{key.namespace}"; the old token is revoked')
             return
-        why = "argosy did not create it"
+        reason = "argosy did not create it"
     except ClusterError as error:
-        found, why = {}, error.message
-    if found is not None:
+        secret, reason = {}, error.message
+    if secret is not None:
         command = f"kubectl delete -n {key.namespace} secret/{key.name}"
-        tell(f"argosy: the old token is still valid ({why}); if it is not needed, run on that cluster: {command}")
+        report(f"argosy: the old token is still valid ({reason}); if it is not needed, run on that cluster: {command}")
 
 
-async def _check_same(
-    desk: Desk, before: Declared, connection: Connection, wanted: Enlisted, given: Mapping[str, Any], opener: Opener
+async def _check_unchanged(
+    app_service: ApplicationService,
+    existing: DeclaredSecret,
+    connection: Connection,
+    options: AddClusterOptions,
+    body: Mapping[str, Any],
+    opener: ClusterOpener,
 ) -> None:
     """Raise UserError if the existing cluster differs from the request, or no longer accepts its token."""
-    values = {"namespaces": "", "shard": "", **service.read_values(given)}
-    new, old = json.loads(values.pop("config")), service.config_of(before)
-    if values.get("clusterResources") == (before.text("clusterResources") or "false"):
+    values = {"namespaces": "", "shard": "", **service.read_values(body)}
+    new, old = json.loads(values.pop("config")), service.read_config(existing)
+    if values.get("clusterResources") == (existing.get_stripped("clusterResources") or "false"):
         del values["clusterResources"]
     token = old.pop("bearerToken", "")
-    old["tlsClientConfig"] = {"insecure": False, **Fields(old, "config").fields("tlsClientConfig").values}
+    old["tlsClientConfig"] = {"insecure": False, **FieldReader(old, "config").read_map("tlsClientConfig").values}
     keys = [f"config.{key}" for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key)]
-    has_account = not PROGRAMS & new.keys()
-    if has_account and (claims_of(before) or ())[:2] != (wanted.system, wanted.account or MANAGER):
+    has_account = not CREDENTIAL_PROVIDERS & new.keys()
+    if has_account and (read_token_claims(existing) or ())[:2] != (
+        options.system_namespace,
+        options.account or MANAGER_ACCOUNT,
+    ):
         keys.append("config.bearerToken")
-    if keys := service.differing(before, values, given) + keys:
-        raise service.is_different(sorted(keys))
-    if has_account and not wanted.is_here:
-        tried = {"server": connection.server, "config": json.dumps({**new, "bearerToken": token})}
-        await _try(desk, opener, {**tried, "name": wanted.name}, "its token", "renew the token with --upsert")
+    if keys := service.list_differing_keys(existing, values, body) + keys:
+        raise service.build_difference_error(sorted(keys))
+    if has_account and not options.is_in_cluster:
+        test_values = {"server": connection.server, "config": json.dumps({**new, "bearerToken": token})}
+        await _test_connection(
+            app_service, opener, {**test_values, "name": options.name}, "its token", "renew the token with --upsert"
+        )
 
 
-async def _published(there: Cluster, tls: Mapping[str, Any], tell: Tell) -> tuple[str, dict[str, Any]] | None:
+async def _read_cluster_info(
+    cluster_client: Cluster, tls: Mapping[str, Any], report: ReportMessage
+) -> tuple[str, dict[str, Any]] | None:
     """argo: server and CA of the first cluster in the kubeconfig of cluster-info; None if there is no valid address."""
     try:
-        found = await there.get(ResourceKey("", "ConfigMap", "kube-public", "cluster-info")) or {}
-        config = load(str((found.get("data") or {}).get("kubeconfig") or ""))
-        cluster = Fields(config, "cluster-info").all_fields("clusters")[0].fields("cluster")
-        server, authority = cluster.text("server").rstrip("/"), cluster.text("certificate-authority-data")
-        check_address(server, "cluster-info")
+        config_map = await cluster_client.get(ResourceKey("", "ConfigMap", "kube-public", "cluster-info")) or {}
+        config = read_yaml(str((config_map.get("data") or {}).get("kubeconfig") or ""))
+        cluster = FieldReader(config, "cluster-info").read_map_list("clusters")[0].read_map("cluster")
+        server, authority = cluster.read_text("server").rstrip("/"), cluster.read_text("certificate-authority-data")
+        check_server_address(server, "cluster-info")
     except (ClusterError, UserError, IndexError) as error:
-        tell(f"argosy: no usable address in kube-public/cluster-info ({error}); using the address of the context")
+        report(f"argosy: no usable address in kube-public/cluster-info ({error}); using the address of the context")
         return None
     return server, {**tls, "caData": authority} if authority and not tls.get("insecure") else dict(tls)
 
 
-def _given(server: str, wanted: Enlisted, config: Mapping[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = {"server": server, "name": wanted.name, "config": config, "project": wanted.project}
-    if wanted.namespaces:
-        given |= {"namespaces": list(wanted.namespaces), "clusterResources": wanted.has_cluster_kinds}
-    if wanted.shard is not None:
-        given["shard"] = wanted.shard
-    for name, marks in (("labels", wanted.labels), ("annotations", wanted.annotations)):
-        if marks:
-            given[name] = dict(marks)
-    return given
+def _build_request(server: str, options: AddClusterOptions, config: Mapping[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = {"server": server, "name": options.name, "config": config, "project": options.project}
+    if options.namespaces:
+        body |= {"namespaces": list(options.namespaces), "clusterResources": options.has_cluster_resources}
+    if options.shard is not None:
+        body["shard"] = options.shard
+    for name, metadata in (("labels", options.labels), ("annotations", options.annotations)):
+        if metadata:
+            body[name] = dict(metadata)
+    return body
 
 
-def _tls(connection: Connection) -> dict[str, Any]:
+def _build_tls_config(connection: Connection) -> dict[str, Any]:
     """argo: tlsClientConfig of the connection, with the CA inlined from its file."""
-    found: dict[str, Any] = {"insecure": connection.insecure}
+    tls_config: dict[str, Any] = {"insecure": connection.insecure}
     authority = connection.ca_data
     if not authority and connection.ca_file:
         with open(connection.ca_file, "rb") as file:
             authority = file.read()
     if authority:
-        found["caData"] = base64.b64encode(authority).decode()
+        tls_config["caData"] = base64.b64encode(authority).decode()
     if connection.tls_server_name:
-        found["serverName"] = connection.tls_server_name
-    return found
+        tls_config["serverName"] = connection.tls_server_name
+    return tls_config
 
 
 @asynccontextmanager
-async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterator[Token]:
+async def create_token(cluster_client: Cluster, namespace: str, account: str) -> AsyncIterator[BoundToken]:
     """Create a token bound to a new Secret on that cluster, which is deleted again if the block fails."""
-    owner = await there.get(ResourceKey("", "ServiceAccount", namespace, account))
+    owner = await cluster_client.get(ResourceKey("", "ServiceAccount", namespace, account))
     if owner is None:
-        told = f"ServiceAccount {account} not found in {namespace}"
-        raise UserError(f"{told}; create it, or omit --service-account")
+        message = f"ServiceAccount {account} not found in {namespace}"
+        raise UserError(f"{message}; create it, or omit --service-account")
     name = f"{account}-token-{secrets.token_hex(3)}"
-    made = await there.create(
+    secret = await cluster_client.create(
         {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -246,123 +293,154 @@ async def new_token(there: Cluster, namespace: str, account: str) -> AsyncIterat
             "metadata": {
                 "name": name,
                 "namespace": namespace,
-                "labels": MADE,
-                "annotations": {OF_ACCOUNT: account},
+                "labels": MANAGED_BY_LABELS,
+                "annotations": {ACCOUNT_ANNOTATION: account},
             },
         }
     )
-    token = Token("", ResourceKey("", "Secret", namespace, name))
+    token = BoundToken("", ResourceKey("", "Secret", namespace, name))
     try:
-        token.text = await _filled(there, token.key) or await _asked_for(there, token.key, account, made)
+        token.text = await _wait_for_token(cluster_client, token.key) or await _request_token(
+            cluster_client, token.key, account, secret
+        )
         yield token
     except BaseException:
         if not token.may_be_used:
-            await revoke(there, made)
+            await delete_if_unchanged(cluster_client, secret)
         raise
 
 
-async def _put(desk: Desk, server: str, token: Token, write: Coroutine[Any, Any, Declared]) -> Declared:
+async def _write_token(
+    app_service: ApplicationService, server: str, token: BoundToken, write: Coroutine[Any, Any, DeclaredSecret]
+) -> DeclaredSecret:
     """Write the token to the cluster Secret. After a lost response, read the Secret to see if it was written."""
     token.may_be_used = True
-    work = asyncio.create_task(write)
+    write_task = asyncio.create_task(write)
     try:
-        await asyncio.wait({work})  # the write continues if this task is cancelled
+        await asyncio.wait({write_task})  # the write continues if this task is cancelled
     finally:
-        await asyncio.wait({work})
-        stored = await _stored(desk, server, token, work)
+        await asyncio.wait({write_task})
+        stored = await _find_stored_secret(app_service, server, token, write_task)
         token.may_be_used = stored is not None
-    return stored or work.result()
+    return stored or write_task.result()
 
 
-async def _stored(desk: Desk, server: str, token: Token, work: asyncio.Task[Declared]) -> Declared | None:
+async def _find_stored_secret(
+    app_service: ApplicationService, server: str, token: BoundToken, write_task: asyncio.Task[DeclaredSecret]
+) -> DeclaredSecret | None:
     """The Secret that the write stored, or None."""
-    error = work.exception()
+    error = write_task.exception()
     if error is None:
-        return work.result()
+        return write_task.result()
     try:
-        found = await service.find(desk, server)
+        existing = await service.find_cluster(app_service, server)
     except ArgosyError:
-        stays = "the new token may be in use and was not revoked; if it is not used, run on that cluster"
-        told = f"{error}; {stays}: kubectl delete -n {token.key.namespace} secret/{token.key.name}"
-        raise TransientError(told) from error
-    is_in_use = found is not None and service.config_of(found).get("bearerToken") == token.text
-    return found if is_in_use else None
+        advice = "the new token may be in use and was not revoked; if it is not used, run on that cluster"
+        message = f"{error}; {advice}: kubectl delete -n {token.key.namespace} secret/{token.key.name}"
+        raise TransientError(message) from error
+    is_in_use = existing is not None and service.read_config(existing).get("bearerToken") == token.text
+    return existing if is_in_use else None
 
 
-async def _filled(there: Cluster, key: ResourceKey) -> str:
+async def _wait_for_token(cluster_client: Cluster, key: ResourceKey) -> str:
     """Wait for the control plane to write the token into the Secret; empty if it does not."""
-    for _ in range(int((FILLED if await _has_filler(there) else UNSEEN) / BETWEEN)):
-        found = await there.get(key) or {}
-        if text := (found.get("data") or {}).get("token"):
+    for _ in range(
+        int(
+            (
+                TOKEN_WAIT_SECONDS
+                if await _has_controller_manager(cluster_client)
+                else TOKEN_WAIT_SECONDS_WITHOUT_MANAGER
+            )
+            / POLL_INTERVAL_SECONDS
+        )
+    ):
+        secret = await cluster_client.get(key) or {}
+        if text := (secret.get("data") or {}).get("token"):
             return base64.b64decode(text).decode()
-        await asyncio.sleep(BETWEEN)
+        await asyncio.sleep(POLL_INTERVAL_SECONDS)
     return ""
 
 
-async def _asked_for(there: Cluster, key: ResourceKey, account: str, secret: Manifest) -> str:
+async def _request_token(cluster_client: Cluster, key: ResourceKey, account: str, secret: Manifest) -> str:
     """Create a token with a TokenRequest, bound to the Secret."""
     bound = {"apiVersion": "v1", "kind": "Secret", "name": key.name, "uid": secret["metadata"].get("uid")}
-    spec = {"expirationSeconds": TEN_YEARS, "boundObjectRef": bound}
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    answer = await there.create(asked, subresource_of=ResourceKey("", "ServiceAccount", key.namespace, account))
-    return str(answer["status"]["token"])
+    spec = {"expirationSeconds": TOKEN_LIFETIME_SECONDS, "boundObjectRef": bound}
+    token_request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    response = await cluster_client.create(
+        token_request, subresource_of=ResourceKey("", "ServiceAccount", key.namespace, account)
+    )
+    return str(response["status"]["token"])
 
 
-async def _has_filler(there: Cluster) -> bool:
-    lease = ResourceKey("coordination.k8s.io", "Lease", SYSTEM, "kube-controller-manager")
+async def _has_controller_manager(cluster_client: Cluster) -> bool:
+    lease = ResourceKey("coordination.k8s.io", "Lease", SYSTEM_NAMESPACE, "kube-controller-manager")
     try:
-        return await there.get(lease) is not None
+        return await cluster_client.get(lease) is not None
     except ClusterError:
         return False
 
 
-async def _try(
-    desk: Desk, opener: Opener, values: Mapping[str, str], which: str = "the new token", then: str = NOT_WRITTEN
+async def _test_connection(
+    app_service: ApplicationService,
+    opener: ClusterOpener,
+    values: Mapping[str, str],
+    token_name: str = "the new token",
+    advice: str = NOT_WRITTEN_MESSAGE,
 ) -> None:
-    connection = await service.connection_to(desk, values)
+    connection = await service.connection_to(app_service, values)
     try:
         async with opener(connection) as cluster:
             await cluster.kinds()
     except ClusterError as error:
-        raise UserError(f"{connection.server} rejected {which} ({error.message}); {then}") from error
+        raise UserError(f"{connection.server} rejected {token_name} ({error.message}); {advice}") from error
 
 
 # -- token rotation ----------------------------------------------------------------------------------------------------
 
 
-async def rotate(desk: Desk, declared: Declared, opener: Opener, tell: Tell = lambda _: None) -> str:
+async def rotate_token(
+    app_service: ApplicationService,
+    declared: DeclaredSecret,
+    opener: ClusterOpener,
+    report: ReportMessage = lambda _: None,
+) -> str:
     """Create a new token of the same account, then revoke the old one. Returns the account."""
-    config = service.config_of(declared)
-    claims = claims_of(declared)
+    config = service.read_config(declared)
+    claims = read_token_claims(declared)
     if claims is None:
         raise UserError(
             "has no service account token, so there is nothing to rotate; renew its credentials at their source",
-            where=f"cluster {declared.text('name') or service.server_of(declared)}",
+            where=f"cluster {declared.get_stripped('name') or service.read_server(declared)}",
         )
-    values = {**declared.values, "server": service.server_of(declared)}
-    before = await service.connection_to(desk, values)
-    async with opener(before) as there, new_token(there, claims.namespace, claims.account) as token:
-        replaced = await there.get(claims.token) if claims.token else None
+    values = {**declared.values, "server": service.read_server(declared)}
+    before = await service.connection_to(app_service, values)
+    async with (
+        opener(before) as cluster_client,
+        create_token(cluster_client, claims.namespace, claims.account) as token,
+    ):
+        old_secret = await cluster_client.get(claims.token) if claims.token else None
         changed = {**values, "config": json.dumps({**config, "bearerToken": token.text}, sort_keys=True)}
-        await _try(desk, opener, changed)
-        await _put(desk, values["server"], token, declare_anew(desk, declared, changed))
-    if replaced is not None:
-        async with opener(await service.connection_to(desk, changed)) as there:
-            if not await revoke(there, replaced):
-                tell(f"argosy: {kept_message(key_of(replaced))}")
+        await _test_connection(app_service, opener, changed)
+        await _write_token(
+            app_service, values["server"], token, replace_declared_secret(app_service, declared, changed)
+        )
+    if old_secret is not None:
+        async with opener(await service.connection_to(app_service, changed)) as cluster_client:
+            if not await delete_if_unchanged(cluster_client, old_secret):
+                report(f"argosy: {render_recreated_message(key_of(old_secret))}")
     return f"{claims.namespace}/{claims.account}"
 
 
-def claims_of(declared: Declared) -> Claims | None:
+def read_token_claims(declared: DeclaredSecret) -> ServiceAccountClaims | None:
     """Claims of the cluster's token; None if it is not a service account token."""
     try:
-        body = str(service.config_of(declared).get("bearerToken") or "").split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
-        _, kind, namespace, account = str(found["sub"]).split(":")
+        body = str(service.read_config(declared).get("bearerToken") or "").split(".")[1]
+        payload = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        _, kind, namespace, account = str(payload["sub"]).split(":")
     except (IndexError, KeyError, ValueError, TypeError, binascii.Error):
         return None
-    bound = found.get("kubernetes.io")
+    bound = payload.get("kubernetes.io")
     secret = bound.get("secret") if isinstance(bound, dict) else None
-    name = secret.get("name") if isinstance(secret, dict) else found.get("kubernetes.io/serviceaccount/secret.name")
+    name = secret.get("name") if isinstance(secret, dict) else payload.get("kubernetes.io/serviceaccount/secret.name")
     key = ResourceKey("", "Secret", namespace, str(name)) if name else None
-    return Claims(namespace, account, key) if kind == "serviceaccount" else None
+    return ServiceAccountClaims(namespace, account, key) if kind == "serviceaccount" else None

@@ -12,164 +12,246 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.clusters import service
-from argosy.features.clusters.add import rotate
-from argosy.features.repositories.api import STATE
+from argosy.features.clusters.add import rotate_token
+from argosy.features.repositories.api import STATE_SCHEMA
 from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.application_client.declared_objects import Declared
+from argosy.gitops.application_client.declared_objects import DeclaredSecret
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.body_fields import Body
-from argosy.web.api.paging import ARGO_PAGING, FIELDS, chosen, part
-from argosy.web.caller_clients import desk_of
-from argosy.web.owned_objects import delivered_to
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, Found, May, Parameter, Route
+from argosy.web.api.body_fields import BodyReader
+from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
+from argosy.web.caller_clients import build_service
+from argosy.web.owned_objects import count_applications_by_server
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
 
-TAG: Final = "clusters"
-MARKS: Final = {"type": "object", "additionalProperties": schema.TEXT}
+OPENAPI_TAG: Final = "clusters"
+LABELS_SCHEMA: Final = {"type": "object", "additionalProperties": schema.STRING_SCHEMA}
 # An allow-list: no other field of the config is returned.
-CONFIG: Final = schema.fields(
-    username=schema.TEXT,
-    tlsClientConfig=schema.fields(insecure=schema.FLAG, serverName=schema.TEXT),
-    awsAuthConfig=schema.fields(clusterName=schema.TEXT, roleARN=schema.TEXT),
-    execProviderConfig=schema.fields(command=schema.TEXT, apiVersion=schema.TEXT),
+CONFIG_SCHEMA: Final = schema.build_object_schema(
+    username=schema.STRING_SCHEMA,
+    tlsClientConfig=schema.build_object_schema(insecure=schema.BOOLEAN_SCHEMA, serverName=schema.STRING_SCHEMA),
+    awsAuthConfig=schema.build_object_schema(clusterName=schema.STRING_SCHEMA, roleARN=schema.STRING_SCHEMA),
+    execProviderConfig=schema.build_object_schema(command=schema.STRING_SCHEMA, apiVersion=schema.STRING_SCHEMA),
 )
-CLUSTER: Final = schema.fields(
-    server=schema.TEXT, name=schema.TEXT, config=CONFIG, connectionState=STATE, serverVersion=schema.TEXT,
-    namespaces=schema.many(schema.TEXT), clusterResources=schema.FLAG, project=schema.TEXT, shard=schema.COUNT,
-    refreshRequestedAt=schema.TEXT, labels=MARKS, annotations=MARKS,
-    info=schema.fields(
-        applicationsCount=schema.COUNT, cacheInfo=schema.ANY, connectionState=STATE, serverVersion=schema.TEXT
+CLUSTER_SCHEMA: Final = schema.build_object_schema(
+    server=schema.STRING_SCHEMA,
+    name=schema.STRING_SCHEMA,
+    config=CONFIG_SCHEMA,
+    connectionState=STATE_SCHEMA,
+    serverVersion=schema.STRING_SCHEMA,
+    namespaces=schema.build_array_schema(schema.STRING_SCHEMA),
+    clusterResources=schema.BOOLEAN_SCHEMA,
+    project=schema.STRING_SCHEMA,
+    shard=schema.INTEGER_SCHEMA,
+    refreshRequestedAt=schema.STRING_SCHEMA,
+    labels=LABELS_SCHEMA,
+    annotations=LABELS_SCHEMA,
+    info=schema.build_object_schema(
+        applicationsCount=schema.INTEGER_SCHEMA,
+        cacheInfo=schema.OBJECT_SCHEMA,
+        connectionState=STATE_SCHEMA,
+        serverVersion=schema.STRING_SCHEMA,
     ),
-)  # fmt: skip
-TO_SEND: Final = schema.fields(
-    server=schema.TEXT, name=schema.TEXT, config=schema.ANY, namespaces=schema.many(schema.TEXT),
-    clusterResources=schema.FLAG, project=schema.TEXT, shard={"type": ["string", "integer"]}, labels=MARKS,
-    annotations=MARKS,
-)  # fmt: skip
+)
+REQUEST_SCHEMA: Final = schema.build_object_schema(
+    server=schema.STRING_SCHEMA,
+    name=schema.STRING_SCHEMA,
+    config=schema.OBJECT_SCHEMA,
+    namespaces=schema.build_array_schema(schema.STRING_SCHEMA),
+    clusterResources=schema.BOOLEAN_SCHEMA,
+    project=schema.STRING_SCHEMA,
+    shard={"type": ["string", "integer"]},
+    labels=LABELS_SCHEMA,
+    annotations=LABELS_SCHEMA,
+)
 
 
-async def cluster(asked: Asked) -> Found | None:
+async def find_cluster(request: RequestContext) -> ResolvedObject | None:
     """Find the cluster by its address, or by its name with `?id.type=name`."""
-    is_name = asked.query.text("id.type") in ("name", "name_escaped")
-    found = await service.find(desk_of(asked), asked.values["id"], is_name=is_name)
-    return Found(found, service.thing_of(found)) if found else None
+    is_name = request.query.get_text("id.type") in ("name", "name_escaped")
+    declared = await service.find_cluster(build_service(request), request.path_parameters["id"], is_name=is_name)
+    return ResolvedObject(declared, service.rbac_name(declared)) if declared else None
 
 
-async def new_cluster(asked: Asked) -> Found | None:
-    sent = await asked.mapping()
-    return Found(sent, _thing(sent))
+async def read_new_cluster(request: RequestContext) -> ResolvedObject | None:
+    body = await request.read_json_object()
+    return ResolvedObject(body, _build_rbac_name(body))
 
 
-def _thing(sent: Mapping[str, Any]) -> str:
-    values = service.read_values(sent)
+def _build_rbac_name(body: Mapping[str, Any]) -> str:
+    values = service.read_values(body)
     return f"{values['project']}/{values['server']}" if values["project"] else values["server"]
 
 
-async def listed(asked: Asked) -> Json:
-    server, name = parse_cluster_address(asked.query.text("server")), asked.query.text("name")
-    found = [
-        each
-        for each in await service.all_clusters(desk_of(asked))
-        if server in ("", service.server_of(each))
-        and name in ("", each.text("name"))
-        and asked.may("clusters", "get", service.thing_of(each))
+async def list_clusters(request: RequestContext) -> JsonResponse:
+    server, name = parse_cluster_address(request.query.get_text("server")), request.query.get_text("name")
+    clusters = [
+        cluster
+        for cluster in await service.list_clusters(build_service(request))
+        if server in ("", service.read_server(cluster))
+        and name in ("", cluster.get_stripped("name"))
+        and request.is_allowed("clusters", "get", service.rbac_name(cluster))
     ]
-    return part(asked, list(await asyncio.gather(*(_told(asked, each) for each in found))))
+    return build_argo_page(
+        request, list(await asyncio.gather(*(_describe_cluster(request, cluster) for cluster in clusters)))
+    )
 
 
-async def got(asked: Asked) -> Json:
-    return chosen(asked, await _told(asked, asked.subject))
+async def get_cluster(request: RequestContext) -> JsonResponse:
+    return select_fields(request, await _describe_cluster(request, request.subject))
 
 
-async def _told(asked: Asked, declared: Declared) -> dict[str, Any]:
-    state, version = await asked.site.part(service.States).of(desk_of(asked), declared)
-    count = delivered_to(asked)[service.server_of(declared)]
-    return service.document(declared, state, version, count, asked.site.lookout.rules.compare.masked_annotations)
+async def _describe_cluster(request: RequestContext, declared: DeclaredSecret) -> dict[str, Any]:
+    state, version = await request.site.get_module_state(service.ClusterStateCache).get_state(
+        build_service(request), declared
+    )
+    count = count_applications_by_server(request)[service.read_server(declared)]
+    return service.cluster_to_wire(
+        declared, state, version, count, request.site.cluster_view.rules.diff.masked_annotations
+    )
 
 
-async def created(asked: Asked) -> Json:
-    desk, is_upsert = desk_of(asked), asked.query.flag("upsert")
-    before = await service.find(desk, service.read_values(asked.subject)["server"])
-    if before is not None:  # an error must not reveal a cluster that the caller may not see
-        asked.require("clusters", "update" if is_upsert else "get", service.thing_of(before))
-    return Json(await _told(asked, await service.add(desk, asked.subject, replaces=is_upsert)))
+async def create_cluster(request: RequestContext) -> JsonResponse:
+    app_service, is_upsert = build_service(request), request.query.get_bool("upsert")
+    existing = await service.find_cluster(app_service, service.read_values(request.subject)["server"])
+    if existing is not None:  # an error must not reveal a cluster that the caller may not see
+        request.require_permission("clusters", "update" if is_upsert else "get", service.rbac_name(existing))
+    return JsonResponse(
+        await _describe_cluster(request, await service.add_cluster(app_service, request.subject, is_upsert=is_upsert))
+    )
 
 
-async def updated(asked: Asked) -> Json:
+async def update_cluster(request: RequestContext) -> JsonResponse:
     """Check the permission for both the current and the new object name."""
-    sent, before = await asked.mapping(), asked.subject
-    server = service.server_of(before)
-    if parse_cluster_address(Body(sent).text("server")) not in ("", server):
+    body, existing = await request.read_json_object(), request.subject
+    server = service.read_server(existing)
+    if parse_cluster_address(BodyReader(body).get_text("server")) not in ("", server):
         raise UserError("differs from the server in the path; send the same", where="server")
-    only = asked.query.all("updatedFields")
-    if not only or "project" in only:
-        thing = _thing({**sent, "server": server})
-        if thing != asked.thing:
-            asked.require("clusters", "update", thing)
-    return Json(await _told(asked, await service.change(desk_of(asked), before, sent, only)))
+    updated_fields = request.query.get_all("updatedFields")
+    if not updated_fields or "project" in updated_fields:
+        rbac_name = _build_rbac_name({**body, "server": server})
+        if rbac_name != request.rbac_object:
+            request.require_permission("clusters", "update", rbac_name)
+    return JsonResponse(
+        await _describe_cluster(
+            request, await service.update_cluster(build_service(request), existing, body, updated_fields)
+        )
+    )
 
 
-async def deleted(asked: Asked) -> Json:
-    await service.remove(desk_of(asked), asked.subject)
-    return Json({})
+async def delete_cluster(request: RequestContext) -> JsonResponse:
+    await service.remove_cluster(build_service(request), request.subject)
+    return JsonResponse({})
 
 
-async def forgotten(asked: Asked) -> Json:
-    desk = desk_of(asked)
-    await service.forget(desk, asked.subject)
-    again = await service.find(desk, service.server_of(asked.subject))
-    return Json(await _told(asked, again or asked.subject))
+async def invalidate_cache(request: RequestContext) -> JsonResponse:
+    app_service = build_service(request)
+    await service.request_cache_invalidation(app_service, request.subject)
+    refreshed = await service.find_cluster(app_service, service.read_server(request.subject))
+    return JsonResponse(await _describe_cluster(request, refreshed or request.subject))
 
 
-async def rotated(asked: Asked) -> Json:
-    desk = desk_of(asked)
-    if desk.opener is None:
-        raise UserError("this server cannot connect to other clusters; use: argosy cluster rotate", where=asked.thing)
-    await rotate(desk, asked.subject, desk.opener)
-    return Json({})
+async def rotate_auth(request: RequestContext) -> JsonResponse:
+    app_service = build_service(request)
+    if app_service.opener is None:
+        raise UserError(
+            "this server cannot connect to other clusters; use: argosy cluster rotate", where=request.rbac_object
+        )
+    await rotate_token(app_service, request.subject, app_service.opener)
+    return JsonResponse({})
 
 
 _PATH: Final = "/api/v1/clusters"
-ID: Final = Parameter("id.type", "`name`: the id in the path is the cluster's name, not its address.")
+ID_TYPE_PARAMETER: Final = QueryParameter(
+    "id.type", "`name`: the id in the path is the cluster's name, not its address."
+)
 ROUTES = (
     Route(
-        "GET", _PATH, Filtered("clusters", "get"), listed, "List clusters.",
+        "GET",
+        _PATH,
+        FilteredList("clusters", "get"),
+        list_clusters,
+        "List clusters.",
         query=(
-            Parameter("server", "Only the cluster with this address."),
-            Parameter("name", "Only the cluster with this name."), ID,
-            Parameter("id.value", "Accepted and ignored."), *ARGO_PAGING,
+            QueryParameter("server", "Only the cluster with this address."),
+            QueryParameter("name", "Only the cluster with this name."),
+            ID_TYPE_PARAMETER,
+            QueryParameter("id.value", "Accepted and ignored."),
+            *ARGO_PAGING,
         ),
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(CLUSTER)), tag=TAG, operation="ClusterService_List",
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(CLUSTER_SCHEMA)
+        ),
+        tag=OPENAPI_TAG,
+        operation_id="ClusterService_List",
     ),
     Route(
-        "POST", _PATH, May("clusters", "create", new_cluster), created,
+        "POST",
+        _PATH,
+        RequiresPermission("clusters", "create", read_new_cluster),
+        create_cluster,
         "Create a cluster. With `upsert`, an existing cluster is updated, which needs the permission to update it.",
-        query=(Parameter("upsert", "Update the cluster if it exists and differs.", "boolean"),),
-        takes={**TO_SEND, "required": ["server"]}, gives=CLUSTER, tag=TAG, operation="ClusterService_Create",
+        query=(QueryParameter("upsert", "Update the cluster if it exists and differs.", "boolean"),),
+        request_schema={**REQUEST_SCHEMA, "required": ["server"]},
+        response_schema=CLUSTER_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="ClusterService_Create",
     ),
     Route(
-        "GET", f"{_PATH}/{{id}}", May("clusters", "get", cluster), got, "Read a cluster.", query=(ID, FIELDS),
-        gives=CLUSTER, tag=TAG, operation="ClusterService_Get",
+        "GET",
+        f"{_PATH}/{{id}}",
+        RequiresPermission("clusters", "get", find_cluster),
+        get_cluster,
+        "Read a cluster.",
+        query=(ID_TYPE_PARAMETER, FIELDS),
+        response_schema=CLUSTER_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="ClusterService_Get",
     ),
     Route(
-        "PUT", f"{_PATH}/{{id}}", May("clusters", "update", cluster), updated,
+        "PUT",
+        f"{_PATH}/{{id}}",
+        RequiresPermission("clusters", "update", find_cluster),
+        update_cluster,
         "Update a cluster. Credentials that are not sent are kept, unless TLS verification would be weakened.",
-        query=(ID, Parameter("updatedFields", "Update only these fields.", "array")),
-        takes=TO_SEND, gives=CLUSTER, tag=TAG, operation="ClusterService_Update",
+        query=(ID_TYPE_PARAMETER, QueryParameter("updatedFields", "Update only these fields.", "array")),
+        request_schema=REQUEST_SCHEMA,
+        response_schema=CLUSTER_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="ClusterService_Update",
     ),
     Route(
-        "DELETE", f"{_PATH}/{{id}}", May("clusters", "delete", cluster), deleted, "Delete a cluster.", query=(ID,),
-        gives=schema.NOTHING, tag=TAG, operation="ClusterService_Delete",
+        "DELETE",
+        f"{_PATH}/{{id}}",
+        RequiresPermission("clusters", "delete", find_cluster),
+        delete_cluster,
+        "Delete a cluster.",
+        query=(ID_TYPE_PARAMETER,),
+        response_schema=schema.NOTHING,
+        tag=OPENAPI_TAG,
+        operation_id="ClusterService_Delete",
     ),
     Route(
-        "POST", f"{_PATH}/{{id}}/invalidate-cache", May("clusters", "update", cluster), forgotten,
-        "Invalidate the cache of a cluster.", query=(ID,),
-        gives=CLUSTER, tag=TAG, operation="ClusterService_InvalidateCache",
+        "POST",
+        f"{_PATH}/{{id}}/invalidate-cache",
+        RequiresPermission("clusters", "update", find_cluster),
+        invalidate_cache,
+        "Invalidate the cache of a cluster.",
+        query=(ID_TYPE_PARAMETER,),
+        response_schema=CLUSTER_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="ClusterService_InvalidateCache",
     ),
     Route(
-        "POST", f"{_PATH}/{{id}}/rotate-auth", May("clusters", "update", cluster), rotated,
-        "Create a new token for the cluster's service account and revoke the old one.", query=(ID,),
-        gives=schema.NOTHING, tag=TAG, operation="ClusterService_RotateAuth",
+        "POST",
+        f"{_PATH}/{{id}}/rotate-auth",
+        RequiresPermission("clusters", "update", find_cluster),
+        rotate_auth,
+        "Create a new token for the cluster's service account and revoke the old one.",
+        query=(ID_TYPE_PARAMETER,),
+        response_schema=schema.NOTHING,
+        tag=OPENAPI_TAG,
+        operation_id="ClusterService_RotateAuth",
     ),
-)  # fmt: skip
+)

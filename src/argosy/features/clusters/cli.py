@@ -7,15 +7,15 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.subcommands import SubcommandFunction, add_subcommand, print_document, run_with_service
 from argosy.cli.target_flags import add_target_flags
-from argosy.cli.verbs import Run, at_desk, described, print_data
 from argosy.errors import ArgosyError, UserError
 from argosy.features.clusters.edit_cli import run_add, run_rm, run_rotate, run_set
 
 if TYPE_CHECKING:
-    from argosy.features.repositories.connection_test import State
-    from argosy.gitops.application_client.client import Desk
-    from argosy.gitops.application_client.declared_objects import Declared
+    from argosy.features.repositories.connection_test import ConnectionState
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.declared_objects import DeclaredSecret
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
@@ -27,11 +27,11 @@ Examples:
 
 See also: docs/guides/clusters.md
 """
-SEE = "See also: docs/guides/clusters.md, docs/reference/cli.md"
+SEE_ALSO = "See also: docs/guides/clusters.md, docs/reference/cli.md"
 HEADINGS = ("SERVER", "NAME", "VERSION", "STATUS", "MESSAGE", "PROJECT")
 ENDPOINTS = ("kubeconfig", "kube-public", "internal")
-FORMS = ("wide", "json", "yaml", "server")
-WIDTH = 25  # argo: of the labels in its get
+OUTPUT_FORMATS = ("wide", "json", "yaml", "server")
+LABEL_WIDTH = 25  # argo: of the labels in its get
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -46,31 +46,46 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def add_verbs(parts: Commands[argparse.ArgumentParser]) -> None:
-    add = _verb(parts, "add", "add the cluster of a kubeconfig context as a destination", run_add, ("add prod",
-                "add prod --name production --namespace ml --namespace web -y"))  # fmt: skip
-    add.add_argument("asked", metavar="CONTEXT", help="a context of the kubeconfig")
-    _add_flags(add)
-    _programs(add)
-    listing = _verb(parts, "list", "list clusters and their connection status", run_list, ("list", "list -o json"))
-    getting = _verb(parts, "get", "show clusters", run_get, ("get prod", "get https://10.0.0.1:6443 -o wide"))
-    setting = _verb(parts, "set", "change the name, namespaces, labels or annotations of a cluster", run_set,
+    add_parser = _add_command(
+        parts,
+        "add",
+        "add the cluster of a kubeconfig context as a destination",
+        run_add,
+        ("add prod", "add prod --name production --namespace ml --namespace web -y"),
+    )
+    add_parser.add_argument("asked", metavar="CONTEXT", help="a context of the kubeconfig")
+    _add_create_flags(add_parser)
+    _add_credential_flags(add_parser)
+    list_parser = _add_command(
+        parts, "list", "list clusters and their connection status", run_list, ("list", "list -o json")
+    )
+    get_parser = _add_command(parts, "get", "show clusters", run_get, ("get prod", "get https://10.0.0.1:6443 -o wide"))
+    set_parser = _add_command(parts, "set", "change the name, namespaces, labels or annotations of a cluster", run_set,
                     ("set prod --name production --namespace web", "set prod --namespace '*'"))  # fmt: skip
-    _set_flags(setting)
-    for each, usual in ((listing, "wide"), (getting, "yaml")):  # argo: as there
-        each.add_argument("-o", "--output", choices=FORMS, default=usual, help=f"{', '.join(FORMS)} (default: {usual})")
-    removing = _verb(parts, "rm", "remove clusters from the destinations", run_rm,
+    _add_set_flags(set_parser)
+    for command_parser, default_output in ((list_parser, "wide"), (get_parser, "yaml")):  # argo: as there
+        command_parser.add_argument(
+            "-o",
+            "--output",
+            choices=OUTPUT_FORMATS,
+            default=default_output,
+            help=f"{', '.join(OUTPUT_FORMATS)} (default: {default_output})",
+        )
+    remove_parser = _add_command(parts, "rm", "remove clusters from the destinations", run_rm,
                      ("rm prod", "rm dev test -y"))  # fmt: skip
-    rotating = _verb(parts, "rotate", "create a new token for a cluster and revoke the old one", run_rotate,
+    rotate_parser = _add_command(parts, "rotate", "create a new token for a cluster and revoke the old one", run_rotate,
                      ("rotate prod",))  # fmt: skip
-    others = [_verb(parts, "rotate-auth", "alias of rotate, as in the argocd CLI", run_rotate, ("rotate-auth prod",))]
-    for each in (setting, rotating, *others):
-        each.add_argument("asked", metavar="SERVER|NAME", help="address or name of the cluster")
-    for each in (getting, removing):  # argo: only these accept several clusters
-        each.add_argument("asked", metavar="SERVER|NAME", nargs="+", help="addresses or names of clusters")
-    removing.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
+    alias_parsers = [
+        _add_command(parts, "rotate-auth", "alias of rotate, as in the argocd CLI", run_rotate, ("rotate-auth prod",))
+    ]
+    for command_parser in (set_parser, rotate_parser, *alias_parsers):
+        command_parser.add_argument("asked", metavar="SERVER|NAME", help="address or name of the cluster")
+    for command_parser in (get_parser, remove_parser):  # argo: only these accept several clusters
+        command_parser.add_argument("asked", metavar="SERVER|NAME", nargs="+", help="addresses or names of clusters")
+    remove_parser.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
 
 
-def _add_flags(parser: argparse.ArgumentParser) -> None:
+def _add_create_flags(parser: argparse.ArgumentParser) -> None:
     about = "kubeconfig that contains CONTEXT (default: --kubeconfig, KUBECONFIG or ~/.kube/config)"
     parser.add_argument("--context-kubeconfig", type=Path, metavar="FILE", help=about)
     parser.add_argument("--name", default="", metavar="NAME", help="name of the cluster (default: CONTEXT)")
@@ -103,7 +118,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
 
 
-def _set_flags(parser: argparse.ArgumentParser) -> None:
+def _add_set_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default="", metavar="NAME", help="new name of the cluster")
     about = "manage only this namespace; repeatable; '*' for all"
     parser.add_argument("--namespace", action="append", default=[], metavar="NS", help=about)
@@ -112,7 +127,7 @@ def _set_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--annotation", action="append", default=[], metavar="K=V", help=about)
 
 
-def _programs(parser: argparse.ArgumentParser) -> None:
+def _add_credential_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--aws-cluster-name", default="", metavar="NAME", help="authenticate with AWS, for this EKS cluster"
     )
@@ -131,124 +146,148 @@ def _programs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _verb(
-    parts: Commands[argparse.ArgumentParser], name: str, about: str, run: Run, examples: tuple[str, ...]
+def _add_command(
+    parts: Commands[argparse.ArgumentParser],
+    name: str,
+    summary: str,
+    run: SubcommandFunction,
+    examples: tuple[str, ...],
 ) -> argparse.ArgumentParser:
-    parser = described(parts, name, about, [f"cluster {each}" for each in examples], see=SEE)
+    parser = add_subcommand(parts, name, summary, [f"cluster {example}" for example in examples], see_also=SEE_ALSO)
     add_target_flags(parser)
-    parser.set_defaults(run=functools.partial(_telling, run), app_namespace="")
+    parser.set_defaults(run=functools.partial(_run_with_error_message, run), app_namespace="")
     return parser
 
 
-def _telling(run: Run, chosen: argparse.Namespace) -> int:
-    from argosy.cli.error_messages import failed
+def _run_with_error_message(run: SubcommandFunction, args: argparse.Namespace) -> int:
+    from argosy.cli.error_messages import report_error
 
     try:
-        return run(chosen)
+        return run(args)
     except ArgosyError as error:
-        given = getattr(chosen, "asked", "")
-        which = given if isinstance(given, str) else " ".join(given)
-        return failed(error, f"cluster {chosen.part} {which}".strip() + " failed")
+        names = getattr(args, "asked", "")
+        cluster_names = names if isinstance(names, str) else " ".join(names)
+        return report_error(error, f"cluster {args.part} {cluster_names}".strip() + " failed")
 
 
-def run_list(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.features.clusters.service import all_clusters
+def run_list(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.features.clusters.service import list_clusters
 
-        await _show(desk, chosen.output, await all_clusters(desk, with_faulty=True), is_list=True)
+        await _print_clusters(
+            app_service, args.output, await list_clusters(app_service, with_faulty=True), is_list=True
+        )
         return 0
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-def run_get(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.features.clusters.service import named
+def run_get(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.features.clusters.service import get_cluster
 
-        await _show(desk, chosen.output, [await named(desk, each) for each in chosen.asked], is_list=False)
+        await _print_clusters(
+            app_service, args.output, [await get_cluster(app_service, name) for name in args.asked], is_list=False
+        )
         return 0
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-async def _show(desk: Desk, how: str, found: list[Declared], *, is_list: bool) -> None:
+async def _print_clusters(
+    app_service: ApplicationService, output: str, clusters: list[DeclaredSecret], *, is_list: bool
+) -> None:
     import asyncio
 
-    from argosy.features.clusters.service import document, server_of, state_of
+    from argosy.features.clusters.service import cluster_to_wire, fetch_state, read_server
 
-    if how == "server":
-        print("".join(f"{server_of(each)}\n" for each in found if server_of(each)), end="")
+    if output == "server":
+        print("".join(f"{read_server(cluster)}\n" for cluster in clusters if read_server(cluster)), end="")
         return
-    states = await asyncio.gather(*(state_of(desk, each) for each in found))
-    if how in ("json", "yaml"):
-        apps = await _counts(desk)
-        data = [document(each, *state, apps.get(server_of(each), 0)) for each, state in zip(found, states, strict=True)]
-        print_data(
-            data if is_list or len(data) > 1 else data[0], how
+    states = await asyncio.gather(*(fetch_state(app_service, cluster) for cluster in clusters))
+    if output in ("json", "yaml"):
+        apps = await _count_applications(app_service)
+        data = [
+            cluster_to_wire(cluster, *state, apps.get(read_server(cluster), 0))
+            for cluster, state in zip(clusters, states, strict=True)
+        ]
+        print_document(
+            data if is_list or len(data) > 1 else data[0], output
         )  # argo: a single cluster is not printed as a list
     elif is_list:
-        from argosy.cli.tables import aligned
+        from argosy.cli.tables import format_aligned_columns
 
-        print("\n".join(aligned([HEADINGS, *map(_row, found, states)])))
+        print("\n".join(format_aligned_columns([HEADINGS, *map(_build_row, clusters, states)])))
     else:
-        print("\n\n".join("\n".join(_lines(each, *state)) for each, state in zip(found, states, strict=True)))
+        print(
+            "\n\n".join(
+                "\n".join(_render_details(cluster, *state)) for cluster, state in zip(clusters, states, strict=True)
+            )
+        )
 
 
-async def _counts(desk: Desk) -> dict[str, int]:
+async def _count_applications(app_service: ApplicationService) -> dict[str, int]:
     """Number of Applications by destination address."""
     from collections import Counter
 
-    from argosy.features.clusters.service import all_clusters, server_of
+    from argosy.features.clusters.service import list_clusters, read_server
 
-    names = {each.text("name"): server_of(each) for each in await all_clusters(desk)}
+    names = {cluster.get_stripped("name"): read_server(cluster) for cluster in await list_clusters(app_service)}
     try:
-        places = [app.destination.known for app in await desk.all(everywhere=True)]
+        destinations = [
+            app.destination.with_in_cluster_alias for app in await app_service.list_applications(all_namespaces=True)
+        ]
     except UserError:  # the Application CRD is not installed
         return {}
-    return Counter(place.server or names.get(place.name, "") for place in places)
+    return Counter(destination.server or names.get(destination.name, "") for destination in destinations)
 
 
-def _row(declared: Declared, told: tuple[State, str]) -> tuple[str, ...]:
+def _build_row(declared: DeclaredSecret, connection: tuple[ConnectionState, str]) -> tuple[str, ...]:
     """argo: the columns of `argocd cluster list`."""
-    from argosy.features.clusters.service import server_of
+    from argosy.features.clusters.service import read_server
 
-    state, version = told
-    spaces = [each for each in declared.text("namespaces").split(",") if each.strip()]
-    server = server_of(declared) or "-"
-    server = f"{server} ({len(spaces)} namespaces)" if spaces else server
+    state, version = connection
+    namespaces = [namespace for namespace in declared.get_stripped("namespaces").split(",") if namespace.strip()]
+    server = read_server(declared) or "-"
+    server = f"{server} ({len(namespaces)} namespaces)" if namespaces else server
     short = ".".join(version.removeprefix("v").split(".")[:2])
-    return server, declared.text("name"), short, state.status, state.message, declared.text("project")
+    return server, declared.get_stripped("name"), short, state.status, state.message, declared.get_stripped("project")
 
 
-def _lines(declared: Declared, state: State, version: str) -> list[str]:
+def _render_details(declared: DeclaredSecret, state: ConnectionState, version: str) -> list[str]:
     """argo: the blocks of `argocd cluster get -o wide`."""
-    from argosy.features.clusters.service import config_of, server_of
+    from argosy.features.clusters.service import read_config, read_server
 
-    config = config_of(declared)
-    given = config.get("tlsClientConfig")
-    tls: dict[str, Any] = given if isinstance(given, dict) else {}
-    is_cloud = bool(config.get("awsAuthConfig"))
+    config = read_config(declared)
+    tls_config = config.get("tlsClientConfig")
+    tls: dict[str, Any] = tls_config if isinstance(tls_config, dict) else {}
+    is_aws = bool(config.get("awsAuthConfig"))
     fields = [
-        ("Server URL:", server_of(declared)),
-        ("Server Name:", declared.text("name") or "-"),
+        ("Server URL:", read_server(declared)),
+        ("Server Name:", declared.get_stripped("name") or "-"),
         ("Server Version:", version),
-        ("Namespaces:", declared.text("namespaces") or "(all)"),
-        ("Project:", declared.text("project") or "-"),
+        ("Namespaces:", declared.get_stripped("namespaces") or "(all)"),
+        ("Project:", declared.get_stripped("project") or "-"),
         ("Status:", f"{state.status}{f' ({state.message})' if state.message else ''}"),
     ]
-    safe = [
+    tls_fields = [
         ("Client cert:", str(bool(tls.get("certData"))).lower()),
         ("Cert validation:", str(tls.get("insecure") is not True).lower()),
     ]
-    lets_in = [
+    auth_fields = [
         ("Basic authentication:", str(bool(config.get("username"))).lower()),
         ("oAuth authentication:", str(bool(config.get("bearerToken"))).lower()),
-        ("AWS authentication:", str(is_cloud).lower()),
+        ("AWS authentication:", str(is_aws).lower()),
         ("Exec authentication:", str(bool(config.get("execProviderConfig"))).lower()),
     ]
-    found: list[str] = []
+    lines: list[str] = []
     for title, block in (
-        ("Cluster information", fields), ("TLS configuration", safe), ("Authentication", lets_in)
+        ("Cluster information", fields), ("TLS configuration", tls_fields), ("Authentication", auth_fields)
     ):  # fmt: skip
-        found += [*([""] if found else []), title, "", *(f"  {name:<{WIDTH}}{text}".rstrip() for name, text in block)]
-    return found
+        lines += [
+            *([""] if lines else []),
+            title,
+            "",
+            *(f"  {name:<{LABEL_WIDTH}}{text}".rstrip() for name, text in block),
+        ]
+    return lines

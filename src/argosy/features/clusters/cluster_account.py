@@ -17,164 +17,192 @@ from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 # argo: the same names, so that argocd and argosy find each other's objects
-MANAGER, ROLE, BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"
-RBAC: Final = "rbac.authorization.k8s.io"
+MANAGER_ACCOUNT, MANAGER_ROLE, MANAGER_BINDING = "argocd-manager", "argocd-manager-role", "argocd-manager-role-binding"
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 SECRET: Final = GroupKind("", "Secret")
-OF_ACCOUNT: Final = "kubernetes.io/service-account.name"
-ALL: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-MADE: Final = {
+ACCOUNT_ANNOTATION: Final = "kubernetes.io/service-account.name"
+ALLOW_ALL_RULES: Final[list[dict[str, Any]]] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
+MANAGED_BY_LABELS: Final = {
     "app.kubernetes.io/managed-by": "argosy"
 }  # label of objects that argosy created there, so that nothing else is deleted
-WHOLE: Final = ("",)  # the whole cluster: all namespaces and cluster-scoped resources
-COLLECTED, BETWEEN = 10.0, 0.25  # seconds to wait for the garbage collection of objects that were just removed
+WHOLE_CLUSTER: Final = ("",)  # the whole cluster: all namespaces and cluster-scoped resources
+GARBAGE_COLLECTION_SECONDS, POLL_INTERVAL_SECONDS = (
+    10.0,
+    0.25,
+)  # seconds to wait for the garbage collection of objects that were just removed
 
-Tell = Callable[[str], None]
-Places = Sequence[str]  # namespaces, or WHOLE
+ReportMessage = Callable[[str], None]
+AccessNamespaces = Sequence[str]  # namespaces, or WHOLE
 
 
-async def make_manager(there: Cluster, system: str, places: Places, tell: Tell) -> None:
+async def ensure_manager_account(
+    cluster_client: Cluster, system_namespace: str, namespaces: AccessNamespaces, report: ReportMessage
+) -> None:
     """argo: create the account with full access to the cluster or to namespaces; existing objects are kept."""
-    metadata = {"name": MANAGER, "namespace": system}
+    metadata = {"name": MANAGER_ACCOUNT, "namespace": system_namespace}
     account: Manifest = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
-    roles = [_role(place) for place in places]
-    for each in (account, *roles):  # dry run first: leave no account behind if its roles are rejected
+    roles = [_build_role(namespace) for namespace in namespaces]
+    for manifest in (account, *roles):  # dry run first: leave no account behind if its roles are rejected
         with suppress(Conflict):
-            await there.create(each, dry_run=True)
-    for each in (account, *roles, *(_binding(place, system) for place in places)):
-        await _make(there, each, tell)
+            await cluster_client.create(manifest, dry_run=True)
+    for manifest in (account, *roles, *(_build_binding(namespace, system_namespace) for namespace in namespaces)):
+        await _ensure_object(cluster_client, manifest, report)
 
 
-def _role(place: str) -> Manifest:
-    rules = ALL if place else [*ALL, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
-    return {"apiVersion": f"{RBAC}/v1", "kind": _kind(place), "metadata": _metadata(ROLE, place), "rules": rules}
-
-
-def _binding(place: str, system: str) -> Manifest:
+def _build_role(namespace: str) -> Manifest:
+    rules = ALLOW_ALL_RULES if namespace else [*ALLOW_ALL_RULES, {"nonResourceURLs": ["*"], "verbs": ["*"]}]
     return {
-        "apiVersion": f"{RBAC}/v1",
-        "kind": f"{_kind(place)}Binding",
-        "metadata": _metadata(BINDING, place),
-        "roleRef": {"apiGroup": RBAC, "kind": _kind(place), "name": ROLE},
-        "subjects": [_subject(system)],
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": _role_kind(namespace),
+        "metadata": _build_metadata(MANAGER_ROLE, namespace),
+        "rules": rules,
     }
 
 
-def _kind(place: str) -> str:
-    return "Role" if place else "ClusterRole"
+def _build_binding(namespace: str, system_namespace: str) -> Manifest:
+    return {
+        "apiVersion": f"{RBAC_GROUP}/v1",
+        "kind": f"{_role_kind(namespace)}Binding",
+        "metadata": _build_metadata(MANAGER_BINDING, namespace),
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": _role_kind(namespace), "name": MANAGER_ROLE},
+        "subjects": [_build_subject(system_namespace)],
+    }
 
 
-def _metadata(name: str, place: str) -> dict[str, str]:
-    return {"name": name, "namespace": place} if place else {"name": name}
+def _role_kind(namespace: str) -> str:
+    return "Role" if namespace else "ClusterRole"
 
 
-def _subject(system: str) -> dict[str, str]:
-    return {"kind": "ServiceAccount", "name": MANAGER, "namespace": system}
+def _build_metadata(name: str, namespace: str) -> dict[str, str]:
+    return {"name": name, "namespace": namespace} if namespace else {"name": name}
 
 
-async def _make(there: Cluster, manifest: Manifest, tell: Tell) -> None:
+def _build_subject(system_namespace: str) -> dict[str, str]:
+    return {"kind": "ServiceAccount", "name": MANAGER_ACCOUNT, "namespace": system_namespace}
+
+
+async def _ensure_object(cluster_client: Cluster, manifest: Manifest, report: ReportMessage) -> None:
     """argo: its messages; an existing object is used, and the rules of an existing role are updated."""
     key = key_of(manifest)
-    place = _inside(key)
-    for _ in range(int(COLLECTED / BETWEEN)):
+    suffix = _namespace_suffix(key)
+    for _ in range(int(GARBAGE_COLLECTION_SECONDS / POLL_INTERVAL_SECONDS)):
         try:
-            await there.create({**manifest, "metadata": {**manifest["metadata"], "labels": MADE}})
-            tell(f'{key.kind} "{key.name}" created{place}')
+            await cluster_client.create({**manifest, "metadata": {**manifest["metadata"], "labels": MANAGED_BY_LABELS}})
+            report(f'{key.kind} "{key.name}" created{suffix}')
             return
         except Conflict:
-            found = await there.get(key)
-        if found is not None and not found["metadata"].get("ownerReferences"):
+            live = await cluster_client.get(key)
+        if live is not None and not live["metadata"].get("ownerReferences"):
             break
-        await asyncio.sleep(BETWEEN)  # a removal of this cluster is still being garbage collected
+        await asyncio.sleep(POLL_INTERVAL_SECONDS)  # a removal of this cluster is still being garbage collected
     if "rules" in manifest:
-        await there.patch(key, {"rules": manifest["rules"]})
-        tell(f'{key.kind} "{key.name}" updated{place}')
+        await cluster_client.patch(key, {"rules": manifest["rules"]})
+        report(f'{key.kind} "{key.name}" updated{suffix}')
     else:
-        tell(f'{key.kind} "{key.name}" already exists{place}')
+        report(f'{key.kind} "{key.name}" already exists{suffix}')
 
 
 # -- surplus bindings -------------------------------------------------------------------------------------------------
 
 
-async def surplus(there: Cluster, system: str, places: Places, had: Places, own: str, tell: Tell) -> list[ResourceKey]:
+async def find_surplus_bindings(
+    cluster_client: Cluster,
+    system_namespace: str,
+    namespaces: AccessNamespaces,
+    previous_namespaces: AccessNamespaces,
+    own_token_name: str,
+    report: ReportMessage,
+) -> list[ResourceKey]:
     """Bindings that give the account access outside `places`. Raises UserError if argosy must not delete one of them.
 
     `had` lists the namespaces it had access to before; `own` is the Secret name of the token that is replaced.
     """
-    found: list[ResourceKey] = []
-    for place in sorted({*WHOLE, *had} - set(places)):
-        key = ResourceKey(RBAC, f"{_kind(place)}Binding", place, BINDING)
+    bindings: list[ResourceKey] = []
+    for namespace in sorted({*WHOLE_CLUSTER, *previous_namespaces} - set(namespaces)):
+        key = ResourceKey(RBAC_GROUP, f"{_role_kind(namespace)}Binding", namespace, MANAGER_BINDING)
         try:
-            binding = await there.get(key)
+            binding = await cluster_client.get(key)
         except Forbidden as error:  # the user may manage RBAC only in some namespaces
-            tell(f"argosy: cannot check for surplus rights of {MANAGER} ({error.message})")
+            report(f"argosy: cannot check for surplus rights of {MANAGER_ACCOUNT} ({error.message})")
             continue
-        if binding is None or not _lets_in(binding, system):
+        if binding is None or not _binds_account(binding, system_namespace):
             continue
-        why = await _why_kept(there, binding, system, own)
-        if not why:
-            found.append(key)
-        elif "" not in places:
+        reason = await _find_keep_reason(cluster_client, binding, system_namespace, own_token_name)
+        if not reason:
+            bindings.append(key)
+        elif "" not in namespaces:
             raise UserError(
-                f"{MANAGER} has more rights than requested, from {key.kind} {BINDING} ({why}); if not needed, run on "
-                f"that cluster: {delete_command(place, BINDING)}; otherwise use another --service-account"
+                f"{MANAGER_ACCOUNT} has more rights than requested, from {key.kind} {MANAGER_BINDING} "
+                f"({reason}); if not needed, run on "
+                f"that cluster: {render_delete_command(namespace, MANAGER_BINDING)}; otherwise use another "
+                "--service-account"
             )
-    return found
+    return bindings
 
 
-async def take_away(there: Cluster, bindings: Sequence[ResourceKey], tell: Tell) -> None:
+async def delete_bindings(cluster_client: Cluster, bindings: Sequence[ResourceKey], report: ReportMessage) -> None:
     """Delete the bindings and their roles."""
     for binding in bindings:
-        role = ResourceKey(RBAC, _kind(binding.namespace), binding.namespace, ROLE)
+        role = ResourceKey(RBAC_GROUP, _role_kind(binding.namespace), binding.namespace, MANAGER_ROLE)
         for key in (binding, role):
-            live = await there.get(key)
-            if live is not None and is_made(live):
-                if not await revoke(there, live):
-                    raise UserError(f"{key.kind} {key.name}{_inside(key)} was recreated in the meantime; try again")
-                tell(f'{key.kind} "{key.name}" deleted{_inside(key)}')
+            live = await cluster_client.get(key)
+            if live is not None and is_created_by_argosy(live):
+                if not await delete_if_unchanged(cluster_client, live):
+                    raise UserError(
+                        f"{key.kind} {key.name}{_namespace_suffix(key)} was recreated in the meantime; try again"
+                    )
+                report(f'{key.kind} "{key.name}" deleted{_namespace_suffix(key)}')
 
 
-def _lets_in(binding: Manifest, system: str) -> bool:
-    wanted = _subject(system).items()
-    return any(wanted <= each.items() for each in binding.get("subjects") or ())
+def _binds_account(binding: Manifest, system_namespace: str) -> bool:
+    subject = _build_subject(system_namespace).items()
+    return any(subject <= entry.items() for entry in binding.get("subjects") or ())
 
 
-async def _why_kept(there: Cluster, binding: Manifest, system: str, own: str) -> str:
-    if not is_made(binding):
+async def _find_keep_reason(
+    cluster_client: Cluster, binding: Manifest, system_namespace: str, own_token_name: str
+) -> str:
+    if not is_created_by_argosy(binding):
         return "argosy did not create it"
     if len(binding.get("subjects") or ()) > 1:
         return "it has other subjects"
-    others = await other_tokens(there, system, MANAGER, own)
-    return f"the account has other tokens: {', '.join(others)}" if others else ""
+    other_token_names = await list_other_tokens(cluster_client, system_namespace, MANAGER_ACCOUNT, own_token_name)
+    return f"the account has other tokens: {', '.join(other_token_names)}" if other_token_names else ""
 
 
-async def left_behind(there: Cluster, system: str) -> list[str]:
+async def list_leftover_namespaces(cluster_client: Cluster, system_namespace: str) -> list[str]:
     """Namespaces in which a binding of the account, created by argosy, still exists."""
-    labels = ",".join(f"{name}={text}" for name, text in MADE.items())
-    found = (await there.list(GroupKind(RBAC, "RoleBinding"), labels=labels)).items
-    ours = [each for each in found if each["metadata"]["name"] == BINDING and _lets_in(each, system)]
-    return sorted(each["metadata"]["namespace"] for each in ours)
+    labels = ",".join(f"{name}={text}" for name, text in MANAGED_BY_LABELS.items())
+    bindings = (await cluster_client.list(GroupKind(RBAC_GROUP, "RoleBinding"), labels=labels)).items
+    account_bindings = [
+        binding
+        for binding in bindings
+        if binding["metadata"]["name"] == MANAGER_BINDING and _binds_account(binding, system_namespace)
+    ]
+    return sorted(binding["metadata"]["namespace"] for binding in account_bindings)
 
 
-async def other_tokens(there: Cluster, namespace: str, account: str, own: str) -> list[str]:
-    found = (await there.list(SECRET, namespace=namespace, metadata_only=True)).items
+async def list_other_tokens(cluster_client: Cluster, namespace: str, account: str, own_token_name: str) -> list[str]:
+    secrets = (await cluster_client.list(SECRET, namespace=namespace, metadata_only=True)).items
     return sorted(
-        each["metadata"]["name"]
-        for each in found
-        if (each["metadata"].get("annotations") or {}).get(OF_ACCOUNT) == account and each["metadata"]["name"] != own
+        secret["metadata"]["name"]
+        for secret in secrets
+        if (secret["metadata"].get("annotations") or {}).get(ACCOUNT_ANNOTATION) == account
+        and secret["metadata"]["name"] != own_token_name
     )
 
 
-def delete_command(place: str, *names: str) -> str:
+def render_delete_command(namespace: str, *names: str) -> str:
     """kubectl command that deletes the binding and the role."""
-    kinds = {BINDING: f"{_kind(place)}Binding".lower(), ROLE: _kind(place).lower()}
-    inside = f"-n {place} " if place else ""
-    return f"kubectl delete {inside}{' '.join(f'{kinds[name]}/{name}' for name in names)}"
+    kinds = {MANAGER_BINDING: f"{_role_kind(namespace)}Binding".lower(), MANAGER_ROLE: _role_kind(namespace).lower()}
+    namespace_flag = f"-n {namespace} " if namespace else ""
+    return f"kubectl delete {namespace_flag}{' '.join(f'{kinds[name]}/{name}' for name in names)}"
 
 
-async def revoke(there: Cluster, live: Manifest) -> bool:
+async def delete_if_unchanged(cluster_client: Cluster, live: Manifest) -> bool:
     """Delete this object if it still exists. False if another object has its name now; that one is kept."""
     try:
-        await there.delete(key_of(live), uid=live["metadata"].get("uid"))
+        await cluster_client.delete(key_of(live), uid=live["metadata"].get("uid"))
     except Conflict:
         return False
     except ClusterError as error:
@@ -183,15 +211,15 @@ async def revoke(there: Cluster, live: Manifest) -> bool:
     return True
 
 
-def kept_message(key: ResourceKey) -> str:
+def render_recreated_message(key: ResourceKey) -> str:
     """Message for an object that was not deleted because it was recreated."""
-    return f"{key.kind} {key.name}{_inside(key)} was recreated in the meantime and is kept"
+    return f"{key.kind} {key.name}{_namespace_suffix(key)} was recreated in the meantime and is kept"
 
 
-def is_made(found: Mapping[str, Any] | None) -> bool:
+def is_created_by_argosy(manifest: Mapping[str, Any] | None) -> bool:
     """True if `argosy cluster add` created the object."""
-    return found is not None and MADE.items() <= (found["metadata"].get("labels") or {}).items()
+    return manifest is not None and MANAGED_BY_LABELS.items() <= (manifest["metadata"].get("labels") or {}).items()
 
 
-def _inside(key: ResourceKey) -> str:
+def _namespace_suffix(key: ResourceKey) -> str:
     return f' in namespace "{key.namespace}"' if key.namespace else ""

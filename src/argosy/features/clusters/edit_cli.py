@@ -5,54 +5,56 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.target_flags import target_options
-from argosy.cli.verbs import asked, at_desk, can_ask, is_compat, talk
+from argosy.cli.subcommands import confirm, is_compat, is_interactive, print_message, run_with_service
+from argosy.cli.target_flags import read_target_options
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
-    from argosy.gitops.application_client.declared_objects import Declared
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.declared_objects import DeclaredSecret
     from argosy.kube.client.connection import Connection
 
-MOST = 10  # Applications listed before a cluster is removed
+MAX_LISTED_APPLICATIONS = 10  # Applications listed before a cluster is removed
 
 
-def run_add(chosen: argparse.Namespace) -> int:
-    if chosen.in_cluster and chosen.cluster_endpoint:
+def run_add(args: argparse.Namespace) -> int:
+    if args.in_cluster and args.cluster_endpoint:
         raise UserError("Can only use one of --in-cluster or --cluster-endpoint")  # argo: its message
-    connection = _context(chosen)
-    wanted = _wanted(chosen)
-    if not wanted.account and not wanted.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
-        level = "namespace" if wanted.namespaces and not wanted.has_cluster_kinds else "cluster"
+    connection = _load_context(args)
+    options = _read_options(args)
+    if not options.account and not options.config.keys() & {"execProviderConfig", "awsAuthConfig"}:
+        level = "namespace" if options.namespaces and not options.has_cluster_kinds else "cluster"
         warning = (
             f"WARNING: This will create a service account `argocd-manager` on the cluster referenced by context "
-            f"`{chosen.asked}` with full {level} level privileges."
+            f"`{args.asked}` with full {level} level privileges."
         )
-        if not _may(chosen, f"{warning} Do you want to continue"):
-            talk("argosy: cancelled")
+        if not _confirm(args, f"{warning} Do you want to continue"):
+            print_message("argosy: cancelled")
             return 1
 
-    async def work(desk: Desk) -> int:
-        from argosy.features.clusters.add import enlist
-        from argosy.features.clusters.service import server_of
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.features.clusters.add import add_cluster
+        from argosy.features.clusters.service import read_server
 
-        assert desk.opener is not None
-        async with desk.opener(connection) as there:
-            made, was_so = await enlist(desk, there, connection, wanted, desk.opener, talk)
-        is_told = was_so and not is_compat(chosen)  # argo: always prints "added"
-        print(f"Cluster '{server_of(made)}' {'unchanged' if is_told else 'added'}")
+        assert app_service.opener is not None
+        async with app_service.opener(connection) as cluster_client:
+            declared, is_unchanged = await add_cluster(
+                app_service, cluster_client, connection, options, app_service.opener, print_message
+            )
+        should_report_unchanged = is_unchanged and not is_compat(args)  # argo: always prints "added"
+        print(f"Cluster '{read_server(declared)}' {'unchanged' if should_report_unchanged else 'added'}")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def _context(chosen: argparse.Namespace) -> Connection:
-    from argosy.cli.connection import of_context
+def _load_context(args: argparse.Namespace) -> Connection:
+    from argosy.cli.connection import load_context_connection
 
     try:
-        return of_context(chosen.asked, chosen.context_kubeconfig or target_options(chosen).kubeconfig)
+        return load_context_connection(args.asked, args.context_kubeconfig or read_target_options(args).kubeconfig)
     except UserError as error:
-        if chosen.context_kubeconfig is not None:
+        if args.context_kubeconfig is not None:
             raise
         other = (
             f"{'or ' if '; ' in error.message else ''}pass the kubeconfig that contains it: --context-kubeconfig FILE"
@@ -60,128 +62,132 @@ def _context(chosen: argparse.Namespace) -> Connection:
         raise UserError(f"{error.message}; {other}", where=error.where, line=error.line) from error
 
 
-def _wanted(chosen: argparse.Namespace) -> Any:
-    from argosy.features.clusters.add import Enlisted
+def _read_options(args: argparse.Namespace) -> Any:
+    from argosy.features.clusters.add import AddClusterOptions
 
     config: dict[str, Any] = {}
-    if chosen.aws_cluster_name:
-        aws = {"clusterName": chosen.aws_cluster_name, "roleARN": chosen.aws_role_arn, "profile": chosen.aws_profile}
+    if args.aws_cluster_name:
+        aws = {"clusterName": args.aws_cluster_name, "roleARN": args.aws_role_arn, "profile": args.aws_profile}
         config["awsAuthConfig"] = {name: text for name, text in aws.items() if text}
-    elif chosen.exec_command:
+    elif args.exec_command:
         program = {
-            "command": chosen.exec_command,
-            "args": chosen.exec_command_args,
-            "env": _pairs(chosen.exec_command_env, "--exec-command-env"),
-            "apiVersion": chosen.exec_command_api_version or "client.authentication.k8s.io/v1beta1",
-            "installHint": chosen.exec_command_install_hint,
+            "command": args.exec_command,
+            "args": args.exec_command_args,
+            "env": _parse_pairs(args.exec_command_env, "--exec-command-env"),
+            "apiVersion": args.exec_command_api_version or "client.authentication.k8s.io/v1beta1",
+            "installHint": args.exec_command_install_hint,
         }
         config["execProviderConfig"] = {name: value for name, value in program.items() if value}
-    if chosen.proxy_url:
-        config["proxyUrl"] = chosen.proxy_url
-    if chosen.disable_compression:
+    if args.proxy_url:
+        config["proxyUrl"] = args.proxy_url
+    if args.disable_compression:
         config["disableCompression"] = True
-    is_here = chosen.in_cluster or chosen.cluster_endpoint == "internal"
-    return Enlisted(
-        name=chosen.name or ("in-cluster" if is_here else chosen.asked),
-        namespaces=tuple(each for text in chosen.namespace for each in text.split(",") if each),
-        has_cluster_kinds=chosen.cluster_resources,
-        account=chosen.service_account,
-        system=chosen.system_namespace,
-        project=chosen.project,
-        is_here=is_here,
-        is_public=chosen.cluster_endpoint == "kube-public",
-        shard=chosen.shard if chosen.shard >= 0 else None,
-        replaces=chosen.upsert,
+    is_in_cluster = args.in_cluster or args.cluster_endpoint == "internal"
+    return AddClusterOptions(
+        name=args.name or ("in-cluster" if is_in_cluster else args.asked),
+        namespaces=tuple(namespace for text in args.namespace for namespace in text.split(",") if namespace),
+        has_cluster_resources=args.cluster_resources,
+        account=args.service_account,
+        system_namespace=args.system_namespace,
+        project=args.project,
+        is_in_cluster=is_in_cluster,
+        uses_cluster_info=args.cluster_endpoint == "kube-public",
+        shard=args.shard if args.shard >= 0 else None,
+        is_upsert=args.upsert,
         config=config,
-        labels=_pairs(chosen.label, "--label"),
-        annotations=_pairs(chosen.annotation, "--annotation"),
+        labels=_parse_pairs(args.label, "--label"),
+        annotations=_parse_pairs(args.annotation, "--annotation"),
     )
 
 
-def _pairs(given: list[str], flag: str) -> dict[str, str]:
-    pairs = [each.partition("=") for each in given]
-    if wrong := [name for name, equals, _ in pairs if not equals or not name]:
-        raise UserError(f"invalid value {wrong[0]!r}; use {flag} NAME=VALUE", where=flag)
+def _parse_pairs(arguments: list[str], flag: str) -> dict[str, str]:
+    pairs = [argument.partition("=") for argument in arguments]
+    if invalid_names := [name for name, equals, _ in pairs if not equals or not name]:
+        raise UserError(f"invalid value {invalid_names[0]!r}; use {flag} NAME=VALUE", where=flag)
     return {name: text for name, _, text in pairs}
 
 
-def _may(chosen: argparse.Namespace, question: str) -> bool:
-    if chosen.yes:
+def _confirm(args: argparse.Namespace, question: str) -> bool:
+    if args.yes:
         return True
-    if not can_ask():
-        if is_compat(chosen):  # argo: without a terminal, the answer is yes
+    if not is_interactive():
+        if is_compat(args):  # argo: without a terminal, the answer is yes
             return True
         raise UserError("cannot ask for confirmation without a terminal; pass -y")
-    return asked(question)
+    return confirm(question)
 
 
-def run_set(chosen: argparse.Namespace) -> int:
-    given: dict[str, Any] = {
-        "name": chosen.name,
-        "namespaces": [""] if chosen.namespace == ["*"] else chosen.namespace,
-        "labels": _pairs(chosen.label, "--label"),
-        "annotations": _pairs(chosen.annotation, "--annotation"),
+def run_set(args: argparse.Namespace) -> int:
+    flags: dict[str, Any] = {
+        "name": args.name,
+        "namespaces": [""] if args.namespace == ["*"] else args.namespace,
+        "labels": _parse_pairs(args.label, "--label"),
+        "annotations": _parse_pairs(args.annotation, "--annotation"),
     }
-    wanted = {name: value for name, value in given.items() if value}
-    if not wanted:
+    changes = {name: value for name, value in flags.items() if value}
+    if not changes:
         raise UserError("nothing to change; pass --name, --namespace, --label or --annotation")
 
-    async def work(desk: Desk) -> int:
-        from argosy.features.clusters.service import change, check_name, named, server_of
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.features.clusters.service import check_name, get_cluster, read_server, update_cluster
 
-        found = await named(desk, chosen.asked)
-        if chosen.name:
-            await check_name(desk, chosen.name, server_of(found))
-        await change(desk, found, wanted, tuple(wanted))
-        print(f"Cluster '{chosen.asked}' updated.")
+        declared = await get_cluster(app_service, args.asked)
+        if args.name:
+            await check_name(app_service, args.name, read_server(declared))
+        await update_cluster(app_service, declared, changes, tuple(changes))
+        print(f"Cluster '{args.asked}' updated.")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_rm(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.features.clusters.service import check_removable, named, server_of
+def run_rm(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.features.clusters.service import check_removable, get_cluster, read_server
 
-        found: dict[str, tuple[str, Declared]] = {}
-        for text in chosen.asked:  # check all clusters before the first one is removed
-            each = await named(desk, text)
-            check_removable(each)
-            found.setdefault(server_of(each), (text, each))
-        return max([await _remove(desk, chosen, *each) for each in found.values()])
+        clusters: dict[str, tuple[str, DeclaredSecret]] = {}
+        for text in args.asked:  # check all clusters before the first one is removed
+            cluster = await get_cluster(app_service, text)
+            check_removable(cluster)
+            clusters.setdefault(read_server(cluster), (text, cluster))
+        return max([await _remove_cluster(app_service, args, *cluster) for cluster in clusters.values()])
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-async def _remove(desk: Desk, chosen: argparse.Namespace, name: str, found: Declared) -> int:
-    from argosy.features.clusters.remove import delist
-    from argosy.features.clusters.service import bound_for
+async def _remove_cluster(
+    app_service: ApplicationService, args: argparse.Namespace, name: str, declared: DeclaredSecret
+) -> int:
+    from argosy.features.clusters.remove import remove_cluster
+    from argosy.features.clusters.service import list_applications
 
-    if apps := await bound_for(desk, found):
-        more = f" … and {len(apps) - MOST} more" if len(apps) > MOST else ""
-        talk(f"argosy: Applications with destination '{name}': {', '.join(apps[:MOST])}{more}")
-    told = "Any Apps deploying to this cluster will go to health status Unknown."
-    if not _may(chosen, f"Are you sure you want to remove '{name}'? {told}"):
-        talk(f"The command to remove '{name}' was cancelled.")
+    if apps := await list_applications(app_service, declared):
+        suffix = f" … and {len(apps) - MAX_LISTED_APPLICATIONS} more" if len(apps) > MAX_LISTED_APPLICATIONS else ""
+        print_message(
+            f"argosy: Applications with destination '{name}': {', '.join(apps[:MAX_LISTED_APPLICATIONS])}{suffix}"
+        )
+    warning = "Any Apps deploying to this cluster will go to health status Unknown."
+    if not _confirm(args, f"Are you sure you want to remove '{name}'? {warning}"):
+        print_message(f"The command to remove '{name}' was cancelled.")
         return 1
-    assert desk.opener is not None
-    said: list[str] = []
-    await delist(desk, found, desk.opener, said.append)
+    assert app_service.opener is not None
+    messages: list[str] = []
+    await remove_cluster(app_service, declared, app_service.opener, messages.append)
     print(f"Cluster '{name}' removed")
-    for each in said:
-        talk(each)
+    for message in messages:
+        print_message(message)
     return 0
 
 
-def run_rotate(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.features.clusters.add import rotate
-        from argosy.features.clusters.service import named
+def run_rotate(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.features.clusters.add import rotate_token
+        from argosy.features.clusters.service import get_cluster
 
-        found = await named(desk, chosen.asked)
-        assert desk.opener is not None
-        await rotate(desk, found, desk.opener, talk)
-        print(f"Cluster '{chosen.asked}' rotated auth")
+        declared = await get_cluster(app_service, args.asked)
+        assert app_service.opener is not None
+        await rotate_token(app_service, declared, app_service.opener, print_message)
+        print(f"Cluster '{args.asked}' rotated auth")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)

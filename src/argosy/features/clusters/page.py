@@ -9,45 +9,49 @@ import asyncio
 from typing import Any
 
 from argosy.features.clusters import service
-from argosy.gitops.application_client.declared_objects import Declared
-from argosy.web.caller_clients import desk_of
-from argosy.web.owned_objects import delivered_to
-from argosy.web.request import Asked
-from argosy.web.responses import Page
-from argosy.web.route import Filtered, Route
-from argosy.web.settings_page import CRUMB
+from argosy.gitops.application_client.declared_objects import DeclaredSecret
+from argosy.web.caller_clients import build_service
+from argosy.web.owned_objects import count_applications_by_server
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
+from argosy.web.route import FilteredList, Route
+from argosy.web.settings_page import SETTINGS_BREADCRUMB
 
 
-async def page(asked: Asked) -> Page:
-    desk = desk_of(asked)
-    known = await service.all_clusters(desk, with_faulty=True)
-    found = [each for each in known if asked.may("clusters", "get", service.thing_of(each))]
-    rows = await asyncio.gather(*(_row(asked, each) for each in found))
+async def render_clusters_page(request: RequestContext) -> PageResponse:
+    app_service = build_service(request)
+    all_clusters = await service.list_clusters(app_service, with_faulty=True)
+    visible_clusters = [item for item in all_clusters if request.is_allowed("clusters", "get", service.rbac_name(item))]
+    rows = await asyncio.gather(*(_build_row(request, item) for item in visible_clusters))
     values = {
         "title": "Clusters",
         "section": "settings",
-        "state": "bad" if any(each["state"] == "Failed" for each in rows) else "",
-        "crumbs": [CRUMB],
+        "state": "bad" if any(item["state"] == "Failed" for item in rows) else "",
+        "crumbs": [SETTINGS_BREADCRUMB],
         "rows": rows,
         "commands": ["argosy cluster add CONTEXT", "argosy cluster list"],
     }
-    return Page("clusters/clusters.html", values)
+    return PageResponse("clusters/clusters.html", values)
 
 
-async def _row(asked: Asked, declared: Declared) -> dict[str, Any]:
-    state, version = await asked.site.part(service.States).of(desk_of(asked), declared)
-    server = service.server_of(declared)
-    told = service.document(declared, state, version, delivered_to(asked)[server])
+async def _build_row(request: RequestContext, declared: DeclaredSecret) -> dict[str, Any]:
+    state, version = await request.site.get_module_state(service.ClusterStateCache).get_state(
+        build_service(request), declared
+    )
+    server = service.read_server(declared)
+    document = service.cluster_to_wire(declared, state, version, count_applications_by_server(request)[server])
     return {
-        "name": told.get("name") or declared.name,
+        "name": document.get("name") or declared.name,
         "server": server,
         "state": state.status,
         "message": state.message,
         "version": version,
-        "namespaces": told.get("namespaces") or [],
-        "project": told.get("project") or "",
-        "apps": delivered_to(asked)[server],
+        "namespaces": document.get("namespaces") or [],
+        "project": document.get("project") or "",
+        "apps": count_applications_by_server(request)[server],
     }
 
 
-ROUTES = (Route("GET", "/settings/clusters", Filtered("clusters", "get"), page, "Clusters, as a page."),)
+ROUTES = (
+    Route("GET", "/settings/clusters", FilteredList("clusters", "get"), render_clusters_page, "Clusters, as a page."),
+)

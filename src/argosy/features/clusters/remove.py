@@ -11,112 +11,140 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 
 from argosy.errors import ArgosyError, Conflict, Invalid, UserError
 from argosy.features.clusters import service
-from argosy.features.clusters.add import Claims, claims_of
+from argosy.features.clusters.add import ServiceAccountClaims, read_token_claims
 from argosy.features.clusters.cluster_account import (
-    BINDING,
-    MANAGER,
-    RBAC,
-    ROLE,
-    Tell,
-    delete_command,
-    is_made,
-    kept_message,
-    left_behind,
-    other_tokens,
-    revoke,
+    MANAGER_ACCOUNT,
+    MANAGER_BINDING,
+    MANAGER_ROLE,
+    RBAC_GROUP,
+    ReportMessage,
+    delete_if_unchanged,
+    is_created_by_argosy,
+    list_leftover_namespaces,
+    list_other_tokens,
+    render_delete_command,
+    render_recreated_message,
 )
-from argosy.gitops.application_client.client import Desk, Opener
-from argosy.gitops.application_client.declared_objects import Declared
+from argosy.gitops.application_client.client import ApplicationService, ClusterOpener
+from argosy.gitops.application_client.declared_objects import DeclaredSecret
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 
-async def delist(desk: Desk, declared: Declared, opener: Opener, tell: Tell) -> None:
-    await service.remove(desk, declared)
-    claims = claims_of(declared)
-    if claims is None or (claims.account != MANAGER and claims.token is None):  # nothing was created on that cluster
+async def remove_cluster(
+    app_service: ApplicationService, declared: DeclaredSecret, opener: ClusterOpener, report: ReportMessage
+) -> None:
+    await service.remove_cluster(app_service, declared)
+    claims = read_token_claims(declared)
+    if claims is None or (
+        claims.account != MANAGER_ACCOUNT and claims.token is None
+    ):  # nothing was created on that cluster
         return
     try:
-        async with asyncio.timeout(service.SECONDS), await _opened(desk, declared, opener) as there:
-            stays = await _clear(there, claims, tell)
+        async with (
+            asyncio.timeout(service.CONNECTION_TIMEOUT_SECONDS),
+            await _open_cluster(app_service, declared, opener) as cluster_client,
+        ):
+            reason = await _clean_up(cluster_client, claims, report)
     except TimeoutError:
-        stays = f"timeout after {service.SECONDS:g} s"
+        reason = f"timeout after {service.CONNECTION_TIMEOUT_SECONDS:g} s"
     except ArgosyError as error:
-        stays = str(error)
-    if stays:
-        commands = "".join(f"\n  {each}" for each in _commands(claims, declared))
-        tell(f"argosy: cleanup on that cluster is incomplete ({stays}); if not needed, run there:{commands}")
+        reason = str(error)
+    if reason:
+        commands = "".join(f"\n  {command}" for command in _render_delete_commands(claims, declared))
+        report(f"argosy: cleanup on that cluster is incomplete ({reason}); if not needed, run there:{commands}")
 
 
-async def _opened(desk: Desk, declared: Declared, opener: Opener) -> AbstractAsyncContextManager[Cluster]:
-    server = service.server_of(declared)
-    if server == service.HERE:
-        return nullcontext(desk.cluster)
-    return opener(await service.connection_to(desk, {**declared.values, "server": server}))
+async def _open_cluster(
+    app_service: ApplicationService, declared: DeclaredSecret, opener: ClusterOpener
+) -> AbstractAsyncContextManager[Cluster]:
+    server = service.read_server(declared)
+    if server == service.IN_CLUSTER_SERVER:
+        return nullcontext(app_service.cluster)
+    return opener(await service.connection_to(app_service, {**declared.values, "server": server}))
 
 
-async def _clear(there: Cluster, claims: Claims, tell: Tell) -> str:
+async def _clean_up(cluster_client: Cluster, claims: ServiceAccountClaims, report: ReportMessage) -> str:
     """Delete the account or token. Returns the reason if something remains, else an empty string."""
-    stays = ""
-    if claims.account == MANAGER and not (stays := await _delete_account(there, claims, tell)):
+    reason = ""
+    if claims.account == MANAGER_ACCOUNT and not (reason := await _delete_account(cluster_client, claims, report)):
         return ""
-    found = await there.get(claims.token) if claims.token else None
-    if claims.token is None or found is None:
-        return stays
-    if not is_made(found):
-        return stays or f"Secret {claims.token.name} was not created by argosy"
-    if not await revoke(there, found):
-        return "; ".join(filter(None, (stays, kept_message(claims.token))))
-    tell(f"argosy: deleted on that cluster: Secret {claims.token.name}, which revokes its token")
-    return stays
+    secret = await cluster_client.get(claims.token) if claims.token else None
+    if claims.token is None or secret is None:
+        return reason
+    if not is_created_by_argosy(secret):
+        return reason or f"Secret {claims.token.name} was not created by argosy"
+    if not await delete_if_unchanged(cluster_client, secret):
+        return "; ".join(filter(None, (reason, render_recreated_message(claims.token))))
+    report(f"argosy: deleted on that cluster: Secret {claims.token.name}, which revokes its token")
+    return reason
 
 
-async def _delete_account(there: Cluster, claims: Claims, tell: Tell) -> str:
+async def _delete_account(cluster_client: Cluster, claims: ServiceAccountClaims, report: ReportMessage) -> str:
     """Delete the account with its roles and token. Returns the reason if it was not deleted."""
-    account = ResourceKey("", "ServiceAccount", claims.namespace, MANAGER)
-    role, binding = ResourceKey(RBAC, "ClusterRole", "", ROLE), ResourceKey(RBAC, "ClusterRoleBinding", "", BINDING)
-    rest = [binding, account, *([claims.token] if claims.token else [])]
-    found = {key: await there.get(key) for key in (role, *rest)}
-    if others := await other_tokens(there, claims.namespace, MANAGER, claims.token.name if claims.token else ""):
-        return f"{MANAGER} has other tokens: {', '.join(others)}"
-    if strange := [f"{key.kind} {key.name}" for key, manifest in found.items() if not is_made(manifest)]:
-        return f"not created by argosy: {', '.join(strange)}"
-    if len((found[binding] or {}).get("subjects") or ()) > 1:
-        return f"{binding.kind} {BINDING} has other subjects"
-    left = await left_behind(there, claims.namespace)
-    await _delete_together(there, found[role] or {}, [found[key] or {} for key in rest])
-    tell(f"argosy: deleted on that cluster: {', '.join(f'{key.kind} {key.name}' for key in found)}")
-    if left:
-        commands = "".join(f"\n  {delete_command(each, BINDING, ROLE)}" for each in left)
-        tell(f"argosy: roles remain on that cluster in {', '.join(left)}; to delete them, run there:{commands}")
+    account = ResourceKey("", "ServiceAccount", claims.namespace, MANAGER_ACCOUNT)
+    role, binding = (
+        ResourceKey(RBAC_GROUP, "ClusterRole", "", MANAGER_ROLE),
+        ResourceKey(RBAC_GROUP, "ClusterRoleBinding", "", MANAGER_BINDING),
+    )
+    dependents = [binding, account, *([claims.token] if claims.token else [])]
+    objects = {key: await cluster_client.get(key) for key in (role, *dependents)}
+    if other_token_names := await list_other_tokens(
+        cluster_client, claims.namespace, MANAGER_ACCOUNT, claims.token.name if claims.token else ""
+    ):
+        return f"{MANAGER_ACCOUNT} has other tokens: {', '.join(other_token_names)}"
+    if foreign_objects := [
+        f"{key.kind} {key.name}" for key, manifest in objects.items() if not is_created_by_argosy(manifest)
+    ]:
+        return f"not created by argosy: {', '.join(foreign_objects)}"
+    if len((objects[binding] or {}).get("subjects") or ()) > 1:
+        return f"{binding.kind} {MANAGER_BINDING} has other subjects"
+    leftover_namespaces = await list_leftover_namespaces(cluster_client, claims.namespace)
+    await _delete_together(cluster_client, objects[role] or {}, [objects[key] or {} for key in dependents])
+    report(f"argosy: deleted on that cluster: {', '.join(f'{key.kind} {key.name}' for key in objects)}")
+    if leftover_namespaces:
+        commands = "".join(
+            f"\n  {render_delete_command(namespace, MANAGER_BINDING, MANAGER_ROLE)}"
+            for namespace in leftover_namespaces
+        )
+        report(
+            f"argosy: roles remain on that cluster in {', '.join(leftover_namespaces)}; to delete them, run "
+            f"there:{commands}"
+        )
     return ""
 
 
-async def _delete_together(there: Cluster, role: Manifest, rest: list[Manifest]) -> None:
+async def _delete_together(cluster_client: Cluster, role: Manifest, dependents: list[Manifest]) -> None:
     """Delete all in one request, by owner references: the first deletion alone would revoke the right to delete more.
 
     k8s: a patch with another uid is rejected, so that an object recreated in the meantime is kept.
     """
     key, uid = key_of(role), role["metadata"]["uid"]
-    owner = {"apiVersion": f"{RBAC}/v1", "kind": key.kind, "name": key.name, "uid": uid}
-    for live in rest:
+    owner = {"apiVersion": f"{RBAC_GROUP}/v1", "kind": key.kind, "name": key.name, "uid": uid}
+    for live in dependents:
         patch = {"metadata": {"uid": live["metadata"]["uid"], "ownerReferences": [owner]}}
         try:
-            await there.patch(key_of(live), patch)
+            await cluster_client.patch(key_of(live), patch)
         except (Conflict, Invalid) as error:
             if isinstance(error, Invalid) and "metadata.uid" not in error.message:
                 raise
-            raise UserError(kept_message(key_of(live))) from error
-    if not await revoke(there, role):
-        raise UserError(kept_message(key))
+            raise UserError(render_recreated_message(key_of(live))) from error
+    if not await delete_if_unchanged(cluster_client, role):
+        raise UserError(render_recreated_message(key))
 
 
-def _commands(claims: Claims, declared: Declared) -> list[str]:
+def _render_delete_commands(claims: ServiceAccountClaims, declared: DeclaredSecret) -> list[str]:
     token = [f"secret/{claims.token.name}"] if claims.token else []
-    if claims.account != MANAGER:
+    if claims.account != MANAGER_ACCOUNT:
         return [" ".join(["kubectl delete -n", claims.namespace, *token])]
-    names = service.namespaces_of(declared)
-    is_part = bool(names) and declared.text("clusterResources").lower() != "true"
-    account = " ".join(["kubectl delete -n", claims.namespace, *token, f"serviceaccount/{MANAGER}"])
-    return [*(delete_command(place, BINDING, ROLE) for place in (names if is_part else [""])), account]
+    namespaces = service.read_namespaces(declared)
+    is_namespaced = bool(namespaces) and declared.get_stripped("clusterResources").lower() != "true"
+    account = " ".join(["kubectl delete -n", claims.namespace, *token, f"serviceaccount/{MANAGER_ACCOUNT}"])
+    return [
+        *(
+            render_delete_command(namespace, MANAGER_BINDING, MANAGER_ROLE)
+            for namespace in (namespaces if is_namespaced else [""])
+        ),
+        account,
+    ]

@@ -15,337 +15,380 @@ from urllib.parse import urlsplit
 
 from argosy.annotations import REFRESH
 from argosy.errors import ArgosyError, Conflict, Forbidden, UserError
-from argosy.features.repositories.connection_test import BAD, GOOD, State
+from argosy.features.repositories.connection_test import FAILED, SUCCESSFUL, ConnectionState
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import ClusterAddress, parse_cluster_address
-from argosy.gitops.application_client.client import Desk, now
+from argosy.gitops.application_client.client import ApplicationService, current_timestamp
 from argosy.gitops.application_client.declared_objects import (
     SECRET,
-    Declared,
-    all_declared,
-    declare,
-    declare_anew,
-    map_data,
-    secret_name,
-    withdraw,
+    DeclaredSecret,
+    build_secret_name,
+    create_declared_secret,
+    delete_declared_secret,
+    list_declared_secrets,
+    load_config_map_data,
+    replace_declared_secret,
 )
-from argosy.gitops.clusters.cluster_secret import check_address, connection_of, programs_of
+from argosy.gitops.clusters.cluster_secret import build_connection, check_server_address, read_exec_programs
 from argosy.gitops.reconciler.settings_watch import ARGOSY_CM
-from argosy.kube.client import Cluster, Versioned
+from argosy.kube.client import Cluster, VersionedCluster
 from argosy.kube.client.connection import Connection
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 
-HERE, HERE_NAME = IN_CLUSTER
-KIND: Final = "cluster"
-WHERE: Final = "cluster"
-ELSEWHERE: Final = "only the controller connects to this cluster; see the conditions of its Applications"
-SECONDS: Final = 5.0  # timeout of a connection test
-LASTS: Final = 30.0  # seconds for which a result is cached
-MOST_KNOWN: Final = 1000
-Told = tuple[State, str]  # connection state and server version
-OWN: Final = Declared("", {"server": HERE, "name": HERE_NAME})  # needs no Secret
+IN_CLUSTER_SERVER, IN_CLUSTER_NAME = IN_CLUSTER
+SECRET_TYPE_CLUSTER: Final = "cluster"
+ERROR_LOCATION: Final = "cluster"
+NOT_TESTED_MESSAGE: Final = "only the controller connects to this cluster; see the conditions of its Applications"
+CONNECTION_TIMEOUT_SECONDS: Final = 5.0  # timeout of a connection test
+STATE_CACHE_SECONDS: Final = 30.0  # seconds for which a result is cached
+MAX_CACHED_STATES: Final = 1000
+ClusterConnection = tuple[ConnectionState, str]  # connection state and server version
+IN_CLUSTER_DECLARATION: Final = DeclaredSecret(
+    "", {"server": IN_CLUSTER_SERVER, "name": IN_CLUSTER_NAME}
+)  # needs no Secret
 # argo: the config fields that clients may see; all others may contain credentials
-_TLS: Final = ("insecure", "serverName")
-_AWS: Final = ("clusterName", "roleARN")
-_EXEC: Final = ("command", "apiVersion")
+_VISIBLE_TLS_FIELDS: Final = ("insecure", "serverName")
+_VISIBLE_AWS_FIELDS: Final = ("clusterName", "roleARN")
+_VISIBLE_EXEC_FIELDS: Final = ("command", "apiVersion")
 
 
-async def all_clusters(desk: Desk, *, with_faulty: bool = False) -> list[Declared]:
+async def list_clusters(app_service: ApplicationService, *, with_faulty: bool = False) -> list[DeclaredSecret]:
     """List clusters. `with_faulty`: append clusters without a valid address, which cannot be used."""
-    everything = await all_declared(desk, KIND)
-    found = [each for each in everything if server_of(each)]
-    faulty = [each for each in everything if with_faulty and not server_of(each)]
-    has_own = any(server_of(each) == HERE for each in found)
-    return [*([] if has_own else [OWN]), *found, *faulty]
+    declarations = await list_declared_secrets(app_service, SECRET_TYPE_CLUSTER)
+    valid = [declared for declared in declarations if read_server(declared)]
+    faulty = [declared for declared in declarations if with_faulty and not read_server(declared)]
+    has_in_cluster = any(read_server(declared) == IN_CLUSTER_SERVER for declared in valid)
+    return [*([] if has_in_cluster else [IN_CLUSTER_DECLARATION]), *valid, *faulty]
 
 
-def server_of(declared: Declared) -> ClusterAddress:
-    return parse_cluster_address(declared.text("server"))
+def read_server(declared: DeclaredSecret) -> ClusterAddress:
+    return parse_cluster_address(declared.get_stripped("server"))
 
 
-async def find(desk: Desk, given: str, *, is_name: bool = False) -> Declared | None:
-    for each in await all_clusters(desk):
-        if (each.text("name") == given) if is_name else (server_of(each) == parse_cluster_address(given)):
-            return each
+async def find_cluster(
+    app_service: ApplicationService, name_or_server: str, *, is_name: bool = False
+) -> DeclaredSecret | None:
+    for cluster in await list_clusters(app_service):
+        if (
+            (cluster.get_stripped("name") == name_or_server)
+            if is_name
+            else (read_server(cluster) == parse_cluster_address(name_or_server))
+        ):
+            return cluster
     return None
 
 
-async def named(desk: Desk, text: str) -> Declared:
+async def get_cluster(app_service: ApplicationService, name_or_server: str) -> DeclaredSecret:
     """Get the cluster with this address or this unique name. Raises UserError."""
-    known = await all_clusters(desk)
-    by_address = [each for each in known if server_of(each) == parse_cluster_address(text)]
-    found = by_address or [each for each in known if each.text("name") == text]
-    if not found:
-        raise UserError(f"cluster {text!r} not found; list them: argosy cluster list")
-    if len(servers := {server_of(each) for each in found}) > 1:
-        raise UserError(f"{len(servers)} clusters are named {text!r}; use the address: {_listed(servers)}")
-    return found[0]
+    clusters = await list_clusters(app_service)
+    by_address = [cluster for cluster in clusters if read_server(cluster) == parse_cluster_address(name_or_server)]
+    matches = by_address or [cluster for cluster in clusters if cluster.get_stripped("name") == name_or_server]
+    if not matches:
+        raise UserError(f"cluster {name_or_server!r} not found; list them: argosy cluster list")
+    if len(servers := {read_server(cluster) for cluster in matches}) > 1:
+        raise UserError(
+            f"{len(servers)} clusters are named {name_or_server!r}; use the address: {_join_servers(servers)}"
+        )
+    return matches[0]
 
 
-async def check_name(desk: Desk, name: str, server: str) -> None:
+async def check_name(app_service: ApplicationService, name: str, server: str) -> None:
     """Raise UserError if a cluster at another address has this name: destinations by name would be ambiguous."""
-    known = await all_clusters(desk)
-    if others := {server_of(each) for each in known if each.text("name") == name} - {server}:
-        raise UserError(f"another cluster is named {name!r} ({_listed(others)}); choose another name with --name")
+    clusters = await list_clusters(app_service)
+    if other_servers := {read_server(cluster) for cluster in clusters if cluster.get_stripped("name") == name} - {
+        server
+    }:
+        raise UserError(
+            f"another cluster is named {name!r} ({_join_servers(other_servers)}); choose another name with --name"
+        )
 
 
-def _listed(servers: Iterable[str]) -> str:
+def _join_servers(servers: Iterable[str]) -> str:
     return ", ".join(sorted(servers))
 
 
-async def bound_for(desk: Desk, declared: Declared) -> list[str]:
+async def list_applications(app_service: ApplicationService, declared: DeclaredSecret) -> list[str]:
     """Applications with this destination; with their namespace if it is not the default one."""
-    server, name = server_of(declared), declared.text("name")
+    server, name = read_server(declared), declared.get_stripped("name")
     try:
-        apps = await desk.all(everywhere=True)
+        apps = await app_service.list_applications(all_namespaces=True)
     except Forbidden:  # the user may list only one namespace
-        apps = await desk.all()
+        apps = await app_service.list_applications()
     except UserError:  # the Application CRD is not installed
         return []
-    places = [(app, app.destination.known) for app in apps]
+    destinations = [(app, app.destination.with_in_cluster_alias) for app in apps]
     return [
-        app.name if app.namespace == desk.namespace else f"{app.namespace}/{app.name}"
-        for app, place in places
-        if (place.server == server if place.server else place.name == name)
+        app.name if app.namespace == app_service.namespace else f"{app.namespace}/{app.name}"
+        for app, destination in destinations
+        if (destination.server == server if destination.server else destination.name == name)
     ]
 
 
-def thing_of(declared: Declared) -> str:
+def rbac_name(declared: DeclaredSecret) -> str:
     """argo: object name in RBAC policies."""
-    project = declared.text("project")
-    return f"{project}/{server_of(declared)}" if project else server_of(declared)
+    project = declared.get_stripped("project")
+    return f"{project}/{read_server(declared)}" if project else read_server(declared)
 
 
-async def connection_to(desk: Desk, values: Mapping[str, str]) -> Connection:
+async def connection_to(app_service: ApplicationService, values: Mapping[str, str]) -> Connection:
     """Connection with the same exec programs that the controller allows."""
     try:
-        allowed = programs_of(await map_data(desk, ARGOSY_CM))
+        allowed = read_exec_programs(await load_config_map_data(app_service, ARGOSY_CM))
     except Forbidden:
-        allowed = programs_of({})
-    return connection_of(values, allowed)
+        allowed = read_exec_programs({})
+    return build_connection(values, allowed)
 
 
-async def state_of(desk: Desk, declared: Declared) -> Told:
-    if not server_of(declared):
-        told = f"Secret {declared.name} has no valid server; set it, or delete the Secret"
-        return State(BAD, told, now()), ""
-    if server_of(declared) == HERE:
-        return await _asked(desk.cluster)
-    if desk.opener is None:
-        return State("Unknown", ELSEWHERE), ""
+async def fetch_state(app_service: ApplicationService, declared: DeclaredSecret) -> ClusterConnection:
+    if not read_server(declared):
+        message = f"Secret {declared.name} has no valid server; set it, or delete the Secret"
+        return ConnectionState(FAILED, message, current_timestamp()), ""
+    if read_server(declared) == IN_CLUSTER_SERVER:
+        return await _test_connection(app_service.cluster)
+    if app_service.opener is None:
+        return ConnectionState("Unknown", NOT_TESTED_MESSAGE), ""
     try:
-        connection = await connection_to(desk, _reachable(declared))
-        async with asyncio.timeout(SECONDS), desk.opener(connection) as cluster:
-            return await _asked(cluster)
+        connection = await connection_to(app_service, _connection_values(declared))
+        async with asyncio.timeout(CONNECTION_TIMEOUT_SECONDS), app_service.opener(connection) as cluster:
+            return await _test_connection(cluster)
     except TimeoutError:
-        return State(BAD, f"timeout after {SECONDS:g} s", now()), ""
+        return ConnectionState(FAILED, f"timeout after {CONNECTION_TIMEOUT_SECONDS:g} s", current_timestamp()), ""
     except ArgosyError as error:
-        return State(BAD, str(error), now()), ""
+        return ConnectionState(FAILED, str(error), current_timestamp()), ""
 
 
-def _reachable(declared: Declared) -> dict[str, str]:
-    return {**declared.values, "server": server_of(declared)}
+def _connection_values(declared: DeclaredSecret) -> dict[str, str]:
+    return {**declared.values, "server": read_server(declared)}
 
 
-class States:
+class ClusterStateCache:
     """Cached connection states of clusters."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[float, Told]] = {}
+        self._cached: dict[str, tuple[float, ClusterConnection]] = {}
 
-    async def of(self, desk: Desk, declared: Declared) -> Told:
-        if server_of(declared) == HERE:
-            return await state_of(desk, declared)
-        text = json.dumps(_reachable(declared), sort_keys=True)
-        mark, clock = (
+    async def get_state(self, app_service: ApplicationService, declared: DeclaredSecret) -> ClusterConnection:
+        if read_server(declared) == IN_CLUSTER_SERVER:
+            return await fetch_state(app_service, declared)
+        text = json.dumps(_connection_values(declared), sort_keys=True)
+        cache_key, clock = (
             hashlib.sha256(text.encode()).hexdigest(),
             asyncio.get_running_loop().time,
         )  # a hash, because the values are secret
-        known = self._known.get(mark)
-        if known is not None and known[0] > clock():
-            return known[1]
-        found = await state_of(desk, declared)
-        if len(self._known) > MOST_KNOWN:
-            self._known.clear()
-        self._known[mark] = clock() + LASTS, found
-        return found
+        cached = self._cached.get(cache_key)
+        if cached is not None and cached[0] > clock():
+            return cached[1]
+        connection = await fetch_state(app_service, declared)
+        if len(self._cached) > MAX_CACHED_STATES:
+            self._cached.clear()
+        self._cached[cache_key] = clock() + STATE_CACHE_SECONDS, connection
+        return connection
 
 
-async def _asked(cluster: Cluster) -> Told:
+async def _test_connection(cluster: Cluster) -> ClusterConnection:
     try:
-        version = await cluster.version() if isinstance(cluster, Versioned) else ""
+        version = await cluster.version() if isinstance(cluster, VersionedCluster) else ""
         await cluster.kinds()
     except ArgosyError as error:
-        return State(BAD, str(error), now()), ""
-    return State(GOOD, "", now()), version
+        return ConnectionState(FAILED, str(error), current_timestamp()), ""
+    return ConnectionState(SUCCESSFUL, "", current_timestamp()), version
 
 
-def document(
-    declared: Declared, state: State, version: str, applications: int, hidden: Collection[str] = ()
+def cluster_to_wire(
+    declared: DeclaredSecret,
+    state: ConnectionState,
+    version: str,
+    applications: int,
+    secret_annotations: Collection[str] = (),
 ) -> dict[str, Any]:
     """argo: a V1alpha1Cluster with an allow-list of config fields. `hidden`: names of secret annotations."""
-    found: dict[str, Any] = {
-        "server": server_of(declared),
-        "name": declared.text("name") or server_of(declared),
-        "config": _seen(declared),
-        "connectionState": state.document(),
+    wire: dict[str, Any] = {
+        "server": read_server(declared),
+        "name": declared.get_stripped("name") or read_server(declared),
+        "config": _visible_config(declared),
+        "connectionState": state.to_wire(),
         "serverVersion": version,
         "info": {
             "applicationsCount": applications,
             "cacheInfo": {},
-            "connectionState": state.document(),
+            "connectionState": state.to_wire(),
             "serverVersion": version,
         },
     }
-    if names := namespaces_of(declared):
-        found["namespaces"] = names
-        found["clusterResources"] = declared.text("clusterResources").lower() == "true"
-    if project := declared.text("project"):
-        found["project"] = project
-    if (shard := declared.text("shard")).isdecimal():
-        found["shard"] = int(shard)
-    if asked := declared.annotations.get(REFRESH):
-        found["refreshRequestedAt"] = asked
-    seen = {name: text for name, text in declared.annotations.items() if name not in hidden}
-    for name, marks in (("labels", declared.labels), ("annotations", seen)):
-        if marks:
-            found[name] = dict(marks)
-    return found
+    if names := read_namespaces(declared):
+        wire["namespaces"] = names
+        wire["clusterResources"] = declared.get_stripped("clusterResources").lower() == "true"
+    if project := declared.get_stripped("project"):
+        wire["project"] = project
+    if (shard := declared.get_stripped("shard")).isdecimal():
+        wire["shard"] = int(shard)
+    if refresh_requested_at := declared.annotations.get(REFRESH):
+        wire["refreshRequestedAt"] = refresh_requested_at
+    visible_annotations = {name: text for name, text in declared.annotations.items() if name not in secret_annotations}
+    for name, values in (("labels", declared.labels), ("annotations", visible_annotations)):
+        if values:
+            wire[name] = dict(values)
+    return wire
 
 
-def namespaces_of(declared: Declared) -> list[str]:
-    return [each.strip() for each in declared.text("namespaces").split(",") if each.strip()]
+def read_namespaces(declared: DeclaredSecret) -> list[str]:
+    return [namespace.strip() for namespace in declared.get_stripped("namespaces").split(",") if namespace.strip()]
 
 
-def config_of(declared: Declared) -> dict[str, Any]:
+def read_config(declared: DeclaredSecret) -> dict[str, Any]:
     try:
-        found = json.loads(declared.text("config") or "{}")
+        config = json.loads(declared.get_stripped("config") or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
-def _seen(declared: Declared) -> dict[str, Any]:
-    config = config_of(declared)
-    seen: dict[str, Any] = {"tlsClientConfig": {"insecure": False, **_some(config.get("tlsClientConfig"), _TLS)}}
+def _visible_config(declared: DeclaredSecret) -> dict[str, Any]:
+    config = read_config(declared)
+    visible: dict[str, Any] = {
+        "tlsClientConfig": {"insecure": False, **_pick_fields(config.get("tlsClientConfig"), _VISIBLE_TLS_FIELDS)}
+    }
     if user := config.get("username"):
-        seen["username"] = str(user)
-    if aws := _some(config.get("awsAuthConfig"), _AWS):
-        seen["awsAuthConfig"] = aws
-    if program := _some(config.get("execProviderConfig"), _EXEC):
-        seen["execProviderConfig"] = program
-    return seen
+        visible["username"] = str(user)
+    if aws := _pick_fields(config.get("awsAuthConfig"), _VISIBLE_AWS_FIELDS):
+        visible["awsAuthConfig"] = aws
+    if program := _pick_fields(config.get("execProviderConfig"), _VISIBLE_EXEC_FIELDS):
+        visible["execProviderConfig"] = program
+    return visible
 
 
-def _some(given: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    values = given if isinstance(given, dict) else {}
+def _pick_fields(config: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    values = config if isinstance(config, dict) else {}
     return {name: values[name] for name in names if isinstance(values.get(name), str | bool)}
 
 
-def read_values(given: Mapping[str, Any], *, server: str = "") -> dict[str, str]:
+def read_values(body: Mapping[str, Any], *, server: str = "") -> dict[str, str]:
     """Read Secret values from a request body. `server` is the address of an existing cluster."""
-    fields = Fields(given, WHERE)
-    check_address(fields.text("server") or server, WHERE)
-    address = parse_cluster_address(fields.text("server") or server)
-    values = {"server": str(address), "name": fields.text("name") or address, "project": fields.text("project")}
-    if names := fields.all_texts("namespaces"):
+    fields = FieldReader(body, ERROR_LOCATION)
+    check_server_address(fields.read_text("server") or server, ERROR_LOCATION)
+    address = parse_cluster_address(fields.read_text("server") or server)
+    values = {
+        "server": str(address),
+        "name": fields.read_text("name") or address,
+        "project": fields.read_text("project"),
+    }
+    if names := fields.read_text_list("namespaces"):
         values["namespaces"] = ",".join(names)
-        values["clusterResources"] = str(fields.flag("clusterResources")).lower()
-    if given.get("shard") is not None:
-        values["shard"] = str(fields.count("shard"))
-    if (config := fields.optional("config")) is not None:
+        values["clusterResources"] = str(fields.read_bool("clusterResources")).lower()
+    if body.get("shard") is not None:
+        values["shard"] = str(fields.read_int("shard"))
+    if (config := fields.find_map("config")) is not None:
         values["config"] = json.dumps(dict(config.values), separators=(",", ":"), sort_keys=True)
     return values
 
 
-async def add(desk: Desk, given: Mapping[str, Any], *, replaces: bool, dry_run: bool = False) -> Declared:
-    values = read_values(given)
-    before = await find(desk, values["server"])
-    if before is not None and before is not OWN:
-        keys = differing(before, {key: text for key, text in values.items() if text}, given)
+async def add_cluster(
+    app_service: ApplicationService, body: Mapping[str, Any], *, is_upsert: bool, dry_run: bool = False
+) -> DeclaredSecret:
+    values = read_values(body)
+    existing = await find_cluster(app_service, values["server"])
+    if existing is not None and existing is not IN_CLUSTER_DECLARATION:
+        keys = list_differing_keys(existing, {key: text for key, text in values.items() if text}, body)
         if not keys:
-            return before
-        if not replaces:
-            raise is_different(keys)
-        return await change(desk, before, given, dry_run=dry_run)
+            return existing
+        if not is_upsert:
+            raise build_difference_error(keys)
+        return await update_cluster(app_service, existing, body, dry_run=dry_run)
     host = (urlsplit(values["server"]).hostname or "").lower()
-    name = secret_name(f"cluster-{host.replace(':', '-')}", values["server"])
+    name = build_secret_name(f"cluster-{host.replace(':', '-')}", values["server"])
     try:
-        return await declare(desk, KIND, name, values, dry_run=dry_run, **_marks(given))
+        return await create_declared_secret(
+            app_service, SECRET_TYPE_CLUSTER, name, values, dry_run=dry_run, **_read_labels_and_annotations(body)
+        )
     except Conflict:
         raise UserError(
             f"Secret {name} exists and is not a cluster Secret of this address; delete or relabel it first"
         ) from None
 
 
-def differing(before: Declared, values: Mapping[str, str], given: Mapping[str, Any]) -> list[str]:
+def list_differing_keys(existing: DeclaredSecret, values: Mapping[str, str], body: Mapping[str, Any]) -> list[str]:
     """Keys, labels and annotations of the Secret that differ from these values."""
-    marks = [name for name, wanted in _marks(given).items() if getattr(before, name) != wanted]
-    return [key for key, text in values.items() if before.text(key) != text] + marks
+    metadata_keys = [
+        name for name, expected in _read_labels_and_annotations(body).items() if getattr(existing, name) != expected
+    ]
+    return [key for key, text in values.items() if existing.get_stripped(key) != text] + metadata_keys
 
 
-def is_different(keys: Iterable[str]) -> UserError:
+def build_difference_error(keys: Iterable[str]) -> UserError:
     """argo: its message."""
-    told = "existing cluster spec is different; use upsert flag to force update"
-    return UserError(f'{told}; difference in keys "{",".join(keys)}"')
+    message = "existing cluster spec is different; use upsert flag to force update"
+    return UserError(f'{message}; difference in keys "{",".join(keys)}"')
 
 
-async def change(
-    desk: Desk, before: Declared, given: Mapping[str, Any], only: tuple[str, ...] = (), *, dry_run: bool = False
-) -> Declared:
+async def update_cluster(
+    app_service: ApplicationService,
+    existing: DeclaredSecret,
+    body: Mapping[str, Any],
+    only_fields: tuple[str, ...] = (),
+    *,
+    dry_run: bool = False,
+) -> DeclaredSecret:
     """argo: update `only` these fields (updatedFields), else all; credentials are kept unless new ones are sent."""
-    if before is OWN:
-        how = "argosy cluster add CONTEXT --in-cluster, or POST /api/v1/clusters"
-        raise UserError(f"{HERE} has no Secret to change; create one first: {how}")
-    wanted = {name: value for name, value in given.items() if not only or name in only}
-    values = read_values(wanted, server=server_of(before))
-    if values["server"] != server_of(before):
-        raise UserError("server cannot be changed; delete this cluster and add the new one", where=WHERE)
-    config = _kept(before, values.get("config"))
-    if only:
-        values = {**before.values, **{key: text for key, text in values.items() if key in (*only, "server")}}
+    if existing is IN_CLUSTER_DECLARATION:
+        advice = "argosy cluster add CONTEXT --in-cluster, or POST /api/v1/clusters"
+        raise UserError(f"{IN_CLUSTER_SERVER} has no Secret to change; create one first: {advice}")
+    changes = {name: value for name, value in body.items() if not only_fields or name in only_fields}
+    values = read_values(changes, server=read_server(existing))
+    if values["server"] != read_server(existing):
+        raise UserError("server cannot be changed; delete this cluster and add the new one", where=ERROR_LOCATION)
+    config = _merge_credentials(existing, values.get("config"))
+    if only_fields:
+        values = {**existing.values, **{key: text for key, text in values.items() if key in (*only_fields, "server")}}
     values["config"] = config
-    return await declare_anew(desk, before, values, dry_run=dry_run, **_marks(wanted))
-
-
-def _kept(before: Declared, given: str | None) -> str:
-    """The config to store: keeps the old credentials unless new ones are given or TLS verification gets weaker."""
-    old = config_of(before)
-    if given is None:
-        return before.text("config")
-    new: dict[str, Any] = json.loads(given)
-    lets_in = {"bearerToken", "password", "awsAuthConfig", "execProviderConfig"} & new.keys()
-    tls = new.get("tlsClientConfig")
-    tls = tls if isinstance(tls, dict) else {}
-    if lets_in or {"certData", "keyData"} & tls.keys():
-        return given
-    past = old.get("tlsClientConfig")
-    past = past if isinstance(past, dict) else {}
-    # With another server name or CA, an impostor could receive the old credentials.
-    is_weaker = (tls.get("insecure") is True and past.get("insecure") is not True) or any(
-        name in tls and tls[name] != past.get(name) for name in ("caData", "serverName")
+    return await replace_declared_secret(
+        app_service, existing, values, dry_run=dry_run, **_read_labels_and_annotations(changes)
     )
-    return given if is_weaker else json.dumps({**old, **new, "tlsClientConfig": {**past, **tls}}, sort_keys=True)
 
 
-def _marks(given: Mapping[str, Any]) -> dict[str, Any]:
-    fields = Fields(given, WHERE)
-    return {name: dict(fields.texts(name)) for name in ("labels", "annotations") if given.get(name) is not None}
+def _merge_credentials(existing: DeclaredSecret, new_config: str | None) -> str:
+    """The config to store: keeps the old credentials unless new ones are given or TLS verification gets weaker."""
+    old = read_config(existing)
+    if new_config is None:
+        return existing.get_stripped("config")
+    new: dict[str, Any] = json.loads(new_config)
+    credential_keys = {"bearerToken", "password", "awsAuthConfig", "execProviderConfig"} & new.keys()
+    new_tls = new.get("tlsClientConfig")
+    new_tls = new_tls if isinstance(new_tls, dict) else {}
+    if credential_keys or {"certData", "keyData"} & new_tls.keys():
+        return new_config
+    old_tls = old.get("tlsClientConfig")
+    old_tls = old_tls if isinstance(old_tls, dict) else {}
+    # With another server name or CA, an impostor could receive the old credentials.
+    is_weaker = (new_tls.get("insecure") is True and old_tls.get("insecure") is not True) or any(
+        name in new_tls and new_tls[name] != old_tls.get(name) for name in ("caData", "serverName")
+    )
+    return (
+        new_config
+        if is_weaker
+        else json.dumps({**old, **new, "tlsClientConfig": {**old_tls, **new_tls}}, sort_keys=True)
+    )
 
 
-def check_removable(declared: Declared) -> None:
-    if declared is OWN:
-        raise UserError(f"{HERE} is the cluster that argosy runs in; disable it with cluster.inClusterEnabled")
+def _read_labels_and_annotations(body: Mapping[str, Any]) -> dict[str, Any]:
+    fields = FieldReader(body, ERROR_LOCATION)
+    return {name: dict(fields.read_text_map(name)) for name in ("labels", "annotations") if body.get(name) is not None}
 
 
-async def remove(desk: Desk, declared: Declared) -> None:
+def check_removable(declared: DeclaredSecret) -> None:
+    if declared is IN_CLUSTER_DECLARATION:
+        raise UserError(
+            f"{IN_CLUSTER_SERVER} is the cluster that argosy runs in; disable it with cluster.inClusterEnabled"
+        )
+
+
+async def remove_cluster(app_service: ApplicationService, declared: DeclaredSecret) -> None:
     check_removable(declared)
-    await withdraw(desk, declared)
+    await delete_declared_secret(app_service, declared)
 
 
-async def forget(desk: Desk, declared: Declared) -> None:
+async def request_cache_invalidation(app_service: ApplicationService, declared: DeclaredSecret) -> None:
     """argo: request that the controller drops its cache of the cluster."""
-    if declared is not OWN:
-        key = ResourceKey(*SECRET, desk.control, declared.name)
-        await desk.cluster.patch(key, {"metadata": {"annotations": {REFRESH: now()}}})
+    if declared is not IN_CLUSTER_DECLARATION:
+        key = ResourceKey(*SECRET, app_service.control_namespace, declared.name)
+        await app_service.cluster.patch(key, {"metadata": {"annotations": {REFRESH: current_timestamp()}}})

@@ -15,26 +15,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.data_folder import state_home
-from argosy.cli.target import Target, TargetOptions, find_target
+from argosy.cli.data_folder import get_state_folder
+from argosy.cli.target import ClusterTarget, TargetOptions, find_target
 from argosy.errors import ClusterError, UserError
-from argosy.gitops.application_client.control_namespace import control_namespace
+from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
-from argosy.gitops.engine.liveness import STUCK, Vitals
-from argosy.gitops.engine.start import lead_engine, share_engine
+from argosy.gitops.engine.liveness import STUCK_SECONDS, ControllerHealth
+from argosy.gitops.engine.start import run_leading_engine, run_sharded_engine
 from argosy.kube.client import Cluster
-from argosy.kube.client.connection import in_cluster
+from argosy.kube.client.connection import load_in_cluster_connection
 from argosy.kube.client.http import connect
-from argosy.kube.client.kubeconfig import environment_paths
-from argosy.kube.client.reachability import Contact
+from argosy.kube.client.kubeconfig import list_environment_paths
+from argosy.kube.client.reachability import ReachabilityLog
 from argosy.kube.controller import addon_leadership
-from argosy.kube.controller.retry import insist
-from argosy.kube.schema.bundled_crds import definition
-from argosy.observability.probe_server import EVERYWHERE, LOOPBACK, Signs, is_address, nothing, probed
+from argosy.kube.controller.retry import retry_until_reachable
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.observability.probe_server import (
+    ALL_ADDRESSES,
+    LOOPBACK,
+    ProbeSources,
+    is_address,
+    no_problems,
+    serve_probes,
+)
 
-KINDS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
-MANAGER: Final = "argosy-controller"
-POD: Final = "KUBERNETES_SERVICE_HOST"  # k8s: set in every Pod
+CRD_NAMES: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
+FIELD_MANAGER: Final = "argosy-controller"
+POD_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"  # k8s: set in every Pod
 
 
 @dataclass(frozen=True)
@@ -42,107 +49,113 @@ class ControllerOptions:
     target: TargetOptions = field(default_factory=TargetOptions)
     namespace: str = ""
     mirrors: Path | None = None
-    elects: bool = True
-    shares: bool = False  # shards the Applications with other controllers
+    uses_leader_election: bool = True
+    is_sharded: bool = False  # shards the Applications with other controllers
     workers: int = 8
     renderers: int = 2
     addons: str = ""
-    delivers: bool = True  # False: only add-ons
+    runs_engine: bool = True  # False: only add-ons
     port: int = 0  # for probes and metrics; 0: none
     listen: str = ""  # address of that port; empty: loopback, in a Pod all addresses
-    stuck: float = STUCK  # seconds without progress until liveness fails
+    stuck_after_seconds: float = STUCK_SECONDS  # seconds without progress until liveness fails
 
 
-def run(options: ControllerOptions, ready: Callable[[Target, str, str, str], None]) -> None:
+def run_controller(options: ControllerOptions, on_ready: Callable[[ClusterTarget, str, str, str], None]) -> None:
     """Run in the foreground; returns after SIGTERM or SIGINT, when running writes are done.
 
     `ready` gets the target, the namespace, the leader if it is another process, and the expiry of its Lease; it is
     called again whenever the leader changes.
     """
-    asyncio.run(_run(options, ready))
+    asyncio.run(_run(options, on_ready))
 
 
-async def _run(options: ControllerOptions, ready: Callable[[Target, str, str, str], None]) -> None:
+async def _run(options: ControllerOptions, on_ready: Callable[[ClusterTarget, str, str, str], None]) -> None:
     if options.listen and not is_address(options.listen):
         raise UserError(f"invalid address {options.listen}; use one like 127.0.0.1, or :: for all", where="--listen")
-    target = target_here(options.target)
-    if not options.delivers and not options.addons:
+    target = choose_target(options.target)
+    if not options.runs_engine and not options.addons:
         raise UserError("nothing to run without the engine; pass add-ons with --addons", where="--no-engine")
-    if options.shares and not (options.delivers and options.elects):
+    if options.is_sharded and not (options.runs_engine and options.uses_leader_election):
         raise UserError("cannot be combined with --no-engine or --no-leader-elect", where="--shards")
-    addons = addon_leadership.chosen_addons(options.addons, is_embedded=target.is_embedded)
+    addons = addon_leadership.load_allowed_addons(options.addons, is_embedded=target.is_embedded)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     cluster = await connect(target.connection)
     try:
-        vitals = Vitals(count_workers(options.workers), options.stuck)
-        measures = [vitals.measured, *(each.metrics for each in addons if each.metrics)]
-        unready = vitals.unready if options.delivers else nothing
-        signs = Signs(measures, vitals.troubles, unready, vitals.stuck)
-        async with probed(options.port, signs, listen=_address(options)):
-            preparing = asyncio.create_task(_namespace(cluster, options, target))
-            await _until(stop, [preparing])
+        vitals = ControllerHealth(count_workers(options.workers), options.stuck_after_seconds)
+        metric_sources = [vitals.render_metrics, *(addon.metrics for addon in addons if addon.metrics)]
+        unready = vitals.list_readiness_problems if options.runs_engine else no_problems
+        probes = ProbeSources(metric_sources, vitals.list_problems, unready, vitals.list_restartable_problems)
+        async with serve_probes(options.port, probes, address=_probe_address(options)):
+            prepare_task = asyncio.create_task(_prepare_namespace(cluster, options, target))
+            await _wait_for_end(stop, [prepare_task])
             if stop.is_set():
                 return
-            namespace, work = preparing.result(), []
-            cluster.tell_contact(Contact())
-            if options.delivers and options.elects and not options.shares:
-                vitals.told = partial(ready, target, namespace)
+            namespace, tasks = prepare_task.result(), []
+            cluster.set_reachability_log(ReachabilityLog())
+            if options.runs_engine and options.uses_leader_election and not options.is_sharded:
+                vitals.on_leader_change = partial(on_ready, target, namespace)
             else:
-                ready(target, namespace, "", "")
-            if options.delivers:
-                work.append(asyncio.create_task(_lead(cluster, options, namespace, target, vitals), name="engine"))
-            if addons:
-                duty = addon_leadership.work(
-                    addons, cluster, namespace, elects=options.elects, stands=vitals.stands_beside
+                on_ready(target, namespace, "", "")
+            if options.runs_engine:
+                tasks.append(
+                    asyncio.create_task(_run_engine(cluster, options, namespace, target, vitals), name="engine")
                 )
-                work.append(asyncio.create_task(duty, name="add-ons on duty"))
-            await _until(stop, work)
+            if addons:
+                addon_task = addon_leadership.run_addons_until_cancelled(
+                    addons,
+                    cluster,
+                    namespace,
+                    use_leader_election=options.uses_leader_election,
+                    on_candidate=vitals.register_addon_election,
+                )
+                tasks.append(asyncio.create_task(addon_task, name="add-ons on duty"))
+            await _wait_for_end(stop, tasks)
     finally:
         await cluster.close()
 
 
-async def _until(stop: asyncio.Event, work: Sequence[asyncio.Task[Any]]) -> None:
+async def _wait_for_end(stop: asyncio.Event, tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Wait for `stop` or the end of any task, then cancel all: a failed process is restarted as a whole."""
-    ending = asyncio.create_task(stop.wait())
-    await asyncio.wait({ending, *work}, return_when=asyncio.FIRST_COMPLETED)
-    ended = [each for each in work if each.done()]
-    for each in (ending, *work):
-        each.cancel()
-    await asyncio.gather(ending, *work, return_exceptions=True)
-    for each in ended:
-        each.result()
+    stop_task = asyncio.create_task(stop.wait())
+    await asyncio.wait({stop_task, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+    ended_tasks = [task for task in tasks if task.done()]
+    for task in (stop_task, *tasks):
+        task.cancel()
+    await asyncio.gather(stop_task, *tasks, return_exceptions=True)
+    for task in ended_tasks:
+        task.result()
 
 
-def _address(options: ControllerOptions) -> str:
+def _probe_address(options: ControllerOptions) -> str:
     """Probe address. There is no login, so only loopback, unless requested or in a Pod, where the kubelet connects."""
-    return options.listen or (EVERYWHERE[1] if os.environ.get(POD) else LOOPBACK)
+    return options.listen or (ALL_ADDRESSES[1] if os.environ.get(POD_VARIABLE) else LOOPBACK)
 
 
-def target_here(options: TargetOptions) -> Target:
+def choose_target(options: TargetOptions) -> ClusterTarget:
     """Inside a Pod, use its cluster unless a flag or a variable selects another."""
     by_flag = options.context or options.kubeconfig or options.data_dir
-    if os.environ.get(POD) and not (by_flag or os.environ.get("ARGOSY_CONTEXT") or environment_paths()):
-        connection = in_cluster()
-        return Target(connection, f"the cluster around this Pod ({connection.server})")
+    if os.environ.get(POD_VARIABLE) and not (by_flag or os.environ.get("ARGOSY_CONTEXT") or list_environment_paths()):
+        connection = load_in_cluster_connection()
+        return ClusterTarget(connection, f"the cluster around this Pod ({connection.server})")
     return find_target(options)
 
 
-async def _namespace(cluster: Cluster, options: ControllerOptions, target: Target) -> str:
+async def _prepare_namespace(cluster: Cluster, options: ControllerOptions, target: ClusterTarget) -> str:
     """Namespace of the settings, after CRDs and namespace exist. Waits for an unreachable API server."""
-    if not options.delivers:
+    if not options.runs_engine:
         return options.namespace or target.connection.namespace
-    namespace = options.namespace or await insist(lambda: control_namespace(cluster))
-    await insist(lambda: _prepare(cluster, namespace))
+    namespace = options.namespace or await retry_until_reachable(lambda: find_control_namespace(cluster))
+    await retry_until_reachable(lambda: _create_crds_and_namespace(cluster, namespace))
     return namespace
 
 
-async def _prepare(cluster: Cluster, namespace: str) -> None:
+async def _create_crds_and_namespace(cluster: Cluster, namespace: str) -> None:
     """Create missing CRDs and the control namespace; existing ones are kept."""
-    for name in KINDS:
+    for name in CRD_NAMES:
         try:
-            await cluster.create(definition(name))
+            await cluster.create(load_definition(name))
         except ClusterError as error:
             if error.code != 409:
                 raise
@@ -153,18 +166,20 @@ async def _prepare(cluster: Cluster, namespace: str) -> None:
             raise
 
 
-async def _lead(cluster: Cluster, options: ControllerOptions, namespace: str, target: Target, vitals: Vitals) -> None:
+async def _run_engine(
+    cluster: Cluster, options: ControllerOptions, namespace: str, target: ClusterTarget, vitals: ControllerHealth
+) -> None:
     engine_options = EngineOptions(
-        mirrors=options.mirrors or state_home() / "mirrors",
+        mirror_folder=options.mirrors or get_state_folder() / "mirrors",
         # An embedded cluster needs no pause between waves.
-        wave_delay=0.0 if target.is_embedded else 2.0,
+        wave_delay_seconds=0.0 if target.is_embedded else 2.0,
         workers=options.workers,
-        renderers=options.renderers,
+        render_workers=options.renderers,
     )
 
-    if options.shares:
-        await share_engine(cluster, engine_options, namespace, vitals)
-    elif options.elects:
-        await lead_engine(cluster, engine_options, namespace, vitals=vitals)
+    if options.is_sharded:
+        await run_sharded_engine(cluster, engine_options, namespace, vitals)
+    elif options.uses_leader_election:
+        await run_leading_engine(cluster, engine_options, namespace, health=vitals)
     else:
-        await vitals.kept(Engine(cluster, engine_options, namespace))
+        await vitals.run_engine(Engine(cluster, engine_options, namespace))

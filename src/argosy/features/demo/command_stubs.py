@@ -8,21 +8,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.data_folder import write_text
-from argosy.features.kubectl.installed_programs import real_program, script
+from argosy.cli.data_folder import write_private_text
+from argosy.features.kubectl.installed_programs import find_program, render_script
 
-WORDS: Final[dict[str, tuple[str, ...]]] = {
+COMMAND_ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     "argosy": (), "argocd": ("--argocd-compat",), "oc": ("oc",), "kubectl": ("kubectl",),
 }  # fmt: skip
 
 
-def put_tools(folder: Path) -> Path:
+def write_command_stubs(folder: Path) -> Path:
     """Write the scripts that are missing on PATH; the folder must come last in PATH."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name, words in WORDS.items():
-        place = folder / name
-        place.unlink(missing_ok=True)
-        if not real_program(name):
-            write_text(place, script(*words))
-            place.chmod(0o700)
+    for name, arguments in COMMAND_ARGUMENTS.items():
+        file = folder / name
+        file.unlink(missing_ok=True)
+        if not find_program(name):
+            write_private_text(file, render_script(*arguments))
+            file.chmod(0o700)
     return folder

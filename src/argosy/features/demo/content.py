@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from argosy.annotations import SIMULATED
-from argosy.features.init.template_files import REPO_URL, delivery_files
-from argosy.gitops.delivery_file.values import FILE
-from argosy.gitops.source.settings import MIRRORS
-from argosy.gitops.source.settings import PLACE as SETTINGS
-from argosy.gitops.workspace.bare_repository import Author, BareRepository, Change
-from argosy.gitops.workspace.new_repository import File
+from argosy.features.init.template_files import DEFAULT_REPO_URL, list_delivery_files
+from argosy.gitops.delivery_file.values import FILE_NAME
+from argosy.gitops.source.settings import CONFIG_MAP as SETTINGS
+from argosy.gitops.source.settings import MIRRORS_SETTING
+from argosy.gitops.workspace.bare_repository import BareRepository, CommitAuthor, CommitContent
+from argosy.gitops.workspace.new_repository import RepositoryFile
 from argosy.kube.objects import Manifest, read_manifests
 
 REPOSITORY: Final = "llmops-demo.git"
@@ -28,14 +28,14 @@ DEV_OVERLAY: Final = f"{OVERLAYS}/dev/kustomization.yaml"
 APPLICATIONS: Final = tuple(
     f"{FOLDER}/argocd-apps/{name}-application.yaml" for name in ("dev", "staging", "production")
 )
-ANN: Final = Author("Ann Engineer", "ann@example.com")
-BEN: Final = Author("Ben Scientist", "ben@example.com")
-HOUR: Final = 3600
-BY: Final = "simulated by argosy"
+ANN: Final = CommitAuthor("Ann Engineer", "ann@example.com")
+BEN: Final = CommitAuthor("Ben Scientist", "ben@example.com")
+HOUR_SECONDS: Final = 3600
+SIMULATED_BY: Final = "simulated by argosy"
 NOTEBOOK_SYSTEM: Final = "jupyter-notebook-validator-system"
 NOTEBOOK_OPERATOR: Final = "jupyter-notebook-validator-operator-controller-manager"
 
-RUNTIME_AT: Final = """\
+RUNTIME_PATCH: Final = """\
   - target:
       kind: ServingRuntime
       name: qwen25-05b-instruct
@@ -44,15 +44,15 @@ RUNTIME_AT: Final = """\
         path: /spec/containers/0/image
         value: registry.redhat.io/rhaii/vllm-cuda-rhel9:{tag}
 """
-NEXT_RUNTIME: Final = RUNTIME_AT.format(tag="3.3.0")  # only dev has it, until it is promoted
+NEXT_RUNTIME_PATCH: Final = RUNTIME_PATCH.format(tag="3.3.0")  # only dev has it, until it is promoted
 
 # The promotion pipeline, with gates that a demo of a few minutes can pass.
-DELIVERY: Final = f"""\
+DELIVERY_YAML: Final = f"""\
 # How changes get from one environment to the next: argosy promote status
 apiVersion: argosy.dev/v1
 kind: Delivery
 repository:
-  url: {REPO_URL}
+  url: {DEFAULT_REPO_URL}
   ref: main
 environments:
   dev:
@@ -87,54 +87,61 @@ rbac:
 """
 
 # Earlier versions of the staging overlay: (old text, new text) of each commit.
-FIRST_SIZE: Final = ("requests/memory\n        value: 6Gi", "requests/memory\n        value: 4Gi")
-SECOND_SIZE: Final = ('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "2"')
+FIRST_MEMORY_CHANGE: Final = ("requests/memory\n        value: 6Gi", "requests/memory\n        value: 4Gi")
+SECOND_CPU_CHANGE: Final = ('limits/cpu\n        value: "3"', 'limits/cpu\n        value: "2"')
 
 
-def make_repository(folder: Path) -> BareRepository:
+def create_demo_repository(folder: Path) -> BareRepository:
     """Create the repository: staging has one commit that is not synced yet, dev a runtime that is not promoted yet."""
     repository = BareRepository(folder)
-    if repository.is_there:
+    if repository.exists:
         return repository
     repository.create()
-    now = int(time.time())
-    last = {file.path: file for file in delivery_files()}
-    staging, dev = last[STAGING_OVERLAY], last[DEV_OVERLAY]
-    second = _with(staging, SECOND_SIZE)
-    first = _with(second, FIRST_SIZE)
+    now_seconds = int(time.time())
+    final_files = {file.path: file for file in list_delivery_files()}
+    staging, dev = final_files[STAGING_OVERLAY], final_files[DEV_OVERLAY]
+    second_overlay = _replace_text(staging, SECOND_CPU_CHANGE)
+    first_overlay = _replace_text(second_overlay, FIRST_MEMORY_CHANGE)
     repository.commit(
         [
-            Change(
-                [*(each for each in last.values() if each != staging), first, File(FILE, DELIVERY.encode())],
+            CommitContent(
+                [
+                    *(item for item in final_files.values() if item != staging),
+                    first_overlay,
+                    RepositoryFile(FILE_NAME, DELIVERY_YAML.encode()),
+                ],
                 "Begin: a model in three environments",
                 ANN,
-                now - 50 * HOUR,
+                now_seconds - 50 * HOUR_SECONDS,
             ),
-            Change(
-                [second],
+            CommitContent(
+                [second_overlay],
                 "staging: ask for 6Gi, 4Gi were not enough\n\nLoading the weights took the Pod over its request.",
                 BEN,
-                now - 26 * HOUR,
+                now_seconds - 26 * HOUR_SECONDS,
             ),
-            Change(
-                [staging], "staging: allow three CPUs\n\nThe first token took too long under load.", ANN, now - 2 * HOUR
+            CommitContent(
+                [staging],
+                "staging: allow three CPUs\n\nThe first token took too long under load.",
+                ANN,
+                now_seconds - 2 * HOUR_SECONDS,
             ),
-            Change(
-                [File(DEV_OVERLAY, dev.content + NEXT_RUNTIME.encode())],
+            CommitContent(
+                [RepositoryFile(DEV_OVERLAY, dev.content + NEXT_RUNTIME_PATCH.encode())],
                 "dev: try the next vLLM\n\nIt starts in half the time. If dev is content with it, it can be promoted.",
                 BEN,
-                now - HOUR,
+                now_seconds - HOUR_SECONDS,
             ),
         ]
     )
     return repository
 
 
-def _with(file: File, words: tuple[str, str]) -> File:
+def _replace_text(file: RepositoryFile, replacement: tuple[str, str]) -> RepositoryFile:
     text = file.content.decode()
-    if text.count(words[0]) != 1:
-        raise AssertionError(f"{file.path} does not hold {words[0]!r} once")
-    return File(file.path, text.replace(*words).encode())
+    if text.count(replacement[0]) != 1:
+        raise AssertionError(f"{file.path} does not hold {replacement[0]!r} once")
+    return RepositoryFile(file.path, text.replace(*replacement).encode())
 
 
 def build_settings(namespace: str, mirrors: str) -> Manifest:
@@ -143,7 +150,7 @@ def build_settings(namespace: str, mirrors: str) -> Manifest:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": SETTINGS, "namespace": namespace, "labels": {"app.kubernetes.io/part-of": "argocd"}},
-        "data": {MIRRORS: mirrors},
+        "data": {MIRRORS_SETTING: mirrors},
     }
 
 
@@ -155,10 +162,10 @@ def add_mirror(mirrors: str, url: str, repository: Path) -> str:
     """
     lines, has_line = [], False
     for line in mirrors.splitlines():
-        address, _, place = line.strip().partition(" ")
+        address, _, target = line.strip().partition(" ")
         if address == url:
             has_line = True
-            if Path(place.strip()).parts[-2:] == repository.parts[-2:]:
+            if Path(target.strip()).parts[-2:] == repository.parts[-2:]:
                 line = f"{url} file://{repository}"
         lines.append(line)
     if not has_line:
@@ -166,20 +173,22 @@ def add_mirror(mirrors: str, url: str, repository: Path) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def notebook_operator() -> list[Manifest]:
+def build_notebook_operator() -> list[Manifest]:
     """Simulated operator Deployment, as users expect it; its Pod's log shows what argosy's notebook controller logs."""
     labels = {"app.kubernetes.io/name": NOTEBOOK_OPERATOR}
-    marked = {"annotations": {SIMULATED: BY}, "labels": labels}
+    metadata = {"annotations": {SIMULATED: SIMULATED_BY}, "labels": labels}
     container = {"name": "manager", "image": "simulated.argosy.invalid/notebooks"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
-    place = {"name": NOTEBOOK_OPERATOR, "namespace": NOTEBOOK_SYSTEM}
+    names = {"name": NOTEBOOK_OPERATOR, "namespace": NOTEBOOK_SYSTEM}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NOTEBOOK_SYSTEM}},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**place, **marked}, "spec": spec},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {**names, **metadata}, "spec": spec},
     ]
 
 
-def applications(repository: BareRepository, namespace: str) -> list[Manifest]:
-    found = [each for path in APPLICATIONS for each in read_manifests(repository.read(path), where=path)]
-    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in found]
+def read_applications(repository: BareRepository, namespace: str) -> list[Manifest]:
+    manifests = [
+        manifest for path in APPLICATIONS for manifest in read_manifests(repository.read_file(path), where=path)
+    ]
+    return [{**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}} for manifest in manifests]

@@ -12,70 +12,70 @@ from typing import Final
 
 from argosy.cli.data_folder import DataFolder
 from argosy.errors import UserError
-from argosy.features.demo.content import REPOSITORY, make_repository
-from argosy.features.demo.initial_state import Arranger
-from argosy.features.demo.stages import StagesArranger
-from argosy.features.demo.stages_content import REPOSITORY as STAGES_REPOSITORY
-from argosy.features.demo.stages_content import make_stages
+from argosy.features.demo.content import REPOSITORY, create_demo_repository
+from argosy.features.demo.initial_state import InitialStateSetup
+from argosy.features.demo.stages import StagesInitialState
+from argosy.features.demo.stages_content import REPOSITORY_NAME as STAGES_REPOSITORY
+from argosy.features.demo.stages_content import create_stages_repository
 from argosy.gitops.workspace.bare_repository import BareRepository
 
 
 @dataclass(frozen=True)
-class Example:
+class DemoExample:
     name: str
     repository: str  # its folder below `repositories`
-    make: Callable[[Path], BareRepository]
-    arranger: type[Arranger]
+    create_repository: Callable[[Path], BareRepository]
+    arranger_class: type[InitialStateSetup]
     simulators: str  # the add-on that simulates its cluster
     applications: int
-    delivered: str  # description of the ready state
+    ready_description: str  # description of the ready state
     model: str  # a model to query
-    looks: tuple[str, ...]  # commands to try first
-    has_accidents: bool = False
-    is_arranged: bool = False  # needs the operator and the engine
+    first_commands: tuple[str, ...]  # commands to try first
+    has_failure_drills: bool = False
+    needs_operator_and_engine: bool = False  # needs the operator and the engine
 
 
-LLMOPS: Final = Example(
+LLMOPS: Final = DemoExample(
     "llmops",
     REPOSITORY,
-    make_repository,
-    Arranger,
+    create_demo_repository,
+    InitialStateSetup,
     "simulators",
     3,
     "3 applications, 1 model in 2 environments",
     "dev-qwen25-05b-instruct",
     ("argosy app list", "argosy app diff llmops-staging", "argosy app sync llmops-staging"),
-    has_accidents=True,
+    has_failure_drills=True,
 )
-STAGES: Final = Example(
+STAGES: Final = DemoExample(
     "stages",
     STAGES_REPOSITORY,
-    make_stages,
-    StagesArranger,
+    create_stages_repository,
+    StagesInitialState,
     "simulators=ai",
     8,
     "8 applications, all healthy, and 3 of them synced",
     "mistral-24b",
     ("argosy app list", "argosy doctor", "argosy align"),
-    is_arranged=True,
+    needs_operator_and_engine=True,
 )
-EXAMPLES: Final[Mapping[str, Example]] = {each.name: each for each in (LLMOPS, STAGES)}
+EXAMPLES: Final[Mapping[str, DemoExample]] = {example.name: example for example in (LLMOPS, STAGES)}
 
 
-def example_in(folder: DataFolder, asked: str | None) -> Example:
+def choose_example(folder: DataFolder, requested_name: str | None) -> DemoExample:
     """The example of an existing folder, else the requested one, else the default. Raises UserError on a mismatch."""
-    known = next((each for each in EXAMPLES.values() if shown_in(folder.root, each)), None)
-    if known and asked is not None and known.name != asked:
-        message = f"this folder has the example {known.name}; omit --example, or choose another --data-dir"
+    existing = next((example for example in EXAMPLES.values() if is_example_in_folder(folder.root, example)), None)
+    if existing and requested_name is not None and existing.name != requested_name:
+        message = f"this folder has the example {existing.name}; omit --example, or choose another --data-dir"
         raise UserError(message, where=str(folder.root))
-    return known or EXAMPLES[asked or LLMOPS.name]
+    return existing or EXAMPLES[requested_name or LLMOPS.name]
 
 
-def shown_in(root: Path, example: Example) -> bool:
-    return BareRepository(root / "repositories" / example.repository).is_there
+def is_example_in_folder(root: Path, example: DemoExample) -> bool:
+    return BareRepository(root / "repositories" / example.repository).exists
 
 
-def example_of(repository: str) -> Example:
+def find_example(repository: str) -> DemoExample:
     """The example of a running demo."""
     name = Path(repository).name
-    return next((each for each in EXAMPLES.values() if each.repository == name), LLMOPS)
+    return next((example for example in EXAMPLES.values() if example.repository == name), LLMOPS)

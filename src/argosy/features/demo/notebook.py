@@ -10,19 +10,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.data_folder import write_text
+from argosy.cli.data_folder import write_private_text
 
-NOTEBOOK: Final = "notebooks/train.ipynb"
-
-
-def put_notebook(root: Path) -> None:
-    place = root / NOTEBOOK
-    if not place.exists():
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_text(place, (files("argosy.features.demo") / "train.ipynb.template").read_text())
+NOTEBOOK_PATH: Final = "notebooks/train.ipynb"
 
 
-def notebook_to_try(root: Path) -> str:
+def write_notebook(root: Path) -> None:
+    file = root / NOTEBOOK_PATH
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private_text(file, (files("argosy.features.demo") / "train.ipynb.template").read_text())
+
+
+def find_runnable_notebook(root: Path) -> str:
     """Path of the notebook; empty if it does not exist or notebooks cannot run here."""
-    can_run = all(find_spec(each) for each in ("nbclient", "nbformat", "ipykernel"))
-    return str(root / NOTEBOOK) if can_run and (root / NOTEBOOK).exists() else ""
+    can_run = all(find_spec(module_name) for module_name in ("nbclient", "nbformat", "ipykernel"))
+    return str(root / NOTEBOOK_PATH) if can_run and (root / NOTEBOOK_PATH).exists() else ""

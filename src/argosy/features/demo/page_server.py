@@ -11,59 +11,65 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from argosy.cli.data_folder import DataFolder, Run
+from argosy.cli.data_folder import DataFolder, RunningInstance
 from argosy.kube.client import Cluster
 
-FOLDER: Final = "page"
+PAGE_FOLDER: Final = "page"
 
 
-class Page:
+class DemoWebServer:
     def __init__(self) -> None:
         self.url = ""
-        self.is_over = asyncio.Event()
-        self.work: asyncio.Task[None] | None = None
-        self._is_ready = asyncio.Event()
+        self.stop_event = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self._ready_event = asyncio.Event()
 
     async def serve(self, cluster: Cluster, folder: DataFolder, port: int | None, repository: Path) -> None:
-        from argosy.features.serve.process import PageOptions, serving
+        from argosy.features.serve.process import WebServerOptions, serve_web
 
-        options = PageOptions(
-            port=port, folder=folder.root / FOLDER, is_simulated=True, repository=repository, runs=folder.root
+        options = WebServerOptions(
+            port=port,
+            folder=folder.root / PAGE_FOLDER,
+            is_simulated=True,
+            repository=repository,
+            notebook_runs=folder.root,
         )
-        async with serving(cluster, "the demo", options) as served:
-            self.url = served.url
-            self._is_ready.set()
-            await self.is_over.wait()
+        async with serve_web(cluster, "the demo", options) as running_server:
+            self.url = running_server.url
+            self._ready_event.set()
+            await self.stop_event.wait()
 
-    async def ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until the server is ready. Raises its startup error."""
-        assert self.work
-        waiting = asyncio.create_task(self._is_ready.wait())
-        await asyncio.wait({self.work, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if self.work.done():
-            self.work.result()
+        assert self.task
+        ready_task = asyncio.create_task(self._ready_event.wait())
+        await asyncio.wait({self.task, ready_task}, return_when=asyncio.FIRST_COMPLETED)
+        ready_task.cancel()
+        if self.task.done():
+            self.task.result()
 
 
 @contextlib.asynccontextmanager
-async def beside(cluster: Cluster, folder: DataFolder, port: int | None, repository: Path) -> AsyncIterator[Page]:
-    page = Page()
-    page.work = asyncio.create_task(page.serve(cluster, folder, port, repository), name="page")
+async def run_web_server(
+    cluster: Cluster, folder: DataFolder, port: int | None, repository: Path
+) -> AsyncIterator[DemoWebServer]:
+    web_server = DemoWebServer()
+    web_server.task = asyncio.create_task(web_server.serve(cluster, folder, port, repository), name="page")
     try:
-        yield page
+        yield web_server
     finally:
-        page.is_over.set()
-        if not page.url:
-            page.work.cancel()
-        await asyncio.gather(page.work, return_exceptions=True)
+        web_server.stop_event.set()
+        if not web_server.url:
+            web_server.task.cancel()
+        await asyncio.gather(web_server.task, return_exceptions=True)
 
 
-def page_folder(run: Run) -> Path:
-    return Path(run.data_dir) / FOLDER
+def web_server_folder(run: RunningInstance) -> Path:
+    return Path(run.data_dir) / PAGE_FOLDER
 
 
-def entrance_of(run: Run) -> str:
+def create_login_url(run: RunningInstance) -> str:
     """URL with a one-time login code."""
-    from argosy.features.serve.local_login import entrance
+    from argosy.features.serve.local_login import create_login_url
 
-    return entrance(run.url, page_folder(run))
+    return create_login_url(run.url, web_server_folder(run))

@@ -12,25 +12,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.data_folder import DEMO_NAME, DataFolder, state_home
+from argosy.cli.data_folder import DEMO_NAME, DataFolder, get_state_folder
 from argosy.errors import UserError
-from argosy.features.demo.command_stubs import put_tools
-from argosy.features.demo.examples import Example, example_in
-from argosy.features.demo.failure_drills import staged_in
-from argosy.features.demo.initial_state import Tell
-from argosy.features.demo.notebook import put_notebook
-from argosy.features.demo.page_server import beside
-from argosy.features.local.sandbox import Completed, Inside, Ready, SandboxOptions, run_in
-from argosy.gitops.application_client.control_namespace import control_namespace
+from argosy.features.demo.command_stubs import write_command_stubs
+from argosy.features.demo.examples import DemoExample, choose_example
+from argosy.features.demo.failure_drills import find_active_drills
+from argosy.features.demo.initial_state import ReportSetupProgress
+from argosy.features.demo.notebook import write_notebook
+from argosy.features.demo.page_server import run_web_server
+from argosy.features.local.sandbox import CompleteRun, InnerTask, OnReady, SandboxOptions, run_in_folder
+from argosy.gitops.application_client.control_namespace import find_control_namespace
 from argosy.gitops.engine.engine import EngineOptions
-from argosy.gitops.engine.start import lead_engine
+from argosy.gitops.engine.start import run_leading_engine
 from argosy.gitops.workspace.new_repository import find_git
 from argosy.kube.client import Cluster
 
-PLAIN: Final = "plain"
-GRACE: Final = 0.3  # seconds: stop quickly; an interrupted sync resumes at the next start
-ADDONS: Final = "{operator},{simulators},notebooks,notifications"
-OPERATORS: Final = {"": "argocd_operator", PLAIN: f"argocd_operator={PLAIN}"}
+PLAIN_ARGOCD: Final = "plain"
+SHUTDOWN_GRACE_SECONDS: Final = 0.3  # seconds: stop quickly; an interrupted sync resumes at the next start
+ADDONS_PATTERN: Final = "{operator},{simulators},notebooks,notifications"
+OPERATOR_ADDONS: Final = {"": "argocd_operator", PLAIN_ARGOCD: f"argocd_operator={PLAIN_ARGOCD}"}
 
 
 @dataclass(frozen=True)
@@ -46,31 +46,31 @@ class DemoOptions:
     log_level: str = "warn"
 
 
-def played(addons: str) -> str:
+def gitops_product_name(addons: str) -> str:
     """Name of the simulated GitOps product."""
-    return "Argo CD" if OPERATORS[PLAIN] in addons.split(",") else "OpenShift GitOps"
+    return "Argo CD" if OPERATOR_ADDONS[PLAIN_ARGOCD] in addons.split(",") else "OpenShift GitOps"
 
 
-def _operator(options: DemoOptions, folder: DataFolder) -> str:
+def _choose_operator(options: DemoOptions, folder: DataFolder) -> str:
     """Operator add-on: an existing folder keeps its operator, because two Argo CDs would conflict."""
-    asked = OPERATORS[options.argocd or ""]
-    addons = "" if folder.is_owned() else folder.last_addons()  # opening the folder reports a running demo
-    known = next((each for each in OPERATORS.values() if each in addons.split(",")), asked)
-    if options.argocd is not None and asked != known:
-        message = f"this folder has {played(addons)}; omit --argocd, or choose another --data-dir"
+    requested = OPERATOR_ADDONS[options.argocd or ""]
+    addons = "" if folder.is_locked() else folder.get_last_addons()  # opening the folder reports a running demo
+    existing = next((operator for operator in OPERATOR_ADDONS.values() if operator in addons.split(",")), requested)
+    if options.argocd is not None and requested != existing:
+        message = f"this folder has {gitops_product_name(addons)}; omit --argocd, or choose another --data-dir"
         raise UserError(message, where=str(folder.root))
-    return known
+    return existing
 
 
-def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
+def run_demo(options: DemoOptions, ready: OnReady, report: ReportSetupProgress) -> None:
     """Run the demo in the foreground, until SIGTERM or SIGINT."""
-    folder = DataFolder(options.data_dir or state_home() / DEMO_NAME)
+    folder = DataFolder(options.data_dir or get_state_folder() / DEMO_NAME)
     is_kept = options.data_dir is not None
     if not is_kept:
-        _sweep(folder)  # leftovers of a killed demo
-    example = example_in(folder, options.example)
-    _check(example, options)
-    addons = ADDONS.format(operator=_operator(options, folder), simulators=example.simulators)
+        _delete_leftovers(folder)  # leftovers of a killed demo
+    example = choose_example(folder, options.example)
+    _check_options(example, options)
+    addons = ADDONS_PATTERN.format(operator=_choose_operator(options, folder), simulators=example.simulators)
     sandbox = SandboxOptions(
         data_dir=folder.root,
         port=options.api_port,
@@ -82,80 +82,86 @@ def run(options: DemoOptions, ready: Ready, tell: Tell) -> None:
     )
     find_git()  # fail before the folder is created
     try:
-        run_in(folder, sandbox, ready, _inside(options, example, played(addons), tell))
+        run_in_folder(folder, sandbox, ready, _build_inner_task(options, example, gitops_product_name(addons), report))
     finally:
         if not is_kept:
-            _sweep(folder)
+            _delete_leftovers(folder)
 
 
-def _check(example: Example, options: DemoOptions) -> None:
+def _check_options(example: DemoExample, options: DemoOptions) -> None:
     """Raise UserError for options that the example does not support: its state needs the operator and the engine."""
-    if not example.is_arranged:
+    if not example.needs_operator_and_engine:
         return
-    if options.argocd == PLAIN:
+    if options.argocd == PLAIN_ARGOCD:
         raise UserError(f"example {example.name} needs OpenShift GitOps; omit --argocd", where="--example")
     if not options.has_engine:
         raise UserError(f"example {example.name} needs argosy's engine; omit --no-engine", where="--example")
 
 
-def _sweep(folder: DataFolder) -> None:
+def _delete_leftovers(folder: DataFolder) -> None:
     """Delete the data of a demo, unless another process is using the folder."""
-    if folder.root.is_dir() and not folder.is_owned():
-        with folder.owned():
-            folder.clear()
+    if folder.root.is_dir() and not folder.is_locked():
+        with folder.lock_for_this_process():
+            folder.remove_sandbox_files()
 
 
-def _inside(options: DemoOptions, example: Example, delivers: str, tell: Tell) -> Inside:
+def _build_inner_task(
+    options: DemoOptions, example: DemoExample, product_name: str, report: ReportSetupProgress
+) -> InnerTask:
     @contextlib.asynccontextmanager
-    async def delivering(cluster: Cluster, folder: DataFolder, stop: asyncio.Event) -> AsyncIterator[Completed]:
-        tell(
-            f"starting a cluster, with {delivers} and KServe as simulators"
+    async def run_delivery(cluster: Cluster, folder: DataFolder, stop: asyncio.Event) -> AsyncIterator[CompleteRun]:
+        report(
+            f"starting a cluster, with {product_name} and KServe as simulators"
         )  # after the folder lock and the port are taken
-        repository = example.make(folder.root / "repositories" / example.repository)
-        put_tools(folder.root / "bin")
-        put_notebook(folder.root)
-        namespace = await control_namespace(cluster)
-        arranger = example.arranger(cluster, repository, namespace, tell)
-        is_new = await arranger.prepare()
-        if accidents := await staged_in(cluster, repository) if example.has_accidents else ():
-            tell(f"failure drills are still active: {', '.join(accidents)}; undo them with: argosy demo fix")
+        repository = example.create_repository(folder.root / "repositories" / example.repository)
+        write_command_stubs(folder.root / "bin")
+        write_notebook(folder.root)
+        namespace = await find_control_namespace(cluster)
+        arranger = example.arranger_class(cluster, repository, namespace, report)
+        is_new = await arranger.create_objects()
+        if active_drills := await find_active_drills(cluster, repository) if example.has_failure_drills else ():
+            report(f"failure drills are still active: {', '.join(active_drills)}; undo them with: argosy demo fix")
         async with contextlib.AsyncExitStack() as stack:
-            page = await stack.enter_async_context(beside(cluster, folder, options.port, repository.folder))
+            web_server = await stack.enter_async_context(
+                run_web_server(cluster, folder, options.port, repository.folder)
+            )
             if options.has_engine:
-                tell("starting the engine")
-                engine = EngineOptions(mirrors=folder.root / "mirrors", wave_delay=0.0, grace=GRACE)
-                leading = lead_engine(cluster, engine, namespace, identity=f"argosy-{DEMO_NAME}")
-                await stack.enter_async_context(_beside(leading, on_end=stop.set))
+                report("starting the engine")
+                engine = EngineOptions(
+                    mirror_folder=folder.root / "mirrors", wave_delay_seconds=0.0, grace_seconds=SHUTDOWN_GRACE_SECONDS
+                )
+                engine_task = run_leading_engine(cluster, engine, namespace, identity=f"argosy-{DEMO_NAME}")
+                await stack.enter_async_context(_run_in_background(engine_task, on_end=stop.set))
                 if is_new:
-                    await _unless(stop, arranger.deliver())
-            await _unless(stop, page.ready())
-            yield lambda run: replace(run, name=DEMO_NAME, repository=str(repository.folder), url=page.url)
+                    await _run_unless_stopped(stop, arranger.sync_applications())
+            await _run_unless_stopped(stop, web_server.wait_until_ready())
+            yield lambda run: replace(run, name=DEMO_NAME, repository=str(repository.folder), url=web_server.url)
 
-    return delivering
+    return run_delivery
 
 
 @contextlib.asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> AsyncIterator[None]:
+async def _run_in_background(coroutine: Coroutine[Any, Any, None], on_end: Callable[[], None]) -> AsyncIterator[None]:
     """Run the coroutine while the block runs; it ends early only by an error."""
-    doing = asyncio.create_task(work)
-    doing.add_done_callback(lambda _: on_end())
+    task = asyncio.create_task(coroutine)
+    task.add_done_callback(lambda _: on_end())
     try:
         yield
     finally:
-        doing.cancel()
+        task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await doing
+            await task
 
 
-async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+async def _run_unless_stopped(stop: asyncio.Event, coroutine: Coroutine[Any, Any, None]) -> None:
     """Run the coroutine, but cancel it when `stop` is set, so that an early Ctrl-C works."""
-    doing = asyncio.create_task(work)
-    ending = asyncio.create_task(stop.wait())
+    task = asyncio.create_task(coroutine)
+    stop_task = asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait({doing, ending}, return_when=asyncio.FIRST_COMPLETED)
-        if doing.done():
-            doing.result()
+        await asyncio.wait({task, stop_task}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
     finally:
-        ending.cancel()
-        doing.cancel()
-        await asyncio.gather(doing, ending, return_exceptions=True)
+        stop_task.cancel()
+        task.cancel()
+        await asyncio.gather(task, stop_task, return_exceptions=True)

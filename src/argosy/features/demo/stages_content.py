@@ -10,95 +10,128 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from argosy.features.demo.content import ANN, BEN, HOUR
-from argosy.features.init.template_files import stage_files
-from argosy.gitops.workspace.bare_repository import BareRepository, Change
-from argosy.gitops.workspace.new_repository import File
+from argosy.features.demo.content import ANN, BEN, HOUR_SECONDS
+from argosy.features.init.template_files import list_stage_files
+from argosy.gitops.workspace.bare_repository import BareRepository, CommitContent
+from argosy.gitops.workspace.new_repository import RepositoryFile
 from argosy.kube.objects import Manifest, read_manifests
 
-REPOSITORY: Final = "private-ai-demo.git"
-URL: Final = "https://github.com/your-org/private-ai-demo.git"
-LEGACY, FEATURE = "stage1-complete", "feature/stage2-implementation"
+REPOSITORY_NAME: Final = "private-ai-demo.git"
+REPOSITORY_URL: Final = "https://github.com/your-org/private-ai-demo.git"
+LEGACY_BRANCH, FEATURE_BRANCH = "stage1-complete", "feature/stage2-implementation"
 ROOT_FILE: Final = "gitops/argocd/private-ai-demo-root.yaml"
-APPLICATIONS: Final = "gitops/argocd/applications/"
-SERVING: Final = "gitops/stage01/model-serving/"
-SERVING_LIST: Final = f"{SERVING}kustomization.yaml"
-MOVED: Final = "serving/vllm/"  # folder on main of files that the older branch has next to its kustomization
-ALIGNMENT_LIST: Final = "gitops/stage02/model-alignment/kustomization.yaml"
-HALF: Final = "stage01: list the files as main does"
-LABELS: Final = "labels:\n"
-LENGTH: Final = ("--max-model-len=16384", "--max-model-len=8192")
+APPLICATIONS_FOLDER: Final = "gitops/argocd/applications/"
+SERVING_FOLDER: Final = "gitops/stage01/model-serving/"
+SERVING_KUSTOMIZATION: Final = f"{SERVING_FOLDER}kustomization.yaml"
+MOVED_FOLDER: Final = "serving/vllm/"  # folder on main of files that the older branch has next to its kustomization
+ALIGNMENT_KUSTOMIZATION: Final = "gitops/stage02/model-alignment/kustomization.yaml"
+HALF_CHANGE_MESSAGE: Final = "stage01: list the files as main does"
+LABELS_KEY: Final = "labels:\n"
+CONTEXT_LENGTH_CHANGE: Final = ("--max-model-len=16384", "--max-model-len=8192")
 
 
-def make_stages(folder: Path) -> BareRepository:
+def create_stages_repository(folder: Path) -> BareRepository:
     """Create the repository as of the first deployment: the branches are complete, and the Applications track them."""
     repository = BareRepository(folder)
-    if repository.is_there:
+    if repository.exists:
         return repository
     repository.create()
-    now, files = int(time.time()), stage_files()
-    serving = [each for each in files if each.path.startswith(SERVING)]
-    older = [_flat(each) for each in serving]
-    labelled = next(each for each in files if each.path == ALIGNMENT_LIST)
-    plain = File(labelled.path, _before(labelled.content.decode(), LABELS).encode())
-    moves = [each.path for each in older if each.path not in {new.path for new in serving}]
+    now_seconds, files = int(time.time()), list_stage_files()
+    serving = [file for file in files if file.path.startswith(SERVING_FOLDER)]
+    older_files = [_flatten_file(file) for file in serving]
+    labelled_file = next(file for file in files if file.path == ALIGNMENT_KUSTOMIZATION)
+    unlabelled_file = RepositoryFile(
+        labelled_file.path, _text_before(labelled_file.content.decode(), LABELS_KEY).encode()
+    )
+    moved_paths = [file.path for file in older_files if file.path not in {new.path for new in serving}]
     _, second, third = repository.commit(
         [
-            Change(_of(files, "stage00"), "stage00: operators, GPUs, storage, the mesh", ANN, now - 900 * HOUR),
-            Change(
-                [*_of(files, "stage01", but=SERVING), *older],
+            CommitContent(
+                _select_stage_files(files, "stage00"),
+                "stage00: operators, GPUs, storage, the mesh",
+                ANN,
+                now_seconds - 900 * HOUR_SECONDS,
+            ),
+            CommitContent(
+                [*_select_stage_files(files, "stage01", excluded_prefix=SERVING_FOLDER), *older_files],
                 "stage01: serve a model, and keep a registry",
                 BEN,
-                now - 600 * HOUR,
+                now_seconds - 600 * HOUR_SECONDS,
             ),
-            Change(serving, "stage01: one folder for each way to serve", BEN, now - 400 * HOUR, removed=moves),
+            CommitContent(
+                serving,
+                "stage01: one folder for each way to serve",
+                BEN,
+                now_seconds - 400 * HOUR_SECONDS,
+                removed=moved_paths,
+            ),
         ]
     )
-    nothing = Change([], "stage01: done", BEN, now - 590 * HOUR)
-    repository.commit([nothing], branch=LEGACY, start=second)
-    second_stage = _of(files, "stage02")
-    older_stage = [plain if each == labelled else each for each in second_stage]
-    begun = Change(older_stage, "stage02: a playground, and a reader of documents", ANN, now - 200 * HOUR)
-    repository.commit([begun], branch=FEATURE, start=third)
-    merged = Change(second_stage, "stage02: a playground, a reader of documents, and labels", ANN, now - 50 * HOUR)
-    repository.commit([merged])
+    empty_change = CommitContent([], "stage01: done", BEN, now_seconds - 590 * HOUR_SECONDS)
+    repository.commit([empty_change], branch=LEGACY_BRANCH, start=second)
+    second_stage = _select_stage_files(files, "stage02")
+    older_stage = [unlabelled_file if file == labelled_file else file for file in second_stage]
+    feature_change = CommitContent(
+        older_stage, "stage02: a playground, and a reader of documents", ANN, now_seconds - 200 * HOUR_SECONDS
+    )
+    repository.commit([feature_change], branch=FEATURE_BRANCH, start=third)
+    main_change = CommitContent(
+        second_stage, "stage02: a playground, a reader of documents, and labels", ANN, now_seconds - 50 * HOUR_SECONDS
+    )
+    repository.commit([main_change])
     return repository
 
 
-def let_branches_go_on(repository: BareRepository) -> None:
+def add_later_commits(repository: BareRepository) -> None:
     """Add later commits: one branch gets half of a change, the other labels existing objects."""
-    now, files = int(time.time()), {each.path: each for each in stage_files()}
-    moved = [f"{SERVING}{PurePosixPath(path).name}" for path in files if path.startswith(f"{SERVING}{MOVED}")]
-    half = Change([files[SERVING_LIST]], HALF, BEN, now - 2 * HOUR, removed=sorted(moved))
-    repository.commit([half], branch=LEGACY)
-    labels = Change([files[ALIGNMENT_LIST]], "stage02: label what the stage brings", ANN, now - HOUR)
-    repository.commit([labels], branch=FEATURE)
+    now_seconds, files = int(time.time()), {file.path: file for file in list_stage_files()}
+    removed_paths = [
+        f"{SERVING_FOLDER}{PurePosixPath(path).name}"
+        for path in files
+        if path.startswith(f"{SERVING_FOLDER}{MOVED_FOLDER}")
+    ]
+    half_change = CommitContent(
+        [files[SERVING_KUSTOMIZATION]],
+        HALF_CHANGE_MESSAGE,
+        BEN,
+        now_seconds - 2 * HOUR_SECONDS,
+        removed=sorted(removed_paths),
+    )
+    repository.commit([half_change], branch=LEGACY_BRANCH)
+    labels = CommitContent(
+        [files[ALIGNMENT_KUSTOMIZATION]], "stage02: label what the stage brings", ANN, now_seconds - HOUR_SECONDS
+    )
+    repository.commit([labels], branch=FEATURE_BRANCH)
 
 
-def have_branches_gone_on(repository: BareRepository) -> bool:
-    return any(HALF in message for message in repository.messages(LEGACY).values())
+def has_later_commits(repository: BareRepository) -> bool:
+    return any(HALF_CHANGE_MESSAGE in message for message in repository.list_messages(LEGACY_BRANCH).values())
 
 
-def root_application(repository: BareRepository) -> Manifest:
-    [found] = read_manifests(repository.read(ROOT_FILE), where=ROOT_FILE)
-    return found
+def read_root_application(repository: BareRepository) -> Manifest:
+    [manifest] = read_manifests(repository.read_file(ROOT_FILE), where=ROOT_FILE)
+    return manifest
 
 
-def _of(files: Sequence[File], stage: str, but: str = "-") -> list[File]:
+def _select_stage_files(
+    files: Sequence[RepositoryFile], stage: str, excluded_prefix: str = "-"
+) -> list[RepositoryFile]:
     """Files of a stage: its Applications and their folders; the first stage includes the root Application."""
-    places = [f"gitops/{stage}/", f"{APPLICATIONS}{stage}/", *([ROOT_FILE] if stage == "stage00" else [])]
-    return [each for each in files if each.path.startswith(tuple(places)) and not each.path.startswith(but)]
+    prefixes = [f"gitops/{stage}/", f"{APPLICATIONS_FOLDER}{stage}/", *([ROOT_FILE] if stage == "stage00" else [])]
+    return [
+        file for file in files if file.path.startswith(tuple(prefixes)) and not file.path.startswith(excluded_prefix)
+    ]
 
 
-def _flat(file: File) -> File:
+def _flatten_file(file: RepositoryFile) -> RepositoryFile:
     """The file before the move to subfolders, and with the shorter model context length."""
-    text = file.content.decode().replace(*LENGTH)
-    listed = text.replace(MOVED, "") if file.path == SERVING_LIST else text
-    return File(file.path.replace(MOVED, ""), listed.encode())
+    text = file.content.decode().replace(*CONTEXT_LENGTH_CHANGE)
+    new_text = text.replace(MOVED_FOLDER, "") if file.path == SERVING_KUSTOMIZATION else text
+    return RepositoryFile(file.path.replace(MOVED_FOLDER, ""), new_text.encode())
 
 
-def _before(text: str, words: str) -> str:
-    head, found, _ = text.partition(words)
-    if not found:
-        raise AssertionError(f"{ALIGNMENT_LIST} does not hold {words!r}")
-    return head
+def _text_before(text: str, marker: str) -> str:
+    text_before, separator, _ = text.partition(marker)
+    if not separator:
+        raise AssertionError(f"{ALIGNMENT_KUSTOMIZATION} does not hold {marker!r}")
+    return text_before

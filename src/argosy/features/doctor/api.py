@@ -7,38 +7,52 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.features.doctor.service import Wanted
-from argosy.features.doctor.visible_report import examined
-from argosy.web.api.json_schemas import fields, many
-from argosy.web.middleware.application_masks import mask_texts, masks_of
-from argosy.web.owned_objects import everything
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import May, Parameter, Route
+from argosy.features.doctor.service import DoctorOptions
+from argosy.features.doctor.visible_report import examine_visible
+from argosy.web.api.json_schemas import build_array_schema, build_object_schema
+from argosy.web.middleware.application_masks import get_masks, mask_texts
+from argosy.web.owned_objects import resolve_installation
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import QueryParameter, RequiresPermission, Route
 
-SECONDS: Final = 20.0
+EXAMINATION_TIMEOUT_SECONDS: Final = 20.0
 
 
-async def doctor(asked: Asked) -> Json:
-    query = asked.query
-    names = tuple(each for each in query.all("app") if each)
-    wanted = Wanted(names, query.text("match"), is_quick=query.flag("quick"), seconds=SECONDS)
-    document = (await examined(asked, wanted)).document(has_checklist=False)
-    masks = masks_of(asked)
-    gates = [mask_texts(each, masks.by_name(str(each.get("application") or ""))) for each in document["gates"]]
-    proofs = {name: mask_texts(each, masks.by_name(name)) for name, each in document["proofs"].items()}
-    return Json({**document, "gates": gates, "proofs": proofs})
+async def show_diagnosis(request: RequestContext) -> JsonResponse:
+    query = request.query
+    names = tuple(item for item in query.get_all("app") if item)
+    options = DoctorOptions(
+        names, query.get_text("match"), is_quick=query.get_bool("quick"), seconds=EXAMINATION_TIMEOUT_SECONDS
+    )
+    document = (await examine_visible(request, options)).to_wire(has_checklist=False)
+    masks = get_masks(request)
+    gates = [
+        mask_texts(item, masks.get_mask_for_application(str(item.get("application") or "")))
+        for item in document["gates"]
+    ]
+    proofs = {name: mask_texts(item, masks.get_mask_for_application(name)) for name, item in document["proofs"].items()}
+    return JsonResponse({**document, "gates": gates, "proofs": proofs})
 
 
 ROUTES = (
     Route(
-        "GET", "/api/argosy/v1/doctor", May("applications", "get", everything), doctor,
+        "GET",
+        "/api/argosy/v1/doctor",
+        RequiresPermission("applications", "get", resolve_installation),
+        show_diagnosis,
         "What is wrong with the installation and its Applications, and what helps.",
         query=(
-            Parameter("app", "Only these.", "array"),
-            Parameter("match", "Only those with this in their names; | between several."),
-            Parameter("quick", "Compare none: what statuses tell is enough.", "boolean"),
+            QueryParameter("app", "Only these.", "array"),
+            QueryParameter("match", "Only those with this in their names; | between several."),
+            QueryParameter("quick", "Compare none: what statuses tell is enough.", "boolean"),
         ),
-        gives=fields("checks", "findings", checks=many(fields()), findings=many(fields())), tag="argosy",
+        response_schema=build_object_schema(
+            "checks",
+            "findings",
+            checks=build_array_schema(build_object_schema()),
+            findings=build_array_schema(build_object_schema()),
+        ),
+        tag="argosy",
     ),
-)  # fmt: skip
+)

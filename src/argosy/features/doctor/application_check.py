@@ -11,135 +11,153 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError, RenderError, UnknownRef
-from argosy.features.doctor.optional_reads import Asking
+from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.live_view import Differs, LiveApp, LiveRow
+from argosy.gitops.analysis.live_view import DifferingField, LiveApplication, LiveResource
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.difference_causes import default_branch, explained
-from argosy.gitops.application_client.differences import Differing, differing
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.application_client.summary import rows
-from argosy.gitops.application_client.unmet_conditions import unwell
-from argosy.gitops.diff import readable
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.reconciler.unknown_state import invalid
-from argosy.gitops.source.git.refs import SHORT_COMMIT
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.application_client.difference_causes import explain_differences, render_default_branch
+from argosy.gitops.application_client.differences import DifferingObject, list_differing_objects
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.application_client.unmet_conditions import list_unhealthy_objects
+from argosy.gitops.diff import format_pointer
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.unknown_state import validate_application
+from argosy.gitops.source.git.refs import SHORT_COMMIT_ID
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 SECRET: Final = GroupKind("", "Secret")
-WELL: Final = ("Healthy", "Suspended")
+HEALTHY_STATES: Final = ("Healthy", "Suspended")
 
 
 @dataclass(frozen=True)
-class Seen:
+class ExaminedApplication:
     """`app_state` is None if the Application could not be compared."""
 
-    live: LiveApp
-    look: Look | None = None
+    live: LiveApplication
+    app_state: AppState | None = None
     objects: dict[ResourceKey, Manifest] = field(default_factory=dict)
 
 
-def first_sight(app: Application, title: str = "") -> LiveApp:
+def read_status(app: Application, title: str = "") -> LiveApplication:
     """Build a LiveApp from the status only."""
-    found = tuple(LiveRow(row.key, row.status, row.health, row.wave, row.hook, row.message) for row in rows(app))
-    return LiveApp(app, found, title=title)
+    live_rows = tuple(
+        LiveResource(row.key, row.status, row.health, row.wave, row.hook, row.message) for row in list_rows(app)
+    )
+    return LiveApplication(app, live_rows, display_name=title)
 
 
-def is_at_rest(app: LiveApp) -> bool:
+def is_settled(app: LiveApplication) -> bool:
     """True if Synced, healthy, without conditions and without a running operation."""
-    return app.sync == "Synced" and app.health in WELL and not app.conditions and not app.is_busy
+    return (
+        app.sync == "Synced" and app.health in HEALTHY_STATES and not app.conditions and not app.has_running_operation
+    )
 
 
-def urgency(app: Application) -> tuple[bool, bool]:
+def get_priority(app: Application) -> tuple[bool, bool]:
     """Sort key: errors first, never synced last, because not all may be examined in time."""
-    has_error = any(str(each.get("type")).endswith("Error") for each in mappings(app.status.get("conditions")))
+    has_error = any(
+        str(condition.get("type")).endswith("Error") for condition in as_mappings(app.status.get("conditions"))
+    )
     is_new = app.state is None and not app.status.get("history")
     return not has_error, is_new
 
 
-async def look_at(reader: Reader, app: Application, asking: Asking, title: str = "") -> Seen:
-    live = first_sight(app, title)
-    live = replace(live, default_branch=await _other_branch(reader, app))
-    if not app.destination.is_here:
-        asking.note(f"{app.name} goes to another cluster: only its status was read")
-        return Seen(live)
-    if invalid(app, reader.rules.projects.get(app.project), reader.rules):
-        return Seen(live)  # argo: an invalid spec is not compared
+async def examine_application(
+    reader: ApplicationReader, app: Application, reads: OptionalReads, title: str = ""
+) -> ExaminedApplication:
+    live = read_status(app, title)
+    live = replace(live, default_branch=await _find_other_default_branch(reader, app))
+    if not app.destination.is_in_cluster:
+        reads.add_note(f"{app.name} goes to another cluster: only its status was read")
+        return ExaminedApplication(live)
+    if validate_application(app, reader.reconciler_settings.projects.get(app.project), reader.reconciler_settings):
+        return ExaminedApplication(live)  # argo: an invalid spec is not compared
     try:
-        look = await reader.look(app)
+        app_state = await reader.compare(app)
     except (RenderError, UnknownRef) as error:
-        return Seen(replace(live, unrendered=await _unrendered(reader, app, error)))
+        return ExaminedApplication(replace(live, render_failure=await _explain_render_error(reader, app, error)))
     except ArgosyError as error:
-        asking.note(f"{app.name} cannot be compared from here: {error}")
-        return Seen(live)
-    if hidden := reader.hidden(app, look):
-        asking.note(f"{app.name} cannot be compared from here: you may not read its {', '.join(hidden)}")
-        return Seen(live)
-    live = replace(live, fields=await _fields(reader, app, look), open_secrets=tuple(_open_secrets(look)))
-    if live.health not in WELL or live.is_busy:
-        live = replace(live, blockers=tuple(await _blockers(reader, app, asking)))
-    return Seen(live, look, dict(look.live))
+        reads.add_note(f"{app.name} cannot be compared from here: {error}")
+        return ExaminedApplication(live)
+    if hidden := reader.list_unreadable_kinds(app, app_state):
+        reads.add_note(f"{app.name} cannot be compared from here: you may not read its {', '.join(hidden)}")
+        return ExaminedApplication(live)
+    live = replace(
+        live,
+        differing_fields=await _explain_fields(reader, app, app_state),
+        plain_secrets=tuple(_list_plain_secrets(app_state)),
+    )
+    if live.health not in HEALTHY_STATES or live.has_running_operation:
+        live = replace(live, blockers=tuple(await _list_blockers(reader, app, reads)))
+    return ExaminedApplication(live, app_state, dict(app_state.live))
 
 
-async def _fields(reader: Reader, app: Application, look: Look) -> tuple[Differs, ...]:
-    found = differing(look.comparison, reader.rules.compare.masked_annotations)
-    causes = await explained(reader, app, look, found, is_brief=True)
-    live = {pair.key: pair.compared or pair.live or {} for pair in look.comparison.pairs}
+async def _explain_fields(
+    reader: ApplicationReader, app: Application, app_state: AppState
+) -> tuple[DifferingField, ...]:
+    differing_objects = list_differing_objects(app_state.comparison, reader.reconciler_settings.diff.masked_annotations)
+    causes = await explain_differences(reader, app, app_state, differing_objects, is_brief=True)
+    live = {pair.key: pair.compared or pair.live or {} for pair in app_state.comparison.pairs}
     return tuple(
-        Differs(each.key, pointer, cause, readable(pointer, live[each.key]))
-        for each in found
-        for pointer, cause in _causes(each, causes.get(each.key, {}))
+        DifferingField(item.key, pointer, cause, format_pointer(pointer, live[item.key]))
+        for item in differing_objects
+        for pointer, cause in _list_causes(item, causes.get(item.key, {}))
     )
 
 
-def _causes(found: Differing, told: object) -> list[tuple[str, Cause]]:
-    known = mapping(told)
+def _list_causes(differing_object: DifferingObject, causes: object) -> list[tuple[str, Cause]]:
+    cause_by_pointer = as_mapping(causes)
     unknown = Cause(CauseKind.UNKNOWN, "unknown cause")
-    return [(each.pointer, known.get(each.pointer, unknown)) for each in found.fields]
+    return [(field.pointer, cause_by_pointer.get(field.pointer, unknown)) for field in differing_object.fields]
 
 
-def _open_secrets(look: Look) -> list[str]:
+def _list_plain_secrets(app_state: AppState) -> list[str]:
     """List Secrets that are in Git with their values."""
-    found = []
-    for each in look.assembled.desired:
-        is_secret = (each.get("apiVersion"), each.get("kind")) == ("v1", SECRET.kind)
-        if is_secret and any(value for part in ("data", "stringData") for value in mapping(each.get(part)).values()):
-            found.append(f"Secret/{each['metadata'].get('name', '')}")
-    return found
+    names = []
+    for manifest in app_state.desired.manifests:
+        is_secret = (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", SECRET.kind)
+        if is_secret and any(
+            value for part in ("data", "stringData") for value in as_mapping(manifest.get(part)).values()
+        ):
+            names.append(f"Secret/{manifest['metadata'].get('name', '')}")
+    return names
 
 
-async def _blockers(reader: Reader, app: Application, asking: Asking) -> list[str]:
+async def _list_blockers(reader: ApplicationReader, app: Application, reads: OptionalReads) -> list[str]:
     try:
-        return await unwell(reader, app)
+        return await list_unhealthy_objects(reader, app)
     except (ArgosyError, TimeoutError) as error:
-        asking.note(f"the objects of {app.name} cannot be read: {error}")
+        reads.add_note(f"the objects of {app.name} cannot be read: {error}")
         return []
 
 
-async def _unrendered(reader: Reader, app: Application, error: ArgosyError) -> Cause:
-    elsewhere = await default_branch(reader, app)
+async def _explain_render_error(reader: ApplicationReader, app: Application, error: ArgosyError) -> Cause:
+    default = await render_default_branch(reader, app)
     text = str(error).partition("; ")[0]
-    if elsewhere.branch and elsewhere.desired:
-        told = f"{elsewhere.ref} cannot be rendered, and {elsewhere.branch} can: {text}"
-        return Cause(CauseKind.STALE_BRANCH, told, f"argosy app set {app.name} --revision {elsewhere.branch}")
+    if default.branch and default.desired:
+        problem = f"{default.ref} cannot be rendered, and {default.branch} can: {text}"
+        return Cause(CauseKind.STALE_BRANCH, problem, f"argosy app set {app.name} --revision {default.branch}")
     return Cause(CauseKind.UNKNOWN, text)
 
 
-async def _other_branch(reader: Reader, app: Application) -> str:
+async def _find_other_default_branch(reader: ApplicationReader, app: Application) -> str:
     """Return the repository's default branch if the Application tracks another one; tags and commits are intended."""
     source = app.sources[0] if len(app.sources) == 1 else None
     if source is None or source.chart:
         return ""
     try:
         async with asyncio.timeout(5.0):
-            there = await reader.rules.repositories.mirror(source.repo_url, project=app.project).refs(max_age=60.0)
+            refs = await reader.reconciler_settings.repositories.mirror(source.repo_url, project=app.project).list_refs(
+                max_age=60.0
+            )
     except (ArgosyError, TimeoutError):
         return ""
-    branch, mine = there.default_branch, source.ref.removeprefix("refs/heads/")
-    is_chosen = mine not in there.branches and (there.find(mine) is not None or SHORT_COMMIT.fullmatch(mine))
-    return "" if is_chosen or mine in (branch, "HEAD", "") else branch
+    branch, ref = refs.default_branch, source.ref.removeprefix("refs/heads/")
+    is_pinned = ref not in refs.branches and (refs.find_commit(ref) is not None or SHORT_COMMIT_ID.fullmatch(ref))
+    return "" if is_pinned or ref in (branch, "HEAD", "") else branch
 
 
-__all__ = ["Seen", "first_sight", "is_at_rest", "look_at"]
+__all__ = ["ExaminedApplication", "examine_application", "is_settled", "read_status"]

@@ -9,18 +9,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import seconds
-from argosy.cli.error_messages import answering, failed
-from argosy.cli.exit_codes import DONE, NO, REFUSED
-from argosy.cli.tables import plain
-from argosy.cli.target_flags import add_target_flags, target_options, with_target
-from argosy.cli.verbs import asked, can_ask, print_data, talk
+from argosy.cli.durations import parse_seconds
+from argosy.cli.error_messages import keep_exit_code, report_error
+from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK, EXIT_REFUSED
+from argosy.cli.subcommands import confirm, is_interactive, print_document, print_message
+from argosy.cli.tables import drop_control_characters
+from argosy.cli.target_flags import add_target_flags, add_target_flags_to_commands, read_target_options
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.doctor.report import Report
+    from argosy.features.doctor.report import DoctorReport
     from argosy.features.doctor.service import Examination
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.client import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -33,8 +33,8 @@ Examples:
 
 See also: docs/reference/doctor.md, docs/reference/rules.md
 """
-FORMS = ("text", "json", "yaml", "status")
-PATIENCE = 1.0  # before progress is shown
+OUTPUT_FORMATS = ("text", "json", "yaml", "status")
+PROGRESS_DELAY_SECONDS = 1.0  # before progress is shown
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -52,128 +52,136 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     add("--checklist", action="store_true", help="what to verify after a sync, as assertions")
     add("--fix", action="store_true", help="apply safe fixes, after confirmation")
     add("-y", "--yes", action="store_true", help="with --fix: do not ask")
-    about = "exit 1 on a finding of at least this severity (default: warning)"
-    add("--fail-on", choices=("error", "warning", "info"), default="warning", help=about)
-    about = "time limit for comparisons and proofs, in seconds (default: 9)"
-    add("--timeout", type=seconds, default=9.0, metavar="S", help=about)
-    about = "namespace of the Applications (default: the control namespace)"
-    add("-N", "--app-namespace", default="", metavar="NS", help=about)
-    add("-o", "--output", choices=FORMS, default="text", help="text (default), json, yaml or status")
+    description = "exit 1 on a finding of at least this severity (default: warning)"
+    add("--fail-on", choices=("error", "warning", "info"), default="warning", help=description)
+    description = "time limit for comparisons and proofs, in seconds (default: 9)"
+    add("--timeout", type=parse_seconds, default=9.0, metavar="S", help=description)
+    description = "namespace of the Applications (default: the control namespace)"
+    add("-N", "--app-namespace", default="", metavar="NS", help=description)
+    add("-o", "--output", choices=OUTPUT_FORMATS, default="text", help="text (default), json, yaml or status")
     add_target_flags(parser)
     parser.set_defaults(run=run)
 
 
-def run(chosen: argparse.Namespace) -> int:
-    if chosen.yes and not chosen.fix:
+def run(args: argparse.Namespace) -> int:
+    if args.yes and not args.fix:
         raise UserError("requires --fix: --fix -y", where="-y")
-    if chosen.fix and not chosen.yes and not can_ask():
+    if args.fix and not args.yes and not is_interactive():
         raise UserError("no terminal for the confirmation; run it without --fix, or add -y", where="--fix")
     try:
-        return asyncio.run(_run(chosen))
+        return asyncio.run(_run(args))
     except ArgosyError as error:
-        return failed(error, "doctor failed")
+        return report_error(error, "doctor failed")
 
 
-async def _run(chosen: argparse.Namespace) -> int:
-    from argosy.cli.connection import open_desk
-    from argosy.features.doctor.report import Report
-    from argosy.features.doctor.service import Wanted, at_home, examine
+async def _run(args: argparse.Namespace) -> int:
+    from argosy.cli.connection import open_service
+    from argosy.features.doctor.report import DoctorReport
+    from argosy.features.doctor.service import DoctorOptions, examine_installation, find_readable_namespace
     from argosy.gitops.application_client.reader import open_reader
 
-    is_quick = chosen.output == "status"
-    is_here = bool(chosen.app_namespace)
-    wanted = Wanted(tuple(chosen.names), chosen.match, chosen.checklist, is_here, is_quick, chosen.timeout)
-    async with open_desk(target_options(chosen), chosen.app_namespace) as opened:
-        desk = await at_home(opened) if not chosen.app_namespace else opened
+    is_quick = args.output == "status"
+    is_here = bool(args.app_namespace)
+    options = DoctorOptions(tuple(args.names), args.match, args.checklist, is_here, is_quick, args.timeout)
+    async with open_service(read_target_options(args), args.app_namespace) as opened_service:
+        desk = await find_readable_namespace(opened_service) if not args.app_namespace else opened_service
 
-        async def examined() -> Report:
-            async with _patience(desk), open_reader(desk) as reader:
-                return Report(await examine(desk, reader, wanted))
+        async def examined() -> DoctorReport:
+            async with _report_delay(desk), open_reader(desk) as reader:
+                return DoctorReport(await examine_installation(desk, reader, options))
 
         report = await examined()
-        code = _verdict(report, chosen)
-        with answering(code):
-            _show(report, chosen)
+        code = _choose_exit_code(report, args)
+        with keep_exit_code(code):
+            _print_report(report, args)
             sys.stdout.flush()
-        if chosen.fix:
-            done, failure = await _fix(desk, report.found, is_asking=not chosen.yes)
-            if done:
+        if args.fix:
+            fixed_count, failure = await _apply_fixes(desk, report.examination, asks_first=not args.yes)
+            if fixed_count:
                 report = await examined()
-                code = _verdict(report, chosen)
-                _tell_left(report)
+                code = _choose_exit_code(report, args)
+                _print_remaining(report)
             code = max(code, failure)
     return code
 
 
-def _verdict(report: Report, chosen: argparse.Namespace) -> int:
+def _choose_exit_code(report: DoctorReport, args: argparse.Namespace) -> int:
     from argosy.gitops.analysis.violation import Severity
 
-    if report.found.is_blind:
-        return REFUSED
-    is_bad = not report.is_calm if chosen.output == "status" else report.is_bad(Severity(chosen.fail_on))
-    is_amiss = chosen.checklist and any(item.holds is False for item in report.checklist)
-    return NO if is_bad or report.found.is_ill or is_amiss else DONE
+    if report.examination.has_no_applications:
+        return EXIT_REFUSED
+    is_bad = not report.is_all_healthy if args.output == "status" else report.has_findings_of(Severity(args.fail_on))
+    has_failed_item = args.checklist and any(item.holds is False for item in report.checklist)
+    return EXIT_NEGATIVE if is_bad or report.examination.is_installation_broken or has_failed_item else EXIT_OK
 
 
-def _tell_left(report: Report) -> None:
+def _print_remaining(report: DoctorReport) -> None:
     """Print the remaining findings after the fixes, in one line."""
-    from argosy.cli.tables import counted
+    from argosy.cli.tables import format_count
     from argosy.gitops.analysis.violation import Severity
 
-    found = [(report.count(each), each.value) for each in Severity]
-    words = (f"{number} info" if word == "info" else counted(number, word) for number, word in found if number)
-    counts = ", ".join(words)
-    talk(f"examined again: {f'{counts} left; see: argosy doctor' if counts else 'nothing is left'}")
+    counts_by_severity = [(report.count(severity), severity.value) for severity in Severity]
+    parts = (
+        f"{number} info" if word == "info" else format_count(number, word)
+        for number, word in counts_by_severity
+        if number
+    )
+    counts = ", ".join(parts)
+    print_message(f"examined again: {f'{counts} left; see: argosy doctor' if counts else 'nothing is left'}")
 
 
 @asynccontextmanager
-async def _patience(desk: Desk) -> AsyncIterator[None]:
-    told = asyncio.get_running_loop().call_later(PATIENCE, talk, f"looking at {plain(desk.where)} …")
+async def _report_delay(service: ApplicationService) -> AsyncIterator[None]:
+    timer = asyncio.get_running_loop().call_later(
+        PROGRESS_DELAY_SECONDS, print_message, f"looking at {drop_control_characters(service.cluster_name)} …"
+    )
     try:
         yield
     finally:
-        told.cancel()
+        timer.cancel()
 
 
-def _show(report: Report, chosen: argparse.Namespace) -> None:
-    from argosy.cli.tables import Screen
+def _print_report(report: DoctorReport, args: argparse.Namespace) -> None:
+    from argosy.cli.tables import TerminalOutput
     from argosy.features.doctor import text_output
 
-    if chosen.output in ("json", "yaml"):
-        print_data(report.document(has_checklist=chosen.checklist), chosen.output)
+    if args.output in ("json", "yaml"):
+        print_document(report.to_wire(has_checklist=args.checklist), args.output)
         return
-    screen = Screen(sys.stdout)
-    if chosen.output == "status":
-        print("\n".join(text_output.status_lines(report)))
+    screen = TerminalOutput(sys.stdout)
+    if args.output == "status":
+        print("\n".join(text_output.render_status(report)))
         return
-    print(with_target("\n".join(text_output.shown(report, screen, is_whole=chosen.explain))))
-    if chosen.checklist:
-        print("\n".join(text_output.checklist_lines(report, screen)))
+    print(add_target_flags_to_commands("\n".join(text_output.render_report(report, screen, explains=args.explain))))
+    if args.checklist:
+        print("\n".join(text_output.render_checklist(report, screen)))
     sys.stdout.flush()
-    is_whole = chosen.explain or chosen.checklist
-    for line in text_output.closing(report, is_fixing=chosen.fix, is_whole=is_whole, is_explained=chosen.explain):
-        talk(plain(line))
+    is_whole = args.explain or args.checklist
+    for line in text_output.render_closing(
+        report, is_fixing=args.fix, shows_follow_ups=is_whole, is_explained=args.explain
+    ):
+        print_message(drop_control_characters(line))
 
 
-async def _fix(desk: Desk, found: Examination, *, is_asking: bool) -> tuple[int, int]:
+async def _apply_fixes(service: ApplicationService, examination: Examination, *, asks_first: bool) -> tuple[int, int]:
     """Apply fixes; return their number and the exit code of failures. A failure does not stop the other fixes."""
-    from argosy.features.doctor.fixes import fixes
+    from argosy.features.doctor.fixes import list_fixes
 
-    offered = fixes(found)
-    talk(f"target: {desk.where}")
-    if not offered:
-        talk("no safe fixes available; see FIX and --explain")
-    done, code = 0, DONE
-    for each in offered:
-        if each.act is None:
-            talk(plain(f"{each.subject}: {each.text}"))
+    available = list_fixes(examination)
+    print_message(f"target: {service.cluster_name}")
+    if not available:
+        print_message("no safe fixes available; see FIX and --explain")
+    fixed_count, code = 0, EXIT_OK
+    for fix in available:
+        if fix.act is None:
+            print_message(drop_control_characters(f"{fix.subject}: {fix.text}"))
             continue
-        if is_asking and not asked(plain(f"{each.subject}: {each.text}?")):
-            talk(f"{each.subject}: not changed")
+        if asks_first and not confirm(drop_control_characters(f"{fix.subject}: {fix.text}?")):
+            print_message(f"{fix.subject}: not changed")
             continue
         try:
-            print(plain(f"{each.subject}: {await each.act(desk)}"))
-            done += 1
+            print(drop_control_characters(f"{fix.subject}: {await fix.act(service)}"))
+            fixed_count += 1
         except ArgosyError as error:
-            code = failed(error, f"{each.subject} was not fixed")
-    return done, code
+            code = report_error(error, f"{fix.subject} was not fixed")
+    return fixed_count, code

@@ -12,10 +12,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-RESERVED_PLACES: Final = 4  # for projects without a slot
+RESERVED_SLOTS: Final = 4  # for projects without a slot
 
 
-class ProjectPlaces:
+class ProjectSlots:
     """`count` slots for all, and RESERVED_SLOTS more for projects without a slot; first in, first out.
 
     Slow work of one project therefore does not block others, unless slow projects together hold all slots.
@@ -27,13 +27,13 @@ class ProjectPlaces:
 
     @asynccontextmanager
     async def hold(self, project: str) -> AsyncIterator[None]:
-        await self._take(project)
+        await self._acquire(project)
         try:
             yield
         finally:
-            self._give_back(project)
+            self._release(project)
 
-    async def _take(self, project: str) -> None:
+    async def _acquire(self, project: str) -> None:
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((project, granted))
         self._grant()
@@ -41,10 +41,10 @@ class ProjectPlaces:
             await granted
         except asyncio.CancelledError:
             if not granted.cancelled():  # the slot was granted before the cancellation
-                self._give_back(project)
+                self._release(project)
             raise
 
-    def _give_back(self, project: str) -> None:
+    def _release(self, project: str) -> None:
         self._used[project] -= 1
         self._grant()
 
@@ -54,13 +54,13 @@ class ProjectPlaces:
         for project, granted in self._waiting:
             if granted.done():
                 continue  # cancelled
-            if self._may_begin(project):
+            if self._can_start(project):
                 self._used[project] += 1
                 granted.set_result(None)
             else:
                 still_waiting.append((project, granted))
         self._waiting = still_waiting
 
-    def _may_begin(self, project: str) -> bool:
-        limit = self._count if self._used[project] else self._count + RESERVED_PLACES
+    def _can_start(self, project: str) -> bool:
+        limit = self._count if self._used[project] else self._count + RESERVED_SLOTS
         return self._used.total() < limit

@@ -12,86 +12,101 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from argosy.features.align.application_files import owner_of
-from argosy.features.doctor.remedies import Treatment
+from argosy.features.align.application_files import find_owner
+from argosy.features.doctor.remedies import ProvenRemedy
 from argosy.features.doctor.service import Examination
-from argosy.features.health_checks.argocd_install.merge import KEY_PREFIX
-from argosy.gitops.analysis.alignment.manifest_edits import altered, edits_of
-from argosy.gitops.analysis.live_view import LiveApp
-from argosy.gitops.analysis.rules.live.health_checks import BROWSER, REFRESH
-from argosy.gitops.analysis.rules.live.stalled_syncs import TOUCH
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.small_changes import refresh
-from argosy.gitops.application_client.summary import health_word
-from argosy.gitops.coexistence.argocd_settings import ARGOCD, CONFIG_MAP, SETTINGS
-from argosy.gitops.health.kind_keys import joined
-from argosy.kube.controller.wait import TooLate, until
+from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
+from argosy.gitops.analysis.alignment.manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.live_view import LiveApplication
+from argosy.gitops.analysis.rules.live.health_checks import BROWSER_ADVICE, REFRESH_ADVICE
+from argosy.gitops.analysis.rules.live.stalled_syncs import RESTARTED_AT_ANNOTATION
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.small_changes import refresh_and_wait
+from argosy.gitops.application_client.summary import read_health_status
+from argosy.gitops.coexistence.argocd_settings import ARGOCD_KIND, CONFIG_MAP, SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.health.kind_keys import render_key_kind
+from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch
 
-REFRESH_SECONDS: Final = 30.0
-TOUCH_SECONDS: Final = 15.0
-WRITTEN_AT: Final = "%Y-%m-%dT%H:%M:%S%z"
+REFRESH_TIMEOUT_SECONDS: Final = 30.0
+TOUCH_TIMEOUT_SECONDS: Final = 15.0
+TIMESTAMP_FORMAT: Final = "%Y-%m-%dT%H:%M:%S%z"
 
-Act = Callable[[Desk], Awaitable[str]]
+FixAction = Callable[[ApplicationService], Awaitable[str]]
 
 
 @dataclass(frozen=True)
-class Fix:
+class DoctorFix:
     """`act` applies the fix and returns the result; None if it must be made in Git, as `text` describes."""
 
     subject: str
     text: str
-    act: Act | None = None
+    act: FixAction | None = None
 
 
-def fixes(found: Examination) -> list[Fix]:
-    return [*_touches(found), *_refreshes(found), *_changes(found)]
+def list_fixes(examination: Examination) -> list[DoctorFix]:
+    return [
+        *_iterate_operator_fixes(examination),
+        *_iterate_refresh_fixes(examination),
+        *_iterate_proven_fixes(examination),
+    ]
 
 
 # -- the operator -----------------------------------------------------------------------------------------------------
 
 
-def _touches(found: Examination) -> Iterator[Fix]:
-    is_idle = any(each.rule.id == "AGY508" and each.place.file.startswith("ArgoCD/") for each in found.findings)
-    settings = found.view.settings
+def _iterate_operator_fixes(examination: Examination) -> Iterator[DoctorFix]:
+    is_idle = any(
+        finding.rule.id == "AGY508" and finding.location.file.startswith("ArgoCD/") for finding in examination.findings
+    )
+    settings = examination.view.settings
     if not is_idle:
         return
-    key = ResourceKey(*ARGOCD, settings.namespace, settings.owner)
-    scripts = {f"{KEY_PREFIX}{joined(*of)}": script for of, script in settings.asked.items()}
-    wanted = {name: scripts[name] for name in settings.unpropagated if name in scripts}
+    key = ResourceKey(*ARGOCD_KIND, settings.namespace, settings.owner)
+    scripts = {
+        f"{HEALTH_KEY_PREFIX}{render_key_kind(*of)}": script for of, script in settings.requested_scripts.items()
+    }
+    expected = {name: scripts[name] for name in settings.missing_keys if name in scripts}
 
-    async def touch(desk: Desk) -> str:
-        at = datetime.now(UTC).strftime(WRITTEN_AT)
-        await desk.cluster.patch(key, {"metadata": {"annotations": {TOUCH: at}}})
+    async def touch(service: ApplicationService) -> str:
+        timestamp = datetime.now(UTC).strftime(TIMESTAMP_FORMAT)
+        await service.cluster.patch(key, {"metadata": {"annotations": {RESTARTED_AT_ANNOTATION: timestamp}}})
 
         def has_arrived(config: Manifest | None) -> bool:
-            return wanted.items() <= ((config or {}).get("data") or {}).items()
+            return expected.items() <= ((config or {}).get("data") or {}).items()
 
-        place = ResourceKey(*CONFIG_MAP, settings.namespace, SETTINGS)
-        if await until(desk.cluster, place, has_arrived, TOUCH_SECONDS):
-            return f"{SETTINGS} has {', '.join(wanted)} now"
-        return f"{SETTINGS} still lacks {', '.join(wanted)} after {TOUCH_SECONDS:g} s: the operator does not act"
+        config_key = ResourceKey(*CONFIG_MAP, settings.namespace, SETTINGS_CONFIG_MAP_NAME)
+        if await wait_for_object(service.cluster, config_key, has_arrived, TOUCH_TIMEOUT_SECONDS):
+            return f"{SETTINGS_CONFIG_MAP_NAME} has {', '.join(expected)} now"
+        return (
+            f"{SETTINGS_CONFIG_MAP_NAME} still lacks {', '.join(expected)} after {TOUCH_TIMEOUT_SECONDS:g} s: "
+            "the operator does not act"
+        )
 
-    yield Fix(f"ArgoCD/{settings.owner}", f"touch it ({TOUCH}), so that its operator looks at it anew", touch)
+    yield DoctorFix(
+        f"ArgoCD/{settings.owner}",
+        f"touch it ({RESTARTED_AT_ANNOTATION}), so that its operator looks at it anew",
+        touch,
+    )
 
 
 # -- stale health -----------------------------------------------------------------------------------------------------
 
 
-def _refreshes(found: Examination) -> Iterator[Fix]:
-    by_name = {app.name: app for app in found.chosen}
-    for each in found.findings:
-        app = by_name.get(each.place.file.removeprefix("Application/"))
-        if each.rule.id == "AGY512" and app is not None and each.sight.fix.startswith(REFRESH):
-            yield Fix(app.name, f"{REFRESH}, then read its health again", _refreshing(app))
+def _iterate_refresh_fixes(examination: Examination) -> Iterator[DoctorFix]:
+    by_name = {app.name: app for app in examination.chosen}
+    for finding in examination.findings:
+        app = by_name.get(finding.location.file.removeprefix("Application/"))
+        if finding.rule.id == "AGY512" and app is not None and finding.violation.fix.startswith(REFRESH_ADVICE):
+            yield DoctorFix(app.name, f"{REFRESH_ADVICE}, then read its health again", _build_refresh_action(app))
 
 
-def _refreshing(app: LiveApp) -> Act:
-    async def act(desk: Desk) -> str:
-        after = await refresh(desk, app.app, is_hard=True, seconds=REFRESH_SECONDS)
-        return f"it is {health_word(after)} now; {BROWSER}"
+def _build_refresh_action(app: LiveApplication) -> FixAction:
+    async def act(service: ApplicationService) -> str:
+        after = await refresh_and_wait(service, app.app, is_hard=True, timeout_seconds=REFRESH_TIMEOUT_SECONDS)
+        return f"it is {read_health_status(after)} now; {BROWSER_ADVICE}"
 
     return act
 
@@ -99,40 +114,42 @@ def _refreshing(app: LiveApp) -> Act:
 # -- proven changes ---------------------------------------------------------------------------------------------------
 
 
-def _changes(found: Examination) -> Iterator[Fix]:
-    for app in found.chosen:
-        treatment = found.treatments.get(app.name)
-        if treatment is None or not treatment.cures:
+def _iterate_proven_fixes(examination: Examination) -> Iterator[DoctorFix]:
+    for app in examination.chosen:
+        remedy = examination.treatments.get(app.name)
+        if remedy is None or not remedy.is_proven_to_help:
             continue
-        words = "; ".join(each.text for each in treatment.done)
-        maker = _maker(found, app)
-        if maker or any(each.file for each in treatment.done):
-            where = f"{maker} makes it from Git" if maker else "it is about files of its source"
-            yield Fix(app.name, f"{words}; {where}, so change it there: argosy align {app.name} --write")
+        description = "; ".join(proposal.text for proposal in remedy.done)
+        owner = _find_owner(examination, app)
+        if owner or any(proposal.file for proposal in remedy.done):
+            owner_text = f"{owner} makes it from Git" if owner else "it is about files of its source"
+            yield DoctorFix(
+                app.name, f"{description}; {owner_text}, so change it there: argosy align {app.name} --write"
+            )
             continue
-        more = f"; keep the same in Git: argosy align {app.name} --patch -"
-        yield Fix(app.name, f"{words} (in the cluster{more})", _changing(app, treatment))
+        git_advice = f"; keep the same in Git: argosy align {app.name} --patch -"
+        yield DoctorFix(app.name, f"{description} (in the cluster{git_advice})", _build_patch_action(app, remedy))
 
 
-def _maker(found: Examination, app: LiveApp) -> str:
+def _find_owner(examination: Examination, app: LiveApplication) -> str:
     """Return the parent Application or ApplicationSet, which would undo a change in the cluster."""
-    named = (each.name for each in found.view.apps for row in each.rows if row.key == app.app.key)
-    return app.parent or owner_of(app.app) or next(named, "")
+    parents = (parent.name for parent in examination.view.apps for row in parent.resources if row.key == app.app.key)
+    return app.parent or find_owner(app.app) or next(parents, "")
 
 
-def _changing(app: LiveApp, treatment: Treatment) -> Act:
-    async def act(desk: Desk) -> str:
-        after = await desk.revise(app.app, lambda now: _patch(now.wire, treatment))
-        with suppress(TooLate):  # no controller refreshes it now; the change stays
-            await refresh(desk, after, is_hard=False, seconds=TOUCH_SECONDS)
-        return f"changed; after a sync it is {treatment.proof.synced.words}: argosy app sync {after.name}"
+def _build_patch_action(app: LiveApplication, remedy: ProvenRemedy) -> FixAction:
+    async def act(service: ApplicationService) -> str:
+        after = await service.patch_application(app.app, lambda now: _build_spec_patch(now.wire, remedy))
+        with suppress(WaitTimeout):  # no controller refreshes it now; the change stays
+            await refresh_and_wait(service, after, is_hard=False, timeout_seconds=TOUCH_TIMEOUT_SECONDS)
+        return f"changed; after a sync it is {remedy.proof.synced.render}: argosy app sync {after.name}"
 
     return act
 
 
-def _patch(wire: Mapping[str, Any], treatment: Treatment) -> dict[str, Any] | None:
+def _build_spec_patch(wire: Mapping[str, Any], remedy: ProvenRemedy) -> dict[str, Any] | None:
     """Build the patch for the current spec; None if it already has the changes."""
     spec = wire.get("spec") or {}
-    made = altered(wire, edits_of(wire, treatment.done)).get("spec") or {}
-    change: dict[str, Any] = merge_patch.diff(dict(spec), dict(made))
+    new_spec = apply_edits(wire, build_edits(wire, remedy.done)).get("spec") or {}
+    change: dict[str, Any] = merge_patch.diff(dict(spec), dict(new_spec))
     return {"spec": change} if change else None

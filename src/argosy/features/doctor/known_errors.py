@@ -14,23 +14,23 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.doctor.headline import HeadCheck, Mark
-from argosy.features.doctor.report import Report
-from argosy.features.doctor.service import Wanted, examine
-from argosy.features.doctor.visible_report import Turn
-from argosy.gitops.analysis.diagnosis import INSTALLATION, Line
-from argosy.gitops.analysis.live_view import span
+from argosy.features.doctor.headline import CheckState, InstallationCheck
+from argosy.features.doctor.report import DoctorReport
+from argosy.features.doctor.service import DoctorOptions, examine_installation
+from argosy.features.doctor.visible_report import ExaminationLock
+from argosy.gitops.analysis.diagnosis import INSTALLATION, DiagnosisLine
+from argosy.gitops.analysis.live_view import render_duration
 from argosy.gitops.analysis.violation import Severity
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import key_of
-from argosy.web.middleware.application_masks import mask_texts, masks_of
-from argosy.web.owned_objects import EVERYTHING, sees_everything, visible_applications
-from argosy.web.request import Asked
+from argosy.web.middleware.application_masks import get_masks, mask_texts
+from argosy.web.owned_objects import ALL_APPLICATIONS, can_see_all_applications, list_visible_applications
+from argosy.web.request import RequestContext
 from argosy.web.site import Site
 
 log = logging.getLogger(__name__)
 PAGE_WAIT_SECONDS: Final = 1.0
-KEPT_SECONDS: Final = 60.0
+RESULT_LIFETIME_SECONDS: Final = 60.0
 MAX_EXAMINATION_SECONDS: Final = 60.0
 
 
@@ -49,103 +49,107 @@ class DoctorErrors:
     note: str = ""  # why the errors are unknown or old
 
 
-class Examinations:
+class ExaminationCache:
     """The last result for the whole installation, for all callers, and the running examination."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: DoctorErrors | None = None
+        self._errors: DoctorErrors | None = None
         self._errors_at: float | None = None  # when they were found
         self._looked_at = 0.0  # when an examination last ended, or failed
         self._task: asyncio.Task[DoctorErrors] | None = None
 
     async def find(self, site: Site) -> DoctorErrors:
         """Return the last result if it is fresh, or if the new examination takes long."""
-        known = self._known
-        if known is not None and self._clock() - self._looked_at < KEPT_SECONDS:
-            return known
+        cached = self._errors
+        if cached is not None and self._clock() - self._looked_at < RESULT_LIFETIME_SECONDS:
+            return cached
         if self._task is None:
             self._task = asyncio.create_task(self._examine(site))
         task = self._task
         done, _ = await asyncio.wait([task], timeout=PAGE_WAIT_SECONDS)
         if done:
             return task.result()
-        if known is None or self._errors_at is None:
+        if cached is None or self._errors_at is None:
             return DoctorErrors(note="The doctor is still looking; reload the page in a moment.")
-        age = span(self._clock() - self._errors_at)
-        return replace(known, note=f"The doctor is looking again. These errors are from {age} ago.")
+        age = render_duration(self._clock() - self._errors_at)
+        return replace(cached, note=f"The doctor is looking again. These errors are from {age} ago.")
 
     async def _examine(self, site: Site) -> DoctorErrors:
         """Keep the known errors if the examination fails."""
-        before = self._known or DoctorErrors()
+        before = self._errors or DoctorErrors()
         try:
-            found = await examine_errors(site)
+            errors = await examine_errors(site)
             self._errors_at = self._clock()
         except TimeoutError:
-            found = replace(before, note=f"The doctor did not finish within {MAX_EXAMINATION_SECONDS:.0f} s.")
+            errors = replace(before, note=f"The doctor did not finish within {MAX_EXAMINATION_SECONDS:.0f} s.")
         except ArgosyError as error:
-            found = replace(before, note=f"The doctor cannot look: {error}")
+            errors = replace(before, note=f"The doctor cannot look: {error}")
         except Exception:  # the task may have no waiter, and the rest of the page works without it
             log.exception("the examination for the summary failed")
-            found = replace(before, note="The doctor failed; the server's log says why.")
+            errors = replace(before, note="The doctor failed; the server's log says why.")
         finally:
             self._task = None
-        self._known, self._looked_at = found, self._clock()
-        return found
+        self._errors, self._looked_at = errors, self._clock()
+        return errors
 
 
-def may_see_doctor(asked: Asked) -> bool:
+def can_see_doctor(request: RequestContext) -> bool:
     """True for callers who may see all Applications, because findings mention others and the installation."""
-    return asked.may("applications", "get", EVERYTHING)
+    return request.is_allowed("applications", "get", ALL_APPLICATIONS)
 
 
-async def doctor_errors(asked: Asked) -> DoctorErrors:
+async def load_visible_errors(request: RequestContext) -> DoctorErrors:
     """Return the errors that the caller may see: none for a caller who may not see the doctor."""
-    if not may_see_doctor(asked) or not visible_applications(asked):
+    if not can_see_doctor(request) or not list_visible_applications(request):
         return DoctorErrors()
-    errors = await asked.site.part(Examinations).find(asked.site)
-    applications = visible_applications(asked)
+    errors = await request.site.get_module_state(ExaminationCache).find(request.site)
+    applications = list_visible_applications(request)
     keys = {key_of(application) for application in applications}
     return DoctorErrors(
         {
-            key: mask_texts(found, masks_of(asked).by_name(f"{key.namespace}/{key.name}"))
-            for key, found in errors.by_application.items()
+            key: mask_texts(
+                application_errors, get_masks(request).get_mask_for_application(f"{key.namespace}/{key.name}")
+            )
+            for key, application_errors in errors.by_application.items()
             if key in keys
         },
-        errors.installation if sees_everything(asked, len(applications)) else (),
+        errors.installation if can_see_all_applications(request, len(applications)) else (),
         errors.note,
     )
 
 
 async def examine_errors(site: Site) -> DoctorErrors:
     """Examine everything by the statuses in the cluster view's cache; compare nothing, and probe no model."""
-    async with site.part(Turn):
+    async with site.get_module_state(ExaminationLock):
         pass  # a user's examination goes first, and never waits for this one
-    reader = site.lookout.reader
+    reader = site.cluster_view.reader
     async with asyncio.timeout(MAX_EXAMINATION_SECONDS):
-        report = Report(await examine(reader.desk, reader, Wanted(is_quick=True)))
-    keys = {app.name: app.app.key for app in report.found.chosen}
+        report = DoctorReport(await examine_installation(reader.service, reader, DoctorOptions(is_quick=True)))
+    keys = {app.name: app.app.key for app in report.examination.chosen}
     by_application: dict[ResourceKey, tuple[DoctorError, ...]] = {}
-    for line in _errors(report):
+    for line in _list_error_lines(report):
         if key := keys.get(line.app):
-            by_application[key] = (*by_application.get(key, ()), _error(line))
-    return DoctorErrors(by_application, _of_installation(report))
+            by_application[key] = (*by_application.get(key, ()), _build_error(line))
+    return DoctorErrors(by_application, _list_installation_errors(report))
 
 
-def _errors(report: Report) -> list[Line]:
+def _list_error_lines(report: DoctorReport) -> list[DiagnosisLine]:
     return [line for line in report.lines if line.severity is Severity.ERROR]
 
 
-def _of_installation(report: Report) -> tuple[DoctorError, ...]:
+def _list_installation_errors(report: DoctorReport) -> tuple[DoctorError, ...]:
     """List findings without an Application, and failed checks of the installation."""
-    checks = [error_of_check(check) for check in report.found.checks if check.mark is Mark.BAD]
-    return (*checks, *(_error(line) for line in _errors(report) if line.app == INSTALLATION))
+    checks = [build_check_error(check) for check in report.examination.checks if check.mark is CheckState.BAD]
+    return (*checks, *(_build_error(line) for line in _list_error_lines(report) if line.app == INSTALLATION))
 
 
-def error_of_check(check: HeadCheck) -> DoctorError:
+def build_check_error(check: InstallationCheck) -> DoctorError:
     return DoctorError(f"{check.name}: {check.text}", id=f"check {check.name}")
 
 
-def _error(line: Line) -> DoctorError:
+def _build_error(line: DiagnosisLine) -> DoctorError:
     finding = line.finding
-    return DoctorError(line.cause, finding.rule.id if finding else "", line.fix, finding.mark if finding else line.app)
+    return DoctorError(
+        line.cause, finding.rule.id if finding else "", line.fix, finding.fingerprint if finding else line.app
+    )

@@ -14,85 +14,89 @@ from argosy.kube.client import Catalog, Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
-AT_ONCE: Final = 12
-MANY: Final = 20  # more are listed with one cluster-wide request
+MAX_CONCURRENT_REQUESTS: Final = 12
+MAX_NAMESPACES_LISTED_SEPARATELY: Final = 20  # more are listed with one cluster-wide request
 
 
-class Asking:
+class OptionalReads:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.unread: set[GroupKind] = set()
-        self._notes: dict[str, set[str]] = {}  # forbidden kinds by namespace
-        self._others: dict[str, None] = {}
-        self._gate = asyncio.Semaphore(AT_ONCE)
+        self._forbidden_kinds: dict[str, set[str]] = {}  # forbidden kinds by namespace
+        self._other_notes: dict[str, None] = {}
+        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
 
     @property
     def notes(self) -> list[str]:
         """One note for all namespaces with the same forbidden kinds."""
-        alike: dict[tuple[str, ...], list[str]] = {}
-        for place, kinds in sorted(self._notes.items()):
-            alike.setdefault(tuple(sorted(kinds)), []).append(place)
-        told = []
-        for kinds_there, places in alike.items():
-            where = f" in {', '.join(filter(None, places))}" if any(places) else ""
-            told.append(f"you may not read{where}: {', '.join(kinds_there)}; findings that need them are missing")
-        return [*told, *self._others]
+        namespaces_by_kinds: dict[tuple[str, ...], list[str]] = {}
+        for namespace, kinds in sorted(self._forbidden_kinds.items()):
+            namespaces_by_kinds.setdefault(tuple(sorted(kinds)), []).append(namespace)
+        messages = []
+        for kinds_there, places in namespaces_by_kinds.items():
+            namespaces_text = f" in {', '.join(filter(None, places))}" if any(places) else ""
+            messages.append(
+                f"you may not read{namespaces_text}: {', '.join(kinds_there)}; findings that need them are missing"
+            )
+        return [*messages, *self._other_notes]
 
-    def note(self, text: str) -> None:
-        self._others[text] = None
+    def add_note(self, text: str) -> None:
+        self._other_notes[text] = None
 
     async def kinds(self) -> Catalog:
         try:
             return await self.cluster.kinds()
         except ClusterError as error:
-            self.note(f"the kinds of the cluster cannot be read: {error.message}")
+            self.add_note(f"the kinds of the cluster cannot be read: {error.message}")
             return {}
 
     async def get(self, key: ResourceKey) -> Manifest | None:
         """Return None if the object does not exist or is not readable; `unread` has the kinds that are not readable."""
-        async with self._gate:
+        async with self._semaphore:
             try:
                 return await self.cluster.get(key)
             except ArgosyError as error:
-                self._refused(key.group_kind, key.namespace, error)
+                self._record_error(key.group_kind, key.namespace, error)
                 return None
 
-    async def all_of(self, kind: GroupKind, namespace: str = "", labels: str = "") -> list[Manifest]:
-        async with self._gate:
+    async def list_kind(self, kind: GroupKind, namespace: str = "", labels: str = "") -> list[Manifest]:
+        async with self._semaphore:
             try:
-                found = (await self.cluster.list(kind, namespace=namespace, labels=labels)).items
+                items = (await self.cluster.list(kind, namespace=namespace, labels=labels)).items
             except ArgosyError as error:
-                self._refused(kind, namespace, error)
+                self._record_error(kind, namespace, error)
                 return []
-        return [_whole(each, kind) for each in found]
+        return [_add_type_meta(item, kind) for item in items]
 
-    async def list_all(self, kinds: Iterable[GroupKind], namespaces: Sequence[str]) -> dict[GroupKind, list[Manifest]]:
+    async def list_kinds(
+        self, kinds: Iterable[GroupKind], namespaces: Sequence[str]
+    ) -> dict[GroupKind, list[Manifest]]:
         """List kinds in these namespaces; many namespaces are listed with one cluster-wide request."""
         served = await self.kinds()
-        places = namespaces if len(namespaces) <= MANY else ("",)
-        wanted = [(kind, place) for kind in kinds if kind in served for place in places]
-        found = await asyncio.gather(*(self.all_of(kind, place) for kind, place in wanted))
+        listed_namespaces = namespaces if len(namespaces) <= MAX_NAMESPACES_LISTED_SEPARATELY else ("",)
+        requests = [(kind, namespace) for kind in kinds if kind in served for namespace in listed_namespaces]
+        listings = await asyncio.gather(*(self.list_kind(kind, namespace) for kind, namespace in requests))
         gathered: dict[GroupKind, list[Manifest]] = {}
-        for (kind, _), items in zip(wanted, found, strict=True):
-            mine = (each for each in items if each["metadata"].get("namespace") in namespaces)
-            gathered.setdefault(kind, []).extend(mine)
+        for (kind, _), items in zip(requests, listings, strict=True):
+            matching = (item for item in items if item["metadata"].get("namespace") in namespaces)
+            gathered.setdefault(kind, []).extend(matching)
         return gathered
 
-    def _refused(self, kind: GroupKind, namespace: str, error: ArgosyError) -> None:
+    def _record_error(self, kind: GroupKind, namespace: str, error: ArgosyError) -> None:
         if isinstance(error, ClusterError) and error.code in (404, 405):
             return  # the kind is not served
         self.unread.add(kind)
         if isinstance(error, ClusterError) and error.code in (401, 403):
-            self._notes.setdefault(namespace, set()).add(_plural(kind))
+            self._forbidden_kinds.setdefault(namespace, set()).add(_pluralize(kind))
         else:
-            self.note(f"{kind} could not be read: {error}")
+            self.add_note(f"{kind} could not be read: {error}")
 
 
-def _plural(kind: GroupKind) -> str:
+def _pluralize(kind: GroupKind) -> str:
     return f"{kind.kind}es" if kind.kind.endswith("s") else f"{kind.kind}s"
 
 
-def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:
+def _add_type_meta(manifest: Manifest, kind: GroupKind) -> Manifest:
     """k8s: items of a list may lack kind and apiVersion."""
     if manifest.get("kind") and manifest.get("apiVersion"):
         return manifest

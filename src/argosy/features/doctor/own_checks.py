@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from functools import cache
 
-from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
-from argosy.gitops.health.kind_keys import key_text
-from argosy.gitops.health.settings import from_manifests
+from argosy.gitops.health.bundled import list_profiles, load_bundled_rules, load_profile_rules
+from argosy.gitops.health.kind_keys import render_kind
+from argosy.gitops.health.settings import read_manifests
 from argosy.kube.objects import Manifest
 
 
 def find_own_checks(manifest: Manifest) -> frozenset[str]:
     """Return the places of checks that argosy installed, as remarks name them."""
-    checks = from_manifests([manifest]).checks
+    checks = read_manifests([manifest]).checks
     return frozenset(check.where for check in checks if check.script.strip() in _bundled_scripts(check.pattern))
 
 
 @cache
 def _bundled_scripts(pattern: str) -> frozenset[str]:
-    rules = (bundled_rules(), *(profile_rules(profile) for profile in profiles()))
+    rules = (load_bundled_rules(), *(load_profile_rules(profile) for profile in list_profiles()))
     return frozenset(
-        rule.script.strip() for by_kind in rules for kind, rule in by_kind.items() if key_text(*kind) == pattern
+        rule.script.strip() for by_kind in rules for kind, rule in by_kind.items() if render_kind(*kind) == pattern
     )

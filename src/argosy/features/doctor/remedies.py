@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.features.align.proof import Proof, proven
-from argosy.features.align.proposals import Wishes, settled
+from argosy.features.align.proof import AlignmentProof, prove_trial
+from argosy.features.align.proposals import AlignOptions, find_best_trial
 from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind
 from argosy.gitops.analysis.diagnosis import Remedy
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.reconciler.app_state import AppState
 
 # Which kinds of proposals answer which rule
-ANSWERS: Final[Mapping[str, tuple[ProposalKind, ...]]] = {
+PROPOSALS_BY_RULE: Final[Mapping[str, tuple[ProposalKind, ...]]] = {
     "AGY501": (ProposalKind.IGNORE, ProposalKind.SYNC_OPTION, ProposalKind.ACCEPT),
     "AGY507": (ProposalKind.IGNORE, ProposalKind.SYNC_OPTION),
     "AGY509": (ProposalKind.BRANCH,),
@@ -29,27 +29,33 @@ ANSWERS: Final[Mapping[str, tuple[ProposalKind, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Treatment:
+class ProvenRemedy:
     proposals: tuple[Proposal, ...]
     done: tuple[Proposal, ...]  # proposals that need no decision; the proof covers these
-    proof: Proof
+    proof: AlignmentProof
 
     @property
-    def cures(self) -> bool:
+    def is_proven_to_help(self) -> bool:
         """True if the proposals that need no decision are proven to help; a cleanup alone does not count."""
-        kinds = {each.kind for each in self.done} - {ProposalKind.DROP}
-        return bool(kinds) and self.proof.is_good
+        kinds = {proposal.kind for proposal in self.done} - {ProposalKind.DROP}
+        return bool(kinds) and self.proof.is_proven
 
-    def remedies(self, app: str) -> Iterator[tuple[tuple[str, str], Remedy]]:
-        for rule, kinds in ANSWERS.items():
-            mine = [each for each in self.proposals if each.kind in kinds]
-            if mine:
-                word = ", ".join(dict.fromkeys(each.fix for each in mine))
-                changing = [each for each in mine if each.kind.changes]
-                certain = all(each.certain for each in changing) if changing else None
+    def iterate_remedies(self, app: str) -> Iterator[tuple[tuple[str, str], Remedy]]:
+        for rule, kinds in PROPOSALS_BY_RULE.items():
+            matching = [proposal for proposal in self.proposals if proposal.kind in kinds]
+            if matching:
+                word = ", ".join(dict.fromkeys(proposal.fix for proposal in matching))
+                changing = [proposal for proposal in matching if proposal.kind.changes_git]
+                certain = all(proposal.certain for proposal in changing) if changing else None
                 yield (app, rule), Remedy(word, certain)
 
 
-async def treat(reader: Reader, app: Application, look: Look | None, apps: Sequence[Application]) -> Treatment:
-    found = await settled(reader, app, Wishes(siblings=apps), look)
-    return Treatment(tuple(found.proposals), found.done, await proven(reader, app, found.trial, found.look))
+async def find_remedy(
+    reader: ApplicationReader, app: Application, app_state: AppState | None, apps: Sequence[Application]
+) -> ProvenRemedy:
+    trial_result = await find_best_trial(reader, app, AlignOptions(siblings=apps), app_state)
+    return ProvenRemedy(
+        tuple(trial_result.proposals),
+        trial_result.done,
+        await prove_trial(reader, app, trial_result.trial, trial_result.app_state),
+    )

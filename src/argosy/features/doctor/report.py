@@ -11,107 +11,113 @@ from functools import cached_property
 from typing import Any, Final
 
 from argosy.features.doctor.service import Examination
-from argosy.gitops.analysis.checklist import Item, checklist
-from argosy.gitops.analysis.diagnosis import Line, Score, lines, score
-from argosy.gitops.analysis.rules.live.workloads import CLAIM, MODEL, is_ready
+from argosy.gitops.analysis.checklist import ChecklistItem, build_checklist
+from argosy.gitops.analysis.diagnosis import DiagnosisLine, SyncScore, build_diagnosis_lines, compute_score
+from argosy.gitops.analysis.rules.live.workloads import CLAIM, MODEL, is_model_ready
 from argosy.gitops.analysis.violation import Severity
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import GroupKind
 
 QUOTA: Final = GroupKind("", "ResourceQuota")
 
 
 @dataclass(frozen=True)
-class Report:
-    found: Examination
+class DoctorReport:
+    examination: Examination
 
     @cached_property
-    def lines(self) -> list[Line]:
-        remedies = {key: remedy for app, each in self.found.treatments.items() for key, remedy in each.remedies(app)}
-        waits = {each.app: each for each in self.found.waits}
-        return lines(self.found.chosen, self.found.findings, remedies, waits)
+    def lines(self) -> list[DiagnosisLine]:
+        remedies = {
+            key: remedy
+            for app, item in self.examination.treatments.items()
+            for key, remedy in item.iterate_remedies(app)
+        }
+        waits = {item.app: item for item in self.examination.waits}
+        return build_diagnosis_lines(self.examination.chosen, self.examination.findings, remedies, waits)
 
     @property
-    def score(self) -> Score:
-        apps, treatments = self.found.chosen, self.found.treatments
+    def score(self) -> SyncScore:
+        apps, treatments = self.examination.chosen, self.examination.treatments
         if not treatments:
-            return score(apps)
+            return compute_score(apps)
         after = sum(
             treatments[app.name].proof.synced.sync == "Synced" if app.name in treatments else app.sync == "Synced"
             for app in apps
         )
-        left = {name: each.proof.shortfall for name, each in treatments.items() if each.proof.shortfall}
-        return score(apps, after, left)
+        shortfalls = {name: remedy.proof.shortfall for name, remedy in treatments.items() if remedy.proof.shortfall}
+        return compute_score(apps, after, shortfalls)
 
     @property
-    def checklist(self) -> list[Item]:
-        return checklist(self.found.chosen)
+    def checklist(self) -> list[ChecklistItem]:
+        return build_checklist(self.examination.chosen)
 
     def count(self, severity: Severity) -> int:
-        return sum(each.finding is not None and each.severity is severity for each in self.lines)
+        return sum(line.finding is not None and line.severity is severity for line in self.lines)
 
     @property
-    def total(self) -> int:
-        return sum(each.finding is not None for each in self.lines)
+    def finding_count(self) -> int:
+        return sum(line.finding is not None for line in self.lines)
 
-    def is_bad(self, least: Severity) -> bool:
-        return any(each.finding is not None and each.severity.weight >= least.weight for each in self.lines)
+    def has_findings_of(self, min_severity: Severity) -> bool:
+        return any(line.finding is not None and line.severity.weight >= min_severity.weight for line in self.lines)
 
     @property
-    def is_calm(self) -> bool:
+    def is_all_healthy(self) -> bool:
         """True if every Application is Synced and Healthy."""
-        return all((app.sync, app.health) == ("Synced", "Healthy") for app in self.found.chosen)
+        return all((app.sync, app.health) == ("Synced", "Healthy") for app in self.examination.chosen)
 
-    def document(self, *, has_checklist: bool) -> dict[str, Any]:
-        found = self.found
+    def to_wire(self, *, has_checklist: bool) -> dict[str, Any]:
+        examination = self.examination
         return {
             "apiVersion": "cli.argosy.dev/v1",
             "kind": "Diagnosis",
-            "target": found.where,
-            "checks": [each.document() for each in found.checks],
+            "target": examination.target,
+            "checks": [item.to_wire() for item in examination.checks],
             "applications": [
                 {"name": app.name, "namespace": app.app.namespace, "sync": app.sync, "health": app.health}
-                for app in found.chosen
+                for app in examination.chosen
             ],
-            "findings": [each.document() for each in self.lines if each.finding],
-            "unexplained": [each.document() for each in self.lines if not each.finding],
-            "gates": [each.document() for each in found.waits],
-            "proposals": [each.document() for treatment in found.treatments.values() for each in treatment.proposals],
-            "proofs": {name: each.proof.document() for name, each in found.treatments.items()},
-            "score": self.score.document(),
-            **({"checklist": [each.document() for each in self.checklist]} if has_checklist else {}),
-            "followUps": list(self.follow_ups()),
-            "notes": list(found.view.notes),
+            "findings": [item.to_wire() for item in self.lines if item.finding],
+            "unexplained": [item.to_wire() for item in self.lines if not item.finding],
+            "gates": [item.to_wire() for item in examination.waits],
+            "proposals": [
+                item.to_wire() for treatment in examination.treatments.values() for item in treatment.proposals
+            ],
+            "proofs": {name: item.proof.to_wire() for name, item in examination.treatments.items()},
+            "score": self.score.to_wire(),
+            **({"checklist": [item.to_wire() for item in self.checklist]} if has_checklist else {}),
+            "followUps": list(self.iterate_follow_ups()),
+            "notes": list(examination.view.notes),
         }
 
-    def follow_ups(self) -> Iterator[str]:
+    def iterate_follow_ups(self) -> Iterator[str]:
         """Yield what to check after a sync: exhausted GPU quotas, pending claims, models that are not ready."""
-        view = self.found.view
-        for namespace in sorted({app.app.destination.namespace for app in self.found.chosen} - {""}):
-            for quota in view.of(QUOTA, namespace):
-                yield from _gpus(quota, namespace)
-            pending = [each for each in view.of(CLAIM, namespace) if _phase(each) == "Pending"]
+        view = self.examination.view
+        for namespace in sorted({app.app.destination.namespace for app in self.examination.chosen} - {""}):
+            for quota in view.list_objects(QUOTA, namespace):
+                yield from _iterate_exhausted_gpus(quota, namespace)
+            pending = [item for item in view.list_objects(CLAIM, namespace) if _read_phase(item) == "Pending"]
             if pending:
-                names = ", ".join(each["metadata"]["name"] for each in pending)
+                names = ", ".join(item["metadata"]["name"] for item in pending)
                 yield f"{namespace}: claims that are not bound: {names}; kubectl get pvc -n {namespace}"
-            waiting = [each for each in view.of(MODEL, namespace) if not is_ready(each)]
-            if waiting:
-                names = ", ".join(each["metadata"]["name"] for each in waiting)
+            not_ready = [item for item in view.list_objects(MODEL, namespace) if not is_model_ready(item)]
+            if not_ready:
+                names = ", ".join(item["metadata"]["name"] for item in not_ready)
                 yield f"{namespace}: models that are not ready: {names}; kubectl get inferenceservice -n {namespace}"
-        for app, each in self.found.treatments.items():
-            for proposal in each.proposals:
+        for app, item in self.examination.treatments.items():
+            for proposal in item.proposals:
                 for command in proposal.commands[:1] if not proposal.certain else ():
                     yield f"{app}: {proposal.fix}: {command}"
 
 
-def _gpus(quota: dict[str, Any], namespace: str) -> Iterator[str]:
-    status = mapping(quota.get("status"))
-    hard, used = mapping(status.get("hard")), mapping(status.get("used"))
+def _iterate_exhausted_gpus(quota: dict[str, Any], namespace: str) -> Iterator[str]:
+    status = as_mapping(quota.get("status"))
+    hard, used = as_mapping(status.get("hard")), as_mapping(status.get("used"))
     for name in hard:
         if "gpu" in str(name) and str(used.get(name)) == str(hard[name]) != "0":
-            told = f"ResourceQuota/{quota['metadata']['name']}: all {hard[name]} of {name} are used"
-            yield f"{namespace}: {told}; kubectl get resourcequota -n {namespace}"
+            problem = f"ResourceQuota/{quota['metadata']['name']}: all {hard[name]} of {name} are used"
+            yield f"{namespace}: {problem}; kubectl get resourcequota -n {namespace}"
 
 
-def _phase(manifest: dict[str, Any]) -> str:
-    return str(mapping(manifest.get("status")).get("phase") or "")
+def _read_phase(manifest: dict[str, Any]) -> str:
+    return str(as_mapping(manifest.get("status")).get("phase") or "")

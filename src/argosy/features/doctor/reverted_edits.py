@@ -11,36 +11,36 @@ from collections.abc import Collection
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.features.doctor.optional_reads import Asking
-from argosy.features.health_checks.argocd_install.merge import KEY_PREFIX
-from argosy.gitops.analysis.live_view import SettingsView
-from argosy.gitops.analysis.violation import Place, Sight
+from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.health_checks.argocd_install.merge import HEALTH_KEY_PREFIX
+from argosy.gitops.analysis.live_view import InstallationView
+from argosy.gitops.analysis.violation import FileLocation, Violation
 from argosy.gitops.application.settings_events import EDITED_KEY, SETTINGS_RESTORED
-from argosy.gitops.coexistence.argocd_settings import SETTINGS
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.coexistence.argocd_settings import SETTINGS_CONFIG_MAP_NAME
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
 EVENT: Final = GroupKind("", "Event")
-POLICY: Final = "argocd-rbac-cm"
-_FIELD: Final = re.compile(EDITED_KEY.format(key="(.+)").replace("[", r"\[").replace("]", r"\]"))
+RBAC_CONFIG_MAP: Final = "argocd-rbac-cm"
+_EDITED_KEY_PATTERN: Final = re.compile(EDITED_KEY.format(key="(.+)").replace("[", r"\[").replace("]", r"\]"))
 
 
-async def find_hand_edits(asking: Asking, view: SettingsView, known: Collection[str]) -> list[Sight]:
+async def list_hand_edits(reads: OptionalReads, view: InstallationView, known_keys: Collection[str]) -> list[Violation]:
     """List reverted edits, except of `known_keys`, which are already explained."""
     edits = {
         (name, key): None
-        for event in await _list_events(asking, view.namespace)
-        if str(event.get("lastTimestamp") or "") >= view.changed
+        for event in await _list_events(reads, view.namespace)
+        if str(event.get("lastTimestamp") or "") >= view.changed_at
         for name, key in [_read_edit(event)]
-        if key and key not in known
+        if key and key not in known_keys
     }
-    return [_explain(name, key, view.owner) for name, key in sorted(edits)]
+    return [_build_violation(name, key, view.owner) for name, key in sorted(edits)]
 
 
-async def _list_events(asking: Asking, namespace: str) -> list[Manifest]:
+async def _list_events(reads: OptionalReads, namespace: str) -> list[Manifest]:
     try:
-        listing = await asking.cluster.list(EVENT, namespace=namespace, fields=f"reason={SETTINGS_RESTORED}")
+        listing = await reads.cluster.list(EVENT, namespace=namespace, fields=f"reason={SETTINGS_RESTORED}")
     except ArgosyError:
         return []
     return list(listing.items)
@@ -48,20 +48,22 @@ async def _list_events(asking: Asking, namespace: str) -> list[Manifest]:
 
 def _read_edit(event: Manifest) -> tuple[str, str]:
     """Return the ConfigMap and the key that an Event is about."""
-    involved = mapping(event.get("involvedObject"))
-    found = _FIELD.fullmatch(str(involved.get("fieldPath") or ""))
-    return str(involved.get("name") or ""), found[1] if found else ""
+    involved = as_mapping(event.get("involvedObject"))
+    match = _EDITED_KEY_PATTERN.fullmatch(str(involved.get("fieldPath") or ""))
+    return str(involved.get("name") or ""), match[1] if match else ""
 
 
-def _explain(name: str, key: str, owner: str) -> Sight:
-    what = f"{key} of {name} was edited by hand, and the operator has taken the edit back"
-    place = f"ConfigMap/{name}"
-    way = f"expected behaviour, use the CR: {_name_field(name, key)} of ArgoCD {owner}"
-    return Sight(Place(place), f"{what}: it writes {name} from the ArgoCD CR {owner}", way, place, key)
+def _build_violation(name: str, key: str, owner: str) -> Violation:
+    problem = f"{key} of {name} was edited by hand, and the operator has taken the edit back"
+    object_name = f"ConfigMap/{name}"
+    fix = f"expected behaviour, use the CR: {_name_cr_field(name, key)} of ArgoCD {owner}"
+    return Violation(
+        FileLocation(object_name), f"{problem}: it writes {name} from the ArgoCD CR {owner}", fix, object_name, key
+    )
 
 
-def _name_field(name: str, key: str) -> str:
-    if name == POLICY:
+def _name_cr_field(name: str, key: str) -> str:
+    if name == RBAC_CONFIG_MAP:
         return "spec.rbac"
-    is_check = name == SETTINGS and key.startswith(KEY_PREFIX)
+    is_check = name == SETTINGS_CONFIG_MAP_NAME and key.startswith(HEALTH_KEY_PREFIX)
     return "argosy health apply, or spec.resourceHealthChecks" if is_check else "spec.extraConfig"

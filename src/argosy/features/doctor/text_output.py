@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from argosy.cli.tables import CAUSE, Screen, counted, plain, shown_width
+from argosy.cli.tables import CAUSE_COLUMN, TerminalOutput, drop_control_characters, format_count, measure_width
 from argosy.gitops.analysis.violation import Severity
 
 if TYPE_CHECKING:
-    from argosy.features.doctor.report import Report
-    from argosy.gitops.analysis.diagnosis import Line
+    from argosy.features.doctor.report import DoctorReport
+    from argosy.gitops.analysis.diagnosis import DiagnosisLine
 
 # Which of the screen's marks a state has
-LIKE: Final = {
+MARK_BY_STATE: Final = {
     "ComparisonError": "Unknown",
     "InvalidSpecError": "Unknown",
     "SyncError": "Degraded",
@@ -23,99 +23,104 @@ LIKE: Final = {
     "Syncing": "Progressing",
     "Warning": "Healthy",
 }
-CHECKED: Final = {"ok": "Healthy", "bad": "Degraded", "unknown": "Unknown"}
-HEADINGS: Final = ("APP", "STATE", CAUSE, "FIX", "")
+MARK_BY_CHECK: Final = {"ok": "Healthy", "bad": "Degraded", "unknown": "Unknown"}
+HEADINGS: Final = ("APP", "STATE", CAUSE_COLUMN, "FIX", "")
 
 
-def shown(report: Report, screen: Screen, *, is_whole: bool) -> Iterator[str]:
-    yield from _head(report, screen)
+def render_report(report: DoctorReport, screen: TerminalOutput, *, explains: bool) -> Iterator[str]:
+    yield from _render_head(report, screen)
     if report.lines:
-        yield from screen.table(HEADINGS, list(_rows(report.lines, screen)), whole=CAUSE)
-    elif report.found.chosen:
-        count = counted(len(report.found.chosen), "application")
+        yield from screen.format_table(HEADINGS, list(_iterate_rows(report.lines, screen)), uncut_column=CAUSE_COLUMN)
+    elif report.examination.chosen:
+        count = format_count(len(report.examination.chosen), "application")
         yield f"{count}: no problems found"
-    if is_whole:
+    if explains:
         for line in report.lines:
-            for told in _whole(line):
-                yield from screen.folded(told, 11 if told.startswith(" ") else 4)
-    for told in _totals(report):
-        yield from screen.folded(told)
+            for text in _explain_line(line):
+                yield from screen.wrap_text(text, 11 if text.startswith(" ") else 4)
+    for text in _render_totals(report):
+        yield from screen.wrap_text(text)
 
 
-def _head(report: Report, screen: Screen) -> Iterator[str]:
+def _render_head(report: DoctorReport, screen: TerminalOutput) -> Iterator[str]:
     """Render the checks on one line if they fit."""
-    checks = [screen.mark_as(plain(each.text), CHECKED[each.mark.value]) for each in report.found.checks]
-    together = "   ".join(checks)
-    yield from [together] if screen.width is None or shown_width(together) <= screen.width else checks
+    checks = [
+        screen.format_with_mark(drop_control_characters(check.text), MARK_BY_CHECK[check.mark.value])
+        for check in report.examination.checks
+    ]
+    joined = "   ".join(checks)
+    yield from [joined] if screen.width is None or measure_width(joined) <= screen.width else checks
 
 
-def _rows(lines: list[Line], screen: Screen) -> Iterator[list[str]]:
-    before = ""
-    for each in lines:
-        is_first = each.app != before
-        before = each.app
-        state = screen.mark_as(each.state, LIKE.get(each.state, each.state)) if is_first else ""
-        yield [each.app if is_first else "", state, each.cause, each.remedy.word, each.remedy.tag]
+def _iterate_rows(lines: list[DiagnosisLine], screen: TerminalOutput) -> Iterator[list[str]]:
+    previous_app = ""
+    for line in lines:
+        is_first = line.app != previous_app
+        previous_app = line.app
+        state = screen.format_with_mark(line.state, MARK_BY_STATE.get(line.state, line.state)) if is_first else ""
+        yield [line.app if is_first else "", state, line.cause, line.remedy.label, line.remedy.tag]
 
 
-def _whole(line: Line) -> Iterator[str]:
+def _explain_line(line: DiagnosisLine) -> Iterator[str]:
     yield ""
     rule = f"{line.finding.rule.id} {line.severity}: " if line.finding else ""
-    yield f"{line.app}: {rule}{plain(line.cause)}"
+    yield f"{line.app}: {rule}{drop_control_characters(line.cause)}"
     if line.finding:
-        yield f"  sure     {line.finding.rule.why_sure}"
-    yield f"  do       {plain(line.fix)}"
+        yield f"  sure     {line.finding.rule.certainty}"
+    yield f"  do       {drop_control_characters(line.fix)}"
 
 
-def _totals(report: Report) -> Iterator[str]:
-    if report.total:
+def _render_totals(report: DoctorReport) -> Iterator[str]:
+    if report.finding_count:
         counts = [
-            counted(report.count(Severity.ERROR), "error"),
-            counted(report.count(Severity.WARNING), "warning"),
+            format_count(report.count(Severity.ERROR), "error"),
+            format_count(report.count(Severity.WARNING), "warning"),
             f"{report.count(Severity.INFO)} for information",
         ]
-        yield f"{counted(report.total, 'finding')} ({', '.join(counts)})"
-    if report.found.chosen:
+        yield f"{format_count(report.finding_count, 'finding')} ({', '.join(counts)})"
+    if report.examination.chosen:
         yield report.score.text
-        for name, why in report.score.exceptions.items():
-            yield f"  without {name}: {plain(why)}"
+        for name, reason in report.score.excluded_apps.items():
+            yield f"  without {name}: {drop_control_characters(reason)}"
 
 
-def status_lines(report: Report) -> Iterator[str]:
+def render_status(report: DoctorReport) -> Iterator[str]:
     """argo: one line per Application, `name ... Sync/Health`."""
-    width = max((len(app.name) for app in report.found.chosen), default=0)
-    for app in report.found.chosen:
+    width = max((len(app.name) for app in report.examination.chosen), default=0)
+    for app in report.examination.chosen:
         yield f"{app.name:<{width}} ... {app.sync}/{app.health}"
 
 
-def checklist_lines(report: Report, screen: Screen) -> Iterator[str]:
+def render_checklist(report: DoctorReport, screen: TerminalOutput) -> Iterator[str]:
     yield "After a sync:"
     for item in report.checklist:
         mark = "Unknown" if item.holds is None else "Healthy" if item.holds else "Degraded"
-        told = f": {', '.join(item.told)}" if item.told else ""
-        yield f"  {screen.mark_as(plain(item.text + told), mark)}"
+        details = f": {', '.join(item.evidence)}" if item.evidence else ""
+        yield f"  {screen.format_with_mark(drop_control_characters(item.text + details), mark)}"
 
 
-def closing(report: Report, *, is_fixing: bool, is_whole: bool, is_explained: bool = False) -> Iterator[str]:
+def render_closing(
+    report: DoctorReport, *, is_fixing: bool, shows_follow_ups: bool, is_explained: bool = False
+) -> Iterator[str]:
     """Render notes, follow-ups and the next command."""
-    for note in report.found.view.notes:
+    for note in report.examination.view.notes:
         yield f"note: {note}"
-    for each in report.follow_ups() if is_whole else ():
-        yield f"later: {each}"
-    proposed = [name for name, each in report.found.treatments.items() if each.cures]
-    if not is_fixing and report.total:
-        ways = [f"argosy align {'--all' if len(proposed) > 1 else proposed[0]}" if proposed else ""]
-        ways += [_further(report, is_explained=is_explained)]
-        if any(ways):
-            yield f"next: {';  '.join(filter(None, ways))}"
+    for item in report.iterate_follow_ups() if shows_follow_ups else ():
+        yield f"later: {item}"
+    proposed = [name for name, item in report.examination.treatments.items() if item.is_proven_to_help]
+    if not is_fixing and report.finding_count:
+        commands = [f"argosy align {'--all' if len(proposed) > 1 else proposed[0]}" if proposed else ""]
+        commands += [_choose_next_command(report, is_explained=is_explained)]
+        if any(commands):
+            yield f"next: {';  '.join(filter(None, commands))}"
     if not is_fixing:
         yield "nothing was changed"
 
 
-def _further(report: Report, *, is_explained: bool) -> str:
+def _choose_next_command(report: DoctorReport, *, is_explained: bool) -> str:
     """Return the command that explains the worst finding; empty if everything is explained."""
-    mine = [each for each in report.lines if each.finding and not each.app.startswith("(")]
-    worst = max(mine, key=lambda each: each.severity.weight).app if mine else ""
+    application_lines = [line for line in report.lines if line.finding and not line.app.startswith("(")]
+    worst = max(application_lines, key=lambda line: line.severity.weight).app if application_lines else ""
     if is_explained:
         return f"argosy explain application/{worst}" if worst else ""
     return f"argosy doctor {worst} --explain" if worst else "argosy doctor --explain"

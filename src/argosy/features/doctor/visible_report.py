@@ -11,64 +11,72 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.errors import TransientError, UserError
-from argosy.features.doctor.report import Report
-from argosy.features.doctor.service import Wanted, examine
-from argosy.web.caller_clients import desk_of, reader_of
-from argosy.web.middleware.application_masks import ApplicationMasks, masks_of
-from argosy.web.owned_objects import sees_everything, visible_applications
-from argosy.web.request import Asked, Refused
+from argosy.features.doctor.report import DoctorReport
+from argosy.features.doctor.service import DoctorOptions, examine_installation
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.middleware.application_masks import ApplicationMasks, get_masks
+from argosy.web.owned_objects import can_see_all_applications, list_visible_applications
+from argosy.web.request import NotFoundOrForbidden, RequestContext
 
-LONGEST: Final = 64  # of the `match` parameter
-PATIENCE: Final = 8.0  # to wait for the previous examination
+MAX_PATTERN_CHARACTERS: Final = 64  # of the `match` parameter
+TURN_TIMEOUT_SECONDS: Final = 8.0  # to wait for the previous examination
 
 
-class Turn(asyncio.Lock):
+class ExaminationLock(asyncio.Lock):
     """Serializes examinations."""
 
 
-async def examined(asked: Asked, wanted: Wanted) -> Report:
+async def examine_visible(request: RequestContext, options: DoctorOptions) -> DoctorReport:
     """Examine what the caller may see; one examination at a time, because it is expensive."""
-    wanted = permitted(asked, wanted)
-    gate = asked.site.part(Turn)
+    options = limit_to_visible(request, options)
+    lock = request.site.get_module_state(ExaminationLock)
     try:
-        async with asyncio.timeout(PATIENCE):
-            await gate.acquire()
+        async with asyncio.timeout(TURN_TIMEOUT_SECONDS):
+            await lock.acquire()
     except TimeoutError:
         raise TransientError("another examination is running; try again in a moment") from None
     try:
-        return masked_report(Report(await examine(desk_of(asked), reader_of(asked), wanted)), masks_of(asked))
+        return mask_report(
+            DoctorReport(await examine_installation(build_service(request), build_reader(request), options)),
+            get_masks(request),
+        )
     finally:
-        gate.release()
+        lock.release()
 
 
-def masked_report(report: Report, masks: ApplicationMasks) -> Report:
+def mask_report(report: DoctorReport, masks: ApplicationMasks) -> DoctorReport:
     """Return a report whose lines do not quote the Secrets of the Applications that they are about."""
     for number, line in enumerate(report.lines):
-        hide = masks.by_name(line.app).hide_text
+        hide = masks.get_mask_for_application(line.app).mask_text
         report.lines[number] = replace(line, state=hide(line.state), cause=hide(line.cause), fix=hide(line.fix))
     return report
 
 
-def permitted(asked: Asked, wanted: Wanted) -> Wanted:
+def limit_to_visible(request: RequestContext, options: DoctorOptions) -> DoctorOptions:
     """Limit the options to visible Applications, by name.
 
     The pattern of a web caller is never run as a regular expression: backtracking could block the server.
     """
-    if len(wanted.pattern) > LONGEST:
-        raise UserError(f"is longer than {LONGEST} letters; send parts of names, with | between them", where="match")
-    found, parts = visible_applications(asked), wanted.pattern.split("|")
-    sees_all = sees_everything(asked, len(found))
-    if sees_all and not wanted.pattern:
-        return wanted
-    places = ((str(each["metadata"]["namespace"]), str(each["metadata"]["name"])) for each in found)
+    if len(options.pattern) > MAX_PATTERN_CHARACTERS:
+        raise UserError(
+            f"is longer than {MAX_PATTERN_CHARACTERS} letters; send parts of names, with | between them", where="match"
+        )
+    applications, parts = list_visible_applications(request), options.pattern.split("|")
+    sees_all = can_see_all_applications(request, len(applications))
+    if sees_all and not options.pattern:
+        return options
+    full_names = (
+        (str(application["metadata"]["namespace"]), str(application["metadata"]["name"]))
+        for application in applications
+    )
     names = tuple(
         f"{namespace}/{name}"
-        for namespace, name in places
-        if (not wanted.names or {name, f"{namespace}/{name}"} & set(wanted.names))
+        for namespace, name in full_names
+        if (not options.names or {name, f"{namespace}/{name}"} & set(options.names))
         and any(part in name for part in parts)
     )
     if not names and sees_all:
-        raise UserError(f"no Application has {wanted.pattern!r} in its name; send part of a name", where="match")
+        raise UserError(f"no Application has {options.pattern!r} in its name; send part of a name", where="match")
     if not names:
-        raise Refused
-    return replace(wanted, names=names, pattern="")
+        raise NotFoundOrForbidden
+    return replace(options, names=names, pattern="")

@@ -8,70 +8,77 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.cli.error_messages import failed
-from argosy.cli.tables import Screen, plain
-from argosy.cli.target_flags import target_options
-from argosy.cli.verbs import print_data, talk
+from argosy.cli.error_messages import report_error
+from argosy.cli.subcommands import print_document, print_message
+from argosy.cli.tables import TerminalOutput, drop_control_characters
+from argosy.cli.target_flags import read_target_options
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.doctor.report import Report
+    from argosy.features.doctor.report import DoctorReport
 
-KINDS: Final = ("app", "apps", "application", "applications", "application.argoproj.io", "applications.argoproj.io")
-SECONDS: Final = 30.0  # for comparison and proof
-MOST: Final = 20  # fields shown
+APPLICATION_KIND_NAMES: Final = (
+    "app",
+    "apps",
+    "application",
+    "applications",
+    "application.argoproj.io",
+    "applications.argoproj.io",
+)
+ANALYSIS_TIMEOUT_SECONDS: Final = 30.0  # for comparison and proof
+MAX_FIELDS: Final = 20  # fields shown
 
 
 def is_application(kind: str) -> bool:
-    return kind.lower() in KINDS
+    return kind.lower() in APPLICATION_KIND_NAMES
 
 
-def explain_named(chosen: argparse.Namespace, name: str) -> int:
+def explain_bare_name(args: argparse.Namespace, name: str) -> int:
     """argo: A name without kind is that of an Application."""
-    return explain_application(chosen, name, hint="an object is written KIND/NAME, such as deploy/web")
+    return explain_application(args, name, hint="an object is written KIND/NAME, such as deploy/web")
 
 
-def explain_application(chosen: argparse.Namespace, name: str, hint: str = "") -> int:
-    from argosy.gitops.application_client.client import NoApplication
+def explain_application(args: argparse.Namespace, name: str, hint: str = "") -> int:
+    from argosy.gitops.application_client.client import ApplicationNotFound
 
     try:
-        report = asyncio.run(_report(chosen, name))
-    except NoApplication as error:
-        what, _, advice = str(error).partition("; ")
-        told = f"{what}; {hint}" if hint and not advice.startswith("did you mean") else str(error)
-        return failed(UserError(told), f"explain {chosen.what} failed")
+        report = asyncio.run(_build_report(args, name))
+    except ApplicationNotFound as error:
+        problem, _, advice = str(error).partition("; ")
+        message = f"{problem}; {hint}" if hint and not advice.startswith("did you mean") else str(error)
+        return report_error(UserError(message), f"explain {args.what} failed")
     except ArgosyError as error:
-        return failed(error, f"explain {chosen.what} failed")
-    if chosen.output != "text":
-        print_data(_document(report), chosen.output)
+        return report_error(error, f"explain {args.what} failed")
+    if args.output != "text":
+        print_document(_report_to_wire(report), args.output)
     else:
-        print("\n".join(_lines(report, Screen(sys.stdout))))
-        for note in report.found.view.notes:
-            talk(plain(f"note: {note}"))
+        print("\n".join(_render_report(report, TerminalOutput(sys.stdout))))
+        for note in report.examination.view.notes:
+            print_message(drop_control_characters(f"note: {note}"))
     return 0
 
 
-async def _report(chosen: argparse.Namespace, name: str) -> Report:
-    from argosy.cli.connection import open_desk
-    from argosy.features.doctor.report import Report
-    from argosy.features.doctor.service import Wanted, examine
+async def _build_report(args: argparse.Namespace, name: str) -> DoctorReport:
+    from argosy.cli.connection import open_service
+    from argosy.features.doctor.report import DoctorReport
+    from argosy.features.doctor.service import DoctorOptions, examine_installation
     from argosy.gitops.application_client.reader import open_reader
 
-    async with open_desk(target_options(chosen), chosen.namespace) as desk, open_reader(desk) as reader:
-        app = await desk.find(name)
-        wanted = Wanted((f"{app.namespace}/{app.name}",), is_whole=True, seconds=SECONDS)
-        return Report(await examine(desk, reader, wanted))
+    async with open_service(read_target_options(args), args.namespace) as service, open_reader(service) as reader:
+        app = await service.load_application(name)
+        selection = DoctorOptions((f"{app.namespace}/{app.name}",), compares_all=True, seconds=ANALYSIS_TIMEOUT_SECONDS)
+        return DoctorReport(await examine_installation(service, reader, selection))
 
 
-def _document(report: Report) -> dict[str, Any]:
-    (app,) = report.found.chosen
+def _report_to_wire(report: DoctorReport) -> dict[str, Any]:
+    (app,) = report.examination.chosen
     fields = [
-        {"object": each.key._asdict(), "path": each.pointer, "cause": each.cause.document()}
-        for each in app.fields or ()
+        {"object": field.key._asdict(), "path": field.pointer, "cause": field.cause.to_wire()}
+        for field in app.differing_fields or ()
     ]
     conditions = [{"type": kind, "message": message} for kind, message in app.conditions]
-    whole = report.document(has_checklist=False)
-    kept = {name: whole[name] for name in ("findings", "unexplained", "gates", "proposals", "proofs", "notes")}
+    full_report = report.to_wire(has_checklist=False)
+    kept = {name: full_report[name] for name in ("findings", "unexplained", "gates", "proposals", "proofs", "notes")}
     return {
         "apiVersion": "cli.argosy.dev/v1",
         "kind": "ApplicationExplanation",
@@ -86,42 +93,48 @@ def _document(report: Report) -> dict[str, Any]:
     }
 
 
-def _lines(report: Report, screen: Screen) -> Iterator[str]:
-    (app,) = report.found.chosen
-    yield f"Application/{app.name} -n {app.app.namespace}: {screen.mark(app.sync)}, {screen.mark(app.health)}"
+def _render_report(report: DoctorReport, screen: TerminalOutput) -> Iterator[str]:
+    (app,) = report.examination.chosen
+    yield (
+        f"Application/{app.name} -n {app.app.namespace}: {screen.format_status(app.sync)}, "
+        f"{screen.format_status(app.health)}"
+    )
     for kind, message in app.conditions:
-        yield f"  says     {kind}: {plain(message)}"
-    for wait in report.found.waits:
-        yield f"  waits    {plain(wait.text)}"
-    yield from _fields(report)
+        yield f"  says     {kind}: {drop_control_characters(message)}"
+    for wait in report.examination.waits:
+        yield f"  waits    {drop_control_characters(wait.text)}"
+    yield from _render_fields(report)
     for line in app.blockers:
-        yield f"  unwell   {plain(line)}"
-    for each in report.lines:
-        if each.finding:
-            yield f"  why      {each.finding.rule.id}: {plain(each.cause)}"
-            yield f"  next     {plain(each.fix)}"
-        elif each.state != "Syncing":
-            yield f"  why      {plain(each.cause)}"
-    yield from _proposals(report)
+        yield f"  unwell   {drop_control_characters(line)}"
+    for report_line in report.lines:
+        if report_line.finding:
+            yield f"  why      {report_line.finding.rule.id}: {drop_control_characters(report_line.cause)}"
+            yield f"  next     {drop_control_characters(report_line.fix)}"
+        elif report_line.state != "Syncing":
+            yield f"  why      {drop_control_characters(report_line.cause)}"
+    yield from _render_proposals(report)
     if not report.lines and not app.conditions:
         yield "no rule found a problem"
 
 
-def _fields(report: Report) -> Iterator[str]:
-    (app,) = report.found.chosen
-    found = app.fields or ()
-    for each in found[:MOST]:
-        cause = f"{each.cause.kind.words}: {each.cause.text}"
-        yield f"  differs  {each.key.kind}/{each.key.name} {each.shown or '(whole object)'}  {plain(cause)}"
-    if len(found) > MOST:
-        yield f"           … and {len(found) - MOST} more: argosy app diff {app.name}"
+def _render_fields(report: DoctorReport) -> Iterator[str]:
+    (app,) = report.examination.chosen
+    differing_fields = app.differing_fields or ()
+    for differing_field in differing_fields[:MAX_FIELDS]:
+        cause = f"{differing_field.cause.kind.label}: {differing_field.cause.text}"
+        yield (
+            f"  differs  {differing_field.key.kind}/{differing_field.key.name} "
+            f"{differing_field.display_path or '(whole object)'}  {drop_control_characters(cause)}"
+        )
+    if len(differing_fields) > MAX_FIELDS:
+        yield f"           … and {len(differing_fields) - MAX_FIELDS} more: argosy app diff {app.name}"
 
 
-def _proposals(report: Report) -> Iterator[str]:
-    for treatment in report.found.treatments.values():
-        for each in treatment.proposals:
-            if each.kind.changes:
-                yield f"  helps    {plain(each.text)} {each.mark}"
+def _render_proposals(report: DoctorReport) -> Iterator[str]:
+    for treatment in report.examination.treatments.values():
+        for proposal in treatment.proposals:
+            if proposal.kind.changes_git:
+                yield f"  helps    {drop_control_characters(proposal.text)} {proposal.decision_tag}"
         if treatment.done:
             proof = treatment.proof
-            yield f"  proof    {proof.before.words} → {proof.synced.words} after a sync (simulated, nothing applied)"
+            yield f"  proof    {proof.before.render} → {proof.synced.render} after a sync (simulated, nothing applied)"

@@ -8,81 +8,87 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.error_messages import failed
-from argosy.cli.tables import Screen, plain
-from argosy.cli.target_flags import target_options
-from argosy.cli.verbs import print_data
+from argosy.cli.error_messages import report_error
+from argosy.cli.subcommands import print_document
+from argosy.cli.tables import TerminalOutput, drop_control_characters
+from argosy.cli.target_flags import read_target_options
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
     from argosy.gitops.analysis.cause import Cause
-    from argosy.gitops.application_client.object_explanation import Explanation, Told
+    from argosy.gitops.application_client.object_explanation import ExplainedField, ObjectExplanation
 
-LONGEST_VALUE = 200
+MAX_VALUE_LENGTH = 200
 
 
-def explain_object(chosen: argparse.Namespace) -> int:
+def explain_object(args: argparse.Namespace) -> int:
     try:
-        found = asyncio.run(_found(chosen))
+        explanation = asyncio.run(_load_explanation(args))
     except ArgosyError as error:
-        return failed(error, f"explain {chosen.what} failed")
-    if chosen.output != "text":
-        print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "Explanation", **found.document()}, chosen.output)
+        return report_error(error, f"explain {args.what} failed")
+    if args.output != "text":
+        print_document({"apiVersion": "cli.argosy.dev/v1", "kind": "Explanation", **explanation.to_wire()}, args.output)
     else:
-        print("\n".join(_lines(found, Screen(sys.stdout), chosen.field)))
+        print("\n".join(_render_explanation(explanation, TerminalOutput(sys.stdout), args.field)))
     return 0
 
 
-async def _found(chosen: argparse.Namespace) -> Explanation:
-    from argosy.cli.connection import open_desk
-    from argosy.gitops.application_client.object_explanation import explain, find
+async def _load_explanation(args: argparse.Namespace) -> ObjectExplanation:
+    from argosy.cli.connection import open_service
+    from argosy.gitops.application_client.object_explanation import explain_object, find_object
     from argosy.gitops.application_client.reader import open_reader
 
-    async with open_desk(target_options(chosen)) as desk:
-        app, key = await find(desk, chosen.what, chosen.namespace, chosen.app)
-        async with open_reader(desk) as reader:
-            return await explain(reader, app, key, chosen.field)
+    async with open_service(read_target_options(args)) as service:
+        app, key = await find_object(service, args.what, args.namespace, args.app)
+        async with open_reader(service) as reader:
+            return await explain_object(reader, app, key, args.field)
 
 
-def _lines(found: Explanation, screen: Screen, field: str) -> Iterator[str]:
-    key = found.key
-    where = f" -n {key.namespace}" if key.namespace else ""
-    words = ", ".join(screen.mark(word) for word in (found.status, found.health) if word)
-    yield f"{key.kind}/{key.name}{where} of {found.app}: {words or '-'}"
-    if found.message:
-        yield f"  says     {plain(found.message)}"
-    if found.cause is not None:
-        yield from _cause_lines(found.cause)
-    for each in found.fields:
-        yield from _field_lines(each)
-    if found.others:
+def _render_explanation(explanation: ObjectExplanation, screen: TerminalOutput, field: str) -> Iterator[str]:
+    key = explanation.key
+    namespace_flag = f" -n {key.namespace}" if key.namespace else ""
+    status_text = ", ".join(screen.format_status(word) for word in (explanation.status, explanation.health) if word)
+    yield f"{key.kind}/{key.name}{namespace_flag} of {explanation.app}: {status_text or '-'}"
+    if explanation.message:
+        yield f"  says     {drop_control_characters(explanation.message)}"
+    if explanation.cause is not None:
+        yield from _render_cause(explanation.cause)
+    for field_explanation in explanation.fields:
+        yield from _render_field(field_explanation)
+    if explanation.foreign_fields:
         yield "set by others, no drift:"
-        for each in found.others:
-            yield f"  {each.path}  {_value(each.live)}  by {each.story.manager}"
-    if not field and found.cause is None and not found.fields:
+        for field_explanation in explanation.foreign_fields:
+            yield (
+                f"  {field_explanation.path}  {_render_value(field_explanation.live)}  by "
+                f"{field_explanation.report.manager}"
+            )
+    if not field and explanation.cause is None and not explanation.fields:
         yield "no differences: the live object matches Git"
 
 
-def _field_lines(told: Told) -> Iterator[str]:
-    story, sides = told.story, [f"live {_value(told.live)}"] if told.has_live else ["live has none"]
-    sides += [f"Git {_value(told.desired)}"] if told.has_desired else ["Git has none"]
-    yield f"{told.path}  {', '.join(sides)}"
-    yield from _cause_lines(story.cause, is_at_rest=not story.differs)
+def _render_field(field_explanation: ExplainedField) -> Iterator[str]:
+    story, sides = (
+        field_explanation.report,
+        [f"live {_render_value(field_explanation.live)}"] if field_explanation.has_live else ["live has none"],
+    )
+    sides += [f"Git {_render_value(field_explanation.desired)}"] if field_explanation.has_desired else ["Git has none"]
+    yield f"{field_explanation.path}  {', '.join(sides)}"
+    yield from _render_cause(story.cause, is_in_sync=not story.differs)
     if story.manager:
         yield f"  owner    {story.manager}{f' since {story.since}' if story.since else ''}"
 
 
-def _cause_lines(cause: Cause, *, is_at_rest: bool = False) -> Iterator[str]:
-    lead = "" if is_at_rest else f"{cause.kind.words}: "
-    yield f"  why      {plain(lead + cause.text)}"
-    if cause.place:
-        yield f"  written  {cause.place}{f', {cause.commit}' if cause.commit else ''}"
+def _render_cause(cause: Cause, *, is_in_sync: bool = False) -> Iterator[str]:
+    prefix = "" if is_in_sync else f"{cause.kind.label}: "
+    yield f"  why      {drop_control_characters(prefix + cause.text)}"
+    if cause.location:
+        yield f"  written  {cause.location}{f', {cause.commit_summary}' if cause.commit_summary else ''}"
     if cause.next:
         yield f"  next     {cause.next}"
 
 
-def _value(value: Any) -> str:
+def _render_value(value: Any) -> str:
     import orjson
 
     text = orjson.dumps(value).decode()
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"

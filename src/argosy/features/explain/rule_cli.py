@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.cli.exit_codes import DONE
+from argosy.cli.exit_codes import EXIT_OK
 from argosy.errors import UserError
 
-RULE: Final = re.compile(r"AGY\d+", re.IGNORECASE)
+RULE_ID_PATTERN: Final = re.compile(r"AGY\d+", re.IGNORECASE)
 
 
 def is_rule(word: str) -> bool:
-    return RULE.fullmatch(word) is not None
+    return RULE_ID_PATTERN.fullmatch(word) is not None
 
 
 def explain_rule(word: str) -> int:
@@ -22,21 +22,21 @@ def explain_rule(word: str) -> int:
     rule = CATALOGUE.get(word.upper())
     if rule is None:
         raise UserError("unknown rule; see the list of rules: docs/reference/rules.md", where=word)
-    print("\n".join(page(rule.id)))
-    return DONE
+    print("\n".join(render_rule_page(rule.id)))
+    return EXIT_OK
 
 
-def page(number: str) -> Iterator[str]:
+def render_rule_page(number: str) -> Iterator[str]:
     from argosy.gitops.analysis.rules import CATALOGUE
 
     rule = CATALOGUE[number]
     yield f"{rule.id} ({rule.severity}): {rule.title}"
     yield ""
-    yield f"What happens:   {rule.about}"
-    yield f"Why it is sure: {rule.why_sure}"
+    yield f"What happens:   {rule.consequence}"
+    yield f"Why it is sure: {rule.certainty}"
     yield f"What to do:     {rule.fix}"
-    if rule.mends:
-        yield f"By itself:      argosy check --fix does it, {rule.mends}"
+    if rule.automatic_fix:
+        yield f"By itself:      argosy check --fix does it, {rule.automatic_fix}"
     if rule.is_live:
         yield "Who asks it:    argosy doctor, of what lives in a cluster"
     else:

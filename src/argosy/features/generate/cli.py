@@ -20,7 +20,7 @@ Examples:
 
 See also: docs/guides/new-repository.md
 """
-SHOWN = {
+EXAMPLES_BY_COMMAND = {
     "wait-for-image": [
         "argosy generate wait-for-image --name notebook-validator --image-tag notebook-validator:latest -n ml",
         "argosy generate wait-for-image --name trainer --image-tag trainer:v2 -n ml --with-rbac --auto-start",
@@ -51,110 +51,114 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_image(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "wait-for-image", "a Job that holds up a sync until an image is built", wait_for_image)
+    parser = _add_command(
+        parts, "wait-for-image", "a Job that holds up a sync until an image is built", run_wait_for_image
+    )
     parser.add_argument("--name", required=True, metavar="NAME", help="the BuildConfig that builds it")
     parser.add_argument("--image-tag", required=True, metavar="STREAM:TAG", help="the tag to wait for")
     parser.add_argument("--sync-wave", type=int, default=-3, metavar="N", help="the Job's wave (default: -3)")
-    _add_usual(parser, "", 30, "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest")
+    _add_common_flags(parser, "", 30, "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest")
     parser.add_argument("--auto-start", action="store_true", help="start a build if there is none")
     parser.add_argument("--with-rbac", action="store_true", help="also the service account with its Role")
 
 
 def _add_notebook(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "wait-for-notebook", "a Job that blocks a wave until a notebook succeeded", wait_for_notebook)
+    parser = _add_command(
+        parts, "wait-for-notebook", "a Job that blocks a wave until a notebook succeeded", run_wait_for_notebook
+    )
     parser.add_argument("--name", required=True, metavar="JOB", help="the NotebookValidationJob to wait for")
-    about = "the wave that must not begin; the Job goes into the one before it (default: 4)"
-    parser.add_argument("--block-wave", type=int, default=4, metavar="N", help=about)
-    about = "the notebook's wave, to be checked against the blocked one"
-    parser.add_argument("--notebook-wave", type=int, metavar="N", help=about)
-    _add_usual(parser, "argocd-sync-waiter", 10, "bitnami/kubectl:latest")
+    help_text = "the wave that must not begin; the Job goes into the one before it (default: 4)"
+    parser.add_argument("--block-wave", type=int, default=4, metavar="N", help=help_text)
+    help_text = "the notebook's wave, to be checked against the blocked one"
+    parser.add_argument("--notebook-wave", type=int, metavar="N", help=help_text)
+    _add_common_flags(parser, "argocd-sync-waiter", 10, "bitnami/kubectl:latest")
     parser.add_argument("--without-rbac", action="store_true", help="leave out the service account and its Role")
 
 
 def _add_notifications(parts: Commands[argparse.ArgumentParser]) -> None:
-    about = "triggers and templates for an Argo CD with a notifications controller of its own"
-    parser = _add(parts, "notifications", about, notifications)
+    help_text = "triggers and templates for an Argo CD with a notifications controller of its own"
+    parser = _add_command(parts, "notifications", help_text, run_notifications)
     parser.add_argument("-n", "--namespace", default="argocd", metavar="NS", help="where Argo CD is (default: argocd)")
-    about = "who hears of it, for all Applications; repeatable"
-    parser.add_argument("--subscribe", action="append", default=[], metavar="SERVICE:RECIPIENT", help=about)
-    about = "a NotificationsConfiguration, for an Argo CD whose settings belong to an operator"
-    parser.add_argument("--operator", action="store_true", help=about)
+    help_text = "who hears of it, for all Applications; repeatable"
+    parser.add_argument("--subscribe", action="append", default=[], metavar="SERVICE:RECIPIENT", help=help_text)
+    help_text = "a NotificationsConfiguration, for an Argo CD whose settings belong to an operator"
+    parser.add_argument("--operator", action="store_true", help=help_text)
     parser.add_argument("-o", "--output", choices=["yaml", "json"], default="yaml", help="yaml or json")
 
 
-def _add_usual(parser: argparse.ArgumentParser, account: str, interval: int, image: str) -> None:
+def _add_common_flags(parser: argparse.ArgumentParser, account: str, interval: int, image: str) -> None:
     parser.add_argument("-n", "--namespace", required=True, metavar="NS", help="namespace of all of it")
-    about = f"who runs the Job (default: {account or 'one of its own, named as the Job'})"
-    parser.add_argument("--service-account", default=account, metavar="SA", help=about)
+    help_text = f"who runs the Job (default: {account or 'one of its own, named as the Job'})"
+    parser.add_argument("--service-account", default=account, metavar="SA", help=help_text)
     parser.add_argument("--timeout", type=int, default=3600, metavar="S", help="give up after (default: 3600)")
     parser.add_argument("--interval", type=int, default=interval, metavar="S", help=f"look every (default: {interval})")
     parser.add_argument("--image", default=image, help=f"the Job's own image (default: {image})")
     parser.add_argument("-o", "--output", choices=["yaml", "json"], default="yaml", help="yaml or json")
 
 
-def _add(
-    parts: Commands[argparse.ArgumentParser], name: str, about: str, run: Callable[[argparse.Namespace], int]
+def _add_command(
+    parts: Commands[argparse.ArgumentParser], name: str, help_text: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
     parser = parts.add_parser(
         name,
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog="Examples:\n" + "".join(f"  {line}\n" for line in SHOWN[name]),
+        help=help_text,
+        description=help_text[0].upper() + help_text[1:] + ".",
+        epilog="Examples:\n" + "".join(f"  {line}\n" for line in EXAMPLES_BY_COMMAND[name]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(run=run)
     return parser
 
 
-def wait_for_image(chosen: argparse.Namespace) -> int:
+def run_wait_for_image(args: argparse.Namespace) -> int:
     from argosy.features.generate.service import ImageWait
 
     wait = ImageWait(
-        name=chosen.name,
-        image_tag=chosen.image_tag,
-        namespace=chosen.namespace,
-        wave=chosen.sync_wave,
-        service_account=chosen.service_account,
-        timeout=chosen.timeout,
-        interval=chosen.interval,
-        image=chosen.image,
-        starts_build=chosen.auto_start,
-        has_rights=chosen.with_rbac,
+        name=args.name,
+        image_tag=args.image_tag,
+        namespace=args.namespace,
+        wave=args.sync_wave,
+        service_account=args.service_account,
+        timeout=args.timeout,
+        interval=args.interval,
+        image=args.image,
+        starts_build=args.auto_start,
+        has_rbac=args.with_rbac,
     )
-    return _print(wait, "--with-rbac writes them", chosen.output)
+    return _print_manifests(wait, "--with-rbac writes them", args.output)
 
 
-def wait_for_notebook(chosen: argparse.Namespace) -> int:
+def run_wait_for_notebook(args: argparse.Namespace) -> int:
     from argosy.features.generate.service import NotebookWait
 
     wait = NotebookWait(
-        name=chosen.name,
-        namespace=chosen.namespace,
-        block_wave=chosen.block_wave,
-        notebook_wave=chosen.notebook_wave,
-        service_account=chosen.service_account,
-        timeout=chosen.timeout,
-        interval=chosen.interval,
-        image=chosen.image,
-        has_rights=not chosen.without_rbac,
+        name=args.name,
+        namespace=args.namespace,
+        block_wave=args.block_wave,
+        notebook_wave=args.notebook_wave,
+        service_account=args.service_account,
+        timeout=args.timeout,
+        interval=args.interval,
+        image=args.image,
+        has_rbac=not args.without_rbac,
     )
-    return _print(wait, "without --without-rbac they are written", chosen.output)
+    return _print_manifests(wait, "without --without-rbac they are written", args.output)
 
 
-def notifications(chosen: argparse.Namespace) -> int:
-    from argosy.features.generate.service import written
-    from argosy.features.notifications.service import exported
+def run_notifications(args: argparse.Namespace) -> int:
+    from argosy.features.generate.service import render_manifests
+    from argosy.features.notifications.service import build_export
 
-    made = exported(chosen.namespace, chosen.subscribe, is_operated=chosen.operator)
-    print(written([made], chosen.output), end="")
+    manifest = build_export(args.namespace, args.subscribe, is_operated=args.operator)
+    print(render_manifests([manifest], args.output), end="")
     print("services and their secrets are yours: keys service.<type>, see docs/reference/notifications.md; apply with "
           "kubectl apply --server-side, which leaves other keys alone", file=sys.stderr)  # fmt: skip
     return 0
 
 
-def _print(wait: ImageWait | NotebookWait, flag: str, form: str) -> int:
-    from argosy.features.generate.service import rights_wanted, written
+def _print_manifests(wait: ImageWait | NotebookWait, rbac_hint: str, output: str) -> int:
+    from argosy.features.generate.service import render_manifests, render_missing_rules
 
-    print(written(wait.manifests(), form), end="")
-    print(rights_wanted(wait, flag), end="", file=sys.stderr)
+    print(render_manifests(wait.build_manifests(), output), end="")
+    print(render_missing_rules(wait, rbac_hint), end="", file=sys.stderr)
     return 0

@@ -8,24 +8,24 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.generate.waiter import (
-    SHOWN,
-    Waiter,
+    MAX_SHOWN_CHARACTERS,
+    WaitJob,
+    build_job,
+    build_rbac,
     check_image,
     check_label,
     check_name,
     check_seconds,
     check_wave,
     is_tag,
-    job,
-    rights,
-    script,
+    load_script,
 )
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.name_syntax import dns_subdomain
+from argosy.kube.schema.name_syntax import check_dns_subdomain
 
-IMAGE: Final = "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest"
-KEPT_SECONDS: Final = 300
-READ: Final = ["get", "list", "watch"]
+DEFAULT_IMAGE: Final = "image-registry.openshift-image-registry.svc:5000/openshift/cli:latest"
+FINISHED_JOB_TTL_SECONDS: Final = 300
+READ_VERBS: Final = ["get", "list", "watch"]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class ImageWait:
     service_account: str = ""  # empty: one of its own, named as the Job
     timeout: int = 3600
     interval: int = 30
-    image: str = IMAGE
+    image: str = DEFAULT_IMAGE
     starts_build: bool = False
-    has_rights: bool = False
+    has_rbac: bool = False
 
-    def manifests(self) -> list[Manifest]:
+    def build_manifests(self) -> list[Manifest]:
         """Build the manifests in apply order."""
-        self._check()
-        waiter = self._waiter()
-        before = rights(waiter, self.rules()) if self.has_rights else []
-        return [*before, job(waiter)]
+        self._validate()
+        waiter = self._build_waiter()
+        rbac_manifests = build_rbac(waiter, self.build_rules()) if self.has_rbac else []
+        return [*rbac_manifests, build_job(waiter)]
 
     @property
     def job_name(self) -> str:
@@ -58,19 +58,19 @@ class ImageWait:
     def account(self) -> str:
         return self.service_account or self.job_name
 
-    def rules(self) -> list[dict[str, Any]]:
+    def build_rules(self) -> list[dict[str, Any]]:
         """Build the RBAC rules that the service account needs."""
         streams = ["imagestreams", "imagestreamtags"]
-        found: list[dict[str, Any]] = [
-            {"apiGroups": ["image.openshift.io"], "resources": streams, "verbs": READ},
-            {"apiGroups": ["build.openshift.io"], "resources": ["builds"], "verbs": READ},
+        rbac_rules: list[dict[str, Any]] = [
+            {"apiGroups": ["image.openshift.io"], "resources": streams, "verbs": READ_VERBS},
+            {"apiGroups": ["build.openshift.io"], "resources": ["builds"], "verbs": READ_VERBS},
         ]
         if self.starts_build:
             instantiate = ["buildconfigs/instantiate"]
-            found.append({"apiGroups": ["build.openshift.io"], "resources": instantiate, "verbs": ["create"]})
-        return found
+            rbac_rules.append({"apiGroups": ["build.openshift.io"], "resources": instantiate, "verbs": ["create"]})
+        return rbac_rules
 
-    def _waiter(self) -> Waiter:
+    def _build_waiter(self) -> WaitJob:
         environment = {
             "BUILD_CONFIG": self.name,
             "IMAGE_TAG": self.image_tag,
@@ -79,20 +79,20 @@ class ImageWait:
             "INTERVAL": str(self.interval),
             "AUTO_START": "true" if self.starts_build else "false",
         }
-        return Waiter(
+        return WaitJob(
             name=self.job_name,
             namespace=self.namespace,
             wave=self.wave,
             service_account=self.account,
             container="wait",
             image=self.image,
-            script=script("wait-for-image.sh"),
+            script=load_script("wait-for-image.sh"),
             environment=environment,
             timeout=self.timeout,
-            keeps_finished=KEPT_SECONDS,
+            finished_ttl_seconds=FINISHED_JOB_TTL_SECONDS,
         )
 
-    def _check(self) -> None:
+    def _validate(self) -> None:
         check_name("--name", self.name)
         check_label("the Job's name", self.job_name)  # k8s: it becomes a label of its Pods
         check_label("--namespace", self.namespace)
@@ -102,6 +102,6 @@ class ImageWait:
         check_wave("--sync-wave", self.wave)
         check_image("--image", self.image)
         stream, _, tag = self.image_tag.partition(":")
-        if dns_subdomain(stream) or not is_tag(tag):
-            wrong = f"--image-tag {self.image_tag[:SHOWN]!r} is not an image stream tag"
-            raise UserError(f"{wrong}; write STREAM:TAG, as in {self.name}:latest")
+        if check_dns_subdomain(stream) or not is_tag(tag):
+            problem = f"--image-tag {self.image_tag[:MAX_SHOWN_CHARACTERS]!r} is not an image stream tag"
+            raise UserError(f"{problem}; write STREAM:TAG, as in {self.name}:latest")

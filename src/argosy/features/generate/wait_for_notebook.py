@@ -8,19 +8,19 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.generate.waiter import (
-    Waiter,
+    WaitJob,
+    build_job,
+    build_rbac,
     check_image,
     check_label,
     check_name,
     check_seconds,
     check_wave,
-    job,
-    rights,
-    script,
+    load_script,
 )
 from argosy.kube.objects import Manifest
 
-IMAGE: Final = "bitnami/kubectl:latest"
+DEFAULT_IMAGE: Final = "bitnami/kubectl:latest"
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class NotebookWait:
     service_account: str = "argocd-sync-waiter"
     timeout: int = 3600
     interval: int = 10
-    image: str = IMAGE
-    has_rights: bool = True
+    image: str = DEFAULT_IMAGE
+    has_rbac: bool = True
 
     @property
     def job_name(self) -> str:
@@ -52,37 +52,37 @@ class NotebookWait:
         # itself the Job would start together with what it should hold back.
         return self.block_wave - 1
 
-    def manifests(self) -> list[Manifest]:
+    def build_manifests(self) -> list[Manifest]:
         """Build the manifests in apply order."""
-        self._check()
-        waiter = self._waiter()
-        before = rights(waiter, self.rules()) if self.has_rights else []
-        return [*before, job(waiter)]
+        self._validate()
+        waiter = self._build_waiter()
+        rbac_manifests = build_rbac(waiter, self.build_rules()) if self.has_rbac else []
+        return [*rbac_manifests, build_job(waiter)]
 
-    def rules(self) -> list[dict[str, Any]]:
+    def build_rules(self) -> list[dict[str, Any]]:
         """Build the RBAC rules that the service account needs."""
         return [{"apiGroups": ["mlops.mlops.dev"], "resources": ["notebookvalidationjobs"], "verbs": ["get"]}]
 
-    def _waiter(self) -> Waiter:
+    def _build_waiter(self) -> WaitJob:
         environment = {
             "NAME": self.name,
             "NAMESPACE": self.namespace,
             "TIMEOUT": str(self.timeout),
             "INTERVAL": str(self.interval),
         }
-        return Waiter(
+        return WaitJob(
             name=self.job_name,
             namespace=self.namespace,
             wave=self.wave,
             service_account=self.service_account,
             container="wait",
             image=self.image,
-            script=script("wait-for-notebook.sh"),
+            script=load_script("wait-for-notebook.sh"),
             environment=environment,
             timeout=self.timeout,
         )
 
-    def _check(self) -> None:
+    def _validate(self) -> None:
         check_name("--name", self.name)
         check_label("the Job's name", self.job_name)  # k8s: it becomes a label of its Pods
         check_label("--namespace", self.namespace)
@@ -93,5 +93,7 @@ class NotebookWait:
         check_wave("--notebook-wave", self.notebook_wave or 0)
         check_image("--image", self.image)
         if self.notebook_wave is not None and self.notebook_wave >= self.block_wave:
-            waves = f"the notebook's wave {self.notebook_wave} does not come before the blocked wave {self.block_wave}"
-            raise UserError(f"{waves}, so the sync would never finish; put the notebook into an earlier wave")
+            problem = (
+                f"the notebook's wave {self.notebook_wave} does not come before the blocked wave {self.block_wave}"
+            )
+            raise UserError(f"{problem}, so the sync would never finish; put the notebook into an earlier wave")

@@ -10,16 +10,22 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.health_checks.kinds import find_kind, kind_of, known_kinds
-from argosy.gitops.health.bundled import Origin, Rule, profile_rules, profiles, profiles_of
-from argosy.gitops.health.kind_keys import is_wild, key_text
-from argosy.gitops.health.rule_lookup import Rulebook
-from argosy.gitops.health.settings import Check, Customizations
-from argosy.gitops.health.settings_location import MAP_KEY
+from argosy.features.health_checks.kinds import find_kind, list_known_kinds, parse_kind_pattern
+from argosy.gitops.health.bundled import (
+    HealthRule,
+    RuleOrigin,
+    list_profiles,
+    list_profiles_of_kind,
+    load_profile_rules,
+)
+from argosy.gitops.health.kind_keys import has_wildcard, render_kind
+from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.settings import CustomHealthCheck, Customizations
+from argosy.gitops.health.settings_location import CUSTOMIZATIONS_KEY
 from argosy.kube.names import GroupKind
 
-OPERATED: Final = "ArgoCD"
-BUILT_IN: Final[Mapping[str, str]] = {
+ARGOCD_KIND: Final = "ArgoCD"
+BUILTIN_RULE_TEXTS: Final[Mapping[str, str]] = {
     "apps/Deployment": "Suspended while paused; Degraded past its progress deadline; Progressing until the newest "
     "template is observed and all replicas are updated and available; then Healthy.",
     "apps/StatefulSet": "Progressing until the newest template is observed, all replicas are ready and the rolling "
@@ -42,7 +48,7 @@ BUILT_IN: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Row:
+class HealthRuleRow:
     """One kind, the health rule in force for it, and its other profiles."""
 
     group: str
@@ -55,13 +61,13 @@ class Row:
     @property
     def name(self) -> str:
         """Argument for `argosy health show`; empty if there is no rule to show."""
-        if not self.source or self.source == Origin.FALLBACK:
+        if not self.source or self.source == RuleOrigin.FALLBACK:
             return ""
-        if is_wild(f"{self.group}/{self.kind}"):
-            return key_text(self.group, self.kind)
+        if has_wildcard(f"{self.group}/{self.kind}"):
+            return render_kind(self.group, self.kind)
         return f"{self.kind}.{self.group}" if self.group else f"core/{self.kind}"
 
-    def as_data(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "group": self.group,
             "kind": self.kind,
@@ -72,92 +78,109 @@ class Row:
         }
 
 
-def rows(customizations: Customizations, profile: str = "") -> list[Row]:
+def list_rule_rows(customizations: Customizations, profile: str = "") -> list[HealthRuleRow]:
     """List all kinds, or with a profile, the kinds that have it."""
     if profile:
         check_profile(profile)
-        return [_row(of, rule) for of, rule in sorted(profile_rules(profile).items())]
-    rulebook = Rulebook(customizations)
-    found = [_row(of, rulebook.rule_for(*of)) for of in known_kinds(customizations)]
-    wild = [check for check in customizations.checks if is_wild(check.pattern)]
-    found += [_row(kind_of(check.pattern), _wild_rule(check)) for check in wild]
+        return [_build_row(group_kind, rule) for group_kind, rule in sorted(load_profile_rules(profile).items())]
+    rulebook = HealthRules(customizations)
+    rule_rows = [
+        _build_row(group_kind, rulebook.find_rule(*group_kind)) for group_kind in list_known_kinds(customizations)
+    ]
+    wildcard_checks = [check for check in customizations.checks if has_wildcard(check.pattern)]
+    rule_rows += [
+        _build_row(parse_kind_pattern(check.pattern), _build_wildcard_rule(check)) for check in wildcard_checks
+    ]
     if customizations.fallback:
-        found.append(Row("*", "*", "", str(Origin.FALLBACK), (), "argosy-cm health.fallback"))
-    return found
+        rule_rows.append(HealthRuleRow("*", "*", "", str(RuleOrigin.FALLBACK), (), "argosy-cm health.fallback"))
+    return rule_rows
 
 
-def _row(of: GroupKind, rule: Rule | None) -> Row:
+def _build_row(group_kind: GroupKind, rule: HealthRule | None) -> HealthRuleRow:
     profile = rule.profile if rule else ""
-    also = tuple(name for name in profiles_of(of) if name != profile)
-    return Row(of.group, of.kind, profile, source_of(rule) if rule else "", also, rule.where if rule else "")
+    also = tuple(name for name in list_profiles_of_kind(group_kind) if name != profile)
+    return HealthRuleRow(
+        group_kind.group,
+        group_kind.kind,
+        profile,
+        find_rule_source(rule) if rule else "",
+        also,
+        rule.where if rule else "",
+    )
 
 
-def source_of(rule: Rule) -> str:
+def find_rule_source(rule: HealthRule) -> str:
     """Return where a rule is defined. Checks of an ArgoCD resource have origin argocd-cm but are in the resource."""
-    return OPERATED if rule.where.startswith(f"{OPERATED}/") else str(rule.origin)
+    return ARGOCD_KIND if rule.where.startswith(f"{ARGOCD_KIND}/") else str(rule.origin)
 
 
-def called(rule: str) -> str:
+def render_rule_name(rule_name: str) -> str:
     """Render a rule name; drop the prefix argocd-cm if the rule is in a script file or in an ArgoCD resource."""
-    place = rule.removeprefix(f"{Origin.ARGOCD_CM} ")
-    return rule if place.startswith(MAP_KEY) else place
+    location = rule_name.removeprefix(f"{RuleOrigin.ARGOCD_CM} ")
+    return rule_name if location.startswith(CUSTOMIZATIONS_KEY) else location
 
 
 def check_profile(profile: str) -> None:
-    if profile not in profiles():
-        raise UserError(f"unknown profile {profile!r}; choose one of {', '.join(profiles())}")
+    if profile not in list_profiles():
+        raise UserError(f"unknown profile {profile!r}; choose one of {', '.join(list_profiles())}")
 
 
-def find_rule(word: str, customizations: Customizations, profile: str = "") -> tuple[GroupKind, Rule]:
+def find_rule(word: str, customizations: Customizations, profile: str = "") -> tuple[GroupKind, HealthRule]:
     """Find the kind that a word names, and its rule in force or its rule in a profile."""
     for check in customizations.checks:
-        if check.pattern == word and is_wild(word) and not profile:
-            return kind_of(word), _wild_rule(check)
-    of = find_kind(word, known_kinds(customizations))
+        if check.pattern == word and has_wildcard(word) and not profile:
+            return parse_kind_pattern(word), _build_wildcard_rule(check)
+    group_kind = find_kind(word, list_known_kinds(customizations))
     if profile:
-        return of, _of_profile(of, profile)
-    rule = Rulebook(customizations).rule_for(*of)
+        return group_kind, _find_profile_rule(group_kind, profile)
+    rule = HealthRules(customizations).find_rule(*group_kind)
     if rule is None:
-        choices = ", ".join(profiles_of(of))
-        raise UserError(f"{of} has no default health rule; add --profile with one of {choices}")
-    return of, rule
+        profile_names = ", ".join(list_profiles_of_kind(group_kind))
+        raise UserError(f"{group_kind} has no default health rule; add --profile with one of {profile_names}")
+    return group_kind, rule
 
 
-def _wild_rule(check: Check) -> Rule:
-    return Rule(*kind_of(check.pattern), Origin.ARGOCD_CM, "", check.script, check.open_libs, check.where)
+def _build_wildcard_rule(check: CustomHealthCheck) -> HealthRule:
+    return HealthRule(
+        *parse_kind_pattern(check.pattern), RuleOrigin.ARGOCD_CM, "", check.script, check.open_libs, check.where
+    )
 
 
-def _of_profile(of: GroupKind, profile: str) -> Rule:
+def _find_profile_rule(group_kind: GroupKind, profile: str) -> HealthRule:
     check_profile(profile)
-    rule = profile_rules(profile).get(of)
+    rule = load_profile_rules(profile).get(group_kind)
     if rule is None:
-        has = profiles_of(of)
-        advice = f"choose one of {', '.join(has)}" if has else "leave --profile out"
-        raise UserError(f"{of} has no profile {profile!r}; {advice}")
+        kind_profiles = list_profiles_of_kind(group_kind)
+        advice = f"choose one of {', '.join(kind_profiles)}" if kind_profiles else "leave --profile out"
+        raise UserError(f"{group_kind} has no profile {profile!r}; {advice}")
     return rule
 
 
-def shown(rule: Rule) -> str:
+def render_rule(rule: HealthRule) -> str:
     """Render a rule: its script, or a description of a built-in rule."""
     if rule.script:
         return rule.script if rule.script.endswith("\n") else rule.script + "\n"
-    return BUILT_IN.get(key_text(rule.group, rule.kind), "Assessed by common conditions and phases.") + "\n"
+    return (
+        BUILTIN_RULE_TEXTS.get(render_kind(rule.group, rule.kind), "Assessed by common conditions and phases.") + "\n"
+    )
 
 
-def with_profile(customizations: Customizations, profile: str) -> Customizations:
+def select_profile(customizations: Customizations, profile: str) -> Customizations:
     """Select a profile for every kind that has it, and drop the users' checks of these kinds."""
     check_profile(profile)
-    chosen = {key_text(*of): profile for of in profile_rules(profile)}
-    kept = tuple(check for check in customizations.checks if check.pattern not in chosen)
+    profile_by_pattern = {render_kind(*group_kind): profile for group_kind in load_profile_rules(profile)}
+    kept_checks = tuple(check for check in customizations.checks if check.pattern not in profile_by_pattern)
     return Customizations(
-        kept,
+        kept_checks,
         customizations.actions,
-        {**customizations.profiles, **chosen},
+        {**customizations.profiles, **profile_by_pattern},
         customizations.fallback,
         customizations.problems,
     )
 
 
-def with_script(script: str, kinds: set[GroupKind], *, open_libs: bool, where: str) -> Customizations:
+def build_script_settings(script: str, kinds: set[GroupKind], *, open_libs: bool, where: str) -> Customizations:
     """Build settings that use one script for these kinds."""
-    return Customizations(tuple(Check(key_text(*of), script, open_libs, where) for of in sorted(kinds)))
+    return Customizations(
+        tuple(CustomHealthCheck(render_kind(*group_kind), script, open_libs, where) for group_kind in sorted(kinds))
+    )

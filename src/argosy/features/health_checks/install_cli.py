@@ -7,17 +7,17 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import seconds
+from argosy.cli.durations import parse_seconds
 from argosy.cli.prompts import read_line
-from argosy.cli.tables import Screen, plain
+from argosy.cli.tables import TerminalOutput, drop_control_characters
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.features.health_checks.install_service import Asked, Said
+    from argosy.features.health_checks.install_service import HealthInstallOptions, StepOutput
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
-SHOWN = {
+EXAMPLES_BY_COMMAND = {
     "apply": [
         "argosy health apply",
         "argosy health apply --dry-run",
@@ -30,7 +30,7 @@ SHOWN = {
         "argosy health export --as ansible > group_vars/all/health-checks.yaml",
     ],
 }
-USUAL = "InferenceService,ServingRuntime"
+DEFAULT_KIND_NAMES = "InferenceService,ServingRuntime"
 
 
 def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
@@ -40,42 +40,46 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_apply(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "apply", "install health checks into an Argo CD, and wait until it uses them", apply)
+    parser = _add_command(
+        parts, "apply", "install health checks into an Argo CD, and wait until it uses them", run_apply
+    )
     parser.add_argument("-f", "--force", action="store_true", help="do not ask before changing existing health checks")
-    _add_checks(parser)
-    _add_place(parser)
+    _add_check_flags(parser)
+    _add_argocd_flags(parser)
     parser.add_argument("--dry-run", action="store_true", help="show what would change, and write nothing")
-    about = "seconds to wait until argocd-cm holds the checks (default: 120)"
-    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
-    about = "seconds to wait until applications are refreshed (default: 30)"
-    parser.add_argument("--settle", type=seconds, default=30.0, metavar="S", help=about)
-    _add_target(parser)
+    help_text = "seconds to wait until argocd-cm holds the checks (default: 120)"
+    parser.add_argument("--timeout", type=parse_seconds, default=120.0, metavar="S", help=help_text)
+    help_text = "seconds to wait until applications are refreshed (default: 30)"
+    parser.add_argument("--settle", type=parse_seconds, default=30.0, metavar="S", help=help_text)
+    _add_cluster_flags(parser)
 
 
 def _add_verify(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "verify", "verify installed health checks, and show the status of applications", verify)
-    _add_kinds(parser, "InferenceService")
-    _add_place(parser)
+    parser = _add_command(
+        parts, "verify", "verify installed health checks, and show the status of applications", run_verify
+    )
+    _add_kinds_flag(parser, "InferenceService")
+    _add_argocd_flags(parser)
     parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="text", help="text, json or yaml")
-    _add_target(parser)
+    _add_cluster_flags(parser)
 
 
 def _add_export(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add(parts, "export", "print health checks as YAML for Git; needs no cluster", export)
-    about = "an ArgoCD resource, argocd-cm, or variables for Ansible"
-    parser.add_argument("--as", required=True, dest="form", choices=["cr", "configmap", "ansible"], help=about)
-    _add_checks(parser)
-    _add_place(parser)
+    parser = _add_command(parts, "export", "print health checks as YAML for Git; needs no cluster", run_export)
+    format_help = "an ArgoCD resource, argocd-cm, or variables for Ansible"
+    parser.add_argument("--as", required=True, dest="form", choices=["cr", "configmap", "ansible"], help=format_help)
+    _add_check_flags(parser)
+    _add_argocd_flags(parser)
 
 
-def _add(
-    parts: Commands[argparse.ArgumentParser], name: str, about: str, run: Callable[[argparse.Namespace], int]
+def _add_command(
+    parts: Commands[argparse.ArgumentParser], name: str, help_text: str, run: Callable[[argparse.Namespace], int]
 ) -> argparse.ArgumentParser:
     parser = parts.add_parser(
         name,
-        help=about,
-        description=about[0].upper() + about[1:] + ".",
-        epilog="Examples:\n" + "".join(f"  {line}\n" for line in SHOWN[name]) + "\nSee also: "
+        help=help_text,
+        description=help_text[0].upper() + help_text[1:] + ".",
+        epilog="Examples:\n" + "".join(f"  {line}\n" for line in EXAMPLES_BY_COMMAND[name]) + "\nSee also: "
         "docs/guides/health-through-the-cr.md\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -83,91 +87,91 @@ def _add(
     return parser
 
 
-def _add_checks(parser: argparse.ArgumentParser) -> None:
-    _add_kinds(parser, USUAL)
-    about = "strict, lenient, argocd, …; a kind without it uses its only rule (default: strict)"
-    parser.add_argument("--profile", action="append", default=[], metavar="P", help=about)
+def _add_check_flags(parser: argparse.ArgumentParser) -> None:
+    _add_kinds_flag(parser, DEFAULT_KIND_NAMES)
+    profile_help = "strict, lenient, argocd, …; a kind without it uses its only rule (default: strict)"
+    parser.add_argument("--profile", action="append", default=[], metavar="P", help=profile_help)
 
 
-def _add_kinds(parser: argparse.ArgumentParser, usual: str) -> None:
-    parser.add_argument("--kinds", default="", metavar="K,…", help=f"comma-separated kinds (default: {usual})")
+def _add_kinds_flag(parser: argparse.ArgumentParser, default_kinds: str) -> None:
+    parser.add_argument("--kinds", default="", metavar="K,…", help=f"comma-separated kinds (default: {default_kinds})")
 
 
-def _add_place(parser: argparse.ArgumentParser) -> None:
-    about = "namespace of Argo CD (default: where the only ArgoCD resource is, else argocd)"
-    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
-    about = "name of the ArgoCD resource (default: openshift-gitops, else the only one)"
-    parser.add_argument("--name", default="", metavar="CR", help=about)
+def _add_argocd_flags(parser: argparse.ArgumentParser) -> None:
+    help_text = "namespace of Argo CD (default: where the only ArgoCD resource is, else argocd)"
+    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=help_text)
+    help_text = "name of the ArgoCD resource (default: openshift-gitops, else the only one)"
+    parser.add_argument("--name", default="", metavar="CR", help=help_text)
 
 
-def _add_target(parser: argparse.ArgumentParser) -> None:
+def _add_cluster_flags(parser: argparse.ArgumentParser) -> None:
     from argosy.cli.target_flags import add_target_flags
 
     add_target_flags(parser)
 
 
-def apply(chosen: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import target_options
-    from argosy.features.health_checks.install_service import NotInstalled, Outcome, apply_checks
+def run_apply(args: argparse.Namespace) -> int:
+    from argosy.cli.target_flags import read_target_options
+    from argosy.features.health_checks.install_service import ApplyOutcome, ArgoCDNotFound, apply_checks
 
-    asked = _asked(chosen)
+    options = _read_options(args)
     try:
-        outcome = apply_checks(target_options(chosen), asked, _tell, _ask, _tell_target)
-    except NotInstalled as error:
-        return _not_installed(error)
-    return 1 if outcome is Outcome.NOT_PROPAGATED else 0
+        outcome = apply_checks(read_target_options(args), options, _print_message, _prompt, _print_target)
+    except ArgoCDNotFound as error:
+        return _report_not_installed(error)
+    return 1 if outcome is ApplyOutcome.NOT_PROPAGATED else 0
 
 
-def verify(chosen: argparse.Namespace) -> int:
+def run_verify(args: argparse.Namespace) -> int:
     from argosy.cli.output import print_data
-    from argosy.cli.target_flags import target_options
-    from argosy.features.health_checks.install_service import NotInstalled, told, verify_checks
+    from argosy.cli.target_flags import read_target_options
+    from argosy.features.health_checks.install_service import ArgoCDNotFound, render_verification, verify_checks
 
     try:
-        found = verify_checks(target_options(chosen), _asked(chosen), _tell_target)
-    except NotInstalled as error:
-        return _not_installed(error)
-    if chosen.output == "text":
-        for said in told(found):
-            _tell(said)
+        verification = verify_checks(read_target_options(args), _read_options(args), _print_target)
+    except ArgoCDNotFound as error:
+        return _report_not_installed(error)
+    if args.output == "text":
+        for message in render_verification(verification):
+            _print_message(message)
     else:
-        print_data(found.as_data(), chosen.output)
-    return 0 if found.is_well else 1
+        print_data(verification.to_wire(), args.output)
+    return 0 if verification.is_ok else 1
 
 
-def export(chosen: argparse.Namespace) -> int:
+def run_export(args: argparse.Namespace) -> int:
     from argosy.features.health_checks.install_service import export_checks
 
-    print(export_checks(_asked(chosen), chosen.form), end="")
+    print(export_checks(_read_options(args), args.form), end="")
     return 0
 
 
-def _asked(chosen: argparse.Namespace) -> Asked:
-    from argosy.features.health_checks.install_service import Asked
+def _read_options(args: argparse.Namespace) -> HealthInstallOptions:
+    from argosy.features.health_checks.install_service import HealthInstallOptions
 
-    return Asked(
-        kinds=chosen.kinds,
-        profiles=getattr(chosen, "profile", ()),
-        namespace=chosen.namespace,
-        name=chosen.name,
-        is_forced=getattr(chosen, "force", False),
-        is_rehearsal=getattr(chosen, "dry_run", False),
-        timeout=getattr(chosen, "timeout", 0.0),
-        settle=getattr(chosen, "settle", 0.0),
+    return HealthInstallOptions(
+        kinds=args.kinds,
+        profiles=getattr(args, "profile", ()),
+        namespace=args.namespace,
+        name=args.name,
+        is_forced=getattr(args, "force", False),
+        is_dry_run=getattr(args, "dry_run", False),
+        timeout_seconds=getattr(args, "timeout", 0.0),
+        refresh_timeout_seconds=getattr(args, "settle", 0.0),
     )
 
 
-def _tell(said: Said) -> None:
+def _print_message(message: StepOutput) -> None:
     """Print immediately, because the next step may take long."""
-    if isinstance(said, str):
-        lines = [plain(line) for line in said.split("\n")]
+    if isinstance(message, str):
+        lines = [drop_control_characters(line) for line in message.split("\n")]
     else:
-        lines = Screen(sys.stdout).table(said.headings, said.rows)
+        lines = TerminalOutput(sys.stdout).format_table(message.headings, message.rows)
     for line in lines:
         print(line, flush=True)
 
 
-def _ask(question: str) -> str:
+def _prompt(question: str) -> str:
     print(question, end=" ", flush=True)
     answer = read_line()
     if not (answer.endswith("\n") and sys.stdin and sys.stdin.isatty()):
@@ -177,11 +181,11 @@ def _ask(question: str) -> str:
     return answer
 
 
-def _tell_target(where: str) -> None:
-    print(f"target: {where}", file=sys.stderr, flush=True)
+def _print_target(target: str) -> None:
+    print(f"target: {target}", file=sys.stderr, flush=True)
 
 
-def _not_installed(error: Exception) -> int:
-    what, _, advice = str(error).partition("; ")
-    print(f"Error: {what}\nnext: {advice}", file=sys.stderr)
+def _report_not_installed(error: Exception) -> int:
+    problem, _, advice = str(error).partition("; ")
+    print(f"Error: {problem}\nnext: {advice}", file=sys.stderr)
     return 1

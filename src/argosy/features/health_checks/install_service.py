@@ -11,22 +11,40 @@ from dataclasses import dataclass
 
 from argosy.cli.target import TargetOptions, open_target
 from argosy.errors import UserError
-from argosy.features.health_checks.argocd_install.export import exported
-from argosy.features.health_checks.argocd_install.merge import INFERENCE_SERVICE, USUAL_KINDS, Check, wanted_checks
-from argosy.features.health_checks.argocd_install.steps import Outcome, Request, apply
-from argosy.features.health_checks.argocd_install.verification import Verification, told, verify
-from argosy.features.health_checks.kinds import find_kind, known_kinds
-from argosy.gitops.coexistence.argocd_settings import NotInstalled
-from argosy.gitops.coexistence.step_messages import Ask, Said, Tell
-from argosy.gitops.health.bundled import USUAL_PROFILE
+from argosy.features.health_checks.argocd_install.export import render_export
+from argosy.features.health_checks.argocd_install.merge import (
+    DEFAULT_KINDS,
+    INFERENCE_SERVICE,
+    RequestedHealthCheck,
+    build_requested_checks,
+)
+from argosy.features.health_checks.argocd_install.steps import ApplyOutcome, HealthApplyRequest, apply_health_checks
+from argosy.features.health_checks.argocd_install.verification import (
+    HealthVerification,
+    render_verification,
+    verify_health_checks,
+)
+from argosy.features.health_checks.kinds import find_kind, list_known_kinds
+from argosy.gitops.coexistence.argocd_settings import ArgoCDNotFound
+from argosy.gitops.coexistence.step_messages import AskUser, PrintStep, StepOutput
+from argosy.gitops.health.bundled import DEFAULT_INSTALL_PROFILE
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.names import GroupKind
 
-__all__ = ["Asked", "NotInstalled", "Outcome", "Said", "apply_checks", "export_checks", "told", "verify_checks"]
+__all__ = [
+    "ApplyOutcome",
+    "ArgoCDNotFound",
+    "HealthInstallOptions",
+    "StepOutput",
+    "apply_checks",
+    "export_checks",
+    "render_verification",
+    "verify_checks",
+]
 
 
 @dataclass(frozen=True)
-class Asked:
+class HealthInstallOptions:
     """The options of `argosy health apply|verify|export` as typed."""
 
     kinds: str = ""  # comma-separated; empty: the default kinds
@@ -34,49 +52,65 @@ class Asked:
     namespace: str = ""
     name: str = ""
     is_forced: bool = False
-    is_rehearsal: bool = False
-    timeout: float = 120.0
-    settle: float = 30.0
+    is_dry_run: bool = False
+    timeout_seconds: float = 120.0
+    refresh_timeout_seconds: float = 30.0
 
 
-def apply_checks(options: TargetOptions, asked: Asked, tell: Tell, ask: Ask, where: Callable[[str], None]) -> Outcome:
+def apply_checks(
+    options: TargetOptions,
+    install_options: HealthInstallOptions,
+    tell: PrintStep,
+    ask: AskUser,
+    report_target: Callable[[str], None],
+) -> ApplyOutcome:
     """Apply the checks; call `where` with the target before the first request to it."""
-    request = Request(
-        _checks(asked), asked.namespace, asked.name, asked.is_forced, asked.is_rehearsal, asked.timeout, asked.settle
+    request = HealthApplyRequest(
+        _build_checks(install_options),
+        install_options.namespace,
+        install_options.name,
+        install_options.is_forced,
+        install_options.is_dry_run,
+        install_options.timeout_seconds,
+        install_options.refresh_timeout_seconds,
     )
 
-    async def run() -> Outcome:
+    async def run() -> ApplyOutcome:
         async with open_target(options) as (cluster, target):
-            where(target.where)
-            return await apply(cluster, request, tell, ask)
+            report_target(target.display_name)
+            return await apply_health_checks(cluster, request, tell, ask)
 
     return asyncio.run(run())
 
 
-def verify_checks(options: TargetOptions, asked: Asked, where: Callable[[str], None]) -> Verification:
+def verify_checks(
+    options: TargetOptions, install_options: HealthInstallOptions, report_target: Callable[[str], None]
+) -> HealthVerification:
     """Verify the checks; `where` gets the target, because without KUBECONFIG a sandbox precedes ~/.kube/config."""
-    kinds = _kinds(asked.kinds) or (INFERENCE_SERVICE,)
+    kinds = _parse_kinds(install_options.kinds) or (INFERENCE_SERVICE,)
 
-    async def run() -> Verification:
+    async def run() -> HealthVerification:
         async with open_target(options) as (cluster, target):
-            where(target.where)
-            return await verify(cluster, asked.namespace, asked.name, kinds)
+            report_target(target.display_name)
+            return await verify_health_checks(cluster, install_options.namespace, install_options.name, kinds)
 
     return asyncio.run(run())
 
 
-def export_checks(asked: Asked, form: str) -> str:
-    return exported(form, _checks(asked), namespace=asked.namespace, name=asked.name)
+def export_checks(install_options: HealthInstallOptions, export_format: str) -> str:
+    return render_export(
+        export_format, _build_checks(install_options), namespace=install_options.namespace, name=install_options.name
+    )
 
 
-def _checks(asked: Asked) -> tuple[Check, ...]:
-    chosen = list(dict.fromkeys(asked.profiles)) or [USUAL_PROFILE]
-    if len(chosen) > 1:
-        what = f"{' and '.join(chosen)} cannot be used together, because Argo CD has one health check per kind"
-        raise UserError(f"{what}; choose one of them", where="--profile")
-    return wanted_checks(_kinds(asked.kinds) or USUAL_KINDS, chosen[0])
+def _build_checks(install_options: HealthInstallOptions) -> tuple[RequestedHealthCheck, ...]:
+    profiles = list(dict.fromkeys(install_options.profiles)) or [DEFAULT_INSTALL_PROFILE]
+    if len(profiles) > 1:
+        problem = f"{' and '.join(profiles)} cannot be used together, because Argo CD has one health check per kind"
+        raise UserError(f"{problem}; choose one of them", where="--profile")
+    return build_requested_checks(_parse_kinds(install_options.kinds) or DEFAULT_KINDS, profiles[0])
 
 
-def _kinds(words: str) -> tuple[GroupKind, ...]:
-    known = known_kinds(Customizations())
-    return tuple(find_kind(word, known) for part in words.split(",") if (word := part.strip()))
+def _parse_kinds(kinds_text: str) -> tuple[GroupKind, ...]:
+    kinds = list_known_kinds(Customizations())
+    return tuple(find_kind(word, kinds) for part in kinds_text.split(",") if (word := part.strip()))

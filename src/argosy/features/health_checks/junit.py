@@ -6,46 +6,46 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from argosy.cli.tables import plain
+from argosy.cli.tables import drop_control_characters
 
 if TYPE_CHECKING:
-    from argosy.features.health_checks.lint import Linted, Remark
+    from argosy.features.health_checks.lint import HealthLintRemark, LintResult
 
 
-def junit(name: str, found: Linted, *, strict: bool = False) -> str:
+def render_junit(name: str, lint_result: LintResult, *, strict: bool = False) -> str:
     """Render one test suite with a case for each script and each faulty setting."""
-    cases = list(_cases(found))
-    failed = sum(any(_fails(each, strict) for each in remarks) for _, _, remarks in cases)
-    counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="0"'
-    head = f"<testsuite name={quoteattr(name)} {counts}>"
-    shown = [_case(file, place, remarks, strict) for file, place, remarks in cases]
-    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *shown, "</testsuite>"])
+    cases = list(_list_cases(lint_result))
+    failure_count = sum(any(_is_failure(remark, strict) for remark in remarks) for _, _, remarks in cases)
+    counts = f'tests="{len(cases)}" failures="{failure_count}" errors="0" skipped="0"'
+    suite_tag = f"<testsuite name={quoteattr(name)} {counts}>"
+    case_lines = [_render_case(file, place, remarks, strict) for file, place, remarks in cases]
+    return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', suite_tag, *case_lines, "</testsuite>"])
 
 
-def _cases(found: Linted) -> Iterator[tuple[str, str, list[Remark]]]:
-    for looked in found.looked:
-        yield looked.file, looked.place, found.of(looked)
-    for remark in found.of_settings():
+def _list_cases(lint_result: LintResult) -> Iterator[tuple[str, str, list[HealthLintRemark]]]:
+    for script in lint_result.linted_scripts:
+        yield script.file, script.place, lint_result.list_script_remarks(script)
+    for remark in lint_result.list_settings_remarks():
         yield remark.file, remark.place, [remark]
 
 
-def _fails(remark: Remark, strict: bool) -> bool:
+def _is_failure(remark: HealthLintRemark, strict: bool) -> bool:
     return strict or remark.severity == "error"
 
 
-def _case(file: str, place: str, remarks: Sequence[Remark], strict: bool) -> str:
-    head = f"  <testcase classname={_attribute(file)} name={_attribute(place or file)}"
-    wrong = [_text(each) for each in remarks if _fails(each, strict)]
-    beside = [_text(each) for each in remarks if not _fails(each, strict)]
-    parts = [f"<failure message={_attribute('; '.join(wrong))}/>"] if wrong else []
-    parts += [f"<system-out>{escape(plain('; '.join(beside)))}</system-out>"] if beside else []
-    return f"{head}>{''.join(parts)}</testcase>" if parts else f"{head}/>"
+def _render_case(file: str, place: str, remarks: Sequence[HealthLintRemark], strict: bool) -> str:
+    case_tag = f"  <testcase classname={_quote_attribute(file)} name={_quote_attribute(place or file)}"
+    failures = [_render_remark(remark) for remark in remarks if _is_failure(remark, strict)]
+    notes = [_render_remark(remark) for remark in remarks if not _is_failure(remark, strict)]
+    parts = [f"<failure message={_quote_attribute('; '.join(failures))}/>"] if failures else []
+    parts += [f"<system-out>{escape(drop_control_characters('; '.join(notes)))}</system-out>"] if notes else []
+    return f"{case_tag}>{''.join(parts)}</testcase>" if parts else f"{case_tag}/>"
 
 
-def _text(remark: Remark) -> str:
+def _render_remark(remark: HealthLintRemark) -> str:
     advice = f" ({remark.advice})" if remark.advice else ""
     return f"{remark.file}:{remark.line}: {remark.rule} {remark.message}{advice}"
 
 
-def _attribute(text: str) -> str:
-    return quoteattr(plain(text))
+def _quote_attribute(text: str) -> str:
+    return quoteattr(drop_control_characters(text))

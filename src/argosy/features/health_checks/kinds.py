@@ -9,14 +9,14 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.gitops.health import builtin
-from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
-from argosy.gitops.health.kind_keys import is_wild
+from argosy.gitops.health.bundled import list_profiles, load_bundled_rules, load_profile_rules
+from argosy.gitops.health.kind_keys import has_wildcard
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.names import GroupKind
-from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
 # Short names of custom resources, needed because these commands run without a server.
-SHORT: Final[Mapping[str, str]] = {
+SHORT_KIND_NAMES: Final[Mapping[str, str]] = {
     "isvc": "InferenceService.serving.kserve.io",
     "llmisvc": "LLMInferenceService.serving.kserve.io",
     "tm": "TrainedModel.serving.kserve.io",
@@ -39,42 +39,52 @@ SHORT: Final[Mapping[str, str]] = {
 }
 
 
-def known_kinds(customizations: Customizations) -> list[GroupKind]:
+def list_known_kinds(customizations: Customizations) -> list[GroupKind]:
     """List every kind with a health rule, sorted by group and kind."""
-    found = {*bundled_rules(), *(GroupKind(*key) for key in builtin.CHECKS)}
-    found |= {of for profile in profiles() for of in profile_rules(profile)}
-    found |= {kind_of(check.pattern) for check in customizations.checks if not is_wild(check.pattern)}
-    return sorted(found)
+    kinds = {*load_bundled_rules(), *(GroupKind(*key) for key in builtin.BUILTIN_CHECKS)}
+    kinds |= {group_kind for profile in list_profiles() for group_kind in load_profile_rules(profile)}
+    kinds |= {parse_kind_pattern(check.pattern) for check in customizations.checks if not has_wildcard(check.pattern)}
+    return sorted(kinds)
 
 
-def kind_of(pattern: str) -> GroupKind:
+def parse_kind_pattern(pattern: str) -> GroupKind:
     group, _, kind = pattern.rpartition("/")
     return GroupKind(group, kind)
 
 
-def find_kind(word: str, known: Iterable[GroupKind]) -> GroupKind:
+def find_kind(kind_name: str, kinds: Iterable[GroupKind]) -> GroupKind:
     """Find the kind for `InferenceService`, `inferenceservices` or `isvc`, optionally with `.group`."""
-    names = list(known)
-    asked = SHORT.get(word.lower(), word).lower()
-    found = [of for of in names if asked in _spellings(of) or of == _short_names().get(asked)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        choices = " or ".join(str(of) if of.group else f"core/{of.kind}" for of in found)
-        raise UserError(f"{word!r} is the name of {len(found)} kinds; write {choices}")
-    by_name = {str(of).lower(): str(of) for of in names} | {of.kind.lower(): str(of) for of in names}
-    near = difflib.get_close_matches(word.lower(), by_name, n=3, cutoff=0.6)
-    meant = f"did you mean {', '.join(dict.fromkeys(by_name[name] for name in near))}? " if near else ""
-    raise UserError(f"no health rule for kind {word!r}; {meant}argosy health list shows all")
+    names = list(kinds)
+    lower_name = SHORT_KIND_NAMES.get(kind_name.lower(), kind_name).lower()
+    matches = [
+        group_kind
+        for group_kind in names
+        if lower_name in _list_spellings(group_kind) or group_kind == _builtin_short_names().get(lower_name)
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        choices = " or ".join(
+            str(group_kind) if group_kind.group else f"core/{group_kind.kind}" for group_kind in matches
+        )
+        raise UserError(f"{kind_name!r} is the name of {len(matches)} kinds; write {choices}")
+    by_name = {str(group_kind).lower(): str(group_kind) for group_kind in names} | {
+        group_kind.kind.lower(): str(group_kind) for group_kind in names
+    }
+    similar_names = difflib.get_close_matches(kind_name.lower(), by_name, n=3, cutoff=0.6)
+    suggestion = (
+        f"did you mean {', '.join(dict.fromkeys(by_name[name] for name in similar_names))}? " if similar_names else ""
+    )
+    raise UserError(f"no health rule for kind {kind_name!r}; {suggestion}argosy health list shows all")
 
 
-def _spellings(of: GroupKind) -> set[str]:
-    kind = of.kind.lower()
+def _list_spellings(group_kind: GroupKind) -> set[str]:
+    kind = group_kind.kind.lower()
     plural = kind[:-1] + "ies" if kind.endswith("y") else kind + ("es" if kind.endswith("s") else "s")
-    full = {f"{name}.{of.group}" for name in (kind, plural)} if of.group else set()
-    return {kind, plural, f"{of.group or 'core'}/{kind}", f"{of.group}_{kind}", *full}
+    full = {f"{name}.{group_kind.group}" for name in (kind, plural)} if group_kind.group else set()
+    return {kind, plural, f"{group_kind.group or 'core'}/{kind}", f"{group_kind.group}_{kind}", *full}
 
 
 @cache
-def _short_names() -> dict[str, GroupKind]:
-    return {short: each.group_kind for each in reversed(BUILT_IN) for short in each.short_names}
+def _builtin_short_names() -> dict[str, GroupKind]:
+    return {short: resource.group_kind for resource in reversed(BUILTIN_RESOURCES) for short in resource.short_names}

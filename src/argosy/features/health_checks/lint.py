@@ -9,29 +9,36 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.features.health_checks.inputs import MANIFESTS, STDIN, is_tree, manifest_files, named, read_text
-from argosy.features.health_checks.schema_lint import kind_of_rule_file, lint_schema_values
-from argosy.features.health_checks.sources import Located, Source
-from argosy.gitops.health.kind_keys import is_wild
-from argosy.gitops.health.lint import lint
-from argosy.gitops.health.lint.finding import Purpose
-from argosy.gitops.health.setting_error import Fault, Place
-from argosy.gitops.health.settings import DISCOVERY, ActionsCheck, Customizations, from_manifests
-from argosy.gitops.health.settings_location import holds_settings
-from argosy.gitops.health.table_rules import to_lua
+from argosy.features.health_checks.inputs import (
+    MANIFEST_SUFFIXES,
+    STDIN_PATH,
+    is_rule_tree,
+    list_manifest_files,
+    load_text,
+    render_file_name,
+)
+from argosy.features.health_checks.schema_lint import lint_schema_values, read_kind_from_path
+from argosy.features.health_checks.sources import LocatedManifest, ManifestText
+from argosy.gitops.health.kind_keys import has_wildcard
+from argosy.gitops.health.lint import lint_script
+from argosy.gitops.health.lint.finding import ScriptPurpose
+from argosy.gitops.health.setting_error import SettingFault, SettingLocation
+from argosy.gitops.health.settings import DISCOVERY_FIELD, CustomActions, Customizations, read_manifests
+from argosy.gitops.health.settings_location import has_settings
+from argosy.gitops.health.table_rules import table_to_lua
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 
-ERROR: Final = "error"
-DISAGREES: Final = "AGY405"
+ERROR_SEVERITY: Final = "error"
+CONFLICT_RULE: Final = "AGY405"
 # Text that occurs in manifests and not in scripts
-_MANIFEST: Final = re.compile(
+_MANIFEST_PATTERN: Final = re.compile(
     r'^\s*(?:\{\s*)?(?:"(?:apiVersion|kind|items)"\s*:|(?:apiVersion|kind|items):(?:\s|$))', re.MULTILINE
 )
 
 
 @dataclass(frozen=True)
-class Remark:
+class HealthLintRemark:
     """One lint remark; `place` is the key of a script that is embedded in a larger file."""
 
     file: str
@@ -42,7 +49,7 @@ class Remark:
     advice: str
     place: str = ""
 
-    def as_data(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "file": self.file,
             "line": self.line,
@@ -54,107 +61,113 @@ class Remark:
         }
 
 
-class Looked(NamedTuple):
+class LintedScript(NamedTuple):
     """A script that was linted."""
 
     file: str
     place: str
-    purpose: Purpose
+    purpose: ScriptPurpose
     pattern: str = ""  # kinds of the script, if settings or folders define them
 
 
 @dataclass(frozen=True)
-class Linted:
-    remarks: tuple[Remark, ...] = ()
-    looked: tuple[Looked, ...] = ()
+class LintResult:
+    remarks: tuple[HealthLintRemark, ...] = ()
+    linted_scripts: tuple[LintedScript, ...] = ()
     problems: tuple[UserError, ...] = ()  # unreadable files
 
     @property
-    def scripts(self) -> int:
-        return len(self.looked)
+    def script_count(self) -> int:
+        return len(self.linted_scripts)
 
     def count(self, severity: str) -> int:
         return sum(remark.severity == severity for remark in self.remarks)
 
-    def of(self, looked: Looked) -> list[Remark]:
+    def list_script_remarks(self, script: LintedScript) -> list[HealthLintRemark]:
         """List the remarks on one script."""
-        return [each for each in self.remarks if (each.file, each.place) == (looked.file, looked.place)]
+        return [remark for remark in self.remarks if (remark.file, remark.place) == (script.file, script.place)]
 
-    def of_settings(self) -> list[Remark]:
+    def list_settings_remarks(self) -> list[HealthLintRemark]:
         """List the remarks that belong to no script."""
-        places = {(each.file, each.place) for each in self.looked}
-        return [each for each in self.remarks if (each.file, each.place) not in places]
+        script_places = {(item.file, item.place) for item in self.linted_scripts}
+        return [item for item in self.remarks if (item.file, item.place) not in script_places]
 
 
-class _Script(NamedTuple):
-    looked: Looked
+class _ScriptToLint(NamedTuple):
+    linted_script: LintedScript
     text: str
     open_libs: bool
-    at: Located | None = None  # the manifest that contains the script
+    located: LocatedManifest | None = None  # the manifest that contains the script
     path: tuple[str | int, ...] = ()
 
-    def remarks(self) -> Iterator[Remark]:
-        file, place, purpose, pattern = self.looked
-        kind = _find_kind(pattern) if pattern else kind_of_rule_file(Path(file))
-        general = lint(self.text, open_libs=self.open_libs, purpose=purpose, kind=kind)
-        findings = [*general, *lint_schema_values(self.text, kind)]
-        for found in sorted(findings, key=lambda finding: finding.line):
-            at = self.at
-            line = at.line_in(self.path, found.line) if at else found.line
-            yield Remark(file, line, found.rule, found.severity, found.message, found.advice, place)
+    def lint(self) -> Iterator[HealthLintRemark]:
+        file, place, purpose, pattern = self.linted_script
+        kind = _find_kind(pattern) if pattern else read_kind_from_path(Path(file))
+        general_findings = lint_script(self.text, open_libs=self.open_libs, purpose=purpose, kind=kind)
+        findings = [*general_findings, *lint_schema_values(self.text, kind)]
+        for lint_finding in sorted(findings, key=lambda finding: finding.line):
+            located = self.located
+            line = located.find_text_line(self.path, lint_finding.line) if located else lint_finding.line
+            yield HealthLintRemark(
+                file, line, lint_finding.rule, lint_finding.severity, lint_finding.message, lint_finding.advice, place
+            )
 
 
-def lint_paths(paths: Sequence[Path], *, open_libs: bool) -> Linted:
+def lint_paths(paths: Sequence[Path], *, open_libs: bool) -> LintResult:
     """Lint all scripts and settings in the paths."""
-    parts: list[Linted] = []
-    settings: list[Located] = []
+    parts: list[LintResult] = []
+    settings: list[LocatedManifest] = []
     problems: list[UserError] = []
     for path in paths:
-        found, before = False, len(problems)
-        for item in _items(path, open_libs):
+        has_content, problem_count = False, len(problems)
+        for item in _list_items(path, open_libs):
             try:
-                part, held = _lint_item(item)
+                part, item_settings = _lint_item(item)
             except UserError as error:
                 problems.append(error)
                 continue
             parts.append(part)
-            settings += held
-            found = found or bool(part.looked or part.remarks or held or item.is_table)
-        if not found and path != STDIN and path.is_dir() and len(problems) == before:
-            what = "contains no script; name a script or a folder with scripts"
-            problems.append(UserError(what, where=str(path)))
-    if len(problems) == 1 and not any(part.looked or part.remarks for part in parts):
+            settings += item_settings
+            has_content = has_content or bool(part.linted_scripts or part.remarks or item_settings or item.is_table)
+        if not has_content and path != STDIN_PATH and path.is_dir() and len(problems) == problem_count:
+            problem = "contains no script; name a script or a folder with scripts"
+            problems.append(UserError(problem, where=str(path)))
+    if len(problems) == 1 and not any(part.linted_scripts or part.remarks for part in parts):
         raise problems[0]
-    return _together(parts, settings, problems)
+    return _merge_results(parts, settings, problems)
 
 
-def _together(parts: Sequence[Linted], settings: Sequence[Located], problems: Sequence[UserError]) -> Linted:
+def _merge_results(
+    parts: Sequence[LintResult], settings: Sequence[LocatedManifest], problems: Sequence[UserError]
+) -> LintResult:
     remarks = {remark: None for part in parts for remark in part.remarks}
     # Files of several installations may be named together, so only conflicts are reported across files.
-    remarks |= {remark: None for remark in lint_settings(settings).remarks if remark.rule == DISAGREES}
-    ordered = tuple(sorted(remarks, key=lambda each: (each.file, each.line, each.rule)))
-    return Linted(ordered, tuple(looked for part in parts for looked in part.looked), tuple(problems))
+    remarks |= {remark: None for remark in lint_settings(settings).remarks if remark.rule == CONFLICT_RULE}
+    sorted_remarks = tuple(sorted(remarks, key=lambda item: (item.file, item.line, item.rule)))
+    return LintResult(
+        sorted_remarks, tuple(script for part in parts for script in part.linted_scripts), tuple(problems)
+    )
 
 
-def lint_settings(located: Sequence[Located]) -> Linted:
+def lint_settings(located: Sequence[LocatedManifest]) -> LintResult:
     """Lint the combined settings of these manifests: their scripts, and faults in the settings."""
-    settings = from_manifests([each.manifest for each in located])
-    scripts = list(_embedded(settings, located))
-    found = [remark for script in scripts for remark in script.remarks()]
-    found += [remark_on(fault, located) for fault in settings.problems]
-    ordered = sorted(found, key=lambda each: (each.file, each.line, each.rule))
-    return Linted(tuple(ordered), tuple(script.looked for script in scripts))
+    settings = read_manifests([item.manifest for item in located])
+    scripts = list(_list_embedded_scripts(settings, located))
+    remarks = [remark for script in scripts for remark in script.lint()]
+    remarks += [build_fault_remark(fault, located) for fault in settings.problems]
+    sorted_remarks = sorted(remarks, key=lambda item: (item.file, item.line, item.rule))
+    return LintResult(tuple(sorted_remarks), tuple(script.linted_script for script in scripts))
 
 
-def remark_on(fault: Fault, located: Sequence[Located]) -> Remark:
-    what, _, advice = fault.text.partition("; ")
-    at = located[fault.place.manifest]
-    path = fault.place.path
-    line = at.line_in(path, fault.line) if fault.line else at.line(path)
-    return Remark(at.file, line, fault.rule, fault.severity, what, advice, fault.where)
+def build_fault_remark(fault: SettingFault, located: Sequence[LocatedManifest]) -> HealthLintRemark:
+    problem, _, advice = fault.text.partition("; ")
+    located_manifest = located[fault.location.manifest]
+    path = fault.location.path
+    line = located_manifest.find_text_line(path, fault.line) if fault.line else located_manifest.find_field_line(path)
+    return HealthLintRemark(located_manifest.file, line, fault.rule, fault.severity, problem, advice, fault.where)
 
 
-class _Item(NamedTuple):
+class _LintItem(NamedTuple):
     """A file to lint; a file that was not named explicitly may contain nothing to lint."""
 
     file: Path
@@ -164,83 +177,91 @@ class _Item(NamedTuple):
     pattern: str = ""  # group/Kind, by the folders of a tree
 
 
-def _items(path: Path, open_libs: bool) -> Iterator[_Item]:
-    if path == STDIN or not path.is_dir():
-        yield _Item(path, open_libs, is_named=True)
-    elif is_tree(path):
+def _list_items(path: Path, open_libs: bool) -> Iterator[_LintItem]:
+    if path == STDIN_PATH or not path.is_dir():
+        yield _LintItem(path, open_libs, is_named=True)
+    elif is_rule_tree(path):
         for file in sorted(path.rglob("*")):
             if file.suffix == ".lua" and "testdata" not in file.parts:
                 # argo: its bundled scripts have all libraries, except for actions
                 pattern = "/".join(file.parent.absolute().parts[-2:])
-                yield _Item(file, _purpose(file) != "action", pattern=pattern)
+                yield _LintItem(file, _find_purpose(file) != "action", pattern=pattern)
             elif file.name == "health.yaml" and (file.parent / "health_test.yaml").exists():
-                yield _Item(file, True, is_table=True)
+                yield _LintItem(file, True, is_table=True)
     else:
-        for file in [*sorted(path.rglob("*.lua")), *manifest_files(path)]:
-            yield _Item(file, open_libs)
+        for file in [*sorted(path.rglob("*.lua")), *list_manifest_files(path)]:
+            yield _LintItem(file, open_libs)
 
 
-def _lint_item(item: _Item) -> tuple[Linted, list[Located]]:
-    file, text = item.file, read_text(item.file)
+def _lint_item(item: _LintItem) -> tuple[LintResult, list[LocatedManifest]]:
+    file, text = item.file, load_text(item.file)
     if item.is_table:
-        return Linted(tuple(_table(file, text))), []
-    is_script = file.suffix not in MANIFESTS if file != STDIN else _MANIFEST.search(text) is None
+        return LintResult(tuple(_lint_table(file, text))), []
+    is_script = file.suffix not in MANIFEST_SUFFIXES if file != STDIN_PATH else _MANIFEST_PATTERN.search(text) is None
     if is_script:
-        return _lint_script(_Script(Looked(named(file), "", _purpose(file), item.pattern), text, item.open_libs)), []
-    if not item.is_named and not _MANIFEST.search(text):
-        return Linted(), []
-    held = [each for each in Source(named(file), text).located() if holds_settings(each.manifest)]
-    if not held and item.is_named:
-        what = "contains neither a script nor settings; name a .lua file, argocd-cm or an ArgoCD resource"
-        raise UserError(what, where=named(file))
-    return lint_settings(held), held
+        return _lint_script(
+            _ScriptToLint(
+                LintedScript(render_file_name(file), "", _find_purpose(file), item.pattern), text, item.open_libs
+            )
+        ), []
+    if not item.is_named and not _MANIFEST_PATTERN.search(text):
+        return LintResult(), []
+    settings_manifests = [
+        located
+        for located in ManifestText(render_file_name(file), text).list_manifests()
+        if has_settings(located.manifest)
+    ]
+    if not settings_manifests and item.is_named:
+        problem = "contains neither a script nor settings; name a .lua file, argocd-cm or an ArgoCD resource"
+        raise UserError(problem, where=render_file_name(file))
+    return lint_settings(settings_manifests), settings_manifests
 
 
-def _lint_script(script: _Script) -> Linted:
-    return Linted(tuple(script.remarks()), (script.looked,))
+def _lint_script(script: _ScriptToLint) -> LintResult:
+    return LintResult(tuple(script.lint()), (script.linted_script,))
 
 
-def _table(file: Path, text: str) -> Iterator[Remark]:
+def _lint_table(file: Path, text: str) -> Iterator[HealthLintRemark]:
     try:
-        table = load(text)
+        table = read_yaml(text)
         if not isinstance(table, dict):
             raise UserError("the table is not a map; write conditions, phases and otherwise")
-        to_lua(file.parent.name, table)
+        table_to_lua(file.parent.name, table)
     except UserError as error:
-        what, _, advice = str(error).partition("; ")
-        yield Remark(str(file), 1, "AGY401", ERROR, what, advice)
+        problem, _, advice = str(error).partition("; ")
+        yield HealthLintRemark(str(file), 1, "AGY401", ERROR_SEVERITY, problem, advice)
 
 
 def _find_kind(pattern: str) -> GroupKind | None:
     """Return the kind of a pattern, or None if the pattern has a wildcard."""
-    if not pattern or is_wild(pattern):
+    if not pattern or has_wildcard(pattern):
         return None
     group, _, kind = pattern.rpartition("/")
     return GroupKind(group, kind)
 
 
-def _purpose(file: Path) -> Purpose:
+def _find_purpose(file: Path) -> ScriptPurpose:
     if file.name == "discovery.lua":
         return "discovery"
     return "action" if file.name == "action.lua" else "health"
 
 
-def _embedded(settings: Customizations, located: Sequence[Located]) -> Iterator[_Script]:
+def _list_embedded_scripts(settings: Customizations, located: Sequence[LocatedManifest]) -> Iterator[_ScriptToLint]:
     """Yield the check and action scripts in settings."""
     for check in settings.checks:
-        at = located[check.place.manifest]
-        looked = Looked(at.file, check.where, "health", check.pattern)
-        yield _Script(looked, check.script, check.open_libs, at, check.place.path)
+        located_manifest = located[check.location.manifest]
+        linted_script = LintedScript(located_manifest.file, check.where, "health", check.pattern)
+        yield _ScriptToLint(linted_script, check.script, check.open_libs, located_manifest, check.location.path)
     for actions in settings.actions:
-        for name, purpose, text in _of_actions(actions):
-            place: Place = actions.places[name]
-            at = located[place.manifest]
-            looked = Looked(at.file, f"{actions.where} {name}", purpose, actions.pattern)
-            yield _Script(looked, text, False, at, place.path)
+        for name, purpose, text in _list_action_scripts(actions):
+            place: SettingLocation = actions.locations[name]
+            located_manifest = located[place.manifest]
+            linted_script = LintedScript(located_manifest.file, f"{actions.where} {name}", purpose, actions.pattern)
+            yield _ScriptToLint(linted_script, text, False, located_manifest, place.path)
 
 
-def _of_actions(actions: ActionsCheck) -> Iterator[tuple[str, Purpose, str]]:
+def _list_action_scripts(actions: CustomActions) -> Iterator[tuple[str, ScriptPurpose, str]]:
     if actions.discovery:
-        yield DISCOVERY, "discovery", actions.discovery
+        yield DISCOVERY_FIELD, "discovery", actions.discovery
     for name, text in actions.definitions.items():
         yield name, "action", text

@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.health_checks import board
-from argosy.features.health_checks.board import Tried
-from argosy.gitops.health.settings import from_config_maps
-from argosy.gitops.status.wire_format import mapping
+from argosy.features.health_checks import page_data
+from argosy.features.health_checks.page_data import HealthTrialResult
+from argosy.gitops.health.settings import read_config_maps
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.web.request import Asked
-from argosy.web.responses import Page
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
-from argosy.web.settings_page import CRUMB
+from argosy.web.settings_page import SETTINGS_BREADCRUMB
 
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
-EXAMPLE: Final = """\
+EXAMPLE_MANIFEST: Final = """\
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, generation: 2}
@@ -28,50 +28,62 @@ status: {observedGeneration: 2, replicas: 2, updatedReplicas: 2, availableReplic
 """
 
 
-async def page(asked: Asked) -> Page:
-    return Page("health_checks/health_checks.html", values(asked))
+async def render_page(request: RequestContext) -> PageResponse:
+    return PageResponse("health_checks/health_checks.html", build_page_values(request))
 
 
-def values(asked: Asked, verdict: Tried | None = None, fault: str = "") -> dict[str, Any]:
-    rows, faults = board.kinds(_data(asked, "argocd-cm"), _data(asked, "argosy-cm"))
-    wanted = asked.query.text("q").lower()
-    shown = [each for each in rows if wanted in f"{each.group}/{each.kind} {each.source}".lower()]
+def build_page_values(
+    request: RequestContext, verdict: HealthTrialResult | None = None, fault: str = ""
+) -> dict[str, Any]:
+    rows, faults = page_data.list_kinds(_read_config_map(request, "argocd-cm"), _read_config_map(request, "argosy-cm"))
+    search_text = request.query.get_text("q").lower()
+    matching_rows = [row for row in rows if search_text in f"{row.group}/{row.kind} {row.source}".lower()]
     return {
         "title": "Health checks",
         "section": "settings",
         "state": "bad" if faults else "",
-        "crumbs": [CRUMB],
-        "rows": shown,
+        "crumbs": [SETTINGS_BREADCRUMB],
+        "rows": matching_rows,
         "total": len(rows),
-        "q": asked.query.text("q"),
+        "q": request.query.get_text("q"),
         "faults": faults,
         "verdict": verdict,
         "fault": fault,
-        "manifest": EXAMPLE,
+        "manifest": EXAMPLE_MANIFEST,
         "script": "",
     }
 
 
-async def tried(asked: Asked) -> Page:
-    form = await asked.form()
-    manifest, script = (form.text(name).replace("\r\n", "\n") for name in ("manifest", "script"))
-    settings = from_config_maps(_data(asked, "argocd-cm"), _data(asked, "argosy-cm"))
+async def render_trial(request: RequestContext) -> PageResponse:
+    form = await request.read_form()
+    manifest, script = (form.get_text(name).replace("\r\n", "\n") for name in ("manifest", "script"))
+    settings = read_config_maps(_read_config_map(request, "argocd-cm"), _read_config_map(request, "argosy-cm"))
     verdict, fault = None, ""
     try:
-        found = board.read_one(manifest)
-        verdict = await board.tried(asked.site.lookout.reader.pool, found, settings, script)
+        parsed_manifest = page_data.read_first_manifest(manifest)
+        verdict = await page_data.assess_pasted_manifest(
+            request.site.cluster_view.reader.pool, parsed_manifest, settings, script
+        )
     except ArgosyError as error:
         fault = str(error)
-    shown = {**values(asked, verdict, fault), "manifest": manifest[: board.MOST], "script": script[: board.MOST]}
-    return Page("health_checks/health_checks.html", shown, is_callers_own=True)  # a script may print any text
+    page_values = {
+        **build_page_values(request, verdict, fault),
+        "manifest": manifest[: page_data.MAX_TEXT_CHARACTERS],
+        "script": script[: page_data.MAX_TEXT_CHARACTERS],
+    }
+    return PageResponse(
+        "health_checks/health_checks.html", page_values, is_from_request_only=True
+    )  # a script may print any text
 
 
-def _data(asked: Asked, name: str) -> dict[str, str]:
-    found = asked.site.lookout.cache.get(ResourceKey(*CONFIG_MAP, asked.site.desk.control, name))
-    return {str(key): str(value) for key, value in mapping(mapping(found).get("data")).items()}
+def _read_config_map(request: RequestContext, name: str) -> dict[str, str]:
+    config_map = request.site.cluster_view.cache.get(
+        ResourceKey(*CONFIG_MAP, request.site.service.control_namespace, name)
+    )
+    return {str(key): str(value) for key, value in as_mapping(as_mapping(config_map).get("data")).items()}
 
 
 ROUTES = (
-    Route("GET", "/settings/health", SignedIn(), page, "Health checks, as a page."),
-    Route("POST", "/settings/health", SignedIn(), tried, "Assess the health of a pasted manifest."),
+    Route("GET", "/settings/health", SignedIn(), render_page, "Health checks, as a page."),
+    Route("POST", "/settings/health", SignedIn(), render_trial, "Assess the health of a pasted manifest."),
 )

@@ -9,53 +9,67 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from argosy.features.health_checks.catalog import with_profile
-from argosy.features.health_checks.service import Verdict
-from argosy.gitops.health.bundled import DEFAULT_PROFILES, Origin, profiles_of
-from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.features.health_checks.catalog import select_profile
+from argosy.features.health_checks.service import ObjectHealth
+from argosy.gitops.health.bundled import DEFAULT_PROFILES, RuleOrigin, list_profiles_of_kind
+from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.names import GroupKind
 
-STRICT: Final = "strict"
+STRICT_PROFILE: Final = "strict"
 MAX_EXAMPLES: Final = 3
-Judge = Callable[[Customizations], Sequence[Verdict]]  # the same objects, in the same order
+AssessWithSettings = Callable[[Customizations], Sequence[ObjectHealth]]  # the same objects, in the same order
 
 
-def describe_profiles(settings: Customizations, verdicts: Sequence[Verdict], judge: Judge) -> list[str]:
+def describe_profiles(
+    settings: Customizations, verdicts: Sequence[ObjectHealth], assess: AssessWithSettings
+) -> list[str]:
     """Render one sentence for each kind that has several profiles and uses a bundled one."""
-    rulebook = Rulebook(settings)
-    used: dict[GroupKind, str] = {}
+    rulebook = HealthRules(settings)
+    profile_by_kind: dict[GroupKind, str] = {}
     for verdict in verdicts:
         kind = verdict.key.group_kind
-        rule = rulebook.rule_for(*kind)
-        if rule is not None and rule.origin is Origin.BUNDLED and rule.profile and len(profiles_of(kind)) > 1:
-            used[kind] = rule.profile
-    strict: Sequence[Verdict] = ()
-    if any(STRICT in profiles_of(kind) and profile != STRICT for kind, profile in used.items()):
-        strict = judge(with_profile(settings, STRICT))
+        rule = rulebook.find_rule(*kind)
+        if (
+            rule is not None
+            and rule.origin is RuleOrigin.BUNDLED
+            and rule.profile
+            and len(list_profiles_of_kind(kind)) > 1
+        ):
+            profile_by_kind[kind] = rule.profile
+    strict_verdicts: Sequence[ObjectHealth] = ()
+    if any(
+        STRICT_PROFILE in list_profiles_of_kind(kind) and profile != STRICT_PROFILE
+        for kind, profile in profile_by_kind.items()
+    ):
+        strict_verdicts = assess(select_profile(settings, STRICT_PROFILE))
     return [
-        f"{kind.kind} uses profile {_name_profile(kind, profile)}; {_describe_others(kind, profile, pairs)}"
-        for kind, profile in used.items()
-        for pairs in [[pair for pair in zip(verdicts, strict, strict=False) if pair[0].key.group_kind == kind]]
+        f"{kind.kind} uses profile {_render_profile_name(kind, profile)}; {_describe_others(kind, profile, pairs)}"
+        for kind, profile in profile_by_kind.items()
+        for pairs in [[pair for pair in zip(verdicts, strict_verdicts, strict=False) if pair[0].key.group_kind == kind]]
     ]
 
 
-def _name_profile(kind: GroupKind, profile: str) -> str:
+def _render_profile_name(kind: GroupKind, profile: str) -> str:
     return f"{profile}, the default" if DEFAULT_PROFILES.get(kind) == profile else profile
 
 
-def _describe_others(kind: GroupKind, profile: str, pairs: Sequence[tuple[Verdict, Verdict]]) -> str:
-    others = [other for other in profiles_of(kind) if other != profile]
-    if STRICT not in others:
+def _describe_others(kind: GroupKind, profile: str, pairs: Sequence[tuple[ObjectHealth, ObjectHealth]]) -> str:
+    others = [other for other in list_profiles_of_kind(kind) if other != profile]
+    if STRICT_PROFILE not in others:
         return f"--profile selects another one: {', '.join(others)}"
-    different = [(one, other) for one, other in pairs if (one.health, one.message) != (other.health, other.message)]
-    if not different:
-        compared = f"argosy health diff {kind.kind} --profile {STRICT} shows where they differ"
+    differing_pairs = [
+        (current, other)
+        for current, other in pairs
+        if (current.health, current.message) != (other.health, other.message)
+    ]
+    if not differing_pairs:
+        diff_hint = f"argosy health diff {kind.kind} --profile {STRICT_PROFILE} shows where they differ"
         objects = "this object" if len(pairs) == 1 else "these objects"
-        return f"profile {STRICT} has the same result for {objects}; {compared}"
+        return f"profile {STRICT_PROFILE} has the same result for {objects}; {diff_hint}"
     examples = [
         f"{other.key.name} is {other.health or 'without health'} ({other.message})"
-        for _, other in different[:MAX_EXAMPLES]
+        for _, other in differing_pairs[:MAX_EXAMPLES]
     ]
-    rest = f" and {len(different) - MAX_EXAMPLES} more differ" if len(different) > MAX_EXAMPLES else ""
-    return f"with profile {STRICT}, {', '.join(examples)}{rest}; --profile {STRICT} selects it"
+    more_text = f" and {len(differing_pairs) - MAX_EXAMPLES} more differ" if len(differing_pairs) > MAX_EXAMPLES else ""
+    return f"with profile {STRICT_PROFILE}, {', '.join(examples)}{more_text}; --profile {STRICT_PROFILE} selects it"

@@ -7,118 +7,133 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from argosy.cli.error_messages import answering, tell
-from argosy.cli.exit_codes import CANNOT, DONE, NO
-from argosy.cli.output import print_data, print_lines, talk, warn
-from argosy.cli.tables import Screen, counted, plain
+from argosy.cli.error_messages import keep_exit_code, print_error
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
+from argosy.cli.output import print_data, print_lines, print_progress, warn
+from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 
 if TYPE_CHECKING:
-    from argosy.features.health_checks.comparison import Comparison
-    from argosy.features.health_checks.lint import Linted, Remark
+    from argosy.features.health_checks.comparison import HealthRuleComparison
+    from argosy.features.health_checks.lint import HealthLintRemark, LintResult
 
-COLOURS = {"error": "31", "warning": "33"}
+COLOUR_CODES = {"error": "31", "warning": "33"}
 
 
-def lint(chosen: argparse.Namespace) -> int:
+def run_lint(args: argparse.Namespace) -> int:
     from argosy.features.health_checks.lint import lint_paths
 
-    found = lint_paths(chosen.paths, open_libs=chosen.open_libs)
-    errors, warnings = found.count("error"), found.count("warning")
-    is_bad = bool(errors or (chosen.strict and warnings))
-    with answering(CANNOT if found.problems else NO if is_bad else DONE) as code:
-        _show(found, chosen.output, strict=chosen.strict)
+    lint_result = lint_paths(args.paths, open_libs=args.open_libs)
+    errors, warnings = lint_result.count("error"), lint_result.count("warning")
+    is_bad = bool(errors or (args.strict and warnings))
+    with keep_exit_code(EXIT_ERROR if lint_result.problems else EXIT_NEGATIVE if is_bad else EXIT_OK) as code:
+        _print_lint_result(lint_result, args.output, strict=args.strict)
         sys.stdout.flush()
-        told = f"{counted(found.scripts, 'script')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}"
-        print(told, file=sys.stderr)
+        summary = (
+            f"{format_count(lint_result.script_count, 'script')}: {format_count(errors, 'error')}, "
+            f"{format_count(warnings, 'warning')}"
+        )
+        print(summary, file=sys.stderr)
         if is_bad:
             print("next: fix the lines above; docs/reference/health.md explains each rule", file=sys.stderr)
-        for problem in found.problems:
-            tell(problem)
+        for problem in lint_result.problems:
+            print_error(problem)
     return code
 
 
-def _show(found: Linted, output: str, *, strict: bool) -> None:
+def _print_lint_result(lint_result: LintResult, output: str, *, strict: bool) -> None:
     if output in ("json", "yaml"):
-        data = {"kind": "HealthLint", "scripts": found.scripts, "items": [each.as_data() for each in found.remarks]}
+        data = {
+            "kind": "HealthLint",
+            "scripts": lint_result.script_count,
+            "items": [remark.to_wire() for remark in lint_result.remarks],
+        }
         print_data(data, output)
     elif output == "junit":
-        from argosy.features.health_checks.junit import junit
+        from argosy.features.health_checks.junit import render_junit
 
-        print(junit("argosy health lint", found, strict=strict))
+        print(render_junit("argosy health lint", lint_result, strict=strict))
     elif output == "github":
-        print_lines(_annotation(each) for each in found.remarks)
+        print_lines(_render_annotation(remark) for remark in lint_result.remarks)
     else:
-        screen = Screen(sys.stdout)
-        print_lines(remark_line(each, screen) for each in found.remarks)
+        screen = TerminalOutput(sys.stdout)
+        print_lines(render_remark(remark, screen) for remark in lint_result.remarks)
 
 
-def remark_line(remark: Remark, screen: Screen) -> str:
-    severity = screen.colour(remark.severity, COLOURS.get(remark.severity, "0"))
-    place = f" [{plain(remark.place)}]" if remark.place not in ("", remark.file) else ""
-    advice = f"; {plain(remark.advice)}" if remark.advice else ""
-    return f"{plain(remark.file)}:{remark.line}: {remark.rule} {severity}: {plain(remark.message)}{advice}{place}"
+def render_remark(remark: HealthLintRemark, screen: TerminalOutput) -> str:
+    severity = screen.add_colour(remark.severity, COLOUR_CODES.get(remark.severity, "0"))
+    place = f" [{drop_control_characters(remark.place)}]" if remark.place not in ("", remark.file) else ""
+    advice = f"; {drop_control_characters(remark.advice)}" if remark.advice else ""
+    return (
+        f"{drop_control_characters(remark.file)}:{remark.line}: {remark.rule} {severity}: "
+        f"{drop_control_characters(remark.message)}{advice}{place}"
+    )
 
 
-def _annotation(remark: Remark) -> str:
+def _render_annotation(remark: HealthLintRemark) -> str:
     """Render a workflow command that GitHub Actions shows next to the code."""
     kind = "error" if remark.severity == "error" else "warning"
-    text = plain(f"{remark.message}; {remark.advice}" if remark.advice else remark.message).replace("%", "%25")
-    file = plain(remark.file).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
+    text = drop_control_characters(f"{remark.message}; {remark.advice}" if remark.advice else remark.message).replace(
+        "%", "%25"
+    )
+    file = drop_control_characters(remark.file).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
     return f"::{kind} file={file},line={remark.line},title={remark.rule}::{text}"
 
 
-def diff(chosen: argparse.Namespace) -> int:
-    from argosy.features.health_checks.comparison import Alternative, compare
-    from argosy.features.health_checks.service import Workbench
+def run_diff(args: argparse.Namespace) -> int:
+    from argosy.features.health_checks.comparison import AlternativeRule, compare_rules
+    from argosy.features.health_checks.service import HealthTestRunner
 
-    alternative = Alternative(chosen.profile or "", tuple(chosen.filename), chosen.script, chosen.open_libs)
-    with Workbench(talk) as bench:
-        found = compare(bench, chosen.kind, alternative, chosen.paths)
-    with answering(NO if found.differs else DONE) as code:
-        warn(found.settings.faults)
-        if chosen.output in ("json", "yaml"):
-            print_data({"kind": "HealthDiff", **found.as_data()}, chosen.output)
+    alternative = AlternativeRule(args.profile or "", tuple(args.filename), args.script, args.open_libs)
+    with HealthTestRunner(print_progress) as runner:
+        comparison = compare_rules(runner, args.kind, alternative, args.paths)
+    with keep_exit_code(EXIT_NEGATIVE if comparison.differs else EXIT_OK) as code:
+        warn(comparison.settings.faults)
+        if args.output in ("json", "yaml"):
+            print_data({"kind": "HealthDiff", **comparison.to_wire()}, args.output)
         else:
-            print_lines(_told(found, Screen(sys.stdout)))
+            print_lines(_render_comparison(comparison, TerminalOutput(sys.stdout)))
         sys.stdout.flush()
-        if found.hint:
-            print(f"hint: {plain(found.hint)}", file=sys.stderr)
-        if found.differs:
-            print(f"argosy: {found.kind}: the rules differ, and {_counted(found)}", file=sys.stderr)
-            print(f"next: {_next(found)}", file=sys.stderr)
+        if comparison.hint:
+            print(f"hint: {drop_control_characters(comparison.hint)}", file=sys.stderr)
+        if comparison.differs:
+            print(f"argosy: {comparison.kind}: the rules differ, and {_render_counts(comparison)}", file=sys.stderr)
+            print(f"next: {_render_next_step(comparison)}", file=sys.stderr)
     return code
 
 
-def _next(found: Comparison) -> str:
-    if not found.objects:
+def _render_next_step(comparison: HealthRuleComparison) -> str:
+    if not comparison.object_count:
         return "add files with objects of this kind, to compare the health that each rule reports"
     return "keep the rule whose results you want; argosy health show prints each rule"
 
 
-def _counted(found: Comparison) -> str:
-    if not found.objects:
+def _render_counts(comparison: HealthRuleComparison) -> str:
+    if not comparison.object_count:
         return "there are no test objects of this kind"
-    health = sum(each.changes_health for each in found.disagreements)
-    message = len(found.disagreements) - health
-    return f"of {counted(found.objects, 'object')}, {health} would change health and {message} only the message"
+    health = sum(disagreement.changes_health for disagreement in comparison.disagreements)
+    message = len(comparison.disagreements) - health
+    return (
+        f"of {format_count(comparison.object_count, 'object')}, {health} would change health and {message} "
+        "only the message"
+    )
 
 
-def _told(found: Comparison, screen: Screen) -> Iterator[str]:
-    if not found.differs:
-        yield f"{found.kind}: no difference between {found.one} and {found.other}"
+def _render_comparison(comparison: HealthRuleComparison, screen: TerminalOutput) -> Iterator[str]:
+    if not comparison.differs:
+        yield f"{comparison.kind}: no difference between {comparison.default_name} and {comparison.other_name}"
         return
-    yield from (screen.difference(plain(line)) for line in found.lines)
-    changed = [each for each in found.disagreements if each.changes_health]
-    if changed:
+    yield from (screen.format_diff_line(drop_control_characters(line)) for line in comparison.diff_lines)
+    health_changes = [disagreement for disagreement in comparison.disagreements if disagreement.changes_health]
+    if health_changes:
         rows = [
             [
-                each.name,
-                screen.mark(each.one.health) or "-",
-                each.one.message,
-                screen.mark(each.other.health) or "-",
-                each.other.message,
+                disagreement.name,
+                screen.format_status(disagreement.default_result.health) or "-",
+                disagreement.default_result.message,
+                screen.format_status(disagreement.other_result.health) or "-",
+                disagreement.other_result.message,
             ]
-            for each in changed
+            for disagreement in health_changes
         ]
         yield ""
-        yield from screen.table(["OBJECT", "DEFAULT SAYS", "MESSAGE", "OTHER SAYS", "MESSAGE"], rows)
+        yield from screen.format_table(["OBJECT", "DEFAULT SAYS", "MESSAGE", "OTHER SAYS", "MESSAGE"], rows)

@@ -11,14 +11,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from argosy.gitops.health.bundled import profile_rules, profiles_of
-from argosy.gitops.health.lint.finding import Finding
-from argosy.gitops.health.lint.schema_values import check_schema_values, find_enum, read_fields
+from argosy.gitops.health.bundled import list_profiles_of_kind, load_profile_rules
+from argosy.gitops.health.lint.finding import LintFinding
+from argosy.gitops.health.lint.schema_values import check_schema_values, find_enum, list_fields_read
 from argosy.kube.names import GroupKind
-from argosy.kube.schema.bundled_crds import definition, names
+from argosy.kube.schema.bundled_crds import list_definition_names, load_definition
 
 
-def lint_schema_values(script: str, kind: GroupKind | None) -> Iterator[Finding]:
+def lint_schema_values(script: str, kind: GroupKind | None) -> Iterator[LintFinding]:
     schema = _find_schema(kind) if kind else None
     if kind is None or schema is None:
         return
@@ -28,7 +28,7 @@ def lint_schema_values(script: str, kind: GroupKind | None) -> Iterator[Finding]
         yield replace(finding, advice=f"{finding.advice}{offer}")
 
 
-def kind_of_rule_file(file: Path) -> GroupKind | None:
+def read_kind_from_path(file: Path) -> GroupKind | None:
     """Read the kind from Argo CD's folder layout, GROUP/KIND/health.lua."""
     return GroupKind(file.parent.parent.name, file.parent.name) if file.name == "health.lua" else None
 
@@ -36,10 +36,10 @@ def kind_of_rule_file(file: Path) -> GroupKind | None:
 @cache
 def _find_schema(kind: GroupKind) -> Mapping[str, Any] | None:
     """Return the schema of the stored version of a custom kind that argosy knows."""
-    for name in names():
+    for name in list_definition_names():
         if name.partition(".")[2] != kind.group:  # a definition is called PLURAL.GROUP
             continue
-        spec = definition(name)["spec"]
+        spec = load_definition(name)["spec"]
         if spec["names"]["kind"] == kind.kind:
             stored = next(version for version in spec["versions"] if version["storage"])
             schema: Mapping[str, Any] = stored["schema"]["openAPIV3Schema"]
@@ -49,8 +49,11 @@ def _find_schema(kind: GroupKind) -> Mapping[str, Any] | None:
 
 def _offer_profile(script: str, kind: GroupKind, schema: Mapping[str, Any]) -> str:
     """Name the bundled profile that reads most of the fields with an enum that the script reads."""
-    wanted = {path for path in read_fields(script) if find_enum(schema, path)}
-    shared = {profile: len(wanted & read_fields(profile_rules(profile)[kind].script)) for profile in profiles_of(kind)}
+    wanted = {path for path in list_fields_read(script) if find_enum(schema, path)}
+    shared = {
+        profile: len(wanted & list_fields_read(load_profile_rules(profile)[kind].script))
+        for profile in list_profiles_of_kind(kind)
+    }
     best = max(shared, key=lambda profile: shared[profile], default="")
     if not shared.get(best):
         return ""

@@ -12,31 +12,31 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, TypeVar
 
-from argosy.features.health_checks.catalog import called
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.assess import Assessor
-from argosy.gitops.health.bundled import Origin
-from argosy.gitops.health.kind_keys import is_wild
-from argosy.gitops.health.lua import EVALUATE, LuaFault, answer_of, health_of
-from argosy.gitops.health.lua.health_results import INVALID
-from argosy.gitops.health.rule_lookup import Rulebook
-from argosy.gitops.health.settings import Check, Customizations
-from argosy.gitops.health.test_suite import Outcome, Suite, run
-from argosy.isolation import Pool
+from argosy.features.health_checks.catalog import render_rule_name
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.assess import HealthAssessor
+from argosy.gitops.health.bundled import RuleOrigin
+from argosy.gitops.health.kind_keys import has_wildcard
+from argosy.gitops.health.lua import EVALUATE_FUNCTION, LuaFault, read_health, read_script_result
+from argosy.gitops.health.lua.health_results import INVALID_STATUS_MESSAGE
+from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.settings import CustomHealthCheck, Customizations
+from argosy.gitops.health.test_suite import CaseResult, RuleTestSuite, run_suite
+from argosy.isolation import WorkerPool
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-TELL_SECONDS: Final = 1.0
+PROGRESS_INTERVAL_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ObjectHealth:
     """The health of one object. No assessment means that its kind has no health rule."""
 
     key: ResourceKey
     assessment: Assessment | None
     file: str = ""
-    origin: Origin | None = None  # of the rule
+    origin: RuleOrigin | None = None  # of the rule
 
     @property
     def health(self) -> str:
@@ -52,137 +52,140 @@ class Verdict:
         return self.assessment.message
 
     @property
-    def told(self) -> str:
+    def display_message(self) -> str:
         """The message, with the script name in place of Lua's `<string>`."""
-        return in_script(self.message, self.rule)
+        return insert_script_name(self.message, self.rule)
 
     @property
     def rule(self) -> str:
-        return called(self.assessment.rule) if self.assessment else ""
+        return render_rule_name(self.assessment.rule) if self.assessment else ""
 
     @property
     def fault(self) -> str:
-        return fault_of(self.assessment) if self.assessment else ""
+        return find_fault(self.assessment) if self.assessment else ""
 
     @property
-    def is_ours(self) -> bool:
+    def is_builtin_rule(self) -> bool:
         """True if the rule is not a user's check; if it fails, the object is malformed."""
-        return self.origin is not Origin.ARGOCD_CM
+        return self.origin is not RuleOrigin.ARGOCD_CM
 
 
-def in_script(text: str, script: str) -> str:
+def insert_script_name(text: str, script: str) -> str:
     """Insert the script name, because Argo CD's messages call every script `<string>`."""
-    return text.replace("<string>:", f"{script.removeprefix(f'{Origin.ARGOCD_CM} ')}:") if script else text
+    return text.replace("<string>:", f"{script.removeprefix(f'{RuleOrigin.ARGOCD_CM} ')}:") if script else text
 
 
-def fault_of(assessment: Assessment) -> str:
+def find_fault(assessment: Assessment) -> str:
     """Return why a rule failed. An invalid status is Unknown in a cluster, but an error in a test."""
-    is_no_word = (assessment.health, assessment.message) == (Health.UNKNOWN, INVALID)
-    return assessment.fault or (f"{INVALID}: none of {', '.join(Health)}" if is_no_word else "")
+    is_invalid_status = (assessment.health, assessment.message) == (HealthStatus.UNKNOWN, INVALID_STATUS_MESSAGE)
+    return assessment.fault or (
+        f"{INVALID_STATUS_MESSAGE}: none of {', '.join(HealthStatus)}" if is_invalid_status else ""
+    )
 
 
 @dataclass(frozen=True)
-class Trial:
+class CheckTrial:
     """One run of a check on an empty object of its kind."""
 
-    check: Check
+    check: CustomHealthCheck
     health: str
     message: str
     fault: str
 
     @property
-    def told(self) -> str:
-        return in_script(self.message, self.check.where)
+    def display_message(self) -> str:
+        return insert_script_name(self.message, self.check.where)
 
 
-Tell = Callable[[str], None]
-Answer = TypeVar("Answer")
+ReportTestProgress = Callable[[str], None]
+WorkResult = TypeVar("WorkResult")
 
 
-class Workbench:
+class HealthTestRunner:
     """Context manager whose workers serve all runs. `tell` gets progress of work that takes longer than a second."""
 
-    def __init__(self, tell: Tell) -> None:
-        self._tell = tell
-        self._runner = asyncio.Runner()
-        self.pool = Pool(preload=("argosy.gitops.health.lua.worker",))
+    def __init__(self, report_progress: ReportTestProgress) -> None:
+        self._report_progress = report_progress
+        self._event_loop = asyncio.Runner()
+        self.pool = WorkerPool(preload=("argosy.gitops.health.lua.worker",))
 
-    def __enter__(self) -> Workbench:
+    def __enter__(self) -> HealthTestRunner:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._runner.run(self.pool.close())
+            self._event_loop.run(self.pool.close())
         finally:
-            self._runner.close()
+            self._event_loop.close()
 
-    def run_suite(self, suite: Suite) -> list[Outcome]:
-        done = 0
+    def run_suite(self, suite: RuleTestSuite) -> list[CaseResult]:
+        finished_count = 0
 
         def note(now: int, _total: int) -> None:
-            nonlocal done
-            done = now
+            nonlocal finished_count
+            finished_count = now
 
-        running = run(suite, self.pool, progress=note, together=asyncio.gather)
-        return self._wait(running, lambda: f"{done} of {len(suite.cases)} cases")
+        suite_run = run_suite(suite, self.pool, progress=note, gather=asyncio.gather)
+        return self._wait(suite_run, lambda: f"{finished_count} of {len(suite.cases)} cases")
 
-    def _wait(self, work: Coroutine[Any, Any, Answer], about: Callable[[], str]) -> Answer:
-        async def ticking() -> Answer:
+    def _wait(self, work: Coroutine[Any, Any, WorkResult], describe_progress: Callable[[], str]) -> WorkResult:
+        async def ticking() -> WorkResult:
             running = asyncio.ensure_future(work)
             try:
-                while not (await asyncio.wait({running}, timeout=TELL_SECONDS))[0]:
-                    self._tell(about())
+                while not (await asyncio.wait({running}, timeout=PROGRESS_INTERVAL_SECONDS))[0]:
+                    self._report_progress(describe_progress())
                 return running.result()
             finally:
                 running.cancel()  # after Ctrl-C
                 await asyncio.gather(running, return_exceptions=True)
 
-        return self._runner.run(ticking())
+        return self._event_loop.run(ticking())
 
-    def judge(
+    def assess(
         self, customizations: Customizations, manifests: Sequence[Manifest], facts: Mapping[str, Any]
-    ) -> list[Verdict]:
+    ) -> list[ObjectHealth]:
         # No cache: files may share uid and resourceVersion, and are edited between runs.
-        rulebook = Rulebook(customizations)
-        assessor = Assessor(rulebook, self.pool, remembered=0)
-        found = self._wait(assessor.assess_all(manifests, facts), lambda: f"assessing {len(manifests)} objects")
+        rulebook = HealthRules(customizations)
+        assessor = HealthAssessor(rulebook, self.pool, max_cached=0)
+        assessments = self._wait(assessor.assess_all(manifests, facts), lambda: f"assessing {len(manifests)} objects")
         return [
-            Verdict(_key(manifest), each, origin=_origin(rulebook, manifest))
-            for manifest, each in zip(manifests, found, strict=True)
+            ObjectHealth(_read_key(manifest), assessment, origin=_find_rule_origin(rulebook, manifest))
+            for manifest, assessment in zip(manifests, assessments, strict=True)
         ]
 
-    def try_checks(self, checks: Sequence[Check]) -> list[Trial]:
+    def try_checks(self, checks: Sequence[CustomHealthCheck]) -> list[CheckTrial]:
         """Run each check once on an object that has only a kind and a name; it must not fail."""
         payloads = [
-            {"script": check.script, "manifest": _empty(check.pattern), "open": check.open_libs} for check in checks
+            {"script": check.script, "manifest": _build_empty_object(check.pattern), "open": check.open_libs}
+            for check in checks
         ]
-        answers = self._wait(self.pool.run_batch(EVALUATE, payloads), lambda: f"trying {len(checks)} checks")
-        return [_trial(check, answer) for check, answer in zip(checks, answers, strict=True)]
+        answers = self._wait(self.pool.run_batch(EVALUATE_FUNCTION, payloads), lambda: f"trying {len(checks)} checks")
+        return [_read_trial(check, answer) for check, answer in zip(checks, answers, strict=True)]
 
 
-def _key(manifest: Manifest) -> ResourceKey:
+def _read_key(manifest: Manifest) -> ResourceKey:
     """Read the key; objects in files may have only generateName."""
     metadata = manifest["metadata"]
     return key_of({**manifest, "metadata": {**metadata, "name": metadata.get("name") or metadata.get("generateName")}})
 
 
-def _origin(rulebook: Rulebook, manifest: Manifest) -> Origin | None:
-    key = _key(manifest)
-    rule = rulebook.rule_for(key.group, key.kind)
+def _find_rule_origin(rulebook: HealthRules, manifest: Manifest) -> RuleOrigin | None:
+    key = _read_key(manifest)
+    rule = rulebook.find_rule(key.group, key.kind)
     return rule.origin if rule else None
 
 
-def _empty(pattern: str) -> Manifest:
+def _build_empty_object(pattern: str) -> Manifest:
     group, _, kind = pattern.rpartition("/")
-    group, kind = ("example.com" if is_wild(group) else group), ("Example" if is_wild(kind) else kind)
+    group, kind = ("example.com" if has_wildcard(group) else group), ("Example" if has_wildcard(kind) else kind)
     return {"apiVersion": f"{group}/v1" if group else "v1", "kind": kind, "metadata": {"name": "empty"}}
 
 
-def _trial(check: Check, answer: Any) -> Trial:
+def _read_trial(check: CustomHealthCheck, response: Any) -> CheckTrial:
     try:
-        found = health_of(answer_of(answer))
+        assessment = read_health(read_script_result(response))
     except LuaFault as fault:
-        return Trial(check, "Unknown", str(fault), str(fault))
-    return Trial(check, str(found.health or ""), found.message, fault_of(found))
+        return CheckTrial(check, "Unknown", str(fault), str(fault))
+    return CheckTrial(check, str(assessment.health or ""), assessment.message, find_fault(assessment))

@@ -5,36 +5,39 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from argosy.kube.objects import Manifest, read_manifests
-from argosy.kube.objects.field_lines import Lines, Path
+from argosy.kube.objects.field_lines import FieldLines, ManifestPath
 
 
-class Source:
+class ManifestText:
     """One file, or standard input."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.text = text
-        self.lines = Lines(text)
+        self.lines = FieldLines(text)
 
-    def located(self) -> list[Located]:
-        return [Located(manifest, self, at) for at, manifest in enumerate(read_manifests(self.text, where=self.name))]
+    def list_manifests(self) -> list[LocatedManifest]:
+        return [
+            LocatedManifest(manifest, self, index)
+            for index, manifest in enumerate(read_manifests(self.text, where=self.name))
+        ]
 
 
-class Located(NamedTuple):
+class LocatedManifest(NamedTuple):
     """A manifest, its file, and its index in the file."""
 
     manifest: Manifest
-    source: Source
+    source: ManifestText
     number: int
 
     @property
     def file(self) -> str:
         return self.source.name
 
-    def line(self, path: Path) -> int:
+    def find_field_line(self, path: ManifestPath) -> int:
         """Return the line of a field in the file."""
-        return self.source.lines.of_field(self.number, path)
+        return self.source.lines.find_field_line(self.number, path)
 
-    def line_in(self, path: Path, line: int) -> int:
+    def find_text_line(self, path: ManifestPath, line: int) -> int:
         """Return the file line of a line within the text of a field."""
-        return self.source.lines.of_text(self.number, path, line)
+        return self.source.lines.find_text_line(self.number, path, line)

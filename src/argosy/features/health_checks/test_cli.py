@@ -10,185 +10,201 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from argosy.cli.error_messages import Unread, answering, tell
-from argosy.cli.exit_codes import CANNOT, DONE, NO
-from argosy.cli.output import print_data, print_lines, talk, warn
-from argosy.cli.tables import Screen, counted, plain
+from argosy.cli.error_messages import OutputClosed, keep_exit_code, print_error
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
+from argosy.cli.output import print_data, print_lines, print_progress, warn
+from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.health_checks.report import Report
-    from argosy.features.health_checks.service import Verdict, Workbench
-    from argosy.features.health_checks.test_run import Request
-    from argosy.gitops.health.test_suite import Outcome
+    from argosy.features.health_checks.report import HealthTestReport
+    from argosy.features.health_checks.service import HealthTestRunner, ObjectHealth
+    from argosy.features.health_checks.test_run import HealthTestRequest
+    from argosy.gitops.health.test_suite import CaseResult
 
 POLL_SECONDS: Final = 0.2
 
 
-def test(chosen: argparse.Namespace) -> int:
-    if not chosen.watch:
-        return _test(chosen)
+def run_test(args: argparse.Namespace) -> int:
+    if not args.watch:
+        return _run_test(args)
     try:
-        return _test(chosen)
+        return _run_test(args)
     except KeyboardInterrupt:  # the normal way to end it, whenever it comes
-        return DONE
+        return EXIT_OK
 
 
-def _test(chosen: argparse.Namespace) -> int:
-    from argosy.features.health_checks.service import Workbench
-    from argosy.features.health_checks.test_run import Request
+def _run_test(args: argparse.Namespace) -> int:
+    from argosy.features.health_checks.service import HealthTestRunner
+    from argosy.features.health_checks.test_run import HealthTestRequest
 
-    request = Request(
-        tuple(chosen.paths),
-        tuple(chosen.filename),
-        chosen.script,
-        chosen.open_libs,
-        chosen.profile or "",
-        chosen.facts,
-        chosen.expect or "",
+    request = HealthTestRequest(
+        tuple(args.paths),
+        tuple(args.filename),
+        args.script,
+        args.open_libs,
+        args.profile or "",
+        args.facts,
+        args.expect or "",
     )
-    with Workbench(talk) as bench:
-        if chosen.watch:
-            _watch(bench, request, chosen.output)
-        return _once(bench, request, chosen.output)
+    with HealthTestRunner(print_progress) as runner:
+        if args.watch:
+            _run_and_watch(runner, request, args.output)
+        return _run_once(runner, request, args.output)
 
 
-def _once(bench: Workbench, request: Request, output: str) -> int:
+def _run_once(runner: HealthTestRunner, request: HealthTestRequest, output: str) -> int:
     from argosy.features.health_checks.test_run import run_tests
 
-    report = run_tests(bench, request)
-    failed = [outcome for outcome in report.outcomes() if not outcome.ok]
-    with answering(CANNOT if report.problems else NO if failed else DONE) as code:
+    report = run_tests(runner, request)
+    failed_outcomes = [outcome for outcome in report.list_outcomes() if not outcome.ok]
+    with keep_exit_code(EXIT_ERROR if report.problems else EXIT_NEGATIVE if failed_outcomes else EXIT_OK) as code:
         warn(report.warnings)
         if report.verdicts:
-            for fault in report.failing:
-                print(f"error: {plain(str(fault))}", file=sys.stderr)
+            for fault in report.failing_faults:
+                print(f"error: {drop_control_characters(str(fault))}", file=sys.stderr)
         for note in report.notes:
-            print(f"note: {plain(note)}", file=sys.stderr)
-        _show(report, output)
+            print(f"note: {drop_control_characters(note)}", file=sys.stderr)
+        _print_report(report, output)
         sys.stdout.flush()  # stderr output follows, and must come after it on a shared terminal
-        if failed:
-            _explain(report, failed)
+        if failed_outcomes:
+            _print_failure(report, failed_outcomes)
         for problem in report.problems:
-            tell(problem)
+            print_error(problem)
     return code
 
 
-def _show(report: Report, output: str) -> None:
+def _print_report(report: HealthTestReport, output: str) -> None:
     from argosy.gitops.health import test_suite
 
     if output == "text":
-        print_lines(_text(report, Screen(sys.stdout)))
+        print_lines(_render_report(report, TerminalOutput(sys.stdout)))
         return
     if output == "junit":
-        print(test_suite.junit(report.outcomes()), end="")
+        print(test_suite.render_junit(report.list_outcomes()), end="")
     else:
-        print_data(report.as_data(), output, named=False)
+        print_data(report.to_wire(), output, has_api_version=False)
     # The cases contain every error; warnings go to stderr.
-    found = (each for each in report.review.remarks if each.severity == "warning")
-    warn(f"{each.file}:{each.line}: {each.rule} {each.message}; {each.advice}" for each in found)
+    warnings = (remark for remark in report.lint_result.remarks if remark.severity == "warning")
+    warn(f"{remark.file}:{remark.line}: {remark.rule} {remark.message}; {remark.advice}" for remark in warnings)
 
 
-def _text(report: Report, screen: Screen) -> Iterator[str]:
-    from argosy.features.health_checks.review_cli import remark_line
-    from argosy.gitops.health.test_suite import line
+def _render_report(report: HealthTestReport, screen: TerminalOutput) -> Iterator[str]:
+    from argosy.features.health_checks.review_cli import render_remark
+    from argosy.gitops.health.test_suite import render_line
 
     if report.tests:
-        yield from (screen.bad(line(outcome)) for outcome in report.tests if not outcome.ok)
-        passed = sum(outcome.ok for outcome in report.tests)
-        failed = len(report.tests) - passed
-        ending = f", {failed} failed" if failed else ""
-        yield f"{counted(len(report.tests), 'case')}: {passed} passed{ending}"
+        yield from (screen.format_failure(render_line(outcome)) for outcome in report.tests if not outcome.ok)
+        passed_count = sum(outcome.ok for outcome in report.tests)
+        failed_count = len(report.tests) - passed_count
+        failed_text = f", {failed_count} failed" if failed_count else ""
+        yield f"{format_count(len(report.tests), 'case')}: {passed_count} passed{failed_text}"
     if report.verdicts:
-        rows = [_row(each, screen) for each in report.verdicts]
-        yield from screen.table(["KIND/NAME", "HEALTH", "MESSAGE", "RULE"], rows)
+        rows = [_build_row(item, screen) for item in report.verdicts]
+        yield from screen.format_table(["KIND/NAME", "HEALTH", "MESSAGE", "RULE"], rows)
     if report.trials:
         yield "Each check on an object without a status:"
         rows = [
-            [each.check.pattern, screen.mark(each.health) or "-", each.told, each.check.where] for each in report.trials
+            [item.check.pattern, screen.format_status(item.health) or "-", item.display_message, item.check.where]
+            for item in report.trials
         ]
-        yield from screen.table(["KIND", "HEALTH", "MESSAGE", "CHECK"], rows)
-    yield from (remark_line(each, screen) for each in report.review.remarks)
-    if not (report.tests or report.verdicts or report.review.looked or report.review.remarks or report.problems):
+        yield from screen.format_table(["KIND", "HEALTH", "MESSAGE", "CHECK"], rows)
+    yield from (render_remark(item, screen) for item in report.lint_result.remarks)
+    if not (
+        report.tests
+        or report.verdicts
+        or report.lint_result.linted_scripts
+        or report.lint_result.remarks
+        or report.problems
+    ):
         yield "no checks in these settings"
 
 
-def _row(each: Verdict, screen: Screen) -> list[str]:
-    return [f"{each.key.kind}/{each.key.name}", screen.mark(each.health) or "-", each.told, each.rule or "-"]
+def _build_row(verdict: ObjectHealth, screen: TerminalOutput) -> list[str]:
+    return [
+        f"{verdict.key.kind}/{verdict.key.name}",
+        screen.format_status(verdict.health) or "-",
+        verdict.display_message,
+        verdict.rule or "-",
+    ]
 
 
-def _explain(report: Report, failed: Sequence[Outcome]) -> None:
+def _print_failure(report: HealthTestReport, failed_outcomes: Sequence[CaseResult]) -> None:
     """Print what failed, the reason, and the next step."""
-    first = failed[0].case
-    what = f"{len(failed)} of {counted(len(report.outcomes()), 'case')} failed"
-    name = plain(f"{first.kind} {first.name}".strip())
-    why, advice = _reason(report, failed, name)
-    print(f"argosy: {what}: {plain(why)}\nnext: {advice}", file=sys.stderr)
+    first_case = failed_outcomes[0].case
+    summary = f"{len(failed_outcomes)} of {format_count(len(report.list_outcomes()), 'case')} failed"
+    name = drop_control_characters(f"{first_case.kind} {first_case.name}".strip())
+    reason, advice = _find_reason(report, failed_outcomes, name)
+    print(f"argosy: {summary}: {drop_control_characters(reason)}\nnext: {advice}", file=sys.stderr)
 
 
-def _reason(report: Report, failed: Sequence[Outcome], name: str) -> tuple[str, str]:
+def _find_reason(report: HealthTestReport, failed_outcomes: Sequence[CaseResult], name: str) -> tuple[str, str]:
     if any(not outcome.ok for outcome in report.tests):
         return f"the first is {name}", "fix the rule or its test; -o json prints expected and actual values"
-    from argosy.features.health_checks.service import in_script
+    from argosy.features.health_checks.service import insert_script_name
 
     for verdict in report.verdicts:
-        if verdict.fault and verdict.is_ours:
+        if verdict.fault and verdict.is_builtin_rule:
             return (
                 f"{name}: the health rule cannot read the object: {verdict.fault}",
                 "fix the object; a field has a type that its kind does not allow",
             )
         if verdict.fault:
-            fault = in_script(verdict.fault, verdict.rule)
+            fault = insert_script_name(verdict.fault, verdict.rule)
             return f"{name}: the check itself failed: {fault}", "correct the script; argosy health lint helps"
         if report.expect not in ("", verdict.health):
-            return f"{name} is not {report.expect}{_why_not(verdict)}", _advice_on(verdict)
-    error = failed[0].got["error"] if isinstance(failed[0].got, dict) and "error" in failed[0].got else ""
-    if report.failing and failed[0].case.name == report.failing[0].where:
+            return f"{name} is not {report.expect}{_render_missing_rule(verdict)}", _render_advice(verdict)
+    error = (
+        failed_outcomes[0].got["error"]
+        if isinstance(failed_outcomes[0].got, dict) and "error" in failed_outcomes[0].got
+        else ""
+    )
+    if report.failing_faults and failed_outcomes[0].case.name == report.failing_faults[0].where:
         error, _, advice = error.partition("; ")
-        return f"{report.failing[0].where}: {error}", advice or "correct the setting"
-    error = in_script(error, failed[0].case.name)
+        return f"{report.failing_faults[0].where}: {error}", advice or "correct the setting"
+    error = insert_script_name(error, failed_outcomes[0].case.name)
     return f"{name}: the check itself failed: {error}", "correct the script; argosy health lint helps"
 
 
-def _why_not(verdict: Verdict) -> str:
+def _render_missing_rule(verdict: ObjectHealth) -> str:
     return ", because this kind has no health rule" if verdict.assessment is None else ""
 
 
-def _advice_on(verdict: Verdict) -> str:
+def _render_advice(verdict: ObjectHealth) -> str:
     if verdict.assessment is None:
         return "write a check for it, or set health.fallback in argosy-cm"
     return "argosy health show prints the rule that was used"
 
 
-def _watch(bench: Workbench, request: Request, output: str) -> NoReturn:
+def _run_and_watch(runner: HealthTestRunner, request: HealthTestRequest, output: str) -> NoReturn:
     """Run again after each change until Ctrl-C. Print errors of a partly saved file and keep watching."""
     if any(str(path) == "-" for path in (*request.paths, *request.settings, request.script, request.facts)):
         raise UserError("standard input cannot be watched; name files")
     is_terminal = sys.stdout.isatty()
-    seen: dict[Path, tuple[int, int]] | None = None
+    previous_stamps: dict[Path, tuple[int, int]] | None = None
     while True:
-        now = _stamps(request.files())
-        if now == seen:
+        stamps = _read_file_stamps(request.list_files())
+        if stamps == previous_stamps:
             time.sleep(POLL_SECONDS)
             continue
-        seen = now
+        previous_stamps = stamps
         print("\x1b[2J\x1b[H" if is_terminal else "---", end="" if is_terminal else "\n", flush=True)
         try:
-            _once(bench, request, output)
-        except Unread:
+            _run_once(runner, request, output)
+        except OutputClosed:
             raise
         except (ArgosyError, OSError) as error:
-            print(f"argosy: {plain(str(error))}", file=sys.stderr)
+            print(f"argosy: {drop_control_characters(str(error))}", file=sys.stderr)
         print("watching; Ctrl-C ends it", file=sys.stderr, flush=True)
 
 
-def _stamps(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
+def _read_file_stamps(files: Sequence[Path]) -> dict[Path, tuple[int, int]]:
     """Return modification time and size of each existing file."""
-    found = {}
+    stamps = {}
     for file in files:
         try:
             status = os.stat(file)
         except OSError:
             continue
-        found[file] = (status.st_mtime_ns, status.st_size)
-    return found
+        stamps[file] = (status.st_mtime_ns, status.st_size)
+    return stamps

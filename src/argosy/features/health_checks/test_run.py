@@ -8,26 +8,33 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.health_checks.catalog import with_profile, with_script
-from argosy.features.health_checks.inputs import STDIN, Inputs, named, read_facts, read_inputs, read_text
-from argosy.features.health_checks.kinds import known_kinds
-from argosy.features.health_checks.lint import Linted, lint_settings
+from argosy.features.health_checks.catalog import build_script_settings, select_profile
+from argosy.features.health_checks.inputs import (
+    STDIN_PATH,
+    HealthInputs,
+    load_facts,
+    load_inputs,
+    load_text,
+    render_file_name,
+)
+from argosy.features.health_checks.kinds import list_known_kinds
+from argosy.features.health_checks.lint import LintResult, lint_settings
 from argosy.features.health_checks.profile_notes import describe_profiles
-from argosy.features.health_checks.report import Report
-from argosy.features.health_checks.service import Verdict, Workbench
-from argosy.gitops.application.step_results import Health
-from argosy.gitops.health.kind_patterns import matches
-from argosy.gitops.health.setting_error import Fault, meant
+from argosy.features.health_checks.report import HealthTestReport
+from argosy.features.health_checks.service import HealthTestRunner, ObjectHealth
+from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.health.kind_patterns import matches_kind_pattern
+from argosy.gitops.health.setting_error import SettingFault, find_similar_word
 from argosy.gitops.health.settings import Customizations
-from argosy.gitops.health.test_suite import Outcome, Suite, collect
+from argosy.gitops.health.test_suite import CaseResult, RuleTestSuite, collect_cases
 from argosy.kube.names import GroupKind, split_api_version
 
-FACTS: Final = ("storageClasses", "defaultStorageClass")
-_NEAR: Final = 0.75
+FACT_NAMES: Final = ("storageClasses", "defaultStorageClass")
+_SIMILARITY_CUTOFF: Final = 0.75
 
 
 @dataclass(frozen=True)
-class Request:
+class HealthTestRequest:
     """The files to test, and the rules to use."""
 
     paths: tuple[Path, ...]
@@ -38,41 +45,51 @@ class Request:
     facts: Path | None = None
     expect: str = ""
 
-    def files(self) -> list[Path]:
+    def list_files(self) -> list[Path]:
         """List all files whose change could change the result."""
-        named = [*self.paths, *self.settings, *filter(None, (self.script, self.facts))]
-        return [file for path in named for file in ([path, *sorted(path.rglob("*"))] if path.is_dir() else [path])]
+        named_paths = [*self.paths, *self.settings, *filter(None, (self.script, self.facts))]
+        return [
+            file for path in named_paths for file in ([path, *sorted(path.rglob("*"))] if path.is_dir() else [path])
+        ]
 
 
-def run_tests(bench: Workbench, request: Request) -> Report:
+def run_tests(runner: HealthTestRunner, request: HealthTestRequest) -> HealthTestReport:
     """Test all named files with the selected rules."""
-    request = _checked(request)
-    inputs = read_inputs(request.paths, request.settings)
+    request = _validate_request(request)
+    inputs = load_inputs(request.paths, request.settings)
     if not inputs.objects and not inputs.problems and (request.profile or request.expect):
         raise UserError("--profile and --expect need objects; name a file with objects")
-    settings = _settings(request, inputs)
-    told = read_facts(request.facts)
-    facts = {**inputs.facts(), **told}
-    suites, problems = _suites(inputs.trees)
+    settings = _build_settings(request, inputs)
+    given_facts = load_facts(request.facts)
+    facts = {**inputs.facts(), **given_facts}
+    suites, problems = _load_suites(inputs.trees)
 
-    def judge_by(chosen: Customizations) -> Sequence[Verdict]:
-        return bench.judge(chosen, [located.manifest for located in inputs.objects], facts)
+    def judge_by(chosen: Customizations) -> Sequence[ObjectHealth]:
+        return runner.assess(chosen, [located.manifest for located in inputs.objects], facts)
 
     verdicts = judge_by(settings)
-    described = [] if request.profile else describe_profiles(settings, verdicts, judge_by)
-    is_alone = not inputs.objects and not request.script
-    failing = settings.problems if is_alone else () if request.script else _of_the_judged(settings, inputs)
-    return Report(
-        tests=tuple(_run(bench, suites)),
-        verdicts=tuple(replace(one, file=at.file) for one, at in zip(verdicts, inputs.objects, strict=True)),
-        trials=tuple(bench.try_checks(settings.checks if is_alone else ())),
-        review=lint_settings(inputs.settings) if is_alone else Linted(),
-        failing=tuple(fault for fault in failing if fault.severity == "error"),
-        warnings=(*_warnings(settings.problems, failing, is_alone), *_unknown_facts(told, settings)),
+    profile_notes = [] if request.profile else describe_profiles(settings, verdicts, judge_by)
+    has_settings_only = not inputs.objects and not request.script
+    failing = (
+        settings.problems if has_settings_only else () if request.script else _list_relevant_faults(settings, inputs)
+    )
+    return HealthTestReport(
+        tests=tuple(_run_suites(runner, suites)),
+        verdicts=tuple(
+            replace(verdict, file=located_object.file)
+            for verdict, located_object in zip(verdicts, inputs.objects, strict=True)
+        ),
+        trials=tuple(runner.try_checks(settings.checks if has_settings_only else ())),
+        lint_result=lint_settings(inputs.settings) if has_settings_only else LintResult(),
+        failing_faults=tuple(fault for fault in failing if fault.severity == "error"),
+        warnings=(
+            *_render_warnings(settings.problems, failing, has_settings_only),
+            *_warn_unknown_facts(given_facts, settings),
+        ),
         notes=(
             *(note for suite in suites for note in suite.notes),
-            *_near_kinds(verdicts, settings),
-            *described,
+            *_suggest_kinds(verdicts, settings),
+            *profile_notes,
         ),
         expect=request.expect,
         is_by_script=request.script is not None,
@@ -80,17 +97,17 @@ def run_tests(bench: Workbench, request: Request) -> Report:
     )
 
 
-def _run(bench: Workbench, suites: Sequence[Suite]) -> list[Outcome]:
-    return [outcome for suite in suites for outcome in bench.run_suite(suite)]
+def _run_suites(runner: HealthTestRunner, suites: Sequence[RuleTestSuite]) -> list[CaseResult]:
+    return [outcome for suite in suites for outcome in runner.run_suite(suite)]
 
 
-def _suites(trees: Sequence[Path]) -> tuple[list[Suite], list[UserError]]:
+def _load_suites(trees: Sequence[Path]) -> tuple[list[RuleTestSuite], list[UserError]]:
     """Load the test suites; with several trees, an unreadable one does not stop the others."""
-    suites: list[Suite] = []
+    suites: list[RuleTestSuite] = []
     problems: list[UserError] = []
     for tree in trees:
         try:
-            suites.append(collect(tree, strict=True))
+            suites.append(collect_cases(tree, strict=True))
         except UserError as error:
             if len(trees) == 1:
                 raise
@@ -98,82 +115,94 @@ def _suites(trees: Sequence[Path]) -> tuple[list[Suite], list[UserError]]:
     return suites, problems
 
 
-def _of_the_judged(settings: Customizations, inputs: Inputs) -> tuple[Fault, ...]:
+def _list_relevant_faults(settings: Customizations, inputs: HealthInputs) -> tuple[SettingFault, ...]:
     """List faults of settings for the kinds of the assessed objects."""
-    kinds = {"/".join(filter(None, _group_kind(each.manifest))) for each in inputs.objects}
+    kinds = {"/".join(filter(None, _read_group_kind(located.manifest))) for located in inputs.objects}
     return tuple(
-        fault for fault in settings.problems if fault.pattern and any(_is_for(fault.pattern, kind) for kind in kinds)
+        fault
+        for fault in settings.problems
+        if fault.pattern and any(_matches_kind(fault.pattern, kind) for kind in kinds)
     )
 
 
-def _is_for(pattern: str, kind: str) -> bool:
+def _matches_kind(pattern: str, kind: str) -> bool:
     try:
-        return matches(pattern, kind)
+        return matches_kind_pattern(pattern, kind)
     except UserError:  # an invalid pattern is a fault of its own
         return False
 
 
-def _warnings(found: Sequence[Fault], failing: Sequence[Fault], is_alone: bool) -> list[str]:
+def _render_warnings(
+    faults: Sequence[SettingFault], failing: Sequence[SettingFault], has_settings_only: bool
+) -> list[str]:
     """List faults to print as warnings; tested settings have lint remarks instead."""
-    if is_alone:
+    if has_settings_only:
         return []
-    return [str(fault) for fault in found if fault.severity == "warning" or fault not in failing]
+    return [str(fault) for fault in faults if fault.severity == "warning" or fault not in failing]
 
 
-def _near_kinds(verdicts: Sequence[Verdict], settings: Customizations) -> list[str]:
+def _suggest_kinds(verdicts: Sequence[ObjectHealth], settings: Customizations) -> list[str]:
     """Suggest a similar kind for each kind without a health rule."""
-    unknown = {GroupKind(each.key.group, each.key.kind) for each in verdicts if each.assessment is None}
-    known = known_kinds(settings) if unknown else []
+    unknown = {GroupKind(item.key.group, item.key.kind) for item in verdicts if item.assessment is None}
+    kinds = list_known_kinds(settings) if unknown else []
     notes = []
-    for of in sorted(unknown - set(known)):
-        alike = {each.kind: each for each in known if each.group == of.group}
-        alike |= {each.group: each for each in known if each.kind == of.kind}
-        if near := meant(of.kind, alike, _NEAR) or meant(of.group, alike, _NEAR):
-            notes.append(f"no health rule for {of}; did you mean {alike[near]}?")
+    for group_kind in sorted(unknown - set(kinds)):
+        candidates = {item.kind: item for item in kinds if item.group == group_kind.group}
+        candidates |= {item.group: item for item in kinds if item.kind == group_kind.kind}
+        if similar_name := find_similar_word(group_kind.kind, candidates, _SIMILARITY_CUTOFF) or find_similar_word(
+            group_kind.group, candidates, _SIMILARITY_CUTOFF
+        ):
+            notes.append(f"no health rule for {group_kind}; did you mean {candidates[similar_name]}?")
     return notes
 
 
-def _unknown_facts(given: Mapping[str, Any], settings: Customizations) -> list[str]:
+def _warn_unknown_facts(facts: Mapping[str, Any], settings: Customizations) -> list[str]:
     """Warn about facts that no bundled rule and no user's check reads."""
     scripts = [check.script for check in settings.checks]
-    unknown = [name for name in given if name not in FACTS and not any(name in script for script in scripts)]
+    unknown = [name for name in facts if name not in FACT_NAMES and not any(name in script for script in scripts)]
     return [
         f"facts: no rule reads {name}; "
-        + (f"did you mean {near}?" if (near := meant(name, FACTS)) else f"known are {' and '.join(FACTS)}")
+        + (
+            f"did you mean {near}?"
+            if (near := find_similar_word(name, FACT_NAMES))
+            else f"known are {' and '.join(FACT_NAMES)}"
+        )
         for name in unknown
     ]
 
 
-def _checked(request: Request) -> Request:
+def _validate_request(request: HealthTestRequest) -> HealthTestRequest:
     if request.script and request.profile:
         raise UserError("--script and --profile cannot be used together; remove one")
     if request.open_libs and not request.script:
         raise UserError("--open-libs needs --script; checks in settings use useOpenLibs")
     inputs = [*request.paths, *request.settings, *filter(None, (request.script, request.facts))]
-    if inputs.count(STDIN) > 1:
+    if inputs.count(STDIN_PATH) > 1:
         raise UserError("standard input can be used only once; write one of the inputs to a file")
     if not request.expect:
         return request
-    near = meant(request.expect, list(Health))
-    if near.lower() == request.expect.lower():
-        return replace(request, expect=near)
-    advice = f"did you mean {near}?" if near else f"choose one of {', '.join(Health)}"
+    similar_health = find_similar_word(request.expect, list(HealthStatus))
+    if similar_health.lower() == request.expect.lower():
+        return replace(request, expect=similar_health)
+    advice = f"did you mean {similar_health}?" if similar_health else f"choose one of {', '.join(HealthStatus)}"
     raise UserError(f"--expect {request.expect} is not a health status; {advice}")
 
 
-def _settings(request: Request, inputs: Inputs) -> Customizations:
+def _build_settings(request: HealthTestRequest, inputs: HealthInputs) -> Customizations:
     settings = inputs.customizations()
     if request.script:
-        script = read_text(request.script)
+        script = load_text(request.script)
         if not inputs.objects and inputs.problems:
             raise inputs.problems[0]
         if not inputs.objects:
             raise UserError("--script needs objects; name at least one file with objects")
-        kinds = {_group_kind(each.manifest) for each in inputs.objects}
-        made = with_script(script, kinds, open_libs=request.open_libs, where=named(request.script))
-        return replace(made, problems=settings.problems)
-    return with_profile(settings, request.profile) if request.profile else settings
+        kinds = {_read_group_kind(located.manifest) for located in inputs.objects}
+        script_settings = build_script_settings(
+            script, kinds, open_libs=request.open_libs, where=render_file_name(request.script)
+        )
+        return replace(script_settings, problems=settings.problems)
+    return select_profile(settings, request.profile) if request.profile else settings
 
 
-def _group_kind(manifest: Mapping[str, Any]) -> GroupKind:
+def _read_group_kind(manifest: Mapping[str, Any]) -> GroupKind:
     return GroupKind(split_api_version(manifest["apiVersion"])[0], manifest["kind"])

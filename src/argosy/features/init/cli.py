@@ -25,17 +25,17 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, metavar="DIR", help="where: a new folder or an empty one")
-    about = "what Applications and namespaces begin with (default: llmops)"
-    parser.add_argument("--name", default="llmops", metavar="NAME", help=about)
-    about = "where it will be pushed to; Argo CD reads it from there (default: a placeholder)"
-    parser.add_argument("--repo-url", default="", metavar="URL", help=about)
+    help_text = "what Applications and namespaces begin with (default: llmops)"
+    parser.add_argument("--name", default="llmops", metavar="NAME", help=help_text)
+    help_text = "where it will be pushed to; Argo CD reads it from there (default: a placeholder)"
+    parser.add_argument("--repo-url", default="", metavar="URL", help=help_text)
     parser.add_argument("--no-commit", action="store_true", help="leave the first commit to you")
-    parser.set_defaults(run=init)
+    parser.set_defaults(run=run_init)
 
 
-def init(chosen: argparse.Namespace) -> int:
+def run_init(args: argparse.Namespace) -> int:
     from argosy.features.init.service import initialize
 
-    made = initialize(chosen.folder, chosen.name, chosen.repo_url, is_committed=not chosen.no_commit)
-    print(made.report(), end="")
+    new_repository = initialize(args.folder, args.name, args.repo_url, is_committed=not args.no_commit)
+    print(new_repository.render_report(), end="")
     return 0

@@ -11,51 +11,55 @@ from collections.abc import Callable
 from argosy.annotations import RESOURCES_FINALIZER
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.features.install.live_state import APPLICATION
-from argosy.features.install.plan import KEPT, Plan, Step
+from argosy.features.install.plan import KINDS_KEPT_IF_PRESENT, InstallPlan, InstallStep
 from argosy.features.install.removal import needs_finalizer
-from argosy.features.setup.delivery.plan import Verb
-from argosy.gitops.application.install_labels import MANAGER
+from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.gitops.application.install_labels import INSTALL_FIELD_MANAGER
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import TooLate, until
+from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 
-Done = Callable[[Step], None]
+OnStepDone = Callable[[InstallStep], None]
 
 
-async def carry_out(cluster: Cluster, plan: Plan, done: Done, seconds: float) -> None:
+async def execute_plan(
+    cluster: Cluster, plan: InstallPlan, on_step_done: OnStepDone, deletion_timeout_seconds: float
+) -> None:
     """Execute the plan; `seconds` is the timeout for the deletion of each Application."""
     if plan.problems:
         raise UserError(plan.problems[0])
-    leaving = [step for step in plan.steps if step.verb is Verb.DELETE and step.key.group_kind == APPLICATION]
-    for step in leaving:  # all at once, because the engine deletes many in parallel
-        await _let_go(cluster, step)
+    application_deletions = [
+        step for step in plan.steps if step.verb is ChangeVerb.DELETE and step.key.group_kind == APPLICATION
+    ]
+    for step in application_deletions:  # all at once, because the engine deletes many in parallel
+        await _delete_application(cluster, step)
     for step in plan.steps:
-        if step in leaving:
-            await _gone(cluster, step, seconds)
-        elif step.verb is Verb.DELETE:
-            await _delete(cluster, step)
-        elif step.verb is not Verb.UNCHANGED:
-            await _bring(cluster, step)
-        done(step)
+        if step in application_deletions:
+            await _wait_for_deletion(cluster, step, deletion_timeout_seconds)
+        elif step.verb is ChangeVerb.DELETE:
+            await _delete_object(cluster, step)
+        elif step.verb is not ChangeVerb.UNCHANGED:
+            await _create_or_apply(cluster, step)
+        on_step_done(step)
 
 
-async def _bring(cluster: Cluster, step: Step) -> None:
-    if step.verb is Verb.CREATE and step.key.group_kind in KEPT:
+async def _create_or_apply(cluster: Cluster, step: InstallStep) -> None:
+    if step.verb is ChangeVerb.CREATE and step.key.group_kind in KINDS_KEPT_IF_PRESENT:
         try:
-            await cluster.create(step.manifest, manager=MANAGER)
+            await cluster.create(step.manifest, manager=INSTALL_FIELD_MANAGER)
         except Conflict:
             return  # created by someone else in the meantime: keep it
     else:
-        await cluster.apply(step.manifest, manager=MANAGER, force=True)
+        await cluster.apply(step.manifest, manager=INSTALL_FIELD_MANAGER, force=True)
 
 
-async def _let_go(cluster: Cluster, step: Step) -> None:
+async def _delete_application(cluster: Cluster, step: InstallStep) -> None:
     if needs_finalizer(step.manifest) and not step.manifest["metadata"].get("deletionTimestamp"):
         finalizers = [*(step.manifest["metadata"].get("finalizers") or ()), RESOURCES_FINALIZER]
         await cluster.patch(step.key, {"metadata": {"finalizers": finalizers, "uid": step.uid}})
-    await _delete(cluster, step)
+    await _delete_object(cluster, step)
 
 
-async def _delete(cluster: Cluster, step: Step) -> None:
+async def _delete_object(cluster: Cluster, step: InstallStep) -> None:
     try:
         await cluster.delete(step.key, uid=step.uid or None)
     except Conflict as error:
@@ -65,7 +69,7 @@ async def _delete(cluster: Cluster, step: Step) -> None:
             raise
 
 
-async def _gone(cluster: Cluster, step: Step, seconds: float) -> None:
-    if not await until(cluster, step.key, lambda live: live is None, seconds):
-        what = f"Application {step.key.name} is still being deleted after {seconds:g} s"
-        raise TooLate(f"{what}; find out what blocks it, then run the command again: the engine still runs")
+async def _wait_for_deletion(cluster: Cluster, step: InstallStep, seconds: float) -> None:
+    if not await wait_for_object(cluster, step.key, lambda live: live is None, seconds):
+        problem = f"Application {step.key.name} is still being deleted after {seconds:g} s"
+        raise WaitTimeout(f"{problem}; find out what blocks it, then run the command again: the engine still runs")

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.prompts import agree
-from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.cli.prompts import confirm_plan
+from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.features.install.service import InstallOptions, Planned, Step, Talk
+    from argosy.features.install.service import InstallCallbacks, InstallOptions, InstallStep, PlannedInstall
 
-Further = Callable[[argparse.Namespace, "Planned"], list[str]]
+NextStepsFunction = Callable[[argparse.Namespace, "PlannedInstall"], list[str]]
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
 EXAMPLES = """\
@@ -27,10 +27,10 @@ Examples:
 
 See also: docs/guides/install.md
 """
-SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
-PAST = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
-SERVER = "argosy-server"
-API = "cli.argosy.dev/v1"
+VERB_SIGNS = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
+VERB_PAST_TENSES = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
+SERVER_DEPLOYMENT = "argosy-server"
+OUTPUT_API_VERSION = "cli.argosy.dev/v1"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -43,145 +43,150 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_namespace(parser, "namespace of argosy, its Applications and settings (default: argosy)")
-    about = "high availability: three sharded controllers and two servers, on different nodes"
-    parser.add_argument("--ha", action="store_true", help=about)
-    about = "a read-only server: no controller, and no write permission except for login data"
-    parser.add_argument("--read-only", action="store_true", help=about)
+    add_namespace_flag(parser, "namespace of argosy, its Applications and settings (default: argosy)")
+    help_text = "high availability: three sharded controllers and two servers, on different nodes"
+    parser.add_argument("--ha", action="store_true", help=help_text)
+    help_text = "a read-only server: no controller, and no write permission except for login data"
+    parser.add_argument("--read-only", action="store_true", help=help_text)
     parser.add_argument("--image", default="", metavar="REF", help="the image to run (default: argosy:VERSION)")
-    about = "hostname of the web page; repeatable"
-    parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=about)
-    about = "Secret with tls.crt and tls.key for the web page (default: each server creates a certificate)"
-    parser.add_argument("--tls-secret", default="", metavar="NAME", help=about)
+    help_text = "hostname of the web page; repeatable"
+    parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=help_text)
+    help_text = "Secret with tls.crt and tls.key for the web page (default: each server creates a certificate)"
+    parser.add_argument("--tls-secret", default="", metavar="NAME", help=help_text)
     parser.add_argument(
         "--apply", action="store_true", help="apply the manifests to the cluster, after a plan and a confirmation"
     )
-    add_writing(parser, "with --apply: show the plan, and write nothing")
-    about = "yaml or json: the manifests; with --apply: text, or the plan as yaml or json"
-    parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="", help=about)
+    add_write_flags(parser, "with --apply: show the plan, and write nothing")
+    help_text = "yaml or json: the manifests; with --apply: text, or the plan as yaml or json"
+    parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="", help=help_text)
     add_target_flags(parser)
-    parser.set_defaults(run=install)
+    parser.set_defaults(run=run_install)
 
 
-def add_namespace(parser: argparse.ArgumentParser, about: str) -> None:
-    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
+def add_namespace_flag(parser: argparse.ArgumentParser, help_text: str) -> None:
+    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=help_text)
 
 
-def add_writing(parser: argparse.ArgumentParser, about: str) -> None:
+def add_write_flags(parser: argparse.ArgumentParser, dry_run_help: str) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    parser.add_argument("--dry-run", action="store_true", help=about)
+    parser.add_argument("--dry-run", action="store_true", help=dry_run_help)
 
 
-def install(chosen: argparse.Namespace) -> int:
+def run_install(args: argparse.Namespace) -> int:
     from argosy.features.install import service as in_cluster
 
-    options = _options(chosen)
-    if not chosen.apply:
-        return _print(chosen, options)
-    return carried_out(
-        chosen, lambda talk: in_cluster.install(target_options(chosen), options, talk), "InstallPlan", next_lines
+    options = _read_options(args)
+    if not args.apply:
+        return _print_manifests(args, options)
+    return run_plan_command(
+        args,
+        lambda talk: in_cluster.install(read_target_options(args), options, talk),
+        "InstallPlan",
+        render_next_steps,
     )
 
 
-def _options(chosen: argparse.Namespace) -> InstallOptions:
-    from argosy.features.install.service import USUAL_IMAGE, USUAL_NAMESPACE, InstallOptions
+def _read_options(args: argparse.Namespace) -> InstallOptions:
+    from argosy.features.install.service import DEFAULT_IMAGE, DEFAULT_INSTALL_NAMESPACE, InstallOptions
 
     return InstallOptions(
-        namespace=chosen.namespace or USUAL_NAMESPACE,
-        is_ha=chosen.ha,
-        is_read_only=chosen.read_only,
-        image=chosen.image or USUAL_IMAGE,
-        hostnames=tuple(chosen.hostname),
-        tls_secret=chosen.tls_secret,
+        namespace=args.namespace or DEFAULT_INSTALL_NAMESPACE,
+        is_ha=args.ha,
+        is_read_only=args.read_only,
+        image=args.image or DEFAULT_IMAGE,
+        hostnames=tuple(args.hostname),
+        tls_secret=args.tls_secret,
     )
 
 
-def _print(chosen: argparse.Namespace, options: InstallOptions) -> int:
+def _print_manifests(args: argparse.Namespace, options: InstallOptions) -> int:
     from argosy.cli.output import print_data
     from argosy.features.install import service as in_cluster
 
-    if chosen.yes or chosen.dry_run or chosen.output == "text":
+    if args.yes or args.dry_run or args.output == "text":
         raise UserError("nothing is written without --apply; add it, or remove the other flags", where="install")
-    if chosen.output == "json":
-        print_data(in_cluster.listed(options), "json")
+    if args.output == "json":
+        print_data(in_cluster.build_list(options), "json")
     else:
-        print(in_cluster.printed(options), end="")
+        print(in_cluster.render_manifests(options), end="")
     return 0
 
 
 # -- plan, confirmation and steps, shared with uninstall --------------------------------------------------------------
 
 
-class _Rehearsed(UserError):
+class _DryRunStop(UserError):
     """Stops a dry run before the first write."""
 
-    def __init__(self, planned: Planned) -> None:
+    def __init__(self, planned: PlannedInstall) -> None:
         super().__init__("nothing was written")
         self.planned = planned
 
 
-def nothing_next(chosen: argparse.Namespace, planned: Planned) -> list[str]:
+def list_no_next_steps(args: argparse.Namespace, planned: PlannedInstall) -> list[str]:
     return []
 
 
-def carried_out(chosen: argparse.Namespace, carry_out: Any, kind: str, further: Further = nothing_next) -> int:
+def run_plan_command(
+    args: argparse.Namespace, execute: Any, kind: str, list_next_steps: NextStepsFunction = list_no_next_steps
+) -> int:
     """Run an install or uninstall; `further` returns the next steps to print."""
     from argosy.cli.output import print_data
-    from argosy.features.install.service import TooLate
+    from argosy.features.install.service import WaitTimeout
 
-    is_text = chosen.output in ("", "text")
+    is_text = args.output in ("", "text")
     try:
-        planned = carry_out(_talk(chosen, is_text=is_text))
-        for line in further(chosen, planned) if is_text else ():
+        planned = execute(_build_callbacks(args, is_text=is_text))
+        for line in list_next_steps(args, planned) if is_text else ():
             print(line)
-    except _Rehearsed as rehearsed:
-        planned = rehearsed.planned
-    except TooLate as error:
-        what, _, advice = str(error).partition("; ")
-        print(f"Error: {what}\nnext: {advice}", file=sys.stderr)
+    except _DryRunStop as dry_run:
+        planned = dry_run.planned
+    except WaitTimeout as error:
+        problem, _, advice = str(error).partition("; ")
+        print(f"Error: {problem}\nnext: {advice}", file=sys.stderr)
         return 4
     if not is_text:
-        print_data(plan_data(planned, kind), chosen.output)
+        print_data(plan_to_wire(planned, kind), args.output)
     return 1 if planned.plan.problems else 0
 
 
-def _talk(chosen: argparse.Namespace, *, is_text: bool) -> Talk:
-    from argosy.features.install.service import Talk
+def _build_callbacks(args: argparse.Namespace, *, is_text: bool) -> InstallCallbacks:
+    from argosy.features.install.service import InstallCallbacks
 
-    def confirm(planned: Planned) -> None:
+    def confirm(planned: PlannedInstall) -> None:
         if is_text:
-            print("\n".join(plan_lines(planned)), flush=True)
-        if chosen.dry_run:
-            raise _Rehearsed(planned)
+            print("\n".join(render_plan(planned)), flush=True)
+        if args.dry_run:
+            raise _DryRunStop(planned)
         if planned.plan.problems:
             raise UserError(planned.plan.problems[0])
-        if planned.plan.to_write and not chosen.yes:
-            _ask(planned, is_printed=is_text)
+        if planned.plan.to_write and not args.yes:
+            _confirm_plan(planned, is_printed=is_text)
 
-    def done(step: Step) -> None:
+    def done(step: InstallStep) -> None:
         if is_text and step.verb != "unchanged":
-            print(f"{PAST[step.verb]:<9} {_named(step)}", flush=True)
+            print(f"{VERB_PAST_TENSES[step.verb]:<9} {_render_step(step)}", flush=True)
 
-    return Talk(confirm, done)
+    return InstallCallbacks(confirm, done)
 
 
-def _ask(planned: Planned, *, is_printed: bool) -> None:
+def _confirm_plan(planned: PlannedInstall, *, is_printed: bool) -> None:
     if not sys.stdin.isatty():
         raise UserError("this changes the cluster and there is no terminal for a confirmation; add -y to continue")
-    no = "nothing was changed; run it again and answer y to continue"
-    agree("Do it?", plan_lines(planned), is_printed=is_printed, refusal=no)
+    refusal_message = "nothing was changed; run it again and answer y to continue"
+    confirm_plan("Do it?", render_plan(planned), is_printed=is_printed, refusal=refusal_message)
 
 
-def plan_lines(planned: Planned) -> list[str]:
+def render_plan(planned: PlannedInstall) -> list[str]:
     plan = planned.plan
     user = f"  user {planned.user}" if planned.user else ""
     lines = [f"Cluster    {planned.where}{user}", f"Namespace  {planned.options.namespace}", ""]
     for step in plan.to_write:
-        lines.append(f"  {SIGNS[step.verb]} {_named(step)}")
+        lines.append(f"  {VERB_SIGNS[step.verb]} {_render_step(step)}")
         lines += [f"      {difference}" for difference in step.differences]
-    lines += [f"  = {count} unchanged"] if (count := _counts(planned)["unchanged"]) else []
+    lines += [f"  = {count} unchanged"] if (count := _count_verbs(planned)["unchanged"]) else []
     if plan.to_write:
-        counts = _counts(planned)
+        counts = _count_verbs(planned)
         lines.append(f"\nPlan: {counts['create']} to add, {counts['update']} to change, {counts['delete']} to remove.")
     else:
         lines.append("\nPlan: nothing to do.")
@@ -189,41 +194,41 @@ def plan_lines(planned: Planned) -> list[str]:
     return lines + [f"✗ {problem}" for problem in plan.problems]
 
 
-def next_lines(chosen: argparse.Namespace, planned: Planned) -> list[str]:
+def render_next_steps(args: argparse.Namespace, planned: PlannedInstall) -> list[str]:
     """List the commands that check the rollout and, for a new server, log in."""
     verbs = {step.key.name: step.verb for step in planned.plan.to_write if step.key.kind == "Deployment"}
-    rolled = [name for name in verbs if verbs[name] != "delete"]
-    where = f" --context {shlex.quote(chosen.context)}" if chosen.context else ""
-    if chosen.kubeconfig:
-        where = f" --kubeconfig {shlex.quote(str(chosen.kubeconfig))}{where}"
+    rolled_out = [name for name in verbs if verbs[name] != "delete"]
+    target_flags = f" --context {shlex.quote(args.context)}" if args.context else ""
+    if args.kubeconfig:
+        target_flags = f" --kubeconfig {shlex.quote(str(args.kubeconfig))}{target_flags}"
     namespace = planned.options.namespace
-    kubectl = f"kubectl{where} -n {namespace}"
-    lines = [f"next: {kubectl} rollout status deployment/{name}" for name in rolled[:1]]
-    lines += [f"      {kubectl} rollout status deployment/{name}" for name in rolled[1:]]
-    if verbs.get(SERVER) == "create":
+    kubectl = f"kubectl{target_flags} -n {namespace}"
+    lines = [f"next: {kubectl} rollout status deployment/{name}" for name in rolled_out[:1]]
+    lines += [f"      {kubectl} rollout status deployment/{name}" for name in rolled_out[1:]]
+    if verbs.get(SERVER_DEPLOYMENT) == "create":
         lines += [
-            f"      argosy admin initial-password -n {namespace}{where}   (the user is admin)",
-            f"      {kubectl} port-forward service/{SERVER} 8484:443   (then the page is https://localhost:8484)",
+            f"      argosy admin initial-password -n {namespace}{target_flags}   (the user is admin)",
+            f"      {kubectl} port-forward service/{SERVER_DEPLOYMENT} 8484:443   (then the page is https://localhost:8484)",
         ]
     return lines
 
 
-def _named(step: Step) -> str:
+def _render_step(step: InstallStep) -> str:
     return f"{step.key.kind} {step.key.name}" + (f" in {step.key.namespace}" if step.key.namespace else "")
 
 
-def _counts(planned: Planned) -> dict[str, int]:
-    return {verb: sum(step.verb == verb for step in planned.plan.steps) for verb in SIGNS}
+def _count_verbs(planned: PlannedInstall) -> dict[str, int]:
+    return {verb: sum(step.verb == verb for step in planned.plan.steps) for verb in VERB_SIGNS}
 
 
-def plan_data(planned: Planned, kind: str) -> dict[str, Any]:
+def plan_to_wire(planned: PlannedInstall, kind: str) -> dict[str, Any]:
     return {
-        "apiVersion": API,
+        "apiVersion": OUTPUT_API_VERSION,
         "kind": kind,
         "target": planned.where,
         "user": planned.user,
         "namespace": planned.options.namespace,
-        **_counts(planned),
+        **_count_verbs(planned),
         "steps": [
             {"verb": str(step.verb), "group": step.key.group, "kind": step.key.kind,
              "namespace": step.key.namespace, "name": step.key.name, "differences": list(step.differences)}

@@ -10,50 +10,55 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.features.install.options import InstallOptions
-from argosy.features.install.roles import accounts_and_roles, seeds
-from argosy.features.install.workloads import workloads
-from argosy.gitops.application.install_labels import CONTROL, OURS, PART_OF
+from argosy.features.install.roles import build_login_objects, build_rbac
+from argosy.features.install.workloads import build_workloads
+from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, PART_OF_ARGOSY, PART_OF_LABEL
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 
-DEFINITIONS: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
+CRD_NAMES: Final = ("applications.argoproj.io", "appprojects.argoproj.io")
 NAMESPACE: Final = GroupKind("", "Namespace")
-DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-SECURITY: Final = "pod-security.kubernetes.io"
+CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+POD_SECURITY_PREFIX: Final = "pod-security.kubernetes.io"
 
 
-def manifests(options: InstallOptions) -> list[Manifest]:
+def build_manifests(options: InstallOptions) -> list[Manifest]:
     return [
-        namespace(options),
-        *(_defined(name) for name in DEFINITIONS),
-        *accounts_and_roles(options),
-        *seeds(options),
-        *workloads(options),
+        build_control_namespace(options),
+        *(_build_crd(name) for name in CRD_NAMES),
+        *build_rbac(options),
+        *build_login_objects(options),
+        *build_workloads(options),
     ]
 
 
-def every_key(options: InstallOptions) -> list[ResourceKey]:
+def list_all_keys(options: InstallOptions) -> list[ResourceKey]:
     """List the keys of all objects, for every combination of options that it may have been installed with."""
-    all_options = _chosen_otherwise(options)
-    return list(dict.fromkeys(key_of(each) for chosen in all_options for each in manifests(chosen)))
+    option_variants = _list_option_variants(options)
+    return list(dict.fromkeys(key_of(manifest) for variant in option_variants for manifest in build_manifests(variant)))
 
 
-def _chosen_otherwise(options: InstallOptions) -> Iterator[InstallOptions]:
+def _list_option_variants(options: InstallOptions) -> Iterator[InstallOptions]:
     for is_read_only in (False, True):
         yield replace(options, is_read_only=is_read_only)
 
 
-def namespace(options: InstallOptions) -> Manifest:
-    marks = {PART_OF: OURS, CONTROL: "true", f"{SECURITY}/enforce": "restricted", f"{SECURITY}/warn": "restricted"}
-    return of_namespace(options.namespace, marks)
+def build_control_namespace(options: InstallOptions) -> Manifest:
+    namespace_labels = {
+        PART_OF_LABEL: PART_OF_ARGOSY,
+        CONTROL_NAMESPACE_LABEL: "true",
+        f"{POD_SECURITY_PREFIX}/enforce": "restricted",
+        f"{POD_SECURITY_PREFIX}/warn": "restricted",
+    }
+    return build_namespace(options.namespace, namespace_labels)
 
 
-def of_namespace(name: str, labels: Mapping[str, str]) -> Manifest:
+def build_namespace(name: str, labels: Mapping[str, str]) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}}
 
 
-def _defined(name: str) -> Manifest:
-    made = definition(name)
-    labels = {**(made["metadata"].get("labels") or {}), PART_OF: OURS}
-    return {**made, "metadata": {**made["metadata"], "labels": labels}}
+def _build_crd(name: str) -> Manifest:
+    crd = load_definition(name)
+    labels = {**(crd["metadata"].get("labels") or {}), PART_OF_LABEL: PART_OF_ARGOSY}
+    return {**crd, "metadata": {**crd["metadata"], "labels": labels}}

@@ -10,27 +10,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.features.install.manifests import DEFINITION, NAMESPACE, manifests, of_namespace
-from argosy.features.install.options import InstallOptions, names_registry
-from argosy.features.setup.delivery.plan import Verb
-from argosy.gitops.application.install_labels import CONTROL, is_control, is_ours
+from argosy.features.install.manifests import CRD_KIND, NAMESPACE, build_manifests, build_namespace
+from argosy.features.install.options import InstallOptions, has_registry
+from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.gitops.application.install_labels import CONTROL_NAMESPACE_LABEL, is_control_namespace, is_part_of_argosy
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.change_summary import sentences
+from argosy.kube.patch.change_summary import describe_changes
 from argosy.kube.patch.merge_patch import diff
 
 SECRET, CONFIG_MAP = GroupKind("", "Secret"), GroupKind("", "ConfigMap")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")
 # Created if missing. Existing ones belong to the user, except for the label by which commands find the namespace.
-KEPT: Final = (NAMESPACE, SECRET, CONFIG_MAP)
-BINDING: Final = GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding")
-SERVERS_OWN: Final = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
-SIGNS_IN: Final = "argocd-secret"
+KINDS_KEPT_IF_PRESENT: Final = (NAMESPACE, SECRET, CONFIG_MAP)
+CLUSTER_ROLE_BINDING: Final = GroupKind("rbac.authorization.k8s.io", "ClusterRoleBinding")
+SERVER_SET_METADATA: Final = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp")
+LOGIN_SECRET_NAME: Final = "argocd-secret"
 
 
 @dataclass(frozen=True)
-class Step:
-    verb: Verb
+class InstallStep:
+    verb: ChangeVerb
     key: ResourceKey
     manifest: Manifest = field(repr=False)
     differences: tuple[str, ...] = ()
@@ -38,116 +38,129 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
-    steps: tuple[Step, ...]
+class InstallPlan:
+    steps: tuple[InstallStep, ...]
     notes: tuple[str, ...] = ()  # information for the user
     problems: tuple[str, ...] = ()  # errors to fix before the plan can run
 
     @property
-    def to_write(self) -> list[Step]:
-        return [step for step in self.steps if step.verb is not Verb.UNCHANGED]
+    def to_write(self) -> list[InstallStep]:
+        return [step for step in self.steps if step.verb is not ChangeVerb.UNCHANGED]
 
-    def count(self, verb: Verb) -> int:
+    def count(self, verb: ChangeVerb) -> int:
         return sum(step.verb is verb for step in self.steps)
 
 
 @dataclass(frozen=True)
-class Found:
+class InstallState:
     """Live objects; `predicted` holds the result of a server-side dry-run apply."""
 
     live: Mapping[ResourceKey, Manifest]
     predicted: Mapping[ResourceKey, Manifest] = field(default_factory=dict)
 
 
-def is_changed_here(wanted: Manifest, live: Manifest) -> bool:
+def needs_dry_run(desired: Manifest, live: Manifest) -> bool:
     """Return True if a dry-run apply is needed to predict the change."""
-    return is_ours(live) and key_of(wanted).group_kind not in KEPT
+    return is_part_of_argosy(live) and key_of(desired).group_kind not in KINDS_KEPT_IF_PRESENT
 
 
-def make_plan(options: InstallOptions, found: Found) -> Plan:
-    wanted = [each for each in manifests(options) if not _is_seeded_elsewhere(each, found)]
-    steps = [_step(each, found) for each in wanted]
+def build_install_plan(options: InstallOptions, state: InstallState) -> InstallPlan:
+    desired_manifests = [manifest for manifest in build_manifests(options) if not _has_login_secret(manifest, state)]
+    steps = [_build_step(manifest, state) for manifest in desired_manifests]
     keys = {step.key for step in steps}
     steps += [
-        Step(Verb.DELETE, key, {}, (), str(live["metadata"].get("uid", "")))
-        for key, live in found.live.items()
-        if key not in keys and key.group_kind not in (*KEPT, DEFINITION) and is_ours(live)
+        InstallStep(ChangeVerb.DELETE, key, {}, (), str(live["metadata"].get("uid", "")))
+        for key, live in state.live.items()
+        if key not in keys and key.group_kind not in (*KINDS_KEPT_IF_PRESENT, CRD_KIND) and is_part_of_argosy(live)
     ]
-    notes = [*_notes(wanted, found), *_images(options, steps)]
-    return Plan(tuple(steps), tuple(notes), tuple(_problems(options, wanted, found)))
+    notes = [*_list_notes(desired_manifests, state), *_list_image_notes(options, steps)]
+    return InstallPlan(tuple(steps), tuple(notes), tuple(_list_problems(options, desired_manifests, state)))
 
 
-def _is_seeded_elsewhere(wanted: Manifest, found: Found) -> bool:
+def _has_login_secret(desired: Manifest, state: InstallState) -> bool:
     """Return True for login Secrets if the namespace already has argocd-secret."""
-    key = key_of(wanted)
-    secret = ResourceKey(*SECRET, key.namespace, SIGNS_IN)
-    return key.group_kind == SECRET and key not in found.live and secret in found.live
+    key = key_of(desired)
+    secret = ResourceKey(*SECRET, key.namespace, LOGIN_SECRET_NAME)
+    return key.group_kind == SECRET and key not in state.live and secret in state.live
 
 
-def _step(wanted: Manifest, found: Found) -> Step:
-    key = key_of(wanted)
-    live = found.live.get(key)
+def _build_step(desired: Manifest, state: InstallState) -> InstallStep:
+    key = key_of(desired)
+    live = state.live.get(key)
     if live is None:
-        return Step(Verb.CREATE, key, wanted)
-    if key.group_kind == NAMESPACE and not is_control(live):
-        return marking(live, is_control=True)
-    after = found.predicted.get(key)
-    patch = diff(_told(live), _told(after)) if after is not None else {}
+        return InstallStep(ChangeVerb.CREATE, key, desired)
+    if key.group_kind == NAMESPACE and not is_control_namespace(live):
+        return build_label_step(live, is_control=True)
+    predicted = state.predicted.get(key)
+    patch = diff(_strip_server_fields(live), _strip_server_fields(predicted)) if predicted is not None else {}
     if not patch:
-        return Step(Verb.UNCHANGED, key, wanted)
-    return Step(Verb.UPDATE, key, wanted, tuple(sentences(live, patch)))
+        return InstallStep(ChangeVerb.UNCHANGED, key, desired)
+    return InstallStep(ChangeVerb.UPDATE, key, desired, tuple(describe_changes(live, patch)))
 
 
-def marking(live: Manifest, *, is_control: bool) -> Step:
+def build_label_step(live: Manifest, *, is_control: bool) -> InstallStep:
     """Build the step that sets or removes only the label by which commands find an existing namespace."""
-    labels = {CONTROL: "true"} if is_control else {}
-    differences = sentences(live, {"metadata": {"labels": {CONTROL: labels.get(CONTROL)}}})
+    labels = {CONTROL_NAMESPACE_LABEL: "true"} if is_control else {}
+    differences = describe_changes(
+        live, {"metadata": {"labels": {CONTROL_NAMESPACE_LABEL: labels.get(CONTROL_NAMESPACE_LABEL)}}}
+    )
     key = key_of(live)
-    return Step(Verb.UPDATE, key, of_namespace(key.name, labels), tuple(differences))
+    return InstallStep(ChangeVerb.UPDATE, key, build_namespace(key.name, labels), tuple(differences))
 
 
-def _told(manifest: Manifest) -> dict[str, Any]:
+def _strip_server_fields(manifest: Manifest) -> dict[str, Any]:
     """Remove status and the metadata that the server sets."""
-    metadata = {name: value for name, value in manifest["metadata"].items() if name not in SERVERS_OWN}
+    metadata = {name: value for name, value in manifest["metadata"].items() if name not in SERVER_SET_METADATA}
     return {**{name: value for name, value in manifest.items() if name != "status"}, "metadata": metadata}
 
 
-def _notes(wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
-    for key in map(key_of, wanted):
-        live = found.live.get(key)
-        if live is None or is_ours(live):
+def _list_notes(desired_manifests: Sequence[Manifest], state: InstallState) -> Iterator[str]:
+    for key in map(key_of, desired_manifests):
+        live = state.live.get(key)
+        if live is None or is_part_of_argosy(live):
             continue
         if key.group_kind == NAMESPACE:
             yield f"namespace {key.name} already exists and keeps its labels, such as its Pod security level"
-        elif key.group_kind == DEFINITION:
+        elif key.group_kind == CRD_KIND:
             yield f"{key.name} already exists, for example from an Argo CD, and is not changed"
 
 
-def _images(options: InstallOptions, steps: Sequence[Step]) -> Iterator[str]:
+def _list_image_notes(options: InstallOptions, steps: Sequence[InstallStep]) -> Iterator[str]:
     """Warn about an image without a registry if Pods are created, because nodes may not be able to pull it."""
-    is_rolled = any(step.key.group_kind == DEPLOYMENT and step.verb in (Verb.CREATE, Verb.UPDATE) for step in steps)
-    if is_rolled and not names_registry(options.image):
+    creates_pods = any(
+        step.key.group_kind == DEPLOYMENT and step.verb in (ChangeVerb.CREATE, ChangeVerb.UPDATE) for step in steps
+    )
+    if creates_pods and not has_registry(options.image):
         yield (
             f"image {options.image} has no registry: every node must have it or be able to pull it by that name; "
             "otherwise build deploy/Containerfile, push it, and set --image registry.example.com/argosy:TAG"
         )
 
 
-def elsewhere(options: InstallOptions, found: Found) -> list[str]:
+def list_other_namespaces(options: InstallOptions, state: InstallState) -> list[str]:
     """List other namespaces with an installation, according to its ClusterRoleBindings, whose names are fixed."""
-    bindings = [live for key, live in found.live.items() if key.group_kind == BINDING and is_ours(live)]
-    places = {str(each.get("namespace")) for live in bindings for each in live.get("subjects") or ()}
-    return sorted(places - {options.namespace})
+    bindings = [
+        live for key, live in state.live.items() if key.group_kind == CLUSTER_ROLE_BINDING and is_part_of_argosy(live)
+    ]
+    namespaces = {
+        str(role_subject.get("namespace")) for live in bindings for role_subject in live.get("subjects") or ()
+    }
+    return sorted(namespaces - {options.namespace})
 
 
-def _problems(options: InstallOptions, wanted: Sequence[Manifest], found: Found) -> Iterator[str]:
-    for place in elsewhere(options, found):
-        yield f"argosy is already installed in namespace {place}; use --namespace {place}, or uninstall it there first"
-    for key in map(key_of, wanted):
-        live = found.live.get(key)
+def _list_problems(
+    options: InstallOptions, desired_manifests: Sequence[Manifest], state: InstallState
+) -> Iterator[str]:
+    for other_namespace in list_other_namespaces(options, state):
+        yield (
+            f"argosy is already installed in namespace {other_namespace}; use --namespace {other_namespace}, "
+            "or uninstall it there first"
+        )
+    for key in map(key_of, desired_manifests):
+        live = state.live.get(key)
         if live is None:
             continue
         if live["metadata"].get("deletionTimestamp"):
             yield f"{key} is being deleted; wait until it is deleted"
-        elif not is_ours(live) and key.group_kind not in (*KEPT, DEFINITION):
+        elif not is_part_of_argosy(live) and key.group_kind not in (*KINDS_KEPT_IF_PRESENT, CRD_KIND):
             yield f"{key} already exists and is not managed by argosy; delete it, or choose another --namespace"

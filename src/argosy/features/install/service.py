@@ -10,55 +10,66 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from argosy.cli.target import TargetOptions, open_target
-from argosy.features.install.apply import Done, carry_out
-from argosy.features.install.live_state import survey, survey_remains
-from argosy.features.install.manifests import manifests
-from argosy.features.install.options import USUAL_IMAGE, InstallOptions
-from argosy.features.install.plan import Plan, Step, make_plan
-from argosy.features.install.removal import make_removal
-from argosy.features.setup.delivery.plan import Verb
-from argosy.gitops.application.install_labels import USUAL_NAMESPACE
-from argosy.gitops.coexistence.argocd_detection import find_engines, seen_engines
+from argosy.features.install.apply import OnStepDone, execute_plan
+from argosy.features.install.live_state import load_install_state, load_uninstall_state
+from argosy.features.install.manifests import build_manifests
+from argosy.features.install.options import DEFAULT_IMAGE, InstallOptions
+from argosy.features.install.plan import InstallPlan, InstallStep, build_install_plan
+from argosy.features.install.removal import build_uninstall_plan
+from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.gitops.application.install_labels import DEFAULT_INSTALL_NAMESPACE
+from argosy.gitops.coexistence.argocd_detection import detect_engines, detect_engines_or_unknown
 from argosy.kube.client.whoami import whoami
-from argosy.kube.controller.wait import TooLate
-from argosy.kube.objects import Manifest, dump
+from argosy.kube.controller.wait import WaitTimeout
+from argosy.kube.objects import Manifest, dump_yaml
 
-__all__ = ["USUAL_IMAGE", "USUAL_NAMESPACE", "InstallOptions", "Plan", "Planned", "Step", "TooLate", "Verb"]
+__all__ = [
+    "DEFAULT_IMAGE",
+    "DEFAULT_INSTALL_NAMESPACE",
+    "ChangeVerb",
+    "InstallOptions",
+    "InstallPlan",
+    "InstallStep",
+    "PlannedInstall",
+    "WaitTimeout",
+]
 
 
 @dataclass(frozen=True)
-class Planned:
-    plan: Plan
+class PlannedInstall:
+    plan: InstallPlan
     options: InstallOptions
     where: str
     user: str
 
 
 @dataclass(frozen=True)
-class Talk:
+class InstallCallbacks:
     """Callbacks to the user interface. `confirm` raises UserError if the user declines."""
 
-    confirm: Callable[[Planned], None]
-    done: Done
+    confirm: Callable[[PlannedInstall], None]
+    done: OnStepDone
 
 
-def printed(options: InstallOptions) -> str:
-    return "---\n".join(dump(each) for each in manifests(options))
+def render_manifests(options: InstallOptions) -> str:
+    return "---\n".join(dump_yaml(manifest) for manifest in build_manifests(options))
 
 
-def listed(options: InstallOptions) -> Manifest:
-    return {"apiVersion": "v1", "kind": "List", "items": manifests(options)}
+def build_list(options: InstallOptions) -> Manifest:
+    return {"apiVersion": "v1", "kind": "List", "items": build_manifests(options)}
 
 
-def install(target_options: TargetOptions, options: InstallOptions, talk: Talk) -> Planned:
-    async def run() -> Planned:
+def install(target_options: TargetOptions, options: InstallOptions, callbacks: InstallCallbacks) -> PlannedInstall:
+    async def run() -> PlannedInstall:
         async with open_target(target_options) as (cluster, target):
-            plan = make_plan(options, await survey(cluster, options))
-            if told := (await seen_engines(cluster, options.namespace)).beside(options.namespace):
-                plan = replace(plan, notes=(*plan.notes, told))
-            planned = Planned(plan, options, target.where, await whoami(cluster))
-            talk.confirm(planned)
-            await carry_out(cluster, plan, talk.done, 0.0)
+            plan = build_install_plan(options, await load_install_state(cluster, options))
+            if engine_note := (await detect_engines_or_unknown(cluster, options.namespace)).describe_for_namespace(
+                options.namespace
+            ):
+                plan = replace(plan, notes=(*plan.notes, engine_note))
+            planned = PlannedInstall(plan, options, target.display_name, await whoami(cluster))
+            callbacks.confirm(planned)
+            await execute_plan(cluster, plan, callbacks.done, 0.0)
             return planned
 
     return asyncio.run(run())
@@ -67,20 +78,20 @@ def install(target_options: TargetOptions, options: InstallOptions, talk: Talk) 
 def uninstall(
     target_options: TargetOptions,
     options: InstallOptions,
-    talk: Talk,
+    callbacks: InstallCallbacks,
     *,
     with_applications: bool,
     is_forced: bool,
-    seconds: float,
-) -> Planned:
-    async def run() -> Planned:
+    deletion_timeout_seconds: float,
+) -> PlannedInstall:
+    async def run() -> PlannedInstall:
         async with open_target(target_options) as (cluster, target):
-            engines = await find_engines(cluster, options.namespace)
-            remains = await survey_remains(cluster, options, engines)
-            plan = make_removal(options, remains, with_applications=with_applications, is_forced=is_forced)
-            planned = Planned(plan, options, target.where, await whoami(cluster))
-            talk.confirm(planned)
-            await carry_out(cluster, plan, talk.done, seconds)
+            engines = await detect_engines(cluster, options.namespace)
+            state = await load_uninstall_state(cluster, options, engines)
+            plan = build_uninstall_plan(options, state, with_applications=with_applications, is_forced=is_forced)
+            planned = PlannedInstall(plan, options, target.display_name, await whoami(cluster))
+            callbacks.confirm(planned)
+            await execute_plan(cluster, plan, callbacks.done, deletion_timeout_seconds)
             return planned
 
     return asyncio.run(run())

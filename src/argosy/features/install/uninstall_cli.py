@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from argosy.cli.durations import seconds
-from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.features.install.cli import add_namespace, add_writing, carried_out
+from argosy.cli.durations import parse_seconds
+from argosy.cli.target_flags import add_target_flags, read_target_options
+from argosy.features.install.cli import add_namespace_flag, add_write_flags, run_plan_command
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -29,28 +29,28 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_namespace(parser, "namespace of argosy (default: argosy)")
-    about = "first delete the Applications that argosy delivers, with their resources; then also settings and CRDs"
-    parser.add_argument("--applications", action="store_true", help=about)
-    about = "continue even if remaining Applications lose their controller or cannot be deleted any more"
-    parser.add_argument("--force", action="store_true", help=about)
-    about = "seconds to wait for the deletion of each Application (default: 120)"
-    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="S", help=about)
-    add_writing(parser, "show the plan, and write nothing")
+    add_namespace_flag(parser, "namespace of argosy (default: argosy)")
+    help_text = "first delete the Applications that argosy delivers, with their resources; then also settings and CRDs"
+    parser.add_argument("--applications", action="store_true", help=help_text)
+    help_text = "continue even if remaining Applications lose their controller or cannot be deleted any more"
+    parser.add_argument("--force", action="store_true", help=help_text)
+    help_text = "seconds to wait for the deletion of each Application (default: 120)"
+    parser.add_argument("--timeout", type=parse_seconds, default=120.0, metavar="S", help=help_text)
+    add_write_flags(parser, "show the plan, and write nothing")
     parser.add_argument("-o", "--output", choices=["text", "json", "yaml"], default="text", help="text, json or yaml")
     add_target_flags(parser)
-    parser.set_defaults(run=uninstall)
+    parser.set_defaults(run=run_uninstall)
 
 
-def uninstall(chosen: argparse.Namespace) -> int:
+def run_uninstall(args: argparse.Namespace) -> int:
     from argosy.features.install import service
 
-    options = service.InstallOptions(namespace=chosen.namespace or service.USUAL_NAMESPACE)
+    options = service.InstallOptions(namespace=args.namespace or service.DEFAULT_INSTALL_NAMESPACE)
 
-    def carry_out(talk: service.Talk) -> service.Planned:
+    def carry_out(talk: service.InstallCallbacks) -> service.PlannedInstall:
         return service.uninstall(
-            target_options(chosen), options, talk,
-            with_applications=chosen.applications, is_forced=chosen.force, seconds=chosen.timeout,
+            read_target_options(args), options, talk,
+            with_applications=args.applications, is_forced=args.force, deletion_timeout_seconds=args.timeout,
         )  # fmt: skip
 
-    return carried_out(chosen, carry_out, "UninstallPlan")
+    return run_plan_command(args, carry_out, "UninstallPlan")

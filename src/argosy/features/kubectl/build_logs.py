@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.features.kubectl.session import Refused, Talk, field_of
+from argosy.features.kubectl.session import KubectlError, KubectlSession, get_field
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -17,36 +17,38 @@ POD: Final = GroupKind("", "Pod")
 POD_NAME: Final = "openshift.io/build.pod-name"
 
 
-async def build_of(talk: Talk) -> Manifest | None:
+async def find_build(session: KubectlSession) -> Manifest | None:
     """The named Build, or the newest of the named BuildConfig; None if the arguments name another kind."""
-    words = talk.asked.words
-    if not words or "/" not in words[0]:
+    arguments = session.args.words
+    if not arguments or "/" not in arguments[0]:
         return None
-    named = (await talk.named(words[:1]))[0]
-    if named.kind.group != GROUP:
+    resource = (await session.resolve_resources(arguments[:1]))[0]
+    if resource.kind.group != GROUP:
         return None
-    manifest = await talk.get(named, named.names[0])
-    if named.kind == BUILD:
+    manifest = await session.get_object(resource, resource.names[0])
+    if resource.kind == BUILD:
         return manifest
-    last = field_of(manifest, "status", "lastVersion")
-    if not last:
-        raise Refused(f"no build of {named.names[0]} has started; start one with: oc start-build {named.names[0]}")
-    name = f"{named.names[0]}-{last}"
-    found = await talk.cluster.get(ResourceKey(*BUILD, talk.namespace, name))
-    if found is None:
-        raise Refused(f"build {name} not found; start another with: oc start-build {named.names[0]}")
-    return found
+    last_version = get_field(manifest, "status", "lastVersion")
+    if not last_version:
+        raise KubectlError(
+            f"no build of {resource.names[0]} has started; start one with: oc start-build {resource.names[0]}"
+        )
+    name = f"{resource.names[0]}-{last_version}"
+    build = await session.cluster.get(ResourceKey(*BUILD, session.namespace, name))
+    if build is None:
+        raise KubectlError(f"build {name} not found; start another with: oc start-build {resource.names[0]}")
+    return build
 
 
-async def pods_of_build(talk: Talk, build: Manifest) -> list[Manifest] | None:
+async def list_build_pods(session: KubectlSession, build: Manifest) -> list[Manifest] | None:
     metadata = build["metadata"]
     name = (metadata.get("annotations") or {}).get(POD_NAME) or f"{metadata['name']}-build"
-    found = await talk.cluster.get(ResourceKey(*POD, metadata["namespace"], name))
-    return None if found is None else [found]
+    pod = await session.cluster.get(ResourceKey(*POD, metadata["namespace"], name))
+    return None if pod is None else [pod]
 
 
-def told_of(build: Manifest) -> str:
+def describe_build(build: Manifest) -> str:
     """Status line of a Build without a Pod."""
-    name, phase = build["metadata"]["name"], field_of(build, "status", "phase") or "New"
-    why = field_of(build, "status", "message") or field_of(build, "status", "outputDockerImageReference") or ""
-    return f"build {name} is {phase}{': ' if why else ''}{why}; it has no build Pod, so there is no log"
+    name, phase = build["metadata"]["name"], get_field(build, "status", "phase") or "New"
+    detail = get_field(build, "status", "message") or get_field(build, "status", "outputDockerImageReference") or ""
+    return f"build {name} is {phase}{': ' if detail else ''}{detail}; it has no build Pod, so there is no log"

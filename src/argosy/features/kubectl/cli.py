@@ -12,34 +12,51 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy.errors import ClusterError, TransientError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.kubectl.session import Talk
+    from argosy.features.kubectl.session import KubectlSession
     from argosy.kube.client.connection import Connection
 
 NAMES: Final = ("kubectl", "oc")
-FAILED: Final = 1  # k8s: exit code of every error
-OPENSHIFT: Final = "argosy.features.kubectl.oc_verbs"
-READING: Final = "argosy.features.kubectl.read_verbs"
-WRITING: Final = "argosy.features.kubectl.write_verbs"
-WAITING: Final = "argosy.features.kubectl.wait_verbs"
-PLAIN: Final = "argosy.features.kubectl.cluster_verbs"
-ONLY_OC: Final = {
-    "whoami": OPENSHIFT, "extract": OPENSHIFT, "start-build": OPENSHIFT, "project": OPENSHIFT,
-    "new-project": OPENSHIFT, "login": OPENSHIFT,
+EXIT_FAILED: Final = 1  # k8s: exit code of every error
+OC_VERBS_MODULE: Final = "argosy.features.kubectl.oc_verbs"
+READ_VERBS_MODULE: Final = "argosy.features.kubectl.read_verbs"
+WRITE_VERBS_MODULE: Final = "argosy.features.kubectl.write_verbs"
+WAIT_VERBS_MODULE: Final = "argosy.features.kubectl.wait_verbs"
+CLUSTER_VERBS_MODULE: Final = "argosy.features.kubectl.cluster_verbs"
+OC_ONLY_VERBS: Final = {
+    "whoami": OC_VERBS_MODULE, "extract": OC_VERBS_MODULE, "start-build": OC_VERBS_MODULE, "project": OC_VERBS_MODULE,
+    "new-project": OC_VERBS_MODULE, "login": OC_VERBS_MODULE,
 }  # fmt: skip
-BUILDS: Final = ("bc", "buildconfig", "buildconfigs", "build", "builds")  # kinds whose logs only oc can show
-NOT_HERE: Final = (
+BUILD_KIND_NAMES: Final = ("bc", "buildconfig", "buildconfigs", "build", "builds")  # kinds whose logs only oc can show
+UNSUPPORTED_OC_VERBS: Final = (
     "adm", "cancel-build", "idle", "image", "import-image", "logout", "new-app", "new-build", "observe", "policy",
     "process", "projects", "registry", "rollback", "rsh", "rsync", "secrets", "serviceaccounts", "status", "tag",
 )  # fmt: skip
-VERBS: Final = {
-    "get": READING, "describe": READING, "apply": WRITING, "create": WRITING, "patch": WRITING,
-    "annotate": WRITING, "label": WRITING, "delete": WRITING, "wait": WAITING, "logs": WAITING,
-    "version": PLAIN, "api-resources": PLAIN,
-}  # fmt: skip
-NO_CLUSTER: Final = ("", "completion", "config", "help", "kustomize", "options", "plugin")  # verbs that need no cluster
-OFFLINE: Final = frozenset({"--client", "--help", "--local", "-h"})  # flags with which a verb needs no cluster
-CHOOSES_CLUSTER: Final = frozenset({"--cluster", "--context", "--kubeconfig", "--server", "-s"})
-HELP: Final = """\
+VERB_MODULES: Final = {
+    "get": READ_VERBS_MODULE,
+    "describe": READ_VERBS_MODULE,
+    "apply": WRITE_VERBS_MODULE,
+    "create": WRITE_VERBS_MODULE,
+    "patch": WRITE_VERBS_MODULE,
+    "annotate": WRITE_VERBS_MODULE,
+    "label": WRITE_VERBS_MODULE,
+    "delete": WRITE_VERBS_MODULE,
+    "wait": WAIT_VERBS_MODULE,
+    "logs": WAIT_VERBS_MODULE,
+    "version": CLUSTER_VERBS_MODULE,
+    "api-resources": CLUSTER_VERBS_MODULE,
+}
+OFFLINE_VERBS: Final = (
+    "",
+    "completion",
+    "config",
+    "help",
+    "kustomize",
+    "options",
+    "plugin",
+)  # verbs that need no cluster
+OFFLINE_FLAGS: Final = frozenset({"--client", "--help", "--local", "-h"})  # flags with which a verb needs no cluster
+CLUSTER_FLAGS: Final = frozenset({"--cluster", "--context", "--kubeconfig", "--server", "-s"})
+HELP_TEXT: Final = """\
 Runs kubectl if it is on PATH. Otherwise a built-in kubectl supports:
   get, describe, wait, logs, apply -f, create, patch, annotate, label, delete, version, api-resources
 
@@ -57,48 +74,59 @@ def add_to(commands: Any, name: str = "kubectl") -> None:
         name,
         help="run kubectl, or a built-in one if it is not installed",
         description="Works like kubectl" + (", with the verbs of oc." if name == "oc" else "."),
-        epilog=HELP,
+        epilog=HELP_TEXT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="VERB …", help="as for kubectl")
-    parser.set_defaults(run=lambda chosen: answer(name, chosen.words))
+    parser.set_defaults(run=lambda args: run_command(name, args.words))
 
 
-def answer(name: str, words: Sequence[str]) -> int:
+def run_command(name: str, arguments: Sequence[str]) -> int:
     """Run the command and return the exit code; errors are printed as kubectl prints them."""
-    from argosy.features.kubectl.flags import verb_of
-    from argosy.features.kubectl.installed_programs import real_kubectl
+    from argosy.features.kubectl.flags import find_verb
+    from argosy.features.kubectl.installed_programs import find_kubectl
 
-    verb = verb_of(words)
-    real = real_kubectl()
+    verb = find_verb(arguments)
+    kubectl_path = find_kubectl()
     try:
-        if real and not (name == "oc" and (verb in (*ONLY_OC, *NOT_HERE) or _asks_for_build_logs(verb, words))):
-            _become(real, verb, words)
-        if real and (name, verb) == ("oc", "project") and len(words) == 2 and not words[1].startswith("-"):
-            context, _ = _choose(verb, words)
-            _become(real, "config", ["config", "set-context", context or "--current", "--namespace", words[1]])
+        if kubectl_path and not (
+            name == "oc" and (verb in (*OC_ONLY_VERBS, *UNSUPPORTED_OC_VERBS) or _requests_build_logs(verb, arguments))
+        ):
+            _exec_kubectl(kubectl_path, verb, arguments)
+        if (
+            kubectl_path
+            and (name, verb) == ("oc", "project")
+            and len(arguments) == 2
+            and not arguments[1].startswith("-")
+        ):
+            context, _ = _choose_context(verb, arguments)
+            _exec_kubectl(
+                kubectl_path, "config", ["config", "set-context", context or "--current", "--namespace", arguments[1]]
+            )
         if not verb:
-            print(HELP, end="")
+            print(HELP_TEXT, end="")
             return 0
-        return _answered(name, verb, words)
+        return _run_builtin(name, verb, arguments)
     except ClusterError as error:
         print(f"Error from server ({error.reason or error.code}): {error.message}", file=sys.stderr)
     except (UserError, TransientError) as error:
         print(f"error: {error}", file=sys.stderr)
-    return FAILED
+    return EXIT_FAILED
 
 
-def _asks_for_build_logs(verb: str, words: Sequence[str]) -> bool:
-    return verb == "logs" and any(word.partition("/")[0].partition(".")[0] in BUILDS for word in words if "/" in word)
+def _requests_build_logs(verb: str, arguments: Sequence[str]) -> bool:
+    return verb == "logs" and any(
+        argument.partition("/")[0].partition(".")[0] in BUILD_KIND_NAMES for argument in arguments if "/" in argument
+    )
 
 
-def _become(program: str, verb: str, words: Sequence[str]) -> None:
+def _exec_kubectl(program: str, verb: str, arguments: Sequence[str]) -> None:
     """Replace this process by the real kubectl, which then talks to the cluster that argosy would choose."""
-    context, environment = _choose(verb, words)
-    if context and verb not in NO_CLUSTER:
+    context, environment = _choose_context(verb, arguments)
+    if context and verb not in OFFLINE_VERBS:
         environment = _with_current_context(context, environment)
     sys.stdout.flush()
-    os.execve(program, ["kubectl", *words], environment)  # noqa: S606
+    os.execve(program, ["kubectl", *arguments], environment)  # noqa: S606
 
 
 def _with_current_context(context: str, environment: dict[str, str]) -> dict[str, str]:
@@ -110,76 +138,76 @@ def _with_current_context(context: str, environment: dict[str, str]) -> dict[str
     return {**environment, "KUBECONFIG": f"{write_current_context(context)}{os.pathsep}{paths}"}
 
 
-def _choose(verb: str, words: Sequence[str]) -> tuple[str, dict[str, str]]:
+def _choose_context(verb: str, arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     """Return the context and the environment for kubectl: flags, ARGOSY_CONTEXT, KUBECONFIG, a running sandbox."""
     environment = dict(os.environ)
-    flags = words[: words.index("--")] if "--" in words else words  # the rest is for another program
+    flags = arguments[: arguments.index("--")] if "--" in arguments else arguments  # the rest is for another program
     names = {flag.partition("=")[0] for flag in flags}
-    if _names_cluster(flags):
+    if _selects_cluster(flags):
         return "", environment
-    from argosy.cli.running_instances import chosen_folder
-    from argosy.cli.target import naming_variable
-    from argosy.kube.client.kubeconfig import check_context, contexts, environment_paths
+    from argosy.cli.running_instances import select_folder
+    from argosy.cli.target import add_variable_to_error
+    from argosy.kube.client.kubeconfig import check_context, list_contexts, list_environment_paths
 
-    asks_cluster = verb not in NO_CLUSTER and not names & OFFLINE and "--dry-run=client" not in flags
+    needs_cluster = verb not in OFFLINE_VERBS and not names & OFFLINE_FLAGS and "--dry-run=client" not in flags
     if context := environment.get("ARGOSY_CONTEXT", ""):
-        if asks_cluster:
-            with naming_variable(context):
+        if needs_cluster:
+            with add_variable_to_error(context):
                 check_context(context)
         return context, environment
-    if not environment_paths() and (run := chosen_folder(None).running()):
-        if run.context and asks_cluster:
+    if not list_environment_paths() and (run := select_folder(None).find_running_instance()):
+        if run.context and needs_cluster:
             check_context(run.context, [run.kubeconfig])
         return run.context, {**environment, "KUBECONFIG": run.kubeconfig}
     if verb == "project":
         check_context()  # otherwise kubectl would write a context without a cluster
-    elif environment_paths() and asks_cluster:
-        contexts()  # raises if no file exists: kubectl would try http://localhost:8080
+    elif list_environment_paths() and needs_cluster:
+        list_contexts()  # raises if no file exists: kubectl would try http://localhost:8080
     return "", environment
 
 
-def _names_cluster(flags: Sequence[str]) -> bool:
+def _selects_cluster(flags: Sequence[str]) -> bool:
     """True if a flag selects the cluster. k8s: a flag with an empty value is ignored."""
-    for place, word in enumerate(flags):
-        name, has_value, value = word.partition("=")
-        if name in CHOOSES_CLUSTER and (value if has_value else "".join(flags[place + 1 : place + 2])):
+    for index, flag in enumerate(flags):
+        name, has_value, value = flag.partition("=")
+        if name in CLUSTER_FLAGS and (value if has_value else "".join(flags[index + 1 : index + 2])):
             return True
     return False
 
 
-def _answered(name: str, verb: str, words: Sequence[str]) -> int:
-    module = VERBS.get(verb) or ONLY_OC.get(verb)
-    if name == "oc" and verb in NOT_HERE:
-        known = ", ".join(ONLY_OC)
+def _run_builtin(name: str, verb: str, arguments: Sequence[str]) -> int:
+    module = VERB_MODULES.get(verb) or OC_ONLY_VERBS.get(verb)
+    if name == "oc" and verb in UNSUPPORTED_OC_VERBS:
+        supported = ", ".join(OC_ONLY_VERBS)
         raise UserError(
-            f"oc {verb} is not supported: argosy's oc is kubectl plus {known}; install oc for other commands"
+            f"oc {verb} is not supported: argosy's oc is kubectl plus {supported}; install oc for other commands"
         )
     if module is None:
-        known = ", ".join([*VERBS, *ONLY_OC])
-        raise UserError(f"{name} {verb} needs kubectl, which is not installed. Supported without it: {known}")
-    from argosy.features.kubectl.flags import understood
+        supported = ", ".join([*VERB_MODULES, *OC_ONLY_VERBS])
+        raise UserError(f"{name} {verb} needs kubectl, which is not installed. Supported without it: {supported}")
+    from argosy.features.kubectl.flags import parse_arguments
 
-    asked = understood(verb, words)
-    work: Callable[[Talk], Awaitable[int]] = getattr(import_module(module), verb.replace("-", "_"))
+    args = parse_arguments(verb, arguments)
+    run_verb: Callable[[KubectlSession], Awaitable[int]] = getattr(import_module(module), verb.replace("-", "_"))
     import asyncio
 
-    return asyncio.run(_talk(asked, work))
+    return asyncio.run(_run_verb(args, run_verb))
 
 
-async def _talk(asked: argparse.Namespace, work: Callable[[Talk], Awaitable[int]]) -> int:
-    from argosy.features.kubectl.session import Talk
+async def _run_verb(args: argparse.Namespace, run_verb: Callable[[KubectlSession], Awaitable[int]]) -> int:
+    from argosy.features.kubectl.session import KubectlSession
     from argosy.kube.client.http import connect
 
-    connection = _connection(asked)
+    connection = _find_connection(args)
     async with await connect(connection) as cluster:
-        namespace = asked.namespace or connection.namespace
-        return await work(Talk(cluster, namespace, asked, connection.name, connection.server))
+        namespace = args.namespace or connection.namespace
+        return await run_verb(KubectlSession(cluster, namespace, args, connection.name, connection.server))
 
 
-def _connection(asked: argparse.Namespace) -> Connection:
+def _find_connection(args: argparse.Namespace) -> Connection:
     from pathlib import Path
 
     from argosy.cli.target import TargetOptions, find_target
 
-    kubeconfig = Path(asked.kubeconfig) if asked.kubeconfig else None
-    return find_target(TargetOptions(asked.context, kubeconfig)).connection
+    kubeconfig = Path(args.kubeconfig) if args.kubeconfig else None
+    return find_target(TargetOptions(args.context, kubeconfig)).connection

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from argosy import __version__
 from argosy.features.kubectl.read_verbs import print_rows
-from argosy.features.kubectl.session import Talk, say
+from argosy.features.kubectl.session import KubectlSession, print_lines
 from argosy.kube.names import join_api_version
 
 
-async def version(talk: Talk) -> int:
-    say(f"Client Version: built-in kubectl of argosy {__version__}")
-    if not talk.asked.client:
-        say(f"Server: {talk.server}")
+async def version(talk: KubectlSession) -> int:
+    print_lines(f"Client Version: built-in kubectl of argosy {__version__}")
+    if not talk.args.client:
+        print_lines(f"Server: {talk.server}")
     return 0
 
 
-async def api_resources(talk: Talk) -> int:
+async def api_resources(talk: KubectlSession) -> int:
     rows = [
         [info.plural, ",".join(info.short_names), join_api_version(kind.group, info.version),
          str(info.namespaced).lower(), kind.kind]

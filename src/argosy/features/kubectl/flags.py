@@ -9,13 +9,13 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from argosy.features.kubectl.session import Refused
+from argosy.features.kubectl.session import KubectlError
 
-Flag = tuple[tuple[str, ...], dict[str, Any]]
-ON: Final = {"action": "store_true"}
-MANY: Final[dict[str, Any]] = {"action": "append", "default": []}
+FlagSpec = tuple[tuple[str, ...], dict[str, Any]]
+STORE_TRUE: Final = {"action": "store_true"}
+APPEND: Final[dict[str, Any]] = {"action": "append", "default": []}
 # Flags of every verb; flags for logging and timeouts are accepted and ignored.
-EVERYWHERE: Final[tuple[Flag, ...]] = (
+COMMON_FLAGS: Final[tuple[FlagSpec, ...]] = (
     (("-n", "--namespace"), {"default": ""}),
     (("--kubeconfig",), {"default": ""}),
     (("--context",), {"default": ""}),
@@ -23,77 +23,98 @@ EVERYWHERE: Final[tuple[Flag, ...]] = (
     (("-v", "--v"), {"default": ""}),
     (("--field-manager",), {"default": ""}),
     (("-l", "--selector"), {"default": ""}),
-    (("-A", "--all-namespaces"), ON),
+    (("-A", "--all-namespaces"), STORE_TRUE),
     (("--field-selector",), {"default": ""}),
     (("-o", "--output"), {"default": ""}),
     (("--ignore-not-found",), {"nargs": "?", "const": "true", "default": ""}),
-    (("--all",), ON),
+    (("--all",), STORE_TRUE),
     (("--dry-run",), {"default": ""}),
 )
-FILES: Final[Flag] = (("-f", "--filename"), MANY)
-OF: Final[dict[str, tuple[Flag, ...]]] = {
+FILENAME_FLAG: Final[FlagSpec] = (("-f", "--filename"), APPEND)
+VERB_FLAGS: Final[dict[str, tuple[FlagSpec, ...]]] = {
     "get": (
-        (("-w", "--watch"), ON), (("--no-headers",), ON), (("--show-labels",), ON), (("--sort-by",), {"default": ""}),
+        (("-w", "--watch"), STORE_TRUE),
+        (("--no-headers",), STORE_TRUE),
+        (("--show-labels",), STORE_TRUE),
+        (("--sort-by",), {"default": ""}),
     ),
     "wait": ((("--for",), {"default": "", "dest": "condition"}), (("--timeout",), {"default": ""})),
-    "apply": (FILES, (("--server-side",), ON), (("--force-conflicts",), ON)),
+    "apply": (FILENAME_FLAG, (("--server-side",), STORE_TRUE), (("--force-conflicts",), STORE_TRUE)),
     "create": (
-        FILES, (("--from-literal",), MANY), (("--clusterrole",), {"default": ""}), (("--role",), {"default": ""}),
-        (("--serviceaccount",), MANY), (("--user",), MANY), (("--group",), MANY),
+        FILENAME_FLAG,
+        (("--from-literal",), APPEND),
+        (("--clusterrole",), {"default": ""}),
+        (("--role",), {"default": ""}),
+        (("--serviceaccount",), APPEND),
+        (("--user",), APPEND),
+        (("--group",), APPEND),
     ),
     "delete": (
-        FILES, (("--wait",), {"nargs": "?", "const": "true", "default": "true"}), (("--now",), ON), (("--force",), ON),
-        (("--grace-period",), {"type": int, "default": None}), (("--cascade",), {"default": "background"}),
+        FILENAME_FLAG,
+        (("--wait",), {"nargs": "?", "const": "true", "default": "true"}),
+        (("--now",), STORE_TRUE),
+        (("--force",), STORE_TRUE),
+        (("--grace-period",), {"type": int, "default": None}),
+        (("--cascade",), {"default": "background"}),
         (("--timeout",), {"default": ""}),
     ),
     "patch": (
-        (("-p", "--patch"), {"default": ""}), (("--patch-file",), {"default": ""}),
-        (("--type",), {"default": "strategic"}), (("--subresource",), {"default": ""}),
+        (("-p", "--patch"), {"default": ""}),
+        (("--patch-file",), {"default": ""}),
+        (("--type",), {"default": "strategic"}),
+        (("--subresource",), {"default": ""}),
     ),
-    "annotate": ((("--overwrite",), ON),),
-    "label": ((("--overwrite",), ON),),
+    "annotate": ((("--overwrite",), STORE_TRUE),),
+    "label": ((("--overwrite",), STORE_TRUE),),
     "describe": (),
     "logs": (
-        (("-f", "--follow"), ON), (("-c", "--container"), {"default": ""}), (("-p", "--previous"), ON),
-        (("--tail",), {"type": int, "default": None}), (("--since",), {"default": ""}), (("--prefix",), ON),
+        (("-f", "--follow"), STORE_TRUE),
+        (("-c", "--container"), {"default": ""}),
+        (("-p", "--previous"), STORE_TRUE),
+        (("--tail",), {"type": int, "default": None}),
+        (("--since",), {"default": ""}),
+        (("--prefix",), STORE_TRUE),
     ),
-    "version": ((("--client",), ON),),
+    "version": ((("--client",), STORE_TRUE),),
     "api-resources": (),
-    "whoami": ((("--show-server",), ON), (("-c", "--show-context"), ON)),
-    "extract": ((("--keys",), MANY), (("--to",), {"default": "."}), (("--confirm",), ON)),
-    "start-build": ((("-w", "--wait"), ON), (("-F", "--follow"), ON)),
-    "project": ((("-q", "--short"), ON),),
+    "whoami": ((("--show-server",), STORE_TRUE), (("-c", "--show-context"), STORE_TRUE)),
+    "extract": ((("--keys",), APPEND), (("--to",), {"default": "."}), (("--confirm",), STORE_TRUE)),
+    "start-build": ((("-w", "--wait"), STORE_TRUE), (("-F", "--follow"), STORE_TRUE)),
+    "project": ((("-q", "--short"), STORE_TRUE),),
     "new-project": ((("--description",), {"default": ""}), (("--display-name",), {"default": ""})),
     "login": (
-        (("-u", "--username"), {"default": ""}), (("-p", "--password"), {"default": ""}),
-        (("-t", "--token"), {"default": ""}), (("--server",), {"default": ""}), (("--insecure-skip-tls-verify",), ON),
+        (("-u", "--username"), {"default": ""}),
+        (("-p", "--password"), {"default": ""}),
+        (("-t", "--token"), {"default": ""}),
+        (("--server",), {"default": ""}),
+        (("--insecure-skip-tls-verify",), STORE_TRUE),
     ),
-}  # fmt: skip
-WITH_VALUE: Final = frozenset(name for names, how in EVERYWHERE for name in names if "default" in how)
+}
+FLAGS_WITH_VALUE: Final = frozenset(name for names, options in COMMON_FLAGS for name in names if "default" in options)
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise Refused(f"{message}; argosy's built-in kubectl: see argosy kubectl --help, or install kubectl")
+        raise KubectlError(f"{message}; argosy's built-in kubectl: see argosy kubectl --help, or install kubectl")
 
 
-def verb_of(words: Sequence[str]) -> str:
+def find_verb(arguments: Sequence[str]) -> str:
     """The first argument that is neither a flag nor a flag's value; empty if there is none."""
-    left = iter(words)
-    for word in left:
-        if not word.startswith("-"):
-            return word
-        if word in WITH_VALUE and "=" not in word:
-            next(left, None)
+    remaining = iter(arguments)
+    for argument in remaining:
+        if not argument.startswith("-"):
+            return argument
+        if argument in FLAGS_WITH_VALUE and "=" not in argument:
+            next(remaining, None)
     return ""
 
 
-def understood(verb: str, words: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(verb: str, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments of a verb. Raises KubectlError."""
     parser = _Parser(prog=f"kubectl {verb}", add_help=False, allow_abbrev=False)
-    for names, how in (*EVERYWHERE, *OF[verb]):
-        parser.add_argument(*names, **{**how, **({"default": []} if how is MANY else {})})
+    for names, options in (*COMMON_FLAGS, *VERB_FLAGS[verb]):
+        parser.add_argument(*names, **{**options, **({"default": []} if options is APPEND else {})})
     parser.add_argument("words", nargs="*")
-    rest = list(words)
-    rest.remove(verb)
-    return parser.parse_intermixed_args(rest)
+    remaining = list(arguments)
+    remaining.remove(verb)
+    return parser.parse_intermixed_args(remaining)

@@ -11,44 +11,44 @@ from collections.abc import Iterator
 from typing import Any
 
 from argosy.errors import UserError
-from argosy.kube.schema.jsonpath import compiled
+from argosy.kube.schema.jsonpath import compile_path
 
 _QUOTED = re.compile(r"\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _PART = re.compile(r"\{((?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^{}\"'])*)\}", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
-Part = tuple[str, str]  # type (text, path, range, end) and content
+TemplatePart = tuple[str, str]  # type (text, path, range, end) and content
 
 
-def filled(template: str, value: Any) -> str:
-    parts = list(_parts(template))
-    text, end = _fill(parts, 0, value, value)
-    if end != len(parts):
+def render_template(template: str, value: Any) -> str:
+    parts = list(_split_template(template))
+    text, end_index = _render_parts(parts, 0, value, value)
+    if end_index != len(parts):
         raise UserError("{end} without {range}; remove it", where=f"template {template}")
     return text
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """k8s: strings as they are, other values as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
 
 
-def _parts(template: str) -> Iterator[Part]:
-    at = 0
-    for found in _PART.finditer(template):
-        if found.start() > at:
-            yield "text", template[at : found.start()]
-        yield _read(found[1].strip())
-        at = found.end()
-    if at < len(template):
-        yield "text", template[at:]
+def _split_template(template: str) -> Iterator[TemplatePart]:
+    offset = 0
+    for match in _PART.finditer(template):
+        if match.start() > offset:
+            yield "text", template[offset : match.start()]
+        yield _read_part(match[1].strip())
+        offset = match.end()
+    if offset < len(template):
+        yield "text", template[offset:]
 
 
-def _read(inside: str) -> Part:
+def _read_part(inside: str) -> TemplatePart:
     if quoted := _QUOTED.fullmatch(inside):
-        return "text", re.sub(r"\\(.)", lambda each: _ESCAPES.get(each[1], each[1]), quoted[1] or quoted[2] or "")
+        return "text", re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), quoted[1] or quoted[2] or "")
     if inside == "end":
         return "end", ""
     if inside.startswith("range ") or inside.startswith("range."):
@@ -56,31 +56,31 @@ def _read(inside: str) -> Part:
     return "path", inside
 
 
-def _fill(parts: list[Part], at: int, value: Any, root: Any) -> tuple[str, int]:
+def _render_parts(parts: list[TemplatePart], index: int, value: Any, root: Any) -> tuple[str, int]:
     """Return the text, and the index of the part that ended it."""
     out: list[str] = []
-    while at < len(parts):
-        kind, words = parts[at]
+    while index < len(parts):
+        kind, content = parts[index]
         if kind == "end":
-            return "".join(out), at
+            return "".join(out), index
         if kind == "range":
-            found = compiled(words).find(root if words.startswith("$") else value)
-            end = _end_of(parts, at)
-            out += [_fill(parts[:end], at + 1, each, root)[0] for each in found]
-            at = end
+            values = compile_path(content).find_all(root if content.startswith("$") else value)
+            end_index = _find_range_end(parts, index)
+            out += [_render_parts(parts[:end_index], index + 1, item, root)[0] for item in values]
+            index = end_index
         elif kind == "text":
-            out.append(words)
+            out.append(content)
         else:
-            found = compiled(words).find(root if words.startswith("$") else value)
-            out.append(" ".join(map(shown, found)))
-        at += 1
-    return "".join(out), at
+            values = compile_path(content).find_all(root if content.startswith("$") else value)
+            out.append(" ".join(map(format_value, values)))
+        index += 1
+    return "".join(out), index
 
 
-def _end_of(parts: list[Part], at: int) -> int:
+def _find_range_end(parts: list[TemplatePart], start_index: int) -> int:
     depth = 0
-    for number in range(at, len(parts)):
-        depth += {"range": 1, "end": -1}.get(parts[number][0], 0)
+    for index in range(start_index, len(parts)):
+        depth += {"range": 1, "end": -1}.get(parts[index][0], 0)
         if not depth:
-            return number
+            return index
     raise UserError("{range} without {end}; add it", where="template")

@@ -11,62 +11,67 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from argosy.errors import ClusterError, UserError
-from argosy.kube.client.resource_names import Named, read_names
+from argosy.kube.client.resource_names import NamedResources, parse_resource_arguments
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
     from argosy.kube.client.http import KubeCluster
 
 
-class Refused(UserError):
+class KubectlError(UserError):
     """An error that is printed as kubectl does: `error: …`."""
 
 
 @dataclass(frozen=True)
-class Talk:
+class KubectlSession:
     cluster: KubeCluster
     namespace: str  # from -n, else of the context
-    asked: argparse.Namespace
+    args: argparse.Namespace
     context: str = ""
     server: str = ""
 
-    async def named(self, words: Sequence[str] | None = None) -> list[Named]:
-        return read_names(self.asked.words if words is None else words, await self.cluster.kinds())
+    async def resolve_resources(self, arguments: Sequence[str] | None = None) -> list[NamedResources]:
+        return parse_resource_arguments(self.args.words if arguments is None else arguments, await self.cluster.kinds())
 
-    def where(self, named: Named) -> str:
+    def request_namespace(self, resource: NamedResources) -> str:
         """Namespace of a request; empty for all namespaces or a cluster-scoped kind."""
-        return self.namespace if named.info.namespaced and not self.asked.all_namespaces else ""
+        return self.namespace if resource.info.namespaced and not self.args.all_namespaces else ""
 
-    async def get(self, named: Named, name: str) -> Manifest:
-        found = await self.cluster.get(named.key(name, self.namespace))
-        if found is None:
-            raise not_found(named, name)
-        return found
+    async def get_object(self, resource: NamedResources, name: str) -> Manifest:
+        manifest = await self.cluster.get(resource.build_key(name, self.namespace))
+        if manifest is None:
+            raise build_not_found_error(resource, name)
+        return manifest
 
-    async def chosen(self, named: Sequence[Named]) -> AsyncIterator[tuple[Named, Manifest]]:
+    async def iterate_objects(
+        self, resources: Sequence[NamedResources]
+    ) -> AsyncIterator[tuple[NamedResources, Manifest]]:
         """Yield the objects selected by names, a selector or `--all`. Raises ClusterError for a missing name."""
-        for each in named:
-            for name in each.names:
-                yield each, await self.get(each, name)
-            if not each.names:
+        for resource in resources:
+            for name in resource.names:
+                yield resource, await self.get_object(resource, name)
+            if not resource.names:
                 listing = await self.cluster.list(
-                    each.kind, namespace=self.where(each), labels=self.asked.selector, fields=self.asked.field_selector
+                    resource.kind,
+                    namespace=self.request_namespace(resource),
+                    labels=self.args.selector,
+                    fields=self.args.field_selector,
                 )
                 for manifest in listing.items:
-                    yield each, manifest
+                    yield resource, manifest
 
 
-def not_found(named: Named, name: str) -> ClusterError:
-    details = {"name": name, "kind": named.info.plural}
-    return ClusterError(f'{named.plural} "{name}" not found', code=404, reason="NotFound", details=details)
+def build_not_found_error(resource: NamedResources, name: str) -> ClusterError:
+    details = {"name": name, "kind": resource.info.plural}
+    return ClusterError(f'{resource.qualified_plural} "{name}" not found', code=404, reason="NotFound", details=details)
 
 
-def say(*lines: str) -> None:
+def print_lines(*lines: str) -> None:
     for line in lines:
         print(line, flush=True)
 
 
-def field_of(manifest: Any, *names: str) -> Any:
+def get_field(manifest: Any, *names: str) -> Any:
     for name in names:
         manifest = (manifest or {}).get(name)
     return manifest

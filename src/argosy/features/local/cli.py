@@ -8,10 +8,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
+from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
 from argosy.cli.ports import check_port
 from argosy.cli.prompts import read_line
-from argosy.cli.target_flags import named_path
+from argosy.cli.target_flags import parse_path
 from argosy.errors import UserError
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
@@ -27,7 +27,7 @@ See also: argosy version, docs/guides/sandbox.md
 """
 
 
-SHOWN = {
+COMMAND_EXAMPLES = {
     "start": [
         "argosy sandbox start",
         "argosy sandbox start --ephemeral --port 0",
@@ -53,42 +53,42 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     parts = parser.add_subparsers(dest="part", metavar="start|stop|status|reset|kubeconfig|load|user", required=True)
     _add_start(parts)
-    _add_simple(parts, "stop", "stop the running sandbox and keep its data", stop)
-    status_parser = _add_simple(parts, "status", "show whether the sandbox is running", status)
+    _add_command(parts, "stop", "stop the running sandbox and keep its data", run_stop)
+    status_parser = _add_command(parts, "status", "show whether the sandbox is running", run_status)
     status_parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text or json")
-    reset_parser = _add_simple(parts, "reset", "delete all data of the sandbox", reset)
+    reset_parser = _add_command(parts, "reset", "delete all data of the sandbox", run_reset)
     reset_parser.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
-    _add_simple(parts, "kubeconfig", "print the administrator's kubeconfig", show_kubeconfig)
-    load_parser = _add_simple(parts, "load", "apply manifests to the sandbox", load)
-    about = "file or folder with manifests, - is standard input; repeatable"
-    load_parser.add_argument("-f", "--filename", action="append", required=True, metavar="FILE|DIR|-", help=about)
+    _add_command(parts, "kubeconfig", "print the administrator's kubeconfig", run_kubeconfig)
+    load_parser = _add_command(parts, "load", "apply manifests to the sandbox", run_load)
+    help_text = "file or folder with manifests, - is standard input; repeatable"
+    load_parser.add_argument("-f", "--filename", action="append", required=True, metavar="FILE|DIR|-", help=help_text)
     _add_user(parts)
 
 
-def _add_simple(
-    parts: Commands[argparse.ArgumentParser], name: str, about: str, run: object
+def _add_command(
+    parts: Commands[argparse.ArgumentParser], name: str, summary: str, run: object
 ) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = parts.add_parser(
         name,
-        help=about,
-        description=about.capitalize() + ".",
-        epilog="Examples:\n" + "".join(f"  {line}\n" for line in SHOWN[name]),
+        help=summary,
+        description=summary.capitalize() + ".",
+        epilog="Examples:\n" + "".join(f"  {line}\n" for line in COMMAND_EXAMPLES[name]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    usual = "$XDG_STATE_HOME/argosy/sandbox, or ~/.local/state/argosy/sandbox"
+    default_folder = "$XDG_STATE_HOME/argosy/sandbox, or ~/.local/state/argosy/sandbox"
     parser.add_argument(
-        "--data-dir", type=named_path, metavar="DIR", help=f"data folder of the sandbox (default: {usual})"
+        "--data-dir", type=parse_path, metavar="DIR", help=f"data folder of the sandbox (default: {default_folder})"
     )
     parser.set_defaults(run=run)
     return parser
 
 
 def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = _add_simple(parts, "start", "run the sandbox in the foreground until Ctrl-C", start)
+    parser = _add_command(parts, "start", "run the sandbox in the foreground until Ctrl-C", run_start)
     parser.add_argument(
         "--port", type=int, metavar="N", help="port of the API (0: any free port; default: the last one)"
     )
-    parser.add_argument("--kubeconfig", type=named_path, metavar="FILE", help="kubeconfig file to create or extend")
+    parser.add_argument("--kubeconfig", type=parse_path, metavar="FILE", help="kubeconfig file to create or extend")
     parser.add_argument("--ephemeral", action="store_true", help="keep all data in memory and delete it at the end")
     parser.add_argument(
         "--addons", default="", metavar="NAME[=VARIANT],…", help="controllers to run in it, such as argocd_operator"
@@ -107,52 +107,52 @@ def _add_start(parts: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _add_user(parts: Commands[argparse.ArgumentParser]) -> None:
-    about = "manage users of the sandbox"
-    parser = parts.add_parser("user", help=about, description=about.capitalize() + ".")
+    summary = "manage users of the sandbox"
+    parser = parts.add_parser("user", help=summary, description=summary.capitalize() + ".")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = _add_simple(actions, "add", "add a user and print a kubeconfig", add_user)
-    add.add_argument("name", help="name of the user, as in RBAC subjects")
-    add.add_argument("--group", action="append", default=[], metavar="G", help="group of the user; repeatable")
+    add_parser = _add_command(actions, "add", "add a user and print a kubeconfig", run_add_user)
+    add_parser.add_argument("name", help="name of the user, as in RBAC subjects")
+    add_parser.add_argument("--group", action="append", default=[], metavar="G", help="group of the user; repeatable")
 
 
-def start(chosen: argparse.Namespace) -> int:
-    from argosy.features.local.sandbox import SandboxOptions, run
+def run_start(args: argparse.Namespace) -> int:
+    from argosy.features.local.sandbox import SandboxOptions, run_sandbox
 
-    check_port("--port", chosen.port)
-    most = chosen.max_watches_per_user
-    if most is not None and most < 1:
-        raise UserError(f"invalid number {most}: expected 1 or more", where="--max-watches-per-user")
+    check_port("--port", args.port)
+    max_watches = args.max_watches_per_user
+    if max_watches is not None and max_watches < 1:
+        raise UserError(f"invalid number {max_watches}: expected 1 or more", where="--max-watches-per-user")
     options = SandboxOptions(
-        chosen.data_dir,
-        chosen.port,
-        chosen.kubeconfig,
-        chosen.ephemeral,
-        chosen.rbac,
-        chosen.addons,
-        max_watches_per_user=most,
+        args.data_dir,
+        args.port,
+        args.kubeconfig,
+        args.ephemeral,
+        args.rbac,
+        args.addons,
+        max_watches_per_user=max_watches,
     )
-    run(options, _announce)
-    kept = "its data was deleted" if chosen.ephemeral else "your data is kept"
-    print(f"sandbox stopped; {kept}", file=sys.stderr)
+    run_sandbox(options, _print_ready)
+    data_note = "its data was deleted" if args.ephemeral else "your data is kept"
+    print(f"sandbox stopped; {data_note}", file=sys.stderr)
     return 0
 
 
-def _announce(run: Run) -> None:
+def _print_ready(run: RunningInstance) -> None:
     rbac = " with RBAC" if run.rbac else ""
     context = f" --context {run.context}" if run.context else ""
     command = f"kubectl --kubeconfig {shlex.quote(run.kubeconfig)}{context} get namespaces"
     print(f"sandbox ready{rbac} at {run.api}; try: {command}", flush=True)
 
 
-def _folder(chosen: argparse.Namespace) -> DataFolder:
-    from argosy.cli.running_instances import chosen_folder  # late: to start one needs no kubeconfig
+def _find_folder(args: argparse.Namespace) -> DataFolder:
+    from argosy.cli.running_instances import select_folder  # late: to start one needs no kubeconfig
 
-    return chosen_folder(chosen.data_dir, DEFAULT_NAME)
+    return select_folder(args.data_dir, DEFAULT_NAME)
 
 
-def stop(chosen: argparse.Namespace) -> int:
-    folder = _folder(chosen)
-    run = folder.running()
+def run_stop(args: argparse.Namespace) -> int:
+    folder = _find_folder(args)
+    run = folder.find_running_instance()
     if run is not None and run.name == DEMO_NAME:
         raise UserError(
             "a demo is running there, not a sandbox; stop it with: argosy demo stop", where=str(folder.root)
@@ -163,36 +163,36 @@ def stop(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def status(chosen: argparse.Namespace) -> int:
+def run_status(args: argparse.Namespace) -> int:
     """Print the state of the sandbox; exit code 1 if it is not running."""
-    from argosy.features.local.readiness import find_storage_problem  # late: HTTP and TLS are needed here only
+    from argosy.features.local.storage_check import find_storage_problem  # late: HTTP and TLS are needed here only
 
-    folder = _folder(chosen)
-    found = folder.status()
-    problem = find_storage_problem(folder, found["api"]) if found["ready"] else ""
-    if chosen.output == "json":
-        print(json.dumps({**found, "readOnly": problem or None}, indent=2))
-    elif found["ready"]:
-        rbac = "RBAC enforced" if found["rbac"] else "RBAC not enforced"
-        print(f"running  pid {found['pid']}  {found['api']}  {rbac}")
-        print(f"kubeconfig {found['kubeconfig']}\ndata {found['dataDir']}")
+    folder = _find_folder(args)
+    state = folder.status_to_wire()
+    problem = find_storage_problem(folder, state["api"]) if state["ready"] else ""
+    if args.output == "json":
+        print(json.dumps({**state, "readOnly": problem or None}, indent=2))
+    elif state["ready"]:
+        rbac = "RBAC enforced" if state["rbac"] else "RBAC not enforced"
+        print(f"running  pid {state['pid']}  {state['api']}  {rbac}")
+        print(f"kubeconfig {state['kubeconfig']}\ndata {state['dataDir']}")
         if problem:
             print(f"read-only  {problem}")
     else:
-        start = ["argosy", "sandbox", "start", *(["--data-dir", str(chosen.data_dir)] if chosen.data_dir else [])]
-        print(f"not running  data {found['dataDir']}\nstart it with: {shlex.join(start)}")
-    return 0 if found["ready"] else 1
+        start_command = ["argosy", "sandbox", "start", *(["--data-dir", str(args.data_dir)] if args.data_dir else [])]
+        print(f"not running  data {state['dataDir']}\nstart it with: {shlex.join(start_command)}")
+    return 0 if state["ready"] else 1
 
 
-def reset(chosen: argparse.Namespace) -> int:
-    folder = DataFolder(chosen.data_dir)
+def run_reset(args: argparse.Namespace) -> int:
+    folder = DataFolder(args.data_dir)
     if not folder.root.is_dir():
         print(f"nothing to remove: {folder.root} does not exist", file=sys.stderr)
         return 0
-    if not chosen.yes:
+    if not args.yes:
         _confirm(f"Remove everything in {folder.root}?")
-    with folder.owned():
-        folder.clear()
+    with folder.lock_for_this_process():
+        folder.remove_sandbox_files()
     print(f"removed everything in {folder.root}", file=sys.stderr)
     return 0
 
@@ -205,45 +205,45 @@ def _confirm(question: str) -> None:
         raise UserError("cancelled; nothing was removed")
 
 
-def show_kubeconfig(chosen: argparse.Namespace) -> int:
-    folder = _folder(chosen)
+def run_kubeconfig(args: argparse.Namespace) -> int:
+    folder = _find_folder(args)
     if not folder.kubeconfig.exists():
         raise UserError("no sandbox was started here yet; start one with: argosy sandbox start", where=str(folder.root))
-    _tell_folder(folder)
+    _print_target(folder)
     print(folder.kubeconfig.read_text(), end="")
     return 0
 
 
-def _tell_folder(folder: DataFolder) -> None:
+def _print_target(folder: DataFolder) -> None:
     """Print to stderr whose kubeconfig it is, and which other cluster the environment selects."""
-    from argosy.cli.target import describe_other_target, name_of_run
+    from argosy.cli.target import describe_other_target, describe_run
 
-    run = folder.running()
-    where = name_of_run(folder, run) if run else f"the sandbox in {folder.root}, which is not running"
-    print(f"target: {where}", file=sys.stderr, flush=True)
-    if other := describe_other_target(folder):
-        print(f"note: {other}", file=sys.stderr, flush=True)
+    run = folder.find_running_instance()
+    target_name = describe_run(folder, run) if run else f"the sandbox in {folder.root}, which is not running"
+    print(f"target: {target_name}", file=sys.stderr, flush=True)
+    if other_target := describe_other_target(folder):
+        print(f"note: {other_target}", file=sys.stderr, flush=True)
 
 
-def _running_sandbox(chosen: argparse.Namespace) -> DataFolder:
+def _find_running_sandbox(args: argparse.Namespace) -> DataFolder:
     """Return the folder of the running sandbox, and print its name to stderr."""
-    from argosy.cli.target import find_sandbox, name_of_run
+    from argosy.cli.target import describe_run, find_sandbox
 
-    folder, run = find_sandbox(chosen.data_dir)
-    print(f"target: {name_of_run(folder, run)}", file=sys.stderr, flush=True)
+    folder, run = find_sandbox(args.data_dir)
+    print(f"target: {describe_run(folder, run)}", file=sys.stderr, flush=True)
     return folder
 
 
-def load(chosen: argparse.Namespace) -> int:
+def run_load(args: argparse.Namespace) -> int:
     from argosy.features.local.manifest_loader import load_manifests
 
-    for line in load_manifests(_running_sandbox(chosen), [Path(name) for name in chosen.filename]):
+    for line in load_manifests(_find_running_sandbox(args), [Path(name) for name in args.filename]):
         print(line, flush=True)
     return 0
 
 
-def add_user(chosen: argparse.Namespace) -> int:
-    from argosy.features.local.users import add
+def run_add_user(args: argparse.Namespace) -> int:
+    from argosy.features.local.users import add_user
 
-    print(add(_running_sandbox(chosen), chosen.name, chosen.group), end="")
+    print(add_user(_find_running_sandbox(args), args.name, args.group), end="")
     return 0

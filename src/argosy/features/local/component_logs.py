@@ -16,107 +16,119 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Final
 
 from argosy.annotations import SIMULATED
-from argosy.gitops.engine.logging_setup import LEVELS, Lines, line, told
-from argosy.kube.client import EarlierLogs, PodLogs, WayIn
+from argosy.gitops.engine.logging_setup import LEVELS, LogLineFormatter, build_log_fields, format_logfmt
+from argosy.kube.client import AccessDescriber, PodLogReader, PreviousPodLogReader
 from argosy.kube.objects import Manifest
 
 NAME_LABEL: Final = "app.kubernetes.io/name"
-MOST_LINES: Final = 2000
-PAUSE: Final = 0.2  # seconds between checks for new lines
-WORKERS: Final = (
+MAX_LINES: Final = 2000
+POLL_INTERVAL_SECONDS: Final = 0.2  # seconds between checks for new lines
+WORKERS_LOGGER: Final = (
     "argosy.kube.controller.workers"  # logs for all controllers; the first argument is the controller's name
 )
-OPERATOR, NOTEBOOKS = "operator", "jupyter-notebook-validator-operator"
-CONTROLLER: Final = "application-controller"
-CONSOLE_BACKEND: Final = "cluster"  # guides expect the application controller's log there
-NO_WAY_IN: Final = "simulated Pods have no ports and no shell"
-PARTS: Final = {
-    CONTROLLER: ("argosy.gitops.reconciler", "argosy.gitops.sync", "argosy.gitops.health", "application"),
+OPERATOR_COMPONENT, NOTEBOOKS_COMPONENT = "operator", "jupyter-notebook-validator-operator"
+CONTROLLER_COMPONENT: Final = "application-controller"
+CONSOLE_BACKEND_NAME: Final = "cluster"  # guides expect the application controller's log there
+NO_ACCESS_MESSAGE: Final = "simulated Pods have no ports and no shell"
+COMPONENT_LOGGERS: Final = {
+    CONTROLLER_COMPONENT: ("argosy.gitops.reconciler", "argosy.gitops.sync", "argosy.gitops.health", "application"),
     "repo-server": ("argosy.gitops.source", "argosy.gitops.render", "argosy.isolation"),
     "server": ("argosy.sandbox.apiserver", "argosy.sandbox.store", "argosy.web", "argosy.audit"),
-    OPERATOR: ("argosy.sandbox.simulators.openshift_gitops", "argocd-operator", "argocd-player"),
-    NOTEBOOKS: ("argosy.features.notebooks", "notebooks"),
+    OPERATOR_COMPONENT: ("argosy.sandbox.simulators.openshift_gitops", "argocd-operator", "argocd-player"),
+    NOTEBOOKS_COMPONENT: ("argosy.features.notebooks", "notebooks"),
 }
 
 
-class PartLogs(logging.Handler):
-    def __init__(self, others: PodLogs) -> None:
+class ComponentLogs(logging.Handler):
+    def __init__(self, fallback: PodLogReader) -> None:
         super().__init__(logging.INFO)
-        self._others = others
-        self._kept: dict[str, deque[tuple[int, str]]] = {part: deque(maxlen=MOST_LINES) for part in PARTS}
-        self._numbers = itertools.count()
+        self._fallback = fallback
+        self._lines_by_component: dict[str, deque[tuple[int, str]]] = {
+            component: deque(maxlen=MAX_LINES) for component in COMPONENT_LOGGERS
+        }
+        self._line_numbers = itertools.count()
 
     @contextlib.contextmanager
-    def listening(self, form: str = "", level: str = "warn") -> Iterator[None]:
+    def collect_records(self, log_format: str = "", level: str = "warn") -> Iterator[None]:
         """Collect log records while the block runs; records of `level` and above are also written to stderr."""
-        logger, aloud = logging.getLogger("argosy"), logging.StreamHandler(sys.stderr)
-        aloud.setLevel(LEVELS[level])
-        if form:
-            aloud.setFormatter(Lines(form))
-        before = logger.level
+        logger, stderr_handler = logging.getLogger("argosy"), logging.StreamHandler(sys.stderr)
+        stderr_handler.setLevel(LEVELS[level])
+        if log_format:
+            stderr_handler.setFormatter(LogLineFormatter(log_format))
+        old_level = logger.level
         logger.setLevel(min(logging.INFO, LEVELS[level]))
-        for each in (self, aloud):
-            logger.addHandler(each)
+        for handler in (self, stderr_handler):
+            logger.addHandler(handler)
         try:
             yield
         finally:
-            for each in (self, aloud):
-                logger.removeHandler(each)
-            logger.setLevel(before)
+            for handler in (self, stderr_handler):
+                logger.removeHandler(handler)
+            logger.setLevel(old_level)
 
     def emit(self, record: logging.LogRecord) -> None:
-        part = _part_of_record(record)
-        if part:
-            self._kept[part].append((next(self._numbers), line(told(record))))
+        component = _find_component_of_record(record)
+        if component:
+            self._lines_by_component[component].append(
+                (next(self._line_numbers), format_logfmt(build_log_fields(record)))
+            )
 
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
         """Log lines of the Pod; for Pods of other components, those of the fallback reader."""
-        part = _part_of_pod(pod)
-        if not part:
-            return self._others.lines(pod, container=container, follow=follow, tail=tail)
-        return self._lines_of_part(part, follow=follow, tail=tail)
+        component = _find_component_of_pod(pod)
+        if not component:
+            return self._fallback.lines(pod, container=container, follow=follow, tail=tail)
+        return self._iterate_component_lines(component, follow=follow, tail=tail)
 
-    async def _lines_of_part(self, part: str, *, follow: bool, tail: int | None) -> AsyncIterator[str]:
-        found, last = list(self._kept[part]), -1
+    async def _iterate_component_lines(self, component: str, *, follow: bool, tail: int | None) -> AsyncIterator[str]:
+        lines, last_number = list(self._lines_by_component[component]), -1
         while True:
-            for last, text in found if tail is None else found[max(len(found) - tail, 0) :]:  # noqa: B007 - used below
+            for last_number, text in lines if tail is None else lines[max(len(lines) - tail, 0) :]:  # noqa: B007 - used below
                 yield text
             if not follow:
                 return
-            await asyncio.sleep(PAUSE)
-            found, tail = [each for each in self._kept[part] if each[0] > last], None
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
+            lines, tail = [line for line in self._lines_by_component[component] if line[0] > last_number], None
 
-    def way_in(self, manifest: Manifest) -> str:
-        return self._others.way_in(manifest) if isinstance(self._others, WayIn) else NO_WAY_IN
+    def describe_access(self, manifest: Manifest) -> str:
+        return (
+            self._fallback.describe_access(manifest)
+            if isinstance(self._fallback, AccessDescriber)
+            else NO_ACCESS_MESSAGE
+        )
 
-    def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
-        if isinstance(self._others, EarlierLogs) and not _part_of_pod(pod):
-            return self._others.earlier(pod, container=container, tail=tail)
+    def previous_lines(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
+        if isinstance(self._fallback, PreviousPodLogReader) and not _find_component_of_pod(pod):
+            return self._fallback.previous_lines(pod, container=container, tail=tail)
         return None
 
 
-def _part_of_record(record: logging.LogRecord) -> str:
+def _find_component_of_record(record: logging.LogRecord) -> str:
     name = record.name
-    if name == WORKERS and isinstance(record.args, tuple) and record.args:
+    if name == WORKERS_LOGGER and isinstance(record.args, tuple) and record.args:
         name = str(record.args[0])
-    found = (part for part, owners in PARTS.items() if any(_is_below(name, owner) for owner in owners))
-    return next(found, "")
+    components = (
+        component
+        for component, owners in COMPONENT_LOGGERS.items()
+        if any(_is_below_logger(name, owner) for owner in owners)
+    )
+    return next(components, "")
 
 
-def _is_below(name: str, owner: str) -> bool:
+def _is_below_logger(name: str, owner: str) -> bool:
     return name == owner or name.startswith(f"{owner}.")
 
 
-def _part_of_pod(pod: Manifest) -> str:
+def _find_component_of_pod(pod: Manifest) -> str:
     """Component of a simulated Pod, by the name label of its workload; empty for other Pods."""
     metadata = pod["metadata"]
     name = (metadata.get("labels") or {}).get(NAME_LABEL, "")
     if SIMULATED not in (metadata.get("annotations") or {}):
         return ""
-    if name.startswith(NOTEBOOKS):
-        return NOTEBOOKS
-    if f"-{OPERATOR}-" in name:
-        return OPERATOR
-    if name == CONSOLE_BACKEND:
-        return CONTROLLER
-    return next((part for part in PARTS if name.endswith(f"-{part}")), "")
+    if name.startswith(NOTEBOOKS_COMPONENT):
+        return NOTEBOOKS_COMPONENT
+    if f"-{OPERATOR_COMPONENT}-" in name:
+        return OPERATOR_COMPONENT
+    if name == CONSOLE_BACKEND_NAME:
+        return CONTROLLER_COMPONENT
+    return next((component for component in COMPONENT_LOGGERS if name.endswith(f"-{component}")), "")

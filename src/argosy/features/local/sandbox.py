@@ -18,23 +18,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.cli.data_folder import DataFolder, Run, write_text
+from argosy.cli.data_folder import DataFolder, RunningInstance, write_private_text
 from argosy.features.local import kubeconfig
-from argosy.features.local.component_logs import PartLogs
-from argosy.features.local.pod_logs import FirstWhoKnows
-from argosy.isolation.scratch_folders import scratch_folder
-from argosy.kube.client import Cluster, PodLogs, SomeLogs
-from argosy.kube.client.file_permissions import check_private
+from argosy.features.local.component_logs import ComponentLogs
+from argosy.features.local.pod_logs import PodLogDispatcher
+from argosy.isolation.scratch_folders import create_scratch_folder
+from argosy.kube.client import Cluster, PodLogReader, SelectivePodLogReader
+from argosy.kube.client.file_permissions import check_private_file
 from argosy.kube.controller import AddOn
-from argosy.kube.controller.addon_loader import load_addons, running
-from argosy.kube.objects import dump
-from argosy.sandbox.apiserver.tls import Certificates
+from argosy.kube.controller.addon_loader import load_addons, run_addons
+from argosy.kube.objects import dump_yaml
+from argosy.sandbox.apiserver.tls import CertificateFiles
 
-Ready = Callable[[Run], None]
+OnReady = Callable[[RunningInstance], None]
 # A task inside the sandbox: starts before the sandbox is ready, ends before it stops, and adds fields to its Run.
-Completed = Callable[[Run], Run]
-Inside = Callable[[Cluster, DataFolder, asyncio.Event], AbstractAsyncContextManager[Completed]]
-MOST_FILES = 65536
+CompleteRun = Callable[[RunningInstance], RunningInstance]
+InnerTask = Callable[[Cluster, DataFolder, asyncio.Event], AbstractAsyncContextManager[CompleteRun]]
+MAX_OPEN_FILES = 65536
 
 
 @dataclass(frozen=True)
@@ -51,31 +51,33 @@ class SandboxOptions:
 
 
 @contextlib.asynccontextmanager
-async def nothing_else(cluster: Cluster, folder: DataFolder, stop: asyncio.Event) -> AsyncIterator[Completed]:
+async def no_inner_task(cluster: Cluster, folder: DataFolder, stop: asyncio.Event) -> AsyncIterator[CompleteRun]:
     yield lambda run: run
 
 
-def run(options: SandboxOptions, ready: Ready) -> None:
+def run_sandbox(options: SandboxOptions, on_ready: OnReady) -> None:
     """Run in the foreground; returns after SIGTERM or SIGINT, when all writes are durable."""
     if options.ephemeral and options.data_dir is None:
-        with scratch_folder("argosy-sandbox-") as place:
-            run_in(DataFolder(place / "data"), options, ready)
+        with create_scratch_folder("argosy-sandbox-") as scratch:
+            run_in_folder(DataFolder(scratch / "data"), options, on_ready)
     else:
-        run_in(DataFolder(options.data_dir), options, ready)
+        run_in_folder(DataFolder(options.data_dir), options, on_ready)
 
 
-def run_in(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: Inside = nothing_else) -> None:
-    _allow_many_connections()
-    with folder.owned():
-        _run_on_fast_loop(_serve(folder, options, ready, inside))
+def run_in_folder(
+    folder: DataFolder, options: SandboxOptions, on_ready: OnReady, inner_task: InnerTask = no_inner_task
+) -> None:
+    _raise_open_file_limit()
+    with folder.lock_for_this_process():
+        _run_on_fast_loop(_serve(folder, options, on_ready, inner_task))
 
 
-def _allow_many_connections() -> None:
+def _raise_open_file_limit() -> None:
     """Raise the open file limit: the usual 1024 is too low for the informers and watches of a few clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    new_limit = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < new_limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard))
 
 
 def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
@@ -89,89 +91,94 @@ def _run_on_fast_loop(main: Coroutine[Any, Any, None]) -> None:
             runner.run(main)
 
 
-async def _serve(folder: DataFolder, options: SandboxOptions, ready: Ready, inside: Inside) -> None:
-    from argosy.sandbox.apiserver.control_plane import MAX_WATCHES_PER_USER, Folder, Plane
-    from argosy.sandbox.apiserver.https_server import serve
+async def _serve(folder: DataFolder, options: SandboxOptions, on_ready: OnReady, inner_task: InnerTask) -> None:
+    from argosy.sandbox.apiserver.control_plane import MAX_WATCHES_PER_USER, ControlPlane, ControlPlaneFiles
+    from argosy.sandbox.apiserver.https_server import serve_https
     from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-    from argosy.sandbox.apiserver.tls import certificates
+    from argosy.sandbox.apiserver.tls import ensure_certificates
 
     addons = load_addons(options.addons)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    found = certificates(folder.tls)
-    token = _admin_token(folder)
-    place = Folder(folder.database, folder.secret_key, folder.token_key, found.authority)
-    rbac = folder.last_rbac() if options.rbac is None else options.rbac
-    port = folder.last_port() if options.port is None else options.port
+    server_certificates = ensure_certificates(folder.tls)
+    token = _load_or_create_admin_token(folder)
+    plane_files = ControlPlaneFiles(folder.database, folder.secret_key, folder.token_key, server_certificates.authority)
+    rbac = folder.get_last_rbac() if options.rbac is None else options.rbac
+    port = folder.get_last_port() if options.port is None else options.port
     async with (
-        _heard(addons, options) as pod_logs,
-        Plane.open(
-            place,
+        _open_pod_logs(addons, options) as pod_logs,
+        ControlPlane.open(
+            plane_files,
             rbac=rbac,
             admin_token=token,
             in_memory=options.ephemeral,
             max_watches_per_user=options.max_watches_per_user or MAX_WATCHES_PER_USER,
         ) as plane,
-        _leading_back(folder, found, token, serve(plane, found, port=port, any_port=options.port is None)) as leads,
-        running(addons, EmbeddedCluster(plane), on_failure=stop.set, folder=folder.root),
-        inside(EmbeddedCluster(plane), folder, stop) as completed,
+        _serve_with_kubeconfig(
+            folder,
+            server_certificates,
+            token,
+            serve_https(plane, server_certificates, port=port, allow_other_port=options.port is None),
+        ) as api_and_kubeconfig,
+        run_addons(addons, EmbeddedCluster(plane), on_failure=stop.set, folder=folder.root),
+        inner_task(EmbeddedCluster(plane), folder, stop) as complete_run,
     ):
-        api, document = leads
-        plane.actions.pod_logs = pod_logs
-        plane.measured.extend(each.metrics for each in addons if each.metrics)
+        api, document = api_and_kubeconfig
+        plane.subresources.pod_logs = pod_logs
+        plane.metric_sources.extend(addon.metrics for addon in addons if addon.metrics)
         if options.kubeconfig:
-            kubeconfig.add_to(options.kubeconfig, document)
+            kubeconfig.add_entries(options.kubeconfig, document)
         file = options.kubeconfig or folder.kubeconfig
-        context = kubeconfig.context_of(folder) if options.kubeconfig else ""
-        place_of_it = (str(file.absolute()), str(folder.root))
-        current = Run(os.getpid(), api, *place_of_it, options.ephemeral, rbac, context, addons=options.addons)
+        context = kubeconfig.context_name(folder) if options.kubeconfig else ""
+        paths = (str(file.absolute()), str(folder.root))
+        current = RunningInstance(os.getpid(), api, *paths, options.ephemeral, rbac, context, addons=options.addons)
         gc.collect()
         gc.freeze()  # objects of the start-up stay alive; later collections skip them
         if not stop.is_set():
-            current = completed(current)
+            current = complete_run(current)
             folder.write_run(current)
-            ready(current)
+            on_ready(current)
             await stop.wait()
         if options.kubeconfig and options.ephemeral:
-            kubeconfig.remove_from(options.kubeconfig, document)
+            kubeconfig.remove_entries(options.kubeconfig, document)
 
 
 @contextlib.asynccontextmanager
-async def _heard(addons: Sequence[AddOn], options: SandboxOptions) -> AsyncIterator[PodLogs | None]:
+async def _open_pod_logs(addons: Sequence[AddOn], options: SandboxOptions) -> AsyncIterator[PodLogReader | None]:
     """The reader of Pod logs: simulators for their Pods, argosy's own log for simulated argosy and Argo CD Pods."""
-    tellers = [each.pod_logs for each in addons if each.pod_logs]
-    some = [each for each in tellers if isinstance(each, SomeLogs)]
-    players = next((each for each in tellers if not isinstance(each, SomeLogs)), None)
+    readers = [item.pod_log_reader for item in addons if item.pod_log_reader]
+    partial_readers = [item for item in readers if isinstance(item, SelectivePodLogReader)]
+    simulator_reader = next((item for item in readers if not isinstance(item, SelectivePodLogReader)), None)
     if not addons:
         yield None
         return
-    told = PartLogs(players or FirstWhoKnows([]))
-    with told.listening(options.log_format, options.log_level):
-        yield FirstWhoKnows(some, told) if some else told
+    component_logs = ComponentLogs(simulator_reader or PodLogDispatcher([]))
+    with component_logs.collect_records(options.log_format, options.log_level):
+        yield PodLogDispatcher(partial_readers, component_logs) if partial_readers else component_logs
 
 
 @contextlib.asynccontextmanager
-async def _leading_back(
-    folder: DataFolder, certificates: Certificates, token: str, serving: AbstractAsyncContextManager[str]
+async def _serve_with_kubeconfig(
+    folder: DataFolder, certificates: CertificateFiles, token: str, server: AbstractAsyncContextManager[str]
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Serve, and write the kubeconfig before add-ons start: programs that they run may need it."""
-    async with serving as api:
-        document = _document(folder, api, certificates, token)
-        write_text(folder.kubeconfig, dump(document))
+    async with server as api:
+        document = _build_kubeconfig(folder, api, certificates, token)
+        write_private_text(folder.kubeconfig, dump_yaml(document))
         yield api, document
 
 
-def _document(folder: DataFolder, api: str, certificates: Certificates, token: str) -> dict[str, Any]:
+def _build_kubeconfig(folder: DataFolder, api: str, certificates: CertificateFiles, token: str) -> dict[str, Any]:
     from argosy.sandbox.apiserver.registry_call import ADMIN
 
     authority = certificates.authority.read_bytes()
-    return kubeconfig.document(kubeconfig.context_of(folder), api, authority, ADMIN.name, token)
+    return kubeconfig.build_kubeconfig(kubeconfig.context_name(folder), api, authority, ADMIN.name, token)
 
 
-def _admin_token(folder: DataFolder) -> str:
+def _load_or_create_admin_token(folder: DataFolder) -> str:
     """Load or create the administrator's token; it is stored, so that a kubeconfig stays valid after a restart."""
     if not folder.admin_token.exists() or not folder.admin_token.stat().st_size:
-        write_text(folder.admin_token, secrets.token_urlsafe(32))
-    check_private(folder.admin_token)
+        write_private_text(folder.admin_token, secrets.token_urlsafe(32))
+    check_private_file(folder.admin_token)
     return folder.admin_token.read_text()

@@ -10,47 +10,47 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from argosy.cli.data_folder import DataFolder
-from argosy.cli.running_instances import administrator, running
+from argosy.cli.running_instances import build_admin_connection, require_running_instance
 from argosy.errors import UserError
 from argosy.features.local import kubeconfig
-from argosy.kube.objects import Manifest, dump
-from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE, digest
+from argosy.kube.objects import Manifest, dump_yaml
+from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE, hash_token
 from argosy.sandbox.apiserver.registry_call import ADMIN
 
 if TYPE_CHECKING:
     from argosy.kube.client.connection import Connection
 
-RESERVED = ("system:", "argosy:")
+RESERVED_PREFIXES = ("system:", "argosy:")
 
 
-def add(folder: DataFolder, name: str, groups: Sequence[str]) -> str:
+def add_user(folder: DataFolder, name: str, groups: Sequence[str]) -> str:
     """Add the user and return a kubeconfig. Adding an existing user replaces its token."""
     for text in (name, *groups):
-        if not text or any(not each.isprintable() or each == "," for each in text):
+        if not text or any(not character.isprintable() or character == "," for character in text):
             raise UserError(f"invalid name {text!r}; use printable characters and no comma")
-    if name == ADMIN.name or name.startswith(RESERVED):
+    if name == ADMIN.name or name.startswith(RESERVED_PREFIXES):
         raise UserError(f"{name!r} is reserved; a user cannot be {ADMIN.name}, or start with system: or argosy:")
-    run = running(folder)
+    run = require_running_instance(folder)
     token = secrets.token_urlsafe(32)
-    asyncio.run(_store(administrator(folder, run), _secret(name, groups, token)))
+    asyncio.run(_store_secret(build_admin_connection(folder, run), _build_user_secret(name, groups, token)))
     authority = (folder.tls / "ca.crt").read_bytes()
-    return dump(kubeconfig.document(kubeconfig.context_of(folder), run.api, authority, name, token))
+    return dump_yaml(kubeconfig.build_kubeconfig(kubeconfig.context_name(folder), run.api, authority, name, token))
 
 
-def _secret(name: str, groups: Sequence[str], token: str) -> Manifest:
+def _build_user_secret(name: str, groups: Sequence[str], token: str) -> Manifest:
     """Secret of the user, with the digest of the token."""
     readable = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:40] or "user"
     unique = hashlib.sha256(name.encode()).hexdigest()[:8]
     annotations = {
         "sandbox.argosy.dev/user": name,
         "sandbox.argosy.dev/groups": ",".join(groups),
-        "sandbox.argosy.dev/token-digest": digest(token),
+        "sandbox.argosy.dev/token-digest": hash_token(token),
     }
     metadata = {"name": f"user-{readable}-{unique}", "namespace": USERS_NAMESPACE, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": USER_SECRET_TYPE}
 
 
-async def _store(admin: Connection, secret: Manifest) -> None:
+async def _store_secret(admin: Connection, secret: Manifest) -> None:
     from argosy.kube.client.http import connect
 
     async with await connect(admin) as cluster:

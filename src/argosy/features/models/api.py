@@ -11,148 +11,201 @@ from functools import partial
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.models import board
-from argosy.features.models.board import ModelRow
-from argosy.features.models.requests import gist, refusal
-from argosy.features.models.server_requests import ask_warily
-from argosy.features.models.service import ModelDesk
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE, read_model
+from argosy.features.models import model_views
+from argosy.features.models.model_views import ModelRow
+from argosy.features.models.requests import describe_error_response, summarize_answer
+from argosy.features.models.server_requests import send_guarded_request
+from argosy.features.models.service import ModelService
+from argosy.gitops.live.inference_service import INFERENCE_SERVICE, read_served_model
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import FIELDS, PAGING, chosen, page
-from argosy.web.caller_clients import desk_of
-from argosy.web.owned_objects import RESTART, TRY, application_of, cluster_to_change, model, visible
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, May, Parameter, Route
+from argosy.web.api.paging import FIELDS, PAGING, build_page, select_fields
+from argosy.web.caller_clients import build_service
+from argosy.web.owned_objects import (
+    RESTART_ACTION,
+    TRY_ACTION,
+    build_impersonating_cluster,
+    find_owning_application,
+    list_visible_objects,
+    resolve_model,
+)
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, Route
 
-TAG: Final = "models"
-SECONDS: Final = 30.0
-MOST_ASKED: Final = 100_000  # characters
-WHOSE: Final = "Needs get on its Application; a model without an Application needs get on all Applications."
-MODEL: Final = schema.fields(
-    name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, health=schema.TEXT,
-    message=schema.TEXT, url=schema.TEXT, runtime=schema.TEXT, format=schema.TEXT, source=schema.TEXT,
-    protocol=schema.TEXT, since=schema.TEXT, isSimulated=schema.FLAG, isCurrent=schema.FLAG, gpus=schema.TEXT,
-    pods=schema.fields(ready=schema.COUNT, wanted=schema.COUNT), traffic=schema.many(schema.ANY),
+OPENAPI_TAG: Final = "models"
+MODEL_REQUEST_TIMEOUT_SECONDS: Final = 30.0
+MAX_QUESTION_CHARACTERS: Final = 100_000  # characters
+PERMISSION_NOTE: Final = "Needs get on its Application; a model without an Application needs get on all Applications."
+MODEL_SCHEMA: Final = schema.build_object_schema(
+    name=schema.STRING_SCHEMA,
+    namespace=schema.STRING_SCHEMA,
+    application=schema.STRING_SCHEMA,
+    health=schema.STRING_SCHEMA,
+    message=schema.STRING_SCHEMA,
+    url=schema.STRING_SCHEMA,
+    runtime=schema.STRING_SCHEMA,
+    format=schema.STRING_SCHEMA,
+    source=schema.STRING_SCHEMA,
+    protocol=schema.STRING_SCHEMA,
+    since=schema.STRING_SCHEMA,
+    isSimulated=schema.BOOLEAN_SCHEMA,
+    isCurrent=schema.BOOLEAN_SCHEMA,
+    gpus=schema.STRING_SCHEMA,
+    pods=schema.build_object_schema(ready=schema.INTEGER_SCHEMA, wanted=schema.INTEGER_SCHEMA),
+    traffic=schema.build_array_schema(schema.OBJECT_SCHEMA),
     trainedBy={"type": ["object", "null"]},
-)  # fmt: skip
+)
 
 
-def document(asked: Asked, service: Manifest) -> dict[str, Any]:
-    row: ModelRow = board.row(service, asked.site.lookout.cache)
-    served, app = row.model, application_of(asked, service)
-    trained = row.trained
+def model_to_wire(request: RequestContext, service: Manifest) -> dict[str, Any]:
+    row: ModelRow = model_views.build_model_row(service, request.site.cluster_view.cache)
+    model_info, app = row.model, find_owning_application(request, service)
+    training_run = row.trained
     return {
-        "name": served.name,
-        "namespace": served.namespace,
+        "name": model_info.name,
+        "namespace": model_info.namespace,
         "application": f"{app['metadata']['namespace']}/{app['metadata']['name']}" if app else "",
         "health": row.health,
-        "message": served.why,
-        "url": served.url,
-        "runtime": served.runtime,
-        "format": served.format,
-        "source": served.source,
-        "protocol": board.protocol(served),
+        "message": model_info.why,
+        "url": model_info.url,
+        "runtime": model_info.runtime,
+        "format": model_info.format,
+        "source": model_info.source,
+        "protocol": model_views.protocol_label(model_info),
         "since": row.since,
         "isSimulated": row.is_simulated,
         "isCurrent": row.is_current,
         "gpus": row.gpus,
         "pods": {"ready": row.ready_pods, "wanted": row.wanted_pods},
         "traffic": [
-            {"revision": each.revision, "percent": each.percent, "isLatest": each.is_latest} for each in row.shares
+            {"revision": share.revision, "percent": share.percent, "isLatest": share.is_latest} for share in row.shares
         ],
-        "trainedBy": {"notebook": trained.notebook, "commit": trained.commit} if trained else None,
+        "trainedBy": {"notebook": training_run.notebook, "commit": training_run.commit} if training_run else None,
     }
 
 
-async def listed(asked: Asked) -> Json:
-    query, namespace = asked.query.text("q").lower(), asked.query.text("namespace")
-    health = asked.query.text("health")
-    every = [document(asked, each) for each in visible(asked, INFERENCE_SERVICE)]
-    found = [
-        each
-        for each in every
-        if namespace in ("", each["namespace"])
-        and health in ("", each["health"])
-        and query in f"{each['namespace']}/{each['name']} {each['runtime']} {each['format']} {each['source']}".lower()
+async def list_models(request: RequestContext) -> JsonResponse:
+    query, namespace = request.query.get_text("q").lower(), request.query.get_text("namespace")
+    health = request.query.get_text("health")
+    items = [model_to_wire(request, item) for item in list_visible_objects(request, INFERENCE_SERVICE)]
+    matching_items = [
+        item
+        for item in items
+        if namespace in ("", item["namespace"])
+        and health in ("", item["health"])
+        and query in f"{item['namespace']}/{item['name']} {item['runtime']} {item['format']} {item['source']}".lower()
     ]
-    return page(asked, found, lambda each: f"{each['namespace']}/{each['name']}")
+    return build_page(request, matching_items, lambda item: f"{item['namespace']}/{item['name']}")
 
 
-async def got(asked: Asked) -> Json:
-    view = board.view(asked.subject, asked.site.lookout.cache)
-    more = {
+async def get_model(request: RequestContext) -> JsonResponse:
+    view = model_views.build_model_view(request.subject, request.site.cluster_view.cache)
+    details = {
         "example": view.example,
         "curl": view.curl,
-        "steps": [{"name": each.name, "state": each.state, "message": each.about} for each in view.links],
-        "podsSeen": [{"name": name, "phase": phase, "started": at} for name, phase, at in view.pods],
+        "steps": [{"name": step.name, "state": step.state, "message": step.about} for step in view.links],
+        "podsSeen": [{"name": name, "phase": phase, "started": started_at} for name, phase, started_at in view.pods],
     }
-    return chosen(asked, {**document(asked, asked.subject), **more})
+    return select_fields(request, {**model_to_wire(request, request.subject), **details})
 
 
-async def tried(asked: Asked) -> Json:
+async def try_model(request: RequestContext) -> JsonResponse:
     """Send the question (a string, or a complete request as JSON) to the model and return its answer."""
-    question = (await asked.mapping()).get("question")
-    typed = question if isinstance(question, str) else json.dumps(question) if question is not None else ""
-    served = read_model(asked.subject)
-    if not typed.strip() or len(typed) > MOST_ASKED:
-        told = f"is missing or longer than {MOST_ASKED} characters; send a string or a request object"
-        raise UserError(told, where="question")
-    if not served.url:
-        raise UserError(f"{served.name} has no URL: {served.why or 'it is not ready yet'}; see its steps")
-    asker = partial(ask_warily, is_local=asked.site.options.is_loopback)
-    desk = ModelDesk(asked.site.desk.cluster, asked.site.desk.where, asker)
-    found = await desk.ask(served, typed, seconds=SECONDS, insecure=False)
-    answered, said = found.answered, found.answered.document()
-    is_good = answered.code == 200 and said is not None
-    return Json(
+    question = (await request.read_json_object()).get("question")
+    question_text = question if isinstance(question, str) else json.dumps(question) if question is not None else ""
+    model_info = read_served_model(request.subject)
+    if not question_text.strip() or len(question_text) > MAX_QUESTION_CHARACTERS:
+        message = f"is missing or longer than {MAX_QUESTION_CHARACTERS} characters; send a string or a request object"
+        raise UserError(message, where="question")
+    if not model_info.url:
+        raise UserError(f"{model_info.name} has no URL: {model_info.why or 'it is not ready yet'}; see its steps")
+    send_request = partial(send_guarded_request, is_local=request.site.options.is_loopback)
+    model_service = ModelService(request.site.service.cluster, request.site.service.cluster_name, send_request)
+    result = await model_service.query_model(
+        model_info, question_text, seconds=MODEL_REQUEST_TIMEOUT_SECONDS, insecure=False
+    )
+    response, answer = result.response, result.response.read_json()
+    is_ok = response.code == 200 and answer is not None
+    return JsonResponse(
         {
-            "code": answered.code,
-            "milliseconds": round(answered.seconds * 1000),
-            "gist": gist(said) if is_good else "",
-            "answer": said,
-            "problem": "" if is_good else refusal(said, answered.body),
+            "code": response.code,
+            "milliseconds": round(response.seconds * 1000),
+            "gist": summarize_answer(answer) if is_ok else "",
+            "answer": answer,
+            "problem": "" if is_ok else describe_error_response(answer, response.body),
         }
     )
 
 
-async def restarted(asked: Asked) -> Json:
-    desk = desk_of(asked)
-    live = await desk.cluster.get(key_of(asked.subject))
-    if live is None:
-        raise UserError(f"InferenceService {asked.values['name']!r} not found; list them: /api/argosy/v1/models")
-    cluster = cluster_to_change(asked, asked.subject)
-    return Json({"message": await ModelDesk(cluster, desk.where).restart(live)})
+async def restart_model(request: RequestContext) -> JsonResponse:
+    service = build_service(request)
+    inference_service = await service.cluster.get(key_of(request.subject))
+    if inference_service is None:
+        raise UserError(
+            f"InferenceService {request.path_parameters['name']!r} not found; list them: /api/argosy/v1/models"
+        )
+    cluster = build_impersonating_cluster(request, request.subject)
+    return JsonResponse({"message": await ModelService(cluster, service.cluster_name).restart_model(inference_service)})
 
 
 _PATH: Final = "/api/argosy/v1/models"
 ROUTES = (
     Route(
-        "GET", _PATH, Filtered("applications", "get"), listed, f"List served models. {WHOSE}",
+        "GET",
+        _PATH,
+        FilteredList("applications", "get"),
+        list_models,
+        f"List served models. {PERMISSION_NOTE}",
         query=(
-            Parameter("q", "Only models whose name, runtime, format or source contains this text."),
-            Parameter("namespace", "Only models in this namespace."),
-            Parameter("health", "Only models with this health: Healthy, Degraded or Progressing."), *PAGING,
+            QueryParameter("q", "Only models whose name, runtime, format or source contains this text."),
+            QueryParameter("namespace", "Only models in this namespace."),
+            QueryParameter("health", "Only models with this health: Healthy, Degraded or Progressing."),
+            *PAGING,
         ),
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(MODEL)), tag=TAG, operation="ListModels",
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(MODEL_SCHEMA)
+        ),
+        tag=OPENAPI_TAG,
+        operation_id="ListModels",
     ),
     Route(
-        "GET", f"{_PATH}/{{ns}}/{{name}}", May("applications", "get", model), got, f"Read a served model. {WHOSE}",
-        query=(FIELDS,), gives=MODEL, tag=TAG, operation="GetModel",
+        "GET",
+        f"{_PATH}/{{ns}}/{{name}}",
+        RequiresPermission("applications", "get", resolve_model),
+        get_model,
+        f"Read a served model. {PERMISSION_NOTE}",
+        query=(FIELDS,),
+        response_schema=MODEL_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="GetModel",
     ),
     Route(
-        "POST", f"{_PATH}/{{ns}}/{{name}}/try", May("applications", TRY, model), tried,
+        "POST",
+        f"{_PATH}/{{ns}}/{{name}}/try",
+        RequiresPermission("applications", TRY_ACTION, resolve_model),
+        try_model,
         "Send a request to a served model. Needs the action try on its Application.",
-        takes=schema.fields("question", question={}),
-        gives=schema.fields(
-            "code", code=schema.COUNT, milliseconds=schema.COUNT, gist=schema.TEXT, answer={}, problem=schema.TEXT
+        request_schema=schema.build_object_schema("question", question={}),
+        response_schema=schema.build_object_schema(
+            "code",
+            code=schema.INTEGER_SCHEMA,
+            milliseconds=schema.INTEGER_SCHEMA,
+            gist=schema.STRING_SCHEMA,
+            answer={},
+            problem=schema.STRING_SCHEMA,
         ),
-        tag=TAG, operation="TryModel",
+        tag=OPENAPI_TAG,
+        operation_id="TryModel",
     ),
     Route(
-        "POST", f"{_PATH}/{{ns}}/{{name}}/restart", May("applications", RESTART, model), restarted,
+        "POST",
+        f"{_PATH}/{{ns}}/{{name}}/restart",
+        RequiresPermission("applications", RESTART_ACTION, resolve_model),
+        restart_model,
         "Replace the Pods of a served model. Needs the action restart on its Application.",
-        gives=schema.fields("message", message=schema.TEXT), tag=TAG, operation="RestartModel",
+        response_schema=schema.build_object_schema("message", message=schema.STRING_SCHEMA),
+        tag=OPENAPI_TAG,
+        operation_id="RestartModel",
     ),
-)  # fmt: skip
+)

@@ -12,29 +12,35 @@ from functools import partial
 from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.models import board
-from argosy.features.models.list_page import SERVING
-from argosy.features.models.requests import curl, gist, refusal
-from argosy.features.models.server_requests import ask_warily
-from argosy.features.models.service import ModelDesk
-from argosy.gitops.live.inference_service import ServedModel, read_model
+from argosy.features.models import model_views
+from argosy.features.models.list_page import AFFECTED_KINDS
+from argosy.features.models.requests import describe_error_response, render_curl_command, summarize_answer
+from argosy.features.models.server_requests import send_guarded_request
+from argosy.features.models.service import ModelService
+from argosy.gitops.live.inference_service import ServedModel, read_served_model
 from argosy.kube.objects import key_of
-from argosy.web.caller_clients import desk_of
-from argosy.web.live_updates.live_parts import Live, is_in_namespace
-from argosy.web.owned_objects import RESTART, TRY, application_path, cluster_to_change, model
-from argosy.web.page_templates import part, render_page_state
-from argosy.web.request import Asked
-from argosy.web.responses import Page, Redirect
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_service
+from argosy.web.live_updates.live_parts import LivePage, is_in_namespace
+from argosy.web.owned_objects import (
+    RESTART_ACTION,
+    TRY_ACTION,
+    build_impersonating_cluster,
+    get_owner_page_path,
+    resolve_model,
+)
+from argosy.web.page_templates import render_macro, render_page_state
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse
+from argosy.web.route import RequiresPermission, Route
 
-SECONDS: Final = 30.0  # timeout of one model request; the web server's own timeout is a minute
-MOST_TYPED: Final = 100_000
-MOST_SHOWN: Final = 20_000  # characters of an answer
-LINKS: Final = {"ok": "ok", "bad": "failed", "busy": "running", "waits": "waiting"}
+MODEL_REQUEST_TIMEOUT_SECONDS: Final = 30.0  # timeout of one model request; the web server's own timeout is a minute
+MAX_QUESTION_CHARACTERS: Final = 100_000
+MAX_ANSWER_CHARACTERS: Final = 20_000  # characters of an answer
+STEP_STATES: Final = {"ok": "ok", "bad": "failed", "busy": "running", "waits": "waiting"}
 
 
 @dataclass(frozen=True)
-class Said:
+class TryResult:
     """The result of a `try` request."""
 
     typed: str
@@ -47,112 +53,143 @@ class Said:
     python: str = ""
 
 
-async def page(asked: Asked) -> Page:
-    return Page("models/model.html", values(asked))
+async def render_model_page(request: RequestContext) -> PageResponse:
+    return PageResponse("models/model.html", build_page_values(request))
 
 
-def values(asked: Asked, said: Said | None = None) -> dict[str, Any]:
-    view = board.view(asked.subject, asked.site.lookout.cache)
+def build_page_values(request: RequestContext, try_result: TryResult | None = None) -> dict[str, Any]:
+    view = model_views.build_model_view(request.subject, request.site.cluster_view.cache)
     row = view.row
-    served = row.model
+    model_info = row.model
     return {
-        "title": served.name,
-        "is_live": said is None,  # live updates would overwrite the answer
+        "title": model_info.name,
+        "is_live": try_result is None,  # live updates would overwrite the answer
         "section": "models",
         "state": {"Healthy": "ok", "Degraded": "bad"}.get(row.health, "busy"),
-        "crumbs": [("Models", "/models"), (served.namespace, f"/models?q={served.namespace}")],
+        "crumbs": [("Models", "/models"), (model_info.namespace, f"/models?q={model_info.namespace}")],
         "view": view,
         "row": row,
-        "model": served,
+        "model": model_info,
         "path": row.path,
-        "app_path": application_path(asked, asked.subject),
-        "chain": [{"name": each.name, "state": LINKS[each.state], "text": each.about} for each in view.links],
-        "open": [each for each in view.links if each.is_open],
+        "app_path": get_owner_page_path(request, request.subject),
+        "chain": [{"name": step.name, "state": STEP_STATES[step.state], "text": step.about} for step in view.links],
+        "open": [step for step in view.links if step.is_open],
         "probes": [],
         "is_probed": False,
-        "may_try": asked.may("applications", TRY, asked.thing),
-        "may_restart": asked.may("applications", RESTART, asked.thing),
-        "said": said,
-        "typed": said.typed if said else view.example,
+        "may_try": request.is_allowed("applications", TRY_ACTION, request.rbac_object),
+        "may_restart": request.is_allowed("applications", RESTART_ACTION, request.rbac_object),
+        "said": try_result,
+        "typed": try_result.typed if try_result else view.example,
     }
 
 
-async def tried(asked: Asked) -> Page:
-    typed = (await asked.form()).text("question").replace("\r\n", "\n")[:MOST_TYPED]
-    return Page("models/model.html", values(asked, await _asked(asked, read_model(asked.subject), typed)))
-
-
-async def _asked(asked: Asked, served: ServedModel, typed: str) -> Said:
-    if not typed.strip():
-        return Said(typed, problem="the question is empty; enter a text, instances, or a complete request")
-    if not served.url:
-        return Said(typed, problem=f"{served.name} has no URL: {served.why or 'it is not ready yet'}")
-    asker = partial(ask_warily, is_local=asked.site.options.is_loopback)
-    desk = ModelDesk(asked.site.desk.cluster, asked.site.desk.where, asker)
-    try:
-        found = await desk.ask(served, typed, seconds=SECONDS, insecure=False)
-    except ArgosyError as error:
-        return Said(typed, problem=str(error))
-    answered, document = found.answered, found.answered.document()
-    is_good = answered.code == 200 and document is not None
-    address = served.url.rstrip("/")
-    whole = json.dumps(document, ensure_ascii=False, indent=2) if document is not None else ""
-    return Said(
-        typed,
-        answered.code,
-        round(answered.seconds * 1000),
-        gist(document)[:MOST_SHOWN] if is_good else "",
-        whole[:MOST_SHOWN],
-        "" if is_good else f"HTTP {answered.code}: {refusal(document, answered.body)}",
-        curl(address, found.question),
-        board.python(address + found.question.path, found.question.document),
+async def try_model(request: RequestContext) -> PageResponse:
+    question = (await request.read_form()).get_text("question").replace("\r\n", "\n")[:MAX_QUESTION_CHARACTERS]
+    return PageResponse(
+        "models/model.html",
+        build_page_values(request, await _send_question(request, read_served_model(request.subject), question)),
     )
 
 
-async def probed(asked: Asked) -> Page:
+async def _send_question(request: RequestContext, model_info: ServedModel, question: str) -> TryResult:
+    if not question.strip():
+        return TryResult(question, problem="the question is empty; enter a text, instances, or a complete request")
+    if not model_info.url:
+        return TryResult(question, problem=f"{model_info.name} has no URL: {model_info.why or 'it is not ready yet'}")
+    send_request = partial(send_guarded_request, is_local=request.site.options.is_loopback)
+    model_service = ModelService(request.site.service.cluster, request.site.service.cluster_name, send_request)
+    try:
+        result = await model_service.query_model(
+            model_info, question, seconds=MODEL_REQUEST_TIMEOUT_SECONDS, insecure=False
+        )
+    except ArgosyError as error:
+        return TryResult(question, problem=str(error))
+    response, document = result.response, result.response.read_json()
+    is_ok = response.code == 200 and document is not None
+    address = model_info.url.rstrip("/")
+    full_answer = json.dumps(document, ensure_ascii=False, indent=2) if document is not None else ""
+    return TryResult(
+        question,
+        response.code,
+        round(response.seconds * 1000),
+        summarize_answer(document)[:MAX_ANSWER_CHARACTERS] if is_ok else "",
+        full_answer[:MAX_ANSWER_CHARACTERS],
+        "" if is_ok else f"HTTP {response.code}: {describe_error_response(document, response.body)}",
+        render_curl_command(address, result.inference_request),
+        model_views.render_python_request(address + result.inference_request.path, result.inference_request.body),
+    )
+
+
+async def probe_model(request: RequestContext) -> PageResponse:
     """Request the health paths of the model and show the results."""
-    served = read_model(asked.subject)
-    asker = partial(ask_warily, is_local=asked.site.options.is_loopback)
-    desk = ModelDesk(asked.site.desk.cluster, asked.site.desk.where, asker)
-    found = await desk.probe(served, insecure=False) if served.url else []
-    return Page("models/model.html", {**values(asked), "is_live": False, "probes": found, "is_probed": True})
+    model_info = read_served_model(request.subject)
+    send_request = partial(send_guarded_request, is_local=request.site.options.is_loopback)
+    model_service = ModelService(request.site.service.cluster, request.site.service.cluster_name, send_request)
+    probes = await model_service.probe_health(model_info, insecure=False) if model_info.url else []
+    return PageResponse(
+        "models/model.html", {**build_page_values(request), "is_live": False, "probes": probes, "is_probed": True}
+    )
 
 
-async def restarted(asked: Asked) -> Redirect:
-    desk = desk_of(asked)
-    live = await desk.cluster.get(key_of(asked.subject))
-    if live is None:
-        raise UserError(f"InferenceService {asked.values['name']!r} not found; list them: /models")
-    await ModelDesk(cluster_to_change(asked, asked.subject), desk.where).restart(live)
-    return Redirect(f"/models/{asked.values['ns']}/{asked.values['name']}?said=restarted")
+async def restart_model(request: RequestContext) -> RedirectResponse:
+    service = build_service(request)
+    inference_service = await service.cluster.get(key_of(request.subject))
+    if inference_service is None:
+        raise UserError(f"InferenceService {request.path_parameters['name']!r} not found; list them: /models")
+    await ModelService(build_impersonating_cluster(request, request.subject), service.cluster_name).restart_model(
+        inference_service
+    )
+    return RedirectResponse(f"/models/{request.path_parameters['ns']}/{request.path_parameters['name']}?said=restarted")
 
 
 ROUTES = (
-    Route("GET", "/models/{ns}/{name}", May("applications", "get", model), page, "A served model, as a page."),
     Route(
-        "POST", "/models/{ns}/{name}/try", May("applications", TRY, model), tried, "Send a request to a served model."
+        "GET",
+        "/models/{ns}/{name}",
+        RequiresPermission("applications", "get", resolve_model),
+        render_model_page,
+        "A served model, as a page.",
+    ),
+    Route(
+        "POST",
+        "/models/{ns}/{name}/try",
+        RequiresPermission("applications", TRY_ACTION, resolve_model),
+        try_model,
+        "Send a request to a served model.",
     ),
     Route(
         "POST",
         "/models/{ns}/{name}/probe",
-        May("applications", TRY, model),
-        probed,
+        RequiresPermission("applications", TRY_ACTION, resolve_model),
+        probe_model,
         "Check whether a served model is ready.",
     ),
     Route(
-        "POST", "/models/{ns}/{name}/restart", May("applications", RESTART, model), restarted, "Restart a served model."
+        "POST",
+        "/models/{ns}/{name}/restart",
+        RequiresPermission("applications", RESTART_ACTION, resolve_model),
+        restart_model,
+        "Restart a served model.",
     ),
 )
 
 
-async def build_updates(asked: Asked) -> dict[str, str]:
-    shown = values(asked)
+async def build_updates(request: RequestContext) -> dict[str, str]:
+    page_values = build_page_values(request)
     return {
-        "readiness": part("models/parts.html", "readiness", shown["chain"], shown["open"]),
-        "model-state": part("models/parts.html", "model_state", shown["row"]),
-        "copies": part("models/parts.html", "copies", shown["row"], shown["view"].pods),
-        **render_page_state(shown),
+        "readiness": render_macro("models/parts.html", "readiness", page_values["chain"], page_values["open"]),
+        "model-state": render_macro("models/parts.html", "model_state", page_values["row"]),
+        "copies": render_macro("models/parts.html", "copies", page_values["row"], page_values["view"].pods),
+        **render_page_state(page_values),
     }
 
 
-LIVE = (Live("/models/{ns}/{name}", May("applications", "get", model), build_updates, SERVING, is_in_namespace),)
+LIVE = (
+    LivePage(
+        "/models/{ns}/{name}",
+        RequiresPermission("applications", "get", resolve_model),
+        build_updates,
+        AFFECTED_KINDS,
+        is_in_namespace,
+    ),
+)

@@ -8,75 +8,84 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.features.models import board
-from argosy.features.models.board import ModelRow
-from argosy.gitops.application import APPLICATION
+from argosy.features.models import model_views
+from argosy.features.models.model_views import ModelRow
+from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.names import GroupKind
-from argosy.web.live_updates.live_parts import Live, touches_kinds
-from argosy.web.owned_objects import JOB, application_path, visible
-from argosy.web.page_templates import part, render_page_state
-from argosy.web.request import Asked
-from argosy.web.responses import Page
-from argosy.web.route import Filtered, Route
+from argosy.web.live_updates.live_parts import LivePage, build_kind_predicate
+from argosy.web.owned_objects import NOTEBOOK_JOB, get_owner_page_path, list_visible_objects
+from argosy.web.page_templates import render_macro, render_page_state
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
+from argosy.web.route import FilteredList, Route
 
-WORDS: Final = {"ready": "Healthy", "failing": "Degraded", "starting": "Progressing"}
-COMMANDS: Final = ("argosy app list", "argosy demo", "argosy model list")
+HEALTH_BY_STATE: Final = {"ready": "Healthy", "failing": "Degraded", "starting": "Progressing"}
+EXAMPLE_COMMANDS: Final = ("argosy app list", "argosy demo", "argosy model list")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ModelListRow:
     """A row and the page of its Application."""
 
     row: ModelRow
     app_path: str
 
 
-async def page(asked: Asked) -> Page:
-    return Page("models/models.html", values(asked))
+async def render_models_page(request: RequestContext) -> PageResponse:
+    return PageResponse("models/models.html", build_page_values(request))
 
 
-def values(asked: Asked) -> dict[str, Any]:
-    cache = asked.site.lookout.cache
-    rows = [Listed(board.row(each, cache), application_path(asked, each)) for each in visible(asked, INFERENCE_SERVICE)]
-    wanted, words = (
-        asked.query.text("q").lower(),
+def build_page_values(request: RequestContext) -> dict[str, Any]:
+    cache = request.site.cluster_view.cache
+    rows = [
+        ModelListRow(model_views.build_model_row(entry, cache), get_owner_page_path(request, entry))
+        for entry in list_visible_objects(request, INFERENCE_SERVICE)
+    ]
+    search_text, health_by_state = (
+        request.query.get_text("q").lower(),
         {"ready": "Healthy", "failing": "Degraded", "starting": "Progressing"},
     )
-    state = asked.query.text("state")
-    shown = [each for each in rows if wanted in _text(each.row) and (not state or each.row.health == words.get(state))]
-    bad = any(each.row.health == "Degraded" for each in rows)
-    busy = any(each.row.health == "Progressing" for each in rows)
+    state = request.query.get_text("state")
+    visible_rows = [
+        entry
+        for entry in rows
+        if search_text in _search_text(entry.row) and (not state or entry.row.health == health_by_state.get(state))
+    ]
+    has_degraded = any(entry.row.health == "Degraded" for entry in rows)
+    has_progressing = any(entry.row.health == "Progressing" for entry in rows)
     return {
         "title": "Models",
         "is_live": True,
         "section": "models",
-        "state": "bad" if bad else "busy" if busy else "ok" if rows else "",
-        "rows": shown,
+        "state": "bad" if has_degraded else "busy" if has_progressing else "ok" if rows else "",
+        "rows": visible_rows,
         "total": len(rows),
-        "q": asked.query.text("q"),
-        "commands": COMMANDS,
-        "is_simulated": any(each.row.is_simulated for each in rows),
-        "states": [(name, sum(each.row.health == word for each in rows)) for name, word in WORDS.items()],
-        "chosen_state": state if state in WORDS else "",
+        "q": request.query.get_text("q"),
+        "commands": EXAMPLE_COMMANDS,
+        "is_simulated": any(entry.row.is_simulated for entry in rows),
+        "states": [(name, sum(entry.row.health == word for entry in rows)) for name, word in HEALTH_BY_STATE.items()],
+        "chosen_state": state if state in HEALTH_BY_STATE else "",
     }
 
 
-def _text(row: ModelRow) -> str:
+def _search_text(row: ModelRow) -> str:
     model = row.model
     return f"{model.namespace}/{model.name} {model.runtime} {model.format} {model.source} {model.app}".lower()
 
 
-ROUTES = (Route("GET", "/models", Filtered("applications", "get"), page, "Served models, as a page."),)
-
-
-async def build_updates(asked: Asked) -> dict[str, str]:
-    shown = values(asked)
-    rows = {listed.row.id: part("models/parts.html", "model_row", listed) for listed in shown["rows"]}
-    return rows | render_page_state(shown)
-
-
-SERVING: Final = touches_kinds(
-    INFERENCE_SERVICE, GroupKind("", "Pod"), GroupKind("apps", "Deployment"), JOB, GroupKind(*APPLICATION)
+ROUTES = (
+    Route("GET", "/models", FilteredList("applications", "get"), render_models_page, "Served models, as a page."),
 )
-LIVE = (Live("/models", Filtered("applications", "get"), build_updates, SERVING),)
+
+
+async def build_updates(request: RequestContext) -> dict[str, str]:
+    page_values = build_page_values(request)
+    rows = {listed.row.id: render_macro("models/parts.html", "model_row", listed) for listed in page_values["rows"]}
+    return rows | render_page_state(page_values)
+
+
+AFFECTED_KINDS: Final = build_kind_predicate(
+    INFERENCE_SERVICE, GroupKind("", "Pod"), GroupKind("apps", "Deployment"), NOTEBOOK_JOB, GroupKind(*APPLICATION_KIND)
+)
+LIVE = (LivePage("/models", FilteredList("applications", "get"), build_updates, AFFECTED_KINDS),)

@@ -9,24 +9,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.gitops.live.inference_service import invalid, read_model
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.live.inference_service import describe_invalid_spec, read_served_model
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.objects import Manifest
 
-OK, BAD, BUSY, WAITS = "ok", "bad", "busy", "waits"
-SERVER: Final = "kserve-container"
-OF_STORAGE: Final = (
+OK, BAD, BUSY, WAITING = "ok", "bad", "busy", "waits"
+SERVER_CONTAINER: Final = "kserve-container"
+STORAGE_FAILURE_WORDS: Final = (
     "persistentvolumeclaim",
     "storage",
     "download",
     "bucket",
 )  # words in failure messages that mean storage
-FETCHERS: Final = ("storage-initializer", "modelcar-init")
-ROUTES: Final = ("IngressReady", "RoutesReady", "PredictorRouteReady")
+DOWNLOAD_CONTAINERS: Final = ("storage-initializer", "modelcar-init")
+ROUTE_CONDITIONS: Final = ("IngressReady", "RoutesReady", "PredictorRouteReady")
 
 
 @dataclass(frozen=True)
-class Link:
+class ReadinessStep:
     name: str
     about: str
     state: str  # ok, bad, busy, waits
@@ -37,120 +37,132 @@ class Link:
         return self.state in (BAD, BUSY)
 
 
-def chain(service: Manifest, pods: Sequence[Manifest]) -> tuple[Link, ...]:
+def build_readiness_steps(service: Manifest, pods: Sequence[Manifest]) -> tuple[ReadinessStep, ...]:
     """Steps of the readiness chain; every step after a failed one waits."""
-    model = read_model(service)
-    found = [
-        _runtime(service, model.runtime),
-        _storage(service, model.source, pods),
-        _load(service),
-        _container(pods),
-        _route(service, model.url),
+    model = read_served_model(service)
+    steps = [
+        _runtime_step(service, model.runtime),
+        _storage_step(service, model.source, pods),
+        _load_step(service),
+        _container_step(pods),
+        _route_step(service, model.url),
     ]
-    failed = next((place for place, each in enumerate(found) if each.state == BAD), len(found))
+    failed_index = next((index for index, step in enumerate(steps) if step.state == BAD), len(steps))
     return tuple(
-        replace(each, state=WAITS, why=each.why if each.state != BAD else "") if place > failed else each
-        for place, each in enumerate(found)
+        replace(step, state=WAITING, why=step.why if step.state != BAD else "") if index > failed_index else step
+        for index, step in enumerate(steps)
     )
 
 
-def _runtime(service: Manifest, name: str) -> Link:
-    why = invalid(service)
-    return Link("runtime", name or "not selected yet", BAD if why else OK if name else BUSY, why)
+def _runtime_step(service: Manifest, name: str) -> ReadinessStep:
+    why = describe_invalid_spec(service)
+    return ReadinessStep("runtime", name or "not selected yet", BAD if why else OK if name else BUSY, why)
 
 
-def _storage(service: Manifest, source: str, pods: Sequence[Manifest]) -> Link:
+def _storage_step(service: Manifest, source: str, pods: Sequence[Manifest]) -> ReadinessStep:
     about = source or "inside the container's image"
-    states = [_state(each) for pod in pods for each in _statuses(pod, "initContainerStatuses", FETCHERS)]
+    states = [
+        _read_container_state(status)
+        for pod in pods
+        for status in _list_container_statuses(pod, "initContainerStatuses", DOWNLOAD_CONTAINERS)
+    ]
     if any(state == BAD for state, _ in states):
-        return Link("storage", about, BAD, next(why for state, why in states if state == BAD))
+        return ReadinessStep("storage", about, BAD, next(why for state, why in states if state == BAD))
     if any(state == BUSY for state, _ in states):
-        return Link("storage", about, BUSY, next(why for state, why in states if state == BUSY))
-    failure = _failure(service)
-    if not invalid(service) and any(word in failure.lower() for word in OF_STORAGE):
-        return Link("storage", about, BAD, failure)
-    return Link("storage", about, OK if pods else WAITS, "" if pods else "no Pod has started to download it")
+        return ReadinessStep("storage", about, BUSY, next(why for state, why in states if state == BUSY))
+    failure = _read_last_failure(service)
+    if not describe_invalid_spec(service) and any(word in failure.lower() for word in STORAGE_FAILURE_WORDS):
+        return ReadinessStep("storage", about, BAD, failure)
+    return ReadinessStep("storage", about, OK if pods else WAITING, "" if pods else "no Pod has started to download it")
 
 
-def _load(service: Manifest) -> Link:
-    states = mapping(_model_status(service).get("states"))
+def _load_step(service: Manifest) -> ReadinessStep:
+    states = as_mapping(_read_model_status(service).get("states"))
     target = str(states.get("targetModelState") or states.get("activeModelState") or "")
-    told = _failure(service)
+    failure = _read_last_failure(service)
     if target == "FailedToLoad":
-        return Link("load", target, BAD, told or "the model server could not load it; see its logs")
+        return ReadinessStep("load", target, BAD, failure or "the model server could not load it; see its logs")
     if target == "Loaded":
-        return Link("load", target, OK)
-    return Link("load", target or "not started", BUSY if target in ("Pending", "Loading", "Standby") else WAITS, told)
+        return ReadinessStep("load", target, OK)
+    return ReadinessStep(
+        "load", target or "not started", BUSY if target in ("Pending", "Loading", "Standby") else WAITING, failure
+    )
 
 
-def _container(pods: Sequence[Manifest]) -> Link:
-    statuses = [each for pod in pods for each in _statuses(pod, "containerStatuses")]
+def _container_step(pods: Sequence[Manifest]) -> ReadinessStep:
+    statuses = [status for pod in pods for status in _list_container_statuses(pod, "containerStatuses")]
     if not statuses:
-        why = next(filter(None, map(_unscheduled, pods)), "")
-        return Link("container", f"{len(pods)} Pods", BAD if why else WAITS, why or "no container has started")
-    ready = sum(each.get("ready") is True for each in statuses)
+        why = next(filter(None, map(_find_scheduling_failure, pods)), "")
+        return ReadinessStep(
+            "container", f"{len(pods)} Pods", BAD if why else WAITING, why or "no container has started"
+        )
+    ready = sum(status.get("ready") is True for status in statuses)
     about = f"{ready} of {len(statuses)} containers ready"
     if ready == len(statuses):
-        return Link("container", about, OK)
-    troubles = [_state(each) for each in statuses if not each.get("ready")]
-    bad = next((why for state, why in troubles if state == BAD), "")
-    return Link("container", about, BAD if bad else BUSY, bad or next((why for _, why in troubles if why), ""))
+        return ReadinessStep("container", about, OK)
+    troubles = [_read_container_state(status) for status in statuses if not status.get("ready")]
+    failure = next((why for state, why in troubles if state == BAD), "")
+    return ReadinessStep(
+        "container", about, BAD if failure else BUSY, failure or next((why for _, why in troubles if why), "")
+    )
 
 
-def _route(service: Manifest, url: str) -> Link:
-    conditions = {str(each.get("type")): each for each in _conditions(service)}
-    found = [conditions[name] for name in ROUTES if name in conditions]
-    wrong = next((each for each in found if each.get("status") == "False"), None)
-    if wrong is not None:
-        return Link("route", url or "no URL", BAD, str(wrong.get("message") or wrong.get("reason") or ""))
-    is_through = bool(found) and all(each.get("status") == "True" for each in found)
-    why = next((str(each.get("message") or each.get("reason") or "") for each in found), "")
-    return Link("route", url or "no URL yet", OK if is_through and url else BUSY, "" if is_through else why)
+def _route_step(service: Manifest, url: str) -> ReadinessStep:
+    conditions = {str(condition.get("type")): condition for condition in _list_conditions(service)}
+    route_conditions = [conditions[name] for name in ROUTE_CONDITIONS if name in conditions]
+    failed_condition = next((condition for condition in route_conditions if condition.get("status") == "False"), None)
+    if failed_condition is not None:
+        return ReadinessStep(
+            "route", url or "no URL", BAD, str(failed_condition.get("message") or failed_condition.get("reason") or "")
+        )
+    is_routed = bool(route_conditions) and all(condition.get("status") == "True" for condition in route_conditions)
+    why = next((str(condition.get("message") or condition.get("reason") or "") for condition in route_conditions), "")
+    return ReadinessStep("route", url or "no URL yet", OK if is_routed and url else BUSY, "" if is_routed else why)
 
 
-def _conditions(service: Manifest) -> Iterable[dict[str, Any]]:
-    return [dict(mapping(each)) for each in mapping(service.get("status")).get("conditions") or ()]
+def _list_conditions(service: Manifest) -> Iterable[dict[str, Any]]:
+    return [dict(as_mapping(condition)) for condition in as_mapping(service.get("status")).get("conditions") or ()]
 
 
-def _model_status(service: Manifest) -> dict[str, Any]:
-    return dict(mapping(mapping(service.get("status")).get("modelStatus")))
+def _read_model_status(service: Manifest) -> dict[str, Any]:
+    return dict(as_mapping(as_mapping(service.get("status")).get("modelStatus")))
 
 
-def _failure(service: Manifest) -> str:
+def _read_last_failure(service: Manifest) -> str:
     """KServe's last failure, or "" if the model is loaded: the status keeps the last failure after a recovery."""
-    if str(mapping(_model_status(service).get("states")).get("targetModelState") or "") == "Loaded":
+    if str(as_mapping(_read_model_status(service).get("states")).get("targetModelState") or "") == "Loaded":
         return ""
-    found = mapping(_model_status(service).get("lastFailureInfo"))
-    reason, message = str(found.get("reason") or ""), str(found.get("message") or "")
+    failure_info = as_mapping(_read_model_status(service).get("lastFailureInfo"))
+    reason, message = str(failure_info.get("reason") or ""), str(failure_info.get("message") or "")
     return ": ".join(filter(None, (reason, message)))
 
 
-def _statuses(pod: Manifest, field: str, names: Sequence[str] = ()) -> list[dict[str, Any]]:
-    found = [dict(mapping(each)) for each in mapping(pod.get("status")).get(field) or ()]
-    return [each for each in found if not names or each.get("name") in names]
+def _list_container_statuses(pod: Manifest, field: str, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    statuses = [dict(as_mapping(status)) for status in as_mapping(pod.get("status")).get(field) or ()]
+    return [status for status in statuses if not names or status.get("name") in names]
 
 
-def _state(status: dict[str, Any]) -> tuple[str, str]:
+def _read_container_state(status: dict[str, Any]) -> tuple[str, str]:
     """State of one container, and the reason."""
-    now = mapping(status.get("state"))
-    if "terminated" in now:
-        ended = mapping(now["terminated"])
+    state = as_mapping(status.get("state"))
+    if "terminated" in state:
+        ended = as_mapping(state["terminated"])
         code = ended.get("exitCode") or 0
-        return (BAD, f"{_told(ended)} (exit code {code})") if code else (OK, "")
-    if "waiting" in now:
-        waiting = mapping(now["waiting"])
+        return (BAD, f"{_format_reason(ended)} (exit code {code})") if code else (OK, "")
+    if "waiting" in state:
+        waiting = as_mapping(state["waiting"])
         reason = str(waiting.get("reason") or "")
         is_bad = reason.endswith(("BackOff", "Error", "ErrImagePull")) or reason.startswith("Err")
-        return (BAD if is_bad else BUSY), _told(waiting)
+        return (BAD if is_bad else BUSY), _format_reason(waiting)
     return BUSY, "" if status.get("ready") else "running, but not ready"
 
 
-def _told(state: Any) -> str:
-    return ": ".join(filter(None, (str(mapping(state).get(field) or "") for field in ("reason", "message"))))
+def _format_reason(state: Any) -> str:
+    return ": ".join(filter(None, (str(as_mapping(state).get(field) or "") for field in ("reason", "message"))))
 
 
-def _unscheduled(pod: Manifest) -> str:
-    for each in mapping(pod.get("status")).get("conditions") or ():
-        if each.get("type") == "PodScheduled" and each.get("status") == "False":
-            return str(each.get("message") or each.get("reason") or "the Pod cannot be scheduled")
+def _find_scheduling_failure(pod: Manifest) -> str:
+    for condition in as_mapping(pod.get("status")).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "the Pod cannot be scheduled")
     return ""

@@ -13,83 +13,83 @@ from typing import Any, Final
 from argosy.errors import UserError
 from argosy.gitops.live.inference_service import ServedModel
 
-CHAT, COMPLETIONS, LISTED = "/v1/chat/completions", "/v1/completions", "/v1/models"
-KNOWN: Final = "messages, prompt, instances or inputs"
+CHAT_PATH, COMPLETIONS_PATH, MODELS_PATH = "/v1/chat/completions", "/v1/completions", "/v1/models"
+INPUT_FIELDS: Final = "messages, prompt, instances or inputs"
 
 
 @dataclass(frozen=True)
-class Question:
+class InferenceRequest:
     path: str
-    document: dict[str, Any]
+    body: dict[str, Any]
 
     @property
     def needs_name(self) -> bool:
         """True if the body needs a `model` field and has none."""
-        return self.path in (CHAT, COMPLETIONS) and not self.document.get("model")
+        return self.path in (CHAT_PATH, COMPLETIONS_PATH) and not self.body.get("model")
 
-    def named(self, name: str) -> Question:
-        return Question(self.path, {"model": name, **self.document})
+    def with_model_name(self, name: str) -> InferenceRequest:
+        return InferenceRequest(self.path, {"model": name, **self.body})
 
 
-def question_for(model: ServedModel, typed: str) -> Question:
+def build_inference_request(model: ServedModel, input_text: str) -> InferenceRequest:
     """Build a request: text becomes a chat message for text models; a JSON object is sent as is. Raises UserError."""
-    found = _json(typed)
-    if isinstance(found, dict):
-        return _document(model, found)
-    if model.is_text and not isinstance(found, list):
-        return Question(CHAT, {"messages": [{"role": "user", "content": typed}]})
-    instances = found if isinstance(found, list) else [typed if found is None else found]
+    value = _parse_json(input_text)
+    if isinstance(value, dict):
+        return _build_json_request(model, value)
+    if model.is_text and not isinstance(value, list):
+        return InferenceRequest(CHAT_PATH, {"messages": [{"role": "user", "content": input_text}]})
+    instances = value if isinstance(value, list) else [input_text if value is None else value]
     if model.protocol.endswith("v2"):
-        return Question(f"/v2/models/{model.name}/infer", {"inputs": [_tensor(instances)]})
-    return Question(f"{LISTED}/{model.name}:predict", {"instances": instances})
+        return InferenceRequest(f"/v2/models/{model.name}/infer", {"inputs": [_build_tensor(instances)]})
+    return InferenceRequest(f"{MODELS_PATH}/{model.name}:predict", {"instances": instances})
 
 
-def _document(model: ServedModel, found: dict[str, Any]) -> Question:
+def _build_json_request(model: ServedModel, body: dict[str, Any]) -> InferenceRequest:
     paths = {
-        "messages": CHAT,
-        "prompt": COMPLETIONS,
-        "instances": f"{LISTED}/{model.name}:predict",
+        "messages": CHAT_PATH,
+        "prompt": COMPLETIONS_PATH,
+        "instances": f"{MODELS_PATH}/{model.name}:predict",
         "inputs": f"/v2/models/{model.name}/infer",
     }
-    path = next((path for field, path in paths.items() if field in found), None)
+    path = next((path for field, path in paths.items() if field in body), None)
     if path is None:
-        raise UserError(f"the JSON object has none of {KNOWN}; add one of them, or enter a text")
-    return Question(path, found)
+        raise UserError(f"the JSON object has none of {INPUT_FIELDS}; add one of them, or enter a text")
+    return InferenceRequest(path, body)
 
 
-def _json(typed: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
-        return json.loads(typed)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _tensor(instances: list[Any]) -> dict[str, Any]:
+def _build_tensor(instances: list[Any]) -> dict[str, Any]:
     shape, values = [len(instances)], instances
-    while values and all(isinstance(each, list) and len(each) == len(values[0]) for each in values):
+    while values and all(isinstance(value, list) and len(value) == len(values[0]) for value in values):
         shape.append(len(values[0]))
-        values = [one for each in values for one in each]
-    kinds = {type(each) for each in values}
+        values = [inner for value in values for inner in value]
+    kinds = {type(value) for value in values}
     kind = "INT64" if kinds == {int} else "FP64" if kinds and kinds <= {int, float} else "BYTES"
     return {"name": "input-0", "shape": shape, "datatype": kind, "data": values}
 
 
-def gist(answer: Any) -> str:
+def summarize_answer(answer: Any) -> str:
     """The text of a chat answer, or all predictions."""
     if not isinstance(answer, dict):
         return json.dumps(answer, ensure_ascii=False)
     choices = answer.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        said = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
-        if said is not None:
-            return str(said)
+        text = (choices[0].get("message") or {}).get("content") or choices[0].get("text")
+        if text is not None:
+            return str(text)
     for field in ("predictions", "outputs"):
         if field in answer:
             return json.dumps(answer[field], ensure_ascii=False)
     return json.dumps(answer, ensure_ascii=False)
 
 
-def refusal(answer: Any, body: bytes) -> str:
+def describe_error_response(answer: Any, body: bytes) -> str:
     """The error message of a failed response, in one line."""
     error = answer.get("error", answer.get("detail")) if isinstance(answer, dict) else None
     if isinstance(error, dict):
@@ -97,15 +97,15 @@ def refusal(answer: Any, body: bytes) -> str:
     return " ".join(str(error or body[:300].decode(errors="replace")).split())
 
 
-def curl(url: str, question: Question, *, insecure: bool = False) -> str:
+def render_curl_command(url: str, inference_request: InferenceRequest, *, insecure: bool = False) -> str:
     """Render the request as a curl command."""
-    data = shlex.quote(json.dumps(question.document, ensure_ascii=False))
+    data = shlex.quote(json.dumps(inference_request.body, ensure_ascii=False))
     flag = " -k" if insecure else ""
-    return f"curl -sS{flag} {shlex.quote(url + question.path)} -H 'Content-Type: application/json' -d {data}"
+    return f"curl -sS{flag} {shlex.quote(url + inference_request.path)} -H 'Content-Type: application/json' -d {data}"
 
 
 def health_paths(model: ServedModel) -> tuple[str, ...]:
     """Readiness paths of model servers; one that returns 200 is enough."""
     if model.is_text:
-        return ("/health", LISTED)
-    return (f"{LISTED}/{model.name}", f"/v2/models/{model.name}/ready")
+        return ("/health", MODELS_PATH)
+    return (f"{MODELS_PATH}/{model.name}", f"/v2/models/{model.name}/ready")

@@ -14,31 +14,31 @@ from typing import Any
 
 from argosy.errors import PolicyError
 from argosy.http_client.allowed_hosts import HostRules
-from argosy.http_client.checked_request import Request, send
-from argosy.http_client.plain_request import Answered
+from argosy.http_client.checked_request import OutboundRequest, send_request
+from argosy.http_client.plain_request import PlainResponse
 
-JSON = (("Content-Type", "application/json"),)
+JSON_HEADERS = (("Content-Type", "application/json"),)
 
 
 @dataclass(frozen=True)
-class _Elsewhere(HostRules):
-    def addresses(self, host: str, port: int) -> Sequence[tuple[str, int]]:
-        found = [each for each in super().addresses(host, port) if not _is_here(each[0])]
-        if not found:
+class _RemoteHostsOnly(HostRules):
+    def resolve_addresses(self, host: str, port: int) -> Sequence[tuple[str, int]]:
+        addresses = [address for address in super().resolve_addresses(host, port) if not _is_own_machine(address[0])]
+        if not addresses:
             raise PolicyError(f"{host}resolves to the server's own machine; argosy does not send model requests there")
-        return found
+        return addresses
 
 
-def ask_warily(
+def send_guarded_request(
     url: str, document: Any = None, *, seconds: float = 30.0, insecure: bool = False, is_local: bool = False
-) -> Answered:
+) -> PlainResponse:
     body = b"" if document is None else json.dumps(document).encode()
-    rules = HostRules() if is_local else _Elsewhere()
-    method, headers = ("POST", JSON) if body else ("GET", ())
-    return send(Request(method, url, headers, body, seconds, insecure), rules)
+    rules = HostRules() if is_local else _RemoteHostsOnly()
+    method, headers = ("POST", JSON_HEADERS) if body else ("GET", ())
+    return send_request(OutboundRequest(method, url, headers, body, seconds, insecure), rules)
 
 
-def _is_here(address: str) -> bool:
-    found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_loopback or (mapped or found).is_unspecified
+def _is_own_machine(address: str) -> bool:
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    ipv4 = getattr(ip, "ipv4_mapped", None)
+    return (ipv4 or ip).is_loopback or (ipv4 or ip).is_unspecified

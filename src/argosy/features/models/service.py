@@ -14,32 +14,32 @@ from typing import Final
 
 from argosy.cli.target import TargetOptions, open_target
 from argosy.errors import ClusterError, TransientError, UserError
-from argosy.features.models.requests import LISTED, Question, health_paths, question_for
-from argosy.gitops.live.inference_service import INFERENCE_SERVICE, ServedModel, read_model
-from argosy.http_client.plain_request import Answered, ask
+from argosy.features.models.requests import MODELS_PATH, InferenceRequest, build_inference_request, health_paths
+from argosy.gitops.live.inference_service import INFERENCE_SERVICE, ServedModel, read_served_model
+from argosy.http_client.plain_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
-from argosy.kube.client.object_search import Noun, all_of, nobody, the_one, typed_name
+from argosy.kube.client.object_search import KindNoun, build_not_found_error, find_unique, list_objects, read_typed_name
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
+RESTARTED_ANNOTATION: Final = "kubectl.kubernetes.io/restartedAt"
 DEPLOYMENT, POD = GroupKind("apps", "Deployment"), GroupKind("", "Pod")
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
-NOUN: Final = Noun(
+MODEL_NOUN: Final = KindNoun(
     INFERENCE_SERVICE, "model", "argosy model list", "install KServe, or try an example with: argosy demo"
 )
-HEALTH_SECONDS: Final = 10.0
-Asker = Callable[..., Answered]
+PROBE_TIMEOUT_SECONDS: Final = 10.0
+SendModelRequest = Callable[..., PlainResponse]
 
 
 @dataclass(frozen=True)
-class Tried:
-    question: Question
-    answered: Answered
+class ModelAnswer:
+    inference_request: InferenceRequest
+    response: PlainResponse
 
 
 @dataclass(frozen=True)
-class Probed:
+class HealthProbeResult:
     path: str
     code: int  # 0: no answer
     seconds: float
@@ -47,76 +47,83 @@ class Probed:
 
 
 @dataclass(frozen=True)
-class ModelDesk:
+class ModelService:
     cluster: Cluster
-    where: str
-    asker: Asker = ask  # the web server passes a guarded function
+    target_name: str
+    send_request: SendModelRequest = send_plain_request  # the web server passes a guarded function
 
-    async def all(self, namespace: str = "") -> list[Manifest]:
-        return await all_of(NOUN, self.cluster, namespace)
+    async def list_models(self, namespace: str = "") -> list[Manifest]:
+        return await list_objects(MODEL_NOUN, self.cluster, namespace)
 
-    async def find(self, typed: str, namespace: str = "") -> Manifest:
-        namespace, name = typed_name(typed, namespace)
-        among = await self.all(namespace)
-        if found := the_one(NOUN, name, among):
-            return found
-        if waits := await self._to_come(name, namespace):
+    async def get_model(self, name_argument: str, namespace: str = "") -> Manifest:
+        namespace, name = read_typed_name(name_argument, namespace)
+        models = await self.list_models(namespace)
+        if model := find_unique(MODEL_NOUN, name, models):
+            return model
+        if pending_app := await self._find_pending_application(name, namespace):
             raise UserError(
-                f"model {name} does not exist yet; Application {waits} has it in Git: argosy app sync {waits}"
+                f"model {name} does not exist yet; Application {pending_app} has it in Git: argosy app sync "
+                f"{pending_app}"
             )
-        raise nobody(NOUN, namespace, name, among)
+        raise build_not_found_error(MODEL_NOUN, namespace, name, models)
 
-    async def _to_come(self, name: str, namespace: str) -> str:
+    async def _find_pending_application(self, name: str, namespace: str) -> str:
         """Name of the Application that has the model in Git but has not created it; "" if there is none."""
         try:
             apps = (await self.cluster.list(APPLICATION)).items
         except ClusterError:
             return ""  # only a hint: ignore missing permissions and a missing CRD
         for app in apps:
-            for each in (app.get("status") or {}).get("resources") or ():
-                is_it = (each.get("kind"), each.get("name")) == (INFERENCE_SERVICE.kind, name)
-                if is_it and namespace in ("", each.get("namespace")):
+            for resource in (app.get("status") or {}).get("resources") or ():
+                is_model = (resource.get("kind"), resource.get("name")) == (INFERENCE_SERVICE.kind, name)
+                if is_model and namespace in ("", resource.get("namespace")):
                     return str(app["metadata"]["name"])
         return ""
 
-    async def ask(self, model: ServedModel, typed: str, *, seconds: float, insecure: bool) -> Tried:
-        question = question_for(model, typed)
-        if question.needs_name:
-            question = question.named(await self._served_name(model, insecure=insecure))
-        url = model.url.rstrip("/") + question.path
-        answered = await asyncio.to_thread(self.asker, url, question.document, seconds=seconds, insecure=insecure)
-        return Tried(question, answered)
+    async def query_model(self, model: ServedModel, input_text: str, *, seconds: float, insecure: bool) -> ModelAnswer:
+        inference_request = build_inference_request(model, input_text)
+        if inference_request.needs_name:
+            inference_request = inference_request.with_model_name(await self._served_name(model, insecure=insecure))
+        url = model.url.rstrip("/") + inference_request.path
+        response = await asyncio.to_thread(
+            self.send_request, url, inference_request.body, seconds=seconds, insecure=insecure
+        )
+        return ModelAnswer(inference_request, response)
 
     async def _served_name(self, model: ServedModel, *, insecure: bool) -> str:
         """Name under which the model server serves the model; it may differ from the InferenceService's name."""
-        url = model.url.rstrip("/") + LISTED
-        found = (await asyncio.to_thread(self.asker, url, seconds=HEALTH_SECONDS, insecure=insecure)).document()
-        cards = found.get("data") if isinstance(found, dict) else None
-        names = [str(each.get("id")) for each in cards or () if isinstance(each, dict) and each.get("id")]
+        url = model.url.rstrip("/") + MODELS_PATH
+        document = (
+            await asyncio.to_thread(self.send_request, url, seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure)
+        ).read_json()
+        cards = document.get("data") if isinstance(document, dict) else None
+        names = [str(card.get("id")) for card in cards or () if isinstance(card, dict) and card.get("id")]
         return model.name if not names or model.name in names else names[0]
 
-    async def probe(self, model: ServedModel, *, insecure: bool) -> list[Probed]:
-        found = []
+    async def probe_health(self, model: ServedModel, *, insecure: bool) -> list[HealthProbeResult]:
+        results = []
         for path in health_paths(model):
             url = model.url.rstrip("/") + path
             try:
-                got = await asyncio.to_thread(self.asker, url, seconds=HEALTH_SECONDS, insecure=insecure)
+                response = await asyncio.to_thread(
+                    self.send_request, url, seconds=PROBE_TIMEOUT_SECONDS, insecure=insecure
+                )
             except TransientError as error:
-                found.append(Probed(path, 0, 0.0, str(error)))
+                results.append(HealthProbeResult(path, 0, 0.0, str(error)))
             else:
-                found.append(Probed(path, got.code, got.seconds))
-        return found
+                results.append(HealthProbeResult(path, response.code, response.seconds))
+        return results
 
-    async def restart(self, service: Manifest) -> str:
+    async def restart_model(self, service: Manifest) -> str:
         """Restart the predictor as `kubectl rollout restart` does; with Knative revisions, delete its Pods instead."""
-        model = read_model(service)
+        model = read_served_model(service)
         if model.has_revisions:
             return await self._replace_pods(model)
         key = ResourceKey(*DEPLOYMENT, model.namespace, f"{model.name}-predictor")
         if await self.cluster.get(key) is None:
             raise UserError(f"{model.name} has no Deployment {key.name}; see: argosy model get {model.name}")
-        now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        template = {"metadata": {"annotations": {RESTARTED: now}}}
+        timestamp = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        template = {"metadata": {"annotations": {RESTARTED_ANNOTATION: timestamp}}}
         await self.cluster.patch(key, {"spec": {"template": template}})
         return f"deployment {key.name} in {key.namespace} restarted"
 
@@ -129,6 +136,6 @@ class ModelDesk:
 
 
 @asynccontextmanager
-async def open_models(options: TargetOptions) -> AsyncIterator[ModelDesk]:
+async def open_model_service(options: TargetOptions) -> AsyncIterator[ModelService]:
     async with open_target(options) as (cluster, target):
-        yield ModelDesk(cluster, target.where)
+        yield ModelService(cluster, target.display_name)

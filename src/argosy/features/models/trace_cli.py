@@ -7,14 +7,14 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from argosy.cli.error_messages import failed
-from argosy.cli.exit_codes import NO
-from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.cli.verbs import print_data, talk
+from argosy.cli.error_messages import report_error
+from argosy.cli.exit_codes import EXIT_NEGATIVE
+from argosy.cli.subcommands import print_document, print_message
+from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import ArgosyError
 
 if TYPE_CHECKING:
-    from argosy.features.models.lineage import Copy, Lineage, Run
+    from argosy.features.models.lineage import Lineage, LineageRun, ServingPod
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
@@ -24,7 +24,7 @@ Examples:
 
 See also: docs/guides/notebooks-with-argocd.md
 """
-SHORT, DIGEST = 7, 19  # characters of a commit, and of a digest with its algorithm
+SHORT_COMMIT_LENGTH, SHORT_DIGEST_LENGTH = 7, 19  # characters of a commit, and of a digest with its algorithm
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -46,63 +46,71 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser.set_defaults(run=_run)
 
 
-def _run(chosen: argparse.Namespace) -> int:
+def _run(args: argparse.Namespace) -> int:
     from argosy.features.models.trace import open_tracer
 
     async def run() -> int:
-        async with open_tracer(target_options(chosen)) as tracer:
-            traced = await tracer.find(chosen.what, chosen.namespace)
-        if chosen.output != "text":
-            served = [each.document() for each in traced.lineages]
-            runs = [each.document() for each in traced.runs]
-            made = {"apiVersion": "cli.argosy.dev/v1", "kind": "Trace", "runs": runs, "models": served}
-            print_data(made, chosen.output)
+        async with open_tracer(read_target_options(args)) as tracer:
+            traced = await tracer.trace_object(args.what, args.namespace)
+        if args.output != "text":
+            models = [item.to_wire() for item in traced.lineages]
+            runs = [item.to_wire() for item in traced.runs]
+            document = {"apiVersion": "cli.argosy.dev/v1", "kind": "Trace", "runs": runs, "models": models}
+            print_document(document, args.output)
         else:
-            print("\n\n".join("\n".join(_lines(each)) for each in traced.lineages))
+            print("\n\n".join("\n".join(_render_lineage(item)) for item in traced.lineages))
         if not traced.lineages:
-            _tell_unused(traced.runs, chosen.what)
-        return 0 if traced.lineages and all(each.is_current for each in traced.lineages) else NO
+            _print_unused_files(traced.runs, args.what)
+        return 0 if traced.lineages and all(item.is_current for item in traced.lineages) else EXIT_NEGATIVE
 
     try:
         return asyncio.run(run())
     except ArgosyError as error:
-        return failed(error, f"trace {chosen.what} failed")
+        return report_error(error, f"trace {args.what} failed")
 
 
-def _tell_unused(runs: tuple[Run, ...], what: str) -> None:
-    files = [each.place or each.path for each in runs[-1].files] if runs else []
-    talk(f"no model serves a file of {what}" + (f"; its last run wrote {', '.join(files)}" if files else ""))
+def _print_unused_files(runs: tuple[LineageRun, ...], kind_and_name: str) -> None:
+    files = [file.place or file.path for file in runs[-1].files] if runs else []
+    print_message(
+        f"no model serves a file of {kind_and_name}" + (f"; its last run wrote {', '.join(files)}" if files else "")
+    )
 
 
-def _lines(found: Lineage) -> Iterator[str]:
-    if found.trained:
-        yield _row("commit", f"{found.trained.commit[:SHORT] or 'unknown'}  {found.trained.repository}")
-    for run in found.runs:
-        yield _row("run", f"{run.job} #{run.attempt}  {run.notebook} at {run.commit[:SHORT]}, ended {run.ended}")
+def _render_lineage(lineage: Lineage) -> Iterator[str]:
+    if lineage.trained:
+        yield _format_row(
+            "commit", f"{lineage.trained.commit[:SHORT_COMMIT_LENGTH] or 'unknown'}  {lineage.trained.repository}"
+        )
+    for run in lineage.runs:
+        yield _format_row(
+            "run", f"{run.job} #{run.attempt}  {run.notebook} at {run.commit[:SHORT_COMMIT_LENGTH]}, ended {run.ended}"
+        )
         for file in run.files:
-            yield _row("", f"{file.digest[:DIGEST]}  {file.place or file.path}")
-    if found.address:
-        yield _row("commit", found.address.commit or "unknown")
-        yield _row("written", f"{found.address.place}")
-    by = f", delivered by {found.app}" if found.app else ""
-    yield _row("model", f"{found.namespace}/{found.name}  {found.source}{by}")
-    for copy in found.copies:
-        yield _row("served", f"{copy.name}  since {copy.started}{_told(found, copy)}")
-    for each in found.troubles:
-        yield _row("note", each)
+            yield _format_row("", f"{file.digest[:SHORT_DIGEST_LENGTH]}  {file.place or file.path}")
+    if lineage.address:
+        yield _format_row("commit", lineage.address.commit or "unknown")
+        yield _format_row("written", f"{lineage.address.place}")
+    delivered_by = f", delivered by {lineage.app}" if lineage.app else ""
+    yield _format_row("model", f"{lineage.namespace}/{lineage.name}  {lineage.source}{delivered_by}")
+    for serving_pod in lineage.copies:
+        yield _format_row(
+            "served", f"{serving_pod.name}  since {serving_pod.started}{_describe_pod_start(lineage, serving_pod)}"
+        )
+    for trouble in lineage.troubles:
+        yield _format_row("note", trouble)
 
 
-def _told(found: Lineage, copy: Copy) -> str:
-    if found.address:
+def _describe_pod_start(lineage: Lineage, serving_pod: ServingPod) -> str:
+    if lineage.address:
         return ""
-    if not found.runs:
+    if not lineage.runs:
         return ", from a file of unknown origin"
     return (
         ", started after the file was written"
-        if copy.is_current
+        if serving_pod.is_current
         else ", started before the file was written: restart it"
     )
 
 
-def _row(label: str, text: str) -> str:
+def _format_row(label: str, text: str) -> str:
     return f"{label:<8}{text}"

@@ -9,95 +9,95 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.features.notebooks import wave_annotations
-from argosy.features.notebooks.controller import Follower, Notebooks, Pledge
+from argosy.features.notebooks.controller import JobHook, NotebookJobController, StatusMutator
 from argosy.features.notebooks.image_builds import ImageBuilds
-from argosy.features.notebooks.job import KIND, Job
+from argosy.features.notebooks.job import KIND, NotebookJob
 from argosy.features.notebooks.local_runs import LocalRuns
-from argosy.features.notebooks.local_runs.pods import LocalPods
-from argosy.features.notebooks.metrics import Metrics
-from argosy.features.notebooks.model_checks import ModelsAsked
+from argosy.features.notebooks.local_runs.placeholder_pods import PlaceholderPodController
+from argosy.features.notebooks.metrics import NotebookMetrics
+from argosy.features.notebooks.model_checks import ClusterModelChecker
 from argosy.features.notebooks.pod_runs import PodRuns
-from argosy.features.notebooks.problems import warnings
-from argosy.features.notebooks.run_backend import RunKey, Runs, Standing
-from argosy.features.notebooks.summary_controller import Summaries
-from argosy.features.notebooks.triggers import Triggers, give_up, pledged
-from argosy.kube.client import Admitter
-from argosy.kube.controller import AddOn, Context
+from argosy.features.notebooks.run_backend import NotebookRunState, RunBackend, RunKey
+from argosy.features.notebooks.spec_validation import list_warnings
+from argosy.features.notebooks.summary_controller import NotebookSummaryController
+from argosy.features.notebooks.triggers import TriggerHook, add_triggers, delete_trial_pods
+from argosy.kube.client import AdmissionHandler
+from argosy.kube.controller import AddOn, ControllerContext
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 
 NAME: Final = "notebooks"
-PODS: Final = "pods"
-DEFINITION: Final = "notebookvalidationjobs.mlops.mlops.dev"
-PLEDGES: Final[tuple[Pledge, ...]] = (pledged,)  # stored together with a result
+PODS_VARIANT: Final = "pods"
+CRD_NAME: Final = "notebookvalidationjobs.mlops.mlops.dev"
+STATUS_MUTATORS: Final[tuple[StatusMutator, ...]] = (add_triggers,)  # stored together with a result
 
 
 def make(variant: str) -> AddOn:
-    if variant not in ("", PODS):
-        choice = f"{NAME}, {NAME}={PODS}"
-        raise UserError(f"unknown variant {variant}; choose one of: {choice}", where=f"--addons {NAME}={variant}")
+    if variant not in ("", PODS_VARIANT):
+        choices = f"{NAME}, {NAME}={PODS_VARIANT}"
+        raise UserError(f"unknown variant {variant}; choose one of: {choices}", where=f"--addons {NAME}={variant}")
     local = LocalRuns()
-    shown = None if variant == PODS else LocalPods(local)
-    notebooks = controller(PodRuns() if variant == PODS else Chosen(local, PodRuns()))
+    placeholder_pods = None if variant == PODS_VARIANT else PlaceholderPodController(local)
+    notebooks = build_controller(PodRuns() if variant == PODS_VARIANT else BackendSelector(local, PodRuns()))
     return AddOn(
         f"{NAME}={variant}" if variant else NAME,
-        about="runs and validates the notebooks of NotebookValidationJobs",
-        controllers=[notebooks, Summaries(), *([shown] if shown else ())],
-        definitions=[definition(DEFINITION)],
-        pod_logs=shown,
-        admitters=[ADMITTER],
-        beside=None if variant == PODS else local.beside,
-        metrics=notebooks.metrics.text,
+        description="runs and validates the notebooks of NotebookValidationJobs",
+        controllers=[notebooks, NotebookSummaryController(), *([placeholder_pods] if placeholder_pods else ())],
+        definitions=[load_definition(CRD_NAME)],
+        pod_log_reader=placeholder_pods,
+        admission_handlers=[ADMISSION_HANDLER],
+        background=None if variant == PODS_VARIANT else local.open_backend,
+        metrics=notebooks.metrics.render,
     )
 
 
-def controller(runs: Runs) -> Notebooks:
-    metrics = Metrics()
-    return Notebooks(
-        runs,
+def build_controller(backend: RunBackend) -> NotebookJobController:
+    metrics = NotebookMetrics()
+    return NotebookJobController(
+        backend,
         builds=ImageBuilds(),
-        models=ModelsAsked(),
+        model_checker=ClusterModelChecker(),
         metrics=metrics,
-        at_start=at_start(metrics),
-        after_result=after_result(metrics),
-        pledges=PLEDGES,
+        start_hooks=list_start_hooks(metrics),
+        result_hooks=list_result_hooks(metrics),
+        status_mutators=STATUS_MUTATORS,
     )
 
 
-def at_start(metrics: Metrics) -> tuple[Follower, ...]:
+def list_start_hooks(metrics: NotebookMetrics) -> tuple[JobHook, ...]:
     """Hooks that run before a run starts, in this order."""
-    return (wave_annotations.clear, give_up)
+    return (wave_annotations.clear_annotations, delete_trial_pods)
 
 
-def after_result(metrics: Metrics) -> tuple[Follower, ...]:
+def list_result_hooks(metrics: NotebookMetrics) -> tuple[JobHook, ...]:
     """Hooks that run after a result is stored, in this order."""
-    return (wave_annotations.mark, Triggers(metrics))
+    return (wave_annotations.write_annotations, TriggerHook(metrics))
 
 
-def _as_it_is(manifest: Manifest, before: Manifest | None) -> Manifest:
+def _keep_unchanged(manifest: Manifest, previous: Manifest | None) -> Manifest:
     """Do not mutate user fields: Git and the cluster would always differ."""
     return manifest
 
 
-ADMITTER: Final = Admitter(KIND, DEFINITION, NAME, _as_it_is, warnings)
+ADMISSION_HANDLER: Final = AdmissionHandler(KIND, CRD_NAME, NAME, _keep_unchanged, list_warnings)
 
 
-class Chosen:
+class BackendSelector:
     """Runs notebooks as local processes if this machine can, otherwise with the other backend."""
 
-    def __init__(self, local: LocalRuns, other: Runs) -> None:
-        self._local, self._other = local, other
+    def __init__(self, local: LocalRuns, fallback: RunBackend) -> None:
+        self._local, self._fallback = local, fallback
 
     @property
-    def _runs(self) -> Runs:
-        return self._local if self._local.is_open else self._other
+    def _backend(self) -> RunBackend:
+        return self._local if self._local.is_open else self._fallback
 
-    async def start(self, job: Job, run: RunKey, context: Context) -> None:
-        await self._runs.start(job, run, context)
+    async def start(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> None:
+        await self._backend.start(job, run, context)
 
-    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
-        return await self._runs.look(job, run, context)
+    async def observe(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
+        return await self._backend.observe(job, run, context)
 
-    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
-        await self._runs.end(job, run, context)
+    async def stop(self, job: ResourceKey, run: RunKey | None, context: ControllerContext) -> None:
+        await self._backend.stop(job, run, context)

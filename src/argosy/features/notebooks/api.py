@@ -9,37 +9,62 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Final
 
-from argosy.features.notebooks import board
-from argosy.features.notebooks.board import Attempt, JobRow, RunView
-from argosy.features.notebooks.jobs import JobDesk
-from argosy.gitops.application_client.client import clock
+from argosy.features.notebooks import job_views
+from argosy.features.notebooks.job_client import NotebookJobClient
+from argosy.features.notebooks.job_views import JobRow, RunAttempt, RunView
+from argosy.gitops.application_client.client import utc_now
 from argosy.kube.objects import Manifest
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import FIELDS, PAGING, chosen, page
-from argosy.web.owned_objects import JOB, RUN, application_of, cluster_to_change, notebook, visible
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, May, Parameter, Route
+from argosy.web.api.paging import FIELDS, PAGING, build_page, select_fields
+from argosy.web.owned_objects import (
+    NOTEBOOK_JOB,
+    RUN_ACTION,
+    build_impersonating_cluster,
+    find_owning_application,
+    list_visible_objects,
+    resolve_notebook_job,
+)
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, Route
 
 TAG: Final = "notebooks"
-WHOSE: Final = "Requires get on its Application; jobs without an Application require get on all Applications."
-ROW: Final = schema.fields(
-    name=schema.TEXT, namespace=schema.TEXT, application=schema.TEXT, phase=schema.TEXT,
-    step=schema.TEXT, message=schema.TEXT, notebook=schema.TEXT, repository=schema.TEXT, ref=schema.TEXT,
-    commit=schema.TEXT, started=schema.TEXT, ended=schema.TEXT, seconds={"type": ["number", "null"]},
-    trigger=schema.TEXT, golden=schema.TEXT, cells=schema.fields(done=schema.COUNT, total=schema.COUNT),
-    lastRun=schema.COUNT,
-)  # fmt: skip
-RUN_SHAPE: Final = schema.fields(
-    number=schema.COUNT, generation=schema.COUNT, phase=schema.TEXT, message=schema.TEXT,
-    commit=schema.TEXT, started=schema.TEXT, ended=schema.TEXT, seconds={"type": ["number", "null"]},
-    artefacts=schema.many(schema.ANY),
-)  # fmt: skip
+ACCESS_NOTE: Final = "Requires get on its Application; jobs without an Application require get on all Applications."
+JOB_SCHEMA: Final = schema.build_object_schema(
+    name=schema.STRING_SCHEMA,
+    namespace=schema.STRING_SCHEMA,
+    application=schema.STRING_SCHEMA,
+    phase=schema.STRING_SCHEMA,
+    step=schema.STRING_SCHEMA,
+    message=schema.STRING_SCHEMA,
+    notebook=schema.STRING_SCHEMA,
+    repository=schema.STRING_SCHEMA,
+    ref=schema.STRING_SCHEMA,
+    commit=schema.STRING_SCHEMA,
+    started=schema.STRING_SCHEMA,
+    ended=schema.STRING_SCHEMA,
+    seconds={"type": ["number", "null"]},
+    trigger=schema.STRING_SCHEMA,
+    golden=schema.STRING_SCHEMA,
+    cells=schema.build_object_schema(done=schema.INTEGER_SCHEMA, total=schema.INTEGER_SCHEMA),
+    lastRun=schema.INTEGER_SCHEMA,
+)
+RUN_SCHEMA: Final = schema.build_object_schema(
+    number=schema.INTEGER_SCHEMA,
+    generation=schema.INTEGER_SCHEMA,
+    phase=schema.STRING_SCHEMA,
+    message=schema.STRING_SCHEMA,
+    commit=schema.STRING_SCHEMA,
+    started=schema.STRING_SCHEMA,
+    ended=schema.STRING_SCHEMA,
+    seconds={"type": ["number", "null"]},
+    artefacts=schema.build_array_schema(schema.OBJECT_SCHEMA),
+)
 
 
-def document(asked: Asked, job: Manifest) -> dict[str, Any]:
-    row: JobRow = board.row(job, clock())
-    app = application_of(asked, job)
+def job_to_wire(request: RequestContext, job: Manifest) -> dict[str, Any]:
+    row: JobRow = job_views.build_row(job, utc_now())
+    app = find_owning_application(request, job)
     return {
         "name": row.name,
         "namespace": row.namespace,
@@ -61,7 +86,7 @@ def document(asked: Asked, job: Manifest) -> dict[str, Any]:
     }
 
 
-def _run(run: Attempt) -> dict[str, Any]:
+def _run_to_wire(run: RunAttempt) -> dict[str, Any]:
     return {
         "number": run.number,
         "generation": run.generation,
@@ -75,90 +100,129 @@ def _run(run: Attempt) -> dict[str, Any]:
     }
 
 
-async def listed(asked: Asked) -> Json:
-    query, namespace, phase = (asked.query.text(each) for each in ("q", "namespace", "phase"))
-    every = [document(asked, each) for each in visible(asked, JOB)]
-    found = [
-        each
-        for each in every
-        if namespace in ("", each["namespace"])
-        and phase in ("", each["phase"])
-        and query.lower() in f"{each['namespace']}/{each['name']} {each['notebook']}".lower()
+async def list_jobs(request: RequestContext) -> JsonResponse:
+    query, namespace, phase = (request.query.get_text(entry) for entry in ("q", "namespace", "phase"))
+    jobs = [job_to_wire(request, entry) for entry in list_visible_objects(request, NOTEBOOK_JOB)]
+    matching_jobs = [
+        entry
+        for entry in jobs
+        if namespace in ("", entry["namespace"])
+        and phase in ("", entry["phase"])
+        and query.lower() in f"{entry['namespace']}/{entry['name']} {entry['notebook']}".lower()
     ]
-    return page(asked, found, lambda each: f"{each['namespace']}/{each['name']}")
+    return build_page(request, matching_jobs, lambda entry: f"{entry['namespace']}/{entry['name']}")
 
 
-async def got(asked: Asked) -> Json:
-    view = _view(asked, None)
-    more = {"runs": [_run(each) for each in view.attempts], **_detail(view)}
-    return chosen(asked, {**document(asked, asked.subject), **more})
+async def get_job(request: RequestContext) -> JsonResponse:
+    view = _load_run_view(request, None)
+    details = {"runs": [_run_to_wire(attempt) for attempt in view.attempts], **_details_to_wire(view)}
+    return select_fields(request, {**job_to_wire(request, request.subject), **details})
 
 
-async def runs(asked: Asked) -> Json:
-    view = _view(asked, None)
-    return page(asked, view.attempts, lambda each: f"{10**9 - each.number:012}", tell=_run)  # newest first
+async def list_runs(request: RequestContext) -> JsonResponse:
+    view = _load_run_view(request, None)
+    return build_page(
+        request, view.attempts, lambda attempt: f"{10**9 - attempt.number:012}", to_wire=_run_to_wire
+    )  # newest first
 
 
-async def one_run(asked: Asked) -> Json:
-    given = asked.values["id"]
-    if not (given.isascii() and given.isdecimal() and len(given) < 10):
-        raise Refused
-    view = _view(asked, int(given))
-    return chosen(asked, {**(_run(view.attempt) if view.attempt else {}), **_detail(view)})
+async def get_run(request: RequestContext) -> JsonResponse:
+    run_id = request.path_parameters["id"]
+    if not (run_id.isascii() and run_id.isdecimal() and len(run_id) < 10):
+        raise NotFoundOrForbidden
+    view = _load_run_view(request, int(run_id))
+    return select_fields(request, {**(_run_to_wire(view.attempt) if view.attempt else {}), **_details_to_wire(view)})
 
 
-def _view(asked: Asked, number: int | None) -> RunView:
-    found = board.view(asked.subject, number, clock())
-    if found is None:
-        raise Refused
-    return found
+def _load_run_view(request: RequestContext, number: int | None) -> RunView:
+    view = job_views.build_run_view(request.subject, number, utc_now())
+    if view is None:
+        raise NotFoundOrForbidden
+    return view
 
 
-def _detail(view: RunView) -> dict[str, Any]:
+def _details_to_wire(view: RunView) -> dict[str, Any]:
     """Details of one run besides its times; earlier runs have fewer."""
     return {
         "why": view.why,
-        "told": [asdict(each) for each in view.cells],
-        "notes": [asdict(each) for each in view.notes],
-        "differences": [asdict(each) for each in view.differences],
-        "setOff": [asdict(each) for each in view.set_off],
+        "told": [asdict(entry) for entry in view.cells],
+        "notes": [asdict(entry) for entry in view.notes],
+        "differences": [asdict(entry) for entry in view.differences],
+        "setOff": [asdict(entry) for entry in view.set_off],
         "parameters": dict(view.parameters),
     }
 
 
-async def run_again(asked: Asked) -> Json:
-    desk = JobDesk(cluster_to_change(asked, asked.subject), asked.site.desk.where)
-    return Json({"run": await desk.run_again(asked.subject)})
+async def run_again(request: RequestContext) -> JsonResponse:
+    client = NotebookJobClient(build_impersonating_cluster(request, request.subject), request.site.service.cluster_name)
+    return JsonResponse({"run": await client.run_again(request.subject)})
 
 
 _PATH: Final = "/api/argosy/v1/notebooks"
-_ONE: Final = f"{_PATH}/{{ns}}/{{name}}"
-SEE: Final = May("applications", "get", notebook)
+_JOB_PATH: Final = f"{_PATH}/{{ns}}/{{name}}"
+READ_PERMISSION: Final = RequiresPermission("applications", "get", resolve_notebook_job)
 ROUTES = (
     Route(
-        "GET", _PATH, Filtered("applications", "get"), listed, f"List notebook jobs. {WHOSE}",
+        "GET",
+        _PATH,
+        FilteredList("applications", "get"),
+        list_jobs,
+        f"List notebook jobs. {ACCESS_NOTE}",
         query=(
-            Parameter("q", "Only jobs whose name or notebook contains this text."),
-            Parameter("namespace", "Only jobs in this namespace."),
-            Parameter("phase", "Only jobs in this phase: Pending, Running, Succeeded or Failed."), *PAGING,
+            QueryParameter("q", "Only jobs whose name or notebook contains this text."),
+            QueryParameter("namespace", "Only jobs in this namespace."),
+            QueryParameter("phase", "Only jobs in this phase: Pending, Running, Succeeded or Failed."),
+            *PAGING,
         ),
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(ROW)), tag=TAG, operation="ListNotebooks",
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(JOB_SCHEMA)
+        ),
+        tag=TAG,
+        operation_id="ListNotebooks",
     ),
     Route(
-        "GET", _ONE, SEE, got, f"Read a notebook job and its last run. {WHOSE}", query=(FIELDS,), gives=ROW, tag=TAG,
-        operation="GetNotebook",
+        "GET",
+        _JOB_PATH,
+        READ_PERMISSION,
+        get_job,
+        f"Read a notebook job and its last run. {ACCESS_NOTE}",
+        query=(FIELDS,),
+        response_schema=JOB_SCHEMA,
+        tag=TAG,
+        operation_id="GetNotebook",
     ),
     Route(
-        "GET", f"{_ONE}/runs", SEE, runs, f"Runs of a notebook job, the newest first. {WHOSE}", query=PAGING,
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(RUN_SHAPE)), tag=TAG, operation="ListNotebookRuns",
+        "GET",
+        f"{_JOB_PATH}/runs",
+        READ_PERMISSION,
+        list_runs,
+        f"Runs of a notebook job, the newest first. {ACCESS_NOTE}",
+        query=PAGING,
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(RUN_SCHEMA)
+        ),
+        tag=TAG,
+        operation_id="ListNotebookRuns",
     ),
     Route(
-        "GET", f"{_ONE}/runs/{{id}}", SEE, one_run, f"One run of a notebook job. {WHOSE}", query=(FIELDS,),
-        gives=RUN_SHAPE, tag=TAG, operation="GetNotebookRun",
+        "GET",
+        f"{_JOB_PATH}/runs/{{id}}",
+        READ_PERMISSION,
+        get_run,
+        f"One run of a notebook job. {ACCESS_NOTE}",
+        query=(FIELDS,),
+        response_schema=RUN_SCHEMA,
+        tag=TAG,
+        operation_id="GetNotebookRun",
     ),
     Route(
-        "POST", f"{_ONE}/runs", May("applications", RUN, notebook), run_again,
+        "POST",
+        f"{_JOB_PATH}/runs",
+        RequiresPermission("applications", RUN_ACTION, resolve_notebook_job),
+        run_again,
         "Run a notebook job again. Requires the action run on its Application.",
-        gives=schema.fields("run", run=schema.TEXT), tag=TAG, operation="RunNotebook",
+        response_schema=schema.build_object_schema("run", run=schema.STRING_SCHEMA),
+        tag=TAG,
+        operation_id="RunNotebook",
     ),
-)  # fmt: skip
+)

@@ -13,21 +13,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.cells import outputs_of, source_of, text_of, type_of
-from argosy.features.notebooks.runner.pictures import size_of
+from argosy.features.notebooks.runner.cells import get_cell_type, get_source, join_text, list_outputs
+from argosy.features.notebooks.runner.png import read_size
 
-MOST_CELLS: Final = 500
-MOST_OUTPUTS: Final = 50  # per cell
-MOST_TEXT: Final = 20_000  # characters per output
-MOST_SOURCE: Final = 40_000
-MOST_PICTURE: Final = 2 << 20  # bytes
-MOST_SIDE: Final = 8_000  # pixels
-MOST_HTML: Final = 500_000
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+MAX_CELLS: Final = 500
+MAX_OUTPUTS_PER_CELL: Final = 50  # per cell
+MAX_TEXT_CHARACTERS: Final = 20_000  # characters per output
+MAX_SOURCE_CHARACTERS: Final = 40_000
+MAX_IMAGE_BYTES: Final = 2 << 20  # bytes
+MAX_IMAGE_SIDE_PIXELS: Final = 8_000  # pixels
+MAX_HTML_CHARACTERS: Final = 500_000
+_ANSI_CODES: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 @dataclass(frozen=True)
-class Output:
+class DisplayOutput:
     """A text, an image as base64, HTML that needs a frame, or the MIME types that are not shown."""
 
     kind: str  # text, error, picture, html, other
@@ -36,77 +36,97 @@ class Output:
 
 
 @dataclass(frozen=True)
-class ShownCell:
+class DisplayCell:
     index: int
     type: str
     source: str
     count: int | None  # execution count
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[DisplayOutput, ...] = ()
 
 
-def shown_cells(notebook: Mapping[str, Any]) -> tuple[ShownCell, ...]:
-    found = notebook.get("cells")
-    cells = [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
-    return tuple(_cell(index, each) for index, each in enumerate(cells[:MOST_CELLS]))
+def list_display_cells(notebook: Mapping[str, Any]) -> tuple[DisplayCell, ...]:
+    raw_cells = notebook.get("cells")
+    cells = [cell for cell in raw_cells if isinstance(cell, Mapping)] if isinstance(raw_cells, list) else []
+    return tuple(_build_cell(index, cell) for index, cell in enumerate(cells[:MAX_CELLS]))
 
 
-def source_cells(notebook: Mapping[str, Any]) -> tuple[ShownCell, ...]:
+def list_source_cells(notebook: Mapping[str, Any]) -> tuple[DisplayCell, ...]:
     """Cells without saved outputs: outputs of another run must not be mistaken for those of this run."""
-    return tuple(replace(cell, count=None, outputs=()) for cell in shown_cells(notebook))
+    return tuple(replace(cell, count=None, outputs=()) for cell in list_display_cells(notebook))
 
 
-def html_of(notebook: Mapping[str, Any], cell: int, output: int) -> str | None:
+def find_html(notebook: Mapping[str, Any], cell: int, output: int) -> str | None:
     """The HTML of one output; None if it has none."""
     cells = notebook.get("cells")
     if not isinstance(cells, list) or not 0 <= cell < len(cells) or not isinstance(cells[cell], Mapping):
         return None
-    outputs = outputs_of(cells[cell])
+    outputs = list_outputs(cells[cell])
     data = outputs[output].get("data") if 0 <= output < len(outputs) else None
-    text = text_of(data.get("text/html")) if isinstance(data, Mapping) else ""
-    return text[:MOST_HTML] or None
+    text = join_text(data.get("text/html")) if isinstance(data, Mapping) else ""
+    return text[:MAX_HTML_CHARACTERS] or None
 
 
-def _cell(index: int, cell: Mapping[str, Any]) -> ShownCell:
+def _build_cell(index: int, cell: Mapping[str, Any]) -> DisplayCell:
     count = cell.get("execution_count")
-    kind = type_of(cell)
-    outputs = tuple(_outputs(cell)) if kind == "code" else ()
-    return ShownCell(index, kind, cut(source_of(cell), MOST_SOURCE), count if isinstance(count, int) else None, outputs)
+    kind = get_cell_type(cell)
+    outputs = tuple(_build_outputs(cell)) if kind == "code" else ()
+    return DisplayCell(
+        index,
+        kind,
+        truncate(get_source(cell), MAX_SOURCE_CHARACTERS),
+        count if isinstance(count, int) else None,
+        outputs,
+    )
 
 
-def _outputs(cell: Mapping[str, Any]) -> Iterator[Output]:
-    for output in outputs_of(cell)[:MOST_OUTPUTS]:
+def _build_outputs(cell: Mapping[str, Any]) -> Iterator[DisplayOutput]:
+    for output in list_outputs(cell)[:MAX_OUTPUTS_PER_CELL]:
         kind = output.get("output_type")
         if kind == "stream":
-            yield Output("error" if output.get("name") == "stderr" else "text", cut(text_of(output.get("text"))))
+            yield DisplayOutput(
+                "error" if output.get("name") == "stderr" else "text", truncate(join_text(output.get("text")))
+            )
         elif kind == "error":
             lines = output.get("traceback")
-            told = "\n".join(map(str, lines)) if isinstance(lines, list) and lines else ""
-            yield Output("error", cut(told or f"{output.get('ename')}: {text_of(output.get('evalue'))}"))
+            traceback = "\n".join(map(str, lines)) if isinstance(lines, list) and lines else ""
+            yield DisplayOutput(
+                "error", truncate(traceback or f"{output.get('ename')}: {join_text(output.get('evalue'))}")
+            )
         elif isinstance(data := output.get("data"), Mapping):
-            yield _data(data)
+            yield _build_data_output(data)
 
 
-def _data(data: Mapping[str, Any]) -> Output:
-    said = text_of(data.get("text/plain"))
-    if picture := png(data.get("image/png")):
-        return Output("picture", picture, cut(said, 200) or "image")
-    if text_of(data.get("text/html")):
-        return Output("html", cut(said or text_of(data.get("text/html"))))
-    text = said or text_of(data.get("text/markdown"))
-    return Output("text", cut(text)) if text else Output("other", cut(", ".join(map(str, data)), 200))
+def _build_data_output(data: Mapping[str, Any]) -> DisplayOutput:
+    plain_text = join_text(data.get("text/plain"))
+    if picture := reencode_png(data.get("image/png")):
+        return DisplayOutput("picture", picture, truncate(plain_text, 200) or "image")
+    if join_text(data.get("text/html")):
+        return DisplayOutput("html", truncate(plain_text or join_text(data.get("text/html"))))
+    text = plain_text or join_text(data.get("text/markdown"))
+    return (
+        DisplayOutput("text", truncate(text))
+        if text
+        else DisplayOutput("other", truncate(", ".join(map(str, data)), 200))
+    )
 
 
-def png(content: Any) -> str:
+def reencode_png(content: Any) -> str:
     """Re-encode a PNG as base64 after checking its signature and size; "" if it is not acceptable."""
     try:
-        found = base64.b64decode("".join(text_of(content).split()), validate=True)
+        image = base64.b64decode("".join(join_text(content).split()), validate=True)
     except (binascii.Error, ValueError):
         return ""
-    width, height = size_of(found)
-    is_fit = 0 < width <= MOST_SIDE and 0 < height <= MOST_SIDE and len(found) <= MOST_PICTURE
-    return base64.b64encode(found).decode() if is_fit else ""
+    width, height = read_size(image)
+    is_acceptable = (
+        0 < width <= MAX_IMAGE_SIDE_PIXELS and 0 < height <= MAX_IMAGE_SIDE_PIXELS and len(image) <= MAX_IMAGE_BYTES
+    )
+    return base64.b64encode(image).decode() if is_acceptable else ""
 
 
-def cut(text: str, most: int = MOST_TEXT) -> str:
-    text = _COLOURS.sub("", text)
-    return text if len(text) <= most else f"{text[:most]}\n… ({len(text) - most:,} more characters)"
+def truncate(text: str, max_characters: int = MAX_TEXT_CHARACTERS) -> str:
+    text = _ANSI_CODES.sub("", text)
+    return (
+        text
+        if len(text) <= max_characters
+        else f"{text[:max_characters]}\n… ({len(text) - max_characters:,} more characters)"
+    )

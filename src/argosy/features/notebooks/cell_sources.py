@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError
-from argosy.features.notebooks.board import RunView
-from argosy.features.notebooks.cell_outputs import ShownCell, source_cells
-from argosy.gitops.application.file_tree import Tree
+from argosy.features.notebooks.cell_outputs import DisplayCell, list_source_cells
+from argosy.features.notebooks.job_views import RunView
+from argosy.gitops.application.file_tree import FileTree
 from argosy.gitops.policy.projects import permits_source
-from argosy.gitops.source.git.refs import COMMIT
+from argosy.gitops.source.git.refs import COMMIT_ID
 from argosy.gitops.source.repositories import Repositories
-from argosy.web.object_lookup import project_of
-from argosy.web.owned_objects import application_of
-from argosy.web.request import Asked
+from argosy.web.object_lookup import read_project_name
+from argosy.web.owned_objects import find_owning_application
+from argosy.web.request import RequestContext
 
 PAGE_WAIT_SECONDS: Final = 2.0
 RETRY_SECONDS: Final = 60.0  # before a failed repository is read again
@@ -41,7 +41,7 @@ class NotebookAddress(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceCells:
-    cells: tuple[ShownCell, ...] = ()
+    cells: tuple[DisplayCell, ...] = ()
     note: str = ""
     retry_at: float = float("inf")  # monotonic seconds
 
@@ -50,13 +50,13 @@ class NotebookSources:
     """Cache of notebooks that pages requested. A commit never changes; failures are retried."""
 
     def __init__(self) -> None:
-        self._known: dict[NotebookAddress, SourceCells] = {}
+        self._cache: dict[NotebookAddress, SourceCells] = {}
         self._tasks: dict[NotebookAddress, asyncio.Task[SourceCells]] = {}
 
     async def find(self, repositories: Repositories, address: NotebookAddress) -> SourceCells:
-        known = self._known.get(address)
-        if known is not None and known.retry_at > time.monotonic():
-            return known
+        cached = self._cache.get(address)
+        if cached is not None and cached.retry_at > time.monotonic():
+            return cached
         task = self._tasks.get(address)
         if task is None:
             task = self._tasks[address] = asyncio.create_task(self._fetch(repositories, address))
@@ -67,15 +67,15 @@ class NotebookSources:
 
     async def _fetch(self, repositories: Repositories, address: NotebookAddress) -> SourceCells:
         try:
-            found = await fetch_cells(repositories, address)
+            sources = await fetch_cells(repositories, address)
         except ArgosyError as error:
-            found = SourceCells(note=f"Cannot read the sources: {error}", retry_at=time.monotonic() + RETRY_SECONDS)
+            sources = SourceCells(note=f"Cannot read the sources: {error}", retry_at=time.monotonic() + RETRY_SECONDS)
         finally:
             self._tasks.pop(address, None)
-        while len(self._known) >= MAX_NOTEBOOKS:
-            del self._known[next(iter(self._known))]
-        self._known[address] = found
-        return found
+        while len(self._cache) >= MAX_NOTEBOOKS:
+            del self._cache[next(iter(self._cache))]
+        self._cache[address] = sources
+        return sources
 
 
 async def fetch_cells(repositories: Repositories, address: NotebookAddress) -> SourceCells:
@@ -85,33 +85,33 @@ async def fetch_cells(repositories: Repositories, address: NotebookAddress) -> S
     return await asyncio.to_thread(_read_cells, checkout.tree, address)
 
 
-def _read_cells(tree: Tree, address: NotebookAddress) -> SourceCells:
-    entry = tree.entry(address.path)
+def _read_cells(tree: FileTree, address: NotebookAddress) -> SourceCells:
+    entry = tree.find_entry(address.path)
     if entry is None or entry.kind != "file":
         return SourceCells(note=f"Cannot read the sources: {address.path} is not a file at {address.commit[:7]}.")
-    content = tree.read(address.path)
+    content = tree.read_file(address.path)
     try:
         notebook = json.loads(content) if len(content) <= MAX_NOTEBOOK_BYTES else None
     except (ValueError, RecursionError):
         notebook = None
     if not isinstance(notebook, dict):
         return SourceCells(note=f"Cannot read the sources: {address.path} is not a notebook, or is too large.")
-    return SourceCells(source_cells(notebook), f"Sources from Git at {address.commit[:7]}. {OUTPUTS_NOTE}")
+    return SourceCells(list_source_cells(notebook), f"Sources from Git at {address.commit[:7]}. {OUTPUTS_NOTE}")
 
 
-async def sources_of(asked: Asked, view: RunView) -> SourceCells:
+async def load_run_sources(request: RequestContext, view: RunView) -> SourceCells:
     """The sources of the run that a page shows; `request.subject` is its job."""
     if view.attempt is None:
         return SourceCells()
     row, commit = view.row, view.attempt.commit
-    if not (row.url and row.notebook and COMMIT.fullmatch(commit)):
+    if not (row.url and row.notebook and COMMIT_ID.fullmatch(commit)):
         return SourceCells(note="The commit of this run is unknown, so its sources cannot be read from Git.")
-    app = application_of(asked, asked.subject)
+    app = find_owning_application(request, request.subject)
     if app is None:
         return SourceCells(note="This job belongs to no Application, so no project permits reading its repository.")
-    rules, name = asked.site.lookout.rules, project_of(app)
-    project = rules.projects.get(name)
+    settings, name = request.site.cluster_view.rules, read_project_name(app)
+    project = settings.projects.get(name)
     if project is None or not permits_source(project, row.url):
         return SourceCells(note=f"Sources are hidden: repository {row.url} is not permitted in project {name}.")
     address = NotebookAddress(row.url, name, commit, row.notebook)
-    return await asked.site.part(NotebookSources).find(rules.repositories, address)
+    return await request.site.get_module_state(NotebookSources).find(settings.repositories, address)

@@ -9,58 +9,58 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from argosy.features.notebooks.job import Job
+from argosy.features.notebooks.job import NotebookJob
 from argosy.features.notebooks.statuses import Status
 from argosy.kube.objects.timestamps import remaining_delay
 
-LOOK, WAITING, LATER = 0.25, 0.5, 1.0
-YOUNG: Final = 20.0  # seconds in which a new run is polled more often
+YOUNG_RUN_POLL_SECONDS, WAITING_RUN_POLL_SECONDS, RUN_POLL_SECONDS = 0.25, 0.5, 1.0
+YOUNG_RUN_SECONDS: Final = 20.0  # seconds in which a new run is polled more often
 
 
-def moment(text: Any) -> datetime | None:
+def parse_time(text: Any) -> datetime | None:
     return datetime.fromisoformat(str(text)) if text else None
 
 
-def attempt(status: Status) -> Mapping[str, Any] | None:
+def get_last_attempt(status: Status) -> Mapping[str, Any] | None:
     """The last attempt, whether or not it has ended."""
     attempts = status.get("attempts") or ()
     return attempts[-1] if attempts else None
 
 
-def deadline(job: Job, status: Status) -> datetime | None:
+def compute_deadline(job: NotebookJob, status: Status) -> datetime | None:
     """The timeout starts with the first attempt of this run and covers all attempts."""
-    begun = moment(status.get("startTime"))
-    if begun is None:
+    started_at = parse_time(status.get("startTime"))
+    if started_at is None:
         return None
-    starts = [moment(each.get("startTime")) for each in status.get("attempts") or ()]
-    first = min((each for each in starts if each is not None and each >= begun), default=None)
-    return first + timedelta(seconds=job.timeout) if first else None
+    attempt_starts = [parse_time(entry.get("startTime")) for entry in status.get("attempts") or ()]
+    first_start = min((entry for entry in attempt_starts if entry is not None and entry >= started_at), default=None)
+    return first_start + timedelta(seconds=job.timeout) if first_start else None
 
 
-def time_left(job: Job, status: Status, now: datetime) -> float:
+def compute_seconds_left(job: NotebookJob, status: Status, now: datetime) -> float:
     """Seconds of the job's timeout that are left for this attempt."""
-    until = deadline(job, status)
-    return job.timeout if until is None else min(max((until - now).total_seconds(), 1.0), job.timeout)
+    deadline_at = compute_deadline(job, status)
+    return job.timeout if deadline_at is None else min(max((deadline_at - now).total_seconds(), 1.0), job.timeout)
 
 
-def retries_in(job: Job, status: Status, now: datetime) -> float | None:
+def compute_retry_delay(job: NotebookJob, status: Status, now: datetime) -> float | None:
     """Seconds until the next attempt; None while one is running."""
-    last = attempt(status)
-    if last is None or not last.get("completionTime"):
+    last_attempt = get_last_attempt(status)
+    if last_attempt is None or not last_attempt.get("completionTime"):
         return None
-    since = moment(status.get("lastRetryTime")) or now
-    return remaining_delay(since, job.retry.wait(int(status.get("retryCount") or 1)), now)
+    since = parse_time(status.get("lastRetryTime")) or now
+    return remaining_delay(since, job.retry.compute_delay(int(status.get("retryCount") or 1)), now)
 
 
-def running_since(status: Status, now: datetime) -> datetime:
-    for each in status.get("conditions") or ():
-        if each["type"] == "ValidationStarted" and each["status"] == "True":
-            return moment(each["lastTransitionTime"]) or now
+def get_running_since(status: Status, now: datetime) -> datetime:
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "ValidationStarted" and condition["status"] == "True":
+            return parse_time(condition["lastTransitionTime"]) or now
     return now
 
 
-def pace(status: Status, now: datetime) -> float:
-    since = moment((attempt(status) or {}).get("startTime"))
+def choose_poll_seconds(status: Status, now: datetime) -> float:
+    since = parse_time((get_last_attempt(status) or {}).get("startTime"))
     if since is None:
-        return WAITING
-    return LOOK if (now - since).total_seconds() < YOUNG else LATER
+        return WAITING_RUN_POLL_SECONDS
+    return YOUNG_RUN_POLL_SECONDS if (now - since).total_seconds() < YOUNG_RUN_SECONDS else RUN_POLL_SECONDS

@@ -9,28 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from argosy.features.notebooks import board
-from argosy.features.notebooks.board import Note, RunView, Told
-from argosy.features.notebooks.cell_outputs import Output, ShownCell, html_of, shown_cells
-from argosy.features.notebooks.cell_sources import SourceCells, sources_of
-from argosy.features.notebooks.executed_notebook import executed
-from argosy.features.notebooks.jobs import JobDesk
-from argosy.features.notebooks.list_page import RUNNING
-from argosy.gitops.application_client.client import clock
-from argosy.web.live_updates.live_parts import Live, is_in_namespace
-from argosy.web.middleware.response_headers import FRAMED
-from argosy.web.owned_objects import RUN, application_path, cluster_to_change, notebook
-from argosy.web.page_templates import part, render_page_state
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Page, Redirect, Text
-from argosy.web.route import May, Route
+from argosy.features.notebooks import job_views
+from argosy.features.notebooks.cell_outputs import DisplayCell, DisplayOutput, find_html, list_display_cells
+from argosy.features.notebooks.cell_sources import SourceCells, load_run_sources
+from argosy.features.notebooks.executed_notebook import load_executed_notebook
+from argosy.features.notebooks.job_client import NotebookJobClient
+from argosy.features.notebooks.job_views import RunView, StoredCellResult, StoredFinding
+from argosy.features.notebooks.list_page import TOUCHES_JOBS
+from argosy.gitops.application_client.client import utc_now
+from argosy.web.live_updates.live_parts import LivePage, is_in_namespace
+from argosy.web.middleware.response_headers import FRAME_SECURITY_POLICY
+from argosy.web.owned_objects import RUN_ACTION, build_impersonating_cluster, get_owner_page_path, resolve_notebook_job
+from argosy.web.page_templates import render_macro, render_page_state
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse, TextResponse
+from argosy.web.route import RequiresPermission, Route
 
-MOST_OPEN: Final = 40
-FRAME: Final = """<!doctype html><meta charset="utf-8"><title>an output</title><style>
+MAX_OPEN_CELLS: Final = 40
+FRAME_HEAD: Final = """<!doctype html><meta charset="utf-8"><title>an output</title><style>
 body { font: 13px/1.5 system-ui, sans-serif; margin: 8px; } table { border-collapse: collapse; }
 td, th { border: 1px solid #ccc; padding: 2px 8px; text-align: right; }</style>
 """
-STATES: Final = {"Success": "ok", "Failure": "failed", "Skipped": "waiting"}
+CELL_STATES: Final = {"Success": "ok", "Failure": "failed", "Skipped": "waiting"}
 
 
 @dataclass(frozen=True)
@@ -43,28 +43,28 @@ class CellView:
     time: str = ""
     source: str = ""
     count: int | None = None
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[DisplayOutput, ...] = ()
     frames: tuple[str, ...] = ()  # URL of the HTML of each output; "" if it has none
     error: str = ""
-    notes: tuple[Note, ...] = ()
+    notes: tuple[StoredFinding, ...] = ()
     is_open: bool = False
 
     @property
     def first(self) -> str:
         """First line of the cell, for its heading."""
-        said = next((each.text for each in self.outputs if each.kind in ("text", "error")), "")
-        text = self.source or self.error or said
+        output_text = next((output.text for output in self.outputs if output.kind in ("text", "error")), "")
+        text = self.source or self.error or output_text
         return next((line.strip() for line in text.splitlines() if line.strip()), "")[:120]
 
 
-async def page(asked: Asked) -> Page:
-    return Page("notebooks/notebook.html", await values(asked))
+async def page(request: RequestContext) -> PageResponse:
+    return PageResponse("notebooks/notebook.html", await build_values(request))
 
 
-async def values(asked: Asked) -> dict[str, Any]:
-    view = _view(asked)
+async def build_values(request: RequestContext) -> dict[str, Any]:
+    view = _load_run_view(request)
     row = view.row
-    cells, source_note = await cells_of(asked, view)
+    cells, source_note = await build_cells(request, view)
     running = view.is_last and row.is_running
     phase = row.phase if view.is_last else (view.attempt.phase if view.attempt else "Pending")
     return {
@@ -72,166 +72,214 @@ async def values(asked: Asked) -> dict[str, Any]:
         "is_live": True,
         "section": "notebooks",
         "state": {"Failed": "bad", "Running": "busy", "Succeeded": "ok"}.get(phase, ""),
-        "crumbs": _crumbs(asked, row),
+        "crumbs": _build_crumbs(request, row),
         "view": view,
         "row": row,
         "phase": phase,
         "told": row.message if view.is_last else view.why,
         "cells": cells,
         "source_note": source_note,
-        "strip": strip_of(view, cells),
-        "app_path": application_path(asked, asked.subject),
-        "may_run": asked.may("applications", RUN, asked.thing),
-        "whole": [each for each in view.notes if each.cell < 0],
+        "strip": build_strip(view, cells),
+        "app_path": get_owner_page_path(request, request.subject),
+        "may_run": request.is_allowed("applications", RUN_ACTION, request.rbac_object),
+        "whole": [finding for finding in view.notes if finding.cell < 0],
         "reload_after": 3 if running else None,
     }
 
 
-def _crumbs(asked: Asked, row: Any) -> list[tuple[str, str]]:
-    found = [("Notebooks", "/notebooks"), (row.namespace, f"/notebooks?q={row.namespace}")]
-    return [*found, (row.name, row.path)] if "id" in asked.values else found
+def _build_crumbs(request: RequestContext, row: Any) -> list[tuple[str, str]]:
+    crumbs = [("Notebooks", "/notebooks"), (row.namespace, f"/notebooks?q={row.namespace}")]
+    return [*crumbs, (row.name, row.path)] if "id" in request.path_parameters else crumbs
 
 
-def _view(asked: Asked) -> RunView:
-    given = asked.values.get("id")
-    number = int(given) if given and given.isascii() and given.isdecimal() and len(given) < 10 else None
-    view = board.view(asked.subject, number, clock()) if given is None or number is not None else None
+def _load_run_view(request: RequestContext) -> RunView:
+    run_id = request.path_parameters.get("id")
+    number = int(run_id) if run_id and run_id.isascii() and run_id.isdecimal() and len(run_id) < 10 else None
+    view = (
+        job_views.build_run_view(request.subject, number, utc_now()) if run_id is None or number is not None else None
+    )
     if view is None:
-        raise Refused
+        raise NotFoundOrForbidden
     return view
 
 
-def kept(asked: Asked, view: RunView) -> dict[str, Any] | None:
+def find_executed_notebook(request: RequestContext, view: RunView) -> dict[str, Any] | None:
     """The executed notebook, if this machine has it."""
     run = view.attempt
-    return executed(asked.site.options.runs, asked.subject, run.generation, run.number) if run else None
+    return (
+        load_executed_notebook(request.site.options.notebook_runs_folder, request.subject, run.generation, run.number)
+        if run
+        else None
+    )
 
 
-async def cells_of(asked: Asked, view: RunView) -> tuple[list[CellView], str]:
+async def build_cells(request: RequestContext, view: RunView) -> tuple[list[CellView], str]:
     """The cells, and a note about their sources, which come from Git if the notebook did not run on this machine."""
-    told = {each.index: each for each in view.cells}
-    found = kept(asked, view)
-    sources = SourceCells(shown_cells(found)) if found else await sources_of(asked, view)
-    shown = {each.index: each for each in sources.cells}
-    states = {index: _state(each) if found else _remembered_state(each, view) for index, each in shown.items()}
-    base = f"{view.row.path}/runs/{view.attempt.number if view.attempt else 0}/html"
+    results = {entry.index: entry for entry in view.cells}
+    executed_notebook = find_executed_notebook(request, view)
+    sources = (
+        SourceCells(list_display_cells(executed_notebook))
+        if executed_notebook
+        else await load_run_sources(request, view)
+    )
+    display_cells = {entry.index: entry for entry in sources.cells}
+    states = {
+        index: _infer_state(entry) if executed_notebook else _find_recorded_state(entry, view)
+        for index, entry in display_cells.items()
+    }
+    html_base = f"{view.row.path}/runs/{view.attempt.number if view.attempt else 0}/html"
     cells = [
-        _cell(index, told.get(index), shown.get(index), states.get(index, "waiting"), view, base)
-        for index in sorted({*told, *shown})
+        _build_cell(index, results.get(index), display_cells.get(index), states.get(index, "waiting"), view, html_base)
+        for index in sorted({*results, *display_cells})
     ]
-    return _opened(cells), sources.note
+    return _open_cells(cells), sources.note
 
 
-def _opened(cells: list[CellView]) -> list[CellView]:
+def _open_cells(cells: list[CellView]) -> list[CellView]:
     """Open the cells that need attention; if there are none, open all cells of a short notebook."""
-    wanted = {each.index for each in cells if each.state in ("failed", "noted")}
-    is_short = not wanted and len(cells) <= MOST_OPEN
-    return [replace(each, is_open=is_short or each.index in wanted) for each in cells]
+    open_indexes = {cell.index for cell in cells if cell.state in ("failed", "noted")}
+    is_short = not open_indexes and len(cells) <= MAX_OPEN_CELLS
+    return [replace(cell, is_open=is_short or cell.index in open_indexes) for cell in cells]
 
 
-def _cell(index: int, told: Told | None, shown: ShownCell | None, state: str, view: RunView, base: str) -> CellView:
+def _build_cell(
+    index: int,
+    result: StoredCellResult | None,
+    display_cell: DisplayCell | None,
+    state: str,
+    view: RunView,
+    html_base: str,
+) -> CellView:
     """`state` applies if the job status does not contain the cell."""
-    notes = tuple(each for each in view.notes if each.cell == index)
-    state = STATES.get(told.status, "waiting") if told else state
-    if state == "ok" and any(each.severity != "info" for each in notes):
+    notes = tuple(entry for entry in view.notes if entry.cell == index)
+    state = CELL_STATES.get(result.status, "waiting") if result else state
+    if state == "ok" and any(entry.severity != "info" for entry in notes):
         state = "noted"
-    outputs = shown.outputs if shown and shown.outputs else _said(told)
-    frames = tuple(f"{base}/{index}/{place}" if each.kind == "html" else "" for place, each in enumerate(outputs))
+    outputs = display_cell.outputs if display_cell and display_cell.outputs else _build_text_output(result)
+    frames = tuple(
+        f"{html_base}/{index}/{position}" if entry.kind == "html" else "" for position, entry in enumerate(outputs)
+    )
     return CellView(
         index,
         state,
-        shown.type if shown else "code",
-        told.time if told else "",
-        shown.source if shown else "",
-        shown.count if shown else None,
+        display_cell.type if display_cell else "code",
+        result.time if result else "",
+        display_cell.source if display_cell else "",
+        display_cell.count if display_cell else None,
         outputs,
         frames,
-        told.error if told and not any(each.kind == "error" for each in outputs) else "",
+        result.error if result and not any(entry.kind == "error" for entry in outputs) else "",
         notes,
     )
 
 
-def _remembered_state(cell: ShownCell, view: RunView) -> str:
+def _find_recorded_state(cell: DisplayCell, view: RunView) -> str:
     """State of a cell of which only the source is known: from the job's cell strip, otherwise unknown."""
     if cell.type != "code":
         return "waiting"
-    strip = {each.index: each.state for each in view.row.strip} if view.is_last else {}
+    strip = {strip_cell.index: strip_cell.state for strip_cell in view.row.strip} if view.is_last else {}
     return strip.get(cell.index, "unknown")
 
 
-def _state(shown: ShownCell) -> str:
+def _infer_state(display_cell: DisplayCell) -> str:
     """State of a cell that only the executed notebook describes."""
-    if shown.type != "code" or shown.count is None:
+    if display_cell.type != "code" or display_cell.count is None:
         return "waiting"
-    return "failed" if any(each.kind == "error" and "Traceback" in each.text for each in shown.outputs) else "ok"
+    return (
+        "failed"
+        if any(output.kind == "error" and "Traceback" in output.text for output in display_cell.outputs)
+        else "ok"
+    )
 
 
-def _said(told: Told | None) -> tuple[Output, ...]:
-    return (Output("text", told.output),) if told and told.output else ()
+def _build_text_output(result: StoredCellResult | None) -> tuple[DisplayOutput, ...]:
+    return (DisplayOutput("text", result.output),) if result and result.output else ()
 
 
-def strip_of(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
+def build_strip(view: RunView, cells: list[CellView]) -> list[dict[str, str]]:
     """The cells of the page and, while the notebook runs, the next ones."""
-    found = {each.index: (each.state, each.time) for each in cells if each.type == "code"}
-    text = {each.index for each in cells if each.type != "code"}
+    states = {entry.index: (entry.state, entry.time) for entry in cells if entry.type == "code"}
+    text_indexes = {entry.index for entry in cells if entry.type != "code"}
     if view.is_last:
-        found |= {each.index: (each.state, each.time) for each in view.row.strip if each.index not in {*found, *text}}
+        states |= {
+            entry.index: (entry.state, entry.time)
+            for entry in view.row.strip
+            if entry.index not in {*states, *text_indexes}
+        }
     words = {
         "ok": "succeeded", "failed": "failed", "noted": "noted", "running": "running", "waiting": "not run",
         "unknown": "not recorded",
     }  # fmt: skip
-    known = {each.index for each in cells}
+    page_indexes = {entry.index for entry in cells}
     return [
         {
             "state": state,
             "title": f"cell {index}: {words[state]}{f', {time}' if time else ''}",
-            "url": f"#cell-{index}" if index in known else "",
+            "url": f"#cell-{index}" if index in page_indexes else "",
         }
-        for index, (state, time) in sorted(found.items())
+        for index, (state, time) in sorted(states.items())
     ]
 
 
-async def framed(asked: Asked) -> Text:
+async def serve_html_frame(request: RequestContext) -> TextResponse:
     """The HTML of one output alone: without origin, scripts and network access."""
-    found = kept(asked, _view(asked))
-    places = [asked.values[name] for name in ("cell", "output")]
-    if found is None or not all(each.isascii() and each.isdecimal() and len(each) < 7 for each in places):
-        raise Refused
-    html = html_of(found, int(places[0]), int(places[1]))
+    executed_notebook = find_executed_notebook(request, _load_run_view(request))
+    positions = [request.path_parameters[name] for name in ("cell", "output")]
+    if executed_notebook is None or not all(
+        position.isascii() and position.isdecimal() and len(position) < 7 for position in positions
+    ):
+        raise NotFoundOrForbidden
+    html = find_html(executed_notebook, int(positions[0]), int(positions[1]))
     if html is None:
-        raise Refused
-    return Text(FRAME + html, "text/html; charset=utf-8", headers=(("content-security-policy", FRAMED),))
+        raise NotFoundOrForbidden
+    return TextResponse(
+        FRAME_HEAD + html, "text/html; charset=utf-8", headers=(("content-security-policy", FRAME_SECURITY_POLICY),)
+    )
 
 
-async def run_again(asked: Asked) -> Redirect:
-    desk = JobDesk(cluster_to_change(asked, asked.subject), asked.site.desk.where)
-    await desk.run_again(asked.subject)
-    return Redirect(f"/notebooks/{asked.values['ns']}/{asked.values['name']}?said=run-again")
+async def run_again(request: RequestContext) -> RedirectResponse:
+    client = NotebookJobClient(build_impersonating_cluster(request, request.subject), request.site.service.cluster_name)
+    await client.run_again(request.subject)
+    return RedirectResponse(
+        f"/notebooks/{request.path_parameters['ns']}/{request.path_parameters['name']}?said=run-again"
+    )
 
 
-SEE = May("applications", "get", notebook)
-HTML = "/notebooks/{ns}/{name}/runs/{id}/html/{cell}/{output}"
+READ_PERMISSION = RequiresPermission("applications", "get", resolve_notebook_job)
+HTML_PATH = "/notebooks/{ns}/{name}/runs/{id}/html/{cell}/{output}"
 ROUTES = (
-    Route("GET", "/notebooks/{ns}/{name}", SEE, page, "A notebook job and its last run, as a page."),
-    Route("GET", "/notebooks/{ns}/{name}/runs/{id}", SEE, page, "One run of a notebook job, as a page."),
-    Route("GET", HTML, SEE, framed, "The HTML of an output, confined to a frame."),
-    Route("POST", "/notebooks/{ns}/{name}/run", May("applications", RUN, notebook), run_again, "Run a notebook again."),
+    Route("GET", "/notebooks/{ns}/{name}", READ_PERMISSION, page, "A notebook job and its last run, as a page."),
+    Route("GET", "/notebooks/{ns}/{name}/runs/{id}", READ_PERMISSION, page, "One run of a notebook job, as a page."),
+    Route("GET", HTML_PATH, READ_PERMISSION, serve_html_frame, "The HTML of an output, confined to a frame."),
+    Route(
+        "POST",
+        "/notebooks/{ns}/{name}/run",
+        RequiresPermission("applications", RUN_ACTION, resolve_notebook_job),
+        run_again,
+        "Run a notebook again.",
+    ),
 )
 
 
-async def build_updates(asked: Asked) -> dict[str, str]:
-    shown = await values(asked)
-    cells = part("notebooks/parts.html", "cell_list", shown["cells"], shown["source_note"], shown["view"].is_last)
+async def build_updates(request: RequestContext) -> dict[str, str]:
+    page_values = await build_values(request)
+    cells = render_macro(
+        "notebooks/parts.html",
+        "cell_list",
+        page_values["cells"],
+        page_values["source_note"],
+        page_values["view"].is_last,
+    )
     return {
-        "job-state": part("notebooks/parts.html", "job_state", shown["phase"], shown["told"]),
-        "cell-strip": part("notebooks/parts.html", "strip", shown["strip"]),
+        "job-state": render_macro("notebooks/parts.html", "job_state", page_values["phase"], page_values["told"]),
+        "cell-strip": render_macro("notebooks/parts.html", "strip", page_values["strip"]),
         "nbcells": cells,
-        "runs": part("notebooks/parts.html", "runs", shown["view"]),
-        **render_page_state(shown),
+        "runs": render_macro("notebooks/parts.html", "runs", page_values["view"]),
+        **render_page_state(page_values),
     }
 
 
 LIVE = (
-    Live("/notebooks/{ns}/{name}", SEE, build_updates, RUNNING, is_in_namespace),
-    Live("/notebooks/{ns}/{name}/runs/{id}", SEE, build_updates, RUNNING, is_in_namespace),
+    LivePage("/notebooks/{ns}/{name}", READ_PERMISSION, build_updates, TOUCHES_JOBS, is_in_namespace),
+    LivePage("/notebooks/{ns}/{name}/runs/{id}", READ_PERMISSION, build_updates, TOUCHES_JOBS, is_in_namespace),
 )

@@ -13,32 +13,32 @@ from argosy.errors import (
     Invalid,
     SourceError,
     SourceRefused,
-    Unreachable,
+    SourceUnreachable,
     UserError,
 )  # fmt: skip
-from argosy.features.notebooks.requirements import NotInstalled
-from argosy.features.notebooks.run_backend import Outcome
+from argosy.features.notebooks.requirements import PackagesNotInstalled
+from argosy.features.notebooks.run_backend import RunOutcome
 from argosy.features.notebooks.runner import categories
 
 
-def outcome_of(error: ArgosyError) -> Outcome | None:
+def find_outcome(error: ArgosyError) -> RunOutcome | None:
     """k8s: Invalid and Forbidden are final; conflicts and timeouts are retried and not counted."""
     if isinstance(error, UserError):
-        return refused(error)
+        return build_refused_outcome(error)
     if isinstance(error, Forbidden | Invalid) or (isinstance(error, ClusterError) and error.code == 400):
-        return Outcome(False, str(error), categories.CREATION)
+        return RunOutcome(False, str(error), categories.CREATION)
     return None
 
 
-def refused(error: UserError) -> Outcome:
-    if isinstance(error, NotInstalled):
-        return Outcome(False, str(error), categories.ENVIRONMENT)
-    if isinstance(error, Unreachable):
-        return Outcome(False, str(error), categories.CLONE, retriable=True)
+def build_refused_outcome(error: UserError) -> RunOutcome:
+    if isinstance(error, PackagesNotInstalled):
+        return RunOutcome(False, str(error), categories.ENVIRONMENT)
+    if isinstance(error, SourceUnreachable):
+        return RunOutcome(False, str(error), categories.CLONE, retriable=True)
     if isinstance(error, AddressRefused):
-        return Outcome(False, str(error), categories.CONFIGURATION)
+        return RunOutcome(False, str(error), categories.CONFIGURATION)
     if isinstance(error, SourceRefused):
-        return Outcome(False, str(error), categories.CREDENTIALS)
+        return RunOutcome(False, str(error), categories.CREDENTIALS)
     if isinstance(error, SourceError):
-        return Outcome(False, str(error), categories.CLONE)
-    return Outcome(False, str(error), categories.CONFIGURATION)
+        return RunOutcome(False, str(error), categories.CLONE)
+    return RunOutcome(False, str(error), categories.CONFIGURATION)

@@ -12,23 +12,25 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 
-MOST_BYTES: Final = 32 << 20
-NAME: Final = "output.ipynb"
+MAX_NOTEBOOK_BYTES: Final = 32 << 20
+FILE_NAME: Final = "output.ipynb"
 
 
-def executed(place: Path | None, job: Manifest, generation: int, number: int) -> dict[str, Any] | None:
-    if place is None:
+def load_executed_notebook(
+    data_folder: Path | None, job: Manifest, generation: int, number: int
+) -> dict[str, Any] | None:
+    if data_folder is None:
         return None
     metadata = job["metadata"]
     uid, namespace, name = (str(metadata.get(field) or "") for field in ("uid", "namespace", "name"))
     parts = (namespace, name, f"{uid[:8]}-{generation}-{number}")
     if any(part in ("", ".", "..") or "/" in part or "\0" in part for part in parts):
         return None
-    file = place.joinpath("runs", *parts, NAME)
+    file = data_folder.joinpath("runs", *parts, FILE_NAME)
     try:
-        if file.is_symlink() or file.stat().st_size > MOST_BYTES:
+        if file.is_symlink() or file.stat().st_size > MAX_NOTEBOOK_BYTES:
             return None
-        found = json.loads(file.read_text(encoding="utf-8"))
+        notebook = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return notebook if isinstance(notebook, dict) else None

@@ -12,23 +12,23 @@ from typing import Any, Final
 
 from argosy.annotations import RE_RUN
 from argosy.errors import UserError
-from argosy.features.notebooks.durations import seconds_of
+from argosy.features.notebooks.durations import parse_duration
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 KIND: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 API_VERSION: Final = "mlops.mlops.dev/v1alpha1"
 DEFAULT_IMAGE: Final = "quay.io/jupyter/minimal-notebook:latest"
-TIMEOUT, BUILD_TIMEOUT, MODEL_TIMEOUT = 1800.0, 900.0, 300.0
-SOURCES: Final = ("persistentVolumeClaim", "configMap", "secret", "emptyDir")
+DEFAULT_TIMEOUT_SECONDS, DEFAULT_BUILD_TIMEOUT_SECONDS, DEFAULT_MODEL_TIMEOUT_SECONDS = 1800.0, 900.0, 300.0
+VOLUME_SOURCES: Final = ("persistentVolumeClaim", "configMap", "secret", "emptyDir")
 
 Fields = Mapping[str, Any]
 
-COMPARISON: Final[Fields] = {
+DEFAULT_COMPARISON: Final[Fields] = {
     "strategy": "normalized", "floatingPointTolerance": "0.0001", "ignoreTimestamps": True,
     "ignoreExecutionCount": True, "customTimestampPatterns": [], "ignoreOutputTypes": [],
 }  # fmt: skip
-VALIDATION: Final[Fields] = {
+DEFAULT_VALIDATION: Final[Fields] = {
     "level": "development", "strictMode": False, "failOnStderr": False, "failOnWarnings": False,
     "detectSilentFailures": True, "requireExplicitExitCodes": False, "checkOutputTypes": False,
     "verifyAssertions": False, "educationalMode": False, "expectedOutputs": [],
@@ -36,7 +36,7 @@ VALIDATION: Final[Fields] = {
 
 
 @dataclass(frozen=True)
-class Notebook:
+class NotebookLocation:
     """Location of a notebook in Git."""
 
     url: str
@@ -46,14 +46,14 @@ class Notebook:
 
 
 @dataclass(frozen=True)
-class Volume:
+class JobVolume:
     name: str
     kind: str  # one of SOURCES; "" if none or several are set
     source: Fields = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Mount:
+class JobMount:
     volume: str
     path: str
     sub_path: str = ""
@@ -61,28 +61,28 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class RetryPolicy:
+class JobRetryPolicy:
     on: str = "infrastructure"  # or `any`
-    most: int = 3
+    max_retries: int = 3
     backoff: float = 60.0  # seconds before the first retry
 
-    def wait(self, retry: int) -> float:
+    def compute_delay(self, retry: int) -> float:
         """Seconds before a retry, counted from 1: 1, 2, 4 minutes, unless the job sets another backoff."""
         return self.backoff * 2.0 ** (retry - 1)
 
 
 @dataclass(frozen=True)
-class Build:
+class BuildConfig:
     strategy: str = "s2i"
     base_image: str = DEFAULT_IMAGE
     dockerfile: str = ""
-    generates: bool = True
+    generates_requirements: bool = True
     requirements: str = ""
     requirements_sources: tuple[str, ...] = ()
     prefers_dockerfile: bool = False
     fallback: str = "warn"
     settings: Fields = field(default_factory=dict)
-    timeout: float = BUILD_TIMEOUT
+    timeout: float = DEFAULT_BUILD_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -92,32 +92,32 @@ class ModelChecks:
     models: tuple[str, ...] = ()
     prediction: Fields | None = None  # testData, expectedOutput, tolerance
     custom: Fields = field(default_factory=dict)
-    timeout: float = MODEL_TIMEOUT
+    timeout: float = DEFAULT_MODEL_TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True)
-class Job:
+class NotebookJob:
     key: ResourceKey
     uid: str
     generation: int
-    notebook: Notebook
-    golden: Notebook | None = None
+    notebook: NotebookLocation
+    golden: NotebookLocation | None = None
     image: str = DEFAULT_IMAGE
     has_own_image: bool = False
-    account: str = "default"
-    timeout: float = TIMEOUT
+    service_account: str = "default"
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
     resources: Fields = field(default_factory=dict)
     env: tuple[Fields, ...] = ()
     env_from: tuple[Fields, ...] = ()  # includes `credentials`
-    volumes: tuple[Volume, ...] = ()
-    mounts: tuple[Mount, ...] = ()
+    volumes: tuple[JobVolume, ...] = ()
+    mounts: tuple[JobMount, ...] = ()
     init_containers: tuple[Fields, ...] = ()
-    placing: Fields = field(default_factory=dict)  # tolerations, nodeSelector and affinity, as in a Pod
+    scheduling: Fields = field(default_factory=dict)  # tolerations, nodeSelector and affinity, as in a Pod
     parameters: Fields = field(default_factory=dict)
-    comparison: Fields = field(default_factory=lambda: COMPARISON)
-    validation: Fields = field(default_factory=lambda: VALIDATION)
-    retry: RetryPolicy = RetryPolicy()
-    build: Build | None = None  # None: no image is built
+    comparison: Fields = field(default_factory=lambda: DEFAULT_COMPARISON)
+    validation: Fields = field(default_factory=lambda: DEFAULT_VALIDATION)
+    retry: JobRetryPolicy = JobRetryPolicy()
+    build: BuildConfig | None = None  # None: no image is built
     models: ModelChecks | None = None  # None: no model is checked
     annotations: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -135,113 +135,115 @@ class Job:
         """Any new value of this annotation requests another run."""
         return self.annotations.get(RE_RUN, "")
 
-    def claims(self) -> dict[str, str]:
+    def map_claims(self) -> dict[str, str]:
         """Volume names mapped to claim names, for volumes that are claims."""
         return {
-            each.name: str(each.source.get("claimName") or "")
-            for each in self.volumes
-            if each.kind == "persistentVolumeClaim"
+            volume.name: str(volume.source.get("claimName") or "")
+            for volume in self.volumes
+            if volume.kind == "persistentVolumeClaim"
         }
 
 
-def read_job(manifest: Manifest) -> Job:
-    metadata, spec = manifest["metadata"], _map(manifest.get("spec"))
-    pod = _map(spec.get("podConfig"))
+def read_job(manifest: Manifest) -> NotebookJob:
+    metadata, spec = manifest["metadata"], _as_map(manifest.get("spec"))
+    pod = _as_map(spec.get("podConfig"))
     image = str(pod.get("containerImage") or "")
-    annotations = {str(name): str(value) for name, value in _map(metadata.get("annotations")).items()}
-    return Job(
+    annotations = {str(name): str(value) for name, value in _as_map(metadata.get("annotations")).items()}
+    return NotebookJob(
         key=ResourceKey(*KIND, str(metadata.get("namespace") or ""), str(metadata["name"])),
         uid=str(metadata.get("uid") or ""),
         generation=int(metadata.get("generation") or 1),
-        notebook=_notebook(_map(spec.get("notebook"))),
-        golden=_notebook(_map(spec["goldenNotebook"])) if spec.get("goldenNotebook") else None,
+        notebook=_read_notebook_location(_as_map(spec.get("notebook"))),
+        golden=_read_notebook_location(_as_map(spec["goldenNotebook"])) if spec.get("goldenNotebook") else None,
         image=image or DEFAULT_IMAGE,
         has_own_image=bool(image),
-        account=str(pod.get("serviceAccountName") or "default"),
-        timeout=_seconds(spec.get("timeout"), TIMEOUT),
-        resources=_map(pod.get("resources")),
-        env=_maps(pod.get("env")),
-        env_from=(*_maps(pod.get("envFrom")), *_credentials(pod)),
-        volumes=tuple(_volume(each) for each in (*_maps(pod.get("volumes")), *_maps(spec.get("volumes")))),
-        mounts=tuple(mount_of(each) for each in _maps(pod.get("volumeMounts"))),
-        init_containers=_maps(pod.get("initContainers")),
-        placing={name: pod[name] for name in ("tolerations", "nodeSelector", "affinity") if pod.get(name)},
-        parameters=_map(spec.get("parameters")),
-        comparison=_comparison(spec, annotations),
-        validation={**VALIDATION, **_map(spec.get("validationConfig"))},
-        retry=_retry(_map(spec.get("retryPolicy"))),
-        build=_build(_map(pod.get("buildConfig"))),
-        models=_models(spec.get("modelValidation")),
+        service_account=str(pod.get("serviceAccountName") or "default"),
+        timeout=_parse_seconds(spec.get("timeout"), DEFAULT_TIMEOUT_SECONDS),
+        resources=_as_map(pod.get("resources")),
+        env=_as_maps(pod.get("env")),
+        env_from=(*_as_maps(pod.get("envFrom")), *_read_credentials(pod)),
+        volumes=tuple(
+            _read_volume(fields) for fields in (*_as_maps(pod.get("volumes")), *_as_maps(spec.get("volumes")))
+        ),
+        mounts=tuple(read_mount(fields) for fields in _as_maps(pod.get("volumeMounts"))),
+        init_containers=_as_maps(pod.get("initContainers")),
+        scheduling={name: pod[name] for name in ("tolerations", "nodeSelector", "affinity") if pod.get(name)},
+        parameters=_as_map(spec.get("parameters")),
+        comparison=_read_comparison(spec, annotations),
+        validation={**DEFAULT_VALIDATION, **_as_map(spec.get("validationConfig"))},
+        retry=_read_retry_policy(_as_map(spec.get("retryPolicy"))),
+        build=_read_build_config(_as_map(pod.get("buildConfig"))),
+        models=_read_model_checks(spec.get("modelValidation")),
         annotations=annotations,
-        labels={str(name): str(value) for name, value in _map(metadata.get("labels")).items()},
+        labels={str(name): str(value) for name, value in _as_map(metadata.get("labels")).items()},
     )
 
 
-def _notebook(written: Fields) -> Notebook:
-    git = _map(written.get("git"))
-    texts = (git.get("url"), git.get("ref"), written.get("path"), git.get("credentialsSecret"))
-    return Notebook(*(str(each or "") for each in texts))
+def _read_notebook_location(fields: Fields) -> NotebookLocation:
+    git = _as_map(fields.get("git"))
+    texts = (git.get("url"), git.get("ref"), fields.get("path"), git.get("credentialsSecret"))
+    return NotebookLocation(*(str(value or "") for value in texts))
 
 
-def _credentials(pod: Fields) -> tuple[Fields, ...]:
+def _read_credentials(pod: Fields) -> tuple[Fields, ...]:
     """Translate `credentials` to `envFrom` when reading, so that the stored spec stays as in Git."""
     return tuple({"secretRef": {"name": str(name)}} for name in pod.get("credentials") or ())
 
 
-def _volume(written: Fields) -> Volume:
-    kinds = [each for each in SOURCES if written.get(each) is not None]
+def _read_volume(fields: Fields) -> JobVolume:
+    kinds = [source for source in VOLUME_SOURCES if fields.get(source) is not None]
     kind = kinds[0] if len(kinds) == 1 else ""
-    return Volume(str(written.get("name") or ""), kind, _map(written.get(kind)))
+    return JobVolume(str(fields.get("name") or ""), kind, _as_map(fields.get(kind)))
 
 
-def mount_of(written: Fields) -> Mount:
-    volume, path, sub_path = (str(written.get(name) or "") for name in ("name", "mountPath", "subPath"))
-    return Mount(volume, path, sub_path, bool(written.get("readOnly")))
+def read_mount(fields: Fields) -> JobMount:
+    volume, path, sub_path = (str(fields.get(name) or "") for name in ("name", "mountPath", "subPath"))
+    return JobMount(volume, path, sub_path, bool(fields.get("readOnly")))
 
 
-def _retry(written: Fields) -> RetryPolicy:
-    most = written.get("maxRetries")
-    return RetryPolicy(
+def _read_retry_policy(fields: Fields) -> JobRetryPolicy:
+    max_retries = fields.get("maxRetries")
+    return JobRetryPolicy(
         # k8s: an unquoted `on` is the key `true` for kubectl and Argo CD, which read YAML 1.1
-        on=str(written.get("on") or written.get("true") or "infrastructure"),
-        most=most if isinstance(most, int) else 3,
-        backoff=_seconds(written.get("backoff"), 60.0),
+        on=str(fields.get("on") or fields.get("true") or "infrastructure"),
+        max_retries=max_retries if isinstance(max_retries, int) else 3,
+        backoff=_parse_seconds(fields.get("backoff"), 60.0),
     )
 
 
-def _build(written: Fields) -> Build | None:
-    if not written.get("enabled"):
+def _read_build_config(fields: Fields) -> BuildConfig | None:
+    if not fields.get("enabled"):
         return None
-    return Build(
-        strategy=str(written.get("strategy") or "s2i"),
-        base_image=str(written.get("baseImage") or DEFAULT_IMAGE),
-        dockerfile=str(written.get("dockerfile") or ""),
-        generates=written.get("autoGenerateRequirements") is not False,
-        requirements=str(written.get("requirementsFile") or ""),
-        requirements_sources=tuple(map(str, written.get("requirementsSources") or ())),
-        prefers_dockerfile=bool(written.get("preferDockerfile")),
-        fallback=str(written.get("fallbackStrategy") or "warn"),
-        settings=_map(written.get("strategyConfig")),
-        timeout=_seconds(written.get("timeout"), BUILD_TIMEOUT),
+    return BuildConfig(
+        strategy=str(fields.get("strategy") or "s2i"),
+        base_image=str(fields.get("baseImage") or DEFAULT_IMAGE),
+        dockerfile=str(fields.get("dockerfile") or ""),
+        generates_requirements=fields.get("autoGenerateRequirements") is not False,
+        requirements=str(fields.get("requirementsFile") or ""),
+        requirements_sources=tuple(map(str, fields.get("requirementsSources") or ())),
+        prefers_dockerfile=bool(fields.get("preferDockerfile")),
+        fallback=str(fields.get("fallbackStrategy") or "warn"),
+        settings=_as_map(fields.get("strategyConfig")),
+        timeout=_parse_seconds(fields.get("timeout"), DEFAULT_BUILD_TIMEOUT_SECONDS),
     )
 
 
-def _models(written: Any) -> ModelChecks | None:
-    if not isinstance(written, Mapping) or written.get("enabled") is False:
+def _read_model_checks(fields: Any) -> ModelChecks | None:
+    if not isinstance(fields, Mapping) or fields.get("enabled") is False:
         return None
-    prediction = written.get("predictionValidation")
-    asks = isinstance(prediction, Mapping) and prediction.get("enabled") is not False
+    prediction = fields.get("predictionValidation")
+    has_prediction = isinstance(prediction, Mapping) and prediction.get("enabled") is not False
     return ModelChecks(
-        platform=str(written.get("platform") or "kserve"),
-        phase=str(written.get("phase") or "both"),
-        models=tuple(map(str, written.get("targetModels") or ())),
-        prediction=_map(prediction) if asks else None,
-        custom=_map(written.get("customPlatform")),
-        timeout=_seconds(written.get("timeout"), MODEL_TIMEOUT),
+        platform=str(fields.get("platform") or "kserve"),
+        phase=str(fields.get("phase") or "both"),
+        models=tuple(map(str, fields.get("targetModels") or ())),
+        prediction=_as_map(prediction) if has_prediction else None,
+        custom=_as_map(fields.get("customPlatform")),
+        timeout=_parse_seconds(fields.get("timeout"), DEFAULT_MODEL_TIMEOUT_SECONDS),
     )
 
 
-_ANNOTATED: Final = {
+_COMPARISON_ANNOTATIONS: Final = {
     "mlops.dev/comparison-strategy": "strategy",
     "mlops.dev/numeric-tolerance": "floatingPointTolerance",
     "mlops.dev/ignore-timestamps": "ignoreTimestamps",
@@ -251,33 +253,33 @@ _ANNOTATED: Final = {
 }
 
 
-def _comparison(spec: Fields, annotations: Mapping[str, str]) -> Fields:
+def _read_comparison(spec: Fields, annotations: Mapping[str, str]) -> Fields:
     """Annotations documented by the original operator apply if the spec has no comparisonConfig."""
     if isinstance(spec.get("comparisonConfig"), Mapping):
-        return {**COMPARISON, **spec["comparisonConfig"]}
-    found: dict[str, Any] = {}
-    for name, setting in _ANNOTATED.items():
+        return {**DEFAULT_COMPARISON, **spec["comparisonConfig"]}
+    settings: dict[str, Any] = {}
+    for name, setting in _COMPARISON_ANNOTATIONS.items():
         if name in annotations:
             text = annotations[name].strip()
-            found[setting] = (
+            settings[setting] = (
                 text.lower() == "true" if setting.startswith("ignore")
                 else [line.strip() for line in text.splitlines() if line.strip()] if setting.startswith("custom")
                 else text
             )  # fmt: skip
-    return {**COMPARISON, **found}
+    return {**DEFAULT_COMPARISON, **settings}
 
 
-def _seconds(text: Any, otherwise: float) -> float:
+def _parse_seconds(text: Any, default: float) -> float:
     """Invalid durations are reported by `spec_validation`."""
     try:
-        return seconds_of(str(text)) if text else otherwise
+        return parse_duration(str(text)) if text else default
     except UserError:
-        return otherwise
+        return default
 
 
-def _map(value: Any) -> Fields:
+def _as_map(value: Any) -> Fields:
     return value if isinstance(value, Mapping) else {}
 
 
-def _maps(value: Any) -> tuple[Fields, ...]:
-    return tuple(each for each in value if isinstance(each, Mapping)) if isinstance(value, Sequence) else ()
+def _as_maps(value: Any) -> tuple[Fields, ...]:
+    return tuple(item for item in value if isinstance(item, Mapping)) if isinstance(value, Sequence) else ()

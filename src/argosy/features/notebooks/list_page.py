@@ -8,68 +8,70 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.features.notebooks import board
-from argosy.features.notebooks.board import JobRow
-from argosy.gitops.application import APPLICATION
-from argosy.gitops.application_client.client import clock
+from argosy.features.notebooks import job_views
+from argosy.features.notebooks.job_views import JobRow
+from argosy.gitops.application import APPLICATION_KIND
+from argosy.gitops.application_client.client import utc_now
 from argosy.kube.names import GroupKind
-from argosy.web.live_updates.live_parts import Live, touches_kinds
-from argosy.web.owned_objects import JOB, application_path, visible
-from argosy.web.page_templates import part, render_page_state
-from argosy.web.request import Asked
-from argosy.web.responses import Page
-from argosy.web.route import Filtered, Route
+from argosy.web.live_updates.live_parts import LivePage, build_kind_predicate
+from argosy.web.owned_objects import NOTEBOOK_JOB, get_owner_page_path, list_visible_objects
+from argosy.web.page_templates import render_macro, render_page_state
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
+from argosy.web.route import FilteredList, Route
 
 COMMANDS: Final = ("argosy notebook run train.ipynb", "argosy notebook list", "argosy demo")
 PHASES: Final = ("Failed", "Running", "Pending", "Succeeded")
 
 
 @dataclass(frozen=True)
-class Listed:
+class JobListEntry:
     row: JobRow
     app_path: str
     app: str
 
 
-async def page(asked: Asked) -> Page:
-    return Page("notebooks/notebooks.html", values(asked))
+async def page(request: RequestContext) -> PageResponse:
+    return PageResponse("notebooks/notebooks.html", build_values(request))
 
 
-def values(asked: Asked) -> dict[str, Any]:
-    now, rows = clock(), list[Listed]()
-    for each in visible(asked, JOB):
-        path = application_path(asked, each)
-        rows.append(Listed(board.row(each, now), path, path.rpartition("/")[2]))
-    wanted, phase = asked.query.text("q").lower(), asked.query.text("phase")
-    shown = [each for each in rows if wanted in _text(each) and phase in ("", each.row.phase)]
-    phases = [each.row.phase for each in rows]
+def build_values(request: RequestContext) -> dict[str, Any]:
+    now, rows = utc_now(), list[JobListEntry]()
+    for entry in list_visible_objects(request, NOTEBOOK_JOB):
+        path = get_owner_page_path(request, entry)
+        rows.append(JobListEntry(job_views.build_row(entry, now), path, path.rpartition("/")[2]))
+    search_text, phase = request.query.get_text("q").lower(), request.query.get_text("phase")
+    matching_rows = [
+        entry for entry in rows if search_text in _build_search_text(entry) and phase in ("", entry.row.phase)
+    ]
+    phases = [entry.row.phase for entry in rows]
     return {
         "title": "Notebooks",
         "is_live": True,
         "section": "notebooks",
         "state": "bad" if "Failed" in phases else "busy" if "Running" in phases else "ok" if rows else "",
-        "rows": shown,
+        "rows": matching_rows,
         "total": len(rows),
-        "q": asked.query.text("q"),
-        "phases": [(each, phases.count(each)) for each in PHASES if each in phases],
+        "q": request.query.get_text("q"),
+        "phases": [(entry, phases.count(entry)) for entry in PHASES if entry in phases],
         "chosen_phase": phase if phase in PHASES else "",
         "commands": COMMANDS,
     }
 
 
-def _text(listed: Listed) -> str:
-    row = listed.row
-    return f"{row.namespace}/{row.name} {row.notebook} {row.message} {listed.app}".lower()
+def _build_search_text(entry: JobListEntry) -> str:
+    row = entry.row
+    return f"{row.namespace}/{row.name} {row.notebook} {row.message} {entry.app}".lower()
 
 
-ROUTES = (Route("GET", "/notebooks", Filtered("applications", "get"), page, "Notebook jobs, as a page."),)
+ROUTES = (Route("GET", "/notebooks", FilteredList("applications", "get"), page, "Notebook jobs, as a page."),)
 
 
-async def build_updates(asked: Asked) -> dict[str, str]:
-    shown = values(asked)
-    rows = {listed.row.id: part("notebooks/parts.html", "job_row", listed) for listed in shown["rows"]}
-    return rows | render_page_state(shown)
+async def build_updates(request: RequestContext) -> dict[str, str]:
+    page_values = build_values(request)
+    rows = {entry.row.id: render_macro("notebooks/parts.html", "job_row", entry) for entry in page_values["rows"]}
+    return rows | render_page_state(page_values)
 
 
-RUNNING: Final = touches_kinds(JOB, GroupKind(*APPLICATION))
-LIVE = (Live("/notebooks", Filtered("applications", "get"), build_updates, RUNNING),)
+TOUCHES_JOBS: Final = build_kind_predicate(NOTEBOOK_JOB, GroupKind(*APPLICATION_KIND))
+LIVE = (LivePage("/notebooks", FilteredList("applications", "get"), build_updates, TOUCHES_JOBS),)

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def cell_lines(result: Mapping[str, Any]) -> list[str]:
+def format_cell_result(result: Mapping[str, Any]) -> list[str]:
     """A heading, the output of the cell, and its error."""
     heading = f"-- cell {result['cellIndex']}  {result['status']}  {result.get('executionTime') or ''}".rstrip()
-    said = (str(result.get(name) or "").rstrip("\n") for name in ("output", "errorMessage"))
-    return [heading, *(line for text in said if text for line in text.split("\n"))]
+    texts = (str(result.get(name) or "").rstrip("\n") for name in ("output", "errorMessage"))
+    return [heading, *(line for text in texts if text for line in text.split("\n"))]
 
 
-def ending(status: Mapping[str, Any]) -> str:
+def format_result(status: Mapping[str, Any]) -> str:
     return f"{status.get('phase') or 'Pending'}: {status.get('message') or 'not started yet'}"

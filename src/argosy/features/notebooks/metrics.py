@@ -9,45 +9,47 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from argosy.observability.metrics import MOST_SERIES, Counts, Family, Histogram, Sample, text
+from argosy.observability.metrics import MAX_SERIES, Histogram, LabeledCounter, MetricFamily, Sample, render_families
 
 PREFIX: Final = "notebookvalidationjob_"
-RECONCILING: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-RUNNING: Final = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0)
+RECONCILE_BUCKETS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+RUN_BUCKETS: Final = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1800.0, 3600.0)
 
-__all__ = ["MOST_SERIES", "PREFIX", "RECONCILING", "RUNNING", "Metrics"]
+__all__ = ["MAX_SERIES", "PREFIX", "RECONCILE_BUCKETS", "RUN_BUCKETS", "NotebookMetrics"]
 
 
-class Metrics:
+class NotebookMetrics:
     """One instance per process."""
 
     def __init__(self) -> None:
-        self._counters: dict[str, Counts] = {}
+        self._counters: dict[str, LabeledCounter] = {}
         self._histograms: dict[str, Histogram] = {}
         self._phases: dict[str, tuple[str, str]] = {}  # by job uid: namespace and phase
 
     def count(self, name: str, labels: Mapping[str, str]) -> None:
-        self._counters.setdefault(name, Counts(name)).add(labels)
+        self._counters.setdefault(name, LabeledCounter(name)).add(labels)
 
     def observe(
-        self, name: str, seconds: float, labels: Mapping[str, str], bounds: tuple[float, ...] = RECONCILING
+        self, name: str, seconds: float, labels: Mapping[str, str], bounds: tuple[float, ...] = RECONCILE_BUCKETS
     ) -> None:
         self._histograms.setdefault(name, Histogram(name, bounds)).observe(max(seconds, 0.0), labels)
 
-    def stands(self, uid: str, namespace: str, phase: str) -> None:
+    def set_phase(self, uid: str, namespace: str, phase: str) -> None:
         """Set the current phase of a job; "" if it was deleted."""
         if phase:
             self._phases[uid] = (namespace, phase)
         else:
             self._phases.pop(uid, None)
 
-    def text(self) -> str:
-        counted = [each.family() for _, each in sorted(self._counters.items())]
-        observed = [each.family() for _, each in sorted(self._histograms.items())]
-        return text([*counted, self._active(), *observed])
+    def render(self) -> str:
+        counter_families = [metric.to_family() for _, metric in sorted(self._counters.items())]
+        histogram_families = [metric.to_family() for _, metric in sorted(self._histograms.items())]
+        return render_families([*counter_families, self._build_active_family(), *histogram_families])
 
-    def _active(self) -> Family:
+    def _build_active_family(self) -> MetricFamily:
         """Counted on every scrape, so that it is right for any number of jobs."""
-        stand = sorted(Counter(self._phases.values()).items())
-        samples = [Sample({"namespace": namespace, "phase": phase}, count) for (namespace, phase), count in stand]
-        return Family(f"{PREFIX}active_pods", "gauge", "", samples)
+        phase_counts = sorted(Counter(self._phases.values()).items())
+        samples = [
+            Sample({"namespace": namespace, "phase": phase}, count) for (namespace, phase), count in phase_counts
+        ]
+        return MetricFamily(f"{PREFIX}active_pods", "gauge", "", samples)

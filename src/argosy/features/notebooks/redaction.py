@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-REDACTED, KEY, ENCODED = "[REDACTED]", "[REDACTED-SSH-KEY]", "[REDACTED-BASE64]"
+REDACTED, REDACTED_SSH_KEY, REDACTED_BASE64 = "[REDACTED]", "[REDACTED-SSH-KEY]", "[REDACTED-BASE64]"
 _PEM: Final = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.S)
 _USER: Final = re.compile(r"(?<=://)[^\s/@]{1,500}@")
 _FLAG: Final = re.compile(r"((?:--(?:password|token)|(?<=\s)-p)[ =])\s*\S+", re.I)
@@ -17,26 +17,26 @@ _NAMES: Final = r"PASSWORD|PASSWD|TOKEN(?![A-Z])|SECRET|_KEY|APIKEY|CREDENTIAL" 
 _SETTING: Final = re.compile(rf"\b(\w*(?:{_NAMES})\w*\s*[=:]\s*)\S+", re.I)
 _MIXED: Final = r"(?=[A-Za-z0-9+/]*[0-9])(?=[A-Za-z0-9+/]*[A-Z])"  # hex digests are lower case and may be shown
 _LONG: Final = re.compile(rf"(?<![\w/+=-]){_MIXED}[A-Za-z0-9+/]{{40,}}={{0,2}}(?![\w/+=])")
-_TELLING: Final = ("password", "passwd", "token", "secret", "key", "credential", "auth", "bearer")
+_SECRET_WORDS: Final = ("password", "passwd", "token", "secret", "key", "credential", "auth", "bearer")
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Replace the longest secret first, so that a secret inside another one leaves no remainder."""
-    for secret in sorted({each for each in secrets if len(each) > 3}, key=len, reverse=True):
+    for secret in sorted({value for value in secrets if len(value) > 3}, key=len, reverse=True):
         text = text.replace(secret, REDACTED)
-    text = _PEM.sub(KEY, text)
+    text = _PEM.sub(REDACTED_SSH_KEY, text)
     text = _USER.sub("", text)
     text = _FLAG.sub(rf"\1{REDACTED}", text)
     text = _SETTING.sub(rf"\1{REDACTED}", text)
-    return _LONG.sub(ENCODED, text)
+    return _LONG.sub(REDACTED_BASE64, text)
 
 
-def masked(secret: str) -> str:
+def mask_secret(secret: str) -> str:
     """Show two characters of each end, to tell secrets apart."""
     return "***" if len(secret) <= 4 else f"{secret[:2]}***{secret[-2:]}"
 
 
-def is_telling(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
     """True if a variable of this name may hold a secret."""
     lower = name.lower()
-    return any(word in lower for word in _TELLING)
+    return any(word in lower for word in _SECRET_WORDS)

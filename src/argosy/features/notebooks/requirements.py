@@ -10,17 +10,17 @@ from typing import Final
 
 from argosy.errors import UserError
 
-NEEDED: Final = ("nbformat", "nbclient", "ipykernel")
+REQUIRED_PACKAGES: Final = ("nbformat", "nbclient", "ipykernel")
 
 
-class NotInstalled(UserError):
+class PackagesNotInstalled(UserError):
     """A package that a kernel needs is not installed."""
 
 
 def check_installed() -> None:
     importlib.invalidate_caches()  # a package may have been installed since
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in REQUIRED_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise NotInstalled(
+        raise PackagesNotInstalled(
             f"{', '.join(missing)}: not installed, but required to run notebooks; pip install 'argosy[notebooks]'"
         )

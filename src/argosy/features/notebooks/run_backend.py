@@ -10,19 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from argosy.features.notebooks.job import Job
-from argosy.kube.controller import Context
+from argosy.features.notebooks.job import NotebookJob
+from argosy.kube.controller import ControllerContext
 from argosy.kube.names import ResourceKey
 
-State = Literal["absent", "waiting", "running", "ended", "lost"]
-LONGEST: Final = 200
+RunPhase = Literal["absent", "waiting", "running", "ended", "lost"]
+MAX_JOB_NAME_CHARACTERS: Final = 200
 
 
-def pod_name(job: str) -> str:
+def build_pod_name(job_name: str) -> str:
     """Pod name of a job, truncated if it is too long."""
-    if len(job) <= LONGEST:
-        return f"{job}-validation"
-    return f"{job[:LONGEST].rstrip('-.')}-{hashlib.sha256(job.encode()).hexdigest()[:6]}-validation"
+    if len(job_name) <= MAX_JOB_NAME_CHARACTERS:
+        return f"{job_name}-validation"
+    digest = hashlib.sha256(job_name.encode()).hexdigest()[:6]
+    return f"{job_name[:MAX_JOB_NAME_CHARACTERS].rstrip('-.')}-{digest}-validation"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class RunKey:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a run ended. `category` is one of runner.categories; `retriable`: the notebook did not cause the failure."""
 
     passed: bool
@@ -50,24 +51,24 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Standing:
+class NotebookRunState:
     """State of a run: `absent` was never started, `waiting` has not begun, `lost` began but its end is unknown."""
 
-    state: State
+    state: RunPhase
     cells: tuple[Mapping[str, Any], ...] = ()  # the `cell` events of runner/events.py
-    total: int = 0
+    cell_count: int = 0
     pod: str = ""
     revision: str = ""  # the commit of the notebook
-    outcome: Outcome | None = None  # when `ended`
+    outcome: RunOutcome | None = None  # when `ended`
     message: str = ""
 
 
-class Runs(Protocol):
-    async def start(self, job: Job, run: RunKey, context: Context) -> None:
+class RunBackend(Protocol):
+    async def start(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> None:
         """Idempotent. Raises UserError, which a retry cannot fix, or TransientError."""
 
-    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+    async def observe(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
         """Current state of the run; cheap."""
 
-    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
+    async def stop(self, job: ResourceKey, run: RunKey | None, context: ControllerContext) -> None:
         """Cancel the run, or clean up after it, so that no process and no file is left. None: all runs of the job."""

@@ -16,13 +16,13 @@ from argosy.errors import (
     ArgosyError,
 )  # fmt: skip
 from argosy.features.notebooks import deadlines, durations, statuses
-from argosy.features.notebooks.error_categories import outcome_of
-from argosy.features.notebooks.job import Job
-from argosy.features.notebooks.problems import Problem
-from argosy.features.notebooks.run_backend import Outcome, RunKey, Standing
+from argosy.features.notebooks.error_categories import find_outcome
+from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
+from argosy.features.notebooks.spec_validation import SpecProblem
 from argosy.features.notebooks.statuses import (
+    BUILD_COMPLETE,
     BUILDING,
-    BUILT,
     FAILED,
     INITIALIZING,
     RUNNING,
@@ -31,25 +31,25 @@ from argosy.features.notebooks.statuses import (
     Fields,
     Status,
 )  # fmt: skip
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
-GRACE: Final = 15.0  # seconds: a run reports its own timeout, with more detail, unless it hangs
-MODELS_LOOK, BUILD_LOOK, LATER = 3.0, 2.0, 1.0
-OVERDUE: Final = "DeadlineExceeded"  # reason of an attempt that did not end by itself
+TIMEOUT_GRACE_SECONDS: Final = 15.0  # seconds: a run reports its own timeout, with more detail, unless it hangs
+MODEL_POLL_SECONDS, BUILD_POLL_SECONDS, DEPENDENCY_POLL_SECONDS = 3.0, 2.0, 1.0
+OVERDUE_REASON: Final = "DeadlineExceeded"  # reason of an attempt that did not end by itself
 Cells = Sequence[Mapping[str, Any]]
-NEVER_AGAIN: Final = ("configuration_error", "git_authentication_failed")
+NON_RETRIABLE_CATEGORIES: Final = ("configuration_error", "git_authentication_failed")
 
 
 @dataclass(frozen=True)
-class Step:
+class JobStep:
     status: Status  # to store; missing fields are removed
-    again: float | None = None  # seconds until the next reconcile, unless something happens before
-    begins: bool = False  # a new run starts
-    ends: bool = False  # the run must be stopped
+    requeue_seconds: float | None = None  # seconds until the next reconcile, unless something happens before
+    starts_run: bool = False  # a new run starts
+    stops_run: bool = False  # the run must be stopped
 
 
 @dataclass(frozen=True)
-class BuildStanding:
+class BuildState:
     state: Literal["absent", "running", "complete", "failed", "unavailable"]
     name: str = ""
     image: str = ""
@@ -60,260 +60,309 @@ class BuildStanding:
 # -- starting a run ----------------------------------------------------------------------------------------------------
 
 
-def wants_run(job: Job, status: Status) -> bool:
+def should_start_run(job: NotebookJob, status: Status) -> bool:
     """True if the job has never run, its spec changed, or a re-run was requested after the last run ended."""
-    phase, observed = status.get("phase"), status.get("observedGeneration")
+    phase, observed_generation = status.get("phase"), status.get("observedGeneration")
     if not phase:
         return True
-    if observed is None:  # written by another controller: valid only if it must be about this spec
+    if observed_generation is None:  # written by another controller: valid only if it must be about this spec
         return not (phase in TERMINAL and status.get("completionTime") and job.generation == 1)
-    if observed != job.generation:
+    if observed_generation != job.generation:
         return True
     if phase in TERMINAL:
         return bool(job.re_run) and job.re_run != status.get("observedReRun")
-    return phase not in (INITIALIZING, BUILDING, BUILT, RUNNING)
+    return phase not in (INITIALIZING, BUILDING, BUILD_COMPLETE, RUNNING)
 
 
-def begun(job: Job, status: Status, now: datetime) -> Step:
+def start_run(job: NotebookJob, status: Status, now: datetime) -> JobStep:
     """Start a run; of earlier runs, only attempts, triggers and conditions are kept."""
-    status = _closed(status, "Cancelled", "Cancelled", "another run was requested", now)
-    kept = {name: status[name] for name in ("attempts", "triggers", "conditions") if status.get(name)}
-    fresh: Fields = {
-        **kept,
+    status = _close_attempt(status, "Cancelled", "Cancelled", "another run was requested", now)
+    kept_fields = {name: status[name] for name in ("attempts", "triggers", "conditions") if status.get(name)}
+    new_status: Fields = {
+        **kept_fields,
         "observedGeneration": job.generation,
-        "startTime": written(now),
+        "startTime": format_timestamp(now),
         **({"observedReRun": job.re_run} if job.re_run else {}),
     }
-    return Step(_phase(job, fresh, INITIALIZING, "Initializing", "Initializing notebook validation", now))
+    return JobStep(_set_phase(job, new_status, INITIALIZING, "Initializing", "Initializing notebook validation", now))
 
 
-def initialized(job: Job, status: Status, problems: Sequence[Problem], now: datetime) -> Step:
-    fatal = [each for each in problems if each.fatal]
-    if fatal:
-        more = f" (and {len(fatal) - 1} more)" if len(fatal) > 1 else ""
-        told = Outcome(False, f"{fatal[0]}{more}", "configuration_error")
-        return failed(job, status, told, now, whole="; ".join(map(str, fatal)))
+def initialize(job: NotebookJob, status: Status, problems: Sequence[SpecProblem], now: datetime) -> JobStep:
+    fatal_problems = [problem for problem in problems if problem.fatal]
+    if fatal_problems:
+        more_text = f" (and {len(fatal_problems) - 1} more)" if len(fatal_problems) > 1 else ""
+        outcome = RunOutcome(False, f"{fatal_problems[0]}{more_text}", "configuration_error")
+        return fail(job, status, outcome, now, details="; ".join(map(str, fatal_problems)))
     if job.build is not None:
-        pending = {"phase": "Pending", "startTime": written(now), "strategy": job.build.strategy}
+        pending = {"phase": "Pending", "startTime": format_timestamp(now), "strategy": job.build.strategy}
         fields = {**status, "buildStatus": pending}
-        return Step(_phase(job, fields, BUILDING, "BuildPending", "Building validation environment", now))
-    return running(job, status, now)
+        return JobStep(_set_phase(job, fields, BUILDING, "BuildPending", "Building validation environment", now))
+    return start_attempt(job, status, now)
 
 
-def running(job: Job, status: Status, now: datetime) -> Step:
+def start_attempt(job: NotebookJob, status: Status, now: datetime) -> JobStep:
     """Start another attempt of the notebook."""
-    attempts = [dict(each) for each in status.get("attempts") or ()]
-    number = max((int(each.get("number") or 0) for each in attempts), default=0) + 1
-    new = {"number": number, "generation": job.generation, "phase": RUNNING}
-    cleared = {name: value for name, value in status.items() if name not in ("results", "validationPodName")}
-    fields = {**cleared, "attempts": [*attempts[1 - statuses.MOST_ATTEMPTS :], new]}
-    return Step(_phase(job, fields, RUNNING, "ValidationPending", "Starting validation", now), begins=True)
+    attempts = [dict(entry) for entry in status.get("attempts") or ()]
+    number = max((int(entry.get("number") or 0) for entry in attempts), default=0) + 1
+    new_attempt = {"number": number, "generation": job.generation, "phase": RUNNING}
+    kept_fields = {name: value for name, value in status.items() if name not in ("results", "validationPodName")}
+    fields = {**kept_fields, "attempts": [*attempts[1 - statuses.MAX_ATTEMPTS :], new_attempt]}
+    return JobStep(_set_phase(job, fields, RUNNING, "ValidationPending", "Starting validation", now), starts_run=True)
 
 
-def run_key(job: Job, status: Status) -> RunKey:
-    return RunKey(job.uid, job.generation, int((deadlines.attempt(status) or {}).get("number") or 1))
+def get_run_key(job: NotebookJob, status: Status) -> RunKey:
+    return RunKey(job.uid, job.generation, int((deadlines.get_last_attempt(status) or {}).get("number") or 1))
 
 
-def mark(status: Status) -> str:
+def build_run_id(status: Status) -> str:
     """Identifies a run among those of its job: two can start within one second."""
-    asked = hashlib.sha256(str(status.get("observedReRun") or "").encode()).hexdigest()[:8]
-    return f"{status.get('observedGeneration')}-{asked}-{status.get('startTime')}"
+    re_run_digest = hashlib.sha256(str(status.get("observedReRun") or "").encode()).hexdigest()[:8]
+    return f"{status.get('observedGeneration')}-{re_run_digest}-{status.get('startTime')}"
 
 
 # -- building an image -------------------------------------------------------------------------------------------------
 
 
-def built(job: Job, status: Status, build: BuildStanding, now: datetime) -> Step:
+def update_build(job: NotebookJob, status: Status, build: BuildState, now: datetime) -> JobStep:
     assert job.build is not None
-    before = status.get("buildStatus") or {}
-    started = deadlines.moment(before.get("startTime")) or now
-    known: Fields = {
-        **before, "phase": "Running", "startTime": written(started), "strategy": build.strategy or job.build.strategy,
+    build_status = status.get("buildStatus") or {}
+    started_at = deadlines.parse_time(build_status.get("startTime")) or now
+    new_build_status: Fields = {
+        **build_status,
+        "phase": "Running",
+        "startTime": format_timestamp(started_at),
+        "strategy": build.strategy or job.build.strategy,
         **({"buildName": build.name} if build.name else {}),
-    }  # fmt: skip
-    left = job.build.timeout - (now - started).total_seconds()
+    }
+    seconds_left = job.build.timeout - (now - started_at).total_seconds()
     if build.state == "complete" and build.image:
-        known |= _ended(started, now) | {"phase": "Complete", "imageReference": build.image}
-        fields = {**status, "buildStatus": known}
-        return Step(_phase(job, fields, BUILT, "BuildComplete", "Build complete, preparing validation", now))
-    if build.state in ("absent", "running") and left > 0:
-        said = statuses.first_line(build.message) or "Building validation environment"
-        fields = {**status, "buildStatus": {**known, "message": said}}
-        step = _phase(job, fields, BUILDING, "BuildInProgress", "Building validation environment", now)
-        return Step(step, again=min(BUILD_LOOK, max(left, 0.05)))
+        new_build_status |= _build_end_fields(started_at, now) | {"phase": "Complete", "imageReference": build.image}
+        fields = {**status, "buildStatus": new_build_status}
+        return JobStep(
+            _set_phase(job, fields, BUILD_COMPLETE, "BuildComplete", "Build complete, preparing validation", now)
+        )
+    if build.state in ("absent", "running") and seconds_left > 0:
+        message = statuses.get_first_line(build.message) or "Building validation environment"
+        fields = {**status, "buildStatus": {**new_build_status, "message": message}}
+        step = _set_phase(job, fields, BUILDING, "BuildInProgress", "Building validation environment", now)
+        return JobStep(step, requeue_seconds=min(BUILD_POLL_SECONDS, max(seconds_left, 0.05)))
     reason, category = build.message, "build_failed"
     if build.state in ("absent", "running"):
-        reason, category = f"not done within {durations.written(job.build.timeout)}", "build_timeout"
+        reason, category = f"not done within {durations.format_duration(job.build.timeout)}", "build_timeout"
     elif build.state == "complete":
         reason = "the build is complete but reports no image"
-    said = f"Build failed: {reason.strip() or statuses.NO_REASON}"
-    known |= _ended(started, now) | {"phase": "Failed", "message": statuses.first_line(said)}
-    return failed(job, {**status, "buildStatus": known}, Outcome(False, said, category), now)
+    message = f"Build failed: {reason.strip() or statuses.NO_REASON}"
+    new_build_status |= _build_end_fields(started_at, now) | {
+        "phase": "Failed",
+        "message": statuses.get_first_line(message),
+    }
+    return fail(job, {**status, "buildStatus": new_build_status}, RunOutcome(False, message, category), now)
 
 
-def _ended(started: datetime, now: datetime) -> Fields:
+def _build_end_fields(started: datetime, now: datetime) -> Fields:
     seconds = max((now - started).total_seconds(), 0.0)
-    return {"completionTime": written(now), "duration": durations.written(seconds)}
+    return {"completionTime": format_timestamp(now), "duration": durations.format_duration(seconds)}
 
 
 # -- checking models ---------------------------------------------------------------------------------------------------
 
 
-def needs_models(job: Job, status: Status) -> bool:
+def should_check_models(job: NotebookJob, status: Status) -> bool:
     """Models are checked until they pass, once per run."""
     return job.models is not None and not (status.get("modelValidationResult") or {}).get("success")
 
 
-def checked(job: Job, status: Status, result: Mapping[str, Any], now: datetime) -> Step:
+def update_models(job: NotebookJob, status: Status, result: Mapping[str, Any], now: datetime) -> JobStep:
     assert job.models is not None
     fields = {**status, "modelValidationResult": dict(result)}
     if result.get("success"):
-        return Step(_phase(job, fields, RUNNING, "ValidationPending", "Models are ready, starting validation", now))
+        return JobStep(
+            _set_phase(job, fields, RUNNING, "ValidationPending", "Models are ready, starting validation", now)
+        )
     message = str(result.get("message") or "the models are not ready")
-    left = job.models.timeout - (now - deadlines.running_since(status, now)).total_seconds()
-    if left <= 0:
-        return failed(job, fields, Outcome(False, f"model validation: {message}", "model_validation_failed"), now)
-    said = statuses.first_line(f"Waiting for models: {message}")
-    return Step(_phase(job, fields, RUNNING, "WaitingForDependency", said, now), again=min(MODELS_LOOK, left))
+    seconds_left = job.models.timeout - (now - deadlines.get_running_since(status, now)).total_seconds()
+    if seconds_left <= 0:
+        return fail(job, fields, RunOutcome(False, f"model validation: {message}", "model_validation_failed"), now)
+    waiting_message = statuses.get_first_line(f"Waiting for models: {message}")
+    return JobStep(
+        _set_phase(job, fields, RUNNING, "WaitingForDependency", waiting_message, now),
+        requeue_seconds=min(MODEL_POLL_SECONDS, seconds_left),
+    )
 
 
-def waiting(job: Job, status: Status, message: str, now: datetime) -> Step:
+def wait_for_dependency(job: NotebookJob, status: Status, message: str, now: datetime) -> JobStep:
     """Wait for a missing dependency, at most as long as the job's timeout."""
-    if (now - deadlines.running_since(status, now)).total_seconds() > job.timeout:
-        said = f"{message}, for more than {durations.written(job.timeout)}"
-        return failed(job, status, Outcome(False, said, "configuration_error"), now)
-    return Step(_phase(job, status, RUNNING, "WaitingForDependency", statuses.first_line(message), now), again=LATER)
+    if (now - deadlines.get_running_since(status, now)).total_seconds() > job.timeout:
+        timeout_message = f"{message}, for more than {durations.format_duration(job.timeout)}"
+        return fail(job, status, RunOutcome(False, timeout_message, "configuration_error"), now)
+    return JobStep(
+        _set_phase(job, status, RUNNING, "WaitingForDependency", statuses.get_first_line(message), now),
+        requeue_seconds=DEPENDENCY_POLL_SECONDS,
+    )
 
 
 # -- running a notebook ------------------------------------------------------------------------------------------------
 
 
-def ran(job: Job, status: Status, standing: Standing, now: datetime) -> Step:
+def update_run(job: NotebookJob, status: Status, run_state: NotebookRunState, now: datetime) -> JobStep:
     """`run_state` is `absent` only if the run existed before."""
-    if standing.state == "ended" and standing.outcome is not None:
-        return _judged(job, _progressed(status, standing, now, has_begun=True), standing, standing.outcome, now)
-    if standing.state in ("lost", "absent", "ended"):
-        said = standing.message.strip() or "the run disappeared before it reported a result"
-        outcome = Outcome(False, said, "infrastructure_error", retriable=True)
-        return _judged(job, _progressed(status, standing, now, has_begun=True), standing, outcome, now)
-    has_begun = standing.state == "running"
-    fields = _progressed(status, standing, now, has_begun=has_begun)
-    deadline = deadlines.deadline(job, fields)
-    if deadline is not None and now > deadline + timedelta(seconds=GRACE):
-        return overdue(job, fields, standing, now)
-    said = _progress(standing) if has_begun else statuses.first_line(standing.message) or "Waiting for a free slot"
+    if run_state.state == "ended" and run_state.outcome is not None:
+        return _finish_run(
+            job, _add_progress(status, run_state, now, has_begun=True), run_state, run_state.outcome, now
+        )
+    if run_state.state in ("lost", "absent", "ended"):
+        message = run_state.message.strip() or "the run disappeared before it reported a result"
+        outcome = RunOutcome(False, message, "infrastructure_error", retriable=True)
+        return _finish_run(job, _add_progress(status, run_state, now, has_begun=True), run_state, outcome, now)
+    has_begun = run_state.state == "running"
+    fields = _add_progress(status, run_state, now, has_begun=has_begun)
+    deadline = deadlines.compute_deadline(job, fields)
+    if deadline is not None and now > deadline + timedelta(seconds=TIMEOUT_GRACE_SECONDS):
+        return stop_overdue_run(job, fields, run_state, now)
+    message = (
+        _describe_progress(run_state)
+        if has_begun
+        else statuses.get_first_line(run_state.message) or "Waiting for a free slot"
+    )
     reason = "ValidationInProgress" if has_begun else "ValidationPending"
-    return Step(_phase(job, fields, RUNNING, reason, statuses.first_line(said), now), again=deadlines.pace(fields, now))
+    return JobStep(
+        _set_phase(job, fields, RUNNING, reason, statuses.get_first_line(message), now),
+        requeue_seconds=deadlines.choose_poll_seconds(fields, now),
+    )
 
 
-def overdue(job: Job, status: Status, standing: Standing, now: datetime) -> Step:
-    message = f"not done within {durations.written(job.timeout)}"
-    step = _judged(job, status, standing, Outcome(False, message, "notebook_timeout"), now)
-    attempts = [*step.status["attempts"][:-1], {**step.status["attempts"][-1], "reason": OVERDUE}]
-    return Step({**step.status, "attempts": attempts}, ends=True)
+def stop_overdue_run(job: NotebookJob, status: Status, run_state: NotebookRunState, now: datetime) -> JobStep:
+    message = f"not done within {durations.format_duration(job.timeout)}"
+    step = _finish_run(job, status, run_state, RunOutcome(False, message, "notebook_timeout"), now)
+    attempts = [*step.status["attempts"][:-1], {**step.status["attempts"][-1], "reason": OVERDUE_REASON}]
+    return JobStep({**step.status, "attempts": attempts}, stops_run=True)
 
 
-def refused(job: Job, status: Status, error: ArgosyError, now: datetime) -> Step:
+def handle_failed_start(job: NotebookJob, status: Status, error: ArgosyError, now: datetime) -> JobStep:
     """Handle a failed start. Raises the error again if the same call may soon succeed."""
-    outcome = outcome_of(error)
+    outcome = find_outcome(error)
     if outcome is None:
-        if (now - deadlines.running_since(status, now)).total_seconds() <= job.timeout:
+        if (now - deadlines.get_running_since(status, now)).total_seconds() <= job.timeout:
             raise error
-        late = f"the run could not be started within {durations.written(job.timeout)}: {error}"
-        outcome = Outcome(False, late, "pod_creation_failed")
-    return _judged(job, status, Standing("absent"), outcome, now)
+        timeout_message = f"the run could not be started within {durations.format_duration(job.timeout)}: {error}"
+        outcome = RunOutcome(False, timeout_message, "pod_creation_failed")
+    return _finish_run(job, status, NotebookRunState("absent"), outcome, now)
 
 
 def is_overdue(status: Status) -> bool:
     """True if the last attempt had to be stopped and may still be running."""
-    return (deadlines.attempt(status) or {}).get("reason") == OVERDUE
+    return (deadlines.get_last_attempt(status) or {}).get("reason") == OVERDUE_REASON
 
 
 # -- finishing a run ---------------------------------------------------------------------------------------------------
 
 
-def _judged(job: Job, status: Status, standing: Standing, outcome: Outcome, now: datetime) -> Step:
-    fields: Fields = {**status, **statuses.judged(outcome)}
+def _finish_run(
+    job: NotebookJob, status: Status, run_state: NotebookRunState, outcome: RunOutcome, now: datetime
+) -> JobStep:
+    fields: Fields = {**status, **statuses.build_validation_fields(outcome)}
     if outcome.passed:
         # A blank message says nothing. The backend may know of more cells than it reports.
-        said = outcome.message.strip() or statuses.success(standing.cells)
-        said = statuses.noted(said, outcome)
-        done = _closed(fields, SUCCEEDED, "Succeeded", said, now)
-        if done.get("attempts"):
-            done["attempts"] = statuses.remembered(done["attempts"], outcome.artefacts)
-        return Step(_phase(job, done, SUCCEEDED, "ValidationComplete", said, now, GitCloned="True"))
-    count = int(status.get("retryCount") or 0)
-    message = statuses.failure(outcome, standing.cells)
-    if not _is_tried_again(job, outcome) or count >= job.retry.most:
-        return failed(job, fields, outcome, now, cells=standing.cells)
-    wait = job.retry.wait(count + 1)
-    deadline = deadlines.deadline(job, status)
-    if deadline is not None and now + timedelta(seconds=wait) >= deadline:
-        whole = f"{statuses.details(outcome, standing.cells)}; no time is left for a retry"
-        return failed(job, fields, outcome, now, cells=standing.cells, whole=whole)
-    closed = _closed(fields, FAILED, statuses.reason_of(outcome), message, now)
-    retried = {**closed, "retryCount": count + 1, "lastRetryTime": written(now)}
-    said = statuses.first_line(f"{message}; retry {count + 1}/{job.retry.most} in {durations.written(wait)}")
-    return Step(_phase(job, retried, RUNNING, "ValidationPending", said, now), again=wait)
+        status_message = outcome.message.strip() or statuses.describe_success(run_state.cells)
+        status_message = statuses.add_parameter_notes(status_message, outcome)
+        closed_status = _close_attempt(fields, SUCCEEDED, "Succeeded", status_message, now)
+        if closed_status.get("attempts"):
+            closed_status["attempts"] = statuses.attach_artefacts(closed_status["attempts"], outcome.artefacts)
+        return JobStep(
+            _set_phase(job, closed_status, SUCCEEDED, "ValidationComplete", status_message, now, GitCloned="True")
+        )
+    retry_count = int(status.get("retryCount") or 0)
+    message = statuses.describe_failure(outcome, run_state.cells)
+    if not _is_retriable(job, outcome) or retry_count >= job.retry.max_retries:
+        return fail(job, fields, outcome, now, cells=run_state.cells)
+    delay_seconds = job.retry.compute_delay(retry_count + 1)
+    deadline = deadlines.compute_deadline(job, status)
+    if deadline is not None and now + timedelta(seconds=delay_seconds) >= deadline:
+        details = f"{statuses.describe_failure_in_full(outcome, run_state.cells)}; no time is left for a retry"
+        return fail(job, fields, outcome, now, cells=run_state.cells, details=details)
+    closed_fields = _close_attempt(fields, FAILED, statuses.choose_reason(outcome), message, now)
+    retry_fields = {**closed_fields, "retryCount": retry_count + 1, "lastRetryTime": format_timestamp(now)}
+    status_message = statuses.get_first_line(
+        f"{message}; retry {retry_count + 1}/{job.retry.max_retries} in {durations.format_duration(delay_seconds)}"
+    )
+    return JobStep(
+        _set_phase(job, retry_fields, RUNNING, "ValidationPending", status_message, now), requeue_seconds=delay_seconds
+    )
 
 
-def _is_tried_again(job: Job, outcome: Outcome) -> bool:
-    return outcome.retriable or (job.retry.on == "any" and outcome.category not in NEVER_AGAIN)
+def _is_retriable(job: NotebookJob, outcome: RunOutcome) -> bool:
+    return outcome.retriable or (job.retry.on == "any" and outcome.category not in NON_RETRIABLE_CATEGORIES)
 
 
-def failed(job: Job, status: Status, outcome: Outcome, now: datetime, *, cells: Cells = (), whole: str = "") -> Step:
+def fail(
+    job: NotebookJob, status: Status, outcome: RunOutcome, now: datetime, *, cells: Cells = (), details: str = ""
+) -> JobStep:
     """Fail the job with a message, a reason and a completion time."""
-    said = statuses.failure(outcome, cells)
-    reason = statuses.reason_of(outcome)
-    fields = _closed(status, FAILED, reason, said, now)
-    more = {"GitCloned": "False"} if reason.startswith("Git") else {}
-    done = _phase(job, fields, FAILED, reason, whole or statuses.details(outcome, cells), now, **more)
-    return Step({**done, "message": said})
+    failure_message = statuses.describe_failure(outcome, cells)
+    reason = statuses.choose_reason(outcome)
+    fields = _close_attempt(status, FAILED, reason, failure_message, now)
+    more_conditions = {"GitCloned": "False"} if reason.startswith("Git") else {}
+    failed_status = _set_phase(
+        job,
+        fields,
+        FAILED,
+        reason,
+        details or statuses.describe_failure_in_full(outcome, cells),
+        now,
+        **more_conditions,
+    )
+    return JobStep({**failed_status, "message": failure_message})
 
 
-def _closed(status: Status, phase: str, reason: str, message: str, now: datetime) -> Fields:
+def _close_attempt(status: Status, phase: str, reason: str, message: str, now: datetime) -> Fields:
     """Close the open attempt."""
-    attempts = [dict(each) for each in status.get("attempts") or ()]
+    attempts = [dict(attempt) for attempt in status.get("attempts") or ()]
     if attempts and not attempts[-1].get("completionTime") and status.get("phase") == RUNNING:
-        attempts[-1] |= {"phase": phase, "reason": reason, "message": message, "completionTime": written(now)}
+        attempts[-1] |= {"phase": phase, "reason": reason, "message": message, "completionTime": format_timestamp(now)}
     return {**status, **({"attempts": attempts} if attempts else {})}
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------
 
 
-def _phase(job: Job, status: Status, phase: str, reason: str, message: str, now: datetime, **more: str) -> Fields:
-    known = status.get("conditions") or ()
+def _set_phase(
+    job: NotebookJob, status: Status, phase: str, reason: str, message: str, now: datetime, **more_conditions: str
+) -> Fields:
+    old_conditions = status.get("conditions") or ()
     if status.get("gitCommit"):
-        more = {"GitCloned": "True", **more}
+        more_conditions = {"GitCloned": "True", **more_conditions}
     if build := status.get("buildStatus"):
-        more = {"BuildReady": "True" if build.get("phase") == "Complete" else "False", **more}
-    told = statuses.conditions(known, phase, reason, message, job.generation, now, **more)
-    fields = {**status, "phase": phase, "message": statuses.first_line(message), "conditions": told}
+        more_conditions = {"BuildReady": "True" if build.get("phase") == "Complete" else "False", **more_conditions}
+    new_conditions = statuses.build_conditions(
+        old_conditions, phase, reason, message, job.generation, now, **more_conditions
+    )
+    fields = {**status, "phase": phase, "message": statuses.get_first_line(message), "conditions": new_conditions}
     if phase in TERMINAL:
-        fields["completionTime"] = written(now)
+        fields["completionTime"] = format_timestamp(now)
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _progressed(status: Status, standing: Standing, now: datetime, *, has_begun: bool) -> Fields:
-    attempts = [dict(each) for each in status.get("attempts") or ()] or [{"number": 1}]
-    last = attempts[-1]
+def _add_progress(status: Status, run_state: NotebookRunState, now: datetime, *, has_begun: bool) -> Fields:
+    attempts = [dict(attempt) for attempt in status.get("attempts") or ()] or [{"number": 1}]
+    last_attempt = attempts[-1]
     if has_begun:
-        last.setdefault("startTime", written(now))
-    if standing.pod:
-        last["podName"] = standing.pod
-    if standing.revision:
-        last["gitCommit"] = standing.revision
+        last_attempt.setdefault("startTime", format_timestamp(now))
+    if run_state.pod:
+        last_attempt["podName"] = run_state.pod
+    if run_state.revision:
+        last_attempt["gitCommit"] = run_state.revision
     fields: Fields = {**status, "attempts": attempts}
-    for name, value in (("validationPodName", standing.pod), ("gitCommit", standing.revision)):
+    for name, value in (("validationPodName", run_state.pod), ("gitCommit", run_state.revision)):
         if value:
             fields[name] = value
-    if standing.cells:
-        fields["results"] = statuses.results(standing.cells)
+    if run_state.cells:
+        fields["results"] = statuses.build_results(run_state.cells)
     return fields
 
 
-def _progress(standing: Standing) -> str:
-    done = sum(each.get("status") != "Skipped" for each in standing.cells)
-    of = f" of {standing.total}" if standing.total else ""
-    return f"Validating notebook: {len(standing.cells)}{of} cells done" if done else "Validating notebook"
+def _describe_progress(run_state: NotebookRunState) -> str:
+    has_results = sum(cell.get("status") != "Skipped" for cell in run_state.cells)
+    total_text = f" of {run_state.cell_count}" if run_state.cell_count else ""
+    return (
+        f"Validating notebook: {len(run_state.cells)}{total_text} cells done" if has_results else "Validating notebook"
+    )

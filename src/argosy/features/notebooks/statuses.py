@@ -11,24 +11,27 @@ from typing import Any, Final
 
 from argosy.features.notebooks import durations
 from argosy.features.notebooks.redaction import redact
-from argosy.features.notebooks.run_backend import Outcome
+from argosy.features.notebooks.run_backend import RunOutcome
 from argosy.features.notebooks.runner.parameters import is_undeclared
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
-INITIALIZING, BUILDING, BUILT = "Initializing", "Building", "BuildComplete"
+INITIALIZING, BUILDING, BUILD_COMPLETE = "Initializing", "Building", "BuildComplete"
 RUNNING, SUCCEEDED, FAILED = "ValidationRunning", "Succeeded", "Failed"
 TERMINAL: Final = (SUCCEEDED, FAILED)
-MOST_MESSAGE, MOST_OUTPUT, SHORT_OUTPUT = 200, 2000, 100
-MOST_RESULTS, MOST_OUTPUTS = 2000, 256 << 10  # cells; characters of all their outputs
-MOST_DIFFS, MOST_FEEDBACK, MOST_ATTEMPTS = 100, 100, 20
-MOST_REMEMBERED, LONGEST_PATH = 3, 512  # attempts whose artefacts are kept; characters of an artefact path
-MAX_ERROR_TYPE = 100  # characters
+MAX_MESSAGE_CHARACTERS, MAX_OUTPUT_CHARACTERS, SHORT_OUTPUT_CHARACTERS = 200, 2000, 100
+MAX_RESULTS, MAX_TOTAL_OUTPUT_CHARACTERS = 2000, 256 << 10  # cells; characters of all their outputs
+MAX_DIFFS, MAX_FEEDBACK_ENTRIES, MAX_ATTEMPTS = 100, 100, 20
+MAX_ATTEMPTS_WITH_ARTEFACTS, MAX_PATH_CHARACTERS = (
+    3,
+    512,
+)  # attempts whose artefacts are kept; characters of an artefact path
+MAX_ERROR_TYPE_CHARACTERS = 100  # characters
 
 NO_REASON: Final = "no reason was given"
-MISSING_PACKAGE: Final = ("ModuleNotFoundError", "ImportError")
+MISSING_PACKAGE_ERRORS: Final = ("ModuleNotFoundError", "ImportError")
 
 # Condition reasons of the result categories
-REASONS: Final = {
+CONDITION_REASONS: Final = {
     "configuration_error": "ConfigurationError",
     "dependency_install_failed": "DependencyInstallFailed",
     "environment_setup_failed": "EnvironmentSetupFailed",
@@ -46,168 +49,193 @@ Status = Mapping[str, Any]
 Fields = dict[str, Any]
 
 
-def reason_of(outcome: Outcome) -> str:
-    return REASONS.get(outcome.category, "ValidationFailed")
+def choose_reason(outcome: RunOutcome) -> str:
+    return CONDITION_REASONS.get(outcome.category, "ValidationFailed")
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
-def first_line(text: str, most: int = MOST_MESSAGE) -> str:
+def get_first_line(text: str, max_characters: int = MAX_MESSAGE_CHARACTERS) -> str:
     """argo: health messages are shown on one line."""
     line = next((line.strip() for line in redact(text).splitlines() if line.strip()), "")
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return line if len(line) <= max_characters else line[: max_characters - 1] + "…"
 
 
-def success(cells: Sequence[Mapping[str, Any]]) -> str:
+def describe_success(cells: Sequence[Mapping[str, Any]]) -> str:
     """Count the cells that ran, without text cells."""
-    ran = [each for each in cells if each.get("type", "code") == "code" and each.get("status") != "Skipped"]
-    good = sum(each.get("status") == "Success" for each in ran)
-    rate = 100.0 * good / len(ran) if ran else 100.0
-    return f"Validation completed: {good}/{len(ran)} cells succeeded ({rate:.1f}% success rate)"
+    ran_cells = [cell for cell in cells if cell.get("type", "code") == "code" and cell.get("status") != "Skipped"]
+    succeeded = sum(cell.get("status") == "Success" for cell in ran_cells)
+    rate = 100.0 * succeeded / len(ran_cells) if ran_cells else 100.0
+    return f"Validation completed: {succeeded}/{len(ran_cells)} cells succeeded ({rate:.1f}% success rate)"
 
 
-def noted(said: str, outcome: Outcome) -> str:
+def add_parameter_notes(message: str, outcome: RunOutcome) -> str:
     """Mention undeclared parameters even on success, because the notebook ran without them."""
-    unknown = [each for each in outcome.results.get("remarks") or () if is_undeclared(str(each))]
-    return first_line("; ".join([said, *(f"note: {each}" for each in unknown)])) if unknown else said
+    undeclared_remarks = [remark for remark in outcome.results.get("remarks") or () if is_undeclared(str(remark))]
+    return (
+        get_first_line("; ".join([message, *(f"note: {remark}" for remark in undeclared_remarks)]))
+        if undeclared_remarks
+        else message
+    )
 
 
-def undeclared(status: Status) -> list[str]:
+def list_undeclared_remarks(status: Status) -> list[str]:
     """Remarks of the runner about parameters that no cell declares."""
-    told = (str(each.get("message")) for each in status.get("educationalFeedback") or ()
-            if each.get("category") == "remark")  # fmt: skip
-    return [each for each in told if is_undeclared(each)]
+    remarks = (str(entry.get("message")) for entry in status.get("educationalFeedback") or ()
+            if entry.get("category") == "remark")  # fmt: skip
+    return [entry for entry in remarks if is_undeclared(entry)]
 
 
-def failure(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
-    if said := _raised(outcome, cells):
-        return first_line(f"Cell execution failed: {said}")
+def describe_failure(outcome: RunOutcome, cells: Sequence[Mapping[str, Any]]) -> str:
+    if error_text := _describe_exception(outcome, cells):
+        return get_first_line(f"Cell execution failed: {error_text}")
     comparison = outcome.results.get("comparison") or {}
     if outcome.category == "golden_comparison_failed" and comparison:
-        counted = f"{comparison.get('matchedCells', 0)}/{comparison.get('totalCells', 0)}"
-        return f"Validation failed: golden notebook comparison failed ({counted} cells matched)"
-    said = first_line(outcome.message) or NO_REASON
-    return said if said.startswith(("Validation failed", "Build failed")) else first_line(f"Validation failed: {said}")
+        cell_counts = f"{comparison.get('matchedCells', 0)}/{comparison.get('totalCells', 0)}"
+        return f"Validation failed: golden notebook comparison failed ({cell_counts} cells matched)"
+    error_text = get_first_line(outcome.message) or NO_REASON
+    return (
+        error_text
+        if error_text.startswith(("Validation failed", "Build failed"))
+        else get_first_line(f"Validation failed: {error_text}")
+    )
 
 
-def _raised(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
+def _describe_exception(outcome: RunOutcome, cells: Sequence[Mapping[str, Any]]) -> str:
     """Type and first line of the exception, if a cell failed because of it."""
     if outcome.category not in ("notebook_execution_failed", "dependency_install_failed"):
         return ""
-    failed = next((each for each in cells if each.get("status") == "Failure"), {})
-    name = first_line(str(failed.get("errorName") or ""), 100)
-    if name in MISSING_PACKAGE:  # argo: the documented message is the name alone; the condition says which package
+    failed_cell = next((cell for cell in cells if cell.get("status") == "Failure"), {})
+    name = get_first_line(str(failed_cell.get("errorName") or ""), 100)
+    if (
+        name in MISSING_PACKAGE_ERRORS
+    ):  # argo: the documented message is the name alone; the condition says which package
         return name
-    text = str(failed.get("errorMessage") or "")
-    said = first_line(text.removeprefix(f"{name}:")) if name and text.startswith(f"{name}:") else ""
-    return f"{name}: {said}" if said else name
+    text = str(failed_cell.get("errorMessage") or "")
+    error_text = get_first_line(text.removeprefix(f"{name}:")) if name and text.startswith(f"{name}:") else ""
+    return f"{name}: {error_text}" if error_text else name
 
 
-def details(outcome: Outcome, cells: Sequence[Mapping[str, Any]]) -> str:
+def describe_failure_in_full(outcome: RunOutcome, cells: Sequence[Mapping[str, Any]]) -> str:
     """The full message: which cell failed, and its error."""
-    failed = next((each for each in cells if each.get("status") == "Failure"), None)
-    said = f"cell {failed.get('cell')}: {failed.get('errorMessage') or ''}" if failed else outcome.message
+    failed_cell = next((cell for cell in cells if cell.get("status") == "Failure"), None)
+    message = (
+        f"cell {failed_cell.get('cell')}: {failed_cell.get('errorMessage') or ''}" if failed_cell else outcome.message
+    )
     missing = ", ".join(map(str, outcome.results.get("packages_missing") or ()))
-    return redact(said)[:1000] + (_advice(outcome, missing) if missing else "")
+    return redact(message)[:1000] + (_build_package_advice(outcome, missing) if missing else "")
 
 
-def _advice(outcome: Outcome, missing: str) -> str:
+def _build_package_advice(outcome: RunOutcome, missing: str) -> str:
     """Advice of the backend if it gave one: local runs do not pull an image."""
     error = str(outcome.results.get("error") or "")
-    rest = outcome.message.removeprefix(error) if error and outcome.message.startswith(error) else ""
-    return redact(rest) or f"; the image does not contain {missing}: add it to the image or to requirements.txt"
+    backend_advice = outcome.message.removeprefix(error) if error and outcome.message.startswith(error) else ""
+    return (
+        redact(backend_advice) or f"; the image does not contain {missing}: add it to the image or to requirements.txt"
+    )
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def results(cells: Iterable[Mapping[str, Any]]) -> list[Fields]:
+def build_results(cells: Iterable[Mapping[str, Any]]) -> list[Fields]:
     """Cell results as the CRD defines them; outputs are truncated if they are too large for one object."""
-    chosen = sorted(cells, key=lambda each: int(each.get("cell", 0)))[:MOST_RESULTS]
-    whole = sum(len(str(each.get("output") or "")) for each in chosen)
-    most = SHORT_OUTPUT if whole > MOST_OUTPUTS else MOST_OUTPUT
-    return [_result(each, MOST_OUTPUT if each.get("status") == "Failure" else most) for each in chosen]
+    sorted_cells = sorted(cells, key=lambda cell: int(cell.get("cell", 0)))[:MAX_RESULTS]
+    total_characters = sum(len(str(cell.get("output") or "")) for cell in sorted_cells)
+    max_characters = (
+        SHORT_OUTPUT_CHARACTERS if total_characters > MAX_TOTAL_OUTPUT_CHARACTERS else MAX_OUTPUT_CHARACTERS
+    )
+    return [
+        _build_result(cell, MAX_OUTPUT_CHARACTERS if cell.get("status") == "Failure" else max_characters)
+        for cell in sorted_cells
+    ]
 
 
-def _result(cell: Mapping[str, Any], most: int) -> Fields:
-    found: Fields = {"cellIndex": int(cell.get("cell", 0)), "status": cell.get("status") or "Skipped"}
-    if found["status"] != "Skipped":
-        found["executionTime"] = durations.written(float(cell.get("seconds") or 0.0))
+def _build_result(cell: Mapping[str, Any], max_characters: int) -> Fields:
+    result: Fields = {"cellIndex": int(cell.get("cell", 0)), "status": cell.get("status") or "Skipped"}
+    if result["status"] != "Skipped":
+        result["executionTime"] = durations.format_duration(float(cell.get("seconds") or 0.0))
     for field in ("output", "errorMessage"):
-        if text := redact(str(cell.get(field) or ""))[:most]:
-            found[field] = text
-    error_type = first_line(str(cell.get("errorName") or ""), MAX_ERROR_TYPE) if found["status"] == "Failure" else ""
+        if text := redact(str(cell.get(field) or ""))[:max_characters]:
+            result[field] = text
+    error_type = (
+        get_first_line(str(cell.get("errorName") or ""), MAX_ERROR_TYPE_CHARACTERS)
+        if result["status"] == "Failure"
+        else ""
+    )
     if error_type:
-        found["errorType"] = error_type
-    return found
+        result["errorType"] = error_type
+    return result
 
 
-def judged(outcome: Outcome) -> Fields:
+def build_validation_fields(outcome: RunOutcome) -> Fields:
     """Validation results within the limits of one object; None removes fields of an earlier run."""
     comparison = outcome.results.get("comparison")
     remarks = (
-        {"cell": -1, "severity": "info", "category": "remark", "message": each}
-        for each in outcome.results.get("remarks") or ()
+        {"cell": -1, "severity": "info", "category": "remark", "message": entry}
+        for entry in outcome.results.get("remarks") or ()
     )  # of a parameter that no cell declares, say: they block nothing
     feedback = (*(outcome.results.get("findings") or ()), *remarks)
-    shown = {**comparison, "diffs": list(comparison.get("diffs") or ())[:MOST_DIFFS]} if comparison else None
+    limited_comparison = (
+        {**comparison, "diffs": list(comparison.get("diffs") or ())[:MAX_DIFFS]} if comparison else None
+    )
     return {
-        "comparisonResult": shown,
-        "educationalFeedback": [dict(each) for each in feedback][:MOST_FEEDBACK] or None,
-        "artefacts": [dict(each) for each in outcome.artefacts] or None,
+        "comparisonResult": limited_comparison,
+        "educationalFeedback": [dict(entry) for entry in feedback][:MAX_FEEDBACK_ENTRIES] or None,
+        "artefacts": [dict(entry) for entry in outcome.artefacts] or None,
     }
 
 
-def remembered(attempts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, str]]) -> list[Fields]:
+def attach_artefacts(attempts: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, str]]) -> list[Fields]:
     """Attach artefacts to the last attempt: a later run may fail while these files are still served."""
-    found = [dict(each) for each in attempts]
-    short = [dict(each) for each in files if len(str(each.get("path"))) <= LONGEST_PATH]
-    if short:
-        found[-1]["artefacts"] = short
-    for each in [each for each in found if "artefacts" in each][:-MOST_REMEMBERED]:
-        del each["artefacts"]
-    return found
+    new_attempts = [dict(entry) for entry in attempts]
+    short_artefacts = [dict(entry) for entry in files if len(str(entry.get("path"))) <= MAX_PATH_CHARACTERS]
+    if short_artefacts:
+        new_attempts[-1]["artefacts"] = short_artefacts
+    for entry in [entry for entry in new_attempts if "artefacts" in entry][:-MAX_ATTEMPTS_WITH_ARTEFACTS]:
+        del entry["artefacts"]
+    return new_attempts
 
 
 # -- conditions --------------------------------------------------------------------------------------------------------
 
 
-def conditions(
-    known: Sequence[Mapping[str, Any]],
+def build_conditions(
+    old_conditions: Sequence[Mapping[str, Any]],
     phase: str,
     reason: str,
     message: str,
     generation: int,
     now: datetime,
-    **more: str,
+    **more_conditions: str,
 ) -> list[Fields]:
     """All conditions of a phase. `more_conditions` are additional conditions with their status, such as GitCloned."""
-    is_good, is_bad = phase == SUCCEEDED, phase == FAILED
-    wanted = {
-        "Ready": _word(is_good),
-        "Complete": _word(is_good),
-        "Failed": _word(is_bad),
-        "Progressing": _word(not is_good and not is_bad),
-        "ValidationStarted": _word(phase == RUNNING) if not (is_good or is_bad) else None,
-        "ValidationComplete": _word(is_good),
+    has_succeeded, has_failed = phase == SUCCEEDED, phase == FAILED
+    statuses_by_type = {
+        "Ready": _format_bool(has_succeeded),
+        "Complete": _format_bool(has_succeeded),
+        "Failed": _format_bool(has_failed),
+        "Progressing": _format_bool(not has_succeeded and not has_failed),
+        "ValidationStarted": _format_bool(phase == RUNNING) if not (has_succeeded or has_failed) else None,
+        "ValidationComplete": _format_bool(has_succeeded),
         # k8s: kstatus reads these two; nothing else says that a failure is final
-        "Reconciling": "True" if not is_good and not is_bad else None,
-        "Stalled": "True" if is_bad else None,
-        **more,
+        "Reconciling": "True" if not has_succeeded and not has_failed else None,
+        "Stalled": "True" if has_failed else None,
+        **more_conditions,
     }
-    before = {str(each["type"]): each for each in known}
-    kept = [dict(each) for name, each in before.items() if name not in wanted]
-    told = [
-        _condition(before.get(name), name, status, reason, message, generation, now)
-        for name, status in wanted.items()
-        if status is not None or (name == "ValidationStarted" and name in before)
+    old_by_type = {str(condition["type"]): condition for condition in old_conditions}
+    kept_conditions = [dict(condition) for name, condition in old_by_type.items() if name not in statuses_by_type]
+    new_conditions = [
+        _build_condition(old_by_type.get(name), name, status, reason, message, generation, now)
+        for name, status in statuses_by_type.items()
+        if status is not None or (name == "ValidationStarted" and name in old_by_type)
     ]
-    return [*told, *kept]
+    return [*new_conditions, *kept_conditions]
 
 
-def _condition(
-    before: Mapping[str, Any] | None,
+def _build_condition(
+    previous: Mapping[str, Any] | None,
     name: str,
     status: str | None,
     reason: str,
@@ -216,15 +244,15 @@ def _condition(
     now: datetime,
 ) -> Fields:
     if status is None:  # unchanged
-        assert before is not None
-        return dict(before)
-    is_same = before is not None and before["status"] == status
-    since = before["lastTransitionTime"] if before is not None and is_same else written(now)
+        assert previous is not None
+        return dict(previous)
+    is_unchanged = previous is not None and previous["status"] == status
+    transition_time = previous["lastTransitionTime"] if previous is not None and is_unchanged else format_timestamp(now)
     return {
         "type": name, "status": status, "reason": reason, "message": redact(message)[:1000],
-        "lastTransitionTime": since, "observedGeneration": generation,
+        "lastTransitionTime": transition_time, "observedGeneration": generation,
     }  # fmt: skip
 
 
-def _word(is_so: bool) -> str:
-    return "True" if is_so else "False"
+def _format_bool(value: bool) -> str:
+    return "True" if value else "False"

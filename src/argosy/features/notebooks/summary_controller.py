@@ -13,19 +13,19 @@ from argosy.annotations import NOTEBOOK_STATUS, NOTEBOOK_SUMMARY
 from argosy.errors import ClusterError
 from argosy.features.notebooks import summaries
 from argosy.features.notebooks.job import KIND
-from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, Requeue, Watch
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects import Manifest, get_annotation
 
 log = logging.getLogger(__name__)
 MANAGER: Final = "notebooks"
-QUIET: Final = 60.0  # seconds after a write in which progress is not written
-SOON: Final = 5.0  # seconds after a write in which results are not written
-RESYNC, ABSENT = 300.0, 15.0
-MOST: Final = 10_000
+PROGRESS_WRITE_INTERVAL_SECONDS: Final = 60.0  # seconds after a write in which progress is not written
+RESULT_WRITE_INTERVAL_SECONDS: Final = 5.0  # seconds after a write in which results are not written
+RESYNC_SECONDS, MISSING_APPLICATION_RETRY_SECONDS = 300.0, 15.0
+MAX_CACHED_APPLICATIONS: Final = 10_000
 
 
-class Settled(NamedTuple):
+class CheckedSummary(NamedTuple):
     """Last computed counts, and until when they need no recheck."""
 
     counts: dict[str, Any]
@@ -33,57 +33,77 @@ class Settled(NamedTuple):
     until: float
 
 
-class Summaries:
+class NotebookSummaryController:
     """Writes the first change at once and batches the following ones."""
 
     name = "notebook summaries"
-    watches = (Watch(KIND, summaries.places),)
+    watches = (Watch(KIND, summaries.list_application_keys),)
 
     def __init__(self) -> None:
-        self._wrote: dict[ResourceKey, float] = {}
-        self._settled: dict[ResourceKey, Settled] = {}
+        self._written_at: dict[ResourceKey, float] = {}
+        self._checked: dict[ResourceKey, CheckedSummary] = {}
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         """Called for every finished cell; unchanged counts cause no API request."""
-        named = [job for job in context.cache.list(KIND) if key in summaries.places(job)]
-        counts, uids = summaries.counted(named), frozenset(str(job["metadata"].get("uid")) for job in named)
-        settled, now = self._settled.get(key), context.clock.monotonic()
-        if settled is not None and settled[:2] == (counts, uids) and now < settled.until:
-            return Requeue(settled.until - now)
-        app = await _application(key, context)
+        jobs = [job for job in context.cache.list(KIND) if key in summaries.list_application_keys(job)]
+        counts, uids = summaries.count_jobs(jobs), frozenset(str(job["metadata"].get("uid")) for job in jobs)
+        checked, now = self._checked.get(key), context.clock.monotonic()
+        if checked is not None and checked[:2] == (counts, uids) and now < checked.until:
+            return Requeue(checked.until - now)
+        app = await _get_application(key, context)
         if app is None:
-            self._wrote.pop(key, None)
-            return self._rest(key, Settled(counts, uids, now + ABSENT)) if named else None
-        wait = await self._say(key, app, [job for job in named if await _is_first(job, key, context)], context)
+            self._written_at.pop(key, None)
+            return (
+                self._remember(key, CheckedSummary(counts, uids, now + MISSING_APPLICATION_RETRY_SECONDS))
+                if jobs
+                else None
+            )
+        wait = await self._write_summary(
+            key, app, [job for job in jobs if await _has_precedence(job, key, context)], context
+        )
         if wait:
             return Requeue(wait)
-        return self._rest(key, Settled(counts, uids, now + RESYNC)) if named else None
+        return self._remember(key, CheckedSummary(counts, uids, now + RESYNC_SECONDS)) if jobs else None
 
-    def _rest(self, key: ResourceKey, settled: Settled) -> Requeue:
-        if len(self._settled) >= MOST:
-            self._settled.clear()
-        self._settled[key] = settled
-        return Requeue(RESYNC)
+    def _remember(self, key: ResourceKey, checked: CheckedSummary) -> Requeue:
+        if len(self._checked) >= MAX_CACHED_APPLICATIONS:
+            self._checked.clear()
+        self._checked[key] = checked
+        return Requeue(RESYNC_SECONDS)
 
-    async def _say(self, key: ResourceKey, app: Manifest, jobs: list[Manifest], context: Context) -> float:
+    async def _write_summary(
+        self, key: ResourceKey, app: Manifest, jobs: list[Manifest], context: ControllerContext
+    ) -> float:
         """Write the annotations if they changed; returns seconds to wait, 0 if done."""
-        counts, known = summaries.counted(jobs), summaries.read(annotation(app, NOTEBOOK_STATUS))
-        said = summaries.sentence(counts)
-        if (not jobs and known is None) or (counts == known and annotation(app, NOTEBOOK_SUMMARY) == said):
+        counts, stored_counts = (
+            summaries.count_jobs(jobs),
+            summaries.counts_from_json(get_annotation(app, NOTEBOOK_STATUS)),
+        )
+        summary_text = summaries.render_summary(counts)
+        if (not jobs and stored_counts is None) or (
+            counts == stored_counts and get_annotation(app, NOTEBOOK_SUMMARY) == summary_text
+        ):
             return 0.0
         now = context.clock.monotonic()
-        pause = QUIET if summaries.results(counts) == summaries.results(known) else SOON
-        if (wait := self._wrote.get(key, now - pause) + pause - now) > 0:
+        pause = (
+            PROGRESS_WRITE_INTERVAL_SECONDS
+            if summaries.get_urgent_counts(counts) == summaries.get_urgent_counts(stored_counts)
+            else RESULT_WRITE_INTERVAL_SECONDS
+        )
+        if (wait := self._written_at.get(key, now - pause) + pause - now) > 0:
             return wait
         # Patch only two annotations: the controller of the Application writes the rest all the time.
-        told = {NOTEBOOK_STATUS: summaries.text_of(counts, context.clock.now()), NOTEBOOK_SUMMARY: said}
-        await context.cluster.patch(key, {"metadata": {"annotations": told}}, manager=MANAGER)
-        self._wrote[key] = now
-        log.info("%s: %s", key, said)
+        annotations = {
+            NOTEBOOK_STATUS: summaries.counts_to_json(counts, context.clock.now()),
+            NOTEBOOK_SUMMARY: summary_text,
+        }
+        await context.cluster.patch(key, {"metadata": {"annotations": annotations}}, manager=MANAGER)
+        self._written_at[key] = now
+        log.info("%s: %s", key, summary_text)
         return 0.0
 
 
-async def _application(key: ResourceKey, context: Context) -> Manifest | None:
+async def _get_application(key: ResourceKey, context: ControllerContext) -> Manifest | None:
     try:
         return await context.cluster.get(key)
     except ClusterError as error:
@@ -92,10 +112,10 @@ async def _application(key: ResourceKey, context: Context) -> Manifest | None:
         return None
 
 
-async def _is_first(job: Manifest, key: ResourceKey, context: Context) -> bool:
+async def _has_precedence(job: Manifest, key: ResourceKey, context: ControllerContext) -> bool:
     """True if no Application with higher precedence exists for this job."""
-    candidates = summaries.places(job)
-    for each in candidates[: candidates.index(key)]:
-        if await _application(each, context) is not None:
+    candidates = summaries.list_application_keys(job)
+    for candidate in candidates[: candidates.index(key)]:
+        if await _get_application(candidate, context) is not None:
             return False
     return True

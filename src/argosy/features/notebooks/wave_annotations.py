@@ -16,43 +16,43 @@ from argosy.annotations import (
     WAVE_COMPLETE,
     WAVE_FAILED,
 )  # fmt: skip
-from argosy.features.notebooks.job import Job
+from argosy.features.notebooks.job import NotebookJob
 from argosy.features.notebooks.statuses import SUCCEEDED
-from argosy.gitops.application.hooks import wave
-from argosy.kube.controller import Context, Requeue
+from argosy.gitops.application.hooks import read_wave
+from argosy.kube.controller import ControllerContext, Requeue
 from argosy.kube.objects import Manifest
 
 MANAGER: Final = "notebooks"
-WRITTEN: Final = (
+WAVE_ANNOTATIONS: Final = (
     WAVE_COMPLETE, WAVE_FAILED, COMPLETION_TIME, FAILURE_TIME, OBSERVED_GENERATION, OBSERVED_REVISION,
 )  # fmt: skip
 
 
-async def clear(job: Job, live: Manifest, context: Context) -> Requeue | None:
+async def clear_annotations(job: NotebookJob, live: Manifest, context: ControllerContext) -> Requeue | None:
     """Remove the annotations before a run starts, so that the last result is not mistaken for its result."""
-    await _write(job, dict.fromkeys(WRITTEN), context)
+    await _patch_annotations(job, dict.fromkeys(WAVE_ANNOTATIONS), context)
     return None
 
 
-async def mark(job: Job, live: Manifest, context: Context) -> Requeue | None:
+async def write_annotations(job: NotebookJob, live: Manifest, context: ControllerContext) -> Requeue | None:
     """argo: a manifest without a wave is in wave 0."""
     status = live.get("status") or {}
-    good = status.get("phase") == SUCCEEDED
-    which, time = str(wave(live)), str(status.get("completionTime") or "")
-    told = {
-        WAVE_COMPLETE: which if good else None,
-        WAVE_FAILED: None if good else which,
-        COMPLETION_TIME: time if good else None,
-        FAILURE_TIME: None if good else time,
+    has_succeeded = status.get("phase") == SUCCEEDED
+    wave_number, time = str(read_wave(live)), str(status.get("completionTime") or "")
+    annotations = {
+        WAVE_COMPLETE: wave_number if has_succeeded else None,
+        WAVE_FAILED: None if has_succeeded else wave_number,
+        COMPLETION_TIME: time if has_succeeded else None,
+        FAILURE_TIME: None if has_succeeded else time,
         OBSERVED_GENERATION: str(job.generation),
         OBSERVED_REVISION: str(status.get("gitCommit") or "") or None,
     }
-    await _write(job, told, context)
+    await _patch_annotations(job, annotations, context)
     return None
 
 
-async def _write(job: Job, wanted: dict[str, str | None], context: Context) -> None:
+async def _patch_annotations(job: NotebookJob, annotations: dict[str, str | None], context: ControllerContext) -> None:
     """Merge-patch only the differences, so that other writers do not conflict."""
-    changed = {name: value for name, value in wanted.items() if job.annotations.get(name) != value}
-    if changed:
-        await context.cluster.patch(job.key, {"metadata": {"annotations": changed}}, manager=MANAGER)
+    changes = {name: value for name, value in annotations.items() if job.annotations.get(name) != value}
+    if changes:
+        await context.cluster.patch(job.key, {"metadata": {"annotations": changes}}, manager=MANAGER)

@@ -11,38 +11,40 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from argosy.features.notifications import names
-from argosy.features.notifications.commit_metadata import Commits
-from argosy.features.notifications.controller import Notifier
-from argosy.features.notifications.settings_cache import Loader
-from argosy.isolation import Pool
+from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.controller import NotificationController
+from argosy.features.notifications.settings_cache import NotificationSettingsCache
+from argosy.isolation import WorkerPool
 from argosy.kube.controller import AddOn
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 
 
 def make(variant: str) -> AddOn:
-    pools: list[Pool] = []
+    pools: list[WorkerPool] = []
 
-    def pool() -> Pool:
+    def pool() -> WorkerPool:
         """Create the pool on first use, because an installation without subscriptions needs no worker."""
         if not pools:
-            pools.append(Pool(workers=2))
+            pools.append(WorkerPool(workers=2))
         return pools[0]
 
     @contextlib.asynccontextmanager
-    async def beside(folder: Path) -> AsyncIterator[None]:
+    async def run_beside(folder: Path) -> AsyncIterator[None]:
         commits.folder = folder
         try:
             yield
         finally:
             commits.close()
-            for each in pools:
-                await each.close()
+            for opened_pool in pools:
+                await opened_pool.close()
 
-    loader, commits = Loader(variant), Commits()
+    loader, commits = NotificationSettingsCache(variant), CommitMetadataReader()
     return AddOn(
         "notifications",
-        about="sends notifications about Applications and notebooks, as configured in argocd-notifications-cm",
-        controllers=[Notifier(each, pool, loader, commits) for each in (names.APPLICATION, names.JOB)],
-        definitions=[definition("applications.argoproj.io")],
-        beside=beside,
+        description="sends notifications about Applications and notebooks, as configured in argocd-notifications-cm",
+        controllers=[
+            NotificationController(opened_pool, pool, loader, commits) for opened_pool in (names.APPLICATION, names.JOB)
+        ],
+        definitions=[load_definition("applications.argoproj.io")],
+        background=run_beside,
     )

@@ -9,38 +9,40 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import ResourceKey
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import ARGO_PAGING, part
-from argosy.web.request import Asked
-from argosy.web.responses import Json
+from argosy.web.api.paging import ARGO_PAGING, build_argo_page
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
 
-SETTINGS: Final = "argocd-notifications-cm"
+SETTINGS_CONFIG_MAP: Final = "argocd-notifications-cm"
 
 
-async def named(asked: Asked, prefix: str) -> Json:
+async def list_names(request: RequestContext, prefix: str) -> JsonResponse:
     """List the names below a key prefix. argo: a service may have its own name after its type."""
-    found = asked.site.lookout.cache.get(ResourceKey("", "ConfigMap", asked.site.desk.control, SETTINGS))
-    keys = [str(key) for key in mapping((found or {}).get("data")) if str(key).startswith(f"{prefix}.")]
+    config_map = request.site.cluster_view.cache.get(
+        ResourceKey("", "ConfigMap", request.site.service.control_namespace, SETTINGS_CONFIG_MAP)
+    )
+    keys = [str(key) for key in as_mapping((config_map or {}).get("data")) if str(key).startswith(f"{prefix}.")]
     names = [key.removeprefix(f"{prefix}.") for key in keys]
     if prefix == "service":
         names = [name.partition(".")[2] or name for name in names]
-    return part(asked, [{"name": name} for name in sorted(set(names) - {""})])
+    return build_argo_page(request, [{"name": name} for name in sorted(set(names) - {""})])
 
 
-def _route(word: str, prefix: str, operation: str) -> Route:
+def _build_route(collection: str, prefix: str, operation: str) -> Route:
     return Route(
-        "GET", f"/api/v1/notifications/{word}", SignedIn(), partial(named, prefix=prefix),
-        f"List the names of notification {word}.", query=ARGO_PAGING,
-        gives=schema.fields(items=schema.many(schema.fields(name=schema.TEXT))),
-        tag="notifications", operation=f"NotificationService_{operation}",
+        "GET", f"/api/v1/notifications/{collection}", SignedIn(), partial(list_names, prefix=prefix),
+        f"List the names of notification {collection}.", query=ARGO_PAGING,
+        response_schema=schema.build_object_schema(items=schema.build_array_schema(schema.build_object_schema(name=schema.STRING_SCHEMA))),
+        tag="notifications", operation_id=f"NotificationService_{operation}",
     )  # fmt: skip
 
 
 ROUTES = (
-    _route("services", "service", "ListServices"),
-    _route("templates", "template", "ListTemplates"),
-    _route("triggers", "trigger", "ListTriggers"),
+    _build_route("services", "service", "ListServices"),
+    _build_route("templates", "template", "ListTemplates"),
+    _build_route("triggers", "trigger", "ListTriggers"),
 )

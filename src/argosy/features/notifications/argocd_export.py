@@ -11,11 +11,11 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.features.notifications import names
-from argosy.features.notifications.default_templates import shipped
-from argosy.kube.objects import Manifest, dump
+from argosy.features.notifications.default_templates import load_bundled_entries
+from argosy.kube.objects import Manifest, dump_yaml
 
-NOTEBOOKS: Final = ("notebook-validation-failed", "notebook-validation-succeeded")
-DRIFT: Final = "on-drift"
+NOTEBOOK_TRIGGERS: Final = ("notebook-validation-failed", "notebook-validation-succeeded")
+DRIFT_TRIGGER_NAME: Final = "on-drift"
 CR_NAME: Final = "default-notifications-configuration"  # argo: the name that the operator reads
 DRIFT_TRIGGER: Final = """\
 - description: The live state drifted from Git; Git did not change.
@@ -33,32 +33,32 @@ teams: {title: "Application {{.app.metadata.name}} drifted from Git"}
 """  # noqa: E501 - a line break would be one in the message
 
 
-def exported(namespace: str, recipients: Sequence[str] = (), *, is_operated: bool = False) -> Manifest:
-    ours = shipped()
-    triggers = {f"trigger.{name}": ours[f"trigger.{name}"] for name in NOTEBOOKS}
-    templates = {f"template.{name}": ours[f"template.{name}"] for name in NOTEBOOKS}
-    triggers[f"trigger.{DRIFT}"], templates["template.app-drift"] = DRIFT_TRIGGER, DRIFT_TEMPLATE
-    wanted = {"subscriptions": _subscriptions(recipients)} if recipients else {}
+def build_export(namespace: str, recipients: Sequence[str] = (), *, is_operated: bool = False) -> Manifest:
+    bundled = load_bundled_entries()
+    triggers = {f"trigger.{name}": bundled[f"trigger.{name}"] for name in NOTEBOOK_TRIGGERS}
+    templates = {f"template.{name}": bundled[f"template.{name}"] for name in NOTEBOOK_TRIGGERS}
+    triggers[f"trigger.{DRIFT_TRIGGER_NAME}"], templates["template.app-drift"] = DRIFT_TRIGGER, DRIFT_TEMPLATE
+    settings = {"subscriptions": _render_subscriptions(recipients)} if recipients else {}
     if is_operated:
         return {
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "NotificationsConfiguration",
             "metadata": {"name": CR_NAME, "namespace": namespace},
-            "spec": {"triggers": triggers, "templates": templates, **({"subscriptions": wanted} if wanted else {})},
+            "spec": {"triggers": triggers, "templates": templates, **({"subscriptions": settings} if settings else {})},
         }
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": names.SETTINGS, "namespace": namespace},
-        "data": {**triggers, **templates, **wanted},
+        "metadata": {"name": names.SETTINGS_CONFIG_MAP, "namespace": namespace},
+        "data": {**triggers, **templates, **settings},
     }
 
 
-def _subscriptions(recipients: Sequence[str]) -> str:
-    for each in recipients:
-        if not each.partition(":")[0].strip():
+def _render_subscriptions(recipients: Sequence[str]) -> str:
+    for recipient in recipients:
+        if not recipient.partition(":")[0].strip():
             raise UserError(
-                f"invalid recipient {each!r}: no service; write SERVICE:RECIPIENT, such as slack:deliveries"
+                f"invalid recipient {recipient!r}: no service; write SERVICE:RECIPIENT, such as slack:deliveries"
             )
-    entry = {"recipients": list(recipients), "triggers": [*NOTEBOOKS, DRIFT]}
-    return dump([entry])
+    entry = {"recipients": list(recipients), "triggers": [*NOTEBOOK_TRIGGERS, DRIFT_TRIGGER_NAME]}
+    return dump_yaml([entry])

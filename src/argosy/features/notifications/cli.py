@@ -8,17 +8,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.error_messages import say
-from argosy.cli.exit_codes import CANNOT, NO
-from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.cli.verbs import described, print_data, talk, work_at
+from argosy.cli.error_messages import print_failure
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE
+from argosy.cli.subcommands import add_subcommand, print_document, print_message, run_with_client
+from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.features.notifications.service import Message, NotificationDesk, Trial
+    from argosy.features.notifications.service import NotificationService, TrialMessage, TriggerTrial
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
-Work = Callable[["NotificationDesk", argparse.Namespace], Awaitable[int]]
+NotificationCommand = Callable[["NotificationService", argparse.Namespace], Awaitable[int]]
 
 EXAMPLES = """\
 Examples:
@@ -40,171 +40,193 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar="triggers|templates|test|history", required=True)
-    _add(parts, "triggers", "list triggers and their templates", _triggers, ["triggers", "triggers -o json"])
-    shown = ["templates", "templates app-drift"]
-    templates = _add(parts, "templates", "list templates, or show one", _templates, shown)
+    _add_command(
+        parts, "triggers", "list triggers and their templates", _run_triggers, ["triggers", "triggers -o json"]
+    )
+    examples = ["templates", "templates app-drift"]
+    templates = _add_command(parts, "templates", "list templates, or show one", _run_templates, examples)
     templates.add_argument("name", nargs="?", default="", metavar="NAME", help="the template to show")
-    shown = ["test on-drift dev-qwen", "test on-deployed dev-qwen --to chat: --send"]
-    testing = _add(parts, "test", "evaluate a trigger for an object, and show messages and recipients", _test, shown)
-    testing.add_argument("trigger", metavar="TRIGGER", help="the trigger to test")
-    about = "the Application as NAME or NAMESPACE/NAME; a NotebookValidationJob if the trigger is about jobs"
-    testing.add_argument("name", metavar="NAME", help=about)
-    about = "the recipient; repeatable (default: the subscribers)"
-    testing.add_argument("--to", action="append", default=[], metavar="SERVICE:RECIPIENT", help=about)
-    testing.add_argument("--send", action="store_true", help="send the message to --to, even if the condition is false")
-    shown = ["history", "history dev-qwen"]
-    past = _add(parts, "history", "list messages that were sent, delayed, failed or are unclear", _history, shown)
-    past.add_argument("name", nargs="?", default="", metavar="NAME", help="only messages about this object")
-    past.add_argument(
+    examples = ["test on-drift dev-qwen", "test on-deployed dev-qwen --to chat: --send"]
+    test_parser = _add_command(
+        parts, "test", "evaluate a trigger for an object, and show messages and recipients", _run_test, examples
+    )
+    test_parser.add_argument("trigger", metavar="TRIGGER", help="the trigger to test")
+    help_text = "the Application as NAME or NAMESPACE/NAME; a NotebookValidationJob if the trigger is about jobs"
+    test_parser.add_argument("name", metavar="NAME", help=help_text)
+    help_text = "the recipient; repeatable (default: the subscribers)"
+    test_parser.add_argument("--to", action="append", default=[], metavar="SERVICE:RECIPIENT", help=help_text)
+    test_parser.add_argument(
+        "--send", action="store_true", help="send the message to --to, even if the condition is false"
+    )
+    examples = ["history", "history dev-qwen"]
+    history_parser = _add_command(
+        parts, "history", "list messages that were sent, delayed, failed or are unclear", _run_history, examples
+    )
+    history_parser.add_argument("name", nargs="?", default="", metavar="NAME", help="only messages about this object")
+    history_parser.add_argument(
         "-n", "--namespace", default="", metavar="NS", help="only this namespace (default: all namespaces)"
     )
 
 
-def _add(
-    parts: Commands[argparse.ArgumentParser], name: str, about: str, work: Work, shown: Sequence[str]
+def _add_command(
+    parts: Commands[argparse.ArgumentParser],
+    name: str,
+    help_text: str,
+    command: NotificationCommand,
+    examples: Sequence[str],
 ) -> argparse.ArgumentParser:
-    parser = described(parts, name, about, [f"notifications {each}" for each in shown])
+    parser = add_subcommand(parts, name, help_text, [f"notifications {example}" for example in examples])
     if name != "history":
-        about = "file with settings to use instead of the cluster's: ConfigMap and Secret; repeatable"
-        parser.add_argument("-f", "--filename", type=Path, action="append", default=[], metavar="FILE", help=about)
-    forms = ["text", "json", "yaml"]
-    parser.add_argument("-o", "--output", choices=forms, default="text", help="text, json or yaml")
+        help_text = "file with settings to use instead of the cluster's: ConfigMap and Secret; repeatable"
+        parser.add_argument("-f", "--filename", type=Path, action="append", default=[], metavar="FILE", help=help_text)
+    formats = ["text", "json", "yaml"]
+    parser.add_argument("-o", "--output", choices=formats, default="text", help="text, json or yaml")
     add_target_flags(parser)
-    parser.set_defaults(run=functools.partial(_run, work))
+    parser.set_defaults(run=functools.partial(_run_command, command))
     return parser
 
 
-def _run(work: Work, chosen: argparse.Namespace) -> int:
+def _run_command(command: NotificationCommand, args: argparse.Namespace) -> int:
     from argosy.features.notifications.service import open_notifications
 
-    async def warned(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
+    async def run_with_warnings(desk: NotificationService, chosen: argparse.Namespace) -> int:
         for each in desk.settings.problems if chosen.part != "history" else ():
-            talk(f"argosy: {desk.settings.masked(each)}")
-        return await work(desk, chosen)
+            print_message(f"argosy: {desk.settings.mask_secrets(each)}")
+        return await command(desk, chosen)
 
-    return work_at(open_notifications(target_options(chosen), getattr(chosen, "filename", [])), warned, chosen)
+    return run_with_client(
+        open_notifications(read_target_options(args), getattr(args, "filename", [])), run_with_warnings, args
+    )
 
 
-def _print(items: list[dict[str, Any]], headings: Sequence[str], chosen: argparse.Namespace) -> None:
-    from argosy.cli.tables import table
+def _print_items(items: list[dict[str, Any]], headings: Sequence[str], args: argparse.Namespace) -> None:
+    from argosy.cli.tables import format_table
 
-    if chosen.output != "text":
-        print_data({"items": items}, chosen.output)
+    if args.output != "text":
+        print_document({"items": items}, args.output)
     elif items:
-        rows = [[", ".join(each) if isinstance(each, list) else str(each) for each in item.values()] for item in items]
-        print("\n".join(table(headings, rows)))
+        rows = [
+            [", ".join(value) if isinstance(value, list) else str(value) for value in item.values()] for item in items
+        ]
+        print("\n".join(format_table(headings, rows)))
 
 
-async def _triggers(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
-    from argosy.features.notifications.service import asks_of_jobs
+async def _run_triggers(service: NotificationService, args: argparse.Namespace) -> int:
+    from argosy.features.notifications.service import uses_jobs
 
     items: list[dict[str, Any]] = [
         {
             "name": name,
-            "about": "NotebookValidationJob" if asks_of_jobs(conditions) else "Application",
-            "sends": [template for each in conditions for template in each.send],
-            "description": " ".join(each.description for each in conditions),
+            "about": "NotebookValidationJob" if uses_jobs(conditions) else "Application",
+            "sends": [template for condition in conditions for template in condition.send],
+            "description": " ".join(condition.description for condition in conditions),
         }
-        for name, conditions in sorted(desk.settings.triggers.items())
+        for name, conditions in sorted(service.settings.triggers.items())
     ]
-    _print(items, ("NAME", "ABOUT", "SENDS", "DESCRIPTION"), chosen)
+    _print_items(items, ("NAME", "ABOUT", "SENDS", "DESCRIPTION"), args)
     return 0
 
 
-async def _templates(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
-    if chosen.name:
-        if chosen.name not in desk.settings.templates:
-            known = ", ".join(sorted(desk.settings.templates))
-            raise UserError(f"template {chosen.name} not found; choose one of: {known}")
-        print_data(dict(desk.settings.templates[chosen.name]), "json" if chosen.output == "json" else "yaml")
+async def _run_templates(service: NotificationService, args: argparse.Namespace) -> int:
+    if args.name:
+        if args.name not in service.settings.templates:
+            template_names = ", ".join(sorted(service.settings.templates))
+            raise UserError(f"template {args.name} not found; choose one of: {template_names}")
+        print_document(dict(service.settings.templates[args.name]), "json" if args.output == "json" else "yaml")
         return 0
     items: list[dict[str, Any]] = [
-        {"name": name, "says": sorted(map(str, template))} for name, template in sorted(desk.settings.templates.items())
+        {"name": name, "says": sorted(map(str, template))}
+        for name, template in sorted(service.settings.templates.items())
     ]
-    _print(items, ("NAME", "SAYS"), chosen)
+    _print_items(items, ("NAME", "SAYS"), args)
     return 0
 
 
-async def _test(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
-    if chosen.send and not chosen.to:
+async def _run_test(service: NotificationService, args: argparse.Namespace) -> int:
+    if args.send and not args.to:
         raise UserError("--send needs a recipient; add --to SERVICE:RECIPIENT")
-    manifest = await desk.find(chosen.trigger, chosen.name)
-    trial = await desk.trial(chosen.trigger, manifest, chosen.to, sends=chosen.send)
-    if chosen.output != "text":
-        print_data(_document(trial), chosen.output)
+    manifest = await service.find_object(args.trigger, args.name)
+    trial = await service.test_trigger(args.trigger, manifest, args.to, should_send=args.send)
+    if args.output != "text":
+        print_document(_trial_to_wire(trial), args.output)
     else:
-        print("\n".join(_lines(trial)))
-        if not any(each.destination.service for each in trial.messages):
-            how = f"annotate {chosen.name} with notifications.argoproj.io/subscribe.{chosen.trigger}.SERVICE"
-            talk(f"argosy: {chosen.trigger} has no subscribers, so nothing is sent; {how}, or use --to")
-    faults = [each.fault for each in trial.messages if each.fault]
+        print("\n".join(_render_trial(trial)))
+        if not any(item.destination.service for item in trial.messages):
+            advice = f"annotate {args.name} with notifications.argoproj.io/subscribe.{args.trigger}.SERVICE"
+            print_message(f"argosy: {args.trigger} has no subscribers, so nothing is sent; {advice}, or use --to")
+    faults = [item.fault for item in trial.messages if item.fault]
     if faults:
-        say(f"cannot send {chosen.trigger}", faults, "fix the errors, then run the command again")
-        return CANNOT
-    return 0 if chosen.send or any(each.holds for each in trial.judged) else NO
+        print_failure(f"cannot send {args.trigger}", faults, "fix the errors, then run the command again")
+        return EXIT_ERROR
+    return 0 if args.send or any(item.holds for item in trial.condition_results) else EXIT_NEGATIVE
 
 
-def _document(trial: Trial) -> dict[str, Any]:
+def _trial_to_wire(trial: TriggerTrial) -> dict[str, Any]:
     return {
         "trigger": trial.trigger,
         "conditions": [
-            {"when": each.condition.when, "holds": each.holds, "oncePer": each.once_per, "fault": each.fault}
-            for each in trial.judged
+            {"when": item.condition.when, "holds": item.holds, "oncePer": item.once_per, "fault": item.fault}
+            for item in trial.condition_results
         ],
         "messages": [
             {
-                "to": _to(each),
-                "sent": each.is_sent,
-                "fault": each.fault,
-                "notification": dict(each.notification),
+                "to": _render_destination(item),
+                "sent": item.is_sent,
+                "fault": item.fault,
+                "notification": dict(item.notification),
             }
-            for each in trial.messages
+            for item in trial.messages
         ],
     }
 
 
-def _lines(trial: Trial) -> list[str]:
+def _render_trial(trial: TriggerTrial) -> list[str]:
     lines = []
-    for each in trial.judged:
-        lines.append(f"{'holds' if each.holds else 'does not hold'}: {each.condition.when}")
-        lines += [f"once per: {each.once_per}"] if each.once_per else []
-        lines += [f"why: {each.fault}"] if each.fault else []
+    for result in trial.condition_results:
+        lines.append(f"{'holds' if result.holds else 'does not hold'}: {result.condition.when}")
+        lines += [f"once per: {result.once_per}"] if result.once_per else []
+        lines += [f"why: {result.fault}"] if result.fault else []
     for message in trial.messages:
-        lines += ["", *_message_lines(message)]
+        lines += ["", *_render_message(message)]
     return lines
 
 
-def _to(message: Message) -> str:
+def _render_destination(message: TrialMessage) -> str:
     """Render the destination; empty if there is no subscriber."""
     service, recipient = message.destination
     return f"{service}:{recipient}" if service else ""
 
 
-def _message_lines(message: Message) -> list[str]:
-    to = _to(message) or "nobody"
+def _render_message(message: TrialMessage) -> list[str]:
+    destination_text = _render_destination(message) or "nobody"
     if message.fault:
-        return [f"{to}: {message.fault}"]
-    said = message.notification
-    text = str(said.get("message") or "").strip()
-    parts = [name for name in said if name != "message"]
-    head = f"{'sent to' if message.is_sent else 'to'} {to}{f' (with {chr(44).join(parts)})' if parts else ''}:"
-    return [head, *(f"  {line}" for line in text.splitlines())]
+        return [f"{destination_text}: {message.fault}"]
+    notification = message.notification
+    text = str(notification.get("message") or "").strip()
+    parts = [name for name in notification if name != "message"]
+    heading = (
+        f"{'sent to' if message.is_sent else 'to'} "
+        f"{destination_text}{f' (with {chr(44).join(parts)})' if parts else ''}:"
+    )
+    return [heading, *(f"  {line}" for line in text.splitlines())]
 
 
-async def _history(desk: NotificationDesk, chosen: argparse.Namespace) -> int:
-    found = await desk.history(chosen.name, chosen.namespace)
+async def _run_history(service: NotificationService, args: argparse.Namespace) -> int:
+    history_rows = await service.list_history(args.name, args.namespace)
     items = [
         {
-            "at": each.at,
-            "what": each.reason.removeprefix("Notification"),
-            "about": f"{each.kind} {each.namespace}/{each.name}",
-            "trigger": each.trigger,
-            "to": each.destination,
-            "message": each.message,
+            "at": row.at,
+            "what": row.reason.removeprefix("Notification"),
+            "about": f"{row.kind} {row.namespace}/{row.name}",
+            "trigger": row.trigger,
+            "to": row.destination,
+            "message": row.message,
         }
-        for each in found
+        for row in history_rows
     ]
-    _print(items, ("AT", "WHAT", "ABOUT", "TRIGGER", "TO", "MESSAGE"), chosen)
-    if not items and chosen.output == "text":
-        talk("no notifications found; docs/reference/notifications.md explains how to subscribe an Application")
+    _print_items(items, ("AT", "WHAT", "ABOUT", "TRIGGER", "TO", "MESSAGE"), args)
+    if not items and args.output == "text":
+        print_message(
+            "no notifications found; docs/reference/notifications.md explains how to subscribe an Application"
+        )
     return 0

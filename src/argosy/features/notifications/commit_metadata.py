@@ -17,79 +17,88 @@ from typing import Any, Final
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ArgosyError
 from argosy.features.notifications import names
-from argosy.gitops.source.credentials import Trust, read_credentials
+from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import read_settings
-from argosy.isolation.scratch_folders import scratch_folder
+from argosy.gitops.source.settings import read_source_settings
+from argosy.isolation.scratch_folders import create_scratch_folder
 from argosy.kube.client import ClusterReader
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
-ASKED: Final = "GetCommitMetadata"
-KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
-SECONDS: Final = 30.0
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+COMMIT_METADATA_FUNCTION: Final = "GetCommitMetadata"
+KNOWN_HOSTS_CONFIG_MAP, TLS_CERTS_CONFIG_MAP = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
+FETCH_TIMEOUT_SECONDS: Final = 30.0
+_COMMIT_PATTERN: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-class Commits:
+class CommitMetadataReader:
     """Reads commits from Git mirrors. `folder` holds the mirrors, which the GitOps engine may share."""
 
     def __init__(self) -> None:
         self.folder: Path | None = None
-        self._own: Path | None = None
-        self._removal = ExitStack()  # of its own folder
+        self._own_folder: Path | None = None
+        self._cleanup = ExitStack()  # of its own folder
 
-    async def known(self, manifest: Manifest, texts: str, control: str, cluster: ClusterReader) -> dict[str, Any]:
+    async def fetch_commits(
+        self, manifest: Manifest, texts: str, namespace: str, cluster: ClusterReader
+    ) -> dict[str, Any]:
         url = str(((manifest.get("spec") or {}).get("source") or {}).get("repoURL") or "")
-        if ASKED not in texts or not url or not control:
+        if COMMIT_METADATA_FUNCTION not in texts or not url or not namespace:
             return {}
-        found: dict[str, Any] = {}
+        metadata_by_revision: dict[str, Any] = {}
         try:
-            async with asyncio.timeout(SECONDS):
-                repositories = await self._opened(control, cluster)
+            async with asyncio.timeout(FETCH_TIMEOUT_SECONDS):
+                repositories = await self._open_repositories(namespace, cluster)
                 try:
                     mirror = repositories.mirror(url, project=str(manifest["spec"].get("project") or ""))
-                    for revision in dict.fromkeys(_revisions(manifest)):
-                        each = await mirror.commit(revision)
-                        at = each.at.isoformat().replace("+00:00", "Z")
-                        found[revision] = {"Message": each.message, "Author": each.author, "Date": at, "Tags": []}
+                    for revision in dict.fromkeys(_list_revisions(manifest)):
+                        commit = await mirror.load_commit(revision)
+                        date = commit.authored_at.isoformat().replace("+00:00", "Z")
+                        metadata_by_revision[revision] = {
+                            "Message": commit.message,
+                            "Author": commit.author,
+                            "Date": date,
+                            "Tags": [],
+                        }
                 finally:
                     repositories.close()
         except (ArgosyError, TimeoutError) as error:
             log.info("cannot read commit metadata: app=%s error=%s", manifest["metadata"]["name"], error)
-        return found
+        return metadata_by_revision
 
-    async def _opened(self, control: str, cluster: ClusterReader) -> Repositories:
-        secrets = await cluster.list(names.SECRET, namespace=control, labels=SECRET_TYPE)
-        own, hosts, authorities = [
-            ((await cluster.get(ResourceKey(*names.CONFIG_MAP, control, name))) or {}).get("data") or {}
-            for name in (names.OWN_SETTINGS, KNOWN_HOSTS, AUTHORITIES)
+    async def _open_repositories(self, namespace: str, cluster: ClusterReader) -> Repositories:
+        secrets = await cluster.list(names.SECRET, namespace=namespace, labels=SECRET_TYPE)
+        settings, known_hosts, authorities = [
+            ((await cluster.get(ResourceKey(*names.CONFIG_MAP, namespace, name))) or {}).get("data") or {}
+            for name in (names.ARGOSY_CONFIG_MAP, KNOWN_HOSTS_CONFIG_MAP, TLS_CERTS_CONFIG_MAP)
         ]
-        trust = Trust(str(hosts.get("ssh_known_hosts") or ""), authorities)
-        return Repositories(self.make_folder(), read_settings(own), read_credentials(secrets.items), trust)
+        trust = HostTrust(str(known_hosts.get("ssh_known_hosts") or ""), authorities)
+        return Repositories(
+            self.get_mirror_folder(), read_source_settings(settings), read_credentials(secrets.items), trust
+        )
 
-    def make_folder(self) -> Path:
+    def get_mirror_folder(self) -> Path:
         """Return the folder of the mirrors, and create a temporary one if none is set."""
         if self.folder is not None:
             return self.folder / "mirrors"
-        if self._own is None:
+        if self._own_folder is None:
             with ExitStack() as undo:
-                folder = undo.enter_context(scratch_folder("argosy-notifications-")) / "mirrors"
+                folder = undo.enter_context(create_scratch_folder("argosy-notifications-")) / "mirrors"
                 folder.mkdir()
-                self._removal.push(undo.pop_all())
-            self._own = folder
-        return self._own
+                self._cleanup.push(undo.pop_all())
+            self._own_folder = folder
+        return self._own_folder
 
     def close(self) -> None:
-        self._removal.close()
-        self._own = None
+        self._cleanup.close()
+        self._own_folder = None
 
 
-def _revisions(manifest: Manifest) -> Iterator[str]:
+def _list_revisions(manifest: Manifest) -> Iterator[str]:
     status = manifest.get("status") or {}
-    state = (status.get("operationState") or {}).get("syncResult") or {}
-    for place in (status.get("sync") or {}, state, *(status.get("history") or ())[-1:]):
-        revision = str(place.get("revision") or "")
-        if _COMMIT.fullmatch(revision):
+    sync_result = (status.get("operationState") or {}).get("syncResult") or {}
+    for entry in (status.get("sync") or {}, sync_result, *(status.get("history") or ())[-1:]):
+        revision = str(entry.get("revision") or "")
+        if _COMMIT_PATTERN.fullmatch(revision):
             yield revision

@@ -18,64 +18,77 @@ from weakref import WeakValueDictionary
 
 from argosy.errors import ArgosyError, Conflict, TransientError, UserError
 from argosy.features.notifications import names
-from argosy.features.notifications.commit_metadata import Commits
-from argosy.features.notifications.drift_lookup import look_for_drift
-from argosy.features.notifications.events import tell
-from argosy.features.notifications.messages import Confined, Drift, Judged, compose, judge_all, texts_of
-from argosy.features.notifications.receiver_backoff import Patience
-from argosy.features.notifications.sent_messages import annotations_for, read_pending, read_state, state_key
-from argosy.features.notifications.services import Delivery, deliver
-from argosy.features.notifications.settings import Settings, asks_of_jobs, names_used
-from argosy.features.notifications.settings_cache import Loader, Versions
-from argosy.features.notifications.subscriptions import Destination, destinations
-from argosy.http_client.checked_request import Unanswered
-from argosy.kube.controller import Context, Requeue, Watch, itself
+from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.drift_lookup import load_drift
+from argosy.features.notifications.events import record_event
+from argosy.features.notifications.messages import (
+    ConditionResult,
+    ConfinedPool,
+    DriftData,
+    collect_texts,
+    evaluate_conditions,
+    render_notification,
+)
+from argosy.features.notifications.receiver_backoff import ReceiverBackoff
+from argosy.features.notifications.sent_messages import build_annotations, build_state_key, read_pending, read_state
+from argosy.features.notifications.services import MessageDelivery, deliver
+from argosy.features.notifications.settings import NotificationSettings, list_used_names, uses_jobs
+from argosy.features.notifications.settings_cache import NotificationSettingsCache, SettingsVersions
+from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
+from argosy.http_client.checked_request import DeliveryUnknown
+from argosy.kube.controller import ControllerContext, Requeue, Watch, itself
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
-LOOK_AGAIN: Final = 30.0  # seconds until a condition that uses time.Now is evaluated again
-STRANGE: Final = 60.0  # seconds after which a claim of another process is abandoned
-MOST_GIVEN_UP: Final = 10_000
+TIME_CONDITION_INTERVAL_SECONDS: Final = 30.0  # seconds until a condition that uses time.Now is evaluated again
+ABANDONED_CLAIM_SECONDS: Final = 60.0  # seconds after which a claim of another process is abandoned
+MAX_REMEMBERED_MESSAGES: Final = 10_000
 
 
 @dataclass(frozen=True)
-class Due:
-    judged: Judged
-    destination: Destination
-    state: str  # key in the state annotation
+class DueMessage:
+    condition_result: ConditionResult
+    destination: NotificationDestination
+    state_key: str  # key in the state annotation
 
 
 @dataclass
-class Round:
+class NotificationPass:
     """State of one reconciliation of one object, including changes that are not written yet."""
 
     manifest: Manifest
-    settings: Settings
-    versions: Versions
+    settings: NotificationSettings
+    versions: SettingsVersions
     now: datetime
-    drift: Drift = None
+    drift: DriftData = None
     commits: dict[str, Any] = field(default_factory=dict)
     state: dict[str, int] = field(default_factory=dict)
     pending: dict[str, dict[str, Any]] = field(default_factory=dict)
-    waits: list[float] = field(default_factory=list)  # seconds until the object must be reconciled again
+    requeue_delays: list[float] = field(default_factory=list)  # seconds until the object must be reconciled again
 
     def is_written(self) -> bool:
         return read_state(self.manifest) == self.state and read_pending(self.manifest) == self.pending
 
 
-class Notifier:
-    def __init__(self, kind: GroupKind, pool: Callable[[], Confined], loader: Loader, commits: Commits) -> None:
+class NotificationController:
+    def __init__(
+        self,
+        kind: GroupKind,
+        pool: Callable[[], ConfinedPool],
+        loader: NotificationSettingsCache,
+        commits: CommitMetadataReader,
+    ) -> None:
         self.kind, self._commits = kind, commits
         self._pool, self._loader = pool, loader
-        self._me = secrets.token_hex(8)
-        self._given_up: dict[tuple[ResourceKey, str], Versions] = {}
-        self._ended: dict[
+        self._process_id = secrets.token_hex(8)
+        self._failed_messages: dict[tuple[ResourceKey, str], SettingsVersions] = {}
+        self._finished_messages: dict[
             tuple[ResourceKey, str], bool
         ] = {}  # messages of this process, and whether they were accepted
         # A lock lives as long as a task holds it or waits for it.
-        self._turns: WeakValueDictionary[ResourceKey, asyncio.Lock] = WeakValueDictionary()
-        self._patience = Patience()
+        self._locks: WeakValueDictionary[ResourceKey, asyncio.Lock] = WeakValueDictionary()
+        self._receiver_backoff = ReceiverBackoff()
 
     @property
     def name(self) -> str:
@@ -85,209 +98,371 @@ class Notifier:
     def watches(self) -> Sequence[Watch]:
         return (
             Watch(self.kind, itself),
-            Watch(names.CONFIG_MAP, _settings_only, metadata_only=True),
-            Watch(names.SECRET, _settings_only, metadata_only=True),
+            Watch(names.CONFIG_MAP, _map_settings_to_keys, metadata_only=True),
+            Watch(names.SECRET, _map_settings_to_keys, metadata_only=True),
         )
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         if key.group_kind == self.kind:
-            return await self._notify(key, context)
-        for each in sorted(context.cache.keys(self.kind)):  # new settings affect every object
+            return await self._reconcile_locked(key, context)
+        for object_key in sorted(context.cache.keys(self.kind)):  # new settings affect every object
             try:
-                await self._notify(each, context)
+                await self._reconcile_locked(object_key, context)
             except ArgosyError as error:
-                log.info("cannot send notifications: object=%s error=%s", each, error)
+                log.info("cannot send notifications: object=%s error=%s", object_key, error)
         return None
 
-    async def _notify(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def _reconcile_locked(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         """Reconcile one object under its lock, because a settings change also reconciles every object."""
-        async with self._turns.setdefault(key, asyncio.Lock()):
-            return await self._turn(key, context)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            return await self._reconcile_object(key, context)
 
-    async def _turn(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def _reconcile_object(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         manifest = context.cache.get(key)
         if manifest is None:
             return None
-        versions, settings = await self._loader.settings(key.namespace, context.cluster, context.cache)
-        wanted = self._wanted(manifest, settings)
-        turn = Round(manifest, settings, versions, context.clock.now())
-        turn.state, turn.pending = read_state(manifest), read_pending(manifest)
-        await self._settle_strangers(turn, context)
-        if wanted:
-            await self._send_due(turn, wanted, context)
-        if not turn.is_written():
-            await self._conclude(turn, context)
-        if any("time.Now" in each.when for trigger in wanted for each in settings.triggers[trigger]):
-            turn.waits.append(LOOK_AGAIN)
-        return Requeue(min(turn.waits)) if turn.waits else None
+        versions, settings = await self._loader.load_settings(key.namespace, context.cluster, context.cache)
+        destinations_by_trigger = self._list_destinations(manifest, settings)
+        notification_pass = NotificationPass(manifest, settings, versions, context.clock.now())
+        notification_pass.state, notification_pass.pending = read_state(manifest), read_pending(manifest)
+        await self._report_abandoned_claims(notification_pass, context)
+        if destinations_by_trigger:
+            await self._send_due_messages(notification_pass, destinations_by_trigger, context)
+        if not notification_pass.is_written():
+            await self._write_result(notification_pass, context)
+        if any(
+            "time.Now" in condition.when
+            for trigger in destinations_by_trigger
+            for condition in settings.triggers[trigger]
+        ):
+            notification_pass.requeue_delays.append(TIME_CONDITION_INTERVAL_SECONDS)
+        return Requeue(min(notification_pass.requeue_delays)) if notification_pass.requeue_delays else None
 
-    def _wanted(self, manifest: Manifest, settings: Settings) -> dict[str, list[Destination]]:
-        found = destinations(manifest, settings)
-        of_jobs = self.kind == names.JOB
+    def _list_destinations(
+        self, manifest: Manifest, settings: NotificationSettings
+    ) -> dict[str, list[NotificationDestination]]:
+        destinations_by_trigger = list_destinations(manifest, settings)
+        is_for_jobs = self.kind == names.JOB
         return {
-            trigger: those
-            for trigger, those in found.items()
-            if trigger in settings.triggers and asks_of_jobs(settings.triggers[trigger]) == of_jobs
+            trigger: trigger_destinations
+            for trigger, trigger_destinations in destinations_by_trigger.items()
+            if trigger in settings.triggers and uses_jobs(settings.triggers[trigger]) == is_for_jobs
         }
 
-    async def _settle_strangers(self, turn: Round, context: Context) -> None:
+    async def _report_abandoned_claims(self, notification_pass: NotificationPass, context: ControllerContext) -> None:
         """Report abandoned claims of other processes as unclear, because their messages may have been sent."""
-        for key, each in list(turn.pending.items()):
-            age = turn.now.timestamp() - float(each.get("since") or 0)
-            ended = self._ended.get((key_of(turn.manifest), key))
-            if each.get("by") != self._me and age < STRANGE:
-                turn.waits.append(STRANGE - age)
+        for key, claim in list(notification_pass.pending.items()):
+            age = notification_pass.now.timestamp() - float(claim.get("since") or 0)
+            was_accepted = self._finished_messages.get((key_of(notification_pass.manifest), key))
+            if claim.get("by") != self._process_id and age < ABANDONED_CLAIM_SECONDS:
+                notification_pass.requeue_delays.append(ABANDONED_CLAIM_SECONDS - age)
                 continue
-            del turn.pending[key]
-            if ended is not None:  # sent by this process, but the result could not be written
-                if not ended:
-                    turn.state.pop(key, None)
+            del notification_pass.pending[key]
+            if was_accepted is not None:  # sent by this process, but the result could not be written
+                if not was_accepted:
+                    notification_pass.state.pop(key, None)
                 continue
-            what = "the sending process stopped before it finished; not sent again, check whether the message arrived"
-            where = (str(each.get("trigger")), str(each.get("to")))
-            await tell(context.cluster, turn.manifest, names.UNCLEAR, *where, what, turn.now)
+            message = (
+                "the sending process stopped before it finished; not sent again, check whether the message arrived"
+            )
+            target = (str(claim.get("trigger")), str(claim.get("to")))
+            await record_event(
+                context.cluster,
+                notification_pass.manifest,
+                names.UNCLEAR_REASON,
+                *target,
+                message,
+                notification_pass.now,
+            )
 
-    async def _send_due(self, turn: Round, wanted: Mapping[str, list[Destination]], context: Context) -> None:
-        conditions = {trigger: turn.settings.triggers[trigger] for trigger in wanted}
-        if any("drift" in names_used(each) for each in conditions.values()):
-            turn.drift = await look_for_drift(turn.manifest, context.cluster)
-        asked = (turn.manifest, conditions, turn.settings, turn.drift, turn.now)
-        turn.commits = await self._known_commits(turn, "".join(map(str, conditions.values())), context)
-        judged = await judge_all(self._pool(), *asked, turn.commits)
-        for each in judged:
-            if each.fault:
-                fault = turn.settings.masked(each.fault)
-                log.info("trigger failed: object=%s trigger=%s error=%s", key_of(turn.manifest), each.trigger, fault)
-            for destination in wanted[each.trigger]:
-                await self._consider(turn, each, destination, context)
+    async def _send_due_messages(
+        self,
+        notification_pass: NotificationPass,
+        destinations_by_trigger: Mapping[str, list[NotificationDestination]],
+        context: ControllerContext,
+    ) -> None:
+        conditions = {trigger: notification_pass.settings.triggers[trigger] for trigger in destinations_by_trigger}
+        if any("drift" in list_used_names(item) for item in conditions.values()):
+            notification_pass.drift = await load_drift(notification_pass.manifest, context.cluster)
+        arguments = (
+            notification_pass.manifest,
+            conditions,
+            notification_pass.settings,
+            notification_pass.drift,
+            notification_pass.now,
+        )
+        notification_pass.commits = await self._fetch_commits(
+            notification_pass, "".join(map(str, conditions.values())), context
+        )
+        results = await evaluate_conditions(self._pool(), *arguments, notification_pass.commits)
+        for item in results:
+            if item.fault:
+                fault = notification_pass.settings.mask_secrets(item.fault)
+                log.info(
+                    "trigger failed: object=%s trigger=%s error=%s",
+                    key_of(notification_pass.manifest),
+                    item.trigger,
+                    fault,
+                )
+            for destination in destinations_by_trigger[item.trigger]:
+                await self._send_if_new(notification_pass, item, destination, context)
 
-    async def _consider(self, turn: Round, judged: Judged, destination: Destination, context: Context) -> None:
-        if not judged.holds:
+    async def _send_if_new(
+        self,
+        notification_pass: NotificationPass,
+        condition_result: ConditionResult,
+        destination: NotificationDestination,
+        context: ControllerContext,
+    ) -> None:
+        if not condition_result.holds:
             # Without oncePer, the next transition sends again; with oncePer, the recorded message stays sent.
-            turn.state.pop(state_key(judged.trigger, judged.place, judged.condition.when, "", destination), None)
+            notification_pass.state.pop(
+                build_state_key(
+                    condition_result.trigger, condition_result.index, condition_result.condition.when, "", destination
+                ),
+                None,
+            )
             return
-        key = state_key(judged.trigger, judged.place, judged.condition.when, judged.once_per, destination)
-        if key in turn.state or self._given_up.get((key_of(turn.manifest), key)) == turn.versions:
+        key = build_state_key(
+            condition_result.trigger,
+            condition_result.index,
+            condition_result.condition.when,
+            condition_result.once_per,
+            destination,
+        )
+        if (
+            key in notification_pass.state
+            or self._failed_messages.get((key_of(notification_pass.manifest), key)) == notification_pass.versions
+        ):
             return
-        since = (key_of(turn.manifest), destination, turn.versions, context.clock.monotonic())
-        if left := self._patience.left(*since):
-            turn.waits.append(left)
+        backoff_arguments = (
+            key_of(notification_pass.manifest),
+            destination,
+            notification_pass.versions,
+            context.clock.monotonic(),
+        )
+        if remaining_seconds := self._receiver_backoff.get_remaining_seconds(*backoff_arguments):
+            notification_pass.requeue_delays.append(remaining_seconds)
             return
-        await self._send(turn, Due(judged, destination, key), context)
+        await self._send_message(notification_pass, DueMessage(condition_result, destination, key), context)
 
-    async def _send(self, turn: Round, due: Due, context: Context) -> None:
-        to, trigger = f"{due.destination.service}:{due.destination.recipient}", due.judged.trigger
-        texts = texts_of(turn.settings, [due.judged.condition])
-        turn.commits = turn.commits or await self._known_commits(turn, texts, context)
+    async def _send_message(
+        self, notification_pass: NotificationPass, due_message: DueMessage, context: ControllerContext
+    ) -> None:
+        destination_text, trigger = (
+            f"{due_message.destination.service}:{due_message.destination.recipient}",
+            due_message.condition_result.trigger,
+        )
+        texts = collect_texts(notification_pass.settings, [due_message.condition_result.condition])
+        notification_pass.commits = notification_pass.commits or await self._fetch_commits(
+            notification_pass, texts, context
+        )
         try:
-            delivery = await self._composed(turn, due)
+            delivery = await self._build_delivery(notification_pass, due_message)
         except UserError as error:
-            await self._give_up(turn, due, to, error, context)
+            await self._record_failure(notification_pass, due_message, destination_text, error, context)
             return
-        turn.state[due.state] = int(turn.now.timestamp())
-        turn.pending[due.state] = {"by": self._me, "since": turn.now.timestamp(), "trigger": trigger, "to": to}
-        self._ended.pop((key_of(turn.manifest), due.state), None)
-        await self._write(turn, context)  # raises Conflict if the object changed: then nothing was sent
+        notification_pass.state[due_message.state_key] = int(notification_pass.now.timestamp())
+        notification_pass.pending[due_message.state_key] = {
+            "by": self._process_id,
+            "since": notification_pass.now.timestamp(),
+            "trigger": trigger,
+            "to": destination_text,
+        }
+        self._finished_messages.pop((key_of(notification_pass.manifest), due_message.state_key), None)
+        await self._write_annotations(
+            notification_pass, context
+        )  # raises Conflict if the object changed: then nothing was sent
         try:
             await asyncio.to_thread(deliver, delivery)
-            self._end(turn, due, is_taken=True)
-        except Unanswered as error:
-            self._end(turn, due, is_taken=True)
-            why = turn.settings.masked(str(error))
-            await tell(context.cluster, turn.manifest, names.UNCLEAR, trigger, to, why, turn.now)
+            self._record_finished(notification_pass, due_message, is_accepted=True)
+        except DeliveryUnknown as error:
+            self._record_finished(notification_pass, due_message, is_accepted=True)
+            reason = notification_pass.settings.mask_secrets(str(error))
+            await record_event(
+                context.cluster,
+                notification_pass.manifest,
+                names.UNCLEAR_REASON,
+                trigger,
+                destination_text,
+                reason,
+                notification_pass.now,
+            )
         except TransientError as error:
-            self._end(turn, due, is_taken=False)
-            await self._put_off(turn, due, to, error, context)
+            self._record_finished(notification_pass, due_message, is_accepted=False)
+            await self._schedule_retry(notification_pass, due_message, destination_text, error, context)
         except UserError as error:
-            self._end(turn, due, is_taken=False)
-            self._patience.answered(key_of(turn.manifest), due.destination)
-            await self._give_up(turn, due, to, error, context)
+            self._record_finished(notification_pass, due_message, is_accepted=False)
+            self._receiver_backoff.reset(key_of(notification_pass.manifest), due_message.destination)
+            await self._record_failure(notification_pass, due_message, destination_text, error, context)
         else:
-            said = turn.settings.masked((delivery.message.strip().splitlines() or ["sent"])[0])
-            await tell(context.cluster, turn.manifest, names.SENT, trigger, to, said, turn.now)
+            first_line = notification_pass.settings.mask_secrets((delivery.message.strip().splitlines() or ["sent"])[0])
+            await record_event(
+                context.cluster,
+                notification_pass.manifest,
+                names.SENT_REASON,
+                trigger,
+                destination_text,
+                first_line,
+                notification_pass.now,
+            )
 
-    async def _known_commits(self, turn: Round, texts: str, context: Context) -> dict[str, Any]:
-        return await self._commits.known(turn.manifest, texts, turn.versions[0], context.cluster)
-
-    async def _composed(self, turn: Round, due: Due) -> Delivery:
-        service = turn.settings.services.get(due.destination.service)
-        if service is None:
-            which = due.destination.service
-            raise UserError(f"service {which} not found; add service.<type>.{which} to {names.SETTINGS}")
-        sent = due.judged.condition.send
-        said = await compose(
-            self._pool(), turn.manifest, sent, turn.settings, due.destination, turn.drift, turn.now, turn.commits
+    async def _fetch_commits(
+        self, notification_pass: NotificationPass, texts: str, context: ControllerContext
+    ) -> dict[str, Any]:
+        return await self._commits.fetch_commits(
+            notification_pass.manifest, texts, notification_pass.versions[0], context.cluster
         )
-        uid = str(turn.manifest["metadata"].get("uid") or "")
-        mark = hashlib.sha256(f"{uid}\n{due.state}\n{_transition(turn, due)}".encode()).hexdigest()[:32]
-        where = (due.destination.service, due.destination.recipient)
-        return Delivery(service.kind, *where, service.options, said, mark, turn.now, turn.settings.hosts)
 
-    def _end(self, turn: Round, due: Due, *, is_taken: bool) -> None:
-        if len(self._ended) > MOST_GIVEN_UP:
-            self._ended.clear()
-        self._ended[key_of(turn.manifest), due.state] = is_taken
-        turn.pending.pop(due.state, None)
-        if is_taken:
-            self._patience.answered(key_of(turn.manifest), due.destination)
+    async def _build_delivery(self, notification_pass: NotificationPass, due_message: DueMessage) -> MessageDelivery:
+        service = notification_pass.settings.services.get(due_message.destination.service)
+        if service is None:
+            service_name = due_message.destination.service
+            raise UserError(
+                f"service {service_name} not found; add service.<type>.{service_name} to {names.SETTINGS_CONFIG_MAP}"
+            )
+        template_names = due_message.condition_result.condition.send
+        notification = await render_notification(
+            self._pool(),
+            notification_pass.manifest,
+            template_names,
+            notification_pass.settings,
+            due_message.destination,
+            notification_pass.drift,
+            notification_pass.now,
+            notification_pass.commits,
+        )
+        uid = str(notification_pass.manifest["metadata"].get("uid") or "")
+        idempotency_key = hashlib.sha256(
+            f"{uid}\n{due_message.state_key}\n{_get_occurrence_id(notification_pass, due_message)}".encode()
+        ).hexdigest()[:32]
+        target = (due_message.destination.service, due_message.destination.recipient)
+        return MessageDelivery(
+            service.kind,
+            *target,
+            service.options,
+            notification,
+            idempotency_key,
+            notification_pass.now,
+            notification_pass.settings.hosts,
+        )
+
+    def _record_finished(
+        self, notification_pass: NotificationPass, due_message: DueMessage, *, is_accepted: bool
+    ) -> None:
+        if len(self._finished_messages) > MAX_REMEMBERED_MESSAGES:
+            self._finished_messages.clear()
+        self._finished_messages[key_of(notification_pass.manifest), due_message.state_key] = is_accepted
+        notification_pass.pending.pop(due_message.state_key, None)
+        if is_accepted:
+            self._receiver_backoff.reset(key_of(notification_pass.manifest), due_message.destination)
         else:
-            turn.state.pop(due.state, None)
+            notification_pass.state.pop(due_message.state_key, None)
 
-    async def _put_off(self, turn: Round, due: Due, to: str, error: ArgosyError, context: Context) -> None:
+    async def _schedule_retry(
+        self,
+        notification_pass: NotificationPass,
+        due_message: DueMessage,
+        destination_text: str,
+        error: ArgosyError,
+        context: ControllerContext,
+    ) -> None:
         """Schedule a retry and record each attempt, the only trace of a receiver that is down for long."""
-        asked = (key_of(turn.manifest), due.destination, turn.versions, context.clock.monotonic())
-        failures, wait = self._patience.failed(*asked)
-        turn.waits.append(wait)
-        times = "the first time" if failures == 1 else f"{failures} times in a row"
-        why = turn.settings.masked(f"{error}; failed {times}, again in {wait:.0f} s")
-        await tell(context.cluster, turn.manifest, names.DELAYED, due.judged.trigger, to, why, turn.now)
+        backoff_arguments = (
+            key_of(notification_pass.manifest),
+            due_message.destination,
+            notification_pass.versions,
+            context.clock.monotonic(),
+        )
+        failures, delay_seconds = self._receiver_backoff.record_failure(*backoff_arguments)
+        notification_pass.requeue_delays.append(delay_seconds)
+        failures_text = "the first time" if failures == 1 else f"{failures} times in a row"
+        reason = notification_pass.settings.mask_secrets(
+            f"{error}; failed {failures_text}, again in {delay_seconds:.0f} s"
+        )
+        await record_event(
+            context.cluster,
+            notification_pass.manifest,
+            names.DELAYED_REASON,
+            due_message.condition_result.trigger,
+            destination_text,
+            reason,
+            notification_pass.now,
+        )
 
-    async def _give_up(self, turn: Round, due: Due, to: str, error: ArgosyError, context: Context) -> None:
+    async def _record_failure(
+        self,
+        notification_pass: NotificationPass,
+        due_message: DueMessage,
+        destination_text: str,
+        error: ArgosyError,
+        context: ControllerContext,
+    ) -> None:
         """Record the failure once, and do not send again until the settings change."""
-        if len(self._given_up) > MOST_GIVEN_UP:
-            self._given_up.clear()
-        self._given_up[key_of(turn.manifest), due.state] = turn.versions
-        why = turn.settings.masked(str(error))
-        await tell(context.cluster, turn.manifest, names.FAILED, due.judged.trigger, to, why, turn.now)
+        if len(self._failed_messages) > MAX_REMEMBERED_MESSAGES:
+            self._failed_messages.clear()
+        self._failed_messages[key_of(notification_pass.manifest), due_message.state_key] = notification_pass.versions
+        reason = notification_pass.settings.mask_secrets(str(error))
+        await record_event(
+            context.cluster,
+            notification_pass.manifest,
+            names.FAILED_REASON,
+            due_message.condition_result.trigger,
+            destination_text,
+            reason,
+            notification_pass.now,
+        )
 
-    async def _write(self, turn: Round, context: Context) -> None:
+    async def _write_annotations(self, notification_pass: NotificationPass, context: ControllerContext) -> None:
         """Write the annotations with resourceVersion, because a concurrent writer may have sent the same message."""
-        version = turn.manifest["metadata"].get("resourceVersion")
-        patch = {"metadata": {"annotations": annotations_for(turn.state, turn.pending), "resourceVersion": version}}
-        turn.manifest = await context.cluster.patch(key_of(turn.manifest), patch, manager=names.COMPONENT)
+        version = notification_pass.manifest["metadata"].get("resourceVersion")
+        patch = {
+            "metadata": {
+                "annotations": build_annotations(notification_pass.state, notification_pass.pending),
+                "resourceVersion": version,
+            }
+        }
+        notification_pass.manifest = await context.cluster.patch(
+            key_of(notification_pass.manifest), patch, manager=names.COMPONENT
+        )
 
-    async def _conclude(self, turn: Round, context: Context) -> None:
+    async def _write_result(self, notification_pass: NotificationPass, context: ControllerContext) -> None:
         """Write the result, and rebase it on unrelated concurrent changes. A new claim is never rebased."""
         for _ in range(4):
             try:
-                return await self._write(turn, context)
+                return await self._write_annotations(notification_pass, context)
             except Conflict:
-                if not await self._follow(turn, context):
+                if not await self._reload_if_unrelated(notification_pass, context):
                     raise
-        return await self._write(turn, context)
+        return await self._write_annotations(notification_pass, context)
 
-    async def _follow(self, turn: Round, context: Context) -> bool:
+    async def _reload_if_unrelated(self, notification_pass: NotificationPass, context: ControllerContext) -> bool:
         """Reload the object; return True if others did not change its notification annotations.
 
         A claim of this process keeps others from sending. Without a claim, another process may have sent the same
         message and removed its record after the object recovered, so the object must be evaluated again.
         """
-        if all(each.get("by") != self._me for each in read_pending(turn.manifest).values()):
+        if all(claim.get("by") != self._process_id for claim in read_pending(notification_pass.manifest).values()):
             return False
-        newest = await context.cluster.get(key_of(turn.manifest))
-        if newest is None:
+        latest = await context.cluster.get(key_of(notification_pass.manifest))
+        if latest is None:
             return False
-        if (read_state(newest), read_pending(newest)) != (read_state(turn.manifest), read_pending(turn.manifest)):
+        if (read_state(latest), read_pending(latest)) != (
+            read_state(notification_pass.manifest),
+            read_pending(notification_pass.manifest),
+        ):
             return False
-        turn.manifest = newest
+        notification_pass.manifest = latest
         return True
 
 
-def _transition(turn: Round, due: Due) -> str:
+def _get_occurrence_id(notification_pass: NotificationPass, due_message: DueMessage) -> str:
     """Return the value that distinguishes one occurrence of a trigger from the next."""
-    return due.judged.once_per or str(turn.manifest["metadata"].get("resourceVersion") or "")
+    return due_message.condition_result.once_per or str(
+        notification_pass.manifest["metadata"].get("resourceVersion") or ""
+    )
 
 
-def _settings_only(manifest: Manifest) -> Iterable[ResourceKey]:
-    if manifest["metadata"]["name"] in (names.SETTINGS, names.SECRETS, names.OWN_SETTINGS):
+def _map_settings_to_keys(manifest: Manifest) -> Iterable[ResourceKey]:
+    if manifest["metadata"]["name"] in (names.SETTINGS_CONFIG_MAP, names.SETTINGS_SECRET, names.ARGOSY_CONFIG_MAP):
         yield key_of(manifest)

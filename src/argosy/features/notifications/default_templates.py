@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 from importlib.resources import files
 
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 
 
 @lru_cache(maxsize=1)
-def _read() -> dict[str, str]:
-    found: dict[str, str] = load(files(__package__).joinpath("catalogue.yaml").read_bytes())
-    return found
+def _load_catalogue() -> dict[str, str]:
+    entries: dict[str, str] = read_yaml(files(__package__).joinpath("catalogue.yaml").read_bytes())
+    return entries
 
 
-def shipped() -> dict[str, str]:
-    return dict(_read())
+def load_bundled_entries() -> dict[str, str]:
+    return dict(_load_catalogue())

@@ -6,24 +6,24 @@ In: an Application, a cluster. Out: drift data for expressions and templates. Ne
 from __future__ import annotations
 
 from argosy.errors import ClusterError
-from argosy.features.notifications.drift import drift_of, drifted
-from argosy.features.notifications.messages import Drift
+from argosy.features.notifications.drift import build_drift, list_drifted_keys
+from argosy.features.notifications.messages import DriftData
 from argosy.gitops.application import read_destination
 from argosy.kube.client import ClusterReader
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 
-async def look_for_drift(app: Manifest, cluster: ClusterReader) -> Drift:
+async def load_drift(app: Manifest, cluster: ClusterReader) -> DriftData:
     destination = (app.get("spec") or {}).get("destination") or {}
-    if not read_destination(str(destination.get("server") or ""), str(destination.get("name") or "")).is_here:
+    if not read_destination(str(destination.get("server") or ""), str(destination.get("name") or "")).is_in_cluster:
         return None  # this client cannot read objects of another cluster
     live: dict[ResourceKey, Manifest | None] = {}
-    for key in drifted(app):
+    for key in list_drifted_keys(app):
         try:
             live[key] = await cluster.get(key)
         except ClusterError as error:
             if error.code not in (403, 404):
                 raise
             live[key] = {"metadata": {}} if error.code == 403 else None
-    return drift_of(app, live) if live else None
+    return build_drift(app, live) if live else None

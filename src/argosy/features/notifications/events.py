@@ -13,19 +13,19 @@ from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError
 from argosy.features.notifications import names
-from argosy.features.notifications.sent_messages import notes
+from argosy.features.notifications.sent_messages import list_sent_messages
 from argosy.kube.client import ClusterWriter
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
 log = logging.getLogger(__name__)
-LONGEST: Final = 1000
-LONGEST_NAME: Final = 253
-TRIGGER: Final = "argosy.dev/notification-trigger"
-DESTINATION: Final = "argosy.dev/notification-destination"
+MAX_EVENT_MESSAGE_CHARACTERS: Final = 1000
+MAX_NAME_CHARACTERS: Final = 253
+TRIGGER_ANNOTATION: Final = "argosy.dev/notification-trigger"
+DESTINATION_ANNOTATION: Final = "argosy.dev/notification-destination"
 
 
-class Told(NamedTuple):
+class NotificationHistoryRow(NamedTuple):
     """A row of the notification history."""
 
     at: str
@@ -38,39 +38,41 @@ class Told(NamedTuple):
     message: str
 
 
-async def tell(
-    cluster: ClusterWriter, about: Manifest, reason: str, trigger: str, destination: str, message: str, now: datetime
+async def record_event(
+    cluster: ClusterWriter, manifest: Manifest, reason: str, trigger: str, destination: str, message: str, now: datetime
 ) -> None:
     """Log the result and create an Event; a failure to create the Event is only logged."""
-    metadata = about["metadata"]
-    at = written(now)
-    level = logging.INFO if reason == names.SENT else logging.WARNING
-    which = f"{about.get('kind')} {metadata.get('namespace')}/{metadata['name']}"
-    text = "notification: object=%s reason=%s trigger=%s destination=%s message=%s"
-    log.log(level, text, which, reason, trigger, destination, message)
-    told = "\n".join((str(metadata.get("uid")), reason, trigger, destination, written(now, "microseconds")))
-    mark = hashlib.sha256(told.encode()).hexdigest()[:16]
+    metadata = manifest["metadata"]
+    timestamp = format_timestamp(now)
+    level = logging.INFO if reason == names.SENT_REASON else logging.WARNING
+    object_name = f"{manifest.get('kind')} {metadata.get('namespace')}/{metadata['name']}"
+    log_format = "notification: object=%s reason=%s trigger=%s destination=%s message=%s"
+    log.log(level, log_format, object_name, reason, trigger, destination, message)
+    digest_input = "\n".join(
+        (str(metadata.get("uid")), reason, trigger, destination, format_timestamp(now, "microseconds"))
+    )
+    name_suffix = hashlib.sha256(digest_input.encode()).hexdigest()[:16]
     fields = ("name", "namespace", "uid", "resourceVersion")
     event = {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{metadata['name'][: LONGEST_NAME - 17]}.{mark}",
+            "name": f"{metadata['name'][: MAX_NAME_CHARACTERS - 17]}.{name_suffix}",
             "namespace": metadata.get("namespace") or "default",
-            "annotations": {TRIGGER: trigger, DESTINATION: destination},
+            "annotations": {TRIGGER_ANNOTATION: trigger, DESTINATION_ANNOTATION: destination},
         },
         "involvedObject": {
-            "apiVersion": about["apiVersion"],
-            "kind": about["kind"],
+            "apiVersion": manifest["apiVersion"],
+            "kind": manifest["kind"],
             **{name: metadata[name] for name in fields if metadata.get(name)},
         },
         "reason": reason,
-        "message": f"{trigger} to {destination}: {message}"[:LONGEST],
-        "type": "Normal" if reason == names.SENT else "Warning",
+        "message": f"{trigger} to {destination}: {message}"[:MAX_EVENT_MESSAGE_CHARACTERS],
+        "type": "Normal" if reason == names.SENT_REASON else "Warning",
         "source": {"component": names.COMPONENT},
         "reportingComponent": names.COMPONENT,
-        "firstTimestamp": at,
-        "lastTimestamp": at,
+        "firstTimestamp": timestamp,
+        "lastTimestamp": timestamp,
         "count": 1,
     }
     try:
@@ -79,29 +81,44 @@ async def tell(
         log.info("cannot create Event: error=%s", error)
 
 
-def history(events: Iterable[Manifest]) -> list[Told]:
+def read_history(events: Iterable[Manifest]) -> list[NotificationHistoryRow]:
     """List notification Events as rows, newest first."""
     rows = []
-    for each in events:
-        if (each.get("source") or {}).get("component") != names.COMPONENT:
+    for event in events:
+        if (event.get("source") or {}).get("component") != names.COMPONENT:
             continue
-        marks, about = each["metadata"].get("annotations") or {}, each.get("involvedObject") or {}
-        trigger, destination = str(marks.get(TRIGGER) or ""), str(marks.get(DESTINATION) or "")
-        message = str(each.get("message") or "").removeprefix(f"{trigger} to {destination}: ")
-        at = str(each.get("lastTimestamp") or "")
-        kind, namespace, name = (str(about.get(part) or "") for part in ("kind", "namespace", "name"))
-        rows.append(Told(at, str(each.get("reason") or ""), kind, namespace, name, trigger, destination, message))
+        annotations, involved_object = event["metadata"].get("annotations") or {}, event.get("involvedObject") or {}
+        trigger, destination = (
+            str(annotations.get(TRIGGER_ANNOTATION) or ""),
+            str(annotations.get(DESTINATION_ANNOTATION) or ""),
+        )
+        message = str(event.get("message") or "").removeprefix(f"{trigger} to {destination}: ")
+        timestamp = str(event.get("lastTimestamp") or "")
+        kind, namespace, name = (str(involved_object.get(part) or "") for part in ("kind", "namespace", "name"))
+        rows.append(
+            NotificationHistoryRow(
+                timestamp, str(event.get("reason") or ""), kind, namespace, name, trigger, destination, message
+            )
+        )
     return sorted(rows, reverse=True)
 
 
-def noted(manifests: Iterable[Manifest], known: Sequence[Told]) -> list[Told]:
+def list_recorded_messages(
+    manifests: Iterable[Manifest], event_rows: Sequence[NotificationHistoryRow]
+) -> list[NotificationHistoryRow]:
     """List messages recorded in annotations whose Event has expired."""
-    told = {(each.kind, each.namespace, each.name, each.trigger, each.destination, each.at) for each in known}
+    seen = {(row.kind, row.namespace, row.name, row.trigger, row.destination, row.at) for row in event_rows}
     rows = []
     for manifest in manifests:
-        about = (str(manifest["kind"]), str(manifest["metadata"].get("namespace")), str(manifest["metadata"]["name"]))
-        for at, trigger, destination in notes(manifest):
-            when = written(datetime.fromtimestamp(at, UTC))
-            if (*about, trigger, destination, when) not in told:
-                rows.append(Told(when, names.SENT, *about, trigger, destination, ""))
+        object_fields = (
+            str(manifest["kind"]),
+            str(manifest["metadata"].get("namespace")),
+            str(manifest["metadata"]["name"]),
+        )
+        for sent_at, trigger, destination in list_sent_messages(manifest):
+            timestamp = format_timestamp(datetime.fromtimestamp(sent_at, UTC))
+            if (*object_fields, trigger, destination, timestamp) not in seen:
+                rows.append(
+                    NotificationHistoryRow(timestamp, names.SENT_REASON, *object_fields, trigger, destination, "")
+                )
     return rows

@@ -14,13 +14,19 @@ JOB: Final = GroupKind("mlops.mlops.dev", "NotebookValidationJob")
 CONFIG_MAP: Final = GroupKind("", "ConfigMap")
 SECRET: Final = GroupKind("", "Secret")
 
-SETTINGS: Final = "argocd-notifications-cm"  # argo: the same two names
-SECRETS: Final = "argocd-notifications-secret"
-OWN_SETTINGS: Final = "argosy-cm"
-HOSTS: Final = "notifications.hosts"  # in argosy-cm: globs of hosts that may be contacted
-SELF_SERVICE: Final = "notifications.selfService"  # in argosy-cm: "true" lets namespaces have settings of their own
-CONTROL: Final = ("openshift-gitops", "argocd", "argosy")  # namespaces of settings, unless the variant names one
+SETTINGS_CONFIG_MAP: Final = "argocd-notifications-cm"  # argo: the same two names
+SETTINGS_SECRET: Final = "argocd-notifications-secret"
+ARGOSY_CONFIG_MAP: Final = "argosy-cm"
+HOSTS_SETTING: Final = "notifications.hosts"  # in argosy-cm: globs of hosts that may be contacted
+SELF_SERVICE_SETTING: Final = (
+    "notifications.selfService"  # in argosy-cm: "true" lets namespaces have settings of their own
+)
+DEFAULT_NAMESPACES: Final = (
+    "openshift-gitops",
+    "argocd",
+    "argosy",
+)  # namespaces of settings, unless the variant names one
 
 COMPONENT: Final = "argosy-notifications"
-SENT, FAILED, UNCLEAR = "NotificationSent", "NotificationFailed", "NotificationUnclear"
-DELAYED: Final = "NotificationDelayed"  # failed for now, will be retried
+SENT_REASON, FAILED_REASON, UNCLEAR_REASON = "NotificationSent", "NotificationFailed", "NotificationUnclear"
+DELAYED_REASON: Final = "NotificationDelayed"  # failed for now, will be retried

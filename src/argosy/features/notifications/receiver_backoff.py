@@ -8,41 +8,45 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from argosy.features.notifications.settings_cache import Versions
-from argosy.features.notifications.subscriptions import Destination
+from argosy.features.notifications.settings_cache import SettingsVersions
+from argosy.features.notifications.subscriptions import NotificationDestination
 from argosy.kube.controller import Backoff
 from argosy.kube.names import ResourceKey
 
-BACKOFF: Final = Backoff(first=10.0, most=300.0)
-MOST: Final = 10_000  # entries kept
+RECEIVER_BACKOFF: Final = Backoff(first_seconds=10.0, max_seconds=300.0)
+MAX_REMEMBERED_RECEIVERS: Final = 10_000  # entries kept
 
 
-class _Trouble(NamedTuple):
+class _ReceiverFailure(NamedTuple):
     failures: int
-    until: float  # monotonic seconds
-    versions: Versions
+    retry_at: float  # monotonic seconds
+    versions: SettingsVersions
 
 
-class Patience:
+class ReceiverBackoff:
     """Backoff per object and destination. The work queue's backoff is useless here: each claim requeues the object."""
 
     def __init__(self) -> None:
-        self._troubles: dict[tuple[ResourceKey, Destination], _Trouble] = {}
+        self._failures: dict[tuple[ResourceKey, NotificationDestination], _ReceiverFailure] = {}
 
-    def failed(self, key: ResourceKey, destination: Destination, versions: Versions, now: float) -> tuple[int, float]:
+    def record_failure(
+        self, key: ResourceKey, destination: NotificationDestination, versions: SettingsVersions, now: float
+    ) -> tuple[int, float]:
         """Record a failure; return the number of consecutive failures and the delay in seconds."""
-        known = self._troubles.get((key, destination))
-        failures = known.failures + 1 if known and known.versions == versions else 1
-        wait = BACKOFF.delay(failures)
-        if len(self._troubles) > MOST:
-            self._troubles.clear()
-        self._troubles[key, destination] = _Trouble(failures, now + wait, versions)
-        return failures, wait
+        previous = self._failures.get((key, destination))
+        failures = previous.failures + 1 if previous and previous.versions == versions else 1
+        delay_seconds = RECEIVER_BACKOFF.delay(failures)
+        if len(self._failures) > MAX_REMEMBERED_RECEIVERS:
+            self._failures.clear()
+        self._failures[key, destination] = _ReceiverFailure(failures, now + delay_seconds, versions)
+        return failures, delay_seconds
 
-    def left(self, key: ResourceKey, destination: Destination, versions: Versions, now: float) -> float:
+    def get_remaining_seconds(
+        self, key: ResourceKey, destination: NotificationDestination, versions: SettingsVersions, now: float
+    ) -> float:
         """Return the seconds until the next attempt is allowed; 0 if it is allowed now."""
-        known = self._troubles.get((key, destination))
-        return max(known.until - now, 0.0) if known and known.versions == versions else 0.0
+        previous = self._failures.get((key, destination))
+        return max(previous.retry_at - now, 0.0) if previous and previous.versions == versions else 0.0
 
-    def answered(self, key: ResourceKey, destination: Destination) -> None:
-        self._troubles.pop((key, destination), None)
+    def reset(self, key: ResourceKey, destination: NotificationDestination) -> None:
+        self._failures.pop((key, destination), None)

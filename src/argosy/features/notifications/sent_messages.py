@@ -18,50 +18,52 @@ from typing import Any, Final
 import orjson
 
 from argosy.annotations import NOTIFIED, NOTIFYING
-from argosy.features.notifications.subscriptions import Destination
-from argosy.kube.objects import Manifest, annotation
+from argosy.features.notifications.subscriptions import NotificationDestination
+from argosy.kube.objects import Manifest, get_annotation
 
-MOST: Final = 100  # argo: the oldest go first
-_KEY: Final = re.compile(r"(?:.*:)?([^:]+):\[\d+\]\.[\w-]+:([^:]*):(.*)", re.DOTALL)
+MAX_RECORDED_MESSAGES: Final = 100  # argo: the oldest go first
+_STATE_KEY_PATTERN: Final = re.compile(r"(?:.*:)?([^:]+):\[\d+\]\.[\w-]+:([^:]*):(.*)", re.DOTALL)
 
 
-def state_key(trigger: str, place: int, when: str, once_per: str, destination: Destination) -> str:
+def build_state_key(trigger: str, index: int, when: str, once_per: str, destination: NotificationDestination) -> str:
     """Build the record key. argo: the same format, so that its controller and argosy do not send twice."""
     digest = hashlib.sha1(when.encode(), usedforsecurity=False).digest()
-    mark = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-    key = f"{trigger}:[{place}].{mark}:{destination.service}:{destination.recipient}"
+    condition_hash = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    key = f"{trigger}:[{index}].{condition_hash}:{destination.service}:{destination.recipient}"
     return f"{once_per}:{key}" if once_per else key
 
 
 def read_state(manifest: Manifest) -> dict[str, int]:
-    found = _read(annotation(manifest, NOTIFIED))
-    return {key: value for key, value in found.items() if isinstance(value, int)}
+    records = _parse_json_map(get_annotation(manifest, NOTIFIED))
+    return {key: value for key, value in records.items() if isinstance(value, int)}
 
 
-def notes(manifest: Manifest) -> list[tuple[int, str, str]]:
+def list_sent_messages(manifest: Manifest) -> list[tuple[int, str, str]]:
     """List time, trigger and destination of each recorded message."""
-    found = ((value, _KEY.fullmatch(key)) for key, value in read_state(manifest).items())
-    return [(value, each[1], f"{each[2]}:{each[3]}") for value, each in found if each is not None]
+    matches = ((value, _STATE_KEY_PATTERN.fullmatch(key)) for key, value in read_state(manifest).items())
+    return [
+        (value, key_match[1], f"{key_match[2]}:{key_match[3]}") for value, key_match in matches if key_match is not None
+    ]
 
 
 def read_pending(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    found = _read(annotation(manifest, NOTIFYING))
-    return {key: value for key, value in found.items() if isinstance(value, dict)}
+    claims = _parse_json_map(get_annotation(manifest, NOTIFYING))
+    return {key: value for key, value in claims.items() if isinstance(value, dict)}
 
 
-def _read(text: str) -> dict[str, Any]:
+def _parse_json_map(text: str) -> dict[str, Any]:
     try:
-        found = orjson.loads(text) if text else {}
+        parsed = orjson.loads(text) if text else {}
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
-def annotations_for(state: Mapping[str, int], pending: Mapping[str, Any]) -> dict[str, str | None]:
+def build_annotations(state: Mapping[str, int], pending: Mapping[str, Any]) -> dict[str, str | None]:
     """Build the annotations for a merge patch; None removes an annotation."""
-    kept = dict(sorted(state.items(), key=lambda item: item[1])[-MOST:])
-    return {NOTIFIED: _written(kept), NOTIFYING: _written(pending)}
+    kept_records = dict(sorted(state.items(), key=lambda item: item[1])[-MAX_RECORDED_MESSAGES:])
+    return {NOTIFIED: _dump_json(kept_records), NOTIFYING: _dump_json(pending)}
 
 
-def _written(values: Mapping[str, Any]) -> str | None:
+def _dump_json(values: Mapping[str, Any]) -> str | None:
     return orjson.dumps(values, option=orjson.OPT_SORT_KEYS).decode() if values else None

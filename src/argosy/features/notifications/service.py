@@ -14,186 +14,224 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.connection import open_desk
+from argosy.cli.connection import open_service
 from argosy.cli.target import TargetOptions
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.features.notifications import names
-from argosy.features.notifications.argocd_export import exported
-from argosy.features.notifications.commit_metadata import Commits
-from argosy.features.notifications.drift_lookup import look_for_drift
-from argosy.features.notifications.events import Told, history, noted
-from argosy.features.notifications.messages import Judged, compose, judge_all, texts_of
-from argosy.features.notifications.services import Delivery, deliver
-from argosy.features.notifications.settings import Condition, Settings, asks_of_jobs, names_used, read_settings
+from argosy.features.notifications.argocd_export import build_export
+from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.drift_lookup import load_drift
+from argosy.features.notifications.events import NotificationHistoryRow, list_recorded_messages, read_history
+from argosy.features.notifications.messages import (
+    ConditionResult,
+    collect_texts,
+    evaluate_conditions,
+    render_notification,
+)
+from argosy.features.notifications.services import MessageDelivery, deliver
+from argosy.features.notifications.settings import (
+    NotificationSettings,
+    TriggerCondition,
+    list_used_names,
+    read_settings,
+    uses_jobs,
+)
 from argosy.features.notifications.settings_cache import load_settings
-from argosy.features.notifications.subscriptions import Destination, destinations
-from argosy.gitops.application_client.client import Desk
-from argosy.isolation import Pool
+from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.isolation import WorkerPool
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, read_manifests
 
-__all__ = ["Message", "NotificationDesk", "Trial", "asks_of_jobs", "exported", "notification_desk"]
+__all__ = [
+    "NotificationService",
+    "TrialMessage",
+    "TriggerTrial",
+    "build_export",
+    "load_notification_service",
+    "uses_jobs",
+]
 EVENT: Final = GroupKind("", "Event")
-PREVIEW: Final = Destination("", "")  # used without subscribers, to show the message anyway
+PREVIEW_DESTINATION: Final = NotificationDestination("", "")  # used without subscribers, to show the message anyway
 
 
 @dataclass(frozen=True)
-class Message:
-    destination: Destination
+class TrialMessage:
+    destination: NotificationDestination
     notification: Mapping[str, Any]
     fault: str = ""
     is_sent: bool = False
 
 
 @dataclass(frozen=True)
-class Trial:
+class TriggerTrial:
     """The result of testing a trigger on an object."""
 
     trigger: str
-    judged: tuple[Judged, ...]
-    messages: tuple[Message, ...]
+    condition_results: tuple[ConditionResult, ...]
+    messages: tuple[TrialMessage, ...]
 
 
 @dataclass(frozen=True)
-class NotificationDesk:
+class NotificationService:
     cluster: Cluster
     where: str
     control: str
-    settings: Settings
+    settings: NotificationSettings
 
-    def conditions(self, trigger: str) -> tuple[Condition, ...]:
-        wrong = f"{names.SETTINGS}: trigger.{trigger}: "
-        if unreadable := [each for each in self.settings.problems if each.startswith(wrong)]:
-            raise UserError(self.settings.masked(unreadable[0]))
-        return self.settings.triggers[_known(trigger, self.settings.triggers, "trigger")]
+    def find_conditions(self, trigger: str) -> tuple[TriggerCondition, ...]:
+        error_prefix = f"{names.SETTINGS_CONFIG_MAP}: trigger.{trigger}: "
+        if errors := [problem for problem in self.settings.problems if problem.startswith(error_prefix)]:
+            raise UserError(self.settings.mask_secrets(errors[0]))
+        return self.settings.triggers[_check_known_name(trigger, self.settings.triggers, "trigger")]
 
-    async def find(self, trigger: str, name: str) -> Manifest:
+    async def find_object(self, trigger: str, name: str) -> Manifest:
         """Load the Application, or the NotebookValidationJob if the trigger is about jobs."""
-        kind = names.JOB if asks_of_jobs(self.conditions(trigger)) else names.APPLICATION
-        namespace, _, plain = name.rpartition("/")
+        kind = names.JOB if uses_jobs(self.find_conditions(trigger)) else names.APPLICATION
+        namespace, _, object_name = name.rpartition("/")
         if kind == names.APPLICATION or namespace:
-            found = await self.cluster.get(ResourceKey(*kind, namespace or self.control, plain))
+            manifest = await self.cluster.get(ResourceKey(*kind, namespace or self.control, object_name))
         else:
-            all_of_them = (await self.cluster.list(kind, fields=f"metadata.name={plain}")).items
-            found = all_of_them[0] if len(all_of_them) == 1 else None
-        if found is None:
+            manifests = (await self.cluster.list(kind, fields=f"metadata.name={object_name}")).items
+            manifest = manifests[0] if len(manifests) == 1 else None
+        if manifest is None:
             raise UserError(f"{kind.kind} {name} not found; write it as NAMESPACE/NAME")
-        return found
+        return manifest
 
-    async def trial(self, trigger: str, manifest: Manifest, to: Sequence[str], *, sends: bool) -> Trial:
+    async def test_trigger(
+        self, trigger: str, manifest: Manifest, recipients: Sequence[str], *, should_send: bool
+    ) -> TriggerTrial:
         """Test a trigger. With `sends`, send to the recipients in `to` even if the condition is false."""
-        now, conditions = datetime.now(UTC), self.conditions(trigger)
-        drift = await look_for_drift(manifest, self.cluster) if "drift" in names_used(conditions) else None
-        subscribed = destinations(manifest, self.settings).get(trigger, [])
-        wanted = [_destination(each) for each in to] or subscribed or [PREVIEW]
-        pool, looked = Pool(workers=1), Commits()
+        now, conditions = datetime.now(UTC), self.find_conditions(trigger)
+        drift = await load_drift(manifest, self.cluster) if "drift" in list_used_names(conditions) else None
+        subscribed = list_destinations(manifest, self.settings).get(trigger, [])
+        wanted_destinations = [_parse_destination(item) for item in recipients] or subscribed or [PREVIEW_DESTINATION]
+        pool, commit_reader = WorkerPool(workers=1), CommitMetadataReader()
         try:
-            commits = await looked.known(manifest, texts_of(self.settings, conditions), self.control, self.cluster)
-            judged = await judge_all(pool, manifest, {trigger: conditions}, self.settings, drift, now, commits)
-            holding = [each for each in judged if each.holds] or judged[:1]
+            commits = await commit_reader.fetch_commits(
+                manifest, collect_texts(self.settings, conditions), self.control, self.cluster
+            )
+            results = await evaluate_conditions(
+                pool, manifest, {trigger: conditions}, self.settings, drift, now, commits
+            )
+            true_results = [item for item in results if item.holds] or results[:1]
             messages = []
-            for each in holding:
-                for destination in wanted:
-                    sent = each.condition.send
-                    said = (manifest, sent, destination, drift, now, commits)
-                    messages.append(await self._message(pool, *said, sends=sends, is_trial=bool(to) and not sends))
+            for item in true_results:
+                for destination in wanted_destinations:
+                    template_names = item.condition.send
+                    arguments = (manifest, template_names, destination, drift, now, commits)
+                    messages.append(
+                        await self._build_message(
+                            pool, *arguments, should_send=should_send, is_trial=bool(recipients) and not should_send
+                        )
+                    )
         finally:
-            looked.close()
+            commit_reader.close()
             await pool.close()
-        return Trial(trigger, tuple(judged), tuple(messages))
+        return TriggerTrial(trigger, tuple(results), tuple(messages))
 
-    async def _message(
+    async def _build_message(
         self,
-        pool: Pool,
+        pool: WorkerPool,
         manifest: Manifest,
-        sent: Sequence[str],
-        destination: Destination,
+        template_names: Sequence[str],
+        destination: NotificationDestination,
         drift: Mapping[str, Any] | None,
         now: datetime,
         commits: Mapping[str, Any],
         *,
-        sends: bool,
+        should_send: bool,
         is_trial: bool,  # the service may be missing
-    ) -> Message:
+    ) -> TrialMessage:
         try:
-            said = await compose(pool, manifest, sent, self.settings, destination, drift, now, commits)
+            notification = await render_notification(
+                pool, manifest, template_names, self.settings, destination, drift, now, commits
+            )
         except UserError as error:
-            return Message(destination, {}, self.settings.masked(str(error)))
+            return TrialMessage(destination, {}, self.settings.mask_secrets(str(error)))
         service = self.settings.services.get(destination.service)
-        if destination == PREVIEW or is_trial or (service is not None and not sends):
-            return Message(destination, _masked(said, self.settings))
+        if destination == PREVIEW_DESTINATION or is_trial or (service is not None and not should_send):
+            return TrialMessage(destination, _mask_values(notification, self.settings))
         if service is None:
-            why = f"service {destination.service} not found in {names.SETTINGS}; add it"
-            return Message(destination, _masked(said, self.settings), why)
-        mark = f"test-{now.timestamp()}"
-        where = (service.kind, destination.service, destination.recipient)
-        delivery = Delivery(*where, service.options, said, mark, now, self.settings.hosts)
+            reason = f"service {destination.service} not found in {names.SETTINGS_CONFIG_MAP}; add it"
+            return TrialMessage(destination, _mask_values(notification, self.settings), reason)
+        idempotency_key = f"test-{now.timestamp()}"
+        target = (service.kind, destination.service, destination.recipient)
+        delivery = MessageDelivery(*target, service.options, notification, idempotency_key, now, self.settings.hosts)
         try:
             await asyncio.to_thread(deliver, delivery)
         except ArgosyError as error:
-            return Message(destination, _masked(said, self.settings), self.settings.masked(str(error)))
-        return Message(destination, _masked(said, self.settings), is_sent=True)
+            return TrialMessage(
+                destination, _mask_values(notification, self.settings), self.settings.mask_secrets(str(error))
+            )
+        return TrialMessage(destination, _mask_values(notification, self.settings), is_sent=True)
 
-    async def history(self, name: str = "", namespace: str = "") -> list[Told]:
+    async def list_history(self, name: str = "", namespace: str = "") -> list[NotificationHistoryRow]:
         """List messages from Events, which expire after about an hour, and from annotations of the objects."""
-        rows = history((await self.cluster.list(EVENT, namespace=namespace)).items)
+        rows = read_history((await self.cluster.list(EVENT, namespace=namespace)).items)
         for kind in (names.APPLICATION, names.JOB):
             try:
-                rows += noted((await self.cluster.list(kind, namespace=namespace)).items, rows)
+                rows += list_recorded_messages((await self.cluster.list(kind, namespace=namespace)).items, rows)
             except ClusterError as error:
                 if error.code not in (403, 404):
                     raise
-        wanted = name.rpartition("/")[2]
-        return sorted((each for each in rows if not wanted or each.name == wanted), reverse=True)
+        object_name = name.rpartition("/")[2]
+        return sorted((row for row in rows if not object_name or row.name == object_name), reverse=True)
 
 
-async def notification_desk(desk: Desk, files: Sequence[Path] = ()) -> NotificationDesk:
-    settings = _from_files(files) if files else await _loaded(desk.control, desk.cluster)
-    return NotificationDesk(desk.cluster, desk.where, desk.control, settings)
+async def load_notification_service(service: ApplicationService, files: Sequence[Path] = ()) -> NotificationService:
+    settings = (
+        _load_settings_from_files(files) if files else await _load_settings(service.control_namespace, service.cluster)
+    )
+    return NotificationService(service.cluster, service.cluster_name, service.control_namespace, settings)
 
 
-async def _loaded(control: str, cluster: Cluster) -> Settings:
+async def _load_settings(namespace: str, cluster: Cluster) -> NotificationSettings:
     try:
-        return await load_settings(control, cluster)
+        return await load_settings(namespace, cluster)
     except ClusterError as error:
-        raise UserError(f"{control}: cannot read the settings ({error}); ask for permission") from error
+        raise UserError(f"{namespace}: cannot read the settings ({error}); ask for permission") from error
 
 
-def _from_files(files: Sequence[Path]) -> Settings:
+def _load_settings_from_files(files: Sequence[Path]) -> NotificationSettings:
     """Read settings from files, to test them before they are in the cluster."""
-    found: dict[tuple[str, str], Manifest] = {}
+    manifests_by_name: dict[tuple[str, str], Manifest] = {}
     for file in files:
-        for each in read_manifests(file.read_bytes(), where=str(file)):
-            found[str(each.get("kind")), str((each.get("metadata") or {}).get("name"))] = each
-    if ("ConfigMap", names.SETTINGS) not in found:
-        raise UserError(f"ConfigMap {names.SETTINGS} not found in the files; name a file that contains it")
-    keys = (("ConfigMap", names.SETTINGS), ("Secret", names.SECRETS), ("ConfigMap", names.OWN_SETTINGS))
-    return read_settings(*(found.get(key) for key in keys))
+        for manifest in read_manifests(file.read_bytes(), where=str(file)):
+            manifests_by_name[str(manifest.get("kind")), str((manifest.get("metadata") or {}).get("name"))] = manifest
+    if ("ConfigMap", names.SETTINGS_CONFIG_MAP) not in manifests_by_name:
+        raise UserError(f"ConfigMap {names.SETTINGS_CONFIG_MAP} not found in the files; name a file that contains it")
+    keys = (
+        ("ConfigMap", names.SETTINGS_CONFIG_MAP),
+        ("Secret", names.SETTINGS_SECRET),
+        ("ConfigMap", names.ARGOSY_CONFIG_MAP),
+    )
+    return read_settings(*(manifests_by_name.get(key) for key in keys))
 
 
-def _known(name: str, those: Mapping[str, Any], what: str) -> str:
-    if name in those:
+def _check_known_name(name: str, names_known: Mapping[str, Any], noun: str) -> str:
+    if name in names_known:
         return name
-    near = difflib.get_close_matches(name, those, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose one of: {', '.join(sorted(those))}"
-    raise UserError(f"{what} {name} not found; {hint}")
+    similar_names = difflib.get_close_matches(name, names_known, n=1)
+    hint = f"did you mean {similar_names[0]}?" if similar_names else f"choose one of: {', '.join(sorted(names_known))}"
+    raise UserError(f"{noun} {name} not found; {hint}")
 
 
-def _destination(text: str) -> Destination:
+def _parse_destination(text: str) -> NotificationDestination:
     service, _, recipient = text.partition(":")
-    return Destination(service, recipient)
+    return NotificationDestination(service, recipient)
 
 
-def _masked(value: Any, settings: Settings) -> Any:
+def _mask_values(value: Any, settings: NotificationSettings) -> Any:
     if isinstance(value, dict):
-        return {name: _masked(each, settings) for name, each in value.items()}
+        return {name: _mask_values(item, settings) for name, item in value.items()}
     if isinstance(value, list):
-        return [_masked(each, settings) for each in value]
-    return settings.masked(value) if isinstance(value, str) else value
+        return [_mask_values(item, settings) for item in value]
+    return settings.mask_secrets(value) if isinstance(value, str) else value
 
 
 @asynccontextmanager
-async def open_notifications(options: TargetOptions, files: Sequence[Path] = ()) -> AsyncIterator[NotificationDesk]:
-    async with open_desk(options) as desk:
-        yield await notification_desk(desk, files)
+async def open_notifications(options: TargetOptions, files: Sequence[Path] = ()) -> AsyncIterator[NotificationService]:
+    async with open_service(options) as service:
+        yield await load_notification_service(service, files)

@@ -14,20 +14,20 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.notifications import names
-from argosy.features.notifications.default_templates import shipped
-from argosy.http_client.allowed_hosts import ANYWHERE, HostRules
-from argosy.kube.objects import Manifest, load
-from argosy.kube.objects.text_cache import remembered
-from argosy.kube.schema.selectors import labels as label_texts
-from argosy.languages.expr import Expression, compile_expression
+from argosy.features.notifications.default_templates import load_bundled_entries
+from argosy.http_client.allowed_hosts import ALLOW_ALL_HOSTS, HostRules
+from argosy.kube.objects import Manifest, read_yaml
+from argosy.kube.objects.text_cache import cache_short_texts
+from argosy.kube.schema.selectors import parse_label_selector as label_texts
+from argosy.languages.expr import CompiledExpression, compile_expression
 
-_SECRET: Final = re.compile(r"\$[\w-]+")
+_SECRET_REFERENCE_PATTERN: Final = re.compile(r"\$[\w-]+")
 MASK: Final = "********"
-SHORTEST_SECRET: Final = 4  # characters; shorter values would mask ordinary words
+MIN_MASKED_CHARACTERS: Final = 4  # characters; shorter values would mask ordinary words
 
 
 @dataclass(frozen=True)
-class Condition:
+class TriggerCondition:
     when: str
     once_per: str = ""
     send: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Subscription:
+class DefaultSubscription:
     recipients: tuple[str, ...]
     triggers: tuple[str, ...] = ()
     selector: str = ""
@@ -48,39 +48,41 @@ class ServiceSettings:
 
 
 @dataclass(frozen=True)
-class Settings:
+class NotificationSettings:
     services: Mapping[str, ServiceSettings] = field(default_factory=dict)
-    triggers: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+    triggers: Mapping[str, tuple[TriggerCondition, ...]] = field(default_factory=dict)
     templates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    subscriptions: tuple[Subscription, ...] = ()
+    subscriptions: tuple[DefaultSubscription, ...] = ()
     default_triggers: tuple[str, ...] = ()
     service_triggers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     context: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    hosts: HostRules = ANYWHERE
+    hosts: HostRules = ALLOW_ALL_HOSTS
     problems: tuple[str, ...] = ()
 
-    def masked(self, text: str) -> str:
+    def mask_secrets(self, text: str) -> str:
         """Replace every value of the Secret in a text with the mask."""
         for value in sorted(self.secrets.values(), key=len, reverse=True):
-            for each in {value, value.strip(), *value.splitlines()}:
-                if len(each) >= SHORTEST_SECRET:
-                    text = text.replace(each, MASK)
+            for secret_text in {value, value.strip(), *value.splitlines()}:
+                if len(secret_text) >= MIN_MASKED_CHARACTERS:
+                    text = text.replace(secret_text, MASK)
         return text
 
 
-def read_settings(config_map: Manifest | None, secret: Manifest | None, own: Manifest | None = None) -> Settings:
+def read_settings(
+    config_map: Manifest | None, secret: Manifest | None, argosy_cm: Manifest | None = None
+) -> NotificationSettings:
     """Read the settings and add the bundled triggers and templates that they do not override."""
-    secrets = _decoded(secret)
-    data = {**shipped(), **_texts(config_map)}
-    reader = _Reader(secrets)
+    secrets = _decode_secret(secret)
+    data = {**load_bundled_entries(), **_read_data(config_map)}
+    reader = _SettingsReader(secrets)
     for key in sorted(data):
-        reader.read(key, data[key])
-    hosts = _texts(own).get(names.HOSTS, "").strip()
-    allowed = tuple(each.strip() for each in hosts.split(",") if each.strip())
+        reader.read_entry(key, data[key])
+    hosts = _read_data(argosy_cm).get(names.HOSTS_SETTING, "").strip()
+    allowed = tuple(host.strip() for host in hosts.split(",") if host.strip())
     if hosts and not allowed:
         allowed = (hosts,)  # the setting contains no host, so no host is allowed
-    return Settings(
+    return NotificationSettings(
         reader.services,
         reader.triggers,
         reader.templates,
@@ -94,134 +96,141 @@ def read_settings(config_map: Manifest | None, secret: Manifest | None, own: Man
     )
 
 
-def _texts(manifest: Manifest | None) -> dict[str, str]:
+def _read_data(manifest: Manifest | None) -> dict[str, str]:
     data = (manifest or {}).get("data")
     return {key: str(value) for key, value in data.items()} if isinstance(data, dict) else {}
 
 
-def _decoded(secret: Manifest | None) -> dict[str, str]:
-    plain = (secret or {}).get("stringData")  # only in files: a cluster stores encoded data
-    found = {str(key): str(value) for key, value in plain.items()} if isinstance(plain, dict) else {}
-    for key, value in _texts(secret).items():
+def _decode_secret(secret: Manifest | None) -> dict[str, str]:
+    string_data = (secret or {}).get("stringData")  # only in files: a cluster stores encoded data
+    values = {str(key): str(value) for key, value in string_data.items()} if isinstance(string_data, dict) else {}
+    for key, value in _read_data(secret).items():
         try:
-            found[key] = base64.b64decode(value).decode("utf-8", "replace")
+            values[key] = base64.b64decode(value).decode("utf-8", "replace")
         except ValueError:
             continue
-    return found
+    return values
 
 
-class _Reader:
+class _SettingsReader:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._secrets = secrets
         self.services: dict[str, ServiceSettings] = {}
-        self.triggers: dict[str, tuple[Condition, ...]] = {}
+        self.triggers: dict[str, tuple[TriggerCondition, ...]] = {}
         self.templates: dict[str, Mapping[str, Any]] = {}
-        self.subscriptions: list[Subscription] = []
+        self.subscriptions: list[DefaultSubscription] = []
         self.default_triggers: list[str] = []
         self.service_triggers: dict[str, tuple[str, ...]] = {}
         self.context: dict[str, str] = {}
         self.problems: list[str] = []
 
-    def read(self, key: str, text: str) -> None:
+    def read_entry(self, key: str, text: str) -> None:
         kind, _, name = key.partition(".")
-        parse = {"service": self._service, "trigger": self._trigger, "template": self._template,
-                 "subscriptions": self._subscription, "defaultTriggers": self._defaults,
-                 "context": self._context}.get(kind)  # fmt: skip
+        parse = {"service": self._read_service, "trigger": self._read_trigger, "template": self._read_template,
+                 "subscriptions": self._read_subscriptions, "defaultTriggers": self._read_default_triggers,
+                 "context": self._read_context}.get(kind)  # fmt: skip
         if parse is None:
             return
         try:
-            parse(name, load(text))
+            parse(name, read_yaml(text))
         except UserError as error:
-            self.problems.append(f"{names.SETTINGS}: {key}: {error}")
+            self.problems.append(f"{names.SETTINGS_CONFIG_MAP}: {key}: {error}")
         except (TypeError, AttributeError, KeyError, ValueError):
-            self.problems.append(f"{names.SETTINGS}: {key}: invalid structure; see docs/reference/notifications.md")
+            self.problems.append(
+                f"{names.SETTINGS_CONFIG_MAP}: {key}: invalid structure; see docs/reference/notifications.md"
+            )
 
-    def _service(self, name: str, options: Any) -> None:
-        kind, _, own = name.partition(".")
-        if not kind or "." in own:
+    def _read_service(self, name: str, options: Any) -> None:
+        kind, _, own_name = name.partition(".")
+        if not kind or "." in own_name:
             raise UserError("invalid key for a service; use service.<type> or service.<type>.<name>")
         missing: set[str] = set()
-        filled = self._filled(options or {}, missing)
+        resolved_options = self._resolve_secrets(options or {}, missing)
         if missing:
-            which = ", ".join(sorted(missing))
-            self.problems.append(f"{names.SETTINGS}: service.{name}: {which} is not in {names.SECRETS}; add it there")
-        self.services[own or kind] = ServiceSettings(kind, dict(filled))
+            missing_keys = ", ".join(sorted(missing))
+            self.problems.append(
+                f"{names.SETTINGS_CONFIG_MAP}: service.{name}: {missing_keys} is not in "
+                f"{names.SETTINGS_SECRET}; add it there"
+            )
+        self.services[own_name or kind] = ServiceSettings(kind, dict(resolved_options))
 
-    def _filled(self, value: Any, missing: set[str]) -> Any:
+    def _resolve_secrets(self, value: Any, missing: set[str]) -> Any:
         """Replace secret references. argo: `$key` anywhere in a text is the Secret's value, if it has one."""
         if isinstance(value, dict):
-            return {name: self._filled(each, missing) for name, each in value.items()}
+            return {name: self._resolve_secrets(item, missing) for name, item in value.items()}
         if isinstance(value, list):
-            return [self._filled(each, missing) for each in value]
+            return [self._resolve_secrets(item, missing) for item in value]
         if not isinstance(value, str):
             return value
 
-        def fill(found: re.Match[str]) -> str:
+        def resolve_reference(found: re.Match[str]) -> str:
             if found[0][1:] not in self._secrets:
                 missing.add(found[0])
             return self._secrets.get(found[0][1:], found[0])
 
-        return _SECRET.sub(fill, value)
+        return _SECRET_REFERENCE_PATTERN.sub(resolve_reference, value)
 
-    def _trigger(self, name: str, conditions: Any) -> None:
+    def _read_trigger(self, name: str, conditions: Any) -> None:
         if not isinstance(conditions, list):
             raise UserError("a trigger must be a list of conditions, each with when and send")
-        found = tuple(
-            Condition(
-                _expression_text(each.get("when")) or "false",
-                _expression_text(each.get("oncePer")),
-                _several(each.get("send")),
-                str(each.get("description") or ""),
+        parsed_conditions = tuple(
+            TriggerCondition(
+                _render_expression(condition.get("when")) or "false",
+                _render_expression(condition.get("oncePer")),
+                _as_text_tuple(condition.get("send")),
+                str(condition.get("description") or ""),
             )
-            for each in conditions
+            for condition in conditions
         )
-        for each in found:
-            for text in filter(None, (each.when, each.once_per)):
+        for condition in parsed_conditions:
+            for text in filter(None, (condition.when, condition.once_per)):
                 compile_expression(text)
-        self.triggers[name] = found
+        self.triggers[name] = parsed_conditions
 
-    def _template(self, name: str, template: Any) -> None:
+    def _read_template(self, name: str, template: Any) -> None:
         if not isinstance(template, dict):
             raise UserError("a template must be a map with message or the fields of a service")
         self.templates[name] = template
 
-    def _subscription(self, name: str, subscriptions: Any) -> None:
-        for each in subscriptions or ():
-            triggers = each.get("triggers") or each.get("trigger")
-            selector = str(each.get("selector") or "")
+    def _read_subscriptions(self, name: str, subscriptions: Any) -> None:
+        for entry in subscriptions or ():
+            triggers = entry.get("triggers") or entry.get("trigger")
+            selector = str(entry.get("selector") or "")
             label_texts(selector)
-            self.subscriptions.append(Subscription(_several(each.get("recipients")), _several(triggers), selector))
+            self.subscriptions.append(
+                DefaultSubscription(_as_text_tuple(entry.get("recipients")), _as_text_tuple(triggers), selector)
+            )
 
-    def _defaults(self, name: str, triggers: Any) -> None:
+    def _read_default_triggers(self, name: str, triggers: Any) -> None:
         if name:
-            self.service_triggers[name] = _several(triggers)
+            self.service_triggers[name] = _as_text_tuple(triggers)
         else:
-            self.default_triggers += _several(triggers)
+            self.default_triggers += _as_text_tuple(triggers)
 
-    def _context(self, name: str, context: Any) -> None:
+    def _read_context(self, name: str, context: Any) -> None:
         self.context |= {str(key): str(value) for key, value in (context or {}).items()}
 
 
-def _several(value: Any) -> tuple[str, ...]:
+def _as_text_tuple(value: Any) -> tuple[str, ...]:
     """Read a list of strings; a single value becomes a list of one."""
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
-def _expression_text(value: Any) -> str:
+def _render_expression(value: Any) -> str:
     """Return the expression as text, because YAML parses `when: true` as a bool."""
     return "true" if value is True else "" if value is None or value is False else str(value)
 
 
-def asks_of_jobs(conditions: Sequence[Condition]) -> bool:
+def uses_jobs(conditions: Sequence[TriggerCondition]) -> bool:
     """Return True if a trigger is about NotebookValidationJobs, because its conditions use `job`."""
-    return any("job" in _expression(each.when).names for each in conditions)
+    return any("job" in _compile_cached(condition.when).names for condition in conditions)
 
 
-def names_used(conditions: Sequence[Condition]) -> frozenset[str]:
-    texts = [text for each in conditions for text in (each.when, each.once_per) if text]
-    return frozenset().union(*(_expression(text).names for text in texts)) if texts else frozenset()
+def list_used_names(conditions: Sequence[TriggerCondition]) -> frozenset[str]:
+    texts = [text for condition in conditions for text in (condition.when, condition.once_per) if text]
+    return frozenset().union(*(_compile_cached(text).names for text in texts)) if texts else frozenset()
 
 
-@remembered(1024)
-def _expression(text: str) -> Expression:
+@cache_short_texts(1024)
+def _compile_cached(text: str) -> CompiledExpression:
     return compile_expression(text)

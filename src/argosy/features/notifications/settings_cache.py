@@ -9,64 +9,84 @@ import logging
 
 from argosy.errors import ClusterError
 from argosy.features.notifications import names
-from argosy.features.notifications.settings import Settings, read_settings
+from argosy.features.notifications.settings import NotificationSettings, read_settings
 from argosy.kube.client import ClusterReader
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.boolean_text import parse_switch
+from argosy.kube.objects.boolean_text import parse_boolean
 
 log = logging.getLogger(__name__)
-Versions = tuple[str, ...]
+SettingsVersions = tuple[str, ...]
 
 
-class Loader:
+class NotificationSettingsCache:
     """Loads settings. `control` is the namespace of the installation; its argosy-cm may allow self-service settings."""
 
-    def __init__(self, control: str = "") -> None:
-        self._control: tuple[str, ...] = (control,) if control else names.CONTROL
-        self._known: dict[str, tuple[Versions, Settings]] = {}
-        self._rules: tuple[Versions, Manifest | None] = (), None
+    def __init__(self, namespace: str = "") -> None:
+        self._namespaces: tuple[str, ...] = (namespace,) if namespace else names.DEFAULT_NAMESPACES
+        self._settings_by_namespace: dict[str, tuple[SettingsVersions, NotificationSettings]] = {}
+        self._argosy_cm: tuple[SettingsVersions, Manifest | None] = (), None
 
-    async def settings(self, namespace: str, cluster: ClusterReader, cache: Cache) -> tuple[Versions, Settings]:
-        rules, own = await self._allowed(cluster, cache)
-        places = self._control
-        if parse_switch(str((own or {}).get("data", {}).get(names.SELF_SERVICE) or "")) is True:
-            places = (namespace, *(each for each in places if each != namespace))
-        home = next((each for each in places if cache.get(_key(names.CONFIG_MAP, each, names.SETTINGS))), "")
-        versions = (home, *rules, *(_version(cache.get(key)) for key in _keys(home)))
-        known = self._known.get(home)
-        if known is not None and known[0] == versions:
-            return known
-        config_map, secret = _keys(home)
-        read = (await _get(config_map, cluster), await _get(secret, cluster)) if home else (None, None)
-        found = read_settings(*read, own)
-        for each in found.problems:
-            log.warning("invalid notification settings: error=%s", found.masked(each))
-        self._known[home] = versions, found
-        return versions, found
+    async def load_settings(
+        self, namespace: str, cluster: ClusterReader, cache: InformerCache
+    ) -> tuple[SettingsVersions, NotificationSettings]:
+        argosy_versions, argosy_cm = await self._load_argosy_cm(cluster, cache)
+        namespaces = self._namespaces
+        if parse_boolean(str((argosy_cm or {}).get("data", {}).get(names.SELF_SERVICE_SETTING) or "")) is True:
+            namespaces = (namespace, *(item for item in namespaces if item != namespace))
+        settings_namespace = next(
+            (item for item in namespaces if cache.get(_build_key(names.CONFIG_MAP, item, names.SETTINGS_CONFIG_MAP))),
+            "",
+        )
+        versions = (
+            settings_namespace,
+            *argosy_versions,
+            *(_read_version(cache.get(key)) for key in _build_settings_keys(settings_namespace)),
+        )
+        cached = self._settings_by_namespace.get(settings_namespace)
+        if cached is not None and cached[0] == versions:
+            return cached
+        config_map, secret = _build_settings_keys(settings_namespace)
+        manifests = (
+            (await _load_visible(config_map, cluster), await _load_visible(secret, cluster))
+            if settings_namespace
+            else (None, None)
+        )
+        parsed_settings = read_settings(*manifests, argosy_cm)
+        for item in parsed_settings.problems:
+            log.warning("invalid notification settings: error=%s", parsed_settings.mask_secrets(item))
+        self._settings_by_namespace[settings_namespace] = versions, parsed_settings
+        return versions, parsed_settings
 
-    async def _allowed(self, cluster: ClusterReader, cache: Cache) -> tuple[Versions, Manifest | None]:
+    async def _load_argosy_cm(
+        self, cluster: ClusterReader, cache: InformerCache
+    ) -> tuple[SettingsVersions, Manifest | None]:
         """Load argosy-cm of the installation; no other namespace may extend it."""
-        keys = [_key(names.CONFIG_MAP, each, names.OWN_SETTINGS) for each in self._control]
-        key = next((each for each in keys if cache.get(each)), keys[0])
-        versions = (key.namespace, _version(cache.get(key)))
-        if self._rules[0] != versions:
-            self._rules = versions, await _get(key, cluster) if cache.get(key) else None
-        return self._rules
+        keys = [_build_key(names.CONFIG_MAP, item, names.ARGOSY_CONFIG_MAP) for item in self._namespaces]
+        key = next((item for item in keys if cache.get(item)), keys[0])
+        versions = (key.namespace, _read_version(cache.get(key)))
+        if self._argosy_cm[0] != versions:
+            self._argosy_cm = versions, await _load_visible(key, cluster) if cache.get(key) else None
+        return self._argosy_cm
 
 
-async def load_settings(home: str, cluster: ClusterReader) -> Settings:
+async def load_settings(namespace: str, cluster: ClusterReader) -> NotificationSettings:
     """Load the settings of an installation from its namespace."""
-    read = [await _get(key, cluster) for key in (*_keys(home), _key(names.CONFIG_MAP, home, names.OWN_SETTINGS))]
-    return read_settings(*read)
+    manifests = [
+        await _load_visible(key, cluster)
+        for key in (*_build_settings_keys(namespace), _build_key(names.CONFIG_MAP, namespace, names.ARGOSY_CONFIG_MAP))
+    ]
+    return read_settings(*manifests)
 
 
-def _keys(home: str) -> tuple[ResourceKey, ResourceKey]:
-    return _key(names.CONFIG_MAP, home, names.SETTINGS), _key(names.SECRET, home, names.SECRETS)
+def _build_settings_keys(namespace: str) -> tuple[ResourceKey, ResourceKey]:
+    return _build_key(names.CONFIG_MAP, namespace, names.SETTINGS_CONFIG_MAP), _build_key(
+        names.SECRET, namespace, names.SETTINGS_SECRET
+    )
 
 
-async def _get(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:
+async def _load_visible(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:
     try:
         return await cluster.get(key)
     except ClusterError as error:
@@ -75,9 +95,9 @@ async def _get(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:
         raise
 
 
-def _key(kind: GroupKind, namespace: str, name: str) -> ResourceKey:
+def _build_key(kind: GroupKind, namespace: str, name: str) -> ResourceKey:
     return ResourceKey(*kind, namespace, name)
 
 
-def _version(manifest: Manifest | None) -> str:
+def _read_version(manifest: Manifest | None) -> str:
     return str(manifest["metadata"].get("resourceVersion") or "") if manifest else ""

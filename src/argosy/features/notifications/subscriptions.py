@@ -10,63 +10,74 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SUBSCRIBE_PREFIX
 from argosy.errors import UserError
-from argosy.features.notifications.settings import Settings
-from argosy.kube.objects import Manifest, load
-from argosy.kube.schema.selectors import labels as label_texts
+from argosy.features.notifications.settings import NotificationSettings
+from argosy.kube.objects import Manifest, read_yaml
+from argosy.kube.schema.selectors import parse_label_selector as label_texts
 
-YAML: Final = f"{SUBSCRIBE_PREFIX}_yaml"  # argo: all subscriptions in one YAML document
+YAML_ANNOTATION: Final = f"{SUBSCRIBE_PREFIX}_yaml"  # argo: all subscriptions in one YAML document
 
 
-class Destination(NamedTuple):
+class NotificationDestination(NamedTuple):
     service: str
     recipient: str
 
 
-def destinations(manifest: Manifest, settings: Settings) -> dict[str, list[Destination]]:
-    found: dict[str, dict[Destination, None]] = {}
-    for trigger, destination in (*_global(manifest, settings), *_own(manifest, settings)):
-        found.setdefault(trigger, {})[destination] = None
-    return {trigger: list(those) for trigger, those in sorted(found.items())}
+def list_destinations(manifest: Manifest, settings: NotificationSettings) -> dict[str, list[NotificationDestination]]:
+    destinations_by_trigger: dict[str, dict[NotificationDestination, None]] = {}
+    for trigger, destination in (
+        *_list_default_subscriptions(manifest, settings),
+        *_list_annotation_subscriptions(manifest, settings),
+    ):
+        destinations_by_trigger.setdefault(trigger, {})[destination] = None
+    return {
+        trigger: list(trigger_destinations) for trigger, trigger_destinations in sorted(destinations_by_trigger.items())
+    }
 
 
-def _global(manifest: Manifest, settings: Settings) -> Iterator[tuple[str, Destination]]:
+def _list_default_subscriptions(
+    manifest: Manifest, settings: NotificationSettings
+) -> Iterator[tuple[str, NotificationDestination]]:
     labels = manifest["metadata"].get("labels") or {}
-    for each in settings.subscriptions:
-        if each.selector and not label_texts(each.selector).matches(labels):
+    for subscription in settings.subscriptions:
+        if subscription.selector and not label_texts(subscription.selector).matches(labels):
             continue
-        for trigger in each.triggers or settings.default_triggers:
-            for recipient in each.recipients:
-                service, _, rest = recipient.partition(":")
-                yield trigger, Destination(service, rest)
+        for trigger in subscription.triggers or settings.default_triggers:
+            for recipient in subscription.recipients:
+                service, _, address = recipient.partition(":")
+                yield trigger, NotificationDestination(service, address)
 
 
-def _own(manifest: Manifest, settings: Settings) -> Iterator[tuple[str, Destination]]:
+def _list_annotation_subscriptions(
+    manifest: Manifest, settings: NotificationSettings
+) -> Iterator[tuple[str, NotificationDestination]]:
     for name, value in sorted((manifest["metadata"].get("annotations") or {}).items()):
         if name.startswith(f"{SUBSCRIBE_PREFIX}."):
             parts = name[len(SUBSCRIBE_PREFIX) + 1 :].split(".")
             trigger, service = ("", parts[0]) if len(parts) == 1 else (".".join(parts[:-1]), parts[-1])
-            yield from _wanted(trigger, service, _recipients(value), settings)
-        elif name == YAML:
-            yield from _from_yaml(value, settings)
+            yield from _list_trigger_destinations(trigger, service, _split_recipients(value), settings)
+        elif name == YAML_ANNOTATION:
+            yield from _read_yaml_subscriptions(value, settings)
 
 
-def _recipients(value: str) -> list[str]:
+def _split_recipients(value: str) -> list[str]:
     """Split the recipients. argo: separated by semicolons; a webhook needs none."""
-    return [each.strip() for each in value.split(";") if each.strip()] if value else [""]
+    return [recipient.strip() for recipient in value.split(";") if recipient.strip()] if value else [""]
 
 
-def _wanted(
-    trigger: str, service: str, recipients: Sequence[str], settings: Settings
-) -> Iterator[tuple[str, Destination]]:
-    usual = settings.service_triggers.get(service, settings.default_triggers)
-    for each in [trigger] if trigger else usual:
+def _list_trigger_destinations(
+    trigger: str, service: str, recipients: Sequence[str], settings: NotificationSettings
+) -> Iterator[tuple[str, NotificationDestination]]:
+    default_triggers = settings.service_triggers.get(service, settings.default_triggers)
+    for trigger_name in [trigger] if trigger else default_triggers:
         for recipient in recipients:
-            yield each, Destination(service, recipient)
+            yield trigger_name, NotificationDestination(service, recipient)
 
 
-def _from_yaml(text: str, settings: Settings) -> Iterator[tuple[str, Destination]]:
+def _read_yaml_subscriptions(
+    text: str, settings: NotificationSettings
+) -> Iterator[tuple[str, NotificationDestination]]:
     try:
-        entries: Any = load(text)
+        entries: Any = read_yaml(text)
     except UserError:
         return
     for entry in entries if isinstance(entries, list) else ():
@@ -74,9 +85,14 @@ def _from_yaml(text: str, settings: Settings) -> Iterator[tuple[str, Destination
             continue
         triggers = entry.get("trigger") or entry.get("triggers") or [""]
         for trigger in triggers if isinstance(triggers, list) else [triggers]:
-            wanted = entry.get("destinations")
-            for each in wanted if isinstance(wanted, list) else ():
-                if isinstance(each, dict):
-                    named = each.get("recipients") or [""]
-                    recipients = [str(one) for one in (named if isinstance(named, list) else [named])]
-                    yield from _wanted(str(trigger), str(each.get("service") or ""), recipients, settings)
+            destination_entries = entry.get("destinations")
+            for destination_entry in destination_entries if isinstance(destination_entries, list) else ():
+                if isinstance(destination_entry, dict):
+                    recipient_names = destination_entry.get("recipients") or [""]
+                    recipients = [
+                        str(recipient)
+                        for recipient in (recipient_names if isinstance(recipient_names, list) else [recipient_names])
+                    ]
+                    yield from _list_trigger_destinations(
+                        str(trigger), str(destination_entry.get("service") or ""), recipients, settings
+                    )

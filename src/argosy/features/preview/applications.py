@@ -15,191 +15,220 @@ from functools import cached_property
 from typing import Final
 
 from argosy.errors import ArgosyError, SourceError
-from argosy.features.preview.rendering import Drawer, Drawn
-from argosy.features.preview.revisions import Repository, Side, Sides
-from argosy.features.preview.source_reach import Reaches, around, is_touched
-from argosy.gitops.analysis.repository import Item, Written
-from argosy.gitops.analysis.violation import Place
+from argosy.features.preview.rendering import SideRender, SideRenderer
+from argosy.features.preview.revisions import ComparisonSide, ComparisonSides, PreviewRepository
+from argosy.features.preview.source_reach import SourceReach, add_parent_folders, may_be_affected
+from argosy.gitops.analysis.repository import ApplicationDeclaration, ManifestWithLocations
+from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import Application, read_application, read_source
-from argosy.gitops.workspace.manifest_files import KUSTOMIZATIONS, File, shown
+from argosy.gitops.workspace.manifest_files import KUSTOMIZATION_NAMES, YamlFile, relative_path
 from argosy.kube.names import ResourceKey
 
 GROUP: Final = "argoproj.io"
 APPLICATION: Final = (GROUP, "Application")
-SET: Final = (GROUP, "ApplicationSet")
-_LIKE: Final = (r"argoproj\.io/", r"kind[\"']?[[:space:]]*:[[:space:]]*[\"']?Application")
-_LIKE_TOO: Final = re.compile(rb"kind[\"']?\s*:\s*[\"']?Application")
-_PATTERNS: Final = ("*.yaml", "*.yml", "*.json")
-_ENDINGS: Final = (".yaml", ".yml", ".json")
+APPLICATION_SET: Final = (GROUP, "ApplicationSet")
+_APPLICATION_GREP_PATTERNS: Final = (r"argoproj\.io/", r"kind[\"']?[[:space:]]*:[[:space:]]*[\"']?Application")
+_APPLICATION_PATTERN: Final = re.compile(rb"kind[\"']?\s*:\s*[\"']?Application")
+_FILE_GLOBS: Final = ("*.yaml", "*.yml", "*.json")
+_FILE_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True)
-class Found:
+class SideApplication:
     """An Application of one side, and the path of its file in the repository."""
 
-    written: Written
+    declaration: ApplicationDeclaration
     file: str
 
     @property
     def app(self) -> Application:
-        return self.written.app
+        return self.declaration.app
 
     @property
     def key(self) -> ResourceKey:
-        return self.written.item.key
+        return self.declaration.item.key
 
     @property
-    def place(self) -> Place:
-        return self.written.at("spec", "source")
+    def place(self) -> FileLocation:
+        return self.declaration.find_location("spec", "source")
 
 
-class Index:
+class SideFileIndex:
     """Indexes files that may define Applications, and kustomizations, on both sides."""
 
-    def __init__(self, sides: Sides, repository: Repository) -> None:
+    def __init__(self, sides: ComparisonSides, repository: PreviewRepository) -> None:
         self.sides = sides
         history, base = repository.history, sides.base.revision
-        held = set(repository.run(history.holding(base, _LIKE, _PATTERNS)))
-        self._all = repository.run(history.files(base))
-        files = [path for path in self._all if posixpath.basename(path) in KUSTOMIZATIONS]
+        matching_files = set(repository.run(history.list_matching_files(base, _APPLICATION_GREP_PATTERNS, _FILE_GLOBS)))
+        self._base_files = repository.run(history.list_files(base))
+        files = [path for path in self._base_files if posixpath.basename(path) in KUSTOMIZATION_NAMES]
         self.candidates = {
-            "base": held,
-            "head": {path for path in held if path not in sides.changed} | set(self._new_candidates()),
+            "base": matching_files,
+            "head": {path for path in matching_files if path not in sides.changed} | set(self._list_new_candidates()),
         }
-        after = {path for path, each in sides.changed.items() if each.is_after}
-        gone = {path for path, each in sides.changed.items() if not each.is_after}
-        new = {path for path in after if posixpath.basename(path) in KUSTOMIZATIONS}
-        self.kustomizations = {"base": set(files), "head": (set(files) - gone) | new}
-        self._files: dict[tuple[str, str], File] = {}
+        after = {path for path, changed_file in sides.changed.items() if changed_file.exists_after}
+        removed = {path for path, changed_file in sides.changed.items() if not changed_file.exists_after}
+        new = {path for path in after if posixpath.basename(path) in KUSTOMIZATION_NAMES}
+        self.kustomizations = {"base": set(files), "head": (set(files) - removed) | new}
+        self._files: dict[tuple[str, str], YamlFile] = {}
 
-    def _new_candidates(self) -> Iterable[str]:
-        for path, each in self.sides.changed.items():
-            if each.is_after and path.endswith(_ENDINGS):
-                text = read(self.sides.head, path)
-                if b"argoproj.io/" in text and _LIKE_TOO.search(text):
+    def _list_new_candidates(self) -> Iterable[str]:
+        for path, changed_file in self.sides.changed.items():
+            if changed_file.exists_after and path.endswith(_FILE_SUFFIXES):
+                text = read_bytes_or_empty(self.sides.head, path)
+                if b"argoproj.io/" in text and _APPLICATION_PATTERN.search(text):
                     yield path
 
-    def folders(self, which: str) -> frozenset[str]:
+    def list_folders(self, side_name: str) -> frozenset[str]:
         """List all folders that contain files."""
         changed = self.sides.changed
-        kept = [path for path in self._all if which == "base" or path not in changed]
-        new = [path for path, each in changed.items() if each.is_after] if which == "head" else []
-        return around(filter(None, (posixpath.dirname(path) for path in (*kept, *new)))) - {""}
+        unchanged = [path for path in self._base_files if side_name == "base" or path not in changed]
+        new = (
+            [path for path, changed_file in changed.items() if changed_file.exists_after] if side_name == "head" else []
+        )
+        return add_parent_folders(filter(None, (posixpath.dirname(path) for path in (*unchanged, *new)))) - {""}
 
-    def side(self, which: str) -> Side:
-        return self.sides.base if which == "base" else self.sides.head
+    def get_side(self, side_name: str) -> ComparisonSide:
+        return self.sides.base if side_name == "base" else self.sides.head
 
-    def file(self, which: str, path: str) -> File:
-        owner = which if path in self.sides.changed else "both"
-        known = self._files.get((owner, path))
-        if known is None:
-            text = read(self.side(which), path)
-            known = self._files[owner, path] = File(os.path.join(self.sides.root, path), text)
-        return known
+    def get_file(self, side_name: str, path: str) -> YamlFile:
+        owner = side_name if path in self.sides.changed else "both"
+        file = self._files.get((owner, path))
+        if file is None:
+            text = read_bytes_or_empty(self.get_side(side_name), path)
+            file = self._files[owner, path] = YamlFile(os.path.join(self.sides.root, path), text)
+        return file
 
 
-def read(side: Side, path: str) -> bytes:
+def read_bytes_or_empty(side: ComparisonSide, path: str) -> bytes:
     try:
-        return side.tree.read(path)
+        return side.tree.read_file(path)
     except SourceError:
         return b""  # too large, or deleted meanwhile
 
 
-class Finder:
+class ApplicationFinder:
     """Finds all Applications of one side."""
 
-    def __init__(self, index: Index, which: str, drawer: Drawer, known: Reaches | None = None) -> None:
+    def __init__(
+        self, index: SideFileIndex, side_name: str, renderer: SideRenderer, other_reach: SourceReach | None = None
+    ) -> None:
         """`other_reach` is the reach of the other side; unchanged folders are not scanned again."""
-        self.which, self._index, self._drawer = which, index, drawer
-        self.side = index.side(which)
-        self.reaches = Reaches(self.side.tree, known, around(index.sides.changed))
+        self.side_name, self._index, self._renderer = side_name, index, renderer
+        self.side = index.get_side(side_name)
+        self.source_reach = SourceReach(self.side.tree, other_reach, add_parent_folders(index.sides.changed))
         self.notes: list[str] = []
-        self.sets: list[Item] = []
+        self.application_sets: list[ManifestWithLocations] = []
 
     @cached_property
-    def folders(self) -> dict[str, frozenset[str] | None]:
+    def reach_by_folder(self) -> dict[str, frozenset[str] | None]:
         """Folders with a kustomization, and the reach of each."""
-        return {folder: self.reaches.of(folder) for folder in sorted({*map(_folder, self._kustomizations)})}
+        return {
+            folder: self.source_reach.find_reach(folder)
+            for folder in sorted({*map(_parent_folder, self._kustomizations)})
+        }
 
     @property
     def _kustomizations(self) -> set[str]:
-        return self._index.kustomizations[self.which]
+        return self._index.kustomizations[self.side_name]
 
-    def roots(self, folders: Iterable[str]) -> list[str]:
+    def filter_root_folders(self, folders: Iterable[str]) -> list[str]:
         """Return the folders that no other kustomization uses as a base."""
-        return [folder for folder in folders if not self._is_used(folder)]
+        return [folder for folder in folders if not self._is_base_of_another(folder)]
 
-    def _is_used(self, folder: str) -> bool:
+    def _is_base_of_another(self, folder: str) -> bool:
         name = posixpath.basename(folder).encode()
         for path in self._kustomizations:
-            file, above = self._index.file(self.which, path), _folder(path)
+            file, above = self._index.get_file(self.side_name, path), _parent_folder(path)
             # Only a file with the folder's name or `..` can reference it, so few files need to be parsed.
-            if above != folder and (name in file.text or b".." in file.text) and folder in _uses(file, above):
+            if (
+                above != folder
+                and (name in file.text or b".." in file.text)
+                and folder in _list_referenced_folders(file, above)
+            ):
                 return True
         return False
 
-    def all(self) -> list[Found]:
-        candidates = self._index.candidates[self.which]
+    def list_applications(self) -> list[SideApplication]:
+        candidates = self._index.candidates[self.side_name]
         if not candidates:
             return []
-        near, found, read_by = around(candidates), [], set()
-        leading = [folder for folder, reached in self.folders.items() if is_touched(reached, near)]
-        for folder in self.roots(leading):
-            drawn = self.folder(folder)
-            if not any(item.kind == APPLICATION for item in drawn.items):
+        candidate_paths, applications, read_by = add_parent_folders(candidates), [], set()
+        relevant_folders = [
+            folder for folder, reached in self.reach_by_folder.items() if may_be_affected(reached, candidate_paths)
+        ]
+        for folder in self.filter_root_folders(relevant_folders):
+            render_result = self.render_folder(folder)
+            if not any(item.group_kind == APPLICATION for item in render_result.items):
                 continue
-            read_by |= {each.path for _, _, rendered in drawn.renders for each in rendered.inputs if not each.place}
-            found += [each for item in drawn.items if (each := self.written(item)) is not None]
+            read_by |= {
+                entry.path for _, _, rendered in render_result.renders for entry in rendered.inputs if not entry.scope
+            }
+            applications += [
+                entry for item in render_result.items if (entry := self.read_declaration(item)) is not None
+            ]
         for path in sorted(candidates - read_by):
-            file = self._index.file(self.which, path)
-            for item in file.items():
-                if item.kind == SET:
-                    self.sets.append(item)
-                elif (each := self.written(item, path)) is not None:
-                    found.append(each)
-        return list({(each.key, each.file): each for each in found}.values())
+            file = self._index.get_file(self.side_name, path)
+            for item in file.list_items():
+                if item.group_kind == APPLICATION_SET:
+                    self.application_sets.append(item)
+                elif (entry := self.read_declaration(item, path)) is not None:
+                    applications.append(entry)
+        return list({(entry.key, entry.file): entry for entry in applications}.values())
 
-    def written(self, item: Item, path: str = "") -> Found | None:
-        if item.kind != APPLICATION:
+    def read_declaration(self, item: ManifestWithLocations, path: str = "") -> SideApplication | None:
+        if item.group_kind != APPLICATION:
             return None
         root = self._index.sides.root
-        path = path or os.path.relpath(os.path.realpath(item.at().file), root)
+        path = path or os.path.relpath(os.path.realpath(item.find_location().file), root)
         try:
-            written = Written(read_application(item.manifest, shown(os.path.join(root, path))), item)
+            declaration = ApplicationDeclaration(
+                read_application(item.manifest, relative_path(os.path.join(root, path))), item
+            )
         except ArgosyError as error:
-            self.notes.append(f"{item.at()}: {item.name} not compared: {error}")
+            self.notes.append(f"{item.find_location()}: {item.name} not compared: {error}")
             return None
-        return Found(written, path)
+        return SideApplication(declaration, path)
 
-    def folder(self, folder: str) -> Drawn:
+    def render_folder(self, folder: str) -> SideRender:
         """Render a kustomization that no Application uses."""
         app = Application(name=posixpath.basename(folder), sources=(read_source({"path": folder or "."}),))
-        return self._drawer.draw(self.side, app, "", Place(shown(os.path.join(self._index.sides.root, folder))))
+        return self._renderer.render_application(
+            self.side, app, "", FileLocation(relative_path(os.path.join(self._index.sides.root, folder)))
+        )
 
 
-def _folder(path: str) -> str:
+def _parent_folder(path: str) -> str:
     return posixpath.dirname(path)
 
 
-def _uses(file: File, folder: str) -> set[str]:
-    item = file.kustomization()
-    named = (str(each) for name in ("resources", "bases", "components") for each in item.all(name)) if item else ()
-    paths = (posixpath.normpath(posixpath.join(folder, each)) for each in named)
+def _list_referenced_folders(file: YamlFile, folder: str) -> set[str]:
+    item = file.find_kustomization()
+    references = (
+        (str(reference) for name in ("resources", "bases", "components") for reference in item.get_list(name))
+        if item
+        else ()
+    )
+    paths = (posixpath.normpath(posixpath.join(folder, reference)) for reference in references)
     return {"" if path == "." else path for path in paths}
 
 
-def matched(before: list[Found], after: list[Found]) -> list[tuple[Found | None, Found | None]]:
+def match_applications(
+    before: list[SideApplication], after: list[SideApplication]
+) -> list[tuple[SideApplication | None, SideApplication | None]]:
     """Pair Applications of both sides by name and file; after a file move, by name alone if that is unambiguous."""
-    left = {(each.key, each.file): each for each in before}
-    pairs: list[tuple[Found | None, Found | None]] = []
+    unmatched_before = {(application.key, application.file): application for application in before}
+    pairs: list[tuple[SideApplication | None, SideApplication | None]] = []
     unmatched = []
-    for each in after:
-        if other := left.pop((each.key, each.file), None):
-            pairs.append((other, each))
+    for application in after:
+        if counterpart := unmatched_before.pop((application.key, application.file), None):
+            pairs.append((counterpart, application))
         else:
-            unmatched.append(each)
-    for each in unmatched:
-        same = [key for key in left if key[0] == each.key]
-        alone = len(same) == 1 and sum(other.key == each.key for other in unmatched) == 1
-        pairs.append((left.pop(same[0]) if alone else None, each))
-    return [*pairs, *((each, None) for each in left.values())]
+            unmatched.append(application)
+    for application in unmatched:
+        same_key = [key for key in unmatched_before if key[0] == application.key]
+        is_unambiguous = (
+            len(same_key) == 1 and sum(counterpart.key == application.key for counterpart in unmatched) == 1
+        )
+        pairs.append((unmatched_before.pop(same_key[0]) if is_unambiguous else None, application))
+    return [*pairs, *((application, None) for application in unmatched_before.values())]

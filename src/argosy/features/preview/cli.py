@@ -7,15 +7,15 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from argosy.cli.error_messages import answering
-from argosy.cli.exit_codes import DONE, NO
-from argosy.cli.progress import patiently
-from argosy.cli.tables import Screen, plain
-from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.cli.error_messages import keep_exit_code
+from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
+from argosy.cli.progress import show_progress_if_slow
+from argosy.cli.tables import TerminalOutput, drop_control_characters
+from argosy.cli.target_flags import add_target_flags, read_target_options
 
 if TYPE_CHECKING:
     from argosy.features.preview.service import Preview
-    from argosy.gitops.analysis.object_changes import Change, Touched
+    from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -28,8 +28,8 @@ Examples:
 
 See also: docs/guides/previewing.md
 """
-FORMS: Final = ("text", "md", "html", "json", "yaml")
-MOST_FIELDS: Final = 20
+OUTPUT_FORMATS: Final = ("text", "md", "html", "json", "yaml")
+MAX_SHOWN_FIELDS: Final = 20
 COLOURS: Final = {"+": "32", "~": "33", "-": "31"}
 
 
@@ -43,118 +43,134 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    about = "BASE, BASE...HEAD or BASE..HEAD (default: the branch to merge into, and the working tree)"
-    add("words", nargs="*", metavar="BASE[...HEAD] APP", help=f"{about}; and names of Applications (default: all)")
+    description = "BASE, BASE...HEAD or BASE..HEAD (default: the branch to merge into, and the working tree)"
+    add(
+        "words", nargs="*", metavar="BASE[...HEAD] APP", help=f"{description}; and names of Applications (default: all)"
+    )
     add("--repo", default=".", metavar="DIR", help="a folder of the repository (default: the current folder)")
     add("--diff", action="store_true", help="show full line diffs instead of fields")
-    add("-o", "--output", choices=FORMS, default="text", help="text (default), md, html, json or yaml")
+    add("-o", "--output", choices=OUTPUT_FORMATS, default="text", help="text (default), md, html, json or yaml")
     add("--live", action="store_true", help="compare with the live state in the cluster instead of the base")
     add_target_flags(parser)
     parser.set_defaults(run=run)
 
 
-def run(chosen: argparse.Namespace) -> int:
-    from argosy.gitops.analysis.change_impact import Verdict
+def run(args: argparse.Namespace) -> int:
+    from argosy.gitops.analysis.change_impact import ChangeVerdict
 
-    found = _found(chosen)
-    with answering(DONE if found.impact.verdict is Verdict.FINE else NO) as code:
-        _show(found, chosen)
+    preview = _build_preview(args)
+    with keep_exit_code(EXIT_OK if preview.impact.verdict is ChangeVerdict.FINE else EXIT_NEGATIVE) as code:
+        _print_preview(preview, args)
         sys.stdout.flush()
-        if chosen.output == "text":
-            for note in found.notes:
-                _talk(f"note: {note}")
-        if advice := _advice(found, chosen):
-            _talk(f"next: {advice}")
+        if args.output == "text":
+            for note in preview.notes:
+                _print_to_stderr(f"note: {note}")
+        if advice := _choose_next_command(preview, args):
+            _print_to_stderr(f"next: {advice}")
     return code
 
 
-def _found(chosen: argparse.Namespace) -> Preview:
-    from argosy.features.preview.service import preview
+def _build_preview(args: argparse.Namespace) -> Preview:
+    from argosy.features.preview.service import build_preview
 
-    with patiently("comparing files and rendering both sides …"):
-        if chosen.live:
-            from argosy.cli.connection import opening
+    with show_progress_if_slow("comparing files and rendering both sides …"):
+        if args.live:
+            from argosy.cli.connection import build_service_opener
             from argosy.features.preview.live_comparison import preview_live
 
-            return preview_live(chosen.repo, chosen.words, opening(target_options(chosen)), talk=_talk)
-        return preview(chosen.repo, chosen.words, talk=_talk)
+            return preview_live(
+                args.repo, args.words, build_service_opener(read_target_options(args)), log=_print_to_stderr
+            )
+        return build_preview(args.repo, args.words, log=_print_to_stderr)
 
 
-def _show(found: Preview, chosen: argparse.Namespace) -> None:
-    if chosen.output == "text":
-        print("\n".join(_lines(found, Screen(sys.stdout), is_whole=chosen.diff)))
-    elif chosen.output == "md":
-        from argosy.features.preview.pull_request_comment import comment
+def _print_preview(preview: Preview, args: argparse.Namespace) -> None:
+    if args.output == "text":
+        print("\n".join(_render_lines(preview, TerminalOutput(sys.stdout), shows_diff=args.diff)))
+    elif args.output == "md":
+        from argosy.features.preview.pull_request_comment import render_comment
 
-        print(comment(found))
-    elif chosen.output == "html":
-        from argosy.features.preview.html_report import page
+        print(render_comment(preview))
+    elif args.output == "html":
+        from argosy.features.preview.html_report import render_html
 
-        print(page(found))
+        print(render_html(preview))
     else:
-        from argosy.cli.verbs import print_data
-        from argosy.features.preview.summary import as_data
+        from argosy.cli.subcommands import print_document
+        from argosy.features.preview.summary import preview_to_wire
 
-        print_data(as_data(found), chosen.output)
+        print_document(preview_to_wire(preview), args.output)
 
 
-def _lines(found: Preview, screen: Screen, *, is_whole: bool) -> Iterator[str]:
-    from argosy.features.preview.summary import head_line, rows
+def _render_lines(preview: Preview, screen: TerminalOutput, *, shows_diff: bool) -> Iterator[str]:
+    from argosy.features.preview.summary import build_rows, render_head_line
 
-    yield plain(head_line(found))
-    yield f"Impact: {plain(found.impact.sentence)}"
-    if not found.impact.touched:
+    yield drop_control_characters(render_head_line(preview))
+    yield f"Impact: {drop_control_characters(preview.impact.summary)}"
+    if not preview.impact.app_changes:
         return
     yield ""
     headings = ("APP", "ENVIRONMENT", "SYNC", "+", "~", "-", "MESSAGE")
-    yield from screen.table(headings, [[str(cell) or "-" for cell in row] for row in rows(found)])
-    for touched, effects in zip(found.impact.touched, found.impact.effects, strict=True):
-        said: dict[str, list[str]] = {}
-        for each in effects:
-            said.setdefault(each.name, []).append(each.text)
+    yield from screen.format_table(headings, [[str(cell) or "-" for cell in row] for row in build_rows(preview)])
+    for touched, effects in zip(preview.impact.app_changes, preview.impact.effects, strict=True):
+        texts_by_object: dict[str, list[str]] = {}
+        for effect in effects:
+            texts_by_object.setdefault(effect.name, []).append(effect.text)
         yield ""
-        yield plain(touched.name)
-        yield from _faults(touched)
+        yield drop_control_characters(touched.name)
+        yield from _render_faults(touched)
         for change in touched.changes:
-            yield from _change(change, said.pop(change.name, []), screen, is_whole=is_whole)
+            yield from _render_change(change, texts_by_object.pop(change.name, []), screen, shows_diff=shows_diff)
 
 
-def _faults(touched: Touched) -> Iterator[str]:
-    if touched.fault:
-        yield plain(f"  cannot be rendered: {touched.fault.place}: {touched.fault.message}; {touched.fault.fix}")
-    if touched.fault_before:
-        yield plain(f"  could not be rendered before: {touched.fault_before.place}: {touched.fault_before.message}")
+def _render_faults(touched: ApplicationChange) -> Iterator[str]:
+    if touched.render_failure:
+        yield drop_control_characters(
+            f"  cannot be rendered: {touched.render_failure.location}: {touched.render_failure.message}; "
+            f"{touched.render_failure.fix}"
+        )
+    if touched.render_failure_before:
+        yield drop_control_characters(
+            f"  could not be rendered before: {touched.render_failure_before.location}: "
+            f"{touched.render_failure_before.message}"
+        )
 
 
-def _change(change: Change, effects: list[str], screen: Screen, *, is_whole: bool) -> Iterator[str]:
-    from argosy.features.preview.summary import field_lines, unified
+def _render_change(
+    change: ObjectChange, effects: list[str], screen: TerminalOutput, *, shows_diff: bool
+) -> Iterator[str]:
+    from argosy.features.preview.summary import build_unified_diff, iterate_field_lines
 
-    where = f" -n {change.key.namespace}" if change.key.namespace else ""
-    mark = screen.colour(str(change.becomes), COLOURS[change.becomes])
-    said = f": {'; '.join(effects)}" if effects else ""
-    yield f"  {mark} {plain(change.name + where + said)}"
-    if is_whole:
-        yield from (f"    {screen.difference(plain(line))}" for line in unified(change))
+    namespace_text = f" -n {change.key.namespace}" if change.key.namespace else ""
+    mark = screen.add_colour(str(change.change_type), COLOURS[change.change_type])
+    effects_text = f": {'; '.join(effects)}" if effects else ""
+    yield f"  {mark} {drop_control_characters(change.name + namespace_text + effects_text)}"
+    if shows_diff:
+        yield from (
+            f"    {screen.format_diff_line(drop_control_characters(line))}" for line in build_unified_diff(change)
+        )
         return
-    fields = list(field_lines(change))
-    for each in fields[:MOST_FIELDS]:
-        place = f"   {each.place}" if each.place else ""
-        yield plain(f"      {each.path}   {each.before} → {each.after}{place}")
-    if len(fields) > MOST_FIELDS:
-        yield f"      … and {len(fields) - MOST_FIELDS} more fields; show all: --diff"
+    fields = list(iterate_field_lines(change))
+    for field_line in fields[:MAX_SHOWN_FIELDS]:
+        location = f"   {field_line.place}" if field_line.place else ""
+        yield drop_control_characters(f"      {field_line.path}   {field_line.before} → {field_line.after}{location}")
+    if len(fields) > MAX_SHOWN_FIELDS:
+        yield f"      … and {len(fields) - MAX_SHOWN_FIELDS} more fields; show all: --diff"
 
 
-def _advice(found: Preview, chosen: argparse.Namespace) -> str:
+def _choose_next_command(preview: Preview, args: argparse.Namespace) -> str:
     from argosy.gitops.analysis.change_effects import EffectKind
 
-    if any(each.fault for each in found.impact.touched) or found.impact.of(EffectKind.INVALID):
+    if any(change.render_failure for change in preview.impact.app_changes) or preview.impact.list_effects(
+        EffectKind.INVALID
+    ):
         return "argosy check"
-    if found.impact.of(EffectKind.REFUSED):
+    if preview.impact.list_effects(EffectKind.REFUSED):
         return "argosy explain AGY111"
-    if not found.impact.touched and not chosen.words:
+    if not preview.impact.app_changes and not args.words:
         return "argosy preview HEAD~1 for the last commit, or choose a base"
     return ""
 
 
-def _talk(text: str) -> None:
-    print(plain(text), file=sys.stderr, flush=True)
+def _print_to_stderr(text: str) -> None:
+    print(drop_control_characters(text), file=sys.stderr, flush=True)

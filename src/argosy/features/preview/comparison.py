@@ -14,308 +14,391 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.preview.applications import APPLICATION, Finder, Found, Index, matched
-from argosy.features.preview.rendering import Drawer, Drawn
-from argosy.features.preview.revisions import Repository, Sides
-from argosy.features.preview.source_reach import around, is_touched
-from argosy.gitops.analysis.environment_names import environment_of
-from argosy.gitops.analysis.generated_applications import Lost, lost
-from argosy.gitops.analysis.object_changes import Touched, changes
-from argosy.gitops.analysis.repository import Item, Written
-from argosy.gitops.analysis.rules.history import lost_applications
+from argosy.features.preview.applications import (
+    APPLICATION,
+    ApplicationFinder,
+    SideApplication,
+    SideFileIndex,
+    match_applications,
+)
+from argosy.features.preview.rendering import SideRender, SideRenderer
+from argosy.features.preview.revisions import ComparisonSides, PreviewRepository
+from argosy.features.preview.source_reach import add_parent_folders, may_be_affected
+from argosy.gitops.analysis.environment_names import detect_environment
+from argosy.gitops.analysis.generated_applications import LostApplications, find_lost_applications
+from argosy.gitops.analysis.object_changes import ApplicationChange, compare_objects
+from argosy.gitops.analysis.repository import ApplicationDeclaration, ManifestWithLocations
+from argosy.gitops.analysis.rules.history import find_lost_application_violations
 from argosy.gitops.application import Source
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.workspace.checkouts import Checkouts, Talk
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress
 
-_SHOWN: Final = 3
+_MAX_LISTED_NAMES: Final = 3
 
 
 @dataclass
-class Comparison:
+class RepositoryComparison:
     """Both sides, and the changes between them."""
 
-    sides: Sides
-    touched: list[Touched]
-    applications: list[Found]  # after
+    sides: ComparisonSides
+    touched: list[ApplicationChange]
+    applications: list[SideApplication]  # after
     notes: list[str] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)  # Applications that ApplicationSets no longer generate
+    lost: list[LostApplications] = field(default_factory=list)  # Applications that ApplicationSets no longer generate
     rendered: int = 0
     environments: Mapping[str, str] = field(default_factory=dict)  # application → environment, by argosy.yaml
 
 
-def compare(repository: Repository, sides: Sides, names: Sequence[str] = (), *, talk: Talk) -> Comparison:
-    found = Comparison(sides, [], [])
+def compare_sides(
+    repository: PreviewRepository, sides: ComparisonSides, names: Sequence[str] = (), *, log: ShowProgress
+) -> RepositoryComparison:
+    comparison = RepositoryComparison(sides, [], [])
     if not sides.changed and not names:
-        return found
-    checkouts = Checkouts(talk=talk)
+        return comparison
+    checkouts = CheckoutCache(show_progress=log)
     try:
-        _Comparing(repository, sides, names, checkouts, found).run()
+        _SideComparisonRun(repository, sides, names, checkouts, comparison).run()
     finally:
         checkouts.close()
-    return found
+    return comparison
 
 
-class _Comparing:
+class _SideComparisonRun:
     def __init__(
-        self, repository: Repository, sides: Sides, names: Sequence[str], checkouts: Checkouts, found: Comparison
+        self,
+        repository: PreviewRepository,
+        sides: ComparisonSides,
+        names: Sequence[str],
+        checkouts: CheckoutCache,
+        comparison: RepositoryComparison,
     ) -> None:
-        self.sides, self.names, self.found = sides, names, found
-        self.drawer = Drawer(repository, checkouts)
-        self.index = Index(sides, repository)
-        self.before = Finder(self.index, "base", self.drawer)
-        self.after = Finder(self.index, "head", self.drawer, self.before.reaches)
-        self.changed = around(sides.changed)
-        self.defining = around(self.index.candidates["head"])  # paths that may define further Applications
-        self.read: set[str] = set()  # files of the head that renders read
+        self.sides, self.names, self.comparison = sides, names, comparison
+        self.renderer = SideRenderer(repository, checkouts)
+        self.index = SideFileIndex(sides, repository)
+        self.before = ApplicationFinder(self.index, "base", self.renderer)
+        self.after = ApplicationFinder(self.index, "head", self.renderer, self.before.source_reach)
+        self.changed_paths = add_parent_folders(sides.changed)
+        self.defining_paths = add_parent_folders(
+            self.index.candidates["head"]
+        )  # paths that may define further Applications
+        self.read_files: set[str] = set()  # files of the head that renders read
 
     def run(self) -> None:
-        before, after = self.before.all(), self.after.all()
-        self.found.environments = self._environments()
-        known = {each.key for each in (*before, *after)}
-        waiting = matched(before, after)
+        before, after = self.before.list_applications(), self.after.list_applications()
+        self.comparison.environments = self._read_environments()
+        known_keys = {application.key for application in (*before, *after)}
+        pairs = match_applications(before, after)
         folders: set[str] = set()
-        while waiting:
-            one, other = waiting.pop(0)
-            self.found.applications += [other] if other else []
-            folders |= {_path(source) for each in (one, other) if each for source in each.app.sources}
-            drawn = self._application(one, other)
+        while pairs:
+            old, new = pairs.pop(0)
+            self.comparison.applications += [new] if new else []
+            folders |= {
+                _normalize_path(source)
+                for application in (old, new)
+                if application
+                for source in application.app.sources
+            }
+            render_results = self._compare_application(old, new)
             children = [
                 [
-                    each
+                    application
                     for item in (side.items if side else ())
-                    if item.key not in known and (each := finder.written(item))
+                    if item.key not in known_keys and (application := finder.read_declaration(item))
                 ]
-                for side, finder in zip(drawn, (self.before, self.after), strict=True)
+                for side, finder in zip(render_results, (self.before, self.after), strict=True)
             ]
-            known |= {each.key for side in children for each in side}
-            waiting += matched(*children)
+            known_keys |= {application.key for side in children for application in side}
+            pairs += match_applications(*children)
         self._check_names()
-        self.found.touched = _told_apart(self.found.touched)
+        self.comparison.touched = _add_files_to_duplicate_names(self.comparison.touched)
         if not self.names:
-            self._folders(folders)
-            self._unread()
-        self._sets()
-        self.found.notes += [*self.before.notes, *self.after.notes]
+            self._compare_unnamed_folders(folders)
+            self._note_undeployed_files()
+        self._compare_application_sets()
+        self.comparison.notes += [*self.before.notes, *self.after.notes]
 
-    def _sets(self) -> None:
-        if not self.after.sets:
+    def _compare_application_sets(self) -> None:
+        if not self.after.application_sets:
             return
-        many = ", ".join(sorted(item.key.name for item in self.after.sets)[:_SHOWN])
-        self.found.notes.append(f"ApplicationSets are not expanded ({many}): their Applications are not compared")
-        sides = [[(item, self._folders_for(item, each)) for item in each.sets] for each in (self.before, self.after)]
-        self.found.lost = lost(*sides)
-        self.found.notes += [each.message for each in lost_applications(self.found.lost)]
+        names_text = ", ".join(sorted(item.key.name for item in self.after.application_sets)[:_MAX_LISTED_NAMES])
+        self.comparison.notes.append(
+            f"ApplicationSets are not expanded ({names_text}): their Applications are not compared"
+        )
+        sides = [
+            [(item, self._list_generator_folders(item, item_found)) for item in item_found.application_sets]
+            for item_found in (self.before, self.after)
+        ]
+        self.comparison.lost = find_lost_applications(*sides)
+        self.comparison.notes += [
+            item_found.message for item_found in find_lost_application_violations(self.comparison.lost)
+        ]
 
-    def _folders_for(self, item: Item, finder: Finder) -> frozenset[str]:
+    def _list_generator_folders(self, item: ManifestWithLocations, finder: ApplicationFinder) -> frozenset[str]:
         """List the side's folders for Git generators; empty if the set uses another repository or revision."""
-        used = [each["git"] for each in item.all("spec", "generators") if _has_git(each)]
-        if not used:
+        git_generators = [
+            generator["git"] for generator in item.get_list("spec", "generators") if _is_git_generator(generator)
+        ]
+        if not git_generators:
             return frozenset()
         refs = ("", "HEAD", *finder.side.branches)
-        if not all(self.drawer.is_ours(str(each.get("repoURL"))) and each.get("revision", "") in refs for each in used):
+        if not all(
+            self.renderer.is_own_repository(str(generator.get("repoURL"))) and generator.get("revision", "") in refs
+            for generator in git_generators
+        ):
             return frozenset()
-        return self.index.folders(finder.which)
+        return self.index.list_folders(finder.side_name)
 
     # -- Applications --
 
-    def _application(self, before: Found | None, after: Found | None) -> tuple[Drawn | None, Drawn | None]:
-        found = after or before
-        assert found is not None
-        is_wanted = not self.names or found.app.name in self.names
-        is_same = before is not None and after is not None and _is_same(before, after)
-        if is_same and not self._may_matter(found):
+    def _compare_application(
+        self, before: SideApplication | None, after: SideApplication | None
+    ) -> tuple[SideRender | None, SideRender | None]:
+        application = after or before
+        assert application is not None
+        is_selected = not self.names or application.app.name in self.names
+        is_same = before is not None and after is not None and _has_equal_manifest(before, after)
+        if is_same and not self._may_differ(application):
             return None, None
-        self.found.rendered += 1
-        new = self.drawer.draw(self.sides.head, after.app, after.file, after.place) if after else None
+        self.comparison.rendered += 1
+        new = self.renderer.render_application(self.sides.head, after.app, after.file, after.place) if after else None
         if new is not None:
-            self.read |= {each.path for _, _, made in new.renders for each in made.inputs if not each.place}
-        if is_same and new is not None and self.drawer.is_current(new, found.app, self.sides.base, found.file):
+            self.read_files |= {
+                render_input.path
+                for _, _, render_result in new.renders
+                for render_input in render_result.inputs
+                if not render_input.scope
+            }
+        if (
+            is_same
+            and new is not None
+            and self.renderer.is_current(new, application.app, self.sides.base, application.file)
+        ):
             return new, new
-        if is_same and new is not None and new.is_elsewhere:
+        if is_same and new is not None and new.is_external:
             return None, None  # an external source, which this repository does not change
-        old = self.drawer.draw(self.sides.base, before.app, before.file, before.place) if before else None
-        if is_wanted and (fault := _same_fault(old, new)):
-            self.found.notes.append(f"{found.app.name}: cannot be rendered on either side: {fault}")
-        elif is_wanted:
-            self._compare(found.app.name, before, after, old, new)
+        old = (
+            self.renderer.render_application(self.sides.base, before.app, before.file, before.place) if before else None
+        )
+        if is_selected and (fault := _find_unchanged_fault(old, new)):
+            self.comparison.notes.append(f"{application.app.name}: cannot be rendered on either side: {fault}")
+        elif is_selected:
+            self._compare_renders(application.app.name, before, after, old, new)
         return old, new
 
-    def _may_matter(self, found: Found) -> bool:
+    def _may_differ(self, application: SideApplication) -> bool:
         """True if files that it may read changed, or may define further Applications."""
-        for source in found.app.sources:
+        for source in application.app.sources:
             if source.chart:
                 continue
-            spot = self.drawer.spot(self.sides.head, source, found.file, found.app.name, Drawn())
-            if spot is None:
+            location = self.renderer.find_location(
+                self.sides.head, source, application.file, application.app.name, SideRender()
+            )
+            if location is None:
                 return True
-            if spot.ref:
+            if location.ref:
                 continue  # it tracks another ref, and the Application is unchanged
-            reached = self.after.reaches.of(posixpath.join(spot.home, _path(source)), source)
-            if is_touched(reached, self.changed) or is_touched(reached, self.defining):
+            reached = self.after.source_reach.find_reach(
+                posixpath.join(location.root_folder, _normalize_path(source)), source
+            )
+            if may_be_affected(reached, self.changed_paths) or may_be_affected(reached, self.defining_paths):
                 return True
         return False
 
-    def _compare(
-        self, name: str, before: Found | None, after: Found | None, old: Drawn | None, new: Drawn | None
-    ) -> None:
-        found = after or before
-        for drawn in (old, new):
-            if drawn is not None and drawn.note and drawn.note not in self.found.notes:
-                self.found.notes.append(drawn.note)
-        if any(drawn is not None and (drawn.note or drawn.is_elsewhere) for drawn in (old, new)):
-            return
-        assert found is not None
-        sides = [each.app.destination.namespace if each else "" for each in (before, after)]
-        self._keep(
-            name,
-            old or Drawn(),
-            new or Drawn(),
-            (sides[0], sides[1]),
-            Touched(name, before.app if before else None, after.app if after else None, file=found.file),
-            found.written,
-        )
-
-    def _keep(
+    def _compare_renders(
         self,
         name: str,
-        old: Drawn,
-        new: Drawn,
+        before: SideApplication | None,
+        after: SideApplication | None,
+        old: SideRender | None,
+        new: SideRender | None,
+    ) -> None:
+        application = after or before
+        for render_result in (old, new):
+            if render_result is not None and render_result.note and render_result.note not in self.comparison.notes:
+                self.comparison.notes.append(render_result.note)
+        if any(
+            render_result is not None and (render_result.note or render_result.is_external)
+            for render_result in (old, new)
+        ):
+            return
+        assert application is not None
+        sides = [
+            side_application.app.destination.namespace if side_application else ""
+            for side_application in (before, after)
+        ]
+        self._add_change(
+            name,
+            old or SideRender(),
+            new or SideRender(),
+            (sides[0], sides[1]),
+            ApplicationChange(
+                name, before.app if before else None, after.app if after else None, file=application.file
+            ),
+            application.declaration,
+        )
+
+    def _add_change(
+        self,
+        name: str,
+        old: SideRender,
+        new: SideRender,
         namespaces: tuple[str, str],
-        touched: Touched,
-        written: Written | None,
+        touched: ApplicationChange,
+        declaration: ApplicationDeclaration | None,
     ) -> None:
         is_broken = bool(old.fault or new.fault)
-        is_moved = _is_moved(touched)
-        found, kept = ([], []) if is_broken else changes([] if is_moved else old.items, new.items, namespaces)
-        where = environment(written, self.found.environments) if written else environment_of(name)
-        refs = [spot.ref for _, spot, _ in new.renders if spot.ref]
-        notes = [f"tracks {refs[0]}, which this change does not affect"] if refs and found else []
+        is_moved = _has_new_cluster(touched)
+        object_changes, unchanged = (
+            ([], []) if is_broken else compare_objects([] if is_moved else old.items, new.items, namespaces)
+        )
+        environment_name = (
+            find_environment_name(declaration, self.comparison.environments)
+            if declaration
+            else detect_environment(name)
+        )
+        refs = [location.ref for _, location, _ in new.renders if location.ref]
+        notes = [f"tracks {refs[0]}, which this change does not affect"] if refs and object_changes else []
         notes += ["moves to another cluster; its objects in the old cluster stay"] if is_moved else []
-        self.found.touched.append(
+        self.comparison.touched.append(
             replace(
                 touched,
-                changes=tuple(found),
-                kept=tuple(kept),
-                fault=new.fault,
-                fault_before=old.fault,
-                environment=where,
+                changes=tuple(object_changes),
+                unchanged=tuple(unchanged),
+                render_failure=new.fault,
+                render_failure_before=old.fault,
+                environment=environment_name,
                 notes=tuple(notes),
             )
         )
 
     def _check_names(self) -> None:
-        known = {each.app.name for each in self.found.applications} | {each.name for each in self.found.touched}
+        known_names = {item.app.name for item in self.comparison.applications} | {
+            item.name for item in self.comparison.touched
+        }
         for name in self.names:
-            if name not in known:
+            if name not in known_names:
                 import difflib
 
-                near = difflib.get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else "see argosy check, or git branch for a ref"
+                suggestions = difflib.get_close_matches(name, known_names, n=1)
+                hint = f"did you mean {suggestions[0]}?" if suggestions else "see argosy check, or git branch for a ref"
                 hint = f"for a folder, use --repo {name}" if os.path.isdir(name) else hint
                 raise UserError(f"not a ref and not an Application of this repository; {hint}", where=name)
 
     # -- folders without an Application --
 
-    def _folders(self, named: set[str]) -> None:
-        all_folders = self.before.folders.keys() | self.after.folders.keys()
-        above = {posixpath.dirname(each.file) for each in self.found.applications}
-        homes = {posixpath.join(home, path) for path in named for home in above}
+    def _compare_unnamed_folders(self, application_folders: set[str]) -> None:
+        all_folders = self.before.reach_by_folder.keys() | self.after.reach_by_folder.keys()
+        above = {posixpath.dirname(item_found.file) for item_found in self.comparison.applications}
+        homes = {posixpath.join(home, path) for path in application_folders for home in above}
         for folder in sorted(all_folders):
-            finders = [each for each in (self.before, self.after) if folder in each.folders]
+            finders = [item_found for item_found in (self.before, self.after) if folder in item_found.reach_by_folder]
             if (
-                folder in named
+                folder in application_folders
                 or folder in homes
-                or not any(is_touched(e.folders[folder], self.changed) for e in finders)
+                or not any(may_be_affected(e.reach_by_folder[folder], self.changed_paths) for e in finders)
             ):
                 continue
-            if not all(each.roots([folder]) for each in finders):
+            if not all(item_found.filter_root_folders([folder]) for item_found in finders):
                 continue
-            old = self.before.folder(folder) if self.before in finders else Drawn()
-            new = self.after.folder(folder) if self.after in finders else Drawn()
-            self.read |= {each.path for _, _, made in new.renders for each in made.inputs if not each.place}
-            if any(item.kind == APPLICATION for item in (*old.items, *new.items)):
+            old = self.before.render_folder(folder) if self.before in finders else SideRender()
+            new = self.after.render_folder(folder) if self.after in finders else SideRender()
+            self.read_files |= {
+                item_found.path
+                for _, _, render_result in new.renders
+                for item_found in render_result.inputs
+                if not item_found.scope
+            }
+            if any(item.group_kind == APPLICATION for item in (*old.items, *new.items)):
                 continue  # compared as Applications
-            self.found.rendered += 1
-            self.found.notes += [each.note for each in (old, new) if each.note]
-            touched = Touched(folder or ".", None, None, is_folder=True)
-            self._keep(folder, old, new, ("", ""), touched, None)
+            self.comparison.rendered += 1
+            self.comparison.notes += [item_found.note for item_found in (old, new) if item_found.note]
+            touched = ApplicationChange(folder or ".", None, None, is_folder=True)
+            self._add_change(folder, old, new, ("", ""), touched, None)
 
-    def _unread(self) -> None:
+    def _note_undeployed_files(self) -> None:
         """Note changed manifest files that no Application or kustomization reads."""
-        if any(each.fault for each in self.found.touched):
+        if any(item.render_failure for item in self.comparison.touched):
             return  # the files of the failed render are unknown
-        left = [
+        undeployed = [
             path
-            for path, each in self.sides.changed.items()
-            if each.is_after
+            for path, item in self.sides.changed.items()
+            if item.exists_after
             and path.endswith((".yaml", ".yml"))
             and not any(part.startswith(".") for part in path.split("/"))
-            and path not in self.read
+            and path not in self.read_files
             and path not in self.index.candidates["head"]
-            and b"kind:" in _text(self.sides.head.tree, path)
+            and b"kind:" in _read_bytes_or_empty(self.sides.head.tree, path)
         ]
-        if left:
-            named = ", ".join(sorted(left)[:_SHOWN]) + (", …" if len(left) > _SHOWN else "")
-            self.found.notes.append(f"{named}: changed, but not deployed by any Application here")
+        if undeployed:
+            names_text = ", ".join(sorted(undeployed)[:_MAX_LISTED_NAMES]) + (
+                ", …" if len(undeployed) > _MAX_LISTED_NAMES else ""
+            )
+            self.comparison.notes.append(f"{names_text}: changed, but not deployed by any Application here")
 
-    def _environments(self) -> dict[str, str]:
-        text = _text(self.sides.head.tree, "argosy.yaml")
+    def _read_environments(self) -> dict[str, str]:
+        text = _read_bytes_or_empty(self.sides.head.tree, "argosy.yaml")
         if not text:
             return {}
-        from argosy.gitops.delivery_file.reader import read_delivery
+        from argosy.gitops.delivery_file.reader import read_delivery_file
 
         try:
-            delivery = read_delivery(text, "argosy.yaml")
+            delivery = read_delivery_file(text, "argosy.yaml")
         except ArgosyError:
             return {}  # argosy check reports it
-        return {each.application: environment_of(each.name) or each.name for each in delivery.environments}
+        return {
+            declared.application: detect_environment(declared.name) or declared.name
+            for declared in delivery.environments
+        }
 
 
-def _is_moved(touched: Touched) -> bool:
+def _has_new_cluster(touched: ApplicationChange) -> bool:
     """True if the destination cluster changed; a changed namespace shows in the objects' keys."""
     if touched.before is None or touched.after is None:
         return False
-    one, other = touched.before.destination.known, touched.after.destination.known
-    return (one.server, one.name) != (other.server, other.name)
+    old, new = touched.before.destination.with_in_cluster_alias, touched.after.destination.with_in_cluster_alias
+    return (old.server, old.name) != (new.server, new.name)
 
 
-def _same_fault(old: Drawn | None, new: Drawn | None) -> str:
+def _find_unchanged_fault(old: SideRender | None, new: SideRender | None) -> str:
     """Return the fault that both sides have, so that it is not reported as a change."""
     faults = [drawn.fault.message for drawn in (old, new) if drawn and drawn.fault]
     return faults[0] if len(faults) == 2 and faults[0] == faults[1] else ""
 
 
-def _told_apart(touched: list[Touched]) -> list[Touched]:
+def _add_files_to_duplicate_names(touched: list[ApplicationChange]) -> list[ApplicationChange]:
     """Add the file to the name of Applications that share a name, as in a repository of examples."""
-    counts = Counter(each.name for each in touched)
-    return [replace(each, name=f"{each.name} ({each.file})") if counts[each.name] > 1 else each for each in touched]
+    counts = Counter(change.name for change in touched)
+    return [
+        replace(change, name=f"{change.name} ({change.file})") if counts[change.name] > 1 else change
+        for change in touched
+    ]
 
 
-def _has_git(generator: object) -> bool:
+def _is_git_generator(generator: object) -> bool:
     return isinstance(generator, dict) and isinstance(generator.get("git"), dict)
 
 
-def _text(tree: Tree, path: str) -> bytes:
+def _read_bytes_or_empty(tree: FileTree, path: str) -> bytes:
     try:
-        return tree.read(path)
+        return tree.read_file(path)
     except ArgosyError:
         return b""
 
 
-def _is_same(before: Found, after: Found) -> bool:
+def _has_equal_manifest(before: SideApplication, after: SideApplication) -> bool:
     """True if file and manifest are equal."""
-    return before.file == after.file and before.written.item.manifest == after.written.item.manifest
+    return before.file == after.file and before.declaration.item.manifest == after.declaration.item.manifest
 
 
-def _path(source: Source) -> str:
+def _normalize_path(source: Source) -> str:
     path = posixpath.normpath(source.path or ".")
     return "" if path == "." else path
 
 
-def environment(written: Written, planned: Mapping[str, str]) -> str:
-    if written.name in planned:
-        return planned[written.name]
-    labels = written.item.fields("metadata", "labels")
-    said = [str(labels.get(name, "")) for name in ("environment", "env")]
-    paths = [posixpath.basename(_path(source)) for source in written.app.sources]
-    return environment_of(*said, written.name, written.app.destination.namespace, *paths)
+def find_environment_name(declaration: ApplicationDeclaration, declared: Mapping[str, str]) -> str:
+    if declaration.name in declared:
+        return declared[declaration.name]
+    labels = declaration.item.get_map("metadata", "labels")
+    label_values = [str(labels.get(name, "")) for name in ("environment", "env")]
+    paths = [posixpath.basename(_normalize_path(source)) for source in declaration.app.sources]
+    return detect_environment(*label_values, declaration.name, declaration.app.destination.namespace, *paths)

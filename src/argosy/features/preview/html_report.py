@@ -12,12 +12,12 @@ from html import escape
 from typing import Final
 
 from argosy.features.preview.service import Preview
-from argosy.features.preview.summary import field_lines, head_line, rows, unified
-from argosy.gitops.analysis.object_changes import Change, Touched
+from argosy.features.preview.summary import build_rows, build_unified_diff, iterate_field_lines, render_head_line
+from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
 
-MOST_LINES: Final = 2_000  # per object
-MOST_CHARACTERS: Final = 8 << 20
-MOST_FIELDS: Final = 200
+MAX_DIFF_LINES: Final = 2_000  # per object
+MAX_PAGE_CHARACTERS: Final = 8 << 20
+MAX_SHOWN_FIELDS: Final = 200
 STYLE: Final = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { margin: 0 auto; max-width: 75rem; padding: 1rem 1.5rem 4rem; }
@@ -31,7 +31,7 @@ del { background: #f8514933; text-decoration: none; display: block; } code { ove
 """
 
 
-def page(preview: Preview) -> str:
+def render_html(preview: Preview) -> str:
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     head = [
@@ -42,57 +42,61 @@ def page(preview: Preview) -> str:
         f"<title>argosy preview {escape(preview.title)}</title>",
         f"<style>{STYLE}</style></head><body>",
         f"<h1>argosy preview · {escape(preview.title)}</h1>",
-        f'<p class="impact"><strong>Impact</strong>: {escape(preview.impact.sentence)}</p>',
-        *_table(preview),
+        f'<p class="impact"><strong>Impact</strong>: {escape(preview.impact.summary)}</p>',
+        *_render_table(preview),
         *(f'<p class="odd">{escape(note)}</p>' for note in preview.notes),
     ]
-    end = [f'<p class="idle">{escape(head_line(preview))}</p>', "</body></html>\n"]
-    return "\n".join([*head, *_limited(preview), *end])
+    end = [f'<p class="idle">{escape(render_head_line(preview))}</p>', "</body></html>\n"]
+    return "\n".join([*head, *_render_changes(preview), *end])
 
 
-def _table(preview: Preview) -> Iterator[str]:
-    if not preview.impact.touched:
+def _render_table(preview: Preview) -> Iterator[str]:
+    if not preview.impact.app_changes:
         return
     names = ("app", "environment", "sync", "+", "~", "–", "impact")
     yield f"<table><tr>{''.join(f'<th>{name}</th>' for name in names)}</tr>"
-    for row in rows(preview):
+    for row in build_rows(preview):
         yield f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>"
     yield "</table>"
 
 
-def _limited(preview: Preview) -> Iterator[str]:
-    left = MOST_CHARACTERS
-    for touched in preview.impact.touched:
+def _render_changes(preview: Preview) -> Iterator[str]:
+    remaining_characters = MAX_PAGE_CHARACTERS
+    for touched in preview.impact.app_changes:
         yield f"<h2>{escape(touched.name)}</h2>"
-        if touched.fault:
-            yield f'<p class="bad">{escape(str(touched.fault.place))}: {escape(touched.fault.message)}</p>'
+        if touched.render_failure:
+            yield (
+                f'<p class="bad">{escape(str(touched.render_failure.location))}: '
+                f'{escape(touched.render_failure.message)}</p>'
+            )
         for change in touched.changes:
-            text = "\n".join(_change(change, touched))
-            left -= len(text)
-            if left < 0:
+            text = "\n".join(_render_change(change, touched))
+            remaining_characters -= len(text)
+            if remaining_characters < 0:
                 yield '<p class="odd">The rest is omitted: the page would be too long.</p>'
                 return
             yield text
 
 
-def _change(change: Change, touched: Touched) -> Iterator[str]:
-    where = f" -n {change.key.namespace}" if change.key.namespace else ""
+def _render_change(change: ObjectChange, touched: ApplicationChange) -> Iterator[str]:
+    namespace_text = f" -n {change.key.namespace}" if change.key.namespace else ""
     is_open = " open" if len(touched.changes) <= 10 else ""
-    yield f"<details{is_open}><summary>{change.becomes} {escape(change.name + where)}</summary>"
-    fields = list(field_lines(change))
+    yield f"<details{is_open}><summary>{change.change_type} {escape(change.name + namespace_text)}</summary>"
+    fields = list(iterate_field_lines(change))
     if fields:
         yield "<table>"
-        for each in fields[:MOST_FIELDS]:
-            sides = f"<code>{escape(each.before)}</code> → <code>{escape(each.after)}</code>"
-            yield f"<tr><td><code>{escape(each.path)}</code></td><td>{sides}</td><td>{escape(each.place)}</td></tr>"
+        for field_line in fields[:MAX_SHOWN_FIELDS]:
+            sides = f"<code>{escape(field_line.before)}</code> → <code>{escape(field_line.after)}</code>"
+            path, place = escape(field_line.path), escape(field_line.place)
+            yield f"<tr><td><code>{path}</code></td><td>{sides}</td><td>{place}</td></tr>"
         yield "</table>"
-    lines = unified(change)
-    yield "<pre>" + "".join(_line(line) for line in lines[:MOST_LINES]) + "</pre>"
-    if len(lines) > MOST_LINES:
-        yield f'<p class="odd">{len(lines) - MOST_LINES} more lines are omitted.</p>'
+    lines = build_unified_diff(change)
+    yield "<pre>" + "".join(_render_diff_line(line) for line in lines[:MAX_DIFF_LINES]) + "</pre>"
+    if len(lines) > MAX_DIFF_LINES:
+        yield f'<p class="odd">{len(lines) - MAX_DIFF_LINES} more lines are omitted.</p>'
     yield "</details>"
 
 
-def _line(line: str) -> str:
+def _render_diff_line(line: str) -> str:
     tag = {"+": "ins", "-": "del"}.get(line[:1])
     return f"<{tag}>{escape(line)}</{tag}>" if tag else f"{escape(line)}\n"

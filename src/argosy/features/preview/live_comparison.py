@@ -12,139 +12,164 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from argosy.errors import ArgosyError
-from argosy.features.preview.applications import Found
-from argosy.features.preview.comparison import Comparison, compare
-from argosy.features.preview.rendering import Drawer, Drawn
-from argosy.features.preview.revisions import Repository, Side, named_apps, open_sides
-from argosy.features.preview.service import Preview, as_preview, told
-from argosy.gitops.analysis.object_changes import Change, Touched
-from argosy.gitops.analysis.repository import Fault, Item, Locate, Trouble
-from argosy.gitops.analysis.violation import Place
+from argosy.features.preview.applications import SideApplication
+from argosy.features.preview.comparison import RepositoryComparison, compare_sides
+from argosy.features.preview.rendering import SideRender, SideRenderer
+from argosy.features.preview.revisions import ComparisonSide, PreviewRepository, open_sides, split_arguments
+from argosy.features.preview.service import Preview, summarize_comparison, told
+from argosy.gitops.analysis.object_changes import ApplicationChange, ObjectChange
+from argosy.gitops.analysis.repository import LocateField, ManifestWithLocations, RenderFailure, RenderFailureKind
+from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.step_results import Checkout, Pair, Rendered
-from argosy.gitops.application_client.client import Desk, Opening
-from argosy.gitops.application_client.reader import Reader, open_reader
-from argosy.gitops.diff import differences
-from argosy.gitops.reconciler.app_state import Look
+from argosy.gitops.application.step_results import Checkout, Pair, RenderResult
+from argosy.gitops.application_client.client import ApplicationService, ServiceOpener
+from argosy.gitops.application_client.reader import ApplicationReader, open_reader
+from argosy.gitops.diff import list_differences
+from argosy.gitops.reconciler.app_state import AppState
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.checkouts import Checkouts, Talk, cache_folder
+from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress, find_cache_folder
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, key_of_source
+from argosy.kube.objects import Manifest, key_of_desired
 
 
-class _Heads(Repositories):
+class _HeadRepositories(Repositories):
     """Returns the head for sources in this repository, and fetches all others."""
 
-    known: Mapping[tuple[str, str], Checkout]
+    head_checkouts: Mapping[tuple[str, str], Checkout]
 
     async def checkout(self, url: str, ref: str, **options: object) -> Checkout:
-        found = self.known.get((url, ref))
-        return found or await super().checkout(url, ref, **options)  # type: ignore[arg-type]
+        checkout = self.head_checkouts.get((url, ref))
+        return checkout or await super().checkout(url, ref, **options)  # type: ignore[arg-type]
 
 
-def preview_live(folder: str, words: Sequence[str], opening: Opening, *, talk: Talk) -> Preview:
+def preview_live(folder: str, words: Sequence[str], open_service: ServiceOpener, *, log: ShowProgress) -> Preview:
     """Compare the Applications that the head changes, or the given ones."""
     started = time.monotonic()
-    repository = Repository(folder)
+    repository = PreviewRepository(folder)
     try:
-        word, names = named_apps(repository, words)
+        word, names = split_arguments(repository, words)
         sides = open_sides(repository, word)
-        found = compare(repository, sides, names, talk=talk)
-        changed = {each.name for each in found.touched if not each.is_folder}
-        wanted = [each for each in found.applications if each.app.name in (set(names) or changed)]
-        gone = [each for each in found.touched if each.after is None and not each.is_folder]
-        checkouts = Checkouts(talk=talk)
+        comparison = compare_sides(repository, sides, names, log=log)
+        changed = {item.name for item in comparison.touched if not item.is_folder}
+        selected = [item for item in comparison.applications if item.app.name in (set(names) or changed)]
+        removed = [item for item in comparison.touched if item.after is None and not item.is_folder]
+        checkouts = CheckoutCache(show_progress=log)
         try:
-            known = _heads(Drawer(repository, checkouts), sides.head, wanted)
+            head_checkouts = _find_head_checkouts(SideRenderer(repository, checkouts), sides.head, selected)
         finally:
             checkouts.close()
-        found.rendered = len(wanted)
-        found.touched = [*asyncio.run(_looked(wanted, known, opening, found)), *gone]
-        result = told(found)
+        comparison.rendered = len(selected)
+        comparison.touched = [
+            *asyncio.run(_compare_with_live(selected, head_checkouts, open_service, comparison)),
+            *removed,
+        ]
+        result = told(comparison)
     finally:
         repository.close()
-    return replace(as_preview(found, result, time.monotonic() - started), is_live=True)
+    return replace(summarize_comparison(comparison, result, time.monotonic() - started), is_live=True)
 
 
-def _heads(drawer: Drawer, head: Side, wanted: Sequence[Found]) -> dict[tuple[str, str], Checkout]:
-    known = {}
-    for each in wanted:
-        for source in each.app.sources:
-            spot = drawer.spot(head, source, each.file, each.app.name, Drawn())
-            if spot is not None:
-                known[source.repo_url, source.ref] = spot.checkout
-    return known
+def _find_head_checkouts(
+    renderer: SideRenderer, head: ComparisonSide, applications: Sequence[SideApplication]
+) -> dict[tuple[str, str], Checkout]:
+    checkouts = {}
+    for application in applications:
+        for source in application.app.sources:
+            location = renderer.find_location(head, source, application.file, application.app.name, SideRender())
+            if location is not None:
+                checkouts[source.repo_url, source.ref] = location.checkout
+    return checkouts
 
 
-async def _looked(
-    wanted: Sequence[Found], known: Mapping[tuple[str, str], Checkout], opening: Opening, found: Comparison
-) -> list[Touched]:
-    repositories = _Heads(cache_folder(), SourceSettings())
-    repositories.known = known
-    environments = {each.name: each.environment for each in found.touched}
-    async with opening() as desk, open_reader(desk, repositories=repositories) as reader:
-        looks = [await _touched(desk, reader, each, found.notes) for each in wanted]
-    return [replace(each, environment=environments.get(each.name, "")) for each in looks]
+async def _compare_with_live(
+    applications: Sequence[SideApplication],
+    head_checkouts: Mapping[tuple[str, str], Checkout],
+    open_service: ServiceOpener,
+    comparison: RepositoryComparison,
+) -> list[ApplicationChange]:
+    repositories = _HeadRepositories(find_cache_folder(), SourceSettings())
+    repositories.head_checkouts = head_checkouts
+    environments = {item.name: item.environment for item in comparison.touched}
+    async with open_service() as service, open_reader(service, repositories=repositories) as reader:
+        changes = [await _compare_application(service, reader, item, comparison.notes) for item in applications]
+    return [replace(item, environment=environments.get(item.name, "")) for item in changes]
 
 
-async def _touched(desk: Desk, reader: Reader, found: Found, notes: list[str]) -> Touched:
-    name = found.app.name
-    live = await _live_application(desk, found)
+async def _compare_application(
+    service: ApplicationService, reader: ApplicationReader, application: SideApplication, notes: list[str]
+) -> ApplicationChange:
+    name = application.app.name
+    live = await _fetch_live_application(service, application)
     if live is None:
         notes.append(f"{name}: Application not found in the cluster; all of its objects are new")
-    app = _as_head(live, found.app, desk.control)
+    app = _apply_head_spec(live, application.app, service.control_namespace)
     try:
-        look = await reader.look(app)
+        app_state = await reader.compare(app)
     except ArgosyError as error:
-        fault = Fault(Trouble.RENDER, str(error).partition("; ")[0], "correct what it names", found.place)
-        return Touched(name, live, found.app, fault=fault)
-    if not look.is_whole:
-        said = next((each.message for each in look.conditions), "cannot be compared")
-        return Touched(name, live, found.app, fault=Fault(Trouble.RENDER, said, "argosy check", found.place))
-    return _of_look(name, live, found, look)
+        fault = RenderFailure(
+            RenderFailureKind.RENDER, str(error).partition("; ")[0], "correct what it names", application.place
+        )
+        return ApplicationChange(name, live, application.app, render_failure=fault)
+    if not app_state.is_complete:
+        message = next((condition.message for condition in app_state.conditions), "cannot be compared")
+        return ApplicationChange(
+            name,
+            live,
+            application.app,
+            render_failure=RenderFailure(RenderFailureKind.RENDER, message, "argosy check", application.place),
+        )
+    return _build_application_change(name, live, application, app_state)
 
 
-async def _live_application(desk: Desk, found: Found) -> Application | None:
-    key = found.key._replace(namespace=found.key.namespace or desk.control)
-    manifest = await desk.get(key)
-    if manifest is None and key.namespace != desk.control:
-        manifest = await desk.get(key._replace(namespace=desk.control))
+async def _fetch_live_application(service: ApplicationService, application: SideApplication) -> Application | None:
+    key = application.key._replace(namespace=application.key.namespace or service.control_namespace)
+    manifest = await service.get_manifest(key)
+    if manifest is None and key.namespace != service.control_namespace:
+        manifest = await service.get_manifest(key._replace(namespace=service.control_namespace))
     return read_application(manifest) if manifest is not None else None
 
 
-def _as_head(live: Application | None, head: Application, control: str) -> Application:
+def _apply_head_spec(live: Application | None, head: Application, control: str) -> Application:
     """Return the live Application with the spec of the head."""
     if live is None:
         return replace(head, namespace=head.namespace or control)
     return read_application({**live.wire, "spec": head.wire["spec"]})
 
 
-def _of_look(name: str, live: Application | None, found: Found, look: Look) -> Touched:
-    rendered = look.assembled.rendered
-    changes = [_change(pair, rendered).located() for pair in look.comparison.pairs if pair.differs]
-    kept = [_item(pair.desired, rendered) for pair in look.comparison.pairs if pair.desired and not pair.differs]
-    return Touched(name, live, found.app, tuple(changes), tuple(kept))
+def _build_application_change(
+    name: str, live: Application | None, application: SideApplication, app_state: AppState
+) -> ApplicationChange:
+    rendered = app_state.desired.rendered
+    changes = [
+        _build_object_change(pair, rendered).with_locations() for pair in app_state.comparison.pairs if pair.differs
+    ]
+    unchanged = [
+        _build_located_manifest(pair.desired, rendered)
+        for pair in app_state.comparison.pairs
+        if pair.desired and not pair.differs
+    ]
+    return ApplicationChange(name, live, application.app, tuple(changes), tuple(unchanged))
 
 
-def _change(pair: Pair, rendered: Sequence[Rendered]) -> Change:
-    before = _item(pair.compared or pair.live, rendered) if pair.live is not None else None
-    after = _item(pair.predicted or pair.desired, rendered) if pair.desired is not None else None
+def _build_object_change(pair: Pair, rendered: Sequence[RenderResult]) -> ObjectChange:
+    before = _build_located_manifest(pair.compared or pair.live, rendered) if pair.live is not None else None
+    after = _build_located_manifest(pair.predicted or pair.desired, rendered) if pair.desired is not None else None
     is_both = before is not None and after is not None
-    return Change(pair.key, before, after, tuple(differences(pair)) if is_both else ())
+    return ObjectChange(pair.key, before, after, tuple(list_differences(pair)) if is_both else ())
 
 
-def _item(manifest: Manifest | None, rendered: Sequence[Rendered]) -> Item:
+def _build_located_manifest(manifest: Manifest | None, rendered: Sequence[RenderResult]) -> ManifestWithLocations:
     manifest = manifest or {}
-    key = key_of_source(manifest)
-    return Item(manifest, key, _locator(key, rendered))
+    key = key_of_desired(manifest)
+    return ManifestWithLocations(manifest, key, _build_locator(key, rendered))
 
 
-def _locator(key: ResourceKey, rendered: Sequence[Rendered]) -> Locate:
-    def locate(pointer: str) -> Place:
-        for each in rendered:
-            if (origin := each.origins.find(key, pointer)) is not None:
-                return Place(origin.file, origin.line)
-        return Place("")
+def _build_locator(key: ResourceKey, rendered: Sequence[RenderResult]) -> LocateField:
+    def locate(pointer: str) -> FileLocation:
+        for render_result in rendered:
+            if (origin := render_result.origins.find(key, pointer)) is not None:
+                return FileLocation(origin.file, origin.line)
+        return FileLocation("")
 
     return locate

@@ -14,69 +14,74 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from argosy.errors import UserError
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.gitops.source.git.local_repository import Changed, History
-from argosy.gitops.source.git.working_tree import LaidOver
-from argosy.gitops.workspace.git_heads import head_of
-from argosy.gitops.workspace.paths import enclosing, own_folder, remotes, shared_folder
+from argosy.gitops.source.git.local_repository import ChangedFile, LocalRepository
+from argosy.gitops.source.git.working_tree import WorkingTreeOverlay
+from argosy.gitops.workspace.git_heads import read_head
+from argosy.gitops.workspace.paths import (
+    find_enclosing_repository,
+    find_git_folder,
+    find_shared_git_folder,
+    load_remotes,
+)
 
 T = TypeVar("T")
-SHORT: Final = 7
-_TARGETS: Final = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")  # set by CI
-_REQUEST: Final = (
-    _TARGETS,
+SHORT_COMMIT_CHARACTERS: Final = 7
+_TARGET_BRANCH_VARIABLES: Final = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME")  # set by CI
+_PULL_REQUEST_VARIABLES: Final = (
+    _TARGET_BRANCH_VARIABLES,
     ("GITHUB_HEAD_REF", "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME"),
     ("GITHUB_REF", "CI_MERGE_REQUEST_IID"),
 )
-_USUAL: Final = ("main", "master")
-WORKING: Final = "working tree"
+_DEFAULT_BRANCHES: Final = ("main", "master")
+WORKING_TREE_NAME: Final = "working tree"
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparisonSide:
     name: str  # for display: `main`, `feature/cpu`, `working tree`
     revision: str  # the commit; HEAD for a working tree
-    tree: Tree
+    tree: FileTree
     branches: frozenset[str] = frozenset()  # targetRevisions that mean this side
 
     @property
     def short(self) -> str:
-        return self.revision[:SHORT]
+        return self.revision[:SHORT_COMMIT_CHARACTERS]
 
 
 @dataclass
-class Sides:
+class ComparisonSides:
     """Base and head of a comparison."""
 
     root: str
-    base: Side
-    head: Side
-    changed: Mapping[str, Changed]
-    is_working: bool  # the head is the working tree with edited and new files
+    base: ComparisonSide
+    head: ComparisonSide
+    changed: Mapping[str, ChangedFile]
+    has_working_tree: bool  # the head is the working tree with edited and new files
     notes: list[str] = field(default_factory=list)
-    repository: Repository | None = None
+    repository: PreviewRepository | None = None
 
     @property
-    def request(self) -> str:
+    def pull_request(self) -> str:
         """`PR #42 · main…feature` if CI runs for a pull request, else empty."""
-        base, head, number = (next(filter(None, map(os.environ.get, names)), "") for names in _REQUEST)
+        base, head, number = (next(filter(None, map(os.environ.get, names)), "") for names in _PULL_REQUEST_VARIABLES)
         number = number.removeprefix("refs/pull/").partition("/")[0]
-        is_here = self.is_working or self.head.name == "HEAD"
-        return f"PR #{number} · {base}…{head}" if is_here and base and head and number.isdecimal() else ""
+        is_checked_out = self.has_working_tree or self.head.name == "HEAD"
+        return f"PR #{number} · {base}…{head}" if is_checked_out and base and head and number.isdecimal() else ""
 
 
-class Repository:
+class PreviewRepository:
     """Synchronous access to a local Git repository."""
 
     def __init__(self, folder: str) -> None:
-        root = enclosing(os.path.realpath(folder))
+        root = find_enclosing_repository(os.path.realpath(folder))
         if root is None:
-            told = "not in a Git repository; run git init and commit, or use --repo DIR"
-            raise UserError(told, where=folder)
+            problem = "not in a Git repository; run git init and commit, or use --repo DIR"
+            raise UserError(problem, where=folder)
         self.root = root
         try:
-            self.history = History(Path(root), own_folder(root), shared_folder(root))
+            self.history = LocalRepository(Path(root), find_git_folder(root), find_shared_git_folder(root))
         except (OSError, UnicodeError) as error:
             raise UserError(f"cannot read the repository: {error}; clone it again", where=folder) from None
         self._runner = asyncio.Runner()
@@ -86,20 +91,20 @@ class Repository:
         from argosy.gitops.source.git.command import GitFailed
 
         try:
-            return self._runner.run(work) if not _is_running() else _beside(work)
+            return self._runner.run(work) if not _is_running() else _run_in_thread(work)
         except GitFailed as error:
             advice = "if it is a partial clone: git fetch --refetch, else git fsck"
-            told = f"git cannot read all objects of this repository; {advice}"
-            raise SourceError(told, where=self.root) from error
+            problem = f"git cannot read all objects of this repository; {advice}"
+            raise SourceError(problem, where=self.root) from error
 
     def commit(self, ref: str) -> str:
-        return "" if not ref or ref.startswith("-") else self.run(self.history.commit(ref))
+        return "" if not ref or ref.startswith("-") else self.run(self.history.resolve_commit(ref))
 
-    def at(self, ref: str) -> tuple[str, Tree] | None:
+    def resolve_ref(self, ref: str) -> tuple[str, FileTree] | None:
         """Return commit and tree of a branch or tag; remote branches win, because local ones may be old."""
-        for name in (*(f"{remote}/{ref}" for remote in remotes(self.root)), ref):
-            if found := self.commit(name):
-                return found, self.run(self.history.tree(found))
+        for name in (*(f"{remote}/{ref}" for remote in load_remotes(self.root)), ref):
+            if commit_id := self.commit(name):
+                return commit_id, self.run(self.history.load_tree(commit_id))
         return None
 
     def close(self) -> None:
@@ -115,7 +120,7 @@ def _is_running() -> bool:
     return True
 
 
-def _beside(work: Coroutine[Any, Any, T]) -> T:
+def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
     """For callers inside a running event loop, such as tests."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -127,37 +132,41 @@ def is_range(word: str) -> bool:
     return ".." in word
 
 
-def open_sides(repository: Repository, word: str = "") -> Sides:
+def open_sides(repository: PreviewRepository, word: str = "") -> ComparisonSides:
     """`A` and `A...B` compare from the merge base, `A..B` from A itself. Without B, the head is the working tree."""
     repo, history = repository, repository.history
-    first, is_exact, second = _split(word)
+    first, is_exact, second = _split_range(word)
     head_commit = repo.commit(second or "HEAD")
     if not head_commit:
         if second:
-            raise _unknown(second, word)
+            raise _build_unknown_ref_error(second, word)
         raise UserError("the repository has no commit yet; commit first", where=repo.root)
     notes: list[str] = []
-    first = first or _default(repo, notes)
-    begun = repo.commit(first)
-    if not begun:
-        raise _unknown(first, word)
-    base_commit = begun if is_exact else repo.run(history.merge_base(begun, head_commit))
+    first = first or _find_default_base(repo, notes)
+    base_tip = repo.commit(first)
+    if not base_tip:
+        raise _build_unknown_ref_error(first, word)
+    base_commit = base_tip if is_exact else repo.run(history.find_merge_base(base_tip, head_commit))
     if not base_commit:
         shallow = "this clone is shallow: git fetch --unshallow (fetch-depth: 0 in a workflow)"
         advice = shallow if history.is_shallow else f"to compare them directly: argosy preview {first}.."
         raise UserError(f"no common commit in this clone; {advice}", where=f"{first} and {second or 'HEAD'}")
-    changed = repo.run(history.changed(base_commit, head_commit if second else ""))
-    base_tree = repo.run(history.tree(base_commit))
+    changed = repo.run(history.list_changed_files(base_commit, head_commit if second else ""))
+    base_tree = repo.run(history.load_tree(base_commit))
     if second:
-        head = Side(second, head_commit, repo.run(history.tree(head_commit)), _branches(repo, second))
+        head = ComparisonSide(
+            second, head_commit, repo.run(history.load_tree(head_commit)), _list_branch_names(repo, second)
+        )
     else:
-        laid = LaidOver(base_tree, FolderTree(Path(repo.root)), changed)
-        head = Side(WORKING, head_commit, laid, _branches(repo, "HEAD"))
-    base = Side(first, base_commit, base_tree, _branches(repo, first))
-    return Sides(repo.root, base, head, {each.path: each for each in changed}, not second, notes, repo)
+        working_tree = WorkingTreeOverlay(base_tree, FolderTree(Path(repo.root)), changed)
+        head = ComparisonSide(WORKING_TREE_NAME, head_commit, working_tree, _list_branch_names(repo, "HEAD"))
+    base = ComparisonSide(first, base_commit, base_tree, _list_branch_names(repo, first))
+    return ComparisonSides(
+        repo.root, base, head, {changed_file.path: changed_file for changed_file in changed}, not second, notes, repo
+    )
 
 
-def _split(word: str) -> tuple[str, bool, str]:
+def _split_range(word: str) -> tuple[str, bool, str]:
     if "..." in word:
         first, _, second = word.partition("...")
         return first, False, second
@@ -165,40 +174,40 @@ def _split(word: str) -> tuple[str, bool, str]:
     return first, bool(dots), second
 
 
-def _default(repo: Repository, notes: list[str]) -> str:
+def _find_default_base(repo: PreviewRepository, notes: list[str]) -> str:
     """Find the merge target: CI's target branch, the remote's default branch, or main; else HEAD."""
-    names = list(remotes(repo.root))
-    for target in filter(None, (os.environ.get(name) for name in _TARGETS)):
+    names = list(load_remotes(repo.root))
+    for target in filter(None, (os.environ.get(name) for name in _TARGET_BRANCH_VARIABLES)):
         for name in (*(f"{remote}/{target}" for remote in names), target):
             if repo.commit(name):
                 return name
         advice = f"fetch-depth: 0 (GitHub), GIT_DEPTH: 0 (GitLab), or git fetch origin {target}"
         raise UserError(f"the target branch is not in this clone; {advice}", where=target)
     for remote in names:
-        if (found := repo.run(repo.history.default_ref(remote))) and repo.commit(found):
-            return found
-    for name in (*(f"{remote}/{usual}" for remote in names for usual in _USUAL), *_USUAL):
+        if (default_ref := repo.run(repo.history.find_default_ref(remote))) and repo.commit(default_ref):
+            return default_ref
+    for name in (*(f"{remote}/{branch}" for remote in names for branch in _DEFAULT_BRANCHES), *_DEFAULT_BRANCHES):
         if repo.commit(name):
             return name
     notes.append("no branch main or master found: only uncommitted changes are compared; choose a base")
     return "HEAD"
 
 
-def _branches(repo: Repository, name: str) -> frozenset[str]:
+def _list_branch_names(repo: PreviewRepository, name: str) -> frozenset[str]:
     """Add the name without the remote, because targetRevision has no remote."""
     if name == "HEAD":
-        return frozenset(filter(None, {head_of(repo.root).branch}))
-    short = {name.removeprefix(f"{remote}/") for remote in remotes(repo.root)}
+        return frozenset(filter(None, {read_head(repo.root).branch}))
+    short = {name.removeprefix(f"{remote}/") for remote in load_remotes(repo.root)}
     return frozenset({name, *short})
 
 
-def _unknown(ref: str, word: str) -> UserError:
-    where = "" if ref == word else f" of {word}"
-    told = f"unknown branch, tag or commit{where}; correct it, or fetch it: git fetch origin"
-    return UserError(told, where=ref)
+def _build_unknown_ref_error(ref: str, word: str) -> UserError:
+    context = "" if ref == word else f" of {word}"
+    problem = f"unknown branch, tag or commit{context}; correct it, or fetch it: git fetch origin"
+    return UserError(problem, where=ref)
 
 
-def named_apps(repository: Repository, words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def split_arguments(repository: PreviewRepository, words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Split arguments into the range, if the first one is a ref or range, and the names of Applications."""
     if words and (is_range(words[0]) or repository.commit(words[0])):
         return words[0], tuple(words[1:])

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from argosy.features.preview.comparison import Comparison, compare, environment
-from argosy.features.preview.revisions import Repository, named_apps, open_sides
-from argosy.gitops.analysis.change_impact import Impact, impact
+from argosy.features.preview.comparison import RepositoryComparison, compare_sides, find_environment_name
+from argosy.features.preview.revisions import PreviewRepository, open_sides, split_arguments
+from argosy.gitops.analysis.change_impact import ChangeImpact, assess_impact
 from argosy.gitops.analysis.environment_names import PRODUCTION
-from argosy.gitops.analysis.object_changes import Touched
-from argosy.gitops.analysis.schema_validation import Schemas
-from argosy.gitops.workspace.checkouts import Talk
+from argosy.gitops.analysis.object_changes import ApplicationChange
+from argosy.gitops.analysis.schema_validation import SchemaValidator
+from argosy.gitops.workspace.checkouts import ShowProgress
 
 _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
@@ -24,11 +24,11 @@ _DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 @dataclass(frozen=True)
 class Preview:
     names: tuple[str, str]  # of both sides: `main`, `feature/cpu`
-    request: str  # the pull request, from CI variables; empty if none
+    pull_request: str  # the pull request, from CI variables; empty if none
     base: str  # short commit
     head: str
-    is_working: bool
-    impact: Impact
+    has_working_tree: bool
+    impact: ChangeImpact
     applications: int  # in the repository
     rendered: int  # on at least one side
     seconds: float
@@ -38,56 +38,63 @@ class Preview:
 
     @property
     def title(self) -> str:
-        return self.request or "…".join(self.names)
+        return self.pull_request or "…".join(self.names)
 
 
-def preview(folder: str, words: Sequence[str], *, talk: Talk) -> Preview:
+def build_preview(folder: str, words: Sequence[str], *, log: ShowProgress) -> Preview:
     started = time.monotonic()
-    repository = Repository(folder)
+    repository = PreviewRepository(folder)
     try:
-        word, names = named_apps(repository, words)
+        word, names = split_arguments(repository, words)
         sides = open_sides(repository, word)
-        found = compare(repository, sides, names, talk=talk)
-        found.touched = [_located(each) for each in found.touched]
-        result = told(found)
+        comparison = compare_sides(repository, sides, names, log=log)
+        comparison.touched = [_locate_changes(change) for change in comparison.touched]
+        result = told(comparison)
     finally:
         repository.close()
-    return as_preview(found, result, time.monotonic() - started)
+    return summarize_comparison(comparison, result, time.monotonic() - started)
 
 
-def _located(touched: Touched) -> Touched:
-    return replace(touched, changes=tuple(each.located() for each in touched.changes))
+def _locate_changes(touched: ApplicationChange) -> ApplicationChange:
+    return replace(touched, changes=tuple(change.with_locations() for change in touched.changes))
 
 
-def as_preview(found: Comparison, result: Impact, seconds: float) -> Preview:
-    sides = found.sides
+def summarize_comparison(comparison: RepositoryComparison, result: ChangeImpact, seconds: float) -> Preview:
+    sides = comparison.sides
     return Preview(
         (sides.base.name, sides.head.name),
-        sides.request,
+        sides.pull_request,
         sides.base.short,
         sides.head.short,
-        sides.is_working,
+        sides.has_working_tree,
         result,
-        len(found.applications),
-        found.rendered,
+        len(comparison.applications),
+        comparison.rendered,
         seconds,
         len(sides.changed),
-        tuple(dict.fromkeys([*sides.notes, *found.notes])),
+        tuple(dict.fromkeys([*sides.notes, *comparison.notes])),
     )
 
 
-def told(found: Comparison) -> Impact:
-    everywhere = [environment(each.written, found.environments) for each in found.applications]
-    lost = [name for each in found.lost for name in each.names]
-    return impact(found.touched, schemas_of(found), has_production=PRODUCTION in everywhere, lost=lost)
+def told(comparison: RepositoryComparison) -> ChangeImpact:
+    environment_names = [
+        find_environment_name(item.declaration, comparison.environments) for item in comparison.applications
+    ]
+    lost = [name for item in comparison.lost for name in item.names]
+    return assess_impact(
+        comparison.touched,
+        build_schemas(comparison),
+        has_production=PRODUCTION in environment_names,
+        lost_applications=lost,
+    )
 
 
-def schemas_of(found: Comparison) -> Schemas:
+def build_schemas(comparison: RepositoryComparison) -> SchemaValidator:
     """Include the CustomResourceDefinitions that the comparison rendered."""
     definitions = [
         item.manifest
-        for each in found.touched
-        for item in (*each.kept, *(change.after for change in each.changes if change.after))
-        if item.kind == _DEFINITION
+        for change_found in comparison.touched
+        for item in (*change_found.unchanged, *(change.after for change in change_found.changes if change.after))
+        if item.group_kind == _DEFINITION
     ]
-    return Schemas(definitions)
+    return SchemaValidator(definitions)

@@ -15,111 +15,118 @@ import orjson
 
 from argosy.errors import SourceError
 from argosy.gitops.application import Source
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 
-MOST_FILES: Final = 2_000
-_PLAIN: Final = frozenset({"repoURL", "path", "targetRevision", "kustomize", "directory", "name"})
+MAX_SCANNED_FILES: Final = 2_000
+_SIMPLE_SOURCE_FIELDS: Final = frozenset({"repoURL", "path", "targetRevision", "kustomize", "directory", "name"})
 # A word with `..` as a path segment; `...` is prose.
-_OUT: Final = re.compile(rb"[^\s\"'\[\]{},]*(?<![\w.])\.\.(?![\w.])[^\s\"'\[\]{},]*")
-_PATH: Final = re.compile(r"[\w./@+~-]+")
+_PARENT_PATH_PATTERN: Final = re.compile(rb"[^\s\"'\[\]{},]*(?<![\w.])\.\.(?![\w.])[^\s\"'\[\]{},]*")
+_PLAIN_PATH_PATTERN: Final = re.compile(r"[\w./@+~-]+")
 
 
 # Files that reference other files; in scripts and prose `..` has other meanings.
-_NAMING: Final = ("ustomization.yaml", "ustomization.yml", "ustomization", "Chart.yaml", ".jsonnet", ".libsonnet")
+_REFERENCING_FILE_SUFFIXES: Final = (
+    "ustomization.yaml",
+    "ustomization.yml",
+    "ustomization",
+    "Chart.yaml",
+    ".jsonnet",
+    ".libsonnet",
+)
 
 
-class _Scan(NamedTuple):
+class _FolderScan(NamedTuple):
     """Paths outside a folder that its files may reference; None if that cannot be determined."""
 
-    ways: frozenset[str] | None
+    outside_paths: frozenset[str] | None
 
 
-class Reaches:
+class SourceReach:
     """Reach of the sources in one tree; scans of folders are cached and shared."""
 
-    def __init__(self, tree: Tree, other: Reaches | None = None, changed: frozenset[str] = frozenset()) -> None:
+    def __init__(self, tree: FileTree, other: SourceReach | None = None, changed: frozenset[str] = frozenset()) -> None:
         """Paths that are not in `changed` are equal in the `other` tree, so its scans are reused."""
         self._tree, self._other, self._changed = tree, other, changed
-        self._scans: dict[str, _Scan] = {}
+        self._scans: dict[str, _FolderScan] = {}
 
-    def of(self, folder: str, source: Source | None = None) -> frozenset[str] | None:
+    def find_reach(self, folder: str, source: Source | None = None) -> frozenset[str] | None:
         wire: Any = source.wire if source is not None else {}
-        if not _PLAIN.issuperset(wire) or (wire.get("directory") or {}).get("jsonnet"):
+        if not _SIMPLE_SOURCE_FIELDS.issuperset(wire) or (wire.get("directory") or {}).get("jsonnet"):
             return None
-        waiting, reached = [folder], set()
-        if (first := _ways(orjson.dumps(wire), folder)) is None:
+        queue, reached = [folder], set()
+        if (first := _find_outside_paths(orjson.dumps(wire), folder)) is None:
             return None
-        waiting += first
-        while waiting:
-            path = waiting.pop()
+        queue += first
+        while queue:
+            path = queue.pop()
             if path in reached:
                 continue
             reached.add(path)
-            found = self._scanned(path).ways
-            if found is None:
+            outside_paths = self._get_scan(path).outside_paths
+            if outside_paths is None:
                 return None
-            waiting += found
+            queue += outside_paths
         return frozenset(reached)
 
-    def _scanned(self, path: str) -> _Scan:
-        known = self._scans.get(path)
-        if known is None and self._other is not None and path not in self._changed:
-            known = self._scans[path] = self._other._scanned(path)
-        if known is None:
-            known = self._scans[path] = _Scan(self._scan(path))
-        return known
+    def _get_scan(self, path: str) -> _FolderScan:
+        scan = self._scans.get(path)
+        if scan is None and self._other is not None and path not in self._changed:
+            scan = self._scans[path] = self._other._get_scan(path)
+        if scan is None:
+            scan = self._scans[path] = _FolderScan(self._scan_folder(path))
+        return scan
 
-    def _scan(self, path: str) -> frozenset[str] | None:
-        entry = self._tree.entry(path)
+    def _scan_folder(self, path: str) -> frozenset[str] | None:
+        entry = self._tree.find_entry(path)
         if entry is None or entry.kind == "file":
             return frozenset()
         if entry.kind == "link":
             return None
-        waiting, count = [path], 0
-        ways: set[str] = set()
-        while waiting:
-            folder = waiting.pop()
-            for each in self._tree.listing(folder):
-                inner = f"{folder}/{each.name}" if folder else each.name
+        queue, count = [path], 0
+        outside_paths: set[str] = set()
+        while queue:
+            folder = queue.pop()
+            for child in self._tree.list_folder(folder):
+                inner = f"{folder}/{child.name}" if folder else child.name
                 count += 1
-                if each.kind == "link" or count > MOST_FILES:
+                if child.kind == "link" or count > MAX_SCANNED_FILES:
                     return None
-                if each.kind == "folder":
-                    waiting.append(inner)
+                if child.kind == "folder":
+                    queue.append(inner)
                     continue
                 try:
-                    found = _ways(self._tree.read(inner), folder)
+                    named_paths = _find_outside_paths(self._tree.read_file(inner), folder)
                 except SourceError:
                     return None
-                if found is None and each.name.endswith(_NAMING):
+                if named_paths is None and child.name.endswith(_REFERENCING_FILE_SUFFIXES):
                     return None
-                ways |= found or set()
-        return frozenset(ways)
+                outside_paths |= named_paths or set()
+        return frozenset(outside_paths)
 
 
-def _ways(text: bytes, folder: str) -> set[str] | None:
+def _find_outside_paths(text: bytes, folder: str) -> set[str] | None:
     """Find paths outside the folder that a text may reference; None if a word is not a plain path."""
-    found = set()
-    for match in _OUT.finditer(text) if b".." in text else ():
+    outside_paths = set()
+    for match in _PARENT_PATH_PATTERN.finditer(text) if b".." in text else ():
         word = match[0].decode("utf-8", "replace").rpartition(":")[2].replace("\\/", "/")
-        if not _PATH.fullmatch(word):
+        if not _PLAIN_PATH_PATTERN.fullmatch(word):
             return None
         path = posixpath.normpath(posixpath.join(folder, word))
         if not path.startswith(".."):
-            found.add("" if path == "." else path.strip("/"))
-    return found
+            outside_paths.add("" if path == "." else path.strip("/"))
+    return outside_paths
 
 
-def around(paths: Iterable[str]) -> frozenset[str]:
+def add_parent_folders(paths: Iterable[str]) -> frozenset[str]:
     """Return the paths and all their parent folders."""
-    found = {""}
+    folders = {""}
     for path in paths:
-        while path and path not in found:
-            found.add(path)
+        while path and path not in folders:
+            folders.add(path)
             path = path.rpartition("/")[0]
-    return frozenset(found)
+    return frozenset(folders)
 
 
-def is_touched(reached: frozenset[str] | None, changed: frozenset[str]) -> bool:
+def may_be_affected(reached: frozenset[str] | None, changed: frozenset[str]) -> bool:
     """True if the reach includes a changed path or is unknown; `changed` includes parent folders."""
     return reached is None or not reached.isdisjoint(changed)

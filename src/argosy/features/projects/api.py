@@ -14,269 +14,367 @@ from argosy.errors import PolicyError, UserError
 from argosy.features.clusters import service
 from argosy.features.repositories import service as repositories
 from argosy.gitops.application.project import read_project
-from argosy.gitops.application_client.client import Desk, clock
-from argosy.gitops.application_client.declared_objects import map_data
-from argosy.gitops.application_client.links import links_of
-from argosy.gitops.application_client.project_events import tell
+from argosy.gitops.application_client.client import ApplicationService, utc_now
+from argosy.gitops.application_client.declared_objects import load_config_map_data
+from argosy.gitops.application_client.links import render_links
+from argosy.gitops.application_client.project_events import record_project_event
 from argosy.gitops.application_client.project_updates import (
-    check_applications,
+    check_applications_stay_valid,
     check_roles,
-    clusters_given,
-    repositories_given,
+    list_added_clusters,
+    list_added_repositories,
 )
-from argosy.gitops.application_client.projects import HEAD, create_project, delete_project, projects_of
-from argosy.gitops.policy.global_projects import givers
+from argosy.gitops.application_client.projects import TYPE_META, create_project, delete_project, projects_of
+from argosy.gitops.policy.global_projects import list_global_projects
 from argosy.gitops.policy.sync_windows import WindowError, is_active
-from argosy.gitops.status.events import Reason
+from argosy.gitops.status.events import EventReason
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.body_fields import Body, same_name
-from argosy.web.api.paging import ARGO_PAGING, FIELDS, chosen, part
-from argosy.web.caller_clients import desk_of
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, Found, May, Parameter, Route
+from argosy.web.api.body_fields import BodyReader, check_same_name
+from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
+from argosy.web.caller_clients import build_service
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Route
 
 EVENT: Final = GroupKind("", "Event")
-MARKS: Final = ("labels", "annotations", "finalizers")
-TAG: Final = "projects"
-PROJECT: Final = schema.fields(metadata=schema.METADATA, spec=schema.ANY, status=schema.ANY)
-TO_CREATE: Final = schema.fields("project", project=PROJECT, upsert=schema.FLAG)
-TO_UPDATE: Final = schema.fields("project", project=PROJECT)
+COPIED_METADATA_FIELDS: Final = ("labels", "annotations", "finalizers")
+OPENAPI_TAG: Final = "projects"
+PROJECT_SCHEMA: Final = schema.build_object_schema(
+    metadata=schema.METADATA, spec=schema.OBJECT_SCHEMA, status=schema.OBJECT_SCHEMA
+)
+CREATE_SCHEMA: Final = schema.build_object_schema("project", project=PROJECT_SCHEMA, upsert=schema.BOOLEAN_SCHEMA)
+UPDATE_SCHEMA: Final = schema.build_object_schema("project", project=PROJECT_SCHEMA)
 
 
-def desk(asked: Asked) -> Desk:
+def project_service(request: RequestContext) -> ApplicationService:
     """The caller's ApplicationService, in the control namespace, where projects are."""
-    found = desk_of(asked)
-    return replace(found, namespace=found.control)
+    app_service = build_service(request)
+    return replace(app_service, namespace=app_service.control_namespace)
 
 
-async def project(asked: Asked) -> Found | None:
+async def find_project(request: RequestContext) -> ResolvedObject | None:
     """Load the project named by `{name}` or `{project}` from the cluster."""
-    name = asked.values.get("project") or asked.values["name"]
-    for each in await projects_of(desk(asked)):
-        if each["metadata"]["name"] == name:
-            return Found(each, name)
+    name = request.path_parameters.get("project") or request.path_parameters["name"]
+    for manifest in await projects_of(project_service(request)):
+        if manifest["metadata"]["name"] == name:
+            return ResolvedObject(manifest, name)
     return None
 
 
-async def new_project(asked: Asked) -> Found | None:
+async def read_new_project(request: RequestContext) -> ResolvedObject | None:
     """The project in the request body, under its name."""
-    manifest = _sent(Body(await asked.mapping()), asked)
-    return Found(manifest, manifest["metadata"]["name"])
+    manifest = _read_project_body(BodyReader(await request.read_json_object()), request)
+    return ResolvedObject(manifest, manifest["metadata"]["name"])
 
 
-def _sent(body: Body, asked: Asked) -> dict[str, Any]:
-    given = body.body("project")
-    if given is None:
+def _read_project_body(body: BodyReader, request: RequestContext) -> dict[str, Any]:
+    project_body = body.get_body("project")
+    if project_body is None:
         raise UserError("is required; send the AppProject in it", where="project")
-    metadata = given.body("metadata") or Body({}, "project.metadata")
-    name, namespace = metadata.text("name"), metadata.text("namespace")
-    control = asked.site.desk.control
+    metadata = project_body.get_body("metadata") or BodyReader({}, "project.metadata")
+    name, namespace = metadata.get_text("name"), metadata.get_text("namespace")
+    control = request.site.service.control_namespace
     if not name:
         raise UserError("is required; send the name of the project", where="project.metadata.name")
     if namespace not in ("", control):
         raise UserError(f"projects must be in namespace {control}; omit this field", where="project.metadata.namespace")
-    spec = given.body("spec")
-    marks = {each: metadata.values[each] for each in MARKS if metadata.values.get(each) is not None}
+    spec = project_body.get_body("spec")
+    copied_fields = {
+        field: metadata.values[field] for field in COPIED_METADATA_FIELDS if metadata.values.get(field) is not None
+    }
     return {
-        **HEAD,
-        "metadata": {"name": name, "namespace": control, **marks},
+        **TYPE_META,
+        "metadata": {"name": name, "namespace": control, **copied_fields},
         "spec": dict(spec.values) if spec else {},
     }
 
 
-async def listed(asked: Asked) -> Json:
-    name = asked.query.text("name")
-    found = [
-        each
-        for each in await projects_of(desk(asked))
-        if name in ("", each["metadata"]["name"]) and asked.may("projects", "get", each["metadata"]["name"])
+async def list_projects(request: RequestContext) -> JsonResponse:
+    name = request.query.get_text("name")
+    projects = [
+        manifest
+        for manifest in await projects_of(project_service(request))
+        if name in ("", manifest["metadata"]["name"])
+        and request.is_allowed("projects", "get", manifest["metadata"]["name"])
     ]
-    return part(asked, found)
+    return build_argo_page(request, projects)
 
 
-async def got(asked: Asked) -> Json:
-    return chosen(asked, asked.subject)
+async def get_project(request: RequestContext) -> JsonResponse:
+    return select_fields(request, request.subject)
 
 
-async def created(asked: Asked) -> Json:
-    manifest, body = asked.subject, Body(await asked.mapping())
+async def create_project_handler(request: RequestContext) -> JsonResponse:
+    manifest, body = request.subject, BodyReader(await request.read_json_object())
     name = manifest["metadata"]["name"]
     check_roles(name, manifest["spec"])
-    there = await project(replace(asked, values={"name": name}))
-    if there is not None:  # an error must not reveal a project that the caller may not see
-        asked.require("projects", "update" if body.flag("upsert") else "get", name)
-        if body.flag("upsert") and "resourceVersion" in there.subject["metadata"]:
-            await _check(asked, there.subject, manifest)
+    existing = await find_project(replace(request, path_parameters={"name": name}))
+    if existing is not None:  # an error must not reveal a project that the caller may not see
+        request.require_permission("projects", "update" if body.get_bool("upsert") else "get", name)
+        if body.get_bool("upsert") and "resourceVersion" in existing.subject["metadata"]:
+            await _check_update(request, existing.subject, manifest)
     try:
-        await create_project(desk(asked), manifest, replaces=body.flag("upsert"))
+        await create_project(project_service(request), manifest, upsert=body.get_bool("upsert"))
     except UserError as error:
         if error.message.startswith("existing project spec"):
             raise UserError("existing project spec is different; use upsert flag to force update") from None
         raise
-    await tell(desk(asked), name, Reason.RESOURCE_CREATED, "created project")
-    return await _read_again(asked, name)
+    await record_project_event(project_service(request), name, EventReason.RESOURCE_CREATED, "created project")
+    return await _reload_project(request, name)
 
 
-async def updated(asked: Asked) -> Json:
-    manifest = _sent(Body(await asked.mapping()), asked)
-    name = asked.thing
-    same_name(name, manifest["metadata"]["name"])
+async def update_project(request: RequestContext) -> JsonResponse:
+    manifest = _read_project_body(BodyReader(await request.read_json_object()), request)
+    name = request.rbac_object
+    check_same_name(name, manifest["metadata"]["name"])
     check_roles(name, manifest["spec"])
-    before = asked.subject
-    await _check(asked, before, manifest)
-    cluster = asked.site.desk.cluster
-    if "resourceVersion" not in before["metadata"]:  # the built-in default project, which is not stored yet
+    existing = request.subject
+    await _check_update(request, existing, manifest)
+    cluster = request.site.service.cluster
+    if "resourceVersion" not in existing["metadata"]:  # the built-in default project, which is not stored yet
         await cluster.create(manifest)
     else:
-        marks = {each: manifest["metadata"][each] for each in MARKS if each in manifest["metadata"]}
-        sent = Body(await asked.mapping()).body("project")
-        version = (sent.body("metadata") or Body({})).text("resourceVersion") if sent else ""
-        metadata = {**before["metadata"], **marks, **({"resourceVersion": version} if version else {})}
+        copied_fields = {
+            field: manifest["metadata"][field] for field in COPIED_METADATA_FIELDS if field in manifest["metadata"]
+        }
+        project_body = BodyReader(await request.read_json_object()).get_body("project")
+        resource_version = (
+            (project_body.get_body("metadata") or BodyReader({})).get_text("resourceVersion") if project_body else ""
+        )
+        metadata = {
+            **existing["metadata"],
+            **copied_fields,
+            **({"resourceVersion": resource_version} if resource_version else {}),
+        }
         read_project(manifest, f"AppProject {name}")
-        await cluster.replace({**before, "metadata": metadata, "spec": manifest["spec"]})
-    await tell(desk(asked), name, Reason.RESOURCE_UPDATED, "updated project")
-    return await _read_again(asked, name)
+        await cluster.replace({**existing, "metadata": metadata, "spec": manifest["spec"]})
+    await record_project_event(project_service(request), name, EventReason.RESOURCE_UPDATED, "updated project")
+    return await _reload_project(request, name)
 
 
-async def _check(asked: Asked, before: Manifest, after: Manifest) -> None:
+async def _check_update(request: RequestContext, existing: Manifest, updated: Manifest) -> None:
     """argo: adding a destination or source needs the permission to update that cluster or repository."""
-    old, new = before.get("spec") or {}, after["spec"]
-    for server in clusters_given(old, new):
-        asked.require("clusters", "update", server)
-    for url in repositories_given(old, new):
-        asked.require("repositories", "update", url)
-    check_applications(before, after, await desk(asked).all(everywhere=True))
+    old, new = existing.get("spec") or {}, updated["spec"]
+    for server in list_added_clusters(old, new):
+        request.require_permission("clusters", "update", server)
+    for url in list_added_repositories(old, new):
+        request.require_permission("repositories", "update", url)
+    check_applications_stay_valid(
+        existing, updated, await project_service(request).list_applications(all_namespaces=True)
+    )
 
 
-async def _read_again(asked: Asked, name: str) -> Json:
-    found = await project(replace(asked, values={"name": name}))
-    return Json(found.subject if found else {})
+async def _reload_project(request: RequestContext, name: str) -> JsonResponse:
+    resolved = await find_project(replace(request, path_parameters={"name": name}))
+    return JsonResponse(resolved.subject if resolved else {})
 
 
-async def deleted(asked: Asked) -> Json:
+async def delete_project_handler(request: RequestContext) -> JsonResponse:
     try:
-        await delete_project(desk(asked), asked.thing)
+        await delete_project(project_service(request), request.rbac_object)
     except PolicyError as error:  # argo: not a permission error
         raise UserError(error.message, where=error.where) from None
-    await tell(desk(asked), asked.thing, Reason.RESOURCE_DELETED, "deleted project")
-    return Json({})
+    await record_project_event(
+        project_service(request), request.rbac_object, EventReason.RESOURCE_DELETED, "deleted project"
+    )
+    return JsonResponse({})
 
 
-async def detailed(asked: Asked) -> Json:
+async def get_detailed_project(request: RequestContext) -> JsonResponse:
     """argo: the project with its scoped repositories and clusters, of which only the addresses are returned."""
-    name, here = asked.thing, desk(asked)
-    known = await repositories.all_on(here, repositories.REPOSITORIES)
-    scoped = [each for each in known if each.text("project") == name]
-    own = [each for each in await service.all_clusters(here) if each.text("project") == name]
-    return Json(
+    name, app_service = request.rbac_object, project_service(request)
+    all_repositories = await repositories.list_declared(app_service, repositories.REPOSITORIES)
+    scoped = [declared for declared in all_repositories if declared.get_stripped("project") == name]
+    own_clusters = [
+        declared for declared in await service.list_clusters(app_service) if declared.get_stripped("project") == name
+    ]
+    return JsonResponse(
         {
-            "project": asked.subject,
-            "globalProjects": await _givers(asked),
-            "repositories": [{"repo": each.text("url"), "type": each.text("type") or "git"} for each in scoped],
-            "clusters": [{"server": service.server_of(each), "name": each.text("name")} for each in own],
+            "project": request.subject,
+            "globalProjects": await _list_global_projects(request),
+            "repositories": [
+                {"repo": declared.get_stripped("url"), "type": declared.get_stripped("type") or "git"}
+                for declared in scoped
+            ],
+            "clusters": [
+                {"server": service.read_server(declared), "name": declared.get_stripped("name")}
+                for declared in own_clusters
+            ],
         }
     )
 
 
-async def _givers(asked: Asked) -> list[Mapping[str, Any]]:
-    data = await map_data(desk(asked), "argocd-cm")
-    names = givers(read_project(asked.subject), data)
-    every = {each["metadata"]["name"]: each for each in await projects_of(desk(asked))}
-    return [every[name] for name in names if name in every]
+async def _list_global_projects(request: RequestContext) -> list[Mapping[str, Any]]:
+    data = await load_config_map_data(project_service(request), "argocd-cm")
+    names = list_global_projects(read_project(request.subject), data)
+    projects_by_name = {
+        manifest["metadata"]["name"]: manifest for manifest in await projects_of(project_service(request))
+    }
+    return [projects_by_name[name] for name in names if name in projects_by_name]
 
 
-async def global_projects(asked: Asked) -> Json:
-    return Json({"items": await _givers(asked)})
+async def global_projects(request: RequestContext) -> JsonResponse:
+    return JsonResponse({"items": await _list_global_projects(request)})
 
 
-async def events(asked: Asked) -> Json:
-    control = asked.site.desk.control
-    found = (await asked.site.desk.cluster.list(EVENT, namespace=control)).items
-    about = [
-        each
-        for each in found
-        if (each.get("involvedObject") or {}).get("kind") == "AppProject"
-        and each["involvedObject"].get("name") == asked.thing
+async def list_events(request: RequestContext) -> JsonResponse:
+    control = request.site.service.control_namespace
+    all_events = (await request.site.service.cluster.list(EVENT, namespace=control)).items
+    project_events = [
+        event
+        for event in all_events
+        if (event.get("involvedObject") or {}).get("kind") == "AppProject"
+        and event["involvedObject"].get("name") == request.rbac_object
     ]
-    return part(asked, about)
+    return build_argo_page(request, project_events)
 
 
-async def links(asked: Asked) -> Json:
+async def list_links(request: RequestContext) -> JsonResponse:
     """argo: deep links from argocd-cm."""
-    text = (await map_data(desk(asked), "argocd-cm")).get("project.links", "")
-    found, _ = links_of(text, {"project": dict(asked.subject)}, "argocd-cm: project.links")
+    text = (await load_config_map_data(project_service(request), "argocd-cm")).get("project.links", "")
+    deep_links, _ = render_links(text, {"project": dict(request.subject)}, "argocd-cm: project.links")
     names = ("url", "title", "description", "iconClass")
-    return Json({"items": [{name: value for name, value in zip(names, each) if value} for each in found]})
+    return JsonResponse({"items": [{name: value for name, value in zip(names, link) if value} for link in deep_links]})
 
 
-async def windows(asked: Asked) -> Json:
+async def list_active_windows(request: RequestContext) -> JsonResponse:
     """argo: the active sync windows."""
-    found = read_project(asked.subject, f"AppProject {asked.thing}")
-    wires = (asked.subject.get("spec") or {}).get("syncWindows") or []
-    return Json({"windows": [wire for wire, window in zip(wires, found.windows, strict=True) if _is_open(window)]})
+    parsed_project = read_project(request.subject, f"AppProject {request.rbac_object}")
+    wires = (request.subject.get("spec") or {}).get("syncWindows") or []
+    return JsonResponse(
+        {
+            "windows": [
+                wire for wire, window in zip(wires, parsed_project.windows, strict=True) if _is_window_active(window)
+            ]
+        }
+    )
 
 
-def _is_open(window: Any) -> bool:
+def _is_window_active(window: Any) -> bool:
     try:
-        return is_active(window, clock())
+        return is_active(window, utc_now())
     except WindowError:
         return False
 
 
 _PATH: Final = "/api/v1/projects"
-GET: Final = May("projects", "get", project)
+GET_PERMISSION: Final = RequiresPermission("projects", "get", find_project)
 ROUTES = (
     Route(
-        "GET", _PATH, Filtered("projects", "get"), listed, "List projects.",
-        query=(Parameter("name", "Only the project with this name."), *ARGO_PAGING),
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(PROJECT)), tag=TAG, operation="ProjectService_List",
-    ),
-    Route(
-        "POST", _PATH, May("projects", "create", new_project), created,
-        "Create a project. With `upsert`, an existing project is updated, which needs the permission to update it.",
-        takes=TO_CREATE, gives=PROJECT, tag=TAG, operation="ProjectService_Create",
-    ),
-    Route(
-        "GET", f"{_PATH}/{{name}}", GET, got, "Read a project.", query=(FIELDS,),
-        gives=PROJECT, tag=TAG, operation="ProjectService_Get",
-    ),
-    Route(
-        "PUT", f"{_PATH}/{{name}}", May("projects", "update", project), updated,
-        "Update a project. New destinations need the permission to update the cluster, new sources the repository.",
-        takes=TO_UPDATE, gives=PROJECT, tag=TAG, operation="ProjectService_Update",
-    ),
-    Route(
-        "DELETE", f"{_PATH}/{{name}}", May("projects", "delete", project), deleted,
-        "Delete a project without Applications.", gives=schema.NOTHING, tag=TAG, operation="ProjectService_Delete",
-    ),
-    Route(
-        "GET", f"{_PATH}/{{name}}/detailed", GET, detailed,
-        "Get a project with its global projects, scoped repositories and scoped clusters.",
-        gives=schema.fields(
-            project=PROJECT, globalProjects=schema.many(PROJECT),
-            repositories=schema.many(schema.fields(repo=schema.TEXT, type=schema.TEXT)),
-            clusters=schema.many(schema.fields(server=schema.TEXT, name=schema.TEXT)),
+        "GET",
+        _PATH,
+        FilteredList("projects", "get"),
+        list_projects,
+        "List projects.",
+        query=(QueryParameter("name", "Only the project with this name."), *ARGO_PAGING),
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(PROJECT_SCHEMA)
         ),
-        tag=TAG, operation="ProjectService_GetDetailedProject",
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_List",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/events", GET, events, "List the events of a project.",
-        gives=schema.EVENTS, tag=TAG, operation="ProjectService_ListEvents",
+        "POST",
+        _PATH,
+        RequiresPermission("projects", "create", read_new_project),
+        create_project_handler,
+        "Create a project. With `upsert`, an existing project is updated, which needs the permission to update it.",
+        request_schema=CREATE_SCHEMA,
+        response_schema=PROJECT_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_Create",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/globalprojects", GET, global_projects,
+        "GET",
+        f"{_PATH}/{{name}}",
+        GET_PERMISSION,
+        get_project,
+        "Read a project.",
+        query=(FIELDS,),
+        response_schema=PROJECT_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_Get",
+    ),
+    Route(
+        "PUT",
+        f"{_PATH}/{{name}}",
+        RequiresPermission("projects", "update", find_project),
+        update_project,
+        "Update a project. New destinations need the permission to update the cluster, new sources the repository.",
+        request_schema=UPDATE_SCHEMA,
+        response_schema=PROJECT_SCHEMA,
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_Update",
+    ),
+    Route(
+        "DELETE",
+        f"{_PATH}/{{name}}",
+        RequiresPermission("projects", "delete", find_project),
+        delete_project_handler,
+        "Delete a project without Applications.",
+        response_schema=schema.NOTHING,
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_Delete",
+    ),
+    Route(
+        "GET",
+        f"{_PATH}/{{name}}/detailed",
+        GET_PERMISSION,
+        get_detailed_project,
+        "Get a project with its global projects, scoped repositories and scoped clusters.",
+        response_schema=schema.build_object_schema(
+            project=PROJECT_SCHEMA,
+            globalProjects=schema.build_array_schema(PROJECT_SCHEMA),
+            repositories=schema.build_array_schema(
+                schema.build_object_schema(repo=schema.STRING_SCHEMA, type=schema.STRING_SCHEMA)
+            ),
+            clusters=schema.build_array_schema(
+                schema.build_object_schema(server=schema.STRING_SCHEMA, name=schema.STRING_SCHEMA)
+            ),
+        ),
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_GetDetailedProject",
+    ),
+    Route(
+        "GET",
+        f"{_PATH}/{{name}}/events",
+        GET_PERMISSION,
+        list_events,
+        "List the events of a project.",
+        response_schema=schema.EVENTS,
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_ListEvents",
+    ),
+    Route(
+        "GET",
+        f"{_PATH}/{{name}}/globalprojects",
+        GET_PERMISSION,
+        global_projects,
         "List the global projects that a project inherits from.",
-        gives=schema.fields(items=schema.many(PROJECT)), tag=TAG, operation="ProjectService_GetGlobalProjects",
+        response_schema=schema.build_object_schema(items=schema.build_array_schema(PROJECT_SCHEMA)),
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_GetGlobalProjects",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/links", GET, links, "List the deep links of a project.",
-        gives=schema.LINKS, tag=TAG, operation="ProjectService_ListLinks",
+        "GET",
+        f"{_PATH}/{{name}}/links",
+        GET_PERMISSION,
+        list_links,
+        "List the deep links of a project.",
+        response_schema=schema.LINKS,
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_ListLinks",
     ),
     Route(
-        "GET", f"{_PATH}/{{name}}/syncwindows", GET, windows, "List the active sync windows of a project.",
-        gives=schema.fields(windows=schema.many(schema.ANY)), tag=TAG, operation="ProjectService_GetSyncWindowsState",
+        "GET",
+        f"{_PATH}/{{name}}/syncwindows",
+        GET_PERMISSION,
+        list_active_windows,
+        "List the active sync windows of a project.",
+        response_schema=schema.build_object_schema(windows=schema.build_array_schema(schema.OBJECT_SCHEMA)),
+        tag=OPENAPI_TAG,
+        operation_id="ProjectService_GetSyncWindowsState",
     ),
-)  # fmt: skip
+)

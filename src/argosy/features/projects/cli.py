@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.verbs import at_desk, form, print_data
-from argosy.features.projects.cli_flags import Commands, verb
-from argosy.features.projects.edit_cli import add_changing
-from argosy.features.projects.windows_cli import add_windows
+from argosy.cli.subcommands import choose_output, print_document, run_with_service
+from argosy.features.projects.cli_flags import Commands, add_command
+from argosy.features.projects.edit_cli import add_edit_commands
+from argosy.features.projects.windows_cli import add_window_commands
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.client import ApplicationService
     from argosy.kube.objects import Manifest
 
 EXAMPLES = """\
@@ -28,123 +28,139 @@ HEADINGS = (
     "NAME", "DESCRIPTION", "DESTINATIONS", "SOURCES", "CLUSTER-RESOURCE-WHITELIST", "NAMESPACE-RESOURCE-BLACKLIST",
     "SIGNATURE-KEYS", "ORPHANED-RESOURCES", "DESTINATION-SERVICE-ACCOUNTS",
 )  # fmt: skip
-NONE = "<none>"
-WIDTH = 29  # argo: width of labels in `proj get`
-FORMS = ("wide", "name", "json", "yaml")
+NONE_TEXT = "<none>"
+LABEL_WIDTH = 29  # argo: width of labels in `proj get`
+OUTPUT_FORMATS = ("wide", "name", "json", "yaml")
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("proj", help="list and change projects", epilog=EXAMPLES, description="Projects.",
                                  formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parts = parser.add_subparsers(dest="part", metavar="COMMAND", required=True, parser_class=type(parser))
-    verb(parts, "list", "list projects", run_list, named=(), forms=FORMS, examples=("list", "list -o name"))
-    verb(
-        parts, "get", "show a project", run_get, forms=("wide", "json", "yaml"), examples=("get ml", "get ml -o yaml")
-    )  # fmt: skip
-    add_changing(parts)
-    add_windows(parts)
+    add_command(
+        parts,
+        "list",
+        "list projects",
+        run_list,
+        arguments=(),
+        output_formats=OUTPUT_FORMATS,
+        examples=("list", "list -o name"),
+    )
+    add_command(
+        parts,
+        "get",
+        "show a project",
+        run_get,
+        output_formats=("wide", "json", "yaml"),
+        examples=("get ml", "get ml -o yaml"),
+    )
+    add_edit_commands(parts)
+    add_window_commands(parts)
 
 
-def run_list(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.cli.tables import aligned
+def run_list(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.cli.tables import format_aligned_columns
         from argosy.gitops.application_client.projects import projects_of
 
-        found, how = await projects_of(desk), form(chosen, "wide")
-        if how in ("json", "yaml"):
-            print_data(found if how == "json" else {"items": found}, how)
-        elif how == "name":
-            print("".join(f"{each['metadata']['name']}\n" for each in found), end="")
+        projects, output = await projects_of(app_service), choose_output(args, "wide")
+        if output in ("json", "yaml"):
+            print_document(projects if output == "json" else {"items": projects}, output)
+        elif output == "name":
+            print("".join(f"{project['metadata']['name']}\n" for project in projects), end="")
         else:
-            print("\n".join(aligned([HEADINGS, *map(_row, found)])))
+            print("\n".join(format_aligned_columns([HEADINGS, *map(_build_row, projects)])))
         return 0
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-def run_get(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.projects import project_named
+def run_get(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.gitops.application_client.projects import load_project
 
-        found, how = await project_named(desk, chosen.project), form(chosen, "wide")
-        if how in ("json", "yaml"):
-            print_data(found, how)
+        project, output = await load_project(app_service, args.project), choose_output(args, "wide")
+        if output in ("json", "yaml"):
+            print_document(project, output)
         else:
-            print("\n".join(_lines(found)))
+            print("\n".join(_render_project(project)))
         return 0
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-def _lines(project: Manifest) -> list[str]:
+def _render_project(project: Manifest) -> list[str]:
     """argo: labels, with list entries on separate lines."""
     spec: dict[str, Any] = project.get("spec") or {}
-    keys = ", ".join(str(each.get("keyID")) for each in _list(spec, "signatureKeys"))
+    keys = ", ".join(str(key.get("keyID")) for key in _get_list(spec, "signatureKeys"))
     return [
-        _field("Name:", project["metadata"]["name"]),
-        _field("Description:", str(spec.get("description") or "")),
-        *_fields("Destinations:", _places(spec)),
-        *_fields("Repositories:", _list(spec, "sourceRepos")),
-        *_fields("Source Namespaces:", _list(spec, "sourceNamespaces")),
-        *_fields("Scoped Repositories:", []),
-        *_fields("Allowed Cluster Resources:", _kinds(spec, "clusterResourceWhitelist")),
-        *_fields("Scoped Clusters:", []),
-        *_fields("Denied Namespaced Resources:", _kinds(spec, "namespaceResourceBlacklist")),
-        _field("Signature keys:", keys or NONE),
-        _field("Orphaned Resources:", _orphans(spec.get("orphanedResources"))),
+        _format_field("Name:", project["metadata"]["name"]),
+        _format_field("Description:", str(spec.get("description") or "")),
+        *_format_fields("Destinations:", _list_destinations(spec)),
+        *_format_fields("Repositories:", _get_list(spec, "sourceRepos")),
+        *_format_fields("Source Namespaces:", _get_list(spec, "sourceNamespaces")),
+        *_format_fields("Scoped Repositories:", []),
+        *_format_fields("Allowed Cluster Resources:", _list_kinds(spec, "clusterResourceWhitelist")),
+        *_format_fields("Scoped Clusters:", []),
+        *_format_fields("Denied Namespaced Resources:", _list_kinds(spec, "namespaceResourceBlacklist")),
+        _format_field("Signature keys:", keys or NONE_TEXT),
+        _format_field("Orphaned Resources:", _describe_orphan_monitoring(spec.get("orphanedResources"))),
     ]
 
 
-def _field(label: str, value: str) -> str:
-    return f"{label:<{WIDTH}}{value}".rstrip()
+def _format_field(label: str, value: str) -> str:
+    return f"{label:<{LABEL_WIDTH}}{value}".rstrip()
 
 
-def _fields(label: str, values: Sequence[Any]) -> list[str]:
-    first, *more = values or [NONE]
-    return [_field(label, str(first)), *(_field("", str(each)) for each in more)]
+def _format_fields(label: str, values: Sequence[Any]) -> list[str]:
+    first, *more = values or [NONE_TEXT]
+    return [_format_field(label, str(first)), *(_format_field("", str(value)) for value in more)]
 
 
-def _row(project: Manifest) -> tuple[str, ...]:
+def _build_row(project: Manifest) -> tuple[str, ...]:
     """argo: a single entry is shown, several are counted; denied kinds are always counted."""
     spec: dict[str, Any] = project.get("spec") or {}
-    denied, keys = _list(spec, "namespaceResourceBlacklist"), _list(spec, "signatureKeys")
+    denied, keys = _get_list(spec, "namespaceResourceBlacklist"), _get_list(spec, "signatureKeys")
     accounts = [
-        f"{each.get('server')},{each.get('namespace')},{each.get('defaultServiceAccount')}"
-        for each in _list(spec, "destinationServiceAccounts")
+        f"{item.get('server')},{item.get('namespace')},{item.get('defaultServiceAccount')}"
+        for item in _get_list(spec, "destinationServiceAccounts")
     ]
     return (
         project["metadata"]["name"],
         str(spec.get("description") or ""),
-        _counted(_places(spec), "destinations"),
-        _counted([str(each) for each in _list(spec, "sourceRepos")], "repos"),
-        _counted(_kinds(spec, "clusterResourceWhitelist"), "resources"),
-        f"{len(denied)} resources" if denied else NONE,
-        f"{len(keys)} key(s)" if keys else NONE,
-        _orphans(spec.get("orphanedResources")),
-        _counted(accounts, "destinationServiceAccounts"),
+        _summarize(_list_destinations(spec), "destinations"),
+        _summarize([str(item) for item in _get_list(spec, "sourceRepos")], "repos"),
+        _summarize(_list_kinds(spec, "clusterResourceWhitelist"), "resources"),
+        f"{len(denied)} resources" if denied else NONE_TEXT,
+        f"{len(keys)} key(s)" if keys else NONE_TEXT,
+        _describe_orphan_monitoring(spec.get("orphanedResources")),
+        _summarize(accounts, "destinationServiceAccounts"),
     )
 
 
-def _places(spec: dict[str, Any]) -> list[str]:
-    return [f"{each.get('server') or each.get('name')},{each.get('namespace')}" for each in _list(spec, "destinations")]
+def _list_destinations(spec: dict[str, Any]) -> list[str]:
+    return [
+        f"{destination.get('server') or destination.get('name')},{destination.get('namespace')}"
+        for destination in _get_list(spec, "destinations")
+    ]
 
 
-def _kinds(spec: dict[str, Any], name: str) -> list[str]:
-    return [f"{each.get('group') or ''}/{each.get('kind')}" for each in _list(spec, name)]
+def _list_kinds(spec: dict[str, Any], name: str) -> list[str]:
+    return [f"{item.get('group') or ''}/{item.get('kind')}" for item in _get_list(spec, name)]
 
 
-def _list(spec: dict[str, Any], name: str) -> list[Any]:
-    found = spec.get(name)
-    return found if isinstance(found, list) else []
+def _get_list(spec: dict[str, Any], name: str) -> list[Any]:
+    value = spec.get(name)
+    return value if isinstance(value, list) else []
 
 
-def _counted(found: list[str], noun: str) -> str:
-    if not found:
-        return NONE
-    return found[0] if len(found) == 1 else f"{len(found)} {noun}"
+def _summarize(items: list[str], noun: str) -> str:
+    if not items:
+        return NONE_TEXT
+    return items[0] if len(items) == 1 else f"{len(items)} {noun}"
 
 
-def _orphans(rule: Any) -> str:
+def _describe_orphan_monitoring(rule: Any) -> str:
     if not isinstance(rule, dict):
         return "disabled"
     ignored = rule.get("ignore") or []

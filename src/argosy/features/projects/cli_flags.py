@@ -9,48 +9,48 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from argosy.cli.subcommands import add_subcommand, print_message, run_with_service
 from argosy.cli.target_flags import add_target_flags
-from argosy.cli.verbs import at_desk, described, talk
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.client import ApplicationService
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
-PROJECT = ("PROJECT", "the project")
+PROJECT_ARGUMENT = ("PROJECT", "the project")
 
 
-def verb(
+def add_command(
     parts: Commands[argparse.ArgumentParser],
     name: str,
-    about: str,
+    help_text: str,
     run: Callable[[argparse.Namespace], int],
     *,
     examples: Sequence[str],
-    named: Sequence[tuple[str, str]] = (PROJECT,),
-    forms: Sequence[str] = (),
+    arguments: Sequence[tuple[str, str]] = (PROJECT_ARGUMENT,),
+    output_formats: Sequence[str] = (),
 ) -> argparse.ArgumentParser:
     """Add a command; `named` are its positional arguments with their help texts."""
-    parser = described(parts, name, about, [f"proj {each}" for each in examples])
-    for argument, meaning in named:
+    parser = add_subcommand(parts, name, help_text, [f"proj {example}" for example in examples])
+    for argument, meaning in arguments:
         parser.add_argument(argument.lower().replace("-", "_"), metavar=argument, help=meaning)
-    if forms:
-        about = f"{', '.join(forms)} (default: {forms[0]})"
-        parser.add_argument("-o", "--output", choices=forms, default="", help=about)
-    about = "namespace of the projects (default: the control namespace)"
-    parser.add_argument("-N", "--app-namespace", default="", metavar="NS", help=about)
+    if output_formats:
+        help_text = f"{', '.join(output_formats)} (default: {output_formats[0]})"
+        parser.add_argument("-o", "--output", choices=output_formats, default="", help=help_text)
+    help_text = "namespace of the projects (default: the control namespace)"
+    parser.add_argument("-N", "--app-namespace", default="", metavar="NS", help=help_text)
     add_target_flags(parser)
     parser.set_defaults(run=run)
     return parser
 
 
-def changed(chosen: argparse.Namespace, make: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
+def update_spec(args: argparse.Namespace, change_spec: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """Update the project's spec. argo: prints nothing on stdout; the result goes to stderr."""
 
-    async def work(desk: Desk) -> int:
+    async def work(app_service: ApplicationService) -> int:
         from argosy.gitops.application_client.projects import change_project
 
-        has_changed = await change_project(desk, chosen.project, make)
-        talk(f"project '{chosen.project}' {'updated' if has_changed else 'unchanged'}")
+        has_changed = await change_project(app_service, args.project, change_spec)
+        print_message(f"project '{args.project}' {'updated' if has_changed else 'unchanged'}")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)

@@ -7,14 +7,14 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.verbs import add_truth, asked, at_desk, can_ask, is_compat, talk
+from argosy.cli.subcommands import add_bool_flag, confirm, is_compat, is_interactive, print_message, run_with_service
 from argosy.errors import UserError
-from argosy.features.projects.cli_flags import PROJECT, Commands, changed, verb
+from argosy.features.projects.cli_flags import PROJECT_ARGUMENT, Commands, add_command, update_spec
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.client import ApplicationService
 
-LISTS = (
+LIST_FLAGS = (
     ("-d", "--dest", "SERVER,NAMESPACE", "a destination; repeatable"),
     ("-s", "--src", "URL", "a repository; repeatable"),
     ("", "--signature-keys", "ID", "GPG key that must sign commits; repeatable"),
@@ -25,22 +25,22 @@ LISTS = (
     ("", "--source-namespaces", "NS", "namespace that Applications may be in; repeatable"),
     ("", "--dest-service-accounts", "SERVER,NS,NAME", "service account for a destination; repeatable"),
 )
-SERVER = ("SERVER", "address of the cluster; with --name, its name")
-NAMESPACE = ("NAMESPACE", "namespace; may contain *")
+SERVER_ARGUMENT = ("SERVER", "address of the cluster; with --name, its name")
+NAMESPACE_ARGUMENT = ("NAMESPACE", "namespace; may contain *")
 # command → its arguments, spec field, noun for messages, fields of an entry (none: a string)
-ENTRIES = (
+ENTRY_COMMANDS = (
     ("source", (("URL", "the repository"),), "sourceRepos", "source repository", ()),
-    ("source-namespace", (NAMESPACE,), "sourceNamespaces", "source namespace", ()),
+    ("source-namespace", (NAMESPACE_ARGUMENT,), "sourceNamespaces", "source namespace", ()),
     ("signature-key", (("KEY-ID", "the key"),), "signatureKeys", "signature key", ("keyID",)),
-    ("destination-service-account", (SERVER, NAMESPACE, ("ACCOUNT", "the service account")),
+    ("destination-service-account", (SERVER_ARGUMENT, NAMESPACE_ARGUMENT, ("ACCOUNT", "the service account")),
      "destinationServiceAccounts", "destination service account", ("server", "namespace", "defaultServiceAccount")),
 )  # fmt: skip
-GROUP_KIND = (("GROUP", "API group; '' for the core group"), ("KIND", "the kind"))
+GROUP_KIND_ARGUMENTS = (("GROUP", "API group; '' for the core group"), ("KIND", "the kind"))
 
 
-def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
-        parts, "create", "create a project", run_create, named=(),
+def add_edit_commands(parts: Commands[argparse.ArgumentParser]) -> None:
+    parser = add_command(
+        parts, "create", "create a project", run_create, arguments=(),
         examples=("create ml --src https://git.example/ml --dest https://kubernetes.default.svc,ml",
                   "create -f project.yaml --upsert"),
     )  # fmt: skip
@@ -50,188 +50,192 @@ def add_changing(parts: Commands[argparse.ArgumentParser]) -> None:
     about = "read the AppProject from this file (- is standard input)"
     parser.add_argument("-f", "--file", default="", metavar="FILE", help=about)
     parser.add_argument("--upsert", action="store_true", help="overwrite an existing project")
-    _add_spec(parser)
-    parser = verb(
+    _add_spec_flags(parser)
+    parser = add_command(
         parts, "set", "change a project", run_set,
         examples=("set ml --description 'models'", "set ml --src https://git.example/ml --src https://git.example/lib"),
     )  # fmt: skip
-    _add_spec(parser)
-    verb(parts, "edit", "change a project's spec in an editor", run_edit, examples=("edit ml", "edit default"))
-    parser = verb(
-        parts, "delete", "delete projects without Applications", run_delete, named=(),
+    _add_spec_flags(parser)
+    add_command(parts, "edit", "change a project's spec in an editor", run_edit, examples=("edit ml", "edit default"))
+    parser = add_command(
+        parts, "delete", "delete projects without Applications", run_delete, arguments=(),
         examples=("delete ml", "delete ml lib -y"),
     )  # fmt: skip
     parser.add_argument("projects", nargs="+", metavar="PROJECT", help="the projects")
     parser.add_argument("-y", "--yes", action="store_true", help="skip the confirmation prompt")
-    _add_entries(parts)
-    _add_kinds(parts)
+    _add_entry_commands(parts)
+    _add_kind_commands(parts)
 
 
-def _add_spec(parser: argparse.ArgumentParser) -> None:
+def _add_spec_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--description", metavar="TEXT", help="description of the project")
-    for short, flag, shown, about in LISTS:
+    for short, flag, metavar, help_text in LIST_FLAGS:
         names = [short, flag] if short else [flag]
-        parser.add_argument(*names, action="append", default=[], metavar=shown, help=about)
+        parser.add_argument(*names, action="append", default=[], metavar=metavar, help=help_text)
     parser.add_argument("--orphaned-resources", action="store_true", help="enable orphaned resource monitoring")
-    add_truth(parser, "--orphaned-resources-warn", "warn about orphaned resources")
+    add_bool_flag(parser, "--orphaned-resources-warn", "warn about orphaned resources")
 
 
-def _add_entries(parts: Commands[argparse.ArgumentParser]) -> None:
-    for adds, lead, about in ((True, "add", "allow a project"), (False, "remove", "no longer allow a project")):
-        for noun, arguments, field, what, fields in ENTRIES:
-            name = f"{lead}-{noun}"
-            run = partial(_change_entry, adds, arguments, field, what, fields)
+def _add_entry_commands(parts: Commands[argparse.ArgumentParser]) -> None:
+    for is_add, prefix, summary in ((True, "add", "allow a project"), (False, "remove", "no longer allow a project")):
+        for noun, arguments, field, entry_noun, fields in ENTRY_COMMANDS:
+            name = f"{prefix}-{noun}"
+            run = partial(_change_entry, is_add, arguments, field, entry_noun, fields)
             example = " ".join(argument.lower() for argument, _ in arguments)
-            verb(parts, name, f"{about} a {what}", run, named=(PROJECT, *arguments),
+            add_command(parts, name, f"{summary} a {entry_noun}", run, arguments=(PROJECT_ARGUMENT, *arguments),
                  examples=(f"{name} ml {example}", f"{name} default {example}"))  # fmt: skip
-        name = f"{lead}-destination"
-        parser = verb(
-            parts, name, f"{about} a destination", partial(_change_destination, adds),
-            named=(PROJECT, SERVER, NAMESPACE),
+        name = f"{prefix}-destination"
+        parser = add_command(
+            parts, name, f"{summary} a destination", partial(_change_destination, is_add),
+            arguments=(PROJECT_ARGUMENT, SERVER_ARGUMENT, NAMESPACE_ARGUMENT),
             examples=(f"{name} ml https://kubernetes.default.svc ml", f"{name} ml in-cluster ml --name"),
         )  # fmt: skip
         parser.add_argument("--name", dest="is_name", action="store_true", help="SERVER is a cluster's name")
-        name = f"{lead}-orphaned-ignore"
-        about = f"{'ignore' if adds else 'no longer ignore'} a kind in orphaned resource monitoring"
-        parser = verb(
-            parts, name, about, partial(_change_orphans, adds), named=(PROJECT, *GROUP_KIND),
+        name = f"{prefix}-orphaned-ignore"
+        summary = f"{'ignore' if is_add else 'no longer ignore'} a kind in orphaned resource monitoring"
+        parser = add_command(
+            parts, name, summary, partial(_change_orphans, is_add), arguments=(PROJECT_ARGUMENT, *GROUP_KIND_ARGUMENTS),
             examples=(f"{name} ml '' ConfigMap", f"{name} ml batch Job --name 'train-*'"),
         )  # fmt: skip
         parser.add_argument("--name", default="", metavar="NAME", help="only objects with this name; may contain *")
 
 
-def _add_kinds(parts: Commands[argparse.ArgumentParser]) -> None:
-    for allows, lead in ((True, "allow"), (False, "deny")):
+def _add_kind_commands(parts: Commands[argparse.ArgumentParser]) -> None:
+    for is_allow, prefix in ((True, "allow"), (False, "deny")):
         for is_cluster, noun in ((True, "cluster"), (False, "namespace")):
-            name = f"{lead}-{noun}-resource"
-            usual = "allow" if is_cluster else "deny"
-            parser = verb(
-                parts, name, f"{lead} a {'cluster-scoped' if is_cluster else 'namespaced'} kind in a project",
-                partial(_change_kind, allows, is_cluster), named=(PROJECT, *GROUP_KIND),
+            name = f"{prefix}-{noun}-resource"
+            default_list = "allow" if is_cluster else "deny"
+            parser = add_command(
+                parts, name, f"{prefix} a {'cluster-scoped' if is_cluster else 'namespaced'} kind in a project",
+                partial(_change_kind, is_allow, is_cluster), arguments=(PROJECT_ARGUMENT, *GROUP_KIND_ARGUMENTS),
                 examples=(f"{name} ml '' {'Namespace' if is_cluster else 'Secret'}", f"{name} ml batch Job -l allow"),
             )  # fmt: skip
             if is_cluster:
                 parser.add_argument("name", nargs="?", default="", metavar="NAME", help="only objects with this name")
-            choices, about = ("allow", "deny", "white", "black"), f"change this list (default: {usual})"
-            parser.add_argument("-l", "--list", choices=choices, default=usual, help=about)
+            choices, help_text = ("allow", "deny", "white", "black"), f"change this list (default: {default_list})"
+            parser.add_argument("-l", "--list", choices=choices, default=default_list, help=help_text)
 
 
-def run_create(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
+def run_create(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
         from argosy.gitops.application_client.projects import create_project
 
-        manifest = _manifest(chosen, desk)
-        word = await create_project(desk, manifest, replaces=chosen.upsert)
-        talk(f"project '{manifest['metadata']['name']}' {word}")
+        manifest = _build_manifest(args, app_service)
+        outcome = await create_project(app_service, manifest, upsert=args.upsert)
+        print_message(f"project '{manifest['metadata']['name']}' {outcome}")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
-    from argosy.gitops.application_client.project_specs import typed_spec
-    from argosy.gitops.application_client.projects import new_project
-    from argosy.gitops.application_client.writes import content_of
+def _build_manifest(args: argparse.Namespace, app_service: ApplicationService) -> dict[str, Any]:
+    from argosy.gitops.application_client.project_specs import spec_from_flags
+    from argosy.gitops.application_client.projects import build_project
+    from argosy.gitops.application_client.writes import load_content
     from argosy.kube.objects import read_manifests
 
-    spec, name, metadata = typed_spec(vars(chosen)), chosen.project, {}
-    if chosen.file:
-        content = content_of(chosen.file, lambda: sys.stdin.buffer.read() if sys.stdin else b"")
-        found = [each for each in read_manifests(content, where=chosen.file) if each.get("kind") == "AppProject"]
-        if len(found) != 1:
-            told = f"contains {len(found)} AppProjects; pass a file with exactly one"
-            raise UserError(told, where=chosen.file)
-        metadata = found[0]["metadata"]
-        name, spec = name or metadata["name"], {**(found[0].get("spec") or {}), **spec}
+    spec, name, metadata = spec_from_flags(vars(args)), args.project, {}
+    if args.file:
+        content = load_content(args.file, lambda: sys.stdin.buffer.read() if sys.stdin else b"")
+        projects = [
+            manifest for manifest in read_manifests(content, where=args.file) if manifest.get("kind") == "AppProject"
+        ]
+        if len(projects) != 1:
+            message = f"contains {len(projects)} AppProjects; pass a file with exactly one"
+            raise UserError(message, where=args.file)
+        metadata = projects[0]["metadata"]
+        name, spec = name or metadata["name"], {**(projects[0].get("spec") or {}), **spec}
     if not name:
         raise UserError("the project has no name; pass it as an argument")
-    made = new_project(name, desk.namespace, spec)
-    return {**made, "metadata": {**metadata, **made["metadata"]}}
+    new_manifest = build_project(name, app_service.namespace, spec)
+    return {**new_manifest, "metadata": {**metadata, **new_manifest["metadata"]}}
 
 
-def run_set(chosen: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import typed_spec
+def run_set(args: argparse.Namespace) -> int:
+    from argosy.gitops.application_client.project_specs import spec_from_flags
 
-    typed = typed_spec(vars(chosen))
-    if not typed:
+    changes = spec_from_flags(vars(args))
+    if not changes:
         raise UserError("nothing to change; pass at least one option, such as --description TEXT")
-    return changed(chosen, lambda spec: {**spec, **typed})
+    return update_spec(args, lambda spec: {**spec, **changes})
 
 
-def run_edit(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.cli.editor import edited
-        from argosy.gitops.application_client.projects import change_project, project_named
+def run_edit(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
+        from argosy.cli.editor import EditorSession
+        from argosy.gitops.application_client.projects import change_project, load_project
 
-        before = (await project_named(desk, chosen.project)).get("spec") or {}
-        with edited(chosen.project, before) as spec:
+        current_spec = (await load_project(app_service, args.project)).get("spec") or {}
+        with EditorSession(args.project, current_spec) as spec:
             if not isinstance(spec, dict):
-                raise UserError(f"{chosen.project}: the edited text is not a map of fields; correct it")
-            has_changed = await change_project(desk, chosen.project, lambda _: spec)
-        talk(f"project '{chosen.project}' {'updated' if has_changed else 'unchanged'}")
+                raise UserError(f"{args.project}: the edited text is not a map of fields; correct it")
+            has_changed = await change_project(app_service, args.project, lambda _: spec)
+        print_message(f"project '{args.project}' {'updated' if has_changed else 'unchanged'}")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_delete(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
+def run_delete(args: argparse.Namespace) -> int:
+    async def work(app_service: ApplicationService) -> int:
         from argosy.gitops.application_client.projects import delete_project
 
-        for name in chosen.projects:
-            if not chosen.yes and not is_compat(chosen):
-                if not can_ask():
+        for name in args.projects:
+            if not args.yes and not is_compat(args):
+                if not is_interactive():
                     raise UserError(f"{name}: cannot ask for confirmation without a terminal; pass -y")
-                if not asked(f"Are you sure you want to delete {name}?"):
-                    talk(f"The command to delete {name} was cancelled")
+                if not confirm(f"Are you sure you want to delete {name}?"):
+                    print_message(f"The command to delete {name} was cancelled")
                     continue
-            await delete_project(desk, name)
-            talk(f"project '{name}' deleted")
+            await delete_project(app_service, name)
+            print_message(f"project '{name}' deleted")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
 def _change_entry(
-    adds: bool, arguments: Any, field: str, what: str, fields: tuple[str, ...], chosen: argparse.Namespace
+    is_add: bool, arguments: Any, field: str, noun: str, fields: tuple[str, ...], args: argparse.Namespace
 ) -> int:
-    from argosy.gitops.application_client.project_specs import added, removed
+    from argosy.gitops.application_client.project_specs import add_entry, remove_entry
 
-    typed = [getattr(chosen, argument.lower().replace("-", "_")) for argument, _ in arguments]
-    entry = dict(zip(fields, typed, strict=True)) if fields else typed[0]
-    return changed(chosen, lambda spec: (added if adds else removed)(spec, field, entry, what))
-
-
-def _change_destination(adds: bool, chosen: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import added, destination, removed
-
-    entry = destination(chosen.server, chosen.namespace, is_name=chosen.is_name)
-    return changed(chosen, lambda spec: (added if adds else removed)(spec, "destinations", entry, "destination"))
+    values = [getattr(args, argument.lower().replace("-", "_")) for argument, _ in arguments]
+    entry = dict(zip(fields, values, strict=True)) if fields else values[0]
+    return update_spec(args, lambda spec: (add_entry if is_add else remove_entry)(spec, field, entry, noun))
 
 
-def _change_orphans(adds: bool, chosen: argparse.Namespace) -> int:
-    from argosy.gitops.application_client.project_specs import with_orphan_rule
+def _change_destination(is_add: bool, args: argparse.Namespace) -> int:
+    from argosy.gitops.application_client.project_specs import add_entry, build_destination, remove_entry
 
-    rule = {"group": chosen.group, "kind": chosen.kind, **({"name": chosen.name} if chosen.name else {})}
-    return changed(chosen, lambda spec: with_orphan_rule(spec, rule, adds=adds))
+    entry = build_destination(args.server, args.namespace, is_name=args.is_name)
+    return update_spec(
+        args, lambda spec: (add_entry if is_add else remove_entry)(spec, "destinations", entry, "destination")
+    )
 
 
-def _change_kind(allows: bool, is_cluster: bool, chosen: argparse.Namespace) -> int:
+def _change_orphans(is_add: bool, args: argparse.Namespace) -> int:
+    from argosy.gitops.application_client.project_specs import change_orphan_rule
+
+    rule = {"group": args.group, "kind": args.kind, **({"name": args.name} if args.name else {})}
+    return update_spec(args, lambda spec: change_orphan_rule(spec, rule, adds=is_add))
+
+
+def _change_kind(is_allow: bool, is_cluster: bool, args: argparse.Namespace) -> int:
     """argo: adding a listed kind, or removing an unlisted one, is not an error."""
-    from argosy.gitops.application_client.project_specs import entries, place_of
+    from argosy.gitops.application_client.project_specs import choose_resource_list, list_entries
 
-    place = place_of(allows=allows, is_cluster=is_cluster, which=chosen.list)
-    name = getattr(chosen, "name", "")
-    entry = {"group": chosen.group, "kind": chosen.kind, **({"name": name} if name else {})}
+    list_change = choose_resource_list(allows=is_allow, is_cluster=is_cluster, list_type=args.list)
+    name = getattr(args, "name", "")
+    entry = {"group": args.group, "kind": args.kind, **({"name": name} if name else {})}
 
     def make(spec: dict[str, Any]) -> dict[str, Any]:
-        others = [each for each in entries(spec, place.field) if each != entry]
-        if place.adds == (len(others) < len(entries(spec, place.field))):
+        other_entries = [item for item in list_entries(spec, list_change.field) if item != entry]
+        if list_change.adds == (len(other_entries) < len(list_entries(spec, list_change.field))):
             return spec
-        return {**spec, place.field: [*others, entry] if place.adds else others}
+        return {**spec, list_change.field: [*other_entries, entry] if list_change.adds else other_entries}
 
-    code = changed(chosen, make)
-    done = "added to" if place.adds else "removed from"
+    code = update_spec(args, make)
+    outcome = "added to" if list_change.adds else "removed from"
     scope = "cluster" if is_cluster else "namespaced"
-    talk(f"Group '{chosen.group}' and kind '{chosen.kind}' is {done} {place.said} {scope} resources")
+    print_message(f"Group '{args.group}' and kind '{args.kind}' is {outcome} {list_change.effect} {scope} resources")
     return code

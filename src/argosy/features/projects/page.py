@@ -7,58 +7,76 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.features.projects import summary
-from argosy.gitops.application import APPLICATION
-from argosy.gitops.application_client.client import clock
-from argosy.gitops.application_client.projects import DEFAULT, HEAD
-from argosy.gitops.reconciler.settings_watch import EVERYTHING_ALLOWED
+from argosy.features.projects import project_views
+from argosy.gitops.application import APPLICATION_KIND
+from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.projects import DEFAULT_PROJECT, TYPE_META
+from argosy.gitops.reconciler.settings_watch import DEFAULT_PROJECT_MANIFEST
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.web.object_lookup import PROJECT
-from argosy.web.request import Asked
-from argosy.web.responses import Page
-from argosy.web.route import Filtered, Found, May, Route
-from argosy.web.settings_page import CRUMB
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse
+from argosy.web.route import FilteredList, RequiresPermission, ResolvedObject, Route
+from argosy.web.settings_page import SETTINGS_BREADCRUMB
 
 
-async def page(asked: Asked) -> Page:
-    now, apps = clock(), _apps(asked)
-    found = [summary.view(each, apps, now) for each in _all(asked) if asked.may("projects", "get", _name(each))]
-    values = {"title": "Projects", "section": "settings", "state": "", "crumbs": [CRUMB], "projects": found}
-    return Page("projects/projects.html", values)
+async def render_projects_page(request: RequestContext) -> PageResponse:
+    now, apps = utc_now(), _list_applications(request)
+    projects = [
+        project_views.build_project_view(manifest, apps, now)
+        for manifest in _list_projects(request)
+        if request.is_allowed("projects", "get", _read_name(manifest))
+    ]
+    values = {
+        "title": "Projects",
+        "section": "settings",
+        "state": "",
+        "crumbs": [SETTINGS_BREADCRUMB],
+        "projects": projects,
+    }
+    return PageResponse("projects/projects.html", values)
 
 
-async def project(asked: Asked) -> Found | None:
+async def find_project(request: RequestContext) -> ResolvedObject | None:
     """argo: the default project exists even if it is not stored."""
-    name = asked.values["name"]
-    found = next((each for each in _all(asked) if _name(each) == name), None)
-    return Found(found, name) if found else None
+    name = request.path_parameters["name"]
+    manifest_found = next((manifest for manifest in _list_projects(request) if _read_name(manifest) == name), None)
+    return ResolvedObject(manifest_found, name) if manifest_found else None
 
 
-async def one(asked: Asked) -> Page:
-    view = summary.view(asked.subject, _apps(asked), clock())
-    crumbs = [CRUMB, ("Projects", "/settings/projects")]
+async def render_project_page(request: RequestContext) -> PageResponse:
+    view = project_views.build_project_view(request.subject, _list_applications(request), utc_now())
+    crumbs = [SETTINGS_BREADCRUMB, ("Projects", "/settings/projects")]
     values = {"title": view.name, "section": "settings", "state": "", "crumbs": crumbs, "project": view}
-    return Page("projects/project.html", values)
+    return PageResponse("projects/project.html", values)
 
 
-def _all(asked: Asked) -> list[Manifest]:
-    found: list[Manifest] = asked.site.lookout.cache.list(PROJECT, namespace=asked.site.desk.control)
-    if not any(_name(each) == DEFAULT for each in found):
-        found = [*found, {**HEAD, **EVERYTHING_ALLOWED}]
-    return sorted(found, key=_name)
+def _list_projects(request: RequestContext) -> list[Manifest]:
+    projects: list[Manifest] = request.site.cluster_view.cache.list(
+        PROJECT, namespace=request.site.service.control_namespace
+    )
+    if not any(_read_name(manifest) == DEFAULT_PROJECT for manifest in projects):
+        projects = [*projects, {**TYPE_META, **DEFAULT_PROJECT_MANIFEST}]
+    return sorted(projects, key=_read_name)
 
 
-def _apps(asked: Asked) -> list[Manifest]:
-    found: list[Manifest] = asked.site.lookout.cache.list(GroupKind(*APPLICATION))
-    return found
+def _list_applications(request: RequestContext) -> list[Manifest]:
+    applications: list[Manifest] = request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND))
+    return applications
 
 
-def _name(manifest: Any) -> str:
+def _read_name(manifest: Any) -> str:
     return str(manifest["metadata"]["name"])
 
 
 ROUTES = (
-    Route("GET", "/settings/projects", Filtered("projects", "get"), page, "Projects, as a page."),
-    Route("GET", "/settings/projects/{name}", May("projects", "get", project), one, "A project, as a page."),
+    Route("GET", "/settings/projects", FilteredList("projects", "get"), render_projects_page, "Projects, as a page."),
+    Route(
+        "GET",
+        "/settings/projects/{name}",
+        RequiresPermission("projects", "get", find_project),
+        render_project_page,
+        "A project, as a page.",
+    ),
 )

@@ -9,54 +9,71 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.features.projects import api
-from argosy.gitops.policy.rbac import Subjects
-from argosy.gitops.policy.roles import role_subject
+from argosy.gitops.policy.rbac import RbacRequester
+from argosy.gitops.policy.roles import format_role_subject
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.body_fields import Body
+from argosy.web.api.body_fields import BodyReader
 from argosy.web.auth.role_tokens import add_role_token, remove_role_token
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import May, Parameter, Route
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import QueryParameter, RequiresPermission, Route
 
-LONGEST_ID: Final = 100
-TO_MAKE: Final = schema.fields(
-    id=schema.TEXT, expiresIn={"type": ["integer", "string"]}, project=schema.TEXT, role=schema.TEXT,
-    description=schema.TEXT,
-)  # fmt: skip
-
-
-async def made(asked: Asked) -> Json:
-    body = Body(await asked.mapping())
-    seconds, token_id = body.number("expiresIn") or 0, body.text("id")
-    if len(token_id) > LONGEST_ID or any(ord(char) < 33 or ord(char) > 126 for char in token_id):
-        raise UserError(f"is not a valid id; use at most {LONGEST_ID} printable ASCII characters", where="id")
-    desk, role = api.desk(asked), asked.values["role"]
-    subjects = Subjects(role_subject(asked.thing, role), is_project_role=True)
-    limits = asked.site.identities.token_limits(asked.caller, subjects)
-    token = await add_role_token(desk, asked.thing, role, seconds=seconds, token_id=token_id, limits=limits)
-    return Json({"token": token})
+MAX_ID_CHARACTERS: Final = 100
+CREATE_SCHEMA: Final = schema.build_object_schema(
+    id=schema.STRING_SCHEMA,
+    expiresIn={"type": ["integer", "string"]},
+    project=schema.STRING_SCHEMA,
+    role=schema.STRING_SCHEMA,
+    description=schema.STRING_SCHEMA,
+)
 
 
-async def revoked(asked: Asked) -> Json:
-    given, token_id = asked.values["iat"], asked.query.text("id")
-    if not (given.isascii() and given.isdecimal() and len(given) < 17):
+async def create_token(request: RequestContext) -> JsonResponse:
+    body = BodyReader(await request.read_json_object())
+    seconds, token_id = body.get_int("expiresIn") or 0, body.get_text("id")
+    if len(token_id) > MAX_ID_CHARACTERS or any(ord(char) < 33 or ord(char) > 126 for char in token_id):
+        raise UserError(f"is not a valid id; use at most {MAX_ID_CHARACTERS} printable ASCII characters", where="id")
+    app_service, role = api.project_service(request), request.path_parameters["role"]
+    subjects = RbacRequester(format_role_subject(request.rbac_object, role), is_project_role=True)
+    limits = request.site.authenticator.get_token_limits(request.caller, subjects)
+    token = await add_role_token(
+        app_service, request.rbac_object, role, lifetime_seconds=seconds, token_id=token_id, limits=limits
+    )
+    return JsonResponse({"token": token})
+
+
+async def revoke_token(request: RequestContext) -> JsonResponse:
+    issued_at_text, token_id = request.path_parameters["iat"], request.query.get_text("id")
+    if not (issued_at_text.isascii() and issued_at_text.isdecimal() and len(issued_at_text) < 17):
         raise UserError("is not a timestamp; send the issue time of the token in seconds", where="iat")
-    desk, role = api.desk(asked), asked.values["role"]
-    await remove_role_token(desk, asked.thing, role, issued=int(given), token_id=token_id)
-    return Json({})
+    app_service, role = api.project_service(request), request.path_parameters["role"]
+    await remove_role_token(app_service, request.rbac_object, role, issued=int(issued_at_text), token_id=token_id)
+    return JsonResponse({})
 
 
 _PATH: Final = "/api/v1/projects/{project}/roles/{role}/token"
-UPDATE: Final = May("projects", "update", api.project)
+UPDATE_PERMISSION: Final = RequiresPermission("projects", "update", api.find_project)
 ROUTES = (
     Route(
-        "POST", _PATH, UPDATE, made, "Create a token for a project role. The token is returned only once.",
-        takes=TO_MAKE, gives="TokenResponse", tag="projects",
-        operation="ProjectService_CreateToken",
+        "POST",
+        _PATH,
+        UPDATE_PERMISSION,
+        create_token,
+        "Create a token for a project role. The token is returned only once.",
+        request_schema=CREATE_SCHEMA,
+        response_schema="TokenResponse",
+        tag="projects",
+        operation_id="ProjectService_CreateToken",
     ),
     Route(
-        "DELETE", f"{_PATH}/{{iat}}", UPDATE, revoked, "Revoke a token of a project role.",
-        query=(Parameter("id", "Id of the token; without it, the token is found by its issue time."),),
-        gives=schema.NOTHING, tag="projects", operation="ProjectService_DeleteToken",
+        "DELETE",
+        f"{_PATH}/{{iat}}",
+        UPDATE_PERMISSION,
+        revoke_token,
+        "Revoke a token of a project role.",
+        query=(QueryParameter("id", "Id of the token; without it, the token is found by its issue time."),),
+        response_schema=schema.NOTHING,
+        tag="projects",
+        operation_id="ProjectService_DeleteToken",
     ),
-)  # fmt: skip
+)

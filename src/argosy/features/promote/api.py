@@ -9,58 +9,78 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.promote.board import Stage
-from argosy.features.promote.visible_board import looked
+from argosy.features.promote.board import EnvironmentStage
+from argosy.features.promote.visible_board import load_visible_board
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import PAGING, page
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, Route
+from argosy.web.api.paging import PAGING, build_page
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, Route
 
 TAG: Final = "overview"
-STAGE: Final = schema.fields(
-    name=schema.TEXT, after=schema.TEXT, application=schema.TEXT, namespace=schema.TEXT, release=schema.TEXT,
-    runs=schema.TEXT, health=schema.TEXT, sync=schema.TEXT, since=schema.TEXT, models=schema.many(schema.TEXT),
-    images=schema.many(schema.TEXT), problem=schema.TEXT, isByHand=schema.FLAG, coming={"type": ["object", "null"]},
-    gates=schema.many(schema.ANY), holds=schema.many(schema.ANY),
-)  # fmt: skip
+STAGE: Final = schema.build_object_schema(
+    name=schema.STRING_SCHEMA,
+    after=schema.STRING_SCHEMA,
+    application=schema.STRING_SCHEMA,
+    namespace=schema.STRING_SCHEMA,
+    release=schema.STRING_SCHEMA,
+    runs=schema.STRING_SCHEMA,
+    health=schema.STRING_SCHEMA,
+    sync=schema.STRING_SCHEMA,
+    since=schema.STRING_SCHEMA,
+    models=schema.build_array_schema(schema.STRING_SCHEMA),
+    images=schema.build_array_schema(schema.STRING_SCHEMA),
+    problem=schema.STRING_SCHEMA,
+    isByHand=schema.BOOLEAN_SCHEMA,
+    coming={"type": ["object", "null"]},
+    gates=schema.build_array_schema(schema.OBJECT_SCHEMA),
+    holds=schema.build_array_schema(schema.OBJECT_SCHEMA),
+)
 
 
-def stage(given: Stage) -> dict[str, Any]:
-    coming = given.coming
+def stage_to_wire(stage: EnvironmentStage) -> dict[str, Any]:
+    coming = stage.coming
     return {
-        "name": given.name,
-        "after": given.after,
-        "application": given.application,
-        "namespace": given.namespace,
-        "release": given.release,
-        "runs": given.runs,
-        "health": given.health,
-        "sync": given.sync,
-        "since": given.since,
-        "models": list(given.models),
-        "images": list(given.images),
-        "problem": given.problem,
-        "isByHand": given.is_by_hand,
+        "name": stage.name,
+        "after": stage.after,
+        "application": stage.application,
+        "namespace": stage.namespace,
+        "release": stage.release,
+        "runs": stage.runs,
+        "health": stage.health,
+        "sync": stage.sync,
+        "since": stage.since,
+        "models": list(stage.models),
+        "images": list(stage.images),
+        "problem": stage.problem,
+        "isByHand": stage.is_by_hand,
         "coming": {"release": coming.release, "commit": coming.commit, "isOpen": coming.is_open} if coming else None,
-        "gates": [asdict(each) for each in coming.gates] if coming else [],
-        "holds": [asdict(each) for each in given.holds],
+        "gates": [asdict(gate) for gate in coming.gates] if coming else [],
+        "holds": [asdict(gate) for gate in stage.holds],
     }
 
 
-async def environments(asked: Asked) -> Json:
-    board, problem = await looked(asked)
-    found = [(place, stage(each)) for place, each in enumerate(board.stages)] if board else []
-    if not found and problem:
+async def list_environments(request: RequestContext) -> JsonResponse:
+    board, problem = await load_visible_board(request)
+    items = [(index, stage_to_wire(item)) for index, item in enumerate(board.stages)] if board else []
+    if not items and problem:
         raise UserError(problem)
-    return page(asked, found, lambda each: f"{each[0]:06}", tell=lambda each: each[1])
+    return build_page(request, items, lambda item: f"{item[0]:06}", to_wire=lambda item: item[1])
 
 
-SEEN: Final = "Only environments whose Applications the caller may see."
+VISIBILITY_NOTE: Final = "Only environments whose Applications the caller may see."
 ROUTES = (
     Route(
-        "GET", "/api/argosy/v1/environments", Filtered("applications", "get"), environments,
-        f"List environments with their releases and pending promotions. {SEEN}", query=PAGING,
-        gives=schema.fields(metadata=schema.ANY, items=schema.many(STAGE)), tag=TAG, operation="ListEnvironments",
+        "GET",
+        "/api/argosy/v1/environments",
+        FilteredList("applications", "get"),
+        list_environments,
+        f"List environments with their releases and pending promotions. {VISIBILITY_NOTE}",
+        query=PAGING,
+        response_schema=schema.build_object_schema(
+            metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(STAGE)
+        ),
+        tag=TAG,
+        operation_id="ListEnvironments",
     ),
-)  # fmt: skip
+)

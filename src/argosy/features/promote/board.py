@@ -11,15 +11,15 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
 
-from argosy.features.promote.gates import Verdict
-from argosy.features.promote.moves import name_of, parted, shown, told
-from argosy.features.promote.plan import Plan
-from argosy.features.promote.promotion_log import Entry
-from argosy.features.promote.releases import Contents, Kind, Release
-from argosy.features.promote.service import Session
+from argosy.features.promote.gates import GateResult
+from argosy.features.promote.moves import describe_kept, get_field_name, shown, split_image
+from argosy.features.promote.plan import PromotionPlan
+from argosy.features.promote.promotion_log import PromotionLogEntry
+from argosy.features.promote.releases import EnvironmentContents, FieldKind, Release
+from argosy.features.promote.service import PromotionSession
 from argosy.features.promote.version_comparison import VersionDifference, compare_versions
-from argosy.gitops.delivery_file.values import Environment
-from argosy.kube.objects.timestamps import written
+from argosy.gitops.delivery_file.values import DeliveryEnvironment
+from argosy.kube.objects.timestamps import format_timestamp
 
 MAX_DIFFERENCES: Final = 5
 
@@ -62,11 +62,11 @@ class PlanView:
 
     @property
     def needs_answer(self) -> bool:
-        return any(each.kind == "approval" and not each.is_open for each in self.gates)
+        return any(gate.kind == "approval" and not gate.is_open for gate in self.gates)
 
 
 @dataclass(frozen=True)
-class Stage:
+class EnvironmentStage:
     name: str
     after: str
     application: str
@@ -99,7 +99,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Happened:
+class HistoryEvent:
     time: str
     environment: str
     action: str
@@ -111,106 +111,114 @@ class Happened:
 
 
 @dataclass(frozen=True)
-class Board:
-    stages: tuple[Stage, ...]
+class EnvironmentBoard:
+    stages: tuple[EnvironmentStage, ...]
     is_chain: bool
     notes: tuple[str, ...]
     why: str  # why there is no data from the cluster
     told_by: str  # the file that defines the environments
-    history: tuple[Happened, ...]
+    history: tuple[HistoryEvent, ...]
 
 
-def board(session: Session, most: int = 20) -> Board:
-    survey = session.survey
-    environments = survey.way.environments
-    is_chain = all(each.after == before.name for before, each in pairwise(environments))
-    return Board(
-        tuple(_stage(session, each) for each in environments),
+def build_board(session: PromotionSession, max_history_entries: int = 20) -> EnvironmentBoard:
+    snapshot = session.snapshot
+    environments = snapshot.pipeline.environments
+    is_chain = all(item.after == before.name for before, item in pairwise(environments))
+    return EnvironmentBoard(
+        tuple(_build_stage(session, item) for item in environments),
         is_chain,
-        tuple(each for each in (session.source_note, *session.notes) if each),
-        session.answers.why,
-        survey.way.told_by,
-        tuple(_happened(each) for each in survey.log[:most]),
+        tuple(item for item in (session.source_note, *session.notes) if item),
+        session.cluster_state.unavailable_reason,
+        snapshot.pipeline.defined_in,
+        tuple(_build_history_event(item) for item in snapshot.log[:max_history_entries]),
     )
 
 
-def _stage(session: Session, environment: Environment) -> Stage:
+def _build_stage(session: PromotionSession, environment: DeliveryEnvironment) -> EnvironmentStage:
     name, after, application = environment.name, environment.after or "", environment.application
-    if name in session.broken:
-        problem = str(session.broken[name])
-        return Stage(name, after, application, environment.namespace, problem=problem)
-    release, planner = session.survey.release(environment), session.planner
-    standing, running, step = planner.standing(environment), planner.running(environment), planner.step(environment)
-    contents = session.survey.view(environment).contents
-    plan = session.waiting.get(name)
-    same, differences = ("", ()) if plan else _compared_with_source(session, environment)
-    return Stage(
+    if name in session.build_errors:
+        problem = str(session.build_errors[name])
+        return EnvironmentStage(name, after, application, environment.namespace, problem=problem)
+    release, planner = session.snapshot.get_release(environment), session.planner
+    state, deployed, next_step = (
+        planner.get_state(environment),
+        planner.get_deployed_release(environment),
+        planner.get_next_step(environment),
+    )
+    contents = session.snapshot.get_environment(environment).contents
+    plan = session.pending_plans.get(name)
+    same, differences = ("", ()) if plan else _compare_with_source(session, environment)
+    return EnvironmentStage(
         name,
         after,
         application,
         environment.namespace,
         str(release),
         release.is_by_hand,
-        _versions(contents, Kind.MODEL),
-        _versions(contents, Kind.IMAGE),
-        "" if running is None or _is_same(running.release, release) else str(running),
-        standing.health if standing else "",
-        standing.sync if standing else "",
-        written(standing.since) if standing and standing.since else "",
-        tuple(map(gate_view, planner.holds(environment))),
-        plan_view(plan) if plan else None,
-        step.command if step else "",
-        step.brief if step else "",
-        standing.back if standing else "",
+        _list_versions(contents, FieldKind.MODEL),
+        _list_versions(contents, FieldKind.IMAGE),
+        "" if deployed is None or _is_same_release(deployed.release, release) else str(deployed),
+        state.health if state else "",
+        state.sync if state else "",
+        format_timestamp(state.health_since) if state and state.health_since else "",
+        tuple(map(build_gate_view, planner.list_holds(environment))),
+        build_plan_view(plan) if plan else None,
+        next_step.command if next_step else "",
+        next_step.brief if next_step else "",
+        state.rollback_note if state else "",
         same,
         differences,
-        after in session.broken,
+        after in session.build_errors,
     )
 
 
-def _compared_with_source(session: Session, environment: Environment) -> tuple[str, tuple[str, ...]]:
+def _compare_with_source(session: PromotionSession, environment: DeliveryEnvironment) -> tuple[str, tuple[str, ...]]:
     """For an environment without a pending promotion: list the kinds that equal the source, and the differences."""
-    source = session.survey.way.before(environment)
-    if source is None or source.name in session.broken:
+    source = session.snapshot.pipeline.find_previous(environment)
+    if source is None or source.name in session.build_errors:
         return "", ()
     shares_volumes = bool(source.namespace) and source.namespace == environment.namespace
-    views = (session.survey.view(each).contents for each in (source, environment))
-    found = compare_versions(*views, shares_volumes=shares_volumes)
-    words = {Kind.PARAMETER: "parameters"}
-    texts = [_difference(each, source.name, environment.name) for each in found.differences[:MAX_DIFFERENCES]]
-    if more := len(found.differences) - len(texts):
-        texts.append(f"{more} more differ.")
-    return " and ".join(words.get(each, str(each)) for each in found.same), tuple(texts)
+    views = (session.snapshot.get_environment(item).contents for item in (source, environment))
+    comparison = compare_versions(*views, shares_volumes=shares_volumes)
+    plurals = {FieldKind.PARAMETER: "parameters"}
+    sentences = [
+        _describe_difference(item, source.name, environment.name) for item in comparison.differences[:MAX_DIFFERENCES]
+    ]
+    if omitted := len(comparison.differences) - len(sentences):
+        sentences.append(f"{omitted} more differ.")
+    return " and ".join(plurals.get(item, str(item)) for item in comparison.same), tuple(sentences)
 
 
-def _difference(found: VersionDifference, source: str, target: str) -> str:
-    owner = found.at.owner
-    if found.is_unknown:
-        where = f"each reads {found.source} in its own namespace, so the files may differ"
-        return f"The {found.kind} of {owner} may differ: {where}."
-    if found.source is None or found.target is None:
-        has, lacks = (source, target) if found.target is None else (target, source)
-        return f"The {found.kind} of {owner} is in {has} only: {lacks} does not have it."
-    return f"The {found.kind} of {owner} differs: {found.source} in {source}, {found.target} in {target}."
+def _describe_difference(difference: VersionDifference, source: str, target: str) -> str:
+    owner = difference.address.owner
+    if difference.is_unknown:
+        explanation = f"each reads {difference.source} in its own namespace, so the files may differ"
+        return f"The {difference.kind} of {owner} may differ: {explanation}."
+    if difference.source is None or difference.target is None:
+        present_in, missing_in = (source, target) if difference.target is None else (target, source)
+        return f"The {difference.kind} of {owner} is in {present_in} only: {missing_in} does not have it."
+    return (
+        f"The {difference.kind} of {owner} differs: {difference.source} in {source}, {difference.target} in {target}."
+    )
 
 
-def _is_same(one: Release | None, other: Release) -> bool:
-    return one is not None and one.commit == other.commit
+def _is_same_release(release: Release | None, other: Release) -> bool:
+    return release is not None and release.commit == other.commit
 
 
-def gate_view(verdict: Verdict) -> GateView:
-    return GateView(verdict.gate, verdict.is_open, verdict.why, verdict.who, verdict.next, verdict.kind)
+def build_gate_view(result: GateResult) -> GateView:
+    return GateView(result.gate, result.is_open, result.reason, result.opened_by, result.next_command, result.kind)
 
 
-def plan_view(plan: Plan) -> PlanView:
+def build_plan_view(plan: PromotionPlan) -> PlanView:
     moves = tuple(
         MoveView(
-            str(each.kind),
-            f"{each.owner} {name_of(each.at)}" if each.kind == Kind.PARAMETER else each.owner,
-            _text(shown(each.at, each.before)),
-            _text(shown(each.at, each.after)),
+            str(move.kind),
+            f"{move.owner} {get_field_name(move.address)}" if move.kind == FieldKind.PARAMETER else move.owner,
+            _format_value(shown(move.address, move.before)),
+            _format_value(shown(move.address, move.after)),
         )
-        for each in plan.moving.moves
+        for move in plan.changes.moves
     )
     return PlanView(
         plan.source.name,
@@ -218,63 +226,65 @@ def plan_view(plan: Plan) -> PlanView:
         plan.target.application,
         str(plan.release),
         plan.release.commit,
-        str(plan.over),
-        plan.is_back,
+        str(plan.replaced),
+        plan.is_rollback,
         plan.is_open,
         moves,
-        tuple(dict(told(plan.moving.stays)).items()),
-        tuple(map(gate_view, plan.verdicts)),
+        tuple(dict(describe_kept(plan.changes.stays)).items()),
+        tuple(map(build_gate_view, plan.gate_results)),
         tuple(sorted(plan.files)),
-        plan.afterwards,
+        plan.following_gates,
         plan.notes,
-        plan.commits,
+        plan.commit_count,
     )
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, list):
         return " ".join(map(str, value))
-    return brief(value) if isinstance(value, str) and "/" in value else str(value)
+    return shorten_address(value) if isinstance(value, str) and "/" in value else str(value)
 
 
-def _versions(contents: Contents, kind: Kind) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(brief(str(value)) for value in contents.of(kind).values() if value))[:4]
+def _list_versions(contents: EnvironmentContents, kind: FieldKind) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(shorten_address(str(value)) for value in contents.select_values(kind).values() if value)
+    )[:4]
 
 
-def brief(value: str) -> str:
+def shorten_address(value: str) -> str:
     """Return the last path segment of an address, with the digest shortened to 7 characters."""
-    name, version = parted(value.partition("://")[2] or value)
+    name, version = split_image(value.partition("://")[2] or value)
     if "@sha256:" in version:
         tag, _, digest = version.partition("@sha256:")
         version = f"{tag}@{digest[:7]}"
     return name.rpartition("/")[2] + version
 
 
-def _happened(entry: Entry) -> Happened:
+def _build_history_event(entry: PromotionLogEntry) -> HistoryEvent:
     parts = [
         f"from {entry.source}" if entry.source and entry.action == "promote" else "",
-        f"replaces {entry.over.name} of {entry.environment}" if entry.over else "",
+        f"replaces {entry.replaced.name} of {entry.environment}" if entry.replaced else "",
         f"skipped {', '.join(entry.skipped)}" if entry.skipped else "",
         f"as {entry.role}" if entry.role else "",
         entry.reason,
     ]
-    return Happened(
-        written(datetime.fromtimestamp(entry.seconds, UTC)),
+    return HistoryEvent(
+        format_timestamp(datetime.fromtimestamp(entry.unix_seconds, UTC)),
         entry.environment,
         str(entry.action),
         entry.release.name if entry.release else "",
-        entry.by.name,
-        entry.by.known_by,
+        entry.actor.name,
+        entry.actor.known_by,
         entry.commit,
         "; ".join(filter(None, parts)),
     )
 
 
-def visible(board_: Board, may: Sequence[str]) -> Board:
+def filter_visible_stages(full_board: EnvironmentBoard, visible_applications: Sequence[str]) -> EnvironmentBoard:
     """Keep only the environments whose Applications the caller may see."""
-    stages = tuple(each for each in board_.stages if each.application in may)
-    names = {each.name for each in stages}
-    history = tuple(each for each in board_.history if each.environment in names)
-    return Board(stages, board_.is_chain, board_.notes, board_.why, board_.told_by, history)
+    stages = tuple(item for item in full_board.stages if item.application in visible_applications)
+    names = {item.name for item in stages}
+    history = tuple(item for item in full_board.history if item.environment in names)
+    return EnvironmentBoard(stages, full_board.is_chain, full_board.notes, full_board.why, full_board.told_by, history)

@@ -10,21 +10,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli.error_messages import answering, failed, say
-from argosy.cli.exit_codes import DONE, NO
-from argosy.cli.progress import patiently
-from argosy.cli.tables import MESSAGE, Screen, plain
-from argosy.cli.target_flags import add_target_flags, target_options
-from argosy.cli.verbs import described, print_data, talk
+from argosy.cli.error_messages import keep_exit_code, print_failure, report_error
+from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
+from argosy.cli.progress import show_progress_if_slow
+from argosy.cli.subcommands import add_subcommand, print_document, print_message
+from argosy.cli.tables import MESSAGE_COLUMN, TerminalOutput, drop_control_characters
+from argosy.cli.target_flags import add_target_flags, read_target_options
 from argosy.errors import ArgosyError, UserError
 
 if TYPE_CHECKING:
-    from argosy.features.promote.commits import Done
-    from argosy.features.promote.plan import Asked, Plan
-    from argosy.features.promote.service import Session
+    from argosy.features.promote.commits import PromotionCommit
+    from argosy.features.promote.plan import PromotionPlan, PromotionRequest
+    from argosy.features.promote.service import PromotionSession
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
-Work = Callable[["Session", argparse.Namespace], int]
+SessionCommand = Callable[["PromotionSession", argparse.Namespace], int]
 
 EXAMPLES = """\
 Examples:
@@ -34,9 +34,15 @@ Examples:
 
 See also: docs/guides/promoting.md
 """
-SEE = "See also: docs/guides/promoting.md, docs/reference/cli.md"
-COMMITS = ("TIME", "RELEASE", "BY", "COMMIT", MESSAGE)  # of the first environment, which gets releases from commits
-HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", MESSAGE)
+SEE_ALSO = "See also: docs/guides/promoting.md, docs/reference/cli.md"
+COMMIT_HEADINGS = (
+    "TIME",
+    "RELEASE",
+    "BY",
+    "COMMIT",
+    MESSAGE_COLUMN,
+)  # of the first environment, which gets releases from commits
+HISTORY_HEADINGS = ("TIME", "ENVIRONMENT", "WHAT", "RELEASE", "BY", "COMMIT", MESSAGE_COLUMN)
 VERBS = "status|plan|run|rollback|approve|reject|hold|resume|history|graph"
 
 
@@ -49,248 +55,306 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", metavar=VERBS, required=True)
-    about = "show the release of each environment and the next promotion"
-    _add(parts, "status", about, _status, ["status", "status -o json"])
-    about = "show the changes, the values that stay, and which gates are open"
-    _to(_add(parts, "plan", about, _plan, ["plan --to staging", "plan r42 --to staging"]))
-    about = "promote a release: one commit, with the gate results in its message"
-    run = _add(parts, "run", about, _run, ["run --to staging", "run r42 --to staging --branch promote-r42"])
-    _branch(_to(run))
-    about = "restore the previous release of an environment, and hold the current one"
+    description = "show the release of each environment and the next promotion"
+    _add_command(parts, "status", description, _run_status, ["status", "status -o json"])
+    description = "show the changes, the values that stay, and which gates are open"
+    _add_release_arguments(
+        _add_command(parts, "plan", description, _run_plan, ["plan --to staging", "plan r42 --to staging"])
+    )
+    description = "promote a release: one commit, with the gate results in its message"
+    run = _add_command(
+        parts, "run", description, _run_promotion, ["run --to staging", "run r42 --to staging --branch promote-r42"]
+    )
+    _add_branch_flag(_add_release_arguments(run))
+    description = "restore the previous release of an environment, and hold the current one"
     examples = ["rollback production", "rollback production --reason 'wrong answers'"]
-    back = _add(parts, "rollback", about, _rollback, examples)
-    _branch(_reason(_environment(back)))
+    rollback = _add_command(parts, "rollback", description, _run_rollback, examples)
+    _add_branch_flag(_add_reason_flag(_add_environment_argument(rollback)))
     for word in ("approve", "reject"):
-        about = f"{word} a release, as a commit"
-        made = _add(parts, word, about, _answer, [f"{word} --to production", f"{word} r42 --to production"])
-        _branch(_to(made))
-    about = "block promotions to an environment until it is resumed"
-    _branch(_reason(_environment(_add(parts, "hold", about, _hold, ["hold production --reason 'quarter end'"]))))
-    about = "end a hold, including one from a rollback"
-    _branch(_reason(_environment(_add(parts, "resume", about, _hold, ["resume production"]))))
+        description = f"{word} a release, as a commit"
+        subparser = _add_command(
+            parts, word, description, _run_answer, [f"{word} --to production", f"{word} r42 --to production"]
+        )
+        _add_branch_flag(_add_release_arguments(subparser))
+    description = "block promotions to an environment until it is resumed"
+    _add_branch_flag(
+        _add_reason_flag(
+            _add_environment_argument(
+                _add_command(parts, "hold", description, _run_hold, ["hold production --reason 'quarter end'"])
+            )
+        )
+    )
+    description = "end a hold, including one from a rollback"
+    _add_branch_flag(
+        _add_reason_flag(
+            _add_environment_argument(_add_command(parts, "resume", description, _run_hold, ["resume production"]))
+        )
+    )
     examples = ["history", "history production"]
-    listing = _add(parts, "history", "list promotions, approvals and holds", _history, examples)
+    listing = _add_command(parts, "history", "list promotions, approvals and holds", _run_history, examples)
     listing.add_argument("environment", nargs="?", default="", metavar="ENV", help="only this environment")
-    shown = ["graph", "graph | dot -Tsvg"]
-    _add(parts, "graph", "print the environments and their gates as a dot graph", _graph, shown, has_forms=False)
+    graph_examples = ["graph", "graph | dot -Tsvg"]
+    _add_command(
+        parts,
+        "graph",
+        "print the environments and their gates as a dot graph",
+        _run_graph,
+        graph_examples,
+        has_output_flag=False,
+    )
 
 
-def _add(
-    parts: Commands[argparse.ArgumentParser], name: str, about: str, work: Work, examples: list[str], *,
-    has_forms: bool = True,
-) -> argparse.ArgumentParser:  # fmt: skip
-    parser = described(parts, name, about, [f"promote {each}" for each in examples], see=SEE)
-    about = "a folder of the repository (default: the current folder, else the repository of a running demo)"
-    parser.add_argument("--repo", type=Path, metavar="DIR", help=about)
+def _add_command(
+    parts: Commands[argparse.ArgumentParser],
+    name: str,
+    description: str,
+    run_command: SessionCommand,
+    examples: list[str],
+    *,
+    has_output_flag: bool = True,
+) -> argparse.ArgumentParser:
+    parser = add_subcommand(parts, name, description, [f"promote {example}" for example in examples], see_also=SEE_ALSO)
+    description = "a folder of the repository (default: the current folder, else the repository of a running demo)"
+    parser.add_argument("--repo", type=Path, metavar="DIR", help=description)
     parser.add_argument(
         "--offline", action="store_true", help="do not contact a cluster; gates that need one stay closed"
     )
-    if has_forms:
-        about = "text (default), json or yaml"
-        parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help=about)
+    if has_output_flag:
+        description = "text (default), json or yaml"
+        parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help=description)
     add_target_flags(parser)
-    parser.set_defaults(run=functools.partial(_working, work))
+    parser.set_defaults(run=functools.partial(_run_with_session, run_command))
     return parser
 
 
-def _to(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    about = "a release such as r42, or a commit (default: the release of the previous environment)"
-    parser.add_argument("release", nargs="?", default="", metavar="RELEASE", help=about)
+def _add_release_arguments(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    description = "a release such as r42, or a commit (default: the release of the previous environment)"
+    parser.add_argument("release", nargs="?", default="", metavar="RELEASE", help=description)
     parser.add_argument("--release", dest="named", default="", metavar="RELEASE", help="the same, as a flag")
     parser.add_argument("--to", default="", metavar="ENV", help="the target environment (required)")
-    about = "skip the previous environment; requires --reason"
-    parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=about)
-    return _reason(parser)
+    description = "skip the previous environment; requires --reason"
+    parser.add_argument("--skip", action="append", default=[], metavar="ENV", help=description)
+    return _add_reason_flag(parser)
 
 
-def _environment(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def _add_environment_argument(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("environment", metavar="ENV", help="the environment")
     return parser
 
 
-def _reason(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+def _add_reason_flag(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     parser.add_argument("--reason", default="", metavar="TEXT", help="the reason, kept in the history")
     return parser
 
 
-def _branch(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    about = "commit to a new branch, for a pull request (default: the current branch)"
-    parser.add_argument("--branch", default="", metavar="NAME", help=about)
+def _add_branch_flag(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    description = "commit to a new branch, for a pull request (default: the current branch)"
+    parser.add_argument("--branch", default="", metavar="NAME", help=description)
     return parser
 
 
-def _working(work: Work, chosen: argparse.Namespace) -> int:
-    from argosy.cli.connection import demo_repository, opening
-    from argosy.features.promote.service import session
+def _run_with_session(run_command: SessionCommand, args: argparse.Namespace) -> int:
+    from argosy.cli.connection import build_service_opener, find_demo_repository
+    from argosy.features.promote.service import open_session
 
     try:
-        options = target_options(chosen)
-        demo = partial(demo_repository, options)
-        opened = session(chosen.repo, opening(options), demo, is_offline=chosen.offline, talk=talk)
-        with patiently("reading the cluster and checking the files"), opened as found:
-            for note in found.uncommitted_gates:
-                talk(f"note: {plain(note)}")
-            return work(found, chosen)
+        options = read_target_options(args)
+        demo = partial(find_demo_repository, options)
+        session_context = open_session(
+            args.repo, build_service_opener(options), demo, is_offline=args.offline, log=print_message
+        )
+        with show_progress_if_slow("reading the cluster and checking the files"), session_context as promotion_session:
+            for note in promotion_session.uncommitted_gates:
+                print_message(f"note: {drop_control_characters(note)}")
+            return run_command(promotion_session, args)
     except ArgosyError as error:
-        return failed(error, f"promote {chosen.part} failed")
+        return report_error(error, f"promote {args.part} failed")
 
 
 # -- reading --
 
 
-def _status(session: Session, chosen: argparse.Namespace) -> int:
+def _run_status(session: PromotionSession, args: argparse.Namespace) -> int:
     from argosy.features.promote import text_output as shown
 
-    code = NO if session.broken else DONE
-    if chosen.output != "text":
-        print_data(shown.status_document(session), chosen.output)
+    code = EXIT_NEGATIVE if session.build_errors else EXIT_OK
+    if args.output != "text":
+        print_document(shown.status_to_wire(session), args.output)
         return code
-    for line in shown.picture(session, Screen(sys.stdout)):
+    for line in shown.render_status(session, TerminalOutput(sys.stdout)):
         print(line)
     sys.stdout.flush()
-    for error in session.broken.values():
-        talk(f"problem: {plain(str(error))}")
+    for error in session.build_errors.values():
+        print_message(f"problem: {drop_control_characters(str(error))}")
     for note in session.notes:
-        talk(f"note: {plain(note)}")
-    if session.answers.why:
-        talk(f"note: {plain(session.answers.why)}: gates that need a cluster are closed")
-    if advice := session.advice:
-        talk(f"next: {advice}")
+        print_message(f"note: {drop_control_characters(note)}")
+    if session.cluster_state.unavailable_reason:
+        print_message(
+            f"note: {drop_control_characters(session.cluster_state.unavailable_reason)}: gates that need a "
+            "cluster are closed"
+        )
+    if advice := session.next_command:
+        print_message(f"next: {advice}")
     return code
 
 
-def _plan(session: Session, chosen: argparse.Namespace) -> int:
-    plan = session.plan(_asked(session, chosen))
-    is_stale = any(each.kind == "clone" for each in plan.closed)  # a stale clone cannot prove that nothing changes
-    with answering(DONE if plan.is_open or not (plan.moving.moves or is_stale) else NO) as code:
-        _show(plan, chosen.output)
-        if plan.moving.moves or is_stale:
-            talk(f"next: {_advice(plan, chosen)}")
+def _run_plan(session: PromotionSession, args: argparse.Namespace) -> int:
+    plan = session.plan(_read_request(session, args))
+    is_stale = any(
+        result.kind == "clone" for result in plan.closed_gates
+    )  # a stale clone cannot prove that nothing changes
+    with keep_exit_code(EXIT_OK if plan.is_open or not (plan.changes.moves or is_stale) else EXIT_NEGATIVE) as code:
+        _print_plan(plan, args.output)
+        if plan.changes.moves or is_stale:
+            print_message(f"next: {_choose_next_command(plan, args)}")
     return code
 
 
-def _show(plan: Plan, output: str, done: Done | None = None) -> None:
+def _print_plan(plan: PromotionPlan, output: str, commit_result: PromotionCommit | None = None) -> None:
     from argosy.features.promote import text_output as shown
 
     if output != "text":
-        made = {"commit": done.commit if done else None, "branch": done.branch if done else None}
-        print_data({**shown.plan_document(plan), **made}, output)
+        commit_fields = {
+            "commit": commit_result.commit if commit_result else None,
+            "branch": commit_result.branch if commit_result else None,
+        }
+        print_document({**shown.plan_to_wire(plan), **commit_fields}, output)
         return
-    screen = Screen(sys.stdout)
-    for line in shown.planned(plan, screen):
-        print("\n".join(screen.folded(line, 6 if line.startswith(" ") else 2)))
+    screen = TerminalOutput(sys.stdout)
+    for line in shown.render_plan(plan, screen):
+        print("\n".join(screen.wrap_text(line, 6 if line.startswith(" ") else 2)))
     sys.stdout.flush()
     for note in plan.notes:
-        talk(f"note: {plain(note)}")
+        print_message(f"note: {drop_control_characters(note)}")
 
 
-def _asked(session: Session, chosen: argparse.Namespace) -> Asked:
-    from argosy.features.promote.plan import Asked
+def _read_request(session: PromotionSession, args: argparse.Namespace) -> PromotionRequest:
+    from argosy.features.promote.plan import PromotionRequest
 
-    if not chosen.to:
-        named = chosen.release if chosen.release in [each.name for each in session.survey.way.environments] else ""
-        meant = f"argosy promote {chosen.part} --to {named or session.usual}"
-        raise UserError(f"missing --to ENV: the target environment; {meant}")
-    if chosen.release and chosen.named and chosen.release != chosen.named:
-        raise UserError(f"two releases given, {chosen.release} and {chosen.named}; omit one")
-    chosen.release = chosen.release or chosen.named
-    return Asked(chosen.to, chosen.release, tuple(chosen.skip), chosen.reason)
+    if not args.to:
+        environment_name = (
+            args.release
+            if args.release in [environment.name for environment in session.snapshot.pipeline.environments]
+            else ""
+        )
+        command = f"argosy promote {args.part} --to {environment_name or session.default_target}"
+        raise UserError(f"missing --to ENV: the target environment; {command}")
+    if args.release and args.named and args.release != args.named:
+        raise UserError(f"two releases given, {args.release} and {args.named}; omit one")
+    args.release = args.release or args.named
+    return PromotionRequest(args.to, args.release, tuple(args.skip), args.reason)
 
 
-def _advice(plan: Plan, chosen: argparse.Namespace) -> str:
+def _choose_next_command(plan: PromotionPlan, args: argparse.Namespace) -> str:
     if not plan.is_open:
-        from argosy.features.promote.gates import advised
+        from argosy.features.promote.gates import choose_next_command
 
-        without = "run it without --offline: some gates need a cluster"
-        usual = "start a cluster, or choose one with --kubeconfig or --context, and try again"
-        return advised(plan.closed) or (without if chosen.offline else usual)
-    skipped = "".join(f" --skip {each}" for each in chosen.skip) + (" --reason TEXT" if chosen.skip else "")
-    named = f" {chosen.release}" if chosen.release else ""
-    return f"argosy promote run{named} --to {plan.target.name}{skipped}"
+        offline_advice = "run it without --offline: some gates need a cluster"
+        cluster_advice = "start a cluster, or choose one with --kubeconfig or --context, and try again"
+        return choose_next_command(plan.closed_gates) or (offline_advice if args.offline else cluster_advice)
+    skipped = "".join(f" --skip {name}" for name in args.skip) + (" --reason TEXT" if args.skip else "")
+    release_argument = f" {args.release}" if args.release else ""
+    return f"argosy promote run{release_argument} --to {plan.target.name}{skipped}"
 
 
-def _history(session: Session, chosen: argparse.Namespace) -> int:
+def _run_history(session: PromotionSession, args: argparse.Namespace) -> int:
     from argosy.features.promote import text_output as shown
 
-    name = session.environment(chosen.environment).name if chosen.environment else ""
-    log = [each for each in session.survey.log if name in ("", each.environment)]
-    if chosen.output != "text":
-        print_data(shown.history_document(log), chosen.output)
-        return DONE
-    if name and not session.environment(name).after:
-        for line in Screen(sys.stdout).table(COMMITS, session.survey.commits(session.environment(name))):
+    name = session.find_environment(args.environment).name if args.environment else ""
+    log = [entry for entry in session.snapshot.log if name in ("", entry.environment)]
+    if args.output != "text":
+        print_document(shown.history_to_wire(log), args.output)
+        return EXIT_OK
+    if name and not session.find_environment(name).after:
+        for line in TerminalOutput(sys.stdout).format_table(
+            COMMIT_HEADINGS, session.snapshot.list_changes(session.find_environment(name))
+        ):
             print(line)
-        return DONE
+        return EXIT_OK
     if not log:
-        talk("no promotions yet; start with: argosy promote status")
-        return DONE
-    for line in Screen(sys.stdout).table(HEADINGS, [shown.happened(each) for each in log], whole=MESSAGE):
+        print_message("no promotions yet; start with: argosy promote status")
+        return EXIT_OK
+    for line in TerminalOutput(sys.stdout).format_table(
+        HISTORY_HEADINGS, [shown.build_history_row(entry) for entry in log], uncut_column=MESSAGE_COLUMN
+    ):
         print(line)
-    return DONE
+    return EXIT_OK
 
 
-def _graph(session: Session, chosen: argparse.Namespace) -> int:
-    from argosy.features.promote.text_output import graph
+def _run_graph(session: PromotionSession, args: argparse.Namespace) -> int:
+    from argosy.features.promote.text_output import render_graph
 
-    for line in graph(session.survey.way.environments):
+    for line in render_graph(session.snapshot.pipeline.environments):
         print(line)
-    return DONE
+    return EXIT_OK
 
 
 # -- writing --
 
 
-def _run(session: Session, chosen: argparse.Namespace) -> int:
-    return _promoted(session, chosen, _asked(session, chosen))
+def _run_promotion(session: PromotionSession, args: argparse.Namespace) -> int:
+    return _promote_locked(session, args, _read_request(session, args))
 
 
-def _rollback(session: Session, chosen: argparse.Namespace) -> int:
-    from argosy.features.promote.plan import Asked
+def _run_rollback(session: PromotionSession, args: argparse.Namespace) -> int:
+    from argosy.features.promote.plan import PromotionRequest
 
-    target = session.environment(chosen.environment)
-    return _promoted(session, chosen, Asked(target.name, session.planner.previous(target), (), chosen.reason))
+    target = session.find_environment(args.environment)
+    return _promote_locked(
+        session, args, PromotionRequest(target.name, session.planner.find_previous_release(target), (), args.reason)
+    )
 
 
-def _promoted(session: Session, chosen: argparse.Namespace, asked: Asked) -> int:
-    from argosy.features.promote.commits import promote
+def _promote_locked(session: PromotionSession, args: argparse.Namespace, request: PromotionRequest) -> int:
+    from argosy.features.promote.commits import commit_promotion
 
-    with session.survey.repository.alone():
-        session.again()
-        if _is_stale(session, chosen):
-            return NO
-        plan = session.plan(asked)
-        if not plan.moving.moves:
-            _show(plan, chosen.output)
-            talk(f"nothing to do: {plan.target.name} has all of {plan.release.name}")
-            return DONE
-        if chosen.part == "rollback" and session.planner.previous(plan.target) != asked.release:
-            has = f"{plan.target.name} has {session.survey.release(plan.target).name} now: another change came first"
-            say("promote rollback: nothing was written", [has], "argosy promote status")
-            return NO  # the user asked to roll back another release
+    with session.snapshot.repository.lock_promotions():
+        session.reload_if_moved()
+        if _reject_stale_clone(session, args):
+            return EXIT_NEGATIVE
+        plan = session.plan(request)
+        if not plan.changes.moves:
+            _print_plan(plan, args.output)
+            print_message(f"nothing to do: {plan.target.name} has all of {plan.release.name}")
+            return EXIT_OK
+        if args.part == "rollback" and session.planner.find_previous_release(plan.target) != request.release:
+            problem = (
+                f"{plan.target.name} has {session.snapshot.get_release(plan.target).name} now: another change "
+                "came first"
+            )
+            print_failure("promote rollback: nothing was written", [problem], "argosy promote status")
+            return EXIT_NEGATIVE  # the user asked to roll back another release
         if not plan.is_open:
-            closed = [f"{each.gate}: {plain(each.why)}" for each in plan.closed]
-            chosen.skip = list(asked.skipped)
-            say(f"{plan.release.name} is not promoted to {plan.target.name}", closed, _advice(plan, chosen))
-            return NO
-        done = promote(session.survey, plan, session.by, chosen.branch)
-    session.seen(plan.target)
-    with answering(DONE) as code:
-        _show(plan, chosen.output, done)
-        told = "committed" if done.is_new else "was committed before:"
-        talk(f"{told} {done.commit[:7]} to {done.branch}: {_title(plan)}")
-        talk(f"next: {_onward(session, plan, done, chosen)}")
+            closed = [f"{result.gate}: {drop_control_characters(result.reason)}" for result in plan.closed_gates]
+            args.skip = list(request.skipped)
+            print_failure(
+                f"{plan.release.name} is not promoted to {plan.target.name}", closed, _choose_next_command(plan, args)
+            )
+            return EXIT_NEGATIVE
+        commit_result = commit_promotion(session.snapshot, plan, session.actor, args.branch)
+    session.refresh_application(plan.target)
+    with keep_exit_code(EXIT_OK) as code:
+        _print_plan(plan, args.output, commit_result)
+        verb = "committed" if commit_result.is_new else "was committed before:"
+        print_message(f"{verb} {commit_result.commit[:7]} to {commit_result.branch}: {_build_title(plan)}")
+        print_message(f"next: {_choose_command_after_commit(session, plan, commit_result, args)}")
     return code
 
 
-def _title(plan: Plan) -> str:
-    from argosy.features.promote.commits import subject
+def _build_title(plan: PromotionPlan) -> str:
+    from argosy.features.promote.commits import build_subject
 
-    return subject(plan)
+    return build_subject(plan)
 
 
-def _onward(session: Session, plan: Plan, done: Done, chosen: argparse.Namespace) -> str:
-    if chosen.branch:
-        return f"git push -u origin {done.branch}, then open a pull request; the commit message has the gate results"
+def _choose_command_after_commit(
+    session: PromotionSession, plan: PromotionPlan, commit_result: PromotionCommit, args: argparse.Namespace
+) -> str:
+    if args.branch:
+        return (
+            f"git push -u origin {commit_result.branch}, then open a pull request; the commit message has the "
+            "gate results"
+        )
     if session.is_read_by_engine:
         waits = "argosy app wait" if plan.target.sync == "auto" else "argosy app sync"
         return f"{waits} {plan.target.application}"
@@ -298,59 +362,80 @@ def _onward(session: Session, plan: Plan, done: Done, chosen: argparse.Namespace
     return f"git push; then: argosy app {word} {plan.target.application}"
 
 
-def _answer(session: Session, chosen: argparse.Namespace) -> int:
-    from argosy.features.promote.commits import answer
+def _run_answer(session: PromotionSession, args: argparse.Namespace) -> int:
+    from argosy.features.promote.commits import commit_approval
 
-    is_yes = chosen.part == "approve"
-    with session.survey.repository.alone():
-        session.again()
-        if _is_stale(session, chosen):
-            return NO
-        asked = _asked(session, chosen)
-        target = session.environment(asked.target)
-        release = session.planner.named_release(asked)
-        done = answer(
-            session.survey, target, release, session.by, is_yes=is_yes, reason=chosen.reason, branch=chosen.branch
+    is_yes = args.part == "approve"
+    with session.snapshot.repository.lock_promotions():
+        session.reload_if_moved()
+        if _reject_stale_clone(session, args):
+            return EXIT_NEGATIVE
+        request = _read_request(session, args)
+        target = session.find_environment(request.target)
+        release = session.planner.resolve_release(request)
+        commit_result = commit_approval(
+            session.snapshot, target, release, session.actor, is_approved=is_yes, reason=args.reason, branch=args.branch
         )
     word = "approved" if is_yes else "rejected"
-    what = f"{word} {release} for {target.name} as {session.by.name}"
-    return _told(session, chosen, done, what, f"argosy promote plan --to {target.name}")
+    summary = f"{word} {release} for {target.name} as {session.actor.name}"
+    return _print_commit_result(session, args, commit_result, summary, f"argosy promote plan --to {target.name}")
 
 
-def _hold(session: Session, chosen: argparse.Namespace) -> int:
-    from argosy.features.promote.commits import hold, resume
+def _run_hold(session: PromotionSession, args: argparse.Namespace) -> int:
+    from argosy.features.promote.commits import commit_hold, commit_resume
 
-    is_hold = chosen.part == "hold"
-    with session.survey.repository.alone():
-        session.again()
-        if _is_stale(session, chosen):
-            return NO
-        target = session.environment(chosen.environment)
-        done = (hold if is_hold else resume)(session.survey, target, session.by, chosen.reason, chosen.branch)
-    ended = "no longer held" if done.is_new else "not held"
-    what = f"{target.name} is {'held: promotions to it are blocked' if is_hold else ended}"
-    after = f"argosy promote resume {target.name}" if is_hold else f"argosy promote plan --to {target.name}"
-    return _told(session, chosen, done, what, after)
+    is_hold = args.part == "hold"
+    with session.snapshot.repository.lock_promotions():
+        session.reload_if_moved()
+        if _reject_stale_clone(session, args):
+            return EXIT_NEGATIVE
+        target = session.find_environment(args.environment)
+        commit_result = (commit_hold if is_hold else commit_resume)(
+            session.snapshot, target, session.actor, args.reason, args.branch
+        )
+    ended = "no longer held" if commit_result.is_new else "not held"
+    summary = f"{target.name} is {'held: promotions to it are blocked' if is_hold else ended}"
+    next_command = f"argosy promote resume {target.name}" if is_hold else f"argosy promote plan --to {target.name}"
+    return _print_commit_result(session, args, commit_result, summary, next_command)
 
 
-def _is_stale(session: Session, chosen: argparse.Namespace) -> bool:
+def _reject_stale_clone(session: PromotionSession, args: argparse.Namespace) -> bool:
     """Report a stale clone and return True: a commit made there could miss decisions of others."""
-    from argosy.features.promote.clone_state import stale
+    from argosy.features.promote.clone_state import check_clone
 
-    found = stale(session.survey.clone)
-    if found:
-        say(f"promote {chosen.part}: nothing was written", [plain(each.why) for each in found], found[0].next)
-    return bool(found)
+    results = check_clone(session.snapshot.clone)
+    if results:
+        print_failure(
+            f"promote {args.part}: nothing was written",
+            [drop_control_characters(result.reason) for result in results],
+            results[0].next_command,
+        )
+    return bool(results)
 
 
-def _told(session: Session, chosen: argparse.Namespace, done: Done, what: str, after: str) -> int:
-    if chosen.output != "text":
-        from argosy.features.promote.text_output import API
+def _print_commit_result(
+    session: PromotionSession, args: argparse.Namespace, commit_result: PromotionCommit, summary: str, next_command: str
+) -> int:
+    if args.output != "text":
+        from argosy.features.promote.text_output import API_VERSION
 
-        made = {"apiVersion": API, "kind": "PromotionNote", "commit": done.commit, "branch": done.branch}
-        print_data({**made, "isNew": done.is_new}, chosen.output)
+        document = {
+            "apiVersion": API_VERSION,
+            "kind": "PromotionNote",
+            "commit": commit_result.commit,
+            "branch": commit_result.branch,
+        }
+        print_document({**document, "isNew": commit_result.is_new}, args.output)
     else:
-        print(plain(what) + ("" if done.is_new else " (unchanged)"))
-    talk(f"committed {done.commit[:7]} to {done.branch}" if done.is_new else "nothing was written")
-    talk(f"next: {after}" if session.is_read_by_engine or not done.is_new else f"next: git push; then: {after}")
-    return DONE
+        print(drop_control_characters(summary) + ("" if commit_result.is_new else " (unchanged)"))
+    print_message(
+        f"committed {commit_result.commit[:7]} to {commit_result.branch}"
+        if commit_result.is_new
+        else "nothing was written"
+    )
+    print_message(
+        f"next: {next_command}"
+        if session.is_read_by_engine or not commit_result.is_new
+        else f"next: git push; then: {next_command}"
+    )
+    return EXIT_OK

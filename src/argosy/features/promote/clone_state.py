@@ -5,36 +5,38 @@ In: the clone's counts. Out: notes, and reasons not to commit here. Never: calls
 
 from __future__ import annotations
 
-from argosy.features.promote.gates import Verdict
-from argosy.gitops.workspace.git_repository import Clone
+from argosy.features.promote.gates import GateResult
+from argosy.gitops.workspace.git_repository import UpstreamState
 
-SHALLOW = "this clone is shallow: release numbers and earlier approvals and holds are unknown"
+SHALLOW_CLONE_MESSAGE = "this clone is shallow: release numbers and earlier approvals and holds are unknown"
 
 
-def stale(clone: Clone) -> list[Verdict]:
+def check_clone(clone: UpstreamState) -> list[GateResult]:
     """Return closed gates for a clone whose commits could have wrong release numbers or miss decisions of others."""
-    found = []
+    results = []
     if clone.is_shallow:
-        found.append(Verdict("clone", False, SHALLOW, next="git fetch --unshallow", kind="clone"))
+        results.append(
+            GateResult("clone", False, SHALLOW_CLONE_MESSAGE, next_command="git fetch --unshallow", kind="clone")
+        )
     if clone.behind:
-        where = "HEAD is detached, and" if clone.is_detached else "this branch is"
-        told = f"{where} {counted(clone.behind)} behind {clone.follows}"
-        found.append(Verdict("clone", False, told, next=_catching_up(clone), kind="clone"))
-    return found
+        subject = "HEAD is detached, and" if clone.is_detached else "this branch is"
+        reason = f"{subject} {format_commit_count(clone.behind)} behind {clone.upstream}"
+        results.append(GateResult("clone", False, reason, next_command=_choose_update_command(clone), kind="clone"))
+    return results
 
 
-def _catching_up(clone: Clone) -> str:
+def _choose_update_command(clone: UpstreamState) -> str:
     if clone.is_detached:
         return "check a branch out: git switch BRANCH"
     return "git pull --rebase" if clone.ahead else "git pull"
 
 
-def notes(clone: Clone) -> list[str]:
-    found = [f"{each.why}; {each.next}" for each in stale(clone)]
+def list_clone_notes(clone: UpstreamState) -> list[str]:
+    messages = [f"{result.reason}; {result.next_command}" for result in check_clone(clone)]
     if clone.ahead and not clone.is_detached:
-        found.append(f"{counted(clone.ahead)} not pushed to {clone.follows}, so not deployed; git push")
-    return found
+        messages.append(f"{format_commit_count(clone.ahead)} not pushed to {clone.upstream}, so not deployed; git push")
+    return messages
 
 
-def counted(commits: int) -> str:
+def format_commit_count(commits: int) -> str:
     return f"{commits} commit{'s' if commits != 1 else ''}"

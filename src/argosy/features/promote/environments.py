@@ -14,135 +14,142 @@ from itertools import pairwise
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.gitops.analysis.environment_names import PRODUCTION, WORDS, rank
+from argosy.gitops.analysis.environment_names import ENVIRONMENT_WORDS, PRODUCTION, rank_environment
 from argosy.gitops.application import Application
-from argosy.gitops.delivery_file.values import Delivery, Environment, Gate, Role, Sync
+from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRole, PromotionGate, SyncMode
 
-FOLDERS: Final = ("overlays", "environments", "envs", "env", "clusters")
-LABELS: Final = ("environment", "env")
+ENVIRONMENT_PARENT_FOLDERS: Final = ("overlays", "environments", "envs", "env", "clusters")
+ENVIRONMENT_LABELS: Final = ("environment", "env")
 BY_CONVENTION: Final = "by convention"
-ANYBODY: Final = ""  # the role of an approval gate without a role
+ANYBODY_ROLE: Final = ""  # the role of an approval gate without a role
 
 
 @dataclass(frozen=True)
-class Way:
+class PromotionPipeline:
     """Environments in promotion order, the approver roles, and the file that defines them."""
 
-    environments: tuple[Environment, ...]
-    roles: tuple[Role, ...] = ()
-    told_by: str = BY_CONVENTION
-    control: str = ""  # namespace of the Applications; empty: that of the connected Argo CD
+    environments: tuple[DeliveryEnvironment, ...]
+    roles: tuple[DeliveryRole, ...] = ()
+    defined_in: str = BY_CONVENTION
+    control_namespace: str = ""  # namespace of the Applications; empty: that of the connected Argo CD
 
-    def find(self, name: str) -> Environment:
-        names = [each.name for each in self.environments]
-        for each in self.environments:
-            if each.name == name:
-                return each
-        alike = [each for each in names if rank(each) == rank(name) >= 0]  # prod for production
-        near = alike or difflib.get_close_matches(name, names, n=1)
-        meant = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(names)}"
-        raise UserError(f"environment {name!r} not found ({self.told_by}); {meant}")
+    def find(self, name: str) -> DeliveryEnvironment:
+        names = [item.name for item in self.environments]
+        for item in self.environments:
+            if item.name == name:
+                return item
+        same_rank = [
+            item for item in names if rank_environment(item) == rank_environment(name) >= 0
+        ]  # prod for production
+        suggestions = same_rank or difflib.get_close_matches(name, names, n=1)
+        advice = f"did you mean {suggestions[0]}?" if suggestions else f"choose one of {', '.join(names)}"
+        raise UserError(f"environment {name!r} not found ({self.defined_in}); {advice}")
 
-    def before(self, environment: Environment) -> Environment | None:
+    def find_previous(self, environment: DeliveryEnvironment) -> DeliveryEnvironment | None:
         return self.find(environment.after) if environment.after else None
 
-    def source(self, target: Environment, skipped: Sequence[str] = ()) -> Environment:
+    def find_source(self, target: DeliveryEnvironment, skipped: Sequence[str] = ()) -> DeliveryEnvironment:
         """Return the environment that releases for the target come from: the previous one that is not skipped."""
-        found = self.before(target)
-        if found is None:
+        source = self.find_previous(target)
+        if source is None:
             message = f"{target.name} is the first environment: it gets releases from commits, not from promotions"
             raise UserError(f"{message}; choose a later environment")
         for name in skipped:
-            if self.find(name).name != found.name:
-                message = f"{found.name} is before {target.name}, not {name}"
-                raise UserError(f"{message}; skip {found.name}, or omit --skip")
-            found = self.before(found)
-            if found is None:
+            if self.find(name).name != source.name:
+                message = f"{source.name} is before {target.name}, not {name}"
+                raise UserError(f"{message}; skip {source.name}, or omit --skip")
+            source = self.find_previous(source)
+            if source is None:
                 raise UserError(f"no environment is before {name}; omit --skip")
-        return found
+        return source
 
-    def role(self, name: str) -> Role | None:
-        return next((each for each in self.roles if each.name == name), None)
+    def find_role(self, name: str) -> DeliveryRole | None:
+        return next((role for role in self.roles if role.name == name), None)
 
 
-def declared(delivery: Delivery, told_by: str) -> Way:
+def build_declared_pipeline(delivery: DeliveryFile, defined_in: str) -> PromotionPipeline:
     roles = delivery.rbac.roles if delivery.rbac else ()
-    environments = [replace(each, path=folder(each.path)) for each in delivery.environments]
-    return Way(_ordered(environments), roles, told_by, delivery.argocd.namespace)
+    environments = [
+        replace(environment, path=normalize_folder(environment.path)) for environment in delivery.environments
+    ]
+    return PromotionPipeline(_order_environments(environments), roles, defined_in, delivery.argocd.namespace)
 
 
-def folder(path: str) -> str:
+def normalize_folder(path: str) -> str:
     """Normalize a path as file trees do: no leading or trailing slash, and empty for the repository root."""
-    found = posixpath.normpath(path).strip("/")
-    return "" if found == "." else found
+    normalized = posixpath.normpath(path).strip("/")
+    return "" if normalized == "." else normalized
 
 
-def _ordered(environments: Iterable[Environment]) -> tuple[Environment, ...]:
+def _order_environments(environments: Iterable[DeliveryEnvironment]) -> tuple[DeliveryEnvironment, ...]:
     """Sort each environment behind its `after`, otherwise keep the order of the file. `after` has no cycles."""
-    waiting, found = list(environments), list[Environment]()
-    while waiting:
-        known = {each.name for each in found}
-        free = next((each for each in waiting if not each.after or each.after in known), waiting[0])
-        waiting.remove(free)
-        found.append(free)
-    return tuple(found)
+    unordered, ordered = list(environments), list[DeliveryEnvironment]()
+    while unordered:
+        ordered_names = {environment.name for environment in ordered}
+        next_environment = next(
+            (environment for environment in unordered if not environment.after or environment.after in ordered_names),
+            unordered[0],
+        )
+        unordered.remove(next_environment)
+        ordered.append(next_environment)
+    return tuple(ordered)
 
 
-def found(applications: Sequence[Application]) -> Way | None:
+def infer_pipeline(applications: Sequence[Application]) -> PromotionPipeline | None:
     """Infer the pipeline from common environment names in labels and folders. None for fewer than two environments."""
-    ranked: dict[int, Environment] = {}
+    ranked: dict[int, DeliveryEnvironment] = {}
     for app in applications:
-        environment = _environment(app)
+        environment = _find_environment(app)
         if environment is None:
             continue
-        place = rank(environment.name)
-        if place in ranked:
+        position = rank_environment(environment.name)
+        if position in ranked:
             return None  # two environments of one rank (or two products): their order is unknown
-        ranked[place] = environment
+        ranked[position] = environment
     if len(ranked) < 2:
         return None
-    listed = [ranked[place] for place in sorted(ranked)]
-    chain = [listed[0]]
-    for before, each in pairwise(listed):
-        chain.append(replace(each, after=before.name, gates=_usual_gates(each)))
-    return Way(tuple(chain))
+    environments = [ranked[position] for position in sorted(ranked)]
+    chain = [environments[0]]
+    for before, environment_after in pairwise(environments):
+        chain.append(replace(environment_after, after=before.name, gates=_build_default_gates(environment_after)))
+    return PromotionPipeline(tuple(chain))
 
 
-def passed_by(way: Way, names_beside: Callable[[str], Iterable[str]]) -> str:
+def find_skipped_folder(pipeline: PromotionPipeline, list_sibling_names: Callable[[str], Iterable[str]]) -> str:
     """Describe an environment folder between two of the pipeline that no Application deploys, so it is not skipped."""
-    places = [rank(each.name) for each in way.environments]
-    for each in way.environments:
-        for name in names_beside(each.path):
-            if min(places) < rank(name) < max(places) and rank(name) not in places:
-                return f"no Application deploys the folder {name} next to {posixpath.basename(each.path)}"
+    ranks = [rank_environment(environment.name) for environment in pipeline.environments]
+    for environment in pipeline.environments:
+        for name in list_sibling_names(environment.path):
+            if min(ranks) < rank_environment(name) < max(ranks) and rank_environment(name) not in ranks:
+                return f"no Application deploys the folder {name} next to {posixpath.basename(environment.path)}"
     return ""
 
 
-def _environment(app: Application) -> Environment | None:
+def _find_environment(app: Application) -> DeliveryEnvironment | None:
     if len(app.sources) != 1 or not app.sources[0].path:
         return None
     path = app.sources[0].path
-    name = _name(app, path)
-    if rank(name) < 0:
+    name = _infer_environment_name(app, path)
+    if rank_environment(name) < 0:
         return None
-    sync = Sync.AUTO if app.policy.automated is not None else Sync.MANUAL
-    return Environment(name, app.name, app.destination.namespace, folder(path), sync)
+    sync = SyncMode.AUTO if app.policy.automated is not None else SyncMode.MANUAL
+    return DeliveryEnvironment(name, app.name, app.destination.namespace, normalize_folder(path), sync)
 
 
-def _name(app: Application, path: str) -> str:
+def _infer_environment_name(app: Application, path: str) -> str:
     labels = app.wire.get("metadata", {}).get("labels") or {}
-    for label in LABELS:
-        if rank(word := str(labels.get(label) or "")) >= 0:
+    for label in ENVIRONMENT_LABELS:
+        if rank_environment(word := str(labels.get(label) or "")) >= 0:
             return word
     parts = path.strip("/").split("/")
     for above, name in pairwise(parts):
-        if above in FOLDERS and rank(name) >= 0:
+        if above in ENVIRONMENT_PARENT_FOLDERS and rank_environment(name) >= 0:
             return name
-    return next((word for word in re.split(r"[-/]", parts[-1]) if rank(word) >= 0), "")
+    return next((word for word in re.split(r"[-/]", parts[-1]) if rank_environment(word) >= 0), "")
 
 
-def _usual_gates(environment: Environment) -> tuple[Gate, ...]:
+def _build_default_gates(environment: DeliveryEnvironment) -> tuple[PromotionGate, ...]:
     """Gates for a repository without argosy.yaml: check, healthy source, and an approval for production."""
-    gates = (Gate("check"), Gate("healthy", "0s"))
-    is_last = environment.name in WORDS[PRODUCTION]
-    return (*gates, Gate("approval", ANYBODY)) if is_last else gates
+    gates = (PromotionGate("check"), PromotionGate("healthy", "0s"))
+    is_last = environment.name in ENVIRONMENT_WORDS[PRODUCTION]
+    return (*gates, PromotionGate("approval", ANYBODY_ROLE)) if is_last else gates

@@ -9,36 +9,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.features.promote.moves import Move, shown
-from argosy.features.promote.releases import At, Contents
-from argosy.gitops.analysis.object_changes import HASH
+from argosy.features.promote.moves import FieldMove, shown
+from argosy.features.promote.releases import EnvironmentContents, FieldAddress
+from argosy.gitops.analysis.object_changes import KUSTOMIZE_HASH_SUFFIX
 
 
-def unproven(moves: Sequence[Move], before: Contents, after: Contents) -> str:
+def find_unexpected_change(moves: Sequence[FieldMove], before: EnvironmentContents, after: EnvironmentContents) -> str:
     """Describe the first missing or unplanned change; empty if all planned changes and no others were made."""
-    named = {id(each): at for at, each in before.fields.items()}  # an object may have another name in the source
-    wanted = {_plain(named.get(id(move.here), move.at)): move.after for move in moves}
-    then = {_plain(at): each.value for at, each in before.fields.items()}
-    for at, each in after.fields.items():
-        old = then.pop(_plain(at), None)
-        if each.value == old or each.pointer.startswith("/metadata/name"):
+    address_by_field_id = {
+        id(field): address for address, field in before.fields.items()
+    }  # an object may have another name in the source
+    expected = {
+        _address_key(address_by_field_id.get(id(move.target_field), move.address)): move.after for move in moves
+    }
+    old_values = {_address_key(address): field.value for address, field in before.fields.items()}
+    for address, field in after.fields.items():
+        old = old_values.pop(_address_key(address), None)
+        if field.value == old or field.pointer.startswith("/metadata/name"):
             continue
-        if wanted.get(_plain(at)) == each.value:
-            wanted.pop(_plain(at))
+        if expected.get(_address_key(address)) == field.value:
+            expected.pop(_address_key(address))
             continue
-        if not _is_hashed(old, each.value):
-            return f"{at.owner} {at.path} would be {shown(at, each.value)!r}"
-    gone = next(iter(then), None)
-    if gone is not None:
-        return f"{gone[0]} {gone[1]} would be gone"
-    missed = next(iter(wanted), None)
-    return f"{missed[0]} {missed[1]} would stay as it is" if missed is not None else ""
+        if not _differs_only_by_hash(old, field.value):
+            return f"{address.owner} {address.path} would be {shown(address, field.value)!r}"
+    removed = next(iter(old_values), None)
+    if removed is not None:
+        return f"{removed[0]} {removed[1]} would be gone"
+    unchanged = next(iter(expected), None)
+    return f"{unchanged[0]} {unchanged[1]} would stay as it is" if unchanged is not None else ""
 
 
-def _plain(at: At) -> tuple[str, str]:
-    return str(at.owner), at.path
+def _address_key(address: FieldAddress) -> tuple[str, str]:
+    return str(address.owner), address.path
 
 
-def _is_hashed(old: Any, new: Any) -> bool:
+def _differs_only_by_hash(old: Any, new: Any) -> bool:
     """True if the two names differ only in their generated hash suffix."""
-    return isinstance(old, str) and isinstance(new, str) and HASH.sub("", old) == HASH.sub("", new)
+    return (
+        isinstance(old, str)
+        and isinstance(new, str)
+        and KUSTOMIZE_HASH_SUFFIX.sub("", old) == KUSTOMIZE_HASH_SUFFIX.sub("", new)
+    )

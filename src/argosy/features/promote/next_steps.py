@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from argosy.features.promote.gates import Standing
+from argosy.features.promote.gates import EnvironmentState
 from argosy.features.promote.releases import Release
-from argosy.gitops.delivery_file.values import Environment, Sync
+from argosy.gitops.delivery_file.values import DeliveryEnvironment, SyncMode
 
 
 @dataclass(frozen=True)
-class Running:
+class DeployedRelease:
     """The revision deployed last, empty if none was, and its release, None if this clone lacks the revision."""
 
     revision: str = ""
@@ -26,26 +26,31 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     brief: str  # sync it
     command: str
 
 
-def step(
-    environment: Environment, standing: Standing | None, running: Running | None, release: Release, *, is_unpushed: bool
-) -> Step | None:
+def find_next_step(
+    environment: DeliveryEnvironment,
+    state: EnvironmentState | None,
+    deployed: DeployedRelease | None,
+    release: Release,
+    *,
+    is_unpushed: bool,
+) -> NextStep | None:
     """Return None if the environment is up to date, its state is unknown, or it is held."""
-    if standing is None or running is None or standing.hold:
+    if state is None or deployed is None or state.hold:
         return None
-    is_there = running.release is not None and running.release.commit == release.commit
-    if is_there and standing.sync != "OutOfSync":
+    is_there = deployed.release is not None and deployed.release.commit == release.commit
+    if is_there and state.sync != "OutOfSync":
         return None
     app = environment.application
-    if standing.back:
-        return Step("rolled back: fix it in Git", f"argosy app diff {app}")
-    if running.revision and running.release is None:
-        return Step("pull", "git pull")
-    word = "wait" if environment.sync == Sync.AUTO else "sync"
+    if state.rollback_note:
+        return NextStep("rolled back: fix it in Git", f"argosy app diff {app}")
+    if deployed.revision and deployed.release is None:
+        return NextStep("pull", "git pull")
+    word = "wait" if environment.sync == SyncMode.AUTO else "sync"
     if is_unpushed:
-        return Step(f"push, then {word}", f"git push; then: argosy app {word} {app}")
-    return Step("wait for its sync" if word == "wait" else "sync it", f"argosy app {word} {app}")
+        return NextStep(f"push, then {word}", f"git push; then: argosy app {word} {app}")
+    return NextStep("wait for its sync" if word == "wait" else "sync it", f"argosy app {word} {app}")

@@ -9,20 +9,27 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.promote.board import Board, plan_view
-from argosy.features.promote.plan import Asked as Planned
-from argosy.features.promote.promotion_log import By
-from argosy.features.promote.requested_actions import DEEDS, do
-from argosy.features.promote.service import Session
-from argosy.features.promote.visible_board import can_write, concerns, looked, may_on, thing_on, with_session
-from argosy.gitops.application import APPLICATION
+from argosy.features.promote.board import EnvironmentBoard, build_plan_view
+from argosy.features.promote.plan import PromotionRequest as Planned
+from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.requested_actions import ACTIONS, run_action
+from argosy.features.promote.service import PromotionSession
+from argosy.features.promote.visible_board import (
+    affects_environments,
+    build_rbac_object,
+    can_write,
+    is_permitted_on_application,
+    load_visible_board,
+    run_with_session,
+)
+from argosy.gitops.application import APPLICATION_KIND
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.web.live_updates.live_parts import Live, touches_kinds
-from argosy.web.owned_objects import JOB
-from argosy.web.page_templates import part, render_page_state
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Page, Redirect
-from argosy.web.route import Filtered, Found, May, Route
+from argosy.web.live_updates.live_parts import LivePage, build_kind_predicate
+from argosy.web.owned_objects import NOTEBOOK_JOB
+from argosy.web.page_templates import render_macro, render_page_state
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse
+from argosy.web.route import FilteredList, RequiresPermission, ResolvedObject, Route
 
 COMMANDS: Final = (
     "argosy promote status",
@@ -30,61 +37,82 @@ COMMANDS: Final = (
     "argosy serve --repo .",
 )
 ACTION: Final = "action/argosy.dev/Environment"  # argo: an action of an Application: promote, approve, hold
-NEEDS: Final = {"promote": "promote", "approve": "approve", "reject": "approve", "hold": "hold", "resume": "hold"}
-SAID: Final = {
+PERMISSION_BY_ACTION: Final = {
+    "promote": "promote",
+    "approve": "approve",
+    "reject": "approve",
+    "hold": "hold",
+    "resume": "hold",
+}
+FLASH_BY_ACTION: Final = {
     "promote": "promoted", "approve": "approved", "reject": "rejected", "hold": "env-held", "resume": "env-resumed",
 }  # fmt: skip
-OWNER: Final = "system:masters"  # k8s: the group of the user who started the demo
-MOST_REASON: Final = 500
+DEMO_OWNER_GROUP: Final = "system:masters"  # k8s: the group of the user who started the demo
+MAX_REASON_CHARACTERS: Final = 500
 
 
-async def page(asked: Asked) -> Page:
-    return Page("promote/environments.html", await values(asked))
+async def show_environments(request: RequestContext) -> PageResponse:
+    return PageResponse("promote/environments.html", await build_page_values(request))
 
 
-async def values(asked: Asked) -> dict[str, Any]:
-    found, problem = await looked(asked)
+async def build_page_values(request: RequestContext) -> dict[str, Any]:
+    board, problem = await load_visible_board(request)
     return {
         "title": "Environments",
         "is_live": True,
         "section": "environments",
-        "state": _state(found),
-        "board": found,
+        "state": _summarize_health(board),
+        "board": board,
         "problem": problem,
-        "has_repository": can_write(asked),
-        "may": {each.name: _deeds(asked, each.application) for each in found.stages} if found else {},
-        "paths": {each.name: path_of(asked, each.application) for each in found.stages} if found else {},
+        "has_repository": can_write(request),
+        "may": {stage.name: _list_permitted_actions(request, stage.application) for stage in board.stages}
+        if board
+        else {},
+        "paths": {stage.name: get_application_path(request, stage.application) for stage in board.stages}
+        if board
+        else {},
         "commands": COMMANDS,
     }
 
 
-def _state(found: Board | None) -> str:
-    words = [each.health for each in found.stages] if found else []
-    return "bad" if "Degraded" in words else "busy" if "Progressing" in words else "ok" if words else ""
+def _summarize_health(board: EnvironmentBoard | None) -> str:
+    health_values = [stage.health for stage in board.stages] if board else []
+    return (
+        "bad"
+        if "Degraded" in health_values
+        else "busy"
+        if "Progressing" in health_values
+        else "ok"
+        if health_values
+        else ""
+    )
 
 
-async def environment(asked: Asked) -> Found | None:
+async def find_environment(request: RequestContext) -> ResolvedObject | None:
     """Find the environment `{env}`, with the RBAC object of its Application and the permission for action `{deed}`."""
-    deed = asked.values.get("deed", "")
-    if deed and (deed not in DEEDS or not can_write(asked)):
+    action_name = request.path_parameters.get("deed", "")
+    if action_name and (action_name not in ACTIONS or not can_write(request)):
         return None
-    name = asked.values["env"]
+    name = request.path_parameters["env"]
 
-    def found(opened: Session) -> str | None:
-        return next((each.application for each in opened.survey.way.environments if each.name == name), None)
+    def find_application(session: PromotionSession) -> str | None:
+        return next(
+            (candidate.application for candidate in session.snapshot.pipeline.environments if candidate.name == name),
+            None,
+        )
 
     try:
-        application = await with_session(asked, found)
-    except (UserError, Refused):
+        application = await run_with_session(request, find_application)
+    except (UserError, NotFoundOrForbidden):
         return None
-    action = f"{ACTION}/{NEEDS[deed]}" if deed else ""
-    return None if application is None else Found(name, thing_on(asked, application), action=action)
+    action = f"{ACTION}/{PERMISSION_BY_ACTION[action_name]}" if action_name else ""
+    return None if application is None else ResolvedObject(name, build_rbac_object(request, application), action=action)
 
 
-async def plan_page(asked: Asked) -> Page:
+async def show_plan(request: RequestContext) -> PageResponse:
     """Show the plan of a promotion, for confirmation."""
-    plan = await with_session(asked, lambda opened: plan_view(opened.plan(Planned(asked.subject))))
-    return Page(
+    plan = await run_with_session(request, lambda session: build_plan_view(session.plan(Planned(request.subject))))
+    return PageResponse(
         "promote/promotion.html",
         {
             "title": f"Promote {plan.release} of {plan.source} to {plan.target}",
@@ -92,68 +120,94 @@ async def plan_page(asked: Asked) -> Page:
             "state": "",
             "crumbs": [("Environments", "/environments")],
             "plan": plan,
-            "may": _deeds(asked, plan.application),
-            "app_path": path_of(asked, plan.application),
+            "may": _list_permitted_actions(request, plan.application),
+            "app_path": get_application_path(request, plan.application),
         },
     )
 
 
-async def done(asked: Asked) -> Redirect:
-    if not can_write(asked):
-        raise Refused
-    form, deed, by = await asked.form(), asked.values["deed"], _by(asked)
-    reason = " ".join(form.text("reason").split())[:MOST_REASON]
-    commit = form.text("commit")
-    await with_session(asked, lambda opened: do(opened, deed, asked.subject, by, commit=commit, reason=reason))
-    return Redirect(f"/environments?said={SAID[deed]}")
+async def run_requested_action(request: RequestContext) -> RedirectResponse:
+    if not can_write(request):
+        raise NotFoundOrForbidden
+    form, action, actor = await request.read_form(), request.path_parameters["deed"], _build_actor(request)
+    reason = " ".join(form.get_text("reason").split())[:MAX_REASON_CHARACTERS]
+    commit = form.get_text("commit")
+    await run_with_session(
+        request, lambda session: run_action(session, action, request.subject, actor, commit=commit, reason=reason)
+    )
+    return RedirectResponse(f"/environments?said={FLASH_BY_ACTION[action]}")
 
 
-def _by(asked: Asked) -> By:
-    caller = asked.caller
+def _build_actor(request: RequestContext) -> PromotionActor:
+    caller = request.caller
     is_account = caller.kind not in ("person", "project")
-    is_owner = asked.site.options.is_simulated and is_account and caller.name == "admin"  # holds the demo's kubeconfig
-    return By(caller.name, "page", (*caller.groups, *((OWNER,) if is_owner else ())))
+    is_owner = (
+        request.site.options.is_simulated and is_account and caller.name == "admin"
+    )  # holds the demo's kubeconfig
+    return PromotionActor(caller.name, "page", (*caller.groups, *((DEMO_OWNER_GROUP,) if is_owner else ())))
 
 
-def _deeds(asked: Asked, application: str) -> list[str]:
-    if not can_write(asked):
+def _list_permitted_actions(request: RequestContext, application: str) -> list[str]:
+    if not can_write(request):
         return []
-    return [word for word in ("promote", "approve", "hold") if may_on(asked, f"{ACTION}/{word}", application)]
+    return [
+        word
+        for word in ("promote", "approve", "hold")
+        if is_permitted_on_application(request, f"{ACTION}/{word}", application)
+    ]
 
 
-def path_of(asked: Asked, application: str) -> str:
-    control = asked.site.desk.control
-    known = asked.site.lookout.cache.get(ResourceKey(*APPLICATION, control, application))
-    return f"/apps/{control}/{application}" if known else ""
+def get_application_path(request: RequestContext, application: str) -> str:
+    control = request.site.service.control_namespace
+    application_manifest = request.site.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
+    return f"/apps/{control}/{application}" if application_manifest else ""
 
 
 ROUTES = (
-    Route("GET", "/environments", Filtered("applications", "get"), page, "Show the environments page."),
+    Route(
+        "GET", "/environments", FilteredList("applications", "get"), show_environments, "Show the environments page."
+    ),
     Route(
         "GET",
         "/environments/{env}/promote",
-        May("applications", "get", environment),
-        plan_page,
+        RequiresPermission("applications", "get", find_environment),
+        show_plan,
         "Show a promotion plan.",
     ),
     Route(
-        "POST", "/environments/{env}/{deed}", May("applications", ACTION, environment), done, "Promote, approve, hold."
+        "POST",
+        "/environments/{env}/{deed}",
+        RequiresPermission("applications", ACTION, find_environment),
+        run_requested_action,
+        "Promote, approve, hold.",
     ),
 )
 
 
-async def build_updates(asked: Asked) -> dict[str, str]:
-    shown = await values(asked)
-    board = shown["board"]
+async def build_updates(request: RequestContext) -> dict[str, str]:
+    page_values = await build_page_values(request)
+    board = page_values["board"]
     if board is None:
-        return render_page_state(shown)
-    may, paths = shown["may"], shown["paths"]
+        return render_page_state(page_values)
+    may, paths = page_values["may"], page_values["paths"]
     stages = {
-        stage.id: part("promote/parts.html", "stage", stage, may[stage.name], paths[stage.name])
+        stage.id: render_macro("promote/parts.html", "stage", stage, may[stage.name], paths[stage.name])
         for stage in board.stages
     }
-    return stages | {"promotions": part("promote/parts.html", "promotions", board.history)} | render_page_state(shown)
+    return (
+        stages
+        | {"promotions": render_macro("promote/parts.html", "promotions", board.history)}
+        | render_page_state(page_values)
+    )
 
 
-LISTS: Final = Filtered("applications", "get")
-LIVE = (Live("/environments", LISTS, build_updates, touches_kinds(GroupKind(*APPLICATION), JOB), concerns),)
+LISTS: Final = FilteredList("applications", "get")
+LIVE = (
+    LivePage(
+        "/environments",
+        LISTS,
+        build_updates,
+        build_kind_predicate(GroupKind(*APPLICATION_KIND), NOTEBOOK_JOB),
+        affects_environments,
+    ),
+)

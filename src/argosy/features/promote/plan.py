@@ -13,36 +13,36 @@ from functools import partial
 from typing import Any
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.promote.clone_state import stale
-from argosy.features.promote.cluster_facts import Answers, time_of
-from argosy.features.promote.environment_states import EditedTree, Survey, View
-from argosy.features.promote.environments import Way, folder
-from argosy.features.promote.file_edits import Writer
+from argosy.features.promote.clone_state import check_clone
+from argosy.features.promote.cluster_facts import EnvironmentClusterState, parse_timestamp
+from argosy.features.promote.environment_states import EditedTree, EnvironmentSnapshot, RepositorySnapshot
+from argosy.features.promote.environments import PromotionPipeline, normalize_folder
+from argosy.features.promote.file_edits import OverlayWriter
 from argosy.features.promote.gates import (
-    Facts,
-    Standing,
-    Verdict,
-    approvals_again,
-    asked_after,
-    holds,
-    kept_away,
-    verdicts,
+    EnvironmentState,
+    GateFacts,
+    GateResult,
+    describe_following_gates,
+    evaluate_gates,
+    evaluate_renewed_approvals,
+    list_holds,
+    list_log_holds,
 )
-from argosy.features.promote.move_verification import unproven
-from argosy.features.promote.moves import Moving, shown
-from argosy.features.promote.next_steps import Running, Step, step
-from argosy.features.promote.promotion_log import BRINGS, Action, last
-from argosy.features.promote.releases import TRAVELS, Release
-from argosy.features.promote.repository_check import checked
-from argosy.gitops.delivery_file.values import Environment
+from argosy.features.promote.move_verification import find_unexpected_change
+from argosy.features.promote.moves import PromotionChanges, shown
+from argosy.features.promote.next_steps import DeployedRelease, NextStep, find_next_step
+from argosy.features.promote.promotion_log import RELEASE_CHANGING_ACTIONS, PromotionAction, find_latest
+from argosy.features.promote.releases import PROMOTED_KINDS, Release
+from argosy.features.promote.repository_check import check_edited_repository
+from argosy.gitops.delivery_file.values import DeliveryEnvironment
+from argosy.gitops.status.hold import describe_hold as hold_told
 from argosy.gitops.status.hold import read_hold
-from argosy.gitops.status.hold import told as hold_told
-from argosy.gitops.status.rollback import rollback_of
+from argosy.gitops.status.rollback import find_active_rollback
 from argosy.kube.objects import Manifest
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromotionRequest:
     """The arguments of a promotion."""
 
     target: str
@@ -52,210 +52,279 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Plan:
-    source: Environment
-    target: Environment
+class PromotionPlan:
+    source: DeliveryEnvironment
+    target: DeliveryEnvironment
     release: Release
-    over: Release  # the current release of the target
-    moving: Moving
+    replaced: Release  # the current release of the target
+    changes: PromotionChanges
     files: dict[str, bytes]  # edited files with their new content
-    verdicts: tuple[Verdict, ...]
-    asked: Asked
-    is_back: bool = False  # the target had this release before
-    afterwards: tuple[str, ...] = ()  # gates of the environments after the target
-    prefix: str = ""  # of object names in the target
-    commits: int = 0  # to the source's files since the target's release
+    gate_results: tuple[GateResult, ...]
+    request: PromotionRequest
+    is_rollback: bool = False  # the target had this release before
+    following_gates: tuple[str, ...] = ()  # gates of the environments after the target
+    name_prefix: str = ""  # of object names in the target
+    commit_count: int = 0  # to the source's files since the target's release
     notes: tuple[str, ...] = field(default=())
 
     @property
     def is_open(self) -> bool:
-        return all(each.is_open for each in self.verdicts)
+        return all(result.is_open for result in self.gate_results)
 
     @property
-    def closed(self) -> list[Verdict]:
-        return [each for each in self.verdicts if not each.is_open]
+    def closed_gates(self) -> list[GateResult]:
+        return [result for result in self.gate_results if not result.is_open]
 
 
-class Planner:
-    def __init__(self, survey: Survey, answers: Answers, now: datetime | None = None) -> None:
-        self.survey, self.answers = survey, answers
-        self.now = now or answers.now or datetime.now(UTC)  # compare cluster times with the cluster's clock
-        self._running: dict[str, Running | None] = {}
-        self._steps: dict[str, Step | None] = {}
-        self._checks: dict[tuple[tuple[str, bytes], ...], tuple[bool, str]] = {}
+class PromotionPlanner:
+    def __init__(
+        self, snapshot: RepositorySnapshot, cluster_state: EnvironmentClusterState, now: datetime | None = None
+    ) -> None:
+        self.snapshot, self.cluster_state = snapshot, cluster_state
+        self.now = now or cluster_state.now or datetime.now(UTC)  # compare cluster times with the cluster's clock
+        self._deployed_by_environment: dict[str, DeployedRelease | None] = {}
+        self._next_steps: dict[str, NextStep | None] = {}
+        self._check_results: dict[tuple[tuple[str, bytes], ...], tuple[bool, str]] = {}
 
-    def plan(self, asked: Asked) -> Plan:
-        survey, way = self.survey, self.survey.way
-        target = way.find(asked.target)
-        source = way.source(target, asked.skipped)
-        if asked.skipped and not asked.reason:
-            raise UserError(f"skipping {asked.skipped[0]} requires a reason; add --reason TEXT")
-        over = survey.release(target)
-        release, there, is_back = self._chosen(asked, source, target)
-        here = survey.view(target)
-        moved = survey.moving(there, here)
-        files, problem = self._written(moved, there, here)
-        check = partial(self._check, files)
-        facts = self._facts(source, target, release, check)
-        found = _backwards(way, target, facts) if is_back else verdicts(way, source, target, facts)
-        found = [*stale(survey.clone), *found]
-        if not is_back and not asked.skipped:
-            found = [*self._way(source, release, asked), *found]
+    def plan(self, request: PromotionRequest) -> PromotionPlan:
+        snapshot, pipeline = self.snapshot, self.snapshot.pipeline
+        target = pipeline.find(request.target)
+        source = pipeline.find_source(target, request.skipped)
+        if request.skipped and not request.reason:
+            raise UserError(f"skipping {request.skipped[0]} requires a reason; add --reason TEXT")
+        replaced = snapshot.get_release(target)
+        release, source_snapshot, is_back = self._choose_release(request, source, target)
+        target_snapshot = snapshot.get_environment(target)
+        changes = snapshot.compute_changes(source_snapshot, target_snapshot)
+        files, problem = self._edit_files(changes, source_snapshot, target_snapshot)
+        check = partial(self._run_check, files)
+        facts = self._gather_facts(source, target, release, check)
+        results = (
+            _evaluate_rollback(pipeline, target, facts) if is_back else evaluate_gates(pipeline, source, target, facts)
+        )
+        results = [*check_clone(snapshot.clone), *results]
+        if not is_back and not request.skipped:
+            results = [*self._check_skipped_environment(source, release, request), *results]
         if problem:
-            found.insert(0, Verdict("files", False, problem, kind="files"))
-        count = 0 if is_back else self._commits(over, release, there)
-        notes = tuple(self._notes(moved, there, here, files, over))
-        prefix = here.file.decoration.prefix if here.file else ""
-        after = tuple(asked_after(way, target))
-        return Plan(
-            source, target, release, over, moved, files, tuple(found), asked, is_back, after, prefix, count, notes
+            results.insert(0, GateResult("files", False, problem, kind="files"))
+        count = 0 if is_back else self._count_commits(replaced, release, source_snapshot)
+        notes = tuple(self._list_notes(changes, source_snapshot, target_snapshot, files, replaced))
+        prefix = target_snapshot.kustomization.decoration.prefix if target_snapshot.kustomization else ""
+        after = tuple(describe_following_gates(pipeline, target))
+        return PromotionPlan(
+            source,
+            target,
+            release,
+            replaced,
+            changes,
+            files,
+            tuple(results),
+            request,
+            is_back,
+            after,
+            prefix,
+            count,
+            notes,
         )
 
-    def _way(self, source: Environment, release: Release, asked: Asked) -> list[Verdict]:
+    def _check_skipped_environment(
+        self, source: DeliveryEnvironment, release: Release, request: PromotionRequest
+    ) -> list[GateResult]:
         """Close the gate if the source's version was committed by hand and thereby skipped the previous environment."""
-        before = self.survey.way.before(source)
-        if before is None or release != self.survey.release(source) or not self.survey.is_from_nowhere(source):
+        before = self.snapshot.pipeline.find_previous(source)
+        if (
+            before is None
+            or release != self.snapshot.get_release(source)
+            or not self.snapshot.has_unpromoted_versions(source)
+        ):
             return []
-        why = f"{release.name} was written to {source.name} by hand, and has not been in {before.name}"
-        why += f": {asked.reason}" if asked.reason else ""
-        who = "anybody who gives a reason: --reason TEXT"
-        return [Verdict("way", bool(asked.reason), why, who, f"argosy promote plan --to {source.name}", "way")]
+        reason = f"{release.name} was written to {source.name} by hand, and has not been in {before.name}"
+        reason += f": {request.reason}" if request.reason else ""
+        opened_by = "anybody who gives a reason: --reason TEXT"
+        return [
+            GateResult("way", bool(request.reason), reason, opened_by, f"argosy promote plan --to {source.name}", "way")
+        ]
 
-    def pending(self, target: Environment) -> Plan | None:
+    def find_pending_plan(self, target: DeliveryEnvironment) -> PromotionPlan | None:
         """Plan the next promotion; None if there is nothing to promote."""
-        source = self.survey.way.source(target)
-        if not self.survey.moving(self.survey.view(source), self.survey.view(target)).moves:
+        source = self.snapshot.pipeline.find_source(target)
+        if not self.snapshot.compute_changes(
+            self.snapshot.get_environment(source), self.snapshot.get_environment(target)
+        ).moves:
             return None
-        return self.plan(Asked(target.name))
+        return self.plan(PromotionRequest(target.name))
 
-    def named_release(self, asked: Asked) -> Release:
-        target = self.survey.way.find(asked.target)
-        return self._chosen(asked, self.survey.way.source(target, asked.skipped), target)[0]
+    def resolve_release(self, request: PromotionRequest) -> Release:
+        target = self.snapshot.pipeline.find(request.target)
+        return self._choose_release(request, self.snapshot.pipeline.find_source(target, request.skipped), target)[0]
 
     # -- which release --
 
-    def _chosen(self, asked: Asked, source: Environment, target: Environment) -> tuple[Release, View, bool]:
+    def _choose_release(
+        self, request: PromotionRequest, source: DeliveryEnvironment, target: DeliveryEnvironment
+    ) -> tuple[Release, EnvironmentSnapshot, bool]:
         """Return the release, its contents, and True if the target had it before."""
-        survey = self.survey
-        current = survey.release(source)
-        if not asked.release or self._is(current, asked.release):
-            return current, survey.view(source), False
-        if had := self._had(target, asked.release):
-            return had[0], survey.view(target, had[1]), True
-        commit = self._commit(asked.release) if survey.way.before(source) is None else ""
-        if commit and survey.repository.contains(survey.head, commit):
-            there = survey.view(source, commit)
-            return survey.named(survey.repository.last_change(commit, there.inputs)), there, False
-        if had := self._had(source, asked.release):
-            return had[0], survey.view(source, had[1]), False
-        raise self._unknown(asked.release, source, target)
+        snapshot = self.snapshot
+        current = snapshot.get_release(source)
+        if not request.release or self._matches_release(current, request.release):
+            return current, snapshot.get_environment(source), False
+        if previous := self._find_earlier_release(target, request.release):
+            return previous[0], snapshot.get_environment(target, previous[1]), True
+        commit = self._find_commit(request.release) if snapshot.pipeline.find_previous(source) is None else ""
+        if commit and snapshot.repository.contains(snapshot.head, commit):
+            source_snapshot = snapshot.get_environment(source, commit)
+            return (
+                snapshot.build_release(snapshot.repository.find_last_change(commit, source_snapshot.inputs)),
+                source_snapshot,
+                False,
+            )
+        if previous := self._find_earlier_release(source, request.release):
+            return previous[0], snapshot.get_environment(source, previous[1]), False
+        raise self._build_unknown_release_error(request.release, source, target)
 
-    def _is(self, release: Release, typed: str) -> bool:
+    def _matches_release(self, release: Release, typed: str) -> bool:
         return typed == release.name or (len(typed) >= 4 and release.commit.startswith(typed))
 
-    def _commit(self, typed: str) -> str:
-        repository = self.survey.repository
+    def _find_commit(self, typed: str) -> str:
+        repository = self.snapshot.repository
         if number := re.fullmatch(r"r(\d+)", typed):
-            return repository.nth(int(number[1]), self.survey.head)
-        return repository.commit_of(typed)
+            return repository.find_nth_commit(int(number[1]), self.snapshot.head)
+        return repository.find_commit(typed)
 
-    def _had(self, environment: Environment, typed: str) -> tuple[Release, str] | None:
+    def _find_earlier_release(self, environment: DeliveryEnvironment, typed: str) -> tuple[Release, str] | None:
         """Find a former release of the environment, and a commit that has it."""
-        for entry in self.survey.log:
-            if entry.environment != environment.name or entry.action not in BRINGS:
+        for entry in self.snapshot.log:
+            if entry.environment != environment.name or entry.action not in RELEASE_CHANGING_ACTIONS:
                 continue
-            if entry.release and self._is(entry.release, typed):
+            if entry.release and self._matches_release(entry.release, typed):
                 return entry.release, entry.commit
-            if entry.over and self._is(entry.over, typed):
-                return entry.over, f"{entry.commit}~1"
+            if entry.replaced and self._matches_release(entry.replaced, typed):
+                return entry.replaced, f"{entry.commit}~1"
         return None
 
-    def _unknown(self, typed: str, source: Environment, target: Environment) -> UserError:
-        way = self.survey.way
-        before = way.before(source)
+    def _build_unknown_release_error(
+        self, typed: str, source: DeliveryEnvironment, target: DeliveryEnvironment
+    ) -> UserError:
+        pipeline = self.snapshot.pipeline
+        before = pipeline.find_previous(source)
         while before is not None:
-            is_known = self._is(self.survey.release(before), typed) or self._had(before, typed)
-            is_first = way.before(before) is None
-            if is_known or (is_first and self._commit(typed)):
-                there = f"promote it there first: argosy promote run {typed} --to {source.name}"
-                why = f"skip it: --skip {source.name} --reason TEXT"
-                told = f"{typed} has not been in {source.name}, which is before {target.name}"
-                return UserError(f"{told}; {there}, or {why}")
-            before = way.before(before)
+            is_known = self._matches_release(self.snapshot.get_release(before), typed) or self._find_earlier_release(
+                before, typed
+            )
+            is_first = pipeline.find_previous(before) is None
+            if is_known or (is_first and self._find_commit(typed)):
+                promote_advice = f"promote it there first: argosy promote run {typed} --to {source.name}"
+                skip_advice = f"skip it: --skip {source.name} --reason TEXT"
+                problem = f"{typed} has not been in {source.name}, which is before {target.name}"
+                return UserError(f"{problem}; {promote_advice}, or {skip_advice}")
+            before = pipeline.find_previous(before)
         return UserError(f"release {typed!r} not found in {source.name}; list releases: argosy promote history")
 
-    def previous(self, target: Environment) -> str:
+    def find_previous_release(self, target: DeliveryEnvironment) -> str:
         """Return the commit of the environment's previous release."""
         if not target.after:
             message = f"{target.name} is the first environment: it gets releases from commits, not from promotions"
             raise UserError(f"{message}; use git revert, or argosy app rollback {target.application}")
-        now = self.survey.release(target)
-        if now.is_by_hand and (brought := last(self.survey.log, target.name, *BRINGS)) and brought.release:
-            return brought.release.commit
-        for entry in self.survey.log:
-            is_it = entry.environment == target.name and entry.action is Action.PROMOTE and entry.over
-            if is_it and entry.release and entry.release.commit == now.commit and entry.over:
-                return entry.over.commit
+        now = self.snapshot.get_release(target)
+        if (
+            now.is_by_hand
+            and (promotion := find_latest(self.snapshot.log, target.name, *RELEASE_CHANGING_ACTIONS))
+            and promotion.release
+        ):
+            return promotion.release.commit
+        for entry in self.snapshot.log:
+            is_promotion = (
+                entry.environment == target.name and entry.action is PromotionAction.PROMOTE and entry.replaced
+            )
+            if is_promotion and entry.release and entry.release.commit == now.commit and entry.replaced:
+                return entry.replaced.commit
         message = f"{now.name} was not promoted to {target.name}, so its previous release is unknown"
         raise UserError(f"{message}; choose one: argosy promote run RELEASE --to {target.name}, or use git revert")
 
     # -- what is written --
 
-    def _written(self, moved: Moving, there: View, here: View) -> tuple[dict[str, bytes], str]:
+    def _edit_files(
+        self, changes: PromotionChanges, source_snapshot: EnvironmentSnapshot, target_snapshot: EnvironmentSnapshot
+    ) -> tuple[dict[str, bytes], str]:
         """Return the edited files, verified by rendering them; or the reason why they cannot be edited."""
-        if not moved.moves:
+        if not changes.moves:
             return {}, ""
         try:
-            plain = self.survey.plain(here)
-            writer = Writer(here.environment.path, self.survey.read, there.file, plain)
-            files = {path: text.encode() for path, text in writer.write(moved.moves).items()}
-            after = self.survey.rendered(here.environment, EditedTree(self.survey.tree, files), self.survey.head)
+            plain = self.snapshot.list_plain_manifests(target_snapshot)
+            writer = OverlayWriter(
+                target_snapshot.environment.path, self.snapshot.read_file, source_snapshot.kustomization, plain
+            )
+            files = {path: text.encode() for path, text in writer.write(changes.moves).items()}
+            after = self.snapshot.render_environment(
+                target_snapshot.environment, EditedTree(self.snapshot.tree, files), self.snapshot.head
+            )
         except UserError as error:
             return {}, str(error)
-        if wrong := unproven(moved.moves, here.contents, after.contents):
-            told = f"the edited files of {here.environment.name} do not render as planned: {wrong}"
-            return {}, f"{writer.path or writer.folder}: {told}; edit them by hand, and commit them"
+        if unexpected := find_unexpected_change(changes.moves, target_snapshot.contents, after.contents):
+            problem = f"the edited files of {target_snapshot.environment.name} do not render as planned: {unexpected}"
+            return {}, f"{writer.path or writer.folder}: {problem}; edit them by hand, and commit them"
         return files, ""
 
     # -- facts --
 
-    def _check(self, files: dict[str, bytes]) -> tuple[bool, str]:
+    def _run_check(self, files: dict[str, bytes]) -> tuple[bool, str]:
         """Check the edited files; equal edits are checked once."""
         key = tuple(sorted(files.items()))
-        if key not in self._checks:
-            self._checks[key] = checked(self.survey, files)
-        return self._checks[key]
+        if key not in self._check_results:
+            self._check_results[key] = check_edited_repository(self.snapshot, files)
+        return self._check_results[key]
 
-    def _facts(self, source: Environment, target: Environment, release: Release, check: Any) -> Facts:
-        answers, survey = self.answers, self.survey
-        here, there = self.standing(target, release), self.standing(source, release)
-        why = answers.why
-        if there is None and not why:
-            is_other = answers.apps.get(source.name) is not None
-            why = f"Application {source.application} not found"
-            why = f"Application {source.application} does not deploy {source.path}" if is_other else why
-        notebooks = {name: ran for (place, name), ran in answers.notebooks.items() if place == source.name}
-        released = datetime.fromtimestamp(survey.repository.seconds(release.commit), UTC)
-        unseen = survey.unseen(target)
-        return Facts(self.now, survey.log, release, released, check, there, here, notebooks, why, unseen)
+    def _gather_facts(
+        self, source: DeliveryEnvironment, target: DeliveryEnvironment, release: Release, check: Any
+    ) -> GateFacts:
+        cluster_state, snapshot = self.cluster_state, self.snapshot
+        target_state, source_state = self.get_state(target, release), self.get_state(source, release)
+        unavailable_reason = cluster_state.unavailable_reason
+        if source_state is None and not unavailable_reason:
+            has_other_path = cluster_state.apps.get(source.name) is not None
+            unavailable_reason = f"Application {source.application} not found"
+            unavailable_reason = (
+                f"Application {source.application} does not deploy {source.path}"
+                if has_other_path
+                else unavailable_reason
+            )
+        notebooks = {
+            name: run
+            for (environment_name, name), run in cluster_state.notebooks.items()
+            if environment_name == source.name
+        }
+        released = datetime.fromtimestamp(snapshot.repository.get_commit_seconds(release.commit), UTC)
+        unpulled_entry = snapshot.describe_unpulled_entry(target)
+        return GateFacts(
+            self.now,
+            snapshot.log,
+            release,
+            released,
+            check,
+            source_state,
+            target_state,
+            notebooks,
+            unavailable_reason,
+            unpulled_entry,
+        )
 
-    def standing(self, environment: Environment, release: Release | None = None) -> Standing | None:
-        app = self.answers.apps.get(environment.name)
-        if app is None or environment.path not in _paths(app):
+    def get_state(self, environment: DeliveryEnvironment, release: Release | None = None) -> EnvironmentState | None:
+        app = self.cluster_state.apps.get(environment.name)
+        if app is None or environment.path not in _list_source_paths(app):
             return None  # an Application of the same name for another path or repository
         status: Manifest = app.get("status") or {}
         health, sync = status.get("health") or {}, status.get("sync") or {}
         state = status.get("operationState") or {}
-        history = [each for each in status.get("history") or () if isinstance(each, dict)]
-        deployed = time_of(history[-1].get("deployedAt")) if history else None
+        history = [item for item in status.get("history") or () if isinstance(item, dict)]
+        deployed = parse_timestamp(history[-1].get("deployedAt")) if history else None
         is_bad = state.get("phase") in ("Failed", "Error")
         deployed_revision = find_deployed_revision(status)
-        runs = self._runs(environment, release, deployed_revision) if release else None
-        is_past = bool(runs and release) and not self._is_as_then(environment, release, deployed_revision)
+        runs = self._contains_release(environment, release, deployed_revision) if release else None
+        is_past = bool(runs and release) and not self._still_runs_release(environment, release, deployed_revision)
         hold = read_hold(app["metadata"].get("annotations") or {})
-        return Standing(
+        return EnvironmentState(
             str(health.get("status") or "Unknown"),
-            time_of(health.get("lastTransitionTime")) or time_of(state.get("finishedAt")),
+            parse_timestamp(health.get("lastTransitionTime")) or parse_timestamp(state.get("finishedAt")),
             str(sync.get("status") or "Unknown"),
             runs and not is_past,
             deployed_revision,
@@ -263,86 +332,100 @@ class Planner:
             hold_told(hold, environment.application) if hold else "",
             f"its last sync {str(state.get('phase')).lower()}" if is_bad else "",
             is_past,
-            runs is False and release is not None and self._is_unpushed(environment, release),
-            str(rollback_of(status, _ref(app)) or ""),
+            runs is False and release is not None and self._is_release_unpushed(environment, release),
+            str(find_active_rollback(status, _read_target_revision(app)) or ""),
         )
 
-    def _is_unpushed(self, environment: Environment, release: Release) -> bool:
-        return self.survey.repository.is_unpushed(self._since(environment, release))
+    def _is_release_unpushed(self, environment: DeliveryEnvironment, release: Release) -> bool:
+        return self.snapshot.repository.is_unpushed(self._find_first_commit(environment, release))
 
-    def running(self, environment: Environment) -> Running | None:
+    def get_deployed_release(self, environment: DeliveryEnvironment) -> DeployedRelease | None:
         """Return the release deployed last; None if there is no cluster data."""
-        if environment.name not in self._running:
-            self._running[environment.name] = self._found_running(environment)
-        return self._running[environment.name]
+        if environment.name not in self._deployed_by_environment:
+            self._deployed_by_environment[environment.name] = self._find_deployed_release(environment)
+        return self._deployed_by_environment[environment.name]
 
-    def _found_running(self, environment: Environment) -> Running | None:
-        standing = self.standing(environment)
-        if standing is None:
+    def _find_deployed_release(self, environment: DeliveryEnvironment) -> DeployedRelease | None:
+        state = self.get_state(environment)
+        if state is None:
             return None
-        if not standing.revision or not self.survey.repository.commit_of(standing.revision):
-            return Running(standing.revision)
+        if not state.revision or not self.snapshot.repository.find_commit(state.revision):
+            return DeployedRelease(state.revision)
         try:
-            return Running(standing.revision, self.survey.release(environment, standing.revision))
+            return DeployedRelease(state.revision, self.snapshot.get_release(environment, state.revision))
         except ArgosyError:
-            return Running(standing.revision)  # that old revision cannot be rendered any more
+            return DeployedRelease(state.revision)  # that old revision cannot be rendered any more
 
-    def step(self, environment: Environment) -> Step | None:
+    def get_next_step(self, environment: DeliveryEnvironment) -> NextStep | None:
         """Return the step that brings the environment to the state in Git; None if none is needed."""
-        if environment.name not in self._steps:
-            self._steps[environment.name] = self._step(environment)
-        return self._steps[environment.name]
+        if environment.name not in self._next_steps:
+            self._next_steps[environment.name] = self._find_next_step(environment)
+        return self._next_steps[environment.name]
 
-    def _step(self, environment: Environment) -> Step | None:
-        survey, standing = self.survey, self.standing(environment)
-        running = self.running(environment)
-        asked = partial(step, environment, standing, running, survey.release(environment))
-        if asked(is_unpushed=False) is None:
+    def _find_next_step(self, environment: DeliveryEnvironment) -> NextStep | None:
+        snapshot, state = self.snapshot, self.get_state(environment)
+        deployed = self.get_deployed_release(environment)
+        build_step = partial(find_next_step, environment, state, deployed, snapshot.get_release(environment))
+        if build_step(is_unpushed=False) is None:
             return None  # the common case, without a Git call
-        newest = survey.repository.last_change(survey.head, survey.view(environment).inputs)
-        return asked(is_unpushed=survey.repository.is_unpushed(newest))
+        newest = snapshot.repository.find_last_change(snapshot.head, snapshot.get_environment(environment).inputs)
+        return build_step(is_unpushed=snapshot.repository.is_unpushed(newest))
 
-    def holds(self, environment: Environment) -> list[Verdict]:
+    def list_holds(self, environment: DeliveryEnvironment) -> list[GateResult]:
         """List the holds of an environment, even if no promotion is pending."""
-        return holds(environment, Facts(self.now, self.survey.log, target=self.standing(environment)))
+        return list_holds(environment, GateFacts(self.now, self.snapshot.log, target=self.get_state(environment)))
 
-    def _runs(self, environment: Environment, release: Release, revision: str) -> bool | None:
+    def _contains_release(self, environment: DeliveryEnvironment, release: Release, revision: str) -> bool | None:
         """True if the synced revision contains the release, or for a promoted release its promotion commit."""
         if not revision:
             return False
-        return self.survey.repository.contains(revision, self._since(environment, release))
+        return self.snapshot.repository.contains(revision, self._find_first_commit(environment, release))
 
-    def _since(self, environment: Environment, release: Release) -> str:
+    def _find_first_commit(self, environment: DeliveryEnvironment, release: Release) -> str:
         """Return the first commit at which the environment has the release."""
-        had = self._had(environment, release.commit)
-        return had[1] if had else release.commit
+        earlier = self._find_earlier_release(environment, release.commit)
+        return earlier[1] if earlier else release.commit
 
-    def _is_as_then(self, environment: Environment, release: Release | None, revision: str) -> bool:
+    def _still_runs_release(self, environment: DeliveryEnvironment, release: Release | None, revision: str) -> bool:
         """True if a later revision still has all promoted fields of the release."""
         assert release is not None
-        survey, since = self.survey, self._since(environment, release)
-        if not survey.repository.count(since, revision, survey.view(environment).inputs):
+        snapshot, since = self.snapshot, self._find_first_commit(environment, release)
+        if not snapshot.repository.count_commits(since, revision, snapshot.get_environment(environment).inputs):
             return True
-        then, now = (survey.view(environment, commit).contents for commit in (since, revision))
-        return then.of(*TRAVELS) == now.of(*TRAVELS)
+        old_contents, new_contents = (
+            snapshot.get_environment(environment, commit).contents for commit in (since, revision)
+        )
+        return old_contents.select_values(*PROMOTED_KINDS) == new_contents.select_values(*PROMOTED_KINDS)
 
-    def _commits(self, over: Release, release: Release, there: View) -> int:
-        repository = self.survey.repository
-        if not repository.commit_of(over.commit) or over.commit == release.commit:
+    def _count_commits(self, replaced: Release, release: Release, source_snapshot: EnvironmentSnapshot) -> int:
+        repository = self.snapshot.repository
+        if not repository.find_commit(replaced.commit) or replaced.commit == release.commit:
             return 0
-        return repository.count(over.commit, release.commit, there.inputs)
+        return repository.count_commits(replaced.commit, release.commit, source_snapshot.inputs)
 
-    def _notes(self, moved: Moving, there: View, here: View, files: dict[str, bytes], over: Release) -> list[str]:
-        name, path = there.environment.name, here.environment.path
-        notes = [f"{owner} exists only in {name}: add it to {path} by hand" for owner in moved.missing]
-        for stay in moved.doubts:
-            told = f"{stay.at.owner} {stay.at.path} differs and stays ({stay.why})"
-            values = f"{shown(stay.at, stay.source)!r} in the source, {shown(stay.at, stay.target)!r} in the target"
-            notes.append(f"{told}: {values}")
-        if over.is_by_hand:
-            notes.append(f"{here.environment.name} was changed after its last promotion, by {over.commit[:7]}")
-        inputs = [*there.inputs, *here.inputs]
-        if dirty := self.survey.repository.dirty(inputs):
+    def _list_notes(
+        self,
+        changes: PromotionChanges,
+        source_snapshot: EnvironmentSnapshot,
+        target_snapshot: EnvironmentSnapshot,
+        files: dict[str, bytes],
+        replaced: Release,
+    ) -> list[str]:
+        name, path = source_snapshot.environment.name, target_snapshot.environment.path
+        notes = [f"{owner} exists only in {name}: add it to {path} by hand" for owner in changes.missing]
+        for stay in changes.doubtful:
+            difference = f"{stay.address.owner} {stay.address.path} differs and stays ({stay.reason})"
+            values = (
+                f"{shown(stay.address, stay.source)!r} in the source, {shown(stay.address, stay.target)!r} in "
+                "the target"
+            )
+            notes.append(f"{difference}: {values}")
+        if replaced.is_by_hand:
+            notes.append(
+                f"{target_snapshot.environment.name} was changed after its last promotion, by {replaced.commit[:7]}"
+            )
+        inputs = [*source_snapshot.inputs, *target_snapshot.inputs]
+        if dirty := self.snapshot.repository.list_uncommitted(inputs):
             notes.append(f"ignored, because not committed: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
         return notes
 
@@ -354,7 +437,7 @@ def find_deployed_revision(status: Manifest) -> str:
     notebook or a hook failed. Such a revision does not count as deployed.
     """
     sync, state = status.get("sync") or {}, status.get("operationState") or {}
-    history = [each for each in status.get("history") or () if isinstance(each, dict)]
+    history = [item for item in status.get("history") or () if isinstance(item, dict)]
     last_success = str(history[-1].get("revision") or "") if history else ""
     compared = str(sync.get("revision") or "")
     attempted = str((state.get("syncResult") or {}).get("revision") or "")
@@ -362,26 +445,26 @@ def find_deployed_revision(status: Manifest) -> str:
     return compared if sync.get("status") == "Synced" and not has_not_succeeded else last_success
 
 
-def _paths(app: Manifest) -> set[str]:
+def _list_source_paths(app: Manifest) -> set[str]:
     spec = app.get("spec") or {}
     sources = [spec.get("source") or {}, *(spec.get("sources") or ())]
-    return {folder(str(each.get("path") or "")) for each in sources if isinstance(each, dict)}
+    return {normalize_folder(str(source.get("path") or "")) for source in sources if isinstance(source, dict)}
 
 
-def _ref(app: Manifest) -> str:
+def _read_target_revision(app: Manifest) -> str:
     spec = app.get("spec") or {}
     source: Manifest = spec.get("source") or next(iter(spec.get("sources") or ()), {})
     return str(source.get("targetRevision") or "HEAD")
 
 
-def _backwards(way: Way, target: Environment, facts: Facts) -> list[Verdict]:
+def _evaluate_rollback(pipeline: PromotionPipeline, target: DeliveryEnvironment, facts: GateFacts) -> list[GateResult]:
     """A rollback needs no gates but the check; holds and releases that were rolled back themselves still block it."""
-    assert facts.check is not None
-    is_green, told = facts.check()
+    assert facts.run_check is not None
+    is_green, reason = facts.run_check()
     advice = "" if is_green else "argosy check"
     return [
-        *kept_away(target, facts),
-        *approvals_again(way, target, facts),
-        Verdict("was here", True, "this environment had the release before", kind="back"),
-        Verdict("check", is_green, told, next=advice, kind="check"),
+        *list_log_holds(target, facts),
+        *evaluate_renewed_approvals(pipeline, target, facts),
+        GateResult("was here", True, "this environment had the release before", kind="back"),
+        GateResult("check", is_green, reason, next_command=advice, kind="check"),
     ]

@@ -12,30 +12,30 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.analysis.object_changes import HASH
+from argosy.gitops.analysis.object_changes import KUSTOMIZE_HASH_SUFFIX
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, key_of_source
+from argosy.kube.objects import Manifest, key_of_desired
 
-_GENERATED: Final = ("ConfigMap", "Secret")
-_STEP: Final = re.compile(r'(?:"([^"]*)"|([^."\[]+))(\[[^\]]*\])?')
-_IMAGES: Final = ("image", "containerImage")
-_MODELS: Final = ("storageUri", "modelUri")
-_LISTS_OF_PARAMETERS: Final = ("args", "command")
-_PARAMETERS: Final = ("parameters", "env", "runtimeVersion")
+_GENERATED_KINDS: Final = ("ConfigMap", "Secret")
+_STEP_PATTERN: Final = re.compile(r'(?:"([^"]*)"|([^."\[]+))(\[[^\]]*\])?')
+_IMAGE_FIELDS: Final = ("image", "containerImage")
+_MODEL_FIELDS: Final = ("storageUri", "modelUri")
+_PARAMETER_LIST_FIELDS: Final = ("args", "command")
+_PARAMETER_FIELDS: Final = ("parameters", "env", "runtimeVersion")
 
 
-class Kind(StrEnum):
+class FieldKind(StrEnum):
     IMAGE = "image"
     MODEL = "model"
     PARAMETER = "parameter"
-    OWN = "own"  # specific to the environment: size, names, addresses
+    ENVIRONMENT = "own"  # specific to the environment: size, names, addresses
 
 
-VERSIONS: Final = (Kind.IMAGE, Kind.MODEL)
-TRAVELS: Final = (*VERSIONS, Kind.PARAMETER)
+VERSION_KINDS: Final = (FieldKind.IMAGE, FieldKind.MODEL)
+PROMOTED_KINDS: Final = (*VERSION_KINDS, FieldKind.PARAMETER)
 
 
-class Owner(NamedTuple):
+class ObjectIdentity(NamedTuple):
     """An object by kind and by its name without the environment's prefix and suffix."""
 
     group: str
@@ -46,32 +46,32 @@ class Owner(NamedTuple):
         return f"{self.kind}/{self.name}"
 
 
-class At(NamedTuple):
+class FieldAddress(NamedTuple):
     """A field of an object; list elements are addressed by name if they have one: `spec.containers[web].image`."""
 
-    owner: Owner
+    owner: ObjectIdentity
     path: str
 
 
 @dataclass(frozen=True)
-class Field:
+class ContentField:
     value: Any
     pointer: str  # JSON pointer in this manifest
-    kind: Kind
+    kind: FieldKind
     key: ResourceKey
 
 
 @dataclass(frozen=True)
-class Decoration:
+class NameDecoration:
     prefix: str = ""
     suffix: str = ""
 
-    def plain(self, name: str, kind: str = "") -> str:
-        name = HASH.sub("", name) if kind in _GENERATED else name
+    def strip_name(self, name: str, kind: str = "") -> str:
+        name = KUSTOMIZE_HASH_SUFFIX.sub("", name) if kind in _GENERATED_KINDS else name
         return name.removeprefix(self.prefix).removesuffix(self.suffix) or name
 
 
-_PLAIN: Final = Decoration()
+_NO_DECORATION: Final = NameDecoration()
 
 
 @dataclass(frozen=True)
@@ -87,74 +87,76 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Contents:
+class EnvironmentContents:
     """All fields of an environment."""
 
-    fields: Mapping[At, Field]
+    fields: Mapping[FieldAddress, ContentField]
 
     @property
-    def owners(self) -> frozenset[Owner]:
-        return frozenset(at.owner for at in self.fields)
+    def owners(self) -> frozenset[ObjectIdentity]:
+        return frozenset(address.owner for address in self.fields)
 
-    def of(self, *kinds: Kind) -> dict[At, Any]:
-        return {at: field.value for at, field in self.fields.items() if field.kind in kinds}
+    def select_values(self, *kinds: FieldKind) -> dict[FieldAddress, Any]:
+        return {address: field.value for address, field in self.fields.items() if field.kind in kinds}
 
 
-def contents(manifests: Sequence[Manifest], decoration: Decoration = _PLAIN) -> Contents:
-    found: dict[At, Field] = {}
+def read_contents(manifests: Sequence[Manifest], decoration: NameDecoration = _NO_DECORATION) -> EnvironmentContents:
+    fields: dict[FieldAddress, ContentField] = {}
     for manifest in manifests:
-        key = key_of_source(manifest)
-        owner = Owner(key.group, key.kind, decoration.plain(key.name, key.kind))
+        key = key_of_desired(manifest)
+        owner = ObjectIdentity(key.group, key.kind, decoration.strip_name(key.name, key.kind))
         if owner.kind == "Secret":
-            found[At(owner, "kind")] = Field(owner.kind, "/kind", Kind.OWN, key)
+            fields[FieldAddress(owner, "kind")] = ContentField(owner.kind, "/kind", FieldKind.ENVIRONMENT, key)
             continue
-        for path, pointer, value in _leaves(manifest, "", ""):
-            found[At(owner, path)] = Field(value, pointer, kind_of(owner.kind, path), key)
-    return Contents(found)
+        for path, pointer, value in _iterate_leaves(manifest, "", ""):
+            fields[FieldAddress(owner, path)] = ContentField(value, pointer, classify_field(owner.kind, path), key)
+    return EnvironmentContents(fields)
 
 
-def _leaves(value: Any, path: str, pointer: str) -> Iterator[tuple[str, str, Any]]:
+def _iterate_leaves(value: Any, path: str, pointer: str) -> Iterator[tuple[str, str, Any]]:
     if isinstance(value, dict) and value:
-        for name, each in value.items():
+        for name, item in value.items():
             step = str(name).replace("~", "~0").replace("/", "~1")
-            yield from _leaves(each, f"{path}.{_shown(str(name))}" if path else str(name), f"{pointer}/{step}")
-    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
-        for place, each in enumerate(value):
-            name = each.get("name") if isinstance(each, dict) else None
-            yield from _leaves(each, f"{path}[{place if name is None else name}]", f"{pointer}/{place}")
+            yield from _iterate_leaves(
+                item, f"{path}.{_quote_name(str(name))}" if path else str(name), f"{pointer}/{step}"
+            )
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for index, item in enumerate(value):
+            name = item.get("name") if isinstance(item, dict) else None
+            yield from _iterate_leaves(item, f"{path}[{index if name is None else name}]", f"{pointer}/{index}")
     else:
         yield path, pointer, value
 
 
-def _shown(name: str) -> str:
+def _quote_name(name: str) -> str:
     return f'"{name}"' if "." in name else name
 
 
-def kind_of(kind: str, path: str) -> Kind:
+def classify_field(kind: str, path: str) -> FieldKind:
     """Classify by kind and path only, so that the result is the same in every environment."""
     if kind == "ConfigMap":
-        return Kind.PARAMETER if path.startswith(("data.", "binaryData.")) else Kind.OWN
+        return FieldKind.PARAMETER if path.startswith(("data.", "binaryData.")) else FieldKind.ENVIRONMENT
     if path.startswith("metadata."):
-        return Kind.OWN
-    steps = [step.name for step in steps_of(path)]
+        return FieldKind.ENVIRONMENT
+    steps = [step.name for step in parse_field_path(path)]
     last = steps[-1]
-    if last in _IMAGES:
-        return Kind.IMAGE
-    if last in _MODELS or steps[-2:] in (["storage", "path"], ["storage", "key"]):
-        return Kind.MODEL
-    if last in _LISTS_OF_PARAMETERS or any(each in _PARAMETERS for each in steps):
-        return Kind.PARAMETER
-    return Kind.OWN
+    if last in _IMAGE_FIELDS:
+        return FieldKind.IMAGE
+    if last in _MODEL_FIELDS or steps[-2:] in (["storage", "path"], ["storage", "key"]):
+        return FieldKind.MODEL
+    if last in _PARAMETER_LIST_FIELDS or any(step_name in _PARAMETER_FIELDS for step_name in steps):
+        return FieldKind.PARAMETER
+    return FieldKind.ENVIRONMENT
 
 
-class Step(NamedTuple):
+class FieldPathStep(NamedTuple):
     name: str
     element: str | None = None  # name or index of a list element
 
 
-def steps_of(path: str) -> list[Step]:
+def parse_field_path(path: str) -> list[FieldPathStep]:
     """Parse a field path into its steps."""
-    found = []
-    for quoted, plain, element in _STEP.findall(path):
-        found.append(Step(quoted or plain, element[1:-1] if element else None))
-    return found
+    steps = []
+    for quoted, plain, element in _STEP_PATTERN.findall(path):
+        steps.append(FieldPathStep(quoted or plain, element[1:-1] if element else None))
+    return steps

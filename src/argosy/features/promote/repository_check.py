@@ -19,95 +19,97 @@ from typing import Final
 
 from argosy import __version__
 from argosy.errors import ArgosyError
-from argosy.features.promote.environment_states import Survey
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.workspace.checkouts import cache_folder
-from argosy.isolation.scratch_folders import scratch_folder
+from argosy.features.promote.environment_states import RepositorySnapshot
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.workspace.checkouts import find_cache_folder
+from argosy.isolation.scratch_folders import create_scratch_folder
 
-FRESH: Final = 600.0  # remote bases may change
-MOST_BYTES: Final = 64 << 20  # of a checked repository, without files larger than _MAX_FILE_BYTES
-_LARGEST: Final = 1 << 20
+RESULT_LIFETIME_SECONDS: Final = 600.0  # remote bases may change
+MAX_REPOSITORY_BYTES: Final = 64 << 20  # of a checked repository, without files larger than _MAX_FILE_BYTES
+_MAX_FILE_BYTES: Final = 1 << 20
 
 
-def checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
+def check_edited_repository(snapshot: RepositorySnapshot, files: Mapping[str, bytes]) -> tuple[bool, str]:
     """Return the cached result if the same files were checked with the same rules recently."""
-    kept = _kept(survey.repository.git("rev-parse", f"{survey.head}^{{tree}}"), files)
+    cache_file = _get_cache_path(snapshot.repository.run_git("rev-parse", f"{snapshot.head}^{{tree}}"), files)
     with contextlib.suppress(OSError, ValueError):
-        if _is_fresh(kept):
-            is_green, told = json.loads(kept.read_bytes())
-            return bool(is_green), str(told)
-    found = _checked(survey, files)
+        if _is_fresh(cache_file):
+            is_green, message = json.loads(cache_file.read_bytes())
+            return bool(is_green), str(message)
+    result = _run_check(snapshot, files)
     with contextlib.suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for each in kept.parent.iterdir():
-            if not _is_fresh(each):
-                each.unlink(missing_ok=True)
-        part = kept.with_suffix(".part")
-        part.write_text(json.dumps(found))
-        part.replace(kept)
-    return found
+        cache_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for old_file in cache_file.parent.iterdir():
+            if not _is_fresh(old_file):
+                old_file.unlink(missing_ok=True)
+        part = cache_file.with_suffix(".part")
+        part.write_text(json.dumps(result))
+        part.replace(cache_file)
+    return result
 
 
-def _is_fresh(kept: Path) -> bool:
+def _is_fresh(cache_file: Path) -> bool:
     """False also for an mtime in the future: after the clock was set back, the file would stay fresh too long."""
-    return 0 <= time.time() - kept.stat().st_mtime < FRESH
+    return 0 <= time.time() - cache_file.stat().st_mtime < RESULT_LIFETIME_SECONDS
 
 
-def _kept(tree: str, files: Mapping[str, bytes]) -> Path:
+def _get_cache_path(tree: str, files: Mapping[str, bytes]) -> Path:
     """The file name is a digest of the content and of the installed rules."""
     rules = Path(str(files_of("argosy.gitops.analysis") / "rules"))
-    newest = max((each.stat().st_mtime_ns for each in rules.glob("*.py")), default=0)
+    newest = max((rule_file.stat().st_mtime_ns for rule_file in rules.glob("*.py")), default=0)
     digest = hashlib.sha256(f"{__version__} {newest} {tree}".encode())
     for path, content in sorted(files.items()):
         digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
-    return cache_folder().parent / "promote-checks" / digest.hexdigest()
+    return find_cache_folder().parent / "promote-checks" / digest.hexdigest()
 
 
-def _checked(survey: Survey, files: Mapping[str, bytes]) -> tuple[bool, str]:
-    from argosy.features.check.service import Manner, check
+def _run_check(snapshot: RepositorySnapshot, files: Mapping[str, bytes]) -> tuple[bool, str]:
+    from argosy.features.check.service import CheckRunOptions, check_paths
     from argosy.gitops.analysis.violation import Severity
 
-    with scratch_folder("argosy-promote-") as scratch:
+    with create_scratch_folder("argosy-promote-") as scratch:
         folder = str(scratch / "tree")
         os.mkdir(folder)
-        if not _export(survey.tree, files, Path(folder)):
-            return False, f"unknown: the repository has more than {MOST_BYTES >> 20} MiB of files"
+        if not _export_tree(snapshot.tree, files, Path(folder)):
+            return False, f"unknown: the repository has more than {MAX_REPOSITORY_BYTES >> 20} MiB of files"
         try:
-            found = check([folder], manner=Manner(boundary=os.path.realpath(folder)), talk=lambda _: None)
+            report = check_paths(
+                [folder], options=CheckRunOptions(boundary=os.path.realpath(folder)), log=lambda _: None
+            )
         except ArgosyError as error:
             return False, f"unknown: {error}".replace(f"{folder}/", "")
-        bad = [each for each in found.findings if each.severity.weight >= Severity.WARNING.weight]
+        bad = [finding for finding in report.findings if finding.severity.weight >= Severity.WARNING.weight]
         if not bad:
-            return True, f"no errors, no warnings in {found.objects} objects"
+            return True, f"no errors, no warnings in {report.objects} objects"
         first = bad[0]
-        place = str(first.sight.place).replace(f"{folder}/", "")
-        return False, f"{len(bad)} findings, such as {place}: {first.rule.id} {first.sight.message}"
+        location = str(first.violation.location).replace(f"{folder}/", "")
+        return False, f"{len(bad)} findings, such as {location}: {first.rule.id} {first.violation.message}"
 
 
-def _export(tree: Tree, files: Mapping[str, bytes], folder: Path) -> bool:
+def _export_tree(tree: FileTree, files: Mapping[str, bytes], folder: Path) -> bool:
     """Write the tree to a folder. False if it is too large: checking only a part of it proves nothing."""
-    left = MOST_BYTES
-    for path, content in _contents(tree, files):
-        if len(content) > _LARGEST:
+    remaining_bytes = MAX_REPOSITORY_BYTES
+    for path, content in _iterate_files(tree, files):
+        if len(content) > _MAX_FILE_BYTES:
             continue
-        left -= len(content)
-        if left < 0:
+        remaining_bytes -= len(content)
+        if remaining_bytes < 0:
             return False
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        file_path = folder / path
+        file_path.parent.mkdir(parents=True, exist_ok=True)
+        file_path.write_bytes(content)
     return True
 
 
-def _contents(tree: Tree, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    waiting = [""]
-    while waiting:
-        here = waiting.pop()
-        for entry in tree.listing(here):
-            path = posixpath.join(here, entry.name)
+def _iterate_files(tree: FileTree, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    queue = [""]
+    while queue:
+        current = queue.pop()
+        for entry in tree.list_folder(current):
+            path = posixpath.join(current, entry.name)
             if os.path.normpath(path) != path or path.startswith(("/", "../")):
                 continue
             if entry.kind == "folder":
-                waiting.append(path)
+                queue.append(path)
             elif entry.kind == "file":
-                yield path, files[path] if path in files else tree.read(path)
+                yield path, files[path] if path in files else tree.read_file(path)

@@ -7,40 +7,52 @@ of the server's user.
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.promote.clone_state import stale
-from argosy.features.promote.commits import Done, answer, hold, promote, resume
-from argosy.features.promote.plan import Asked
-from argosy.features.promote.promotion_log import By
-from argosy.features.promote.service import Session
+from argosy.features.promote.clone_state import check_clone
+from argosy.features.promote.commits import (
+    PromotionCommit,
+    commit_approval,
+    commit_hold,
+    commit_promotion,
+    commit_resume,
+)
+from argosy.features.promote.plan import PromotionRequest
+from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.service import PromotionSession
 
-DEEDS = ("promote", "approve", "reject", "hold", "resume")
+ACTIONS = ("promote", "approve", "reject", "hold", "resume")
 
 
-def do(session: Session, deed: str, target: str, by: By, *, commit: str = "", reason: str = "") -> Done:
+def run_action(
+    session: PromotionSession, action: str, target: str, actor: PromotionActor, *, commit: str = "", reason: str = ""
+) -> PromotionCommit:
     """Run an action. `commit` is the release that the caller saw; raises UserError if another release is next now."""
-    if deed not in DEEDS:
-        raise UserError(f"unknown action {deed!r}; choose one of {', '.join(DEEDS)}")
-    with session.survey.repository.alone():
-        session.again()
-        if problems := [each.why for each in stale(session.survey.clone)]:
+    if action not in ACTIONS:
+        raise UserError(f"unknown action {action!r}; choose one of {', '.join(ACTIONS)}")
+    with session.snapshot.repository.lock_promotions():
+        session.reload_if_moved()
+        if problems := [result.reason for result in check_clone(session.snapshot.clone)]:
             raise UserError(f"this clone is out of date: {problems[0]}; update it: git pull")
-        done = _done(session, deed, target, by, commit, reason)
-    session.seen(session.environment(target))
-    return done
+        commit_result = _run_locked(session, action, target, actor, commit, reason)
+    session.refresh_application(session.find_environment(target))
+    return commit_result
 
 
-def _done(session: Session, deed: str, target: str, by: By, commit: str, reason: str) -> Done:
-    environment = session.environment(target)
-    if deed in ("hold", "resume"):
-        return (hold if deed == "hold" else resume)(session.survey, environment, by, reason)
-    plan = session.plan(Asked(environment.name, reason=reason))
+def _run_locked(
+    session: PromotionSession, action: str, target: str, actor: PromotionActor, commit: str, reason: str
+) -> PromotionCommit:
+    environment = session.find_environment(target)
+    if action in ("hold", "resume"):
+        return (commit_hold if action == "hold" else commit_resume)(session.snapshot, environment, actor, reason)
+    plan = session.plan(PromotionRequest(environment.name, reason=reason))
     if commit and plan.release.commit != commit:
         raise UserError(f"{target}: the next release has changed to {plan.release}; reload the page")
-    if deed in ("approve", "reject"):
-        return answer(session.survey, environment, plan.release, by, is_yes=deed == "approve", reason=reason)
-    if not plan.moving.moves:
-        return Done(session.survey.head, session.survey.repository.branch, is_new=False)
+    if action in ("approve", "reject"):
+        return commit_approval(
+            session.snapshot, environment, plan.release, actor, is_approved=action == "approve", reason=reason
+        )
+    if not plan.changes.moves:
+        return PromotionCommit(session.snapshot.head, session.snapshot.repository.branch, is_new=False)
     if not plan.is_open:
-        closed = "; ".join(f"{each.gate}: {each.why}" for each in plan.closed)
+        closed = "; ".join(f"{result.gate}: {result.reason}" for result in plan.closed_gates)
         raise UserError(f"{plan.release.name} is not promoted to {target}: {closed}; open these gates first")
-    return promote(session.survey, plan, by)
+    return commit_promotion(session.snapshot, plan, actor)

@@ -14,166 +14,198 @@ from pathlib import Path
 
 from argosy.errors import UserError
 from argosy.features.promote import clone_state
-from argosy.features.promote.cluster_facts import Answers, ask, refresh
-from argosy.features.promote.commits import who
-from argosy.features.promote.environment_states import NoEnvironments, Survey
+from argosy.features.promote.cluster_facts import EnvironmentClusterState, fetch_cluster_state, request_refresh
+from argosy.features.promote.commits import identify_actor
+from argosy.features.promote.environment_states import NoEnvironments, RepositorySnapshot
 from argosy.features.promote.environments import BY_CONVENTION
-from argosy.features.promote.plan import Asked, Plan, Planner
-from argosy.features.promote.promotion_log import By
+from argosy.features.promote.plan import PromotionPlan, PromotionPlanner, PromotionRequest
+from argosy.features.promote.promotion_log import PromotionActor
 from argosy.features.promote.uncommitted_edits import (
+    build_uncommitted_file_error,
     describe_uncommitted_gates,
     find_delivery_file,
-    only_in_working_tree,
 )
-from argosy.gitops.application_client.client import Opening
-from argosy.gitops.delivery_file.values import Environment
-from argosy.gitops.workspace.checkouts import Talk
-from argosy.gitops.workspace.git_repository import Repository
+from argosy.gitops.application_client.client import ServiceOpener
+from argosy.gitops.delivery_file.values import DeliveryEnvironment
+from argosy.gitops.workspace.checkouts import ShowProgress
+from argosy.gitops.workspace.git_repository import GitRepository
 
-Demo = Callable[[], Path | None]  # returns the repository of a running demo
+FindDemoRepository = Callable[[], Path | None]  # returns the repository of a running demo
 
 
 @dataclass
-class Session:
-    survey: Survey
-    opening: Opening
+class PromotionSession:
+    snapshot: RepositorySnapshot
+    open_service: ServiceOpener
     is_offline: bool
-    talk: Talk
+    log: ShowProgress
     is_read_by_engine: bool = False  # the demo's repository: the engine sees commits without a push
     source_note: str = ""  # where the repository was read from, if not from the user's clone
 
     @cached_property
-    def answers(self) -> Answers:
+    def cluster_state(self) -> EnvironmentClusterState:
         if self.is_offline:
-            return Answers(why="the cluster was not contacted (--offline)")
-        return ask(self.opening, self.survey.way)
+            return EnvironmentClusterState(unavailable_reason="the cluster was not contacted (--offline)")
+        return fetch_cluster_state(self.open_service, self.snapshot.pipeline)
 
     @cached_property
-    def planner(self) -> Planner:
-        return Planner(self.survey, self.answers)
+    def planner(self) -> PromotionPlanner:
+        return PromotionPlanner(self.snapshot, self.cluster_state)
 
-    def plan(self, asked: Asked) -> Plan:
-        return self.planner.plan(asked)
+    def plan(self, request: PromotionRequest) -> PromotionPlan:
+        return self.planner.plan(request)
 
     @cached_property
-    def waiting(self) -> dict[str, Plan | None]:
+    def pending_plans(self) -> dict[str, PromotionPlan | None]:
         """The next promotion of each environment but the first; None if it is up to date."""
-        found: dict[str, Plan | None] = {}
-        for each in self.survey.way.environments:
-            if each.after and each.name not in self.broken and each.after not in self.broken:
-                found[each.name] = self.planner.pending(each)
-        return found
+        plans: dict[str, PromotionPlan | None] = {}
+        for environment in self.snapshot.pipeline.environments:
+            if (
+                environment.after
+                and environment.name not in self.build_errors
+                and environment.after not in self.build_errors
+            ):
+                plans[environment.name] = self.planner.find_pending_plan(environment)
+        return plans
 
     @property
-    def advice(self) -> str:
+    def next_command(self) -> str:
         """The command to run next: an open promotion, then a sync, then a blocked promotion."""
-        plans = [plan for plan in self.waiting.values() if plan]
-        whole = [each for each in self.survey.way.environments if each.name not in self.broken]
+        plans = [plan for plan in self.pending_plans.values() if plan]
+        buildable = [
+            environment
+            for environment in self.snapshot.pipeline.environments
+            if environment.name not in self.build_errors
+        ]
         ready = (f"argosy promote plan --to {plan.target.name}" for plan in plans if plan.is_open)
-        full = (each for each in whole if not self.waiting.get(each.name))  # promote before syncing
-        steps = (step.command for each in full if (step := self.planner.step(each)))
-        waiting = (f"argosy promote plan --to {plan.target.name}" for plan in plans)
-        return next(chain(ready, steps, waiting), "")
+        up_to_date = (
+            environment for environment in buildable if not self.pending_plans.get(environment.name)
+        )  # promote before syncing
+        steps = (step.command for environment in up_to_date if (step := self.planner.get_next_step(environment)))
+        blocked = (f"argosy promote plan --to {plan.target.name}" for plan in plans)
+        return next(chain(ready, steps, blocked), "")
 
     @property
-    def usual(self) -> str:
+    def default_target(self) -> str:
         """The target if --to is missing: the first environment with a pending promotion."""
-        names = [each.name for each in self.survey.way.environments if each.after]
-        return next((name for name, plan in self.waiting.items() if plan), names[0] if names else "ENV")
+        names = [environment.name for environment in self.snapshot.pipeline.environments if environment.after]
+        return next((name for name, plan in self.pending_plans.items() if plan), names[0] if names else "ENV")
 
     @cached_property
-    def broken(self) -> dict[str, UserError]:
+    def build_errors(self) -> dict[str, UserError]:
         """Errors of environments that cannot be rendered; the others are still shown."""
-        found: dict[str, UserError] = {}
-        for each in self.survey.way.environments:
+        errors: dict[str, UserError] = {}
+        for environment in self.snapshot.pipeline.environments:
             try:
-                self.survey.view(each)
+                self.snapshot.get_environment(environment)
             except UserError as error:
-                found[each.name] = error
-        return found
+                errors[environment.name] = error
+        return errors
 
     @cached_property
     def notes(self) -> list[str]:
         """Differences between this clone and its upstream, and uncommitted files."""
-        survey, told = self.survey, clone_state.notes(self.survey.clone)
-        views = [survey.view(each) for each in survey.way.environments if each.name not in self.broken]
-        files = {survey.way.told_by, *(path for view in views for path in view.inputs)} - {BY_CONVENTION}
-        if dirty := survey.repository.dirty(sorted(files)):
-            told.append(f"ignored, because not committed: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
-        return told
+        snapshot, messages = self.snapshot, clone_state.list_clone_notes(self.snapshot.clone)
+        views = [
+            snapshot.get_environment(environment)
+            for environment in snapshot.pipeline.environments
+            if environment.name not in self.build_errors
+        ]
+        files = {snapshot.pipeline.defined_in, *(path for view in views for path in view.inputs)} - {BY_CONVENTION}
+        if dirty := snapshot.repository.list_uncommitted(sorted(files)):
+            messages.append(f"ignored, because not committed: {', '.join(dirty[:3])}{', …' if len(dirty) > 3 else ''}")
+        return messages
 
     @cached_property
     def uncommitted_gates(self) -> list[str]:
         """Uncommitted edits of argosy.yaml, which promotions ignore."""
-        return describe_uncommitted_gates(self.survey)
+        return describe_uncommitted_gates(self.snapshot)
 
-    def again(self) -> None:
+    def reload_if_moved(self) -> None:
         """Read the repository again if its head moved while this process waited for the lock."""
-        if self.survey.repository.head() != self.survey.head:
-            self.survey.close()
-            self.survey = Survey(self.survey.repository, self.talk)
+        if self.snapshot.repository.get_head() != self.snapshot.head:
+            self.snapshot.close()
+            self.snapshot = RepositorySnapshot(self.snapshot.repository, self.log)
             self.__dict__.pop("planner", None)
 
     @property
-    def by(self) -> By:
-        return who(self.survey, self.answers)
+    def actor(self) -> PromotionActor:
+        return identify_actor(self.snapshot, self.cluster_state)
 
-    def environment(self, name: str) -> Environment:
-        return self.survey.way.find(name)
+    def find_environment(self, name: str) -> DeliveryEnvironment:
+        return self.snapshot.pipeline.find(name)
 
-    def seen(self, environment: Environment) -> None:
+    def refresh_application(self, environment: DeliveryEnvironment) -> None:
         if self.is_read_by_engine and not self.is_offline:
-            refresh(self.opening, self.survey.way, [environment.application])
+            request_refresh(self.open_service, self.snapshot.pipeline, [environment.application])
 
 
 @contextmanager
-def session(folder: Path | None, opening: Opening, demo: Demo, *, is_offline: bool, talk: Talk) -> Iterator[Session]:
-    repository, is_demo = _meant(folder, demo, talk)
-    with session_in(repository, opening, is_offline=is_offline, talk=talk, is_read_by_engine=is_demo) as opened:
-        yield opened
+def open_session(
+    folder: Path | None,
+    open_service: ServiceOpener,
+    find_demo_repository: FindDemoRepository,
+    *,
+    is_offline: bool,
+    log: ShowProgress,
+) -> Iterator[PromotionSession]:
+    repository, is_demo = _choose_repository(folder, find_demo_repository, log)
+    with open_repository_session(
+        repository, open_service, is_offline=is_offline, log=log, is_read_by_engine=is_demo
+    ) as promotion_session:
+        yield promotion_session
 
 
 @contextmanager
-def session_in(
-    repository: Repository, opening: Opening, *, is_offline: bool, talk: Talk, is_read_by_engine: bool = False,
+def open_repository_session(
+    repository: GitRepository,
+    open_service: ServiceOpener,
+    *,
+    is_offline: bool,
+    log: ShowProgress,
+    is_read_by_engine: bool = False,
     source_note: str = "",
-) -> Iterator[Session]:  # fmt: skip
-    opened = Session(Survey(repository, talk), opening, is_offline, talk, is_read_by_engine, source_note)
+) -> Iterator[PromotionSession]:
+    promotion_session = PromotionSession(
+        RepositorySnapshot(repository, log), open_service, is_offline, log, is_read_by_engine, source_note
+    )
     try:
-        yield opened
+        yield promotion_session
     finally:
-        opened.survey.close()  # reload_if_moved may have replaced it
+        promotion_session.snapshot.close()  # reload_if_moved may have replaced it
 
 
-def _meant(folder: Path | None, demo: Demo, talk: Talk) -> tuple[Repository, bool]:
+def _choose_repository(
+    folder: Path | None, find_demo_repository: FindDemoRepository, log: ShowProgress
+) -> tuple[GitRepository, bool]:
     """Choose --repo, else the repository of the current folder if it has environments, else the demo's."""
     if folder is not None:
-        if not folder.is_dir() or (named := Repository.open(folder)) is None:
+        if not folder.is_dir() or (named := GitRepository.open(folder)) is None:
             raise UserError("not a Git repository; use a folder of one", where=str(folder))
-        return named, _is_demos(folder, demo)
-    here = Repository.open(Path.cwd())
+        return named, _is_demo_repository(folder, find_demo_repository)
+    current = GitRepository.open(Path.cwd())
     problem: UserError | None = None
-    if here is not None:
-        survey = Survey(here, talk) if here.commit_of("HEAD") else None
+    if current is not None:
+        snapshot = RepositorySnapshot(current, log) if current.find_commit("HEAD") else None
         try:
-            if survey is not None and survey.way:
-                return here, False
-            problem = UserError("has no commit yet; commit first, then promote", where=str(here.place.folder))
+            if snapshot is not None and snapshot.pipeline:
+                return current, False
+            problem = UserError("has no commit yet; commit first, then promote", where=str(current.paths.folder))
         except NoEnvironments as error:
-            path = find_delivery_file(here.place)
-            problem = only_in_working_tree(path) if path else error
+            path = find_delivery_file(current.paths)
+            problem = build_uncommitted_file_error(path) if path else error
         finally:
-            if survey is not None:
-                survey.close()
-    if (place := demo()) and (found := Repository.open(place)):
-        talk(f"repository: the demo's, {place}")
-        return found, True
+            if snapshot is not None:
+                snapshot.close()
+    if (demo_folder := find_demo_repository()) and (demo_repository := GitRepository.open(demo_folder)):
+        log(f"repository: the demo's, {demo_folder}")
+        return demo_repository, True
     if problem is not None:
         raise problem
     advice = "change to a clone, use --repo DIR, or start with: argosy demo"
     raise UserError(f"the current folder is not in a Git repository; {advice}")
 
 
-def _is_demos(folder: Path, demo: Demo) -> bool:
-    place = demo()
-    return place is not None and place.resolve() == folder.resolve()
+def _is_demo_repository(folder: Path, find_demo_repository: FindDemoRepository) -> bool:
+    demo_folder = find_demo_repository()
+    return demo_folder is not None and demo_folder.resolve() == folder.resolve()

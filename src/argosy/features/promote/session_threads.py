@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from argosy.fair_share import Tenant, on_behalf_of
+from argosy.fair_share import Tenant, charge_work_to
 from argosy.isolation.fair_slots import FairSlots
 
 MAX_SESSIONS: Final = 4  # concurrent, per project; as many more are reserved for projects without a session
@@ -29,19 +29,19 @@ class SessionThreads:
 
         Work that has started continues if its caller is cancelled.
         """
-        begun = asyncio.Event()
-        with on_behalf_of(tenant):
-            task = asyncio.create_task(self._run(work, begun))
+        started = asyncio.Event()
+        with charge_work_to(tenant):
+            task = asyncio.create_task(self._run(work, started))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not begun.is_set():
+            if not started.is_set():
                 task.cancel()
             raise
 
-    async def _run(self, work: Callable[[], T], begun: asyncio.Event) -> T:
+    async def _run(self, work: Callable[[], T], started: asyncio.Event) -> T:
         async with self._slots.hold():
-            begun.set()
+            started.set()
             return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.features.promote.moves import match_owners
-from argosy.features.promote.releases import VERSIONS, At, Contents, Kind
+from argosy.features.promote.releases import VERSION_KINDS, EnvironmentContents, FieldAddress, FieldKind
 
 CLAIM_SCHEME: Final = "pvc://"
 DIGEST_MARK: Final = "@sha256:"
@@ -18,8 +18,8 @@ DIGEST_MARK: Final = "@sha256:"
 
 @dataclass(frozen=True)
 class VersionDifference:
-    kind: Kind
-    at: At
+    kind: FieldKind
+    address: FieldAddress
     source: Any  # None: only the target has it
     target: Any  # None: only the source has it
     is_unknown: bool = False  # equal addresses that resolve to different volumes
@@ -27,44 +27,50 @@ class VersionDifference:
 
 @dataclass(frozen=True)
 class VersionComparison:
-    same: tuple[Kind, ...]  # kinds that both have with equal values
+    same: tuple[FieldKind, ...]  # kinds that both have with equal values
     differences: tuple[VersionDifference, ...]
 
 
-def compare_versions(source: Contents, target: Contents, *, shares_volumes: bool = False) -> VersionComparison:
+def compare_versions(
+    source: EnvironmentContents, target: EnvironmentContents, *, shares_volumes: bool = False
+) -> VersionComparison:
     """Compare images and models; parameters only if neither side has any, because they differ on purpose.
 
     `shares_volumes`: both environments are in one namespace, so equal claim names are the same volume.
     """
     target = match_owners(source, target)
-    kinds = [kind for kind in VERSIONS if source.of(kind) or target.of(kind)]
-    differences = [each for kind in kinds for each in _differences(kind, source, target, shares_volumes)]
+    kinds = [kind for kind in VERSION_KINDS if source.select_values(kind) or target.select_values(kind)]
+    differences = [
+        difference for kind in kinds for difference in _list_differences(kind, source, target, shares_volumes)
+    ]
     if not kinds:
-        is_same = source.of(Kind.PARAMETER) == target.of(Kind.PARAMETER)
-        return VersionComparison((Kind.PARAMETER,) if is_same else (), ())
-    differing = {each.kind for each in differences}
+        is_same = source.select_values(FieldKind.PARAMETER) == target.select_values(FieldKind.PARAMETER)
+        return VersionComparison((FieldKind.PARAMETER,) if is_same else (), ())
+    differing = {difference.kind for difference in differences}
     return VersionComparison(tuple(kind for kind in kinds if kind not in differing), tuple(differences))
 
 
-def _differences(kind: Kind, source: Contents, target: Contents, shares_volumes: bool) -> list[VersionDifference]:
-    there, here = source.of(kind), target.of(kind)
-    found = []
-    for at in sorted({*there, *here}):
-        one, other = there.get(at), here.get(at)
-        if not _is_same_version(one, other):
-            found.append(VersionDifference(kind, at, one, other))
-        elif not shares_volumes and _is_of_its_namespace(at, one):
-            found.append(VersionDifference(kind, at, one, other, is_unknown=True))
-    return found
+def _list_differences(
+    kind: FieldKind, source: EnvironmentContents, target: EnvironmentContents, shares_volumes: bool
+) -> list[VersionDifference]:
+    source_values, target_values = source.select_values(kind), target.select_values(kind)
+    differences = []
+    for address in sorted({*source_values, *target_values}):
+        source_value, target_value = source_values.get(address), target_values.get(address)
+        if not _is_same_version(source_value, target_value):
+            differences.append(VersionDifference(kind, address, source_value, target_value))
+        elif not shares_volumes and _is_namespace_local(address, source_value):
+            differences.append(VersionDifference(kind, address, source_value, target_value, is_unknown=True))
+    return differences
 
 
-def _is_same_version(one: Any, other: Any) -> bool:
-    if one == other:
+def _is_same_version(version: Any, other: Any) -> bool:
+    if version == other:
         return True
-    digests = [str(each).partition(DIGEST_MARK)[2] for each in (one, other)]
+    digests = [str(item).partition(DIGEST_MARK)[2] for item in (version, other)]
     return bool(digests[0]) and digests[0] == digests[1]
 
 
-def _is_of_its_namespace(at: At, value: Any) -> bool:
+def _is_namespace_local(address: FieldAddress, value: Any) -> bool:
     """k8s: a PersistentVolumeClaim and the Secret of `storage.key` are looked up in the model's own namespace."""
-    return str(value).startswith(CLAIM_SCHEME) or at.path.endswith((".storage.path", ".storage.key"))
+    return str(value).startswith(CLAIM_SCHEME) or address.path.endswith((".storage.path", ".storage.key"))

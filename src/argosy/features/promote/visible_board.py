@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from argosy.errors import UserError
-from argosy.features.promote.board import Board, board, visible
+from argosy.features.promote.board import EnvironmentBoard, build_board, filter_visible_stages
 from argosy.features.promote.environment_states import NoEnvironments
-from argosy.features.promote.service import Session, session, session_in
+from argosy.features.promote.service import PromotionSession, open_repository_session, open_session
 from argosy.features.promote.session_threads import SessionThreads
-from argosy.features.promote.thread_bridge import bridged
-from argosy.features.promote.visible_repositories import FoundRepository, find_repository
-from argosy.gitops.application import APPLICATION
-from argosy.gitops.status.wire_format import mapping
+from argosy.features.promote.thread_bridge import bridge_service
+from argosy.features.promote.visible_repositories import EnvironmentRepository, find_repository
+from argosy.gitops.application import APPLICATION_KIND
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.web.middleware.application_masks import mask_texts, masks_of, without_passwords
-from argosy.web.object_lookup import application_name, project_of
-from argosy.web.owned_objects import EVERYTHING
-from argosy.web.request import Asked, Refused
+from argosy.web.middleware.application_masks import drop_url_passwords, get_masks, mask_texts
+from argosy.web.object_lookup import get_application_rbac_name, read_project_name
+from argosy.web.owned_objects import ALL_APPLICATIONS
+from argosy.web.request import NotFoundOrForbidden, RequestContext
 
 MAX_REMEMBERED: Final = 64  # callers with different permissions
 Answer = TypeVar("Answer")
@@ -40,25 +40,25 @@ class EnvironmentApplications:
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str]] = {}
 
-    def find(self, asked: Asked) -> frozenset[str] | None:
+    def find(self, request: RequestContext) -> frozenset[str] | None:
         """Return None if no board was loaded with these permissions yet, and an empty set if it was empty."""
-        return self._names.get(_digest(asked))
+        return self._names.get(_get_permissions_digest(request))
 
-    def remember(self, asked: Asked, names: Iterable[str]) -> None:
-        self._names.pop(_digest(asked), None)
+    def remember(self, request: RequestContext, names: Iterable[str]) -> None:
+        self._names.pop(_get_permissions_digest(request), None)
         while len(self._names) >= MAX_REMEMBERED:
             del self._names[next(iter(self._names))]
-        self._names[_digest(asked)] = frozenset(names)
+        self._names[_get_permissions_digest(request)] = frozenset(names)
 
 
-def _digest(asked: Asked) -> str:
-    return asked.site.identities.permissions(asked.caller).digest
+def _get_permissions_digest(request: RequestContext) -> str:
+    return request.site.authenticator.permissions(request.caller).digest
 
 
-def concerns(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+def affects_environments(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
     """True if a changed Application or notebook job may affect an environment."""
     manifest = after or before or {}
-    names = asked.site.part(EnvironmentApplications).find(asked)
+    names = request.site.get_module_state(EnvironmentApplications).find(request)
     if names is None:
         return True
     is_application = manifest.get("kind") == "Application"
@@ -68,83 +68,100 @@ def concerns(asked: Asked, before: Manifest | None, after: Manifest | None) -> b
 
 
 def _source_state(application: Manifest | None) -> tuple[object, object]:
-    status = mapping(mapping(application).get("status"))
-    return mapping(application).get("spec"), mapping(status.get("sync")).get("revision")
+    status = as_mapping(as_mapping(application).get("status"))
+    return as_mapping(application).get("spec"), as_mapping(status.get("sync")).get("revision")
 
 
-async def looked(asked: Asked, *, fetches: bool = True) -> tuple[Board | None, str]:
+async def load_visible_board(request: RequestContext, *, fetches: bool = True) -> tuple[EnvironmentBoard | None, str]:
     """Return the visible board, or None and the problem.
 
     `fetches`: without a clone, read the repositories of the visible Applications.
     """
-    if asked.site.options.repository is None and not fetches:
+    if request.site.options.repository is None and not fetches:
         return None, ""
     try:
-        found = await with_session(asked, board)
+        full_board = await run_with_session(request, build_board)
     except NoEnvironments as error:
-        asked.site.part(EnvironmentApplications).remember(asked, ())
-        return None, without_passwords(str(error))
+        request.site.get_module_state(EnvironmentApplications).remember(request, ())
+        return None, drop_url_passwords(str(error))
     except UserError as error:
-        return None, without_passwords(str(error))
-    except Refused:
-        asked.site.part(EnvironmentApplications).remember(asked, ())
+        return None, drop_url_passwords(str(error))
+    except NotFoundOrForbidden:
+        request.site.get_module_state(EnvironmentApplications).remember(request, ())
         return None, ""
-    asked.site.part(EnvironmentApplications).remember(asked, (stage.application for stage in found.stages))
-    found = visible(found, [each.application for each in found.stages if may_on(asked, "get", each.application)])
-    masks = masks_of(asked)
-    found = replace(found, notes=tuple(map(without_passwords, found.notes)), why=without_passwords(found.why))
-    stages = tuple(mask_texts(stage, masks.by_name(stage.application)) for stage in found.stages)
-    return replace(found, stages=stages), ""
+    request.site.get_module_state(EnvironmentApplications).remember(
+        request, (stage.application for stage in full_board.stages)
+    )
+    full_board = filter_visible_stages(
+        full_board,
+        [
+            stage_seen.application
+            for stage_seen in full_board.stages
+            if is_permitted_on_application(request, "get", stage_seen.application)
+        ],
+    )
+    masks = get_masks(request)
+    full_board = replace(
+        full_board, notes=tuple(map(drop_url_passwords, full_board.notes)), why=drop_url_passwords(full_board.why)
+    )
+    stages = tuple(mask_texts(stage, masks.get_mask_for_application(stage.application)) for stage in full_board.stages)
+    return replace(full_board, stages=stages), ""
 
 
-def may_on(asked: Asked, action: str, application: str) -> bool:
-    return asked.may("applications", action, thing_on(asked, application))
+def is_permitted_on_application(request: RequestContext, action: str, application: str) -> bool:
+    return request.is_allowed("applications", action, build_rbac_object(request, application))
 
 
-def thing_on(asked: Asked, application: str) -> str:
-    control = asked.site.desk.control
-    app = asked.site.lookout.cache.get(ResourceKey(*APPLICATION, control, application))
-    return EVERYTHING if app is None else application_name(asked, project_of(app), control, application)
+def build_rbac_object(request: RequestContext, application: str) -> str:
+    control = request.site.service.control_namespace
+    app = request.site.cluster_view.cache.get(ResourceKey(*APPLICATION_KIND, control, application))
+    return (
+        ALL_APPLICATIONS
+        if app is None
+        else get_application_rbac_name(request, read_project_name(app), control, application)
+    )
 
 
-def can_write(asked: Asked) -> bool:
+def can_write(request: RequestContext) -> bool:
     """True if this server has a clone to make commits in."""
-    return asked.site.options.repository is not None
+    return request.site.options.repository is not None
 
 
-async def with_session(asked: Asked, work: Callable[[Session], Answer]) -> Answer:
+async def run_with_session(request: RequestContext, work: Callable[[PromotionSession], Answer]) -> Answer:
     """Run `work` in a thread, because Git and renders block. Raises Refused if no repository has environments."""
-    clone = asked.site.options.repository
-    mirrored = None if clone else await find_repository(asked)
-    opening = bridged(asked.site.desk, asyncio.get_running_loop())
+    clone = request.site.options.repository
+    mirrored = None if clone else await find_repository(request)
+    opening = bridge_service(request.site.service, asyncio.get_running_loop())
 
     def in_clone(place: Path) -> Answer:
-        with _opened(place, opening, is_demo=asked.site.options.is_simulated) as found:
-            return work(found)
+        with _open_clone_session(place, opening, is_demo=request.site.options.is_simulated) as opened_session:
+            return work(opened_session)
 
-    def in_mirror(mirror: FoundRepository) -> Answer:
-        note = _read_only_note(mirror)
-        with session_in(mirror.repository, opening, is_offline=False, talk=lambda _: None, source_note=note) as found:
-            return work(found)
+    def in_mirror(mirror: EnvironmentRepository) -> Answer:
+        note = _build_read_only_note(mirror)
+        with open_repository_session(
+            mirror.repository, opening, is_offline=False, log=lambda _: None, source_note=note
+        ) as opened_session:
+            return work(opened_session)
 
-    threads, rules = asked.site.part(SessionThreads), asked.site.lookout.rules
+    threads, rules = request.site.get_module_state(SessionThreads), request.site.cluster_view.rules
     if clone is not None:
-        return await threads.run(rules.tenant(""), partial(in_clone, clone))
+        return await threads.run(rules.build_tenant(""), partial(in_clone, clone))
     if mirrored is None:
-        raise Refused
-    return await threads.run(rules.tenant(mirrored.project), partial(in_mirror, mirrored))
+        raise NotFoundOrForbidden
+    return await threads.run(rules.build_tenant(mirrored.project), partial(in_mirror, mirrored))
 
 
-def _read_only_note(mirror: FoundRepository) -> str:
-    how = "To promote, run argosy promote in a clone, or start the server with one: argosy serve --repo DIR"
+def _build_read_only_note(mirror: EnvironmentRepository) -> str:
+    advice = "To promote, run argosy promote in a clone, or start the server with one: argosy serve --repo DIR"
     others = f". Not shown: the environments of {', '.join(mirror.others)}" if mirror.others else ""
-    return f"Read from {mirror.url} at {mirror.commit[:7]}. {how}{others}"
+    return f"Read from {mirror.url} at {mirror.commit[:7]}. {advice}{others}"
 
 
 @contextmanager
-def _opened(repository: Path, opening: Any, *, is_demo: bool) -> Iterator[Session]:
+def _open_clone_session(repository: Path, open_service: Any, *, is_demo: bool) -> Iterator[PromotionSession]:
     def demo() -> Path | None:
         return repository if is_demo else None
 
-    with session(repository, opening, demo, is_offline=False, talk=lambda _: None) as found:
-        yield found
+    with open_session(repository, open_service, demo, is_offline=False, log=lambda _: None) as opened_session:
+        yield opened_session

@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.promote.environment_states import NoEnvironments, Survey
+from argosy.features.promote.environment_states import NoEnvironments, RepositorySnapshot
 from argosy.gitops.application_client.app_row import AppRow
 from argosy.gitops.policy.projects import permits_source
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.gitops.workspace.mirror_repository import MirrorRepository
-from argosy.web.owned_objects import visible_applications
-from argosy.web.request import Asked
+from argosy.web.owned_objects import list_visible_applications
+from argosy.web.request import RequestContext
 
 MAX_REPOSITORIES: Final = 5  # searched for one page
 MAX_REFS_AGE_SECONDS: Final = 30.0  # of a host's cached list of branches
@@ -38,7 +38,7 @@ class RepositoryAddress(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RepositoryCandidate:
     """A source repository of Applications, and the targetRevision that most of them use."""
 
     url: str
@@ -52,7 +52,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class FoundRepository:
+class EnvironmentRepository:
     repository: MirrorRepository
     url: str
     commit: str
@@ -121,49 +121,54 @@ async def _fetch_commit(repositories: Repositories, address: RepositoryAddress) 
     return checkout.revision
 
 
-class WithoutEnvironments(set[tuple[str, str]]):
+class CommitsWithoutEnvironments(set[tuple[str, str]]):
     """(Repository, commit) pairs without environments."""
 
 
-def find_candidates(asked: Asked) -> list[Candidate]:
+def list_candidates(request: RequestContext) -> list[RepositoryCandidate]:
     """List candidates, those with the most environments (dev, staging, production) first."""
-    rules, lookout = asked.site.lookout.rules, asked.site.lookout
+    rules, lookout = request.site.cluster_view.rules, request.site.cluster_view
     rows: dict[str, list[AppRow]] = {}
-    for app in visible_applications(asked):
-        row = lookout.row(str(app["metadata"]["namespace"]), str(app["metadata"]["name"]))
+    for app in list_visible_applications(request):
+        row = lookout.find_row(str(app["metadata"]["namespace"]), str(app["metadata"]["name"]))
         project = rules.projects.get(row.project) if row else None
-        if row is None or project is None or row.namespace != asked.site.desk.control or not _has_git_path(app):
+        if (
+            row is None
+            or project is None
+            or row.namespace != request.site.service.control_namespace
+            or not _has_git_path(app)
+        ):
             continue
         if permits_source(project, row.repo):
             rows.setdefault(row.repo, []).append(row)
 
-    candidates = (_candidate(url, found) for url, found in rows.items())
+    candidates = (_build_candidate(url, repository_rows) for url, repository_rows in rows.items())
     return sorted(candidates, key=lambda candidate: (-candidate.environments, candidate.url))
 
 
-def _candidate(url: str, rows: list[AppRow]) -> Candidate:
+def _build_candidate(url: str, rows: list[AppRow]) -> RepositoryCandidate:
     ref = Counter(row.ref for row in rows).most_common(1)[0][0]
-    return Candidate(url, rows[0].project, ref, len({row.environment for row in rows if row.environment}))
+    return RepositoryCandidate(url, rows[0].project, ref, len({row.environment for row in rows if row.environment}))
 
 
 def _has_git_path(app: dict[str, object]) -> bool:
     """argo: promotions support Applications with one source, a folder of a Git repository."""
-    source = mapping(mapping(app.get("spec")).get("source"))
+    source = as_mapping(as_mapping(app.get("spec")).get("source"))
     return bool(source.get("repoURL") and source.get("path") and not source.get("chart"))
 
 
-async def find_repository(asked: Asked) -> FoundRepository | None:
+async def find_repository(request: RequestContext) -> EnvironmentRepository | None:
     """Return the first candidate with environments, or None. Raises UserError if a candidate cannot be read."""
     problem: UserError | None = None
-    candidates = find_candidates(asked)
+    candidates = list_candidates(request)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PAGE_WAIT_SECONDS
-    for place, candidate in enumerate(candidates[:MAX_REPOSITORIES], 1):
+    for position, candidate in enumerate(candidates[:MAX_REPOSITORIES], 1):
         try:
-            found = await _open(asked, candidate, max(deadline - loop.time(), 0.0))
-            if await _has_environments(asked, found):
-                others = tuple(each.url for each in candidates[place:] if each.environments > 1)
-                return replace(found, others=others)
+            repository = await _open_repository(request, candidate, max(deadline - loop.time(), 0.0))
+            if await _has_environments(request, repository):
+                others = tuple(other.url for other in candidates[position:] if other.environments > 1)
+                return replace(repository, others=others)
         except StillFetching:
             raise  # it has priority over the others and may have environments
         except UserError as error:
@@ -175,31 +180,35 @@ async def find_repository(asked: Asked) -> FoundRepository | None:
     return None
 
 
-async def _open(asked: Asked, candidate: Candidate, wait_seconds: float) -> FoundRepository:
-    repositories = asked.site.lookout.rules.repositories
-    commit = await asked.site.part(RepositoryFetches).fetch_commit(repositories, candidate.address, wait_seconds)
+async def _open_repository(
+    request: RequestContext, candidate: RepositoryCandidate, wait_seconds: float
+) -> EnvironmentRepository:
+    repositories = request.site.cluster_view.rules.repositories
+    commit = await request.site.get_module_state(RepositoryFetches).fetch_commit(
+        repositories, candidate.address, wait_seconds
+    )
     mirror = repositories.mirror(candidate.url, project=candidate.project)
     repository = MirrorRepository(mirror.folder, mirror.objects, commit, candidate.url)
-    return FoundRepository(repository, candidate.url, commit, candidate.project)
+    return EnvironmentRepository(repository, candidate.url, commit, candidate.project)
 
 
-async def _has_environments(asked: Asked, found: FoundRepository) -> bool:
-    known, key = asked.site.part(WithoutEnvironments), (found.url, found.commit)
-    if key in known:
+async def _has_environments(request: RequestContext, repository: EnvironmentRepository) -> bool:
+    known_without, key = request.site.get_module_state(CommitsWithoutEnvironments), (repository.url, repository.commit)
+    if key in known_without:
         return False
     try:
-        await asyncio.to_thread(_read_way, found.repository)
+        await asyncio.to_thread(_read_pipeline, repository.repository)
     except NoEnvironments:
-        if len(known) >= MAX_REMEMBERED:
-            known.clear()
-        known.add(key)
+        if len(known_without) >= MAX_REMEMBERED:
+            known_without.clear()
+        known_without.add(key)
         return False
     return True
 
 
-def _read_way(repository: MirrorRepository) -> None:
-    survey = Survey(repository, lambda _: None)
+def _read_pipeline(repository: MirrorRepository) -> None:
+    snapshot = RepositorySnapshot(repository, lambda _: None)
     try:
-        _ = survey.way
+        _ = snapshot.pipeline
     finally:
-        survey.close()
+        snapshot.close()

@@ -15,230 +15,312 @@ from typing import Any, Final, NamedTuple
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import UserError
 from argosy.features.repositories import service
-from argosy.features.repositories.connection_test import BAD, State, States, state_of
-from argosy.features.repositories.service import Shelf
+from argosy.features.repositories.connection_test import FAILED, ConnectionState, RepositoryStateCache, test_connection
+from argosy.features.repositories.service import RepositorySecretType
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.declared_objects import Declared
+from argosy.gitops.application_client.declared_objects import DeclaredSecret
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import ARGO_PAGING, FIELDS, chosen, part
-from argosy.web.caller_clients import desk_of
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, Found, May, Parameter, Resolver, Route
+from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
+from argosy.web.caller_clients import build_service
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, ResolvedObject, Resolver, Route
 
 
-class Kind(NamedTuple):
+class RepositoryResource(NamedTuple):
     """One of the four resources, with its API path and RBAC resource."""
 
-    shelf: Shelf
+    secret_type: RepositorySecretType
     path: str
     resource: str
-    words: str  # operation name pattern
+    operation_pattern: str  # operation name pattern
     tag: str
 
 
-READ: Final = Kind(
+READ_REPOSITORIES: Final = RepositoryResource(
     service.REPOSITORIES, "repositories", "repositories", "RepositoryService_{}Repositor", "repositories"
 )
-WRITE: Final = Kind(
+WRITE_REPOSITORIES: Final = RepositoryResource(
     service.WRITE_REPOSITORIES, "write-repositories", "write-repositories", "RepositoryService_{}WriteRepositor",
     "repositories",
 )  # fmt: skip
-READ_CREDS: Final = Kind(
+READ_CREDENTIALS: Final = RepositoryResource(
     service.CREDENTIALS, "repocreds", "repositories", "RepoCredsService_{}RepositoryCredential", "repocreds"
 )
-WRITE_CREDS: Final = Kind(
+WRITE_CREDENTIALS: Final = RepositoryResource(
     service.WRITE_CREDENTIALS, "write-repocreds", "write-repositories",
     "RepoCredsService_{}WriteRepositoryCredential", "repocreds",
 )  # fmt: skip
 
-PATIENCE: Final = 5.0  # seconds that a list waits for connection tests
-STATE: Final = schema.fields(status=schema.TEXT, message=schema.TEXT, attemptedAt={"type": ["string", "null"]})
-PROJECT: Final = Parameter("appProject", "The project that the repository is scoped to.")
-UPSERT: Final = Parameter("upsert", "Update it if it exists and differs.", "boolean")
-FORCE: Final = Parameter("forceRefresh", "Test the connection now instead of using a cached result.", "boolean")
-_TYPES: Final[Mapping[type, schema.Schema]] = {str: schema.TEXT, bool: schema.FLAG, int: schema.COUNT}
+LIST_WAIT_SECONDS: Final = 5.0  # seconds that a list waits for connection tests
+STATE_SCHEMA: Final = schema.build_object_schema(
+    status=schema.STRING_SCHEMA, message=schema.STRING_SCHEMA, attemptedAt={"type": ["string", "null"]}
+)
+PROJECT_PARAMETER: Final = QueryParameter("appProject", "The project that the repository is scoped to.")
+UPSERT_PARAMETER: Final = QueryParameter("upsert", "Update it if it exists and differs.", "boolean")
+FORCE_REFRESH_PARAMETER: Final = QueryParameter(
+    "forceRefresh", "Test the connection now instead of using a cached result.", "boolean"
+)
+_FIELD_SCHEMAS: Final[Mapping[type, schema.Schema]] = {
+    str: schema.STRING_SCHEMA,
+    bool: schema.BOOLEAN_SCHEMA,
+    int: schema.INTEGER_SCHEMA,
+}
 
 
-def seen_schema(shelf: Shelf) -> schema.Schema:
+def response_schema(secret_type: RepositorySecretType) -> schema.Schema:
     """Response schema: an allow-list of the fields that are not secret."""
-    told = {each.wire: _TYPES[each.form] for each in shelf.fields if not each.is_secret}
-    return schema.fields(**told, **({"connectionState": STATE} if shelf.address == "repo" else {}))
+    fields = {field.wire_name: _FIELD_SCHEMAS[field.value_type] for field in secret_type.fields if not field.is_secret}
+    return schema.build_object_schema(
+        **fields, **({"connectionState": STATE_SCHEMA} if secret_type.address_field == "repo" else {})
+    )
 
 
-def sent_schema(shelf: Shelf) -> schema.Schema:
-    return schema.fields(shelf.address, **{each.wire: _TYPES[each.form] for each in shelf.fields})
+def request_schema(secret_type: RepositorySecretType) -> schema.Schema:
+    return schema.build_object_schema(
+        secret_type.address_field, **{field.wire_name: _FIELD_SCHEMAS[field.value_type] for field in secret_type.fields}
+    )
 
 
 # -- resolvers ------------------------------------------------------------------------------------------------
 
 
-async def there(asked: Asked, kind: Kind) -> Found | None:
-    found = await service.find(desk_of(asked), kind.shelf, asked.values["repo"], asked.query.text("appProject"))
-    return Found(found, service.thing_of(found)) if found else None
+async def find_repository(request: RequestContext, kind: RepositoryResource) -> ResolvedObject | None:
+    declared = await service.find_declared(
+        build_service(request), kind.secret_type, request.path_parameters["repo"], request.query.get_text("appProject")
+    )
+    return ResolvedObject(declared, service.rbac_name(declared)) if declared else None
 
 
-async def to_come(asked: Asked, kind: Kind) -> Found | None:
-    values = service.read_values(await asked.mapping(), kind.shelf)
-    return Found(values, _thing(values))
+async def read_new_repository(request: RequestContext, kind: RepositoryResource) -> ResolvedObject | None:
+    values = service.read_values(await request.read_json_object(), kind.secret_type)
+    return ResolvedObject(values, _build_rbac_name(values))
 
 
-def _thing(values: Mapping[str, str]) -> str:
+def _build_rbac_name(values: Mapping[str, str]) -> str:
     return f"{values['project']}/{values['url']}" if values.get("project") else values["url"]
 
 
 # -- handlers -----------------------------------------------------------------------------------------------------
 
 
-async def listed(asked: Asked, kind: Kind) -> Json:
-    wanted, project = asked.query.text("repo"), asked.query.text("appProject")
-    found = [
-        each
-        for each in await service.all_on(desk_of(asked), kind.shelf)
-        if (not wanted or is_same_repository(each.text("url"), wanted))
-        and (not project or each.text("project") == project)
-        and asked.may(kind.resource, "get", service.thing_of(each))
+async def list_repositories(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
+    url, project = request.query.get_text("repo"), request.query.get_text("appProject")
+    repositories = [
+        repository
+        for repository in await service.list_declared(build_service(request), kind.secret_type)
+        if (not url or is_same_repository(repository.get_stripped("url"), url))
+        and (not project or repository.get_stripped("project") == project)
+        and request.is_allowed(kind.resource, "get", service.rbac_name(repository))
     ]
-    items = await asyncio.gather(*(_told(asked, kind, each, PATIENCE) for each in found))
-    return part(asked, items)
+    items = await asyncio.gather(
+        *(_describe_repository(request, kind, repository, LIST_WAIT_SECONDS) for repository in repositories)
+    )
+    return build_argo_page(request, items)
 
 
-async def got(asked: Asked, kind: Kind) -> Json:
-    return chosen(asked, await _told(asked, kind, asked.subject))
+async def get_repository(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
+    return select_fields(request, await _describe_repository(request, kind, request.subject))
 
 
-async def _told(asked: Asked, kind: Kind, declared: Declared, patience: float = 15.0) -> dict[str, Any]:
-    document = service.document(declared, kind.shelf)
-    if kind is not READ:
+async def _describe_repository(
+    request: RequestContext, kind: RepositoryResource, declared: DeclaredSecret, wait_seconds: float = 15.0
+) -> dict[str, Any]:
+    document = service.repository_to_wire(declared, kind.secret_type)
+    if kind is not READ_REPOSITORIES:
         return document
-    mark = str(declared.manifest["metadata"].get("resourceVersion"))
-    states = asked.site.part(States)
-    rules = asked.site.lookout.rules
-    is_forced = asked.query.flag("forceRefresh")
-    state = await states.of(declared.values, mark, rules.repositories, is_forced=is_forced, patience=patience)
-    return {**document, "connectionState": state.document()}
+    version = str(declared.manifest["metadata"].get("resourceVersion"))
+    states = request.site.get_module_state(RepositoryStateCache)
+    settings = request.site.cluster_view.rules
+    is_forced = request.query.get_bool("forceRefresh")
+    state = await states.get_state(
+        declared.values, version, settings.repositories, is_forced=is_forced, wait_seconds=wait_seconds
+    )
+    return {**document, "connectionState": state.to_wire()}
 
 
-async def created(asked: Asked, kind: Kind) -> Json:
-    values, is_upsert = asked.subject, asked.query.flag("upsert")
-    desk = desk_of(asked)
-    before = await service.find(desk, kind.shelf, values["url"], values.get("project", ""))
-    if before is not None and is_upsert and service.thing_of(before) == asked.thing:
-        asked.require(kind.resource, "update", service.thing_of(before))
-    if kind is READ and not asked.query.flag("credsOnly"):
-        await _check(asked, values)
-    made = await service.add(desk, kind.shelf, values, replaces=is_upsert)
-    return Json(service.document(made, kind.shelf))
+async def create_repository(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
+    values, is_upsert = request.subject, request.query.get_bool("upsert")
+    app_service = build_service(request)
+    existing = await service.find_declared(app_service, kind.secret_type, values["url"], values.get("project", ""))
+    if existing is not None and is_upsert and service.rbac_name(existing) == request.rbac_object:
+        request.require_permission(kind.resource, "update", service.rbac_name(existing))
+    if kind is READ_REPOSITORIES and not request.query.get_bool("credsOnly"):
+        await _check_connection(request, values)
+    declared = await service.add_declared(app_service, kind.secret_type, values, is_upsert=is_upsert)
+    return JsonResponse(service.repository_to_wire(declared, kind.secret_type))
 
 
-async def updated(asked: Asked, kind: Kind) -> Json:
+async def update_repository(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
     """Check the permission for the current and the new object name; write the address of the path."""
-    values = service.read_values(await asked.mapping(), kind.shelf)
-    before: Declared = asked.subject
-    if not is_same_repository(values["url"], asked.values["repo"]):
-        raise UserError("the path and the body name different repositories; send the same", where=kind.shelf.address)
-    if _thing(values) != asked.thing:
-        asked.require(kind.resource, "update", _thing(values))
-    made = await service.change(desk_of(asked), before, {**values, "url": before.text("url")})
-    return Json(service.document(made, kind.shelf))
+    values = service.read_values(await request.read_json_object(), kind.secret_type)
+    existing: DeclaredSecret = request.subject
+    if not is_same_repository(values["url"], request.path_parameters["repo"]):
+        raise UserError(
+            "the path and the body name different repositories; send the same", where=kind.secret_type.address_field
+        )
+    if _build_rbac_name(values) != request.rbac_object:
+        request.require_permission(kind.resource, "update", _build_rbac_name(values))
+    declared = await service.update_declared(
+        build_service(request), existing, {**values, "url": existing.get_stripped("url")}
+    )
+    return JsonResponse(service.repository_to_wire(declared, kind.secret_type))
 
 
-async def deleted(asked: Asked, kind: Kind) -> Json:
-    await service.remove(desk_of(asked), asked.subject)
-    return Json({})
+async def delete_repository(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
+    await service.remove_declared(build_service(request), request.subject)
+    return JsonResponse({})
 
 
-async def validated(asked: Asked, kind: Kind) -> Json:
+async def validate_access(request: RequestContext, kind: RepositoryResource) -> JsonResponse:
     """argo: credentials are query parameters; a JSON object is accepted, too."""
-    await _check(asked, asked.subject)
-    return Json({})
+    await _check_connection(request, request.subject)
+    return JsonResponse({})
 
 
-async def to_validate(asked: Asked, kind: Kind) -> Found | None:
-    sent = await asked.document()
-    given: dict[str, Any] = {**(sent if isinstance(sent, dict) else {}), "repo": asked.values["repo"]}
-    for each in kind.shelf.fields:
-        if each.wire in asked.query and each.wire != "repo":
-            flags = each.form is bool
-            given[each.wire] = asked.query.flag(each.wire) if flags else asked.query.text(each.wire)
-    values = service.read_values(given, kind.shelf)
-    return Found(values, _thing(values))
+async def read_repository_to_validate(request: RequestContext, kind: RepositoryResource) -> ResolvedObject | None:
+    body = await request.read_json()
+    fields: dict[str, Any] = {**(body if isinstance(body, dict) else {}), "repo": request.path_parameters["repo"]}
+    for field in kind.secret_type.fields:
+        if field.wire_name in request.query and field.wire_name != "repo":
+            is_bool = field.value_type is bool
+            fields[field.wire_name] = (
+                request.query.get_bool(field.wire_name) if is_bool else request.query.get_text(field.wire_name)
+            )
+    values = service.read_values(fields, kind.secret_type)
+    return ResolvedObject(values, _build_rbac_name(values))
 
 
-async def _check(asked: Asked, values: Mapping[str, str]) -> None:
+async def _check_connection(request: RequestContext, values: Mapping[str, str]) -> None:
     """argo: reject a repository that cannot be reached."""
     data = {key: base64.b64encode(text.encode()).decode() for key, text in values.items()}
     secret = {"metadata": {"name": "new", "labels": {SECRET_TYPE: "repository"}}, "data": data}
-    state: State = await state_of(values, asked.site.lookout.rules.repositories, [secret])
-    if state.status == BAD:
+    state: ConnectionState = await test_connection(values, request.site.cluster_view.rules.repositories, [secret])
+    if state.status == FAILED:
         raise UserError(f"Unable to connect to repository: {state.message}")
 
 
 # -- routes ------------------------------------------------------------------------------------------------------
 
 
-def _routes(kind: Kind) -> tuple[Route, ...]:
-    shelf, path, end = kind.shelf, f"/api/v1/{kind.path}", ("y", "ies") if kind.shelf.address == "repo" else ("s", "s")
-    one: Resolver = partial(there, kind=kind)
-    new: Resolver = partial(to_come, kind=kind)
-    seen, what = seen_schema(shelf), f"{'a write ' if 'write' in shelf.type else 'a '}{shelf.word}"
-    force = (FORCE,) if kind is READ else ()
-    made = (
+def _build_routes(kind: RepositoryResource) -> tuple[Route, ...]:
+    secret_type, path, endings = (
+        kind.secret_type,
+        f"/api/v1/{kind.path}",
+        ("y", "ies") if kind.secret_type.address_field == "repo" else ("s", "s"),
+    )
+    resolve_existing: Resolver = partial(find_repository, kind=kind)
+    resolve_new: Resolver = partial(read_new_repository, kind=kind)
+    response, noun = (
+        response_schema(secret_type),
+        f"{'a write ' if 'write' in secret_type.type else 'a '}{secret_type.noun}",
+    )
+    force_parameters = (FORCE_REFRESH_PARAMETER,) if kind is READ_REPOSITORIES else ()
+    routes = (
         Route(
-            "GET", path, Filtered(kind.resource, "get"), partial(listed, kind=kind), f"List {shelf.word} entries.",
-            query=(Parameter("repo", "Only the one with this address."), PROJECT, *force, *ARGO_PAGING),
-            gives=schema.fields(metadata=schema.ANY, items=schema.many(seen)), tag=kind.tag,
-            operation=kind.words.format("List") + end[1],
+            "GET",
+            path,
+            FilteredList(kind.resource, "get"),
+            partial(list_repositories, kind=kind),
+            f"List {secret_type.noun} entries.",
+            query=(
+                QueryParameter("repo", "Only the one with this address."),
+                PROJECT_PARAMETER,
+                *force_parameters,
+                *ARGO_PAGING,
+            ),
+            response_schema=schema.build_object_schema(
+                metadata=schema.OBJECT_SCHEMA, items=schema.build_array_schema(response)
+            ),
+            tag=kind.tag,
+            operation_id=kind.operation_pattern.format("List") + endings[1],
         ),
         Route(
-            "POST", path, May(kind.resource, "create", new), partial(created, kind=kind),
-            f"Create {what}. With `upsert`, an existing one is updated, which needs the permission to update it.",
-            query=(UPSERT, *((Parameter("credsOnly", "Skip connection test.", "boolean"),) if kind is READ else ())),
-            takes=sent_schema(shelf), gives=seen, tag=kind.tag, operation=kind.words.format("Create") + end[0],
+            "POST",
+            path,
+            RequiresPermission(kind.resource, "create", resolve_new),
+            partial(create_repository, kind=kind),
+            f"Create {noun}. With `upsert`, an existing one is updated, which needs the permission to update it.",
+            query=(
+                UPSERT_PARAMETER,
+                *(
+                    (QueryParameter("credsOnly", "Skip connection test.", "boolean"),)
+                    if kind is READ_REPOSITORIES
+                    else ()
+                ),
+            ),
+            request_schema=request_schema(secret_type),
+            response_schema=response,
+            tag=kind.tag,
+            operation_id=kind.operation_pattern.format("Create") + endings[0],
         ),
         Route(
-            "PUT", f"{path}/{{repo}}", May(kind.resource, "update", one), partial(updated, kind=kind),
-            f"Update {what}. Secrets that are not sent are kept, unless the proxy or the host verification changes.",
-            query=(PROJECT,), takes=sent_schema(shelf), gives=seen, tag=kind.tag,
-            operation=kind.words.format("Update") + end[0],
+            "PUT",
+            f"{path}/{{repo}}",
+            RequiresPermission(kind.resource, "update", resolve_existing),
+            partial(update_repository, kind=kind),
+            f"Update {noun}. Secrets that are not sent are kept, unless the proxy or the host verification changes.",
+            query=(PROJECT_PARAMETER,),
+            request_schema=request_schema(secret_type),
+            response_schema=response,
+            tag=kind.tag,
+            operation_id=kind.operation_pattern.format("Update") + endings[0],
         ),
         Route(
-            "DELETE", f"{path}/{{repo}}", May(kind.resource, "delete", one), partial(deleted, kind=kind),
-            f"Delete {what}.", query=(PROJECT,), gives=schema.NOTHING, tag=kind.tag,
-            operation=kind.words.format("Delete") + end[0],
+            "DELETE",
+            f"{path}/{{repo}}",
+            RequiresPermission(kind.resource, "delete", resolve_existing),
+            partial(delete_repository, kind=kind),
+            f"Delete {noun}.",
+            query=(PROJECT_PARAMETER,),
+            response_schema=schema.NOTHING,
+            tag=kind.tag,
+            operation_id=kind.operation_pattern.format("Delete") + endings[0],
         ),
-    )  # fmt: skip
-    return made
+    )
+    return routes
 
 
-def _routes_of_one(kind: Kind) -> tuple[Route, ...]:
-    shelf, path = kind.shelf, f"/api/v1/{kind.path}/{{repo}}"
-    what, is_read = f"{'' if kind is READ else 'write '}repository", kind is READ
+def _build_single_routes(kind: RepositoryResource) -> tuple[Route, ...]:
+    secret_type, path = kind.secret_type, f"/api/v1/{kind.path}/{{repo}}"
+    noun, is_read = f"{'' if kind is READ_REPOSITORIES else 'write '}repository", kind is READ_REPOSITORIES
     credentials = tuple(
-        Parameter(each.wire, "As in the request body.", "boolean" if each.form is bool else "string")
-        for each in shelf.fields
-        if each.wire != "repo"
+        QueryParameter(field.wire_name, "As in the request body.", "boolean" if field.value_type is bool else "string")
+        for field in secret_type.fields
+        if field.wire_name != "repo"
     )
     return (
         Route(
-            "GET", path, May(kind.resource, "get", partial(there, kind=kind)), partial(got, kind=kind),
-            f"Read a {what}.", query=(PROJECT, *((FORCE,) if is_read else ()), FIELDS), gives=seen_schema(shelf),
-            tag=kind.tag, operation="RepositoryService_Get" if is_read else "RepositoryService_GetWrite",
+            "GET",
+            path,
+            RequiresPermission(kind.resource, "get", partial(find_repository, kind=kind)),
+            partial(get_repository, kind=kind),
+            f"Read a {noun}.",
+            query=(PROJECT_PARAMETER, *((FORCE_REFRESH_PARAMETER,) if is_read else ()), FIELDS),
+            response_schema=response_schema(secret_type),
+            tag=kind.tag,
+            operation_id="RepositoryService_Get" if is_read else "RepositoryService_GetWrite",
         ),
         Route(
-            "POST", f"{path}/validate", May(kind.resource, "create", partial(to_validate, kind=kind)),
-            partial(validated, kind=kind), f"Test the connection to a {what} with these credentials.",
-            query=credentials, takes={}, gives=schema.NOTHING, tag=kind.tag,
-            operation="RepositoryService_Validate" + ("Access" if is_read else "WriteAccess"),
+            "POST",
+            f"{path}/validate",
+            RequiresPermission(kind.resource, "create", partial(read_repository_to_validate, kind=kind)),
+            partial(validate_access, kind=kind),
+            f"Test the connection to a {noun} with these credentials.",
+            query=credentials,
+            request_schema={},
+            response_schema=schema.NOTHING,
+            tag=kind.tag,
+            operation_id="RepositoryService_Validate" + ("Access" if is_read else "WriteAccess"),
         ),
-    )  # fmt: skip
+    )
 
 
 ROUTES = (
-    *_routes(READ),
-    *_routes_of_one(READ),
-    *_routes(WRITE),
-    *_routes_of_one(WRITE),
-    *_routes(READ_CREDS),
-    *_routes(WRITE_CREDS),
+    *_build_routes(READ_REPOSITORIES),
+    *_build_single_routes(READ_REPOSITORIES),
+    *_build_routes(WRITE_REPOSITORIES),
+    *_build_single_routes(WRITE_REPOSITORIES),
+    *_build_routes(READ_CREDENTIALS),
+    *_build_routes(WRITE_CREDENTIALS),
 )

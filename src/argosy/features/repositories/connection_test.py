@@ -13,102 +13,112 @@ from typing import Any, Final
 
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.application.repository_url import parse_url
-from argosy.gitops.application_client.client import now
-from argosy.gitops.source.credentials import Credential, find_credential, read_credentials
+from argosy.gitops.application_client.client import current_timestamp
+from argosy.gitops.source.credentials import RepositoryCredential, find_credential, read_credentials
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.source.git.remote import Remote
+from argosy.gitops.source.git.remote import MirrorRemote
 from argosy.gitops.source.repositories import Repositories
-from argosy.isolation.scratch_folders import scratch_folder
+from argosy.isolation.scratch_folders import create_scratch_folder
 
-SECONDS: Final = 10.0
-AT_ONCE: Final = 8
-MOST_KNOWN: Final = 1000
-Key = tuple[str, str, str]
-GOOD, BAD = "Successful", "Failed"  # argo: its values
-ONLY_GIT: Final = "argosy does not support Helm chart repositories; keep the chart in Git"
+TEST_TIMEOUT_SECONDS: Final = 10.0
+MAX_CONCURRENT_TESTS: Final = 8
+MAX_CACHED_STATES: Final = 1000
+StateCacheKey = tuple[str, str, str]
+SUCCESSFUL, FAILED = "Successful", "Failed"  # argo: its values
+ONLY_GIT_MESSAGE: Final = "argosy does not support Helm chart repositories; keep the chart in Git"
 
 
 @dataclass(frozen=True)
-class State:
+class ConnectionState:
     status: str
     message: str = ""
-    at: str = ""
+    attempted_at: str = ""
 
-    def document(self) -> dict[str, Any]:
-        return {"status": self.status, "message": self.message, "attemptedAt": self.at or None}
+    def to_wire(self) -> dict[str, Any]:
+        return {"status": self.status, "message": self.message, "attemptedAt": self.attempted_at or None}
 
 
-async def refs_of(url: str, project: str, repositories: Repositories, given: Credential | None = None) -> Refs:
+async def fetch_refs(
+    url: str, project: str, repositories: Repositories, override_credential: RepositoryCredential | None = None
+) -> Refs:
     """List the refs from the host, with the given credential or the configured ones. Raises SourceError."""
-    place = repositories.settings.locate(asked := parse_url(url))
-    credential = given
-    if place.scheme == "file":
+    location = repositories.settings.locate(parsed_url := parse_url(url))
+    credential = override_credential
+    if location.scheme == "file":
         credential = None
-    elif given is None:
-        credential = find_credential(repositories.credentials, place, project)
-    remote = Remote(place, str(asked), credential, repositories.trust, repositories.settings.limits)
-    with scratch_folder("argosy-probe-") as scratch:
+    elif override_credential is None:
+        credential = find_credential(repositories.credentials, location, project)
+    remote = MirrorRemote(location, str(parsed_url), credential, repositories.trust, repositories.settings.limits)
+    with create_scratch_folder("argosy-probe-") as scratch:
         try:
-            async with asyncio.timeout(SECONDS):
-                return await remote.refs(scratch)
+            async with asyncio.timeout(TEST_TIMEOUT_SECONDS):
+                return await remote.list_refs(scratch)
         except TimeoutError:
-            raise UserError(f"timeout after {SECONDS:g} s; check the address and the host", where=str(asked)) from None
+            raise UserError(
+                f"timeout after {TEST_TIMEOUT_SECONDS:g} s; check the address and the host", where=str(parsed_url)
+            ) from None
 
 
-async def state_of(
+async def test_connection(
     values: Mapping[str, str], repositories: Repositories, secrets: Sequence[Mapping[str, Any]] = ()
-) -> State:
+) -> ConnectionState:
     """Test the connection. `values` are those of the Secret; `secrets` replace the configured credentials."""
     if values.get("type", "git") not in ("", "git") or values.get("enableOCI") == "true":
-        return State("Unknown", ONLY_GIT, now())
-    given = read_credentials(secrets)  # type: ignore[arg-type]
-    usable = given[0] if given and (given[0].lets_in or given[0].fault) else None
+        return ConnectionState("Unknown", ONLY_GIT_MESSAGE, current_timestamp())
+    credentials = read_credentials(secrets)  # type: ignore[arg-type]
+    usable = credentials[0] if credentials and (credentials[0].has_credentials or credentials[0].fault) else None
     try:
         if usable is not None and usable.fault:
             raise UserError(usable.fault)
-        await refs_of(values.get("url", ""), values.get("project", ""), repositories, usable)
+        await fetch_refs(values.get("url", ""), values.get("project", ""), repositories, usable)
     except ArgosyError as error:
-        return State(BAD, str(error), now())
-    return State(GOOD, "", now())
+        return ConnectionState(FAILED, str(error), current_timestamp())
+    return ConnectionState(SUCCESSFUL, "", current_timestamp())
 
 
-class States:
+class RepositoryStateCache:
     """Cached connection states of repositories, with a limit on concurrent tests."""
 
-    def __init__(self, seconds: float = 60.0) -> None:
-        self._seconds = seconds
-        self._known: dict[Key, tuple[float, State]] = {}
-        self._asking: dict[Key, asyncio.Task[State]] = {}
-        self._gate = asyncio.Semaphore(AT_ONCE)
+    def __init__(self, cache_seconds: float = 60.0) -> None:
+        self._cache_seconds = cache_seconds
+        self._cached: dict[StateCacheKey, tuple[float, ConnectionState]] = {}
+        self._running_tests: dict[StateCacheKey, asyncio.Task[ConnectionState]] = {}
+        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT_TESTS)
 
-    async def of(
+    async def get_state(
         self,
         values: Mapping[str, str],
-        mark: str,
+        version: str,
         repositories: Repositories,
         *,
         is_forced: bool = False,
-        patience: float = SECONDS,
-    ) -> State:
+        wait_seconds: float = TEST_TIMEOUT_SECONDS,
+    ) -> ConnectionState:
         """Get the state; Unknown if the test takes longer than `patience`. `mark` is the version of the Secret."""
-        key = (values.get("url", ""), values.get("project", ""), mark)
+        key = (values.get("url", ""), values.get("project", ""), version)
         clock = asyncio.get_running_loop().time
-        known = self._known.get(key)
-        if known is not None and not is_forced and known[0] > clock():
-            return known[1]
-        if key not in self._asking:
-            self._asking[key] = asyncio.create_task(self._ask(key, values, repositories))
-        task = self._asking[key]
-        await asyncio.wait({task}, timeout=patience)
-        return task.result() if task.done() else State("Unknown", "connection test in progress; try again in a moment")
+        cached = self._cached.get(key)
+        if cached is not None and not is_forced and cached[0] > clock():
+            return cached[1]
+        if key not in self._running_tests:
+            self._running_tests[key] = asyncio.create_task(self._run_test(key, values, repositories))
+        task = self._running_tests[key]
+        await asyncio.wait({task}, timeout=wait_seconds)
+        return (
+            task.result()
+            if task.done()
+            else ConnectionState("Unknown", "connection test in progress; try again in a moment")
+        )
 
-    async def _ask(self, key: Key, values: Mapping[str, str], repositories: Repositories) -> State:
+    async def _run_test(
+        self, key: StateCacheKey, values: Mapping[str, str], repositories: Repositories
+    ) -> ConnectionState:
         try:
-            async with self._gate:
-                found = await state_of(values, repositories)
-            if len(self._known) > MOST_KNOWN:
-                self._known.clear()
-            self._known[key] = asyncio.get_running_loop().time() + self._seconds, found
-            return found
+            async with self._semaphore:
+                state = await test_connection(values, repositories)
+            if len(self._cached) > MAX_CACHED_STATES:
+                self._cached.clear()
+            self._cached[key] = asyncio.get_running_loop().time() + self._cache_seconds, state
+            return state
         finally:
-            self._asking.pop(key, None)
+            self._running_tests.pop(key, None)

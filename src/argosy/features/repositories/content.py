@@ -10,101 +10,101 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import LimitError, UserError
 from argosy.gitops.application import read_source
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.render.kustomize.kustomization_file import NAMES
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.render.kustomize.kustomization_file import KUSTOMIZATION_FILE_NAMES
 from argosy.gitops.render.settings import BuildSettings
-from argosy.gitops.render.tool_detection import CHART_FILE, HELM, KUSTOMIZE, detect, source_folder
-from argosy.kube.objects import load
+from argosy.gitops.render.tool_detection import CHART_FILE, HELM, KUSTOMIZE, detect_tool, resolve_source_folder
+from argosy.kube.objects import read_yaml
 
-MOST_FOLDERS: Final = 5_000
-MOST_DEPTH: Final = 30
-MOST_PARAMETERS: Final = 5_000
+MAX_FOLDERS: Final = 5_000
+MAX_FOLDER_DEPTH: Final = 30
+MAX_PARAMETERS: Final = 5_000
 
 
-class FoundApp(NamedTuple):
+class AppFolder(NamedTuple):
     path: str
     tool: str
 
 
-def apps_in(tree: Tree) -> list[FoundApp]:
+def list_app_folders(tree: FileTree) -> list[AppFolder]:
     """Folders with a kustomization or a chart. argo: folders of plain manifests are not listed."""
-    return sorted(_apps(tree))
+    return sorted(_walk_app_folders(tree))
 
 
-def _apps(tree: Tree) -> Iterator[FoundApp]:
-    todo, seen = [""], 0
-    while todo:
-        folder = todo.pop()
-        seen += 1
-        if seen > MOST_FOLDERS:
-            raise LimitError(f"the repository has more than {MOST_FOLDERS} folders; enter the path of the application")
-        entries = tree.listing(folder)
-        names = {each.name for each in entries if each.kind == "file"}
-        if names & set(NAMES):
-            yield FoundApp(folder or ".", KUSTOMIZE)
+def _walk_app_folders(tree: FileTree) -> Iterator[AppFolder]:
+    pending, folder_count = [""], 0
+    while pending:
+        folder = pending.pop()
+        folder_count += 1
+        if folder_count > MAX_FOLDERS:
+            raise LimitError(f"the repository has more than {MAX_FOLDERS} folders; enter the path of the application")
+        entries = tree.list_folder(folder)
+        names = {entry.name for entry in entries if entry.kind == "file"}
+        if names & set(KUSTOMIZATION_FILE_NAMES):
+            yield AppFolder(folder or ".", KUSTOMIZE)
         elif CHART_FILE in names:
-            yield FoundApp(folder or ".", HELM)
-        if folder.count("/") < MOST_DEPTH:
-            inner = [each.name for each in entries if each.kind == "folder" and not each.name.startswith(".")]
-            todo += [f"{folder}/{name}" if folder else name for name in inner]
+            yield AppFolder(folder or ".", HELM)
+        if folder.count("/") < MAX_FOLDER_DEPTH:
+            inner = [entry.name for entry in entries if entry.kind == "folder" and not entry.name.startswith(".")]
+            pending += [f"{folder}/{name}" if folder else name for name in inner]
 
 
-def details(tree: Tree, given: dict[str, Any], settings: BuildSettings) -> dict[str, Any]:
+def describe_source(tree: FileTree, source_fields: dict[str, Any], settings: BuildSettings) -> dict[str, Any]:
     """argo: tool and parameters of a source's folder. Raises UserError."""
-    source = read_source(given)
-    folder = source_folder(tree, source.path)
-    tool = detect(tree, folder, source, settings)
+    source = read_source(source_fields)
+    folder = resolve_source_folder(tree, source.path)
+    tool = detect_tool(tree, folder, source, settings)
     if tool == KUSTOMIZE:
-        return {"type": tool, "kustomize": {"images": _images(tree, folder)}}
+        return {"type": tool, "kustomize": {"images": _read_images(tree, folder)}}
     if tool == HELM:
-        return {"type": tool, "helm": _chart(tree, folder)}
+        return {"type": tool, "helm": _describe_chart(tree, folder)}
     return {"type": tool, "directory": {}} if tool == "Directory" else {"type": tool}
 
 
-def _images(tree: Tree, folder: str) -> list[str]:
+def _read_images(tree: FileTree, folder: str) -> list[str]:
     """Images that the kustomization sets."""
-    lead = f"{folder}/" if folder else ""
-    names = {each.name for each in tree.listing(folder)}
-    file = next((name for name in NAMES if name in names), "")
-    given = load(tree.read(lead + file), where=lead + file) if file else {}
-    images = given.get("images") if isinstance(given, dict) else None
-    return [_image(each) for each in images or () if isinstance(each, dict) and each.get("name")]
+    prefix = f"{folder}/" if folder else ""
+    names = {item.name for item in tree.list_folder(folder)}
+    file = next((name for name in KUSTOMIZATION_FILE_NAMES if name in names), "")
+    kustomization = read_yaml(tree.read_file(prefix + file), where=prefix + file) if file else {}
+    images = kustomization.get("images") if isinstance(kustomization, dict) else None
+    return [_format_image(item) for item in images or () if isinstance(item, dict) and item.get("name")]
 
 
-def _image(given: dict[str, Any]) -> str:
-    name = str(given.get("newName") or given["name"])
-    if digest := given.get("digest"):
+def _format_image(entry: dict[str, Any]) -> str:
+    name = str(entry.get("newName") or entry["name"])
+    if digest := entry.get("digest"):
         return f"{name}@{digest}"
-    return f"{name}:{given['newTag']}" if given.get("newTag") else name
+    return f"{name}:{entry['newTag']}" if entry.get("newTag") else name
 
 
-def _chart(tree: Tree, folder: str) -> dict[str, Any]:
-    lead = f"{folder}/" if folder else ""
-    names = sorted(each.name for each in tree.listing(folder) if each.kind == "file")
-    chart = load(tree.read(lead + CHART_FILE), where=lead + CHART_FILE)
-    values = tree.read(f"{lead}values.yaml").decode(errors="replace") if "values.yaml" in names else ""
-    found = load(values, where=f"{lead}values.yaml") if values else {}
+def _describe_chart(tree: FileTree, folder: str) -> dict[str, Any]:
+    prefix = f"{folder}/" if folder else ""
+    names = sorted(entry.name for entry in tree.list_folder(folder) if entry.kind == "file")
+    chart = read_yaml(tree.read_file(prefix + CHART_FILE), where=prefix + CHART_FILE)
+    values = tree.read_file(f"{prefix}values.yaml").decode(errors="replace") if "values.yaml" in names else ""
+    parsed_values = read_yaml(values, where=f"{prefix}values.yaml") if values else {}
     return {
         "name": str(chart.get("name") or "") if isinstance(chart, dict) else "",
         "valueFiles": [name for name in names if "values" in name and name.endswith((".yaml", ".yml"))],
         "values": values,
-        "parameters": [{"name": name, "value": text} for name, text in _flat("", found)],
+        "parameters": [{"name": name, "value": text} for name, text in _flatten_values("", parsed_values)],
         "fileParameters": [],
     }
 
 
-def _flat(path: str, value: Any) -> list[tuple[str, str]]:
+def _flatten_values(path: str, value: Any) -> list[tuple[str, str]]:
     """argo: every leaf value by its path, in the syntax of `--set`."""
-    found: list[tuple[str, str]] = []
-    todo = [(path, value)]
-    while todo:
-        name, each = todo.pop()
-        if len(found) + len(todo) > MOST_PARAMETERS:
-            raise UserError(f"values.yaml has more than {MOST_PARAMETERS} values; read the file instead")
-        if isinstance(each, dict):
-            todo += [(f"{name}.{key}" if name else str(key), inner) for key, inner in each.items()]
-        elif isinstance(each, list):
-            todo += [(f"{name}[{place}]", inner) for place, inner in enumerate(each)]
-        elif name and each is not None:
-            found.append((name, str(each).lower() if isinstance(each, bool) else str(each)))
-    return sorted(found)
+    leaves: list[tuple[str, str]] = []
+    pending = [(path, value)]
+    while pending:
+        name, node = pending.pop()
+        if len(leaves) + len(pending) > MAX_PARAMETERS:
+            raise UserError(f"values.yaml has more than {MAX_PARAMETERS} values; read the file instead")
+        if isinstance(node, dict):
+            pending += [(f"{name}.{key}" if name else str(key), inner) for key, inner in node.items()]
+        elif isinstance(node, list):
+            pending += [(f"{name}[{index}]", inner) for index, inner in enumerate(node)]
+        elif name and node is not None:
+            leaves.append((name, str(node).lower() if isinstance(node, bool) else str(node)))
+    return sorted(leaves)

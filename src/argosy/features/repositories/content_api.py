@@ -10,138 +10,191 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.repositories import service
-from argosy.features.repositories.connection_test import refs_of
-from argosy.features.repositories.content import apps_in, details
+from argosy.features.repositories.connection_test import fetch_refs
+from argosy.features.repositories.content import describe_source, list_app_folders
 from argosy.features.repositories.service import REPOSITORIES
-from argosy.gitops.application import APPLICATION
+from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application.repository_url import is_same_repository
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import GroupKind
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.not_implemented import not_built
-from argosy.web.caller_clients import desk_of
-from argosy.web.object_lookup import application_name, project_of
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Json
-from argosy.web.route import Found, May, Parameter, Route
+from argosy.web.api.not_implemented import build_not_implemented
+from argosy.web.caller_clients import build_service
+from argosy.web.object_lookup import get_application_rbac_name, read_project_name
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 
-TAG: Final = "repositories"
-ONLY_GIT: Final = "argosy reads charts and manifests only from Git, not from Helm repositories or OCI registries"
+OPENAPI_TAG: Final = "repositories"
+ONLY_GIT_MESSAGE: Final = (
+    "argosy reads charts and manifests only from Git, not from Helm repositories or OCI registries"
+)
 
 
-async def readable(asked: Asked) -> Found | None:
+async def find_readable_repository(request: RequestContext) -> ResolvedObject | None:
     """Find a declared repository, or one that is a source of an Application that the caller may see."""
-    url, project = asked.values["repo"], asked.query.text("appProject")
-    found = await service.find(desk_of(asked), REPOSITORIES, url, project)
-    if found is not None:
-        return Found({"url": found.text("url"), "project": found.text("project")}, service.thing_of(found))
+    url, project = request.path_parameters["repo"], request.query.get_text("appProject")
+    declared = await service.find_declared(build_service(request), REPOSITORIES, url, project)
+    if declared is not None:
+        return ResolvedObject(
+            {"url": declared.get_stripped("url"), "project": declared.get_stripped("project")},
+            service.rbac_name(declared),
+        )
     # With appProject, the project's credentials are used: only callers who may see its repositories may do that.
-    thing = f"{project}/{url}" if project else url
-    if _is_used(asked, url) or asked.may("repositories", "create", thing):
-        return Found({"url": url, "project": project}, thing)
+    rbac_name = f"{project}/{url}" if project else url
+    if _is_used_by_visible_app(request, url) or request.is_allowed("repositories", "create", rbac_name):
+        return ResolvedObject({"url": url, "project": project}, rbac_name)
     return None
 
 
-def _is_used(asked: Asked, url: str) -> bool:
-    for manifest in asked.site.lookout.cache.list(GroupKind(*APPLICATION)):
-        spec = mapping(manifest.get("spec"))
-        sources = (mapping(spec.get("source")), *mappings(spec.get("sources")))
-        if any(is_same_repository(str(each.get("repoURL") or ""), url) for each in sources):
+def _is_used_by_visible_app(request: RequestContext, url: str) -> bool:
+    for manifest in request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND)):
+        spec = as_mapping(manifest.get("spec"))
+        sources = (as_mapping(spec.get("source")), *as_mappings(spec.get("sources")))
+        if any(is_same_repository(str(source.get("repoURL") or ""), url) for source in sources):
             metadata = manifest["metadata"]
-            thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
-            if asked.may("applications", "get", thing):
+            rbac_name = get_application_rbac_name(
+                request, read_project_name(manifest), metadata["namespace"], metadata["name"]
+            )
+            if request.is_allowed("applications", "get", rbac_name):
                 return True
     return False
 
 
-async def refs(asked: Asked) -> Json:
-    found = await refs_of(asked.subject["url"], asked.subject["project"], asked.site.lookout.rules.repositories)
-    return Json({"branches": sorted(found.branches), "tags": sorted(found.tags)})
+async def list_refs(request: RequestContext) -> JsonResponse:
+    remote_refs = await fetch_refs(
+        request.subject["url"], request.subject["project"], request.site.cluster_view.rules.repositories
+    )
+    return JsonResponse({"branches": sorted(remote_refs.branches), "tags": sorted(remote_refs.tags)})
 
 
-async def apps(asked: Asked) -> Json:
-    _may_deliver(asked, asked.query.text("appProject"), asked.query.text("appName"))
-    checkout = await _checkout(asked, asked.query.text("revision"))
-    found = await asyncio.to_thread(apps_in, checkout.tree)
-    return Json({"items": [{"path": each.path, "type": each.tool} for each in found]})
+async def list_apps(request: RequestContext) -> JsonResponse:
+    _require_deploy_permission(request, request.query.get_text("appProject"), request.query.get_text("appName"))
+    checkout = await _check_out(request, request.query.get_text("revision"))
+    folders = await asyncio.to_thread(list_app_folders, checkout.tree)
+    return JsonResponse({"items": [{"path": folder.path, "type": folder.tool} for folder in folders]})
 
 
-async def app_details(asked: Asked) -> Json:
-    sent = await asked.mapping()
-    source = sent.get("source")
+async def get_app_details(request: RequestContext) -> JsonResponse:
+    body = await request.read_json_object()
+    source = body.get("source")
     if not isinstance(source, dict) or not isinstance(source.get("targetRevision") or "", str):
         raise UserError("is missing or not a source object", where="source")
-    if not is_same_repository(str(source.get("repoURL") or ""), asked.values["repo"]):
+    if not is_same_repository(str(source.get("repoURL") or ""), request.path_parameters["repo"]):
         raise UserError("repoURL differs from the repository in the path; send the same", where="source")
-    _may_deliver(asked, _text(sent, "appProject"), _text(sent, "appName"))
-    checkout = await _checkout(asked, source.get("targetRevision") or "")
-    return Json(await asyncio.to_thread(details, checkout.tree, source, asked.site.lookout.rules.build))
-
-
-def _text(sent: dict[str, Any], name: str) -> str:
-    found = sent.get(name) or ""
-    if not isinstance(found, str):
-        raise UserError("must be a string", where=name)
-    return found
-
-
-def _may_deliver(asked: Asked, project: str, name: str) -> None:
-    """argo: raise Refused unless the caller may create or update such an Application."""
-    thing = f"{project or 'default'}/{name or '*'}"
-    if not (asked.may("applications", "create", thing) or asked.may("applications", "update", thing)):
-        raise Refused
-    owner = asked.subject["project"]
-    if owner and owner != (project or "default"):
-        raise Refused
-
-
-async def _checkout(asked: Asked, ref: str) -> Checkout:
-    rules = asked.site.lookout.rules
-    found: Checkout = await rules.repositories.checkout(
-        asked.subject["url"], ref, project=asked.subject["project"], max_age=30.0
+    _require_deploy_permission(request, _read_text(body, "appProject"), _read_text(body, "appName"))
+    checkout = await _check_out(request, source.get("targetRevision") or "")
+    return JsonResponse(
+        await asyncio.to_thread(describe_source, checkout.tree, source, request.site.cluster_view.rules.build)
     )
-    return found
 
 
-async def charts(asked: Asked) -> Json:
-    return not_built(ONLY_GIT, "list the charts in Git: /api/v1/repositories/{repo}/apps")
+def _read_text(body: dict[str, Any], name: str) -> str:
+    value = body.get(name) or ""
+    if not isinstance(value, str):
+        raise UserError("must be a string", where=name)
+    return value
+
+
+def _require_deploy_permission(request: RequestContext, project: str, name: str) -> None:
+    """argo: raise Refused unless the caller may create or update such an Application."""
+    rbac_name = f"{project or 'default'}/{name or '*'}"
+    if not (
+        request.is_allowed("applications", "create", rbac_name)
+        or request.is_allowed("applications", "update", rbac_name)
+    ):
+        raise NotFoundOrForbidden
+    owner = request.subject["project"]
+    if owner and owner != (project or "default"):
+        raise NotFoundOrForbidden
+
+
+async def _check_out(request: RequestContext, ref: str) -> Checkout:
+    settings = request.site.cluster_view.rules
+    checkout: Checkout = await settings.repositories.checkout(
+        request.subject["url"], ref, project=request.subject["project"], max_age=30.0
+    )
+    return checkout
+
+
+async def reject_charts(request: RequestContext) -> JsonResponse:
+    return build_not_implemented(ONLY_GIT_MESSAGE, "list the charts in Git: /api/v1/repositories/{repo}/apps")
 
 
 _PATH: Final = "/api/v1/repositories/{repo}"
-READ: Final = May("repositories", "get", readable)
-OF_APP: Final = (
-    Parameter("revision", "Branch, tag or commit (default: head of the default branch)."),
-    Parameter("appName", "Name of the Application."),
-    Parameter("appProject", "Project of the Application."),
+READ_ACCESS: Final = RequiresPermission("repositories", "get", find_readable_repository)
+APP_PARAMETERS: Final = (
+    QueryParameter("revision", "Branch, tag or commit (default: head of the default branch)."),
+    QueryParameter("appName", "Name of the Application."),
+    QueryParameter("appProject", "Project of the Application."),
 )
 ROUTES = (
     Route(
-        "GET", f"{_PATH}/refs", READ, refs, "List branches and tags of a repository, from its host.",
-        query=(Parameter("appProject", "The project that the repository is scoped to."),),
-        gives=schema.fields(branches=schema.many(schema.TEXT), tags=schema.many(schema.TEXT)),
-        tag=TAG, operation="RepositoryService_ListRefs",
+        "GET",
+        f"{_PATH}/refs",
+        READ_ACCESS,
+        list_refs,
+        "List branches and tags of a repository, from its host.",
+        query=(QueryParameter("appProject", "The project that the repository is scoped to."),),
+        response_schema=schema.build_object_schema(
+            branches=schema.build_array_schema(schema.STRING_SCHEMA),
+            tags=schema.build_array_schema(schema.STRING_SCHEMA),
+        ),
+        tag=OPENAPI_TAG,
+        operation_id="RepositoryService_ListRefs",
     ),
     Route(
-        "GET", f"{_PATH}/apps", READ, apps,
+        "GET",
+        f"{_PATH}/apps",
+        READ_ACCESS,
+        list_apps,
         "List Kustomize and Helm folders. Needs the permission to create or update such an Application.",
-        query=OF_APP, gives=schema.fields(items=schema.many(schema.fields(path=schema.TEXT, type=schema.TEXT))),
-        tag=TAG, operation="RepositoryService_ListApps",
+        query=APP_PARAMETERS,
+        response_schema=schema.build_object_schema(
+            items=schema.build_array_schema(
+                schema.build_object_schema(path=schema.STRING_SCHEMA, type=schema.STRING_SCHEMA)
+            )
+        ),
+        tag=OPENAPI_TAG,
+        operation_id="RepositoryService_ListApps",
     ),
     Route(
-        "POST", f"{_PATH}/appdetails", READ, app_details,
+        "POST",
+        f"{_PATH}/appdetails",
+        READ_ACCESS,
+        get_app_details,
         "Get the parameters of a source. Needs the permission to create or update such an Application.",
-        query=(Parameter("appProject", "The project that the repository is scoped to."),),
-        takes=schema.fields("source", source=schema.SOURCE, appName=schema.TEXT, appProject=schema.TEXT),
-        gives=schema.fields("type", type=schema.TEXT, helm=schema.ANY, kustomize=schema.ANY, directory=schema.ANY),
-        tag=TAG, operation="RepositoryService_GetAppDetails",
+        query=(QueryParameter("appProject", "The project that the repository is scoped to."),),
+        request_schema=schema.build_object_schema(
+            "source", source=schema.SOURCE, appName=schema.STRING_SCHEMA, appProject=schema.STRING_SCHEMA
+        ),
+        response_schema=schema.build_object_schema(
+            "type",
+            type=schema.STRING_SCHEMA,
+            helm=schema.OBJECT_SCHEMA,
+            kustomize=schema.OBJECT_SCHEMA,
+            directory=schema.OBJECT_SCHEMA,
+        ),
+        tag=OPENAPI_TAG,
+        operation_id="RepositoryService_GetAppDetails",
     ),
     Route(
-        "GET", f"{_PATH}/helmcharts", READ, charts, "Not implemented: argosy reads charts from Git.",
-        tag=TAG, operation="RepositoryService_GetHelmCharts",
+        "GET",
+        f"{_PATH}/helmcharts",
+        READ_ACCESS,
+        reject_charts,
+        "Not implemented: argosy reads charts from Git.",
+        tag=OPENAPI_TAG,
+        operation_id="RepositoryService_GetHelmCharts",
     ),
     Route(
-        "GET", f"{_PATH}/oci-tags", READ, charts, "Not implemented: argosy reads charts from Git.",
-        tag=TAG, operation="RepositoryService_ListOCITags",
+        "GET",
+        f"{_PATH}/oci-tags",
+        READ_ACCESS,
+        reject_charts,
+        "Not implemented: argosy reads charts from Git.",
+        tag=OPENAPI_TAG,
+        operation_id="RepositoryService_ListOCITags",
     ),
-)  # fmt: skip
+)

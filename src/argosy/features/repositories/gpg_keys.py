@@ -10,47 +10,51 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.repositories.openpgp import PublicKey, read_keys
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.declared_objects import change_map, map_data
-from argosy.gitops.reconciler.settings_watch import GPG_KEYS
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.declared_objects import load_config_map_data, update_config_map
+from argosy.gitops.reconciler.settings_watch import GPG_KEYS_CM
 
-TRUST: Final = "unknown"  # argo: trust level of imported keys
+TRUST_LEVEL: Final = "unknown"  # argo: trust level of imported keys
 
 
-async def keys(desk: Desk) -> dict[str, PublicKey]:
+async def list_keys(service: ApplicationService) -> dict[str, PublicKey]:
     """Stored keys by id; unreadable entries are skipped."""
-    found = {}
-    for name, text in sorted((await map_data(desk, GPG_KEYS)).items()):
+    public_keys = {}
+    for name, text in sorted((await load_config_map_data(service, GPG_KEYS_CM)).items()):
         try:
-            found[name] = read_keys(text)[0]
+            public_keys[name] = read_keys(text)[0]
         except UserError:
             continue
-    return found
+    return public_keys
 
 
-async def add(desk: Desk, text: str, *, replaces: bool) -> tuple[list[PublicKey], list[str]]:
+async def add_keys(service: ApplicationService, text: str, *, replaces: bool) -> tuple[list[PublicKey], list[str]]:
     """Add the keys. Returns the new keys, and the ids of keys that existed already."""
-    given = {each.id: each for each in read_keys(text)}
-    there = await map_data(desk, GPG_KEYS)
-    new = {name: each for name, each in given.items() if replaces or name not in there}
+    keys_by_id = {key.id: key for key in read_keys(text)}
+    stored = await load_config_map_data(service, GPG_KEYS_CM)
+    new = {name: key for name, key in keys_by_id.items() if replaces or name not in stored}
     if new:
-        await change_map(desk, GPG_KEYS, lambda data: {**data, **{name: each.text for name, each in new.items()}})
-    return list(new.values()), sorted(given.keys() - new.keys())
+        await update_config_map(
+            service, GPG_KEYS_CM, lambda data: {**data, **{name: key.text for name, key in new.items()}}
+        )
+    return list(new.values()), sorted(keys_by_id.keys() - new.keys())
 
 
-async def remove(desk: Desk, key: str) -> None:
-    if key not in await map_data(desk, GPG_KEYS):
-        named = repr(key) if len(key) <= 40 else "with that id"
-        raise UserError(f"key {named} not found; list them: GET /api/v1/gpgkeys")
-    await change_map(desk, GPG_KEYS, lambda data: {name: text for name, text in data.items() if name != key})
+async def remove_key(service: ApplicationService, key_id: str) -> None:
+    if key_id not in await load_config_map_data(service, GPG_KEYS_CM):
+        key_text = repr(key_id) if len(key_id) <= 40 else "with that id"
+        raise UserError(f"key {key_text} not found; list them: GET /api/v1/gpgkeys")
+    await update_config_map(
+        service, GPG_KEYS_CM, lambda data: {name: text for name, text in data.items() if name != key_id}
+    )
 
 
-def document(key: PublicKey, *, is_whole: bool = False) -> dict[str, Any]:
-    found = {
+def key_to_wire(key: PublicKey, *, with_key_data: bool = False) -> dict[str, Any]:
+    wire = {
         "keyID": key.id,
         "fingerprint": key.fingerprint,
         "owner": key.owner,
-        "trust": TRUST,
+        "trust": TRUST_LEVEL,
         "subType": key.algorithm,
     }
-    return {**found, "keyData": key.text} if is_whole else found
+    return {**wire, "keyData": key.text} if with_key_data else wire

@@ -21,8 +21,8 @@ _BLOCK: Final = re.compile(
 )
 _PUBLIC_KEY, _USER_ID = 6, 13  # packet types of RFC 9580
 _ALGORITHMS: Final = {1: "rsa", 2: "rsa", 3: "rsa", 16: "elgamal", 17: "dsa", 18: "ecdh", 19: "ecdsa", 22: "eddsa"}
-WHERE: Final = "keyData"
-MOST: Final = 256 << 10
+ERROR_LOCATION: Final = "keyData"
+MAX_KEY_CHARACTERS: Final = 256 << 10
 
 
 @dataclass(frozen=True)
@@ -39,27 +39,33 @@ class PublicKey:
 
 
 def read_keys(text: str) -> list[PublicKey]:
-    if len(text) > MOST:
-        raise UserError("is too long; send one key at a time", where=WHERE)
+    if len(text) > MAX_KEY_CHARACTERS:
+        raise UserError("is too long; send one key at a time", where=ERROR_LOCATION)
     if "PRIVATE KEY" in text:
-        raise UserError("contains a private key; send only the public key: `gpg --export --armor ID`", where=WHERE)
-    found = [_read(match[0], match[1]) for match in _BLOCK.finditer(text.replace("\r\n", "\n"))]
-    if not found:
-        raise UserError("contains no OpenPGP public key; send the output of `gpg --export --armor ID`", where=WHERE)
-    return found
+        raise UserError(
+            "contains a private key; send only the public key: `gpg --export --armor ID`", where=ERROR_LOCATION
+        )
+    keys = [_read_block(match[0], match[1]) for match in _BLOCK.finditer(text.replace("\r\n", "\n"))]
+    if not keys:
+        raise UserError(
+            "contains no OpenPGP public key; send the output of `gpg --export --armor ID`", where=ERROR_LOCATION
+        )
+    return keys
 
 
-def _read(block: str, inside: str) -> PublicKey:
+def _read_block(block: str, inside: str) -> PublicKey:
     _, gap, encoded = inside.partition("\n\n")  # optional headers come first
     lines = (encoded if gap else inside).split("\n")
     body = "".join(line.strip() for line in lines if line.strip() and not line.startswith("=") and ": " not in line)
     try:
-        packets = list(_packets(base64.b64decode(body, validate=True)))
+        packets = list(_read_packets(base64.b64decode(body, validate=True)))
     except (binascii.Error, ValueError, IndexError):
-        raise UserError("is not a valid OpenPGP key; export it again", where=WHERE) from None
+        raise UserError("is not a valid OpenPGP key; export it again", where=ERROR_LOCATION) from None
     keys = [content for tag, content in packets if tag == _PUBLIC_KEY]
     if len(keys) != 1 or len(keys[0]) < 6 or keys[0][0] not in (4, 6):
-        raise UserError("must contain one key of version 4 or 6 in each block; export the keys one by one", where=WHERE)
+        raise UserError(
+            "must contain one key of version 4 or 6 in each block; export the keys one by one", where=ERROR_LOCATION
+        )
     key = keys[0]
     if key[0] == 4:
         fingerprint = hashlib.sha1(b"\x99" + len(key).to_bytes(2, "big") + key).hexdigest()  # noqa: S324 - RFC 9580
@@ -69,33 +75,33 @@ def _read(block: str, inside: str) -> PublicKey:
     return PublicKey(fingerprint.upper(), owners[0] if owners else "", _ALGORITHMS.get(key[5], "unknown"), block + "\n")
 
 
-def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _read_packets(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield type and content of every packet. Raises ValueError or IndexError for truncated data."""
-    at = 0
-    while at < len(data):
-        head = data[at]
-        if not head & 0x80:
+    offset = 0
+    while offset < len(data):
+        header = data[offset]
+        if not header & 0x80:
             raise ValueError("not a packet header")
-        if head & 0x40:
-            tag, (size, used) = head & 0x3F, _new_size(data, at + 1)
+        if header & 0x40:
+            tag, (size, length_bytes) = header & 0x3F, _read_new_format_size(data, offset + 1)
         else:
-            tag, used = (head >> 2) & 0x0F, 1 << (head & 3)
-            if used == 8:
+            tag, length_bytes = (header >> 2) & 0x0F, 1 << (header & 3)
+            if length_bytes == 8:
                 raise ValueError("packet without a length")
-            size = int.from_bytes(data[at + 1 : at + 1 + used], "big")
-        begin = at + 1 + used
-        if begin + size > len(data):
+            size = int.from_bytes(data[offset + 1 : offset + 1 + length_bytes], "big")
+        start = offset + 1 + length_bytes
+        if start + size > len(data):
             raise ValueError("truncated packet")
-        yield tag, data[begin : begin + size]
-        at = begin + size
+        yield tag, data[start : start + size]
+        offset = start + size
 
 
-def _new_size(data: bytes, at: int) -> tuple[int, int]:
-    first = data[at]
+def _read_new_format_size(data: bytes, offset: int) -> tuple[int, int]:
+    first = data[offset]
     if first < 192:
         return first, 1
     if first < 224:
-        return ((first - 192) << 8) + data[at + 1] + 192, 2
+        return ((first - 192) << 8) + data[offset + 1] + 192, 2
     if first == 255:
-        return int.from_bytes(data[at + 1 : at + 5], "big"), 5
+        return int.from_bytes(data[offset + 1 : offset + 5], "big"), 5
     raise ValueError("partial body lengths are not supported")

@@ -11,95 +11,117 @@ from typing import Any, Final
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import UserError
 from argosy.features.repositories import service
-from argosy.features.repositories.connection_test import BAD, States, state_of
+from argosy.features.repositories.connection_test import FAILED, RepositoryStateCache, test_connection
 from argosy.features.repositories.service import REPOSITORIES
-from argosy.gitops.application_client.declared_objects import Declared
-from argosy.web.caller_clients import desk_of
-from argosy.web.request import Asked
-from argosy.web.responses import Page, Redirect
-from argosy.web.route import Filtered, Found, May, Route
-from argosy.web.settings_page import CRUMB
+from argosy.gitops.application_client.declared_objects import DeclaredSecret
+from argosy.web.caller_clients import build_service
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse
+from argosy.web.route import FilteredList, RequiresPermission, ResolvedObject, Route
+from argosy.web.settings_page import SETTINGS_BREADCRUMB
 
-FIELDS: Final = ("username", "password", "sshPrivateKey", "bearerToken", "project", "name")
-HERE: Final = "/settings/repositories"
-
-
-async def page(asked: Asked) -> Page:
-    return Page("repositories/repositories.html", await values(asked))
+FORM_FIELDS: Final = ("username", "password", "sshPrivateKey", "bearerToken", "project", "name")
+PAGE_PATH: Final = "/settings/repositories"
 
 
-async def values(asked: Asked, fault: str = "", typed: str = "") -> dict[str, Any]:
-    found = [
-        each
-        for each in await service.all_on(desk_of(asked), REPOSITORIES)
-        if asked.may("repositories", "get", service.thing_of(each))
+async def render_repositories_page(request: RequestContext) -> PageResponse:
+    return PageResponse("repositories/repositories.html", await build_page_values(request))
+
+
+async def build_page_values(request: RequestContext, fault: str = "", typed_url: str = "") -> dict[str, Any]:
+    repositories = [
+        item
+        for item in await service.list_declared(build_service(request), REPOSITORIES)
+        if request.is_allowed("repositories", "get", service.rbac_name(item))
     ]
-    rows = [await _row(asked, each) for each in found]
+    rows = [await _build_row(request, item) for item in repositories]
     return {
         "title": "Repositories",
         "section": "settings",
-        "state": "bad" if any(each["state"] == BAD for each in rows) else "",
-        "crumbs": [CRUMB],
+        "state": "bad" if any(item["state"] == FAILED for item in rows) else "",
+        "crumbs": [SETTINGS_BREADCRUMB],
         "rows": rows,
         "fault": fault,
-        "typed": typed,
+        "typed": typed_url,
         "commands": ["argocd repo add URL --username NAME --password TOKEN", "argocd repo list"],
     }
 
 
-async def _row(asked: Asked, declared: Declared) -> dict[str, Any]:
-    told, thing = service.document(declared, REPOSITORIES), service.thing_of(declared)
-    mark = str(declared.manifest["metadata"].get("resourceVersion"))
-    state = await asked.site.part(States).of(declared.values, mark, asked.site.lookout.rules.repositories)
+async def _build_row(request: RequestContext, declared: DeclaredSecret) -> dict[str, Any]:
+    document, rbac_name = service.repository_to_wire(declared, REPOSITORIES), service.rbac_name(declared)
+    version = str(declared.manifest["metadata"].get("resourceVersion"))
+    state = await request.site.get_module_state(RepositoryStateCache).get_state(
+        declared.values, version, request.site.cluster_view.rules.repositories
+    )
     return {
-        "url": told.get("repo", ""),
-        "name": told.get("name", ""),
-        "type": told.get("type") or "git",
-        "project": told.get("project", ""),
+        "url": document.get("repo", ""),
+        "name": document.get("name", ""),
+        "type": document.get("type") or "git",
+        "project": document.get("project", ""),
         "state": state.status,
         "message": state.message,
-        "has_credentials": any(declared.text(field) for field in ("password", "sshPrivateKey", "bearerToken")),
-        "may_remove": asked.may("repositories", "delete", thing),
+        "has_credentials": any(declared.get_stripped(field) for field in ("password", "sshPrivateKey", "bearerToken")),
+        "may_remove": request.is_allowed("repositories", "delete", rbac_name),
     }
 
 
-async def to_come(asked: Asked) -> Found | None:
-    form = await asked.form()
-    given = {"repo": form.text("url").strip()}
-    given |= {name: form.text(name).replace("\r\n", "\n") for name in FIELDS if form.text(name).strip()}
+async def read_new_repository(request: RequestContext) -> ResolvedObject | None:
+    form = await request.read_form()
+    fields = {"repo": form.get_text("url").strip()}
+    fields |= {name: form.get_text(name).replace("\r\n", "\n") for name in FORM_FIELDS if form.get_text(name).strip()}
     try:
-        found = service.read_values(given, REPOSITORIES)
+        repository_values = service.read_values(fields, REPOSITORIES)
     except UserError as error:
-        return Found(None, given["repo"], error)
-    project = found.get("project")
-    return Found(found, f"{project}/{found['url']}" if project else found["url"])
+        return ResolvedObject(None, fields["repo"], error)
+    project = repository_values.get("project")
+    return ResolvedObject(
+        repository_values, f"{project}/{repository_values['url']}" if project else repository_values["url"]
+    )
 
 
-async def added(asked: Asked) -> Page | Redirect:
+async def add_repository(request: RequestContext) -> PageResponse | RedirectResponse:
     """argo: reject a repository that cannot be reached."""
-    found = asked.subject
-    data = {key: base64.b64encode(text.encode()).decode() for key, text in found.items()}
+    repository_values = request.subject
+    data = {key: base64.b64encode(text.encode()).decode() for key, text in repository_values.items()}
     secret = {"metadata": {"name": "new", "labels": {SECRET_TYPE: "repository"}}, "data": data}
-    state = await state_of(found, asked.site.lookout.rules.repositories, [secret])
-    if state.status == BAD:
-        return Page("repositories/repositories.html", await values(asked, state.message, found["url"]), code=400)
-    await service.add(desk_of(asked), REPOSITORIES, found, replaces=False)
-    return Redirect(f"{HERE}?said=connected")
+    state = await test_connection(repository_values, request.site.cluster_view.rules.repositories, [secret])
+    if state.status == FAILED:
+        return PageResponse(
+            "repositories/repositories.html",
+            await build_page_values(request, state.message, repository_values["url"]),
+            code=400,
+        )
+    await service.add_declared(build_service(request), REPOSITORIES, repository_values, is_upsert=False)
+    return RedirectResponse(f"{PAGE_PATH}?said=connected")
 
 
-async def there(asked: Asked) -> Found | None:
-    form = await asked.form()
-    found = await service.find(desk_of(asked), REPOSITORIES, form.text("url"), form.text("project"))
-    return Found(found, service.thing_of(found)) if found else None
+async def find_repository(request: RequestContext) -> ResolvedObject | None:
+    form = await request.read_form()
+    declared = await service.find_declared(
+        build_service(request), REPOSITORIES, form.get_text("url"), form.get_text("project")
+    )
+    return ResolvedObject(declared, service.rbac_name(declared)) if declared else None
 
 
-async def removed(asked: Asked) -> Redirect:
-    await service.remove(desk_of(asked), asked.subject)
-    return Redirect(f"{HERE}?said=removed")
+async def remove_repository(request: RequestContext) -> RedirectResponse:
+    await service.remove_declared(build_service(request), request.subject)
+    return RedirectResponse(f"{PAGE_PATH}?said=removed")
 
 
 ROUTES = (
-    Route("GET", HERE, Filtered("repositories", "get"), page, "Repositories, as a page."),
-    Route("POST", HERE, May("repositories", "create", to_come), added, "Add a repository."),
-    Route("POST", f"{HERE}/remove", May("repositories", "delete", there), removed, "Remove a repository."),
+    Route("GET", PAGE_PATH, FilteredList("repositories", "get"), render_repositories_page, "Repositories, as a page."),
+    Route(
+        "POST",
+        PAGE_PATH,
+        RequiresPermission("repositories", "create", read_new_repository),
+        add_repository,
+        "Add a repository.",
+    ),
+    Route(
+        "POST",
+        f"{PAGE_PATH}/remove",
+        RequiresPermission("repositories", "delete", find_repository),
+        remove_repository,
+        "Remove a repository.",
+    ),
 )

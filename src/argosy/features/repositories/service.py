@@ -14,97 +14,115 @@ from urllib.parse import urlsplit, urlunsplit
 
 from argosy.errors import Conflict, UserError
 from argosy.gitops.application.repository_url import is_same_repository, parse_url
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.declared_objects import (
-    Declared,
-    Field,
-    all_declared,
-    declare,
-    declare_anew,
-    secret_name,
-    told,
-    values_of,
-    withdraw,
+    DeclaredSecret,
+    SecretField,
+    build_secret_name,
+    create_declared_secret,
+    declared_secret_to_wire,
+    delete_declared_secret,
+    list_declared_secrets,
+    replace_declared_secret,
+    secret_values_from_wire,
 )
 
-_OCI: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
-_SHARED: Final = (
-    Field("type", "type"),
-    Field("project", "project"),
-    Field("username", "username"),
-    Field("password", "password", is_secret=True),
-    Field("bearerToken", "bearerToken", is_secret=True),
-    Field("sshPrivateKey", "sshPrivateKey", is_secret=True),
-    Field("tlsClientCertData", "tlsClientCertData", is_secret=True),
-    Field("tlsClientCertKey", "tlsClientCertKey", is_secret=True),
-    Field("githubAppPrivateKey", "githubAppPrivateKey", is_secret=True),
-    Field("githubAppID", "githubAppID", int),
-    Field("githubAppInstallationID", "githubAppInstallationID", int),
-    Field("githubAppEnterpriseBaseUrl", "githubAppEnterpriseBaseUrl"),
-    Field("gcpServiceAccountKey", "gcpServiceAccountKey", is_secret=True),
-    Field("enableOCI", "enableOCI", bool),
-    Field("insecureOCIForceHttp", "insecureOCIForceHttp", bool),
-    Field("forceHttpBasicAuth", "forceHttpBasicAuth", bool),
-    Field("useAzureWorkloadIdentity", "useAzureWorkloadIdentity", bool),
-    Field("proxy", "proxy"),
-    Field("noProxy", "noProxy"),
+_OCI_ADDRESS: Final = re.compile(r"(oci://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?")
+_SHARED_FIELDS: Final = (
+    SecretField("type", "type"),
+    SecretField("project", "project"),
+    SecretField("username", "username"),
+    SecretField("password", "password", is_secret=True),
+    SecretField("bearerToken", "bearerToken", is_secret=True),
+    SecretField("sshPrivateKey", "sshPrivateKey", is_secret=True),
+    SecretField("tlsClientCertData", "tlsClientCertData", is_secret=True),
+    SecretField("tlsClientCertKey", "tlsClientCertKey", is_secret=True),
+    SecretField("githubAppPrivateKey", "githubAppPrivateKey", is_secret=True),
+    SecretField("githubAppID", "githubAppID", int),
+    SecretField("githubAppInstallationID", "githubAppInstallationID", int),
+    SecretField("githubAppEnterpriseBaseUrl", "githubAppEnterpriseBaseUrl"),
+    SecretField("gcpServiceAccountKey", "gcpServiceAccountKey", is_secret=True),
+    SecretField("enableOCI", "enableOCI", bool),
+    SecretField("insecureOCIForceHttp", "insecureOCIForceHttp", bool),
+    SecretField("forceHttpBasicAuth", "forceHttpBasicAuth", bool),
+    SecretField("useAzureWorkloadIdentity", "useAzureWorkloadIdentity", bool),
+    SecretField("proxy", "proxy"),
+    SecretField("noProxy", "noProxy"),
 )
-_OF_ONE: Final = (
-    Field("name", "name"),
-    Field("insecure", "insecure", bool),
-    Field("insecureIgnoreHostKey", "insecureIgnoreHostKey", bool),
-    Field("enableLfs", "enableLfs", bool),
-    Field("depth", "depth", int),
+_REPOSITORY_FIELDS: Final = (
+    SecretField("name", "name"),
+    SecretField("insecure", "insecure", bool),
+    SecretField("insecureIgnoreHostKey", "insecureIgnoreHostKey", bool),
+    SecretField("enableLfs", "enableLfs", bool),
+    SecretField("depth", "depth", int),
 )
-SECRET_KEYS: Final = tuple(each.key for each in _SHARED if each.is_secret)
-WEAKENING: Final = ("insecure", "insecureIgnoreHostKey", "insecureOCIForceHttp")
+SECRET_KEYS: Final = tuple(field.key for field in _SHARED_FIELDS if field.is_secret)
+INSECURE_KEYS: Final = ("insecure", "insecureIgnoreHostKey", "insecureOCIForceHttp")
 
 
 @dataclass(frozen=True)
-class Shelf:
+class RepositorySecretType:
     """argo: one type of repository Secret, and the API name of its address field."""
 
     type: str
     prefix: str  # of Secret names
-    address: str
-    word: str
-    fields: tuple[Field, ...]
+    address_field: str
+    noun: str
+    fields: tuple[SecretField, ...]
 
 
-REPOSITORIES: Final = Shelf("repository", "repo", "repo", "repository", (Field("repo", "url"), *_OF_ONE, *_SHARED))
-CREDENTIALS: Final = Shelf("repo-creds", "creds", "url", "repository credentials", (Field("url", "url"), *_SHARED))
-WRITE_REPOSITORIES: Final = Shelf("repository-write", "repo-write", "repo", "repository", REPOSITORIES.fields)
-WRITE_CREDENTIALS: Final = Shelf("repo-write-creds", "creds-write", "url", "repository credentials", CREDENTIALS.fields)
+REPOSITORIES: Final = RepositorySecretType(
+    "repository", "repo", "repo", "repository", (SecretField("repo", "url"), *_REPOSITORY_FIELDS, *_SHARED_FIELDS)
+)
+CREDENTIALS: Final = RepositorySecretType(
+    "repo-creds", "creds", "url", "repository credentials", (SecretField("url", "url"), *_SHARED_FIELDS)
+)
+WRITE_REPOSITORIES: Final = RepositorySecretType(
+    "repository-write", "repo-write", "repo", "repository", REPOSITORIES.fields
+)
+WRITE_CREDENTIALS: Final = RepositorySecretType(
+    "repo-write-creds", "creds-write", "url", "repository credentials", CREDENTIALS.fields
+)
 
 
-async def all_on(desk: Desk, shelf: Shelf) -> list[Declared]:
-    return [each for each in await all_declared(desk, shelf.type) if each.text("url")]
+async def list_declared(app_service: ApplicationService, secret_type: RepositorySecretType) -> list[DeclaredSecret]:
+    return [
+        declared
+        for declared in await list_declared_secrets(app_service, secret_type.type)
+        if declared.get_stripped("url")
+    ]
 
 
-async def find(desk: Desk, shelf: Shelf, url: str, project: str = "") -> Declared | None:
+async def find_declared(
+    app_service: ApplicationService, secret_type: RepositorySecretType, url: str, project: str = ""
+) -> DeclaredSecret | None:
     """Find by normalized URL: the project's own one if a project is given, else a global one before a scoped one."""
-    same = [each for each in await all_on(desk, shelf) if is_same_repository(each.text("url"), url)]
+    matches = [
+        declared
+        for declared in await list_declared(app_service, secret_type)
+        if is_same_repository(declared.get_stripped("url"), url)
+    ]
     if project:
-        return next((each for each in same if each.text("project") == project), None)
-    return min(same, key=lambda each: bool(each.text("project")), default=None)
+        return next((declared for declared in matches if declared.get_stripped("project") == project), None)
+    return min(matches, key=lambda declared: bool(declared.get_stripped("project")), default=None)
 
 
-def thing_of(declared: Declared) -> str:
+def rbac_name(declared: DeclaredSecret) -> str:
     """argo: object name in RBAC policies."""
-    project, url = declared.text("project"), declared.text("url")
+    project, url = declared.get_stripped("project"), declared.get_stripped("url")
     return f"{project}/{url}" if project else url
 
 
-def document(declared: Declared, shelf: Shelf) -> dict[str, Any]:
-    found = told(declared, shelf.fields)
-    if "proxy" in found:
-        found["proxy"] = _without_user(found["proxy"])
-    if shelf.address == "repo":
-        found.setdefault("type", "git")
-    return found
+def repository_to_wire(declared: DeclaredSecret, secret_type: RepositorySecretType) -> dict[str, Any]:
+    wire = declared_secret_to_wire(declared, secret_type.fields)
+    if "proxy" in wire:
+        wire["proxy"] = _strip_user(wire["proxy"])
+    if secret_type.address_field == "repo":
+        wire.setdefault("type", "git")
+    return wire
 
 
-def _without_user(url: str) -> str:
+def _strip_user(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -113,54 +131,64 @@ def _without_user(url: str) -> str:
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
-def read_values(given: Mapping[str, Any], shelf: Shelf) -> dict[str, str]:
-    values = values_of(given, shelf.fields, shelf.word)
+def read_values(body: Mapping[str, Any], secret_type: RepositorySecretType) -> dict[str, str]:
+    values = secret_values_from_wire(body, secret_type.fields, secret_type.noun)
     url = values.get("url", "")
     if not url:
-        raise UserError(f"{shelf.address} is required; send the URL of the repository", where=shelf.word)
+        raise UserError(
+            f"{secret_type.address_field} is required; send the URL of the repository", where=secret_type.noun
+        )
     if values.get("type", "git") not in ("git", "helm", "oci"):
-        raise UserError("invalid type; use git, helm or oci", where=shelf.word)
+        raise UserError("invalid type; use git, helm or oci", where=secret_type.noun)
     if values.get("enableOCI") == "true" or values.get("type") == "oci":
-        if not _OCI.fullmatch(url):
-            raise UserError(f"{shelf.address} is not a registry address; use HOST/PATH", where=shelf.word)
+        if not _OCI_ADDRESS.fullmatch(url):
+            raise UserError(
+                f"{secret_type.address_field} is not a registry address; use HOST/PATH", where=secret_type.noun
+            )
     else:
         parse_url(url)  # rejects a URL with a password, without repeating it
     return values
 
 
-async def add(desk: Desk, shelf: Shelf, values: Mapping[str, str], *, replaces: bool) -> Declared:
+async def add_declared(
+    app_service: ApplicationService, secret_type: RepositorySecretType, values: Mapping[str, str], *, is_upsert: bool
+) -> DeclaredSecret:
     """argo: an existing one must be equal, unless `replaces`."""
     project = values.get("project", "")
-    before = await find(desk, shelf, values["url"], project)
-    if before is not None and before.text("project") == project:
-        if {key: text for key, text in before.values.items() if text} == dict(values):
-            return before
-        if not replaces:
-            raise UserError(f"existing {shelf.word} spec is different; use upsert flag to force update")
-        return await declare_anew(desk, before, kept(before, values))
+    existing = await find_declared(app_service, secret_type, values["url"], project)
+    if existing is not None and existing.get_stripped("project") == project:
+        if {key: text for key, text in existing.values.items() if text} == dict(values):
+            return existing
+        if not is_upsert:
+            raise UserError(f"existing {secret_type.noun} spec is different; use upsert flag to force update")
+        return await replace_declared_secret(app_service, existing, keep_secrets(existing, values))
     try:
-        return await declare(desk, shelf.type, secret_name(shelf.prefix, values["url"], project), values)
+        return await create_declared_secret(
+            app_service, secret_type.type, build_secret_name(secret_type.prefix, values["url"], project), values
+        )
     except Conflict:
         raise UserError(
-            f"the Secret name for this {shelf.word} is taken by another Secret; delete or relabel it first"
+            f"the Secret name for this {secret_type.noun} is taken by another Secret; delete or relabel it first"
         ) from None
 
 
-async def change(desk: Desk, before: Declared, values: Mapping[str, str]) -> Declared:
-    return await declare_anew(desk, before, kept(before, values))
+async def update_declared(
+    app_service: ApplicationService, existing: DeclaredSecret, values: Mapping[str, str]
+) -> DeclaredSecret:
+    return await replace_declared_secret(app_service, existing, keep_secrets(existing, values))
 
 
-def kept(before: Declared, values: Mapping[str, str]) -> dict[str, str]:
+def keep_secrets(existing: DeclaredSecret, values: Mapping[str, str]) -> dict[str, str]:
     """Add the stored secrets, unless new ones are given, the target changes, or host verification gets weaker."""
     if any(key in values for key in SECRET_KEYS):
         return dict(values)
-    is_elsewhere = any(before.text(key) != values.get(key, "").strip() for key in ("url", "proxy"))
-    is_elsewhere |= (before.text("type") or "git") != (values.get("type") or "git")
-    is_weaker = any(values.get(key) == "true" and before.text(key) != "true" for key in WEAKENING)
-    if is_elsewhere or is_weaker:
+    is_other_target = any(existing.get_stripped(key) != values.get(key, "").strip() for key in ("url", "proxy"))
+    is_other_target |= (existing.get_stripped("type") or "git") != (values.get("type") or "git")
+    is_weaker = any(values.get(key) == "true" and existing.get_stripped(key) != "true" for key in INSECURE_KEYS)
+    if is_other_target or is_weaker:
         return dict(values)
-    return {**{key: before.values[key] for key in SECRET_KEYS if before.values.get(key)}, **values}
+    return {**{key: existing.values[key] for key in SECRET_KEYS if existing.values.get(key)}, **values}
 
 
-async def remove(desk: Desk, declared: Declared) -> None:
-    await withdraw(desk, declared)
+async def remove_declared(app_service: ApplicationService, declared: DeclaredSecret) -> None:
+    await delete_declared_secret(app_service, declared)

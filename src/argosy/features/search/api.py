@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from argosy.gitops.live.inference_service import INFERENCE_SERVICE
 from argosy.kube.names import GroupKind
-from argosy.web.api.json_schemas import TEXT, fields, many
-from argosy.web.object_lookup import is_at_home
-from argosy.web.owned_objects import JOB, visible
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, Parameter, Route
+from argosy.web.api.json_schemas import STRING_SCHEMA, build_array_schema, build_object_schema
+from argosy.web.object_lookup import is_in_allowed_namespace
+from argosy.web.owned_objects import NOTEBOOK_JOB, list_visible_objects
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, Route
 
-MOST: Final = 20
-LONGEST: Final = 200  # characters of the query
-PAGES: Final = (
+MAX_RESULTS: Final = 20
+MAX_QUERY_CHARACTERS: Final = 200  # characters of the query
+PAGE_ITEMS: Final = (
     ("Apps", "/apps", "all Applications"),
     ("Models", "/models", "served models"),
     ("Notebooks", "/notebooks", "notebooks and their runs"),
@@ -34,49 +34,69 @@ PAGES: Final = (
     ("Appearance", "/settings/appearance", "light, dark, keys"),
     ("API", "/api/docs", "REST API reference"),
 )
-PART: Final = re.compile(r"[\s./-]+")
+WORD_SEPARATOR: Final = re.compile(r"[\s./-]+")
 
 
-async def palette(asked: Asked) -> Json:
+async def search_palette(request: RequestContext) -> JsonResponse:
     """Find items that contain all words; items with a part that starts with the first word come first."""
-    words = asked.query.text("q")[:LONGEST].lower().split()
-    found = [each for each in _all(asked, words) if all(word in each["search"] for word in words)]
+    words = request.query.get_text("q")[:MAX_QUERY_CHARACTERS].lower().split()
+    items = [item for item in _iterate_items(request, words) if all(word in item["search"] for word in words)]
     if words:
-        found.sort(key=lambda each: not any(part.startswith(words[0]) for part in PART.split(each["search"])))
-    return Json({"items": [{k: v for k, v in each.items() if k != "search"} for each in found[:MOST]]})
+        items.sort(key=lambda item: not any(part.startswith(words[0]) for part in WORD_SEPARATOR.split(item["search"])))
+    return JsonResponse({"items": [{k: v for k, v in item.items() if k != "search"} for item in items[:MAX_RESULTS]]})
 
 
-def _all(asked: Asked, words: list[str]) -> Iterator[dict[str, Any]]:
-    for text, url, about in PAGES:
-        yield _item("page", text, url, about)
-    control = asked.site.desk.control
-    for row in asked.site.lookout.applications():
+def _iterate_items(request: RequestContext, words: list[str]) -> Iterator[dict[str, Any]]:
+    for text, url, about in PAGE_ITEMS:
+        yield _build_item("page", text, url, about)
+    control = request.site.service.control_namespace
+    for row in request.site.cluster_view.list_rows():
         if words and not any(word in row.name.lower() for word in words):
             continue
-        manifest = asked.site.lookout.cache.get(row.key)
-        if manifest is None or not is_at_home(asked, manifest):
+        manifest = request.site.cluster_view.cache.get(row.key)
+        if manifest is None or not is_in_allowed_namespace(request, manifest):
             continue
-        if asked.may("applications", "get", row.permitted_as(control)):
-            yield _item("app", row.name, f"/apps/{row.namespace}/{row.name}", f"{row.sync}, {row.health}")
-    yield from _objects(asked, INFERENCE_SERVICE, "model", "models")
-    yield from _objects(asked, JOB, "notebook", "notebooks")
+        if request.is_allowed("applications", "get", row.rbac_object(control)):
+            yield _build_item("app", row.name, f"/apps/{row.namespace}/{row.name}", f"{row.sync}, {row.health}")
+    yield from _iterate_objects(request, INFERENCE_SERVICE, "model", "models")
+    yield from _iterate_objects(request, NOTEBOOK_JOB, "notebook", "notebooks")
 
 
-def _objects(asked: Asked, kind: GroupKind, word: str, place: str) -> Iterator[dict[str, Any]]:
-    for manifest in visible(asked, kind):
+def _iterate_objects(
+    request: RequestContext, kind: GroupKind, item_kind: str, path_prefix: str
+) -> Iterator[dict[str, Any]]:
+    for manifest in list_visible_objects(request, kind):
         metadata = manifest["metadata"]
         namespace, name = str(metadata.get("namespace") or ""), str(metadata["name"])
-        yield _item(word, name, f"/{place}/{namespace}/{name}", namespace)
+        yield _build_item(item_kind, name, f"/{path_prefix}/{namespace}/{name}", namespace)
 
 
-def _item(kind: str, text: str, url: str, about: str) -> dict[str, Any]:
+def _build_item(kind: str, text: str, url: str, about: str) -> dict[str, Any]:
     return {"kind": kind, "text": text, "url": url, "about": about, "search": f"{kind} {text} {about}".lower()}
 
 
 ROUTES = (
     Route(
-        "GET", "/api/argosy/v1/palette", Filtered("applications", "get"), palette, "Search by name.",
-        query=(Parameter("q", "Search words."),), tag="argosy",
-        gives=fields("items", items=many(fields("kind", "text", "url", kind=TEXT, text=TEXT, url=TEXT, about=TEXT))),
+        "GET",
+        "/api/argosy/v1/palette",
+        FilteredList("applications", "get"),
+        search_palette,
+        "Search by name.",
+        query=(QueryParameter("q", "Search words."),),
+        tag="argosy",
+        response_schema=build_object_schema(
+            "items",
+            items=build_array_schema(
+                build_object_schema(
+                    "kind",
+                    "text",
+                    "url",
+                    kind=STRING_SCHEMA,
+                    text=STRING_SCHEMA,
+                    url=STRING_SCHEMA,
+                    about=STRING_SCHEMA,
+                )
+            ),
+        ),
     ),
-)  # fmt: skip
+)

@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from argosy.cli.log_flags import add_log_flags, begin_log
+from argosy.cli.log_flags import add_log_flags, start_logging
 from argosy.cli.ports import check_port
-from argosy.cli.target_flags import add_target_flags, target_options
+from argosy.cli.target_flags import add_target_flags, read_target_options
 
 if TYPE_CHECKING:
-    from argosy.features.serve.process import Served
+    from argosy.features.serve.process import RunningServer
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 
@@ -24,7 +24,7 @@ Examples:
 
 See also: docs/guides/page.md
 """
-ONCE = "one-time login link, valid for a minute; later: argosy open"
+LOGIN_LINK_NOTE = "one-time login link, valid for a minute; later: argosy open"
 
 
 def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -38,59 +38,63 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_target_flags(parser)
-    about = "namespace of Applications (default: where argosy or an ArgoCD resource is installed, else argocd)"
-    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=about)
-    about = "port of the web UI (0: any free port; default: 8484, or a free port if it is taken)"
-    parser.add_argument("--port", type=int, metavar="N", help=about)
-    about = "address to listen on; TLS is used except on loopback addresses (default: 127.0.0.1)"
-    parser.add_argument("--listen", default="127.0.0.1", metavar="ADDR", help=about)
-    about = "PEM certificate with its chain (default: self-signed, with its fingerprint printed)"
-    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help=about)
+    help_text = "namespace of Applications (default: where argosy or an ArgoCD resource is installed, else argocd)"
+    parser.add_argument("-n", "--namespace", default="", metavar="NS", help=help_text)
+    help_text = "port of the web UI (0: any free port; default: 8484, or a free port if it is taken)"
+    parser.add_argument("--port", type=int, metavar="N", help=help_text)
+    help_text = "address to listen on; TLS is used except on loopback addresses (default: 127.0.0.1)"
+    parser.add_argument("--listen", default="127.0.0.1", metavar="ADDR", help=help_text)
+    help_text = "PEM certificate with its chain (default: self-signed, with its fingerprint printed)"
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help=help_text)
     parser.add_argument("--tls-key", type=Path, metavar="FILE", help="PEM key of the certificate")
-    about = "host name of the web UI; repeatable"
-    parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=about)
-    about = "Git clone for promotions (default: environments are read-only)"
-    parser.add_argument("--repo", type=Path, metavar="DIR", help=about)
-    about = "also serve /healthz, /livez, /readyz and /metrics on this port, without a login (default: off)"
-    parser.add_argument("--metrics-port", type=int, default=0, metavar="N", help=about)
+    help_text = "host name of the web UI; repeatable"
+    parser.add_argument("--hostname", action="append", default=[], metavar="NAME", help=help_text)
+    help_text = "Git clone for promotions (default: environments are read-only)"
+    parser.add_argument("--repo", type=Path, metavar="DIR", help=help_text)
+    help_text = "also serve /healthz, /livez, /readyz and /metrics on this port, without a login (default: off)"
+    parser.add_argument("--metrics-port", type=int, default=0, metavar="N", help=help_text)
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     add_log_flags(parser)
-    parser.set_defaults(run=serve)
+    parser.set_defaults(run=run_serve)
 
 
-def serve(chosen: argparse.Namespace) -> int:
-    from argosy.features.serve.process import PageOptions, ServingOptions, run
+def run_serve(args: argparse.Namespace) -> int:
+    from argosy.features.serve.process import ServeCommandOptions, WebServerOptions, run_server
 
-    check_port("--port", chosen.port)
-    check_port("--metrics-port", chosen.metrics_port, "none")
-    begin_log(chosen)
-    page = PageOptions(
-        port=chosen.port,
-        listen=chosen.listen,
-        certificate=chosen.tls_cert,
-        key=chosen.tls_key,
-        hostnames=tuple(chosen.hostname),
-        repository=chosen.repo,
-        metrics_port=chosen.metrics_port,
+    check_port("--port", args.port)
+    check_port("--metrics-port", args.metrics_port, "none")
+    start_logging(args)
+    page = WebServerOptions(
+        port=args.port,
+        listen=args.listen,
+        certificate=args.tls_cert,
+        key=args.tls_key,
+        hostnames=tuple(args.hostname),
+        repository=args.repo,
+        metrics_port=args.metrics_port,
     )
 
-    def ready(served: Served) -> None:
-        print("\n".join(announced(served)), flush=True)
-        if not chosen.no_browser:
-            open_browser(served.entrance(), served.folder)
+    def on_ready(running_server: RunningServer) -> None:
+        print("\n".join(render_ready_lines(running_server)), flush=True)
+        if not args.no_browser:
+            open_browser(running_server.create_login_url(), running_server.folder)
 
-    run(ServingOptions(target_options(chosen), chosen.namespace, page), ready)
+    run_server(ServeCommandOptions(read_target_options(args), args.namespace, page), on_ready)
     print("server stopped", file=sys.stderr)
     return 0
 
 
-def announced(served: Served) -> list[str]:
+def render_ready_lines(running_server: RunningServer) -> list[str]:
     return [
-        f"Serving {served.where}",
-        f"  page         {served.entrance()}",
-        *([f"               ({ONCE})"] if served.is_loopback else []),
-        *([f"  fingerprint  SHA-256 {served.fingerprint}"] if served.fingerprint else []),
-        *([f"  port         {served.instead_of} is taken; choose one with --port"] if served.instead_of else []),
+        f"Serving {running_server.cluster_name}",
+        f"  page         {running_server.create_login_url()}",
+        *([f"               ({LOGIN_LINK_NOTE})"] if running_server.is_loopback else []),
+        *([f"  fingerprint  SHA-256 {running_server.fingerprint}"] if running_server.fingerprint else []),
+        *(
+            [f"  port         {running_server.taken_port} is taken; choose one with --port"]
+            if running_server.taken_port
+            else []
+        ),
         "Ctrl-C stops it.",
     ]
 
@@ -106,9 +110,9 @@ def open_browser(url: str, folder: Path) -> None:
     import threading
     import webbrowser
 
-    from argosy.cli.data_folder import write_text
+    from argosy.cli.data_folder import write_private_text
 
     file = folder / "enter.html"
-    leads = f'<meta http-equiv="refresh" content="0;url={html.escape(url)}">'
-    write_text(file, f"<!doctype html>{leads}<title>argosy</title>")
+    refresh_tag = f'<meta http-equiv="refresh" content="0;url={html.escape(url)}">'
+    write_private_text(file, f"<!doctype html>{refresh_tag}<title>argosy</title>")
     threading.Thread(target=webbrowser.open, args=(file.as_uri(),), daemon=True).start()

@@ -21,27 +21,27 @@ from argosy.errors import UserError
 
 log = logging.getLogger(__name__)
 BACKLOG: Final = 1024
-RENEWED: Final = 10.0  # seconds between checks of the certificate files
-STALLED: Final = 60.0  # seconds until a client that reads nothing is disconnected
+CERTIFICATE_CHECK_SECONDS: Final = 10.0  # seconds between checks of the certificate files
+STALLED_CLIENT_SECONDS: Final = 60.0  # seconds until a client that reads nothing is disconnected
 
 
 @dataclass(frozen=True)
-class Certificate:
+class ServerCertificate:
     certificate: Path
     key: Path
 
-    def load(self, context: ssl.SSLContext) -> None:
+    def load_into(self, context: ssl.SSLContext) -> None:
         context.load_cert_chain(self.certificate, self.key)
 
-    def stamp(self) -> tuple[tuple[int, int], ...]:
+    def read_file_stamp(self) -> tuple[tuple[int, int], ...]:
         """Fingerprint of the files that changes with the certificate; empty if they are missing."""
         with contextlib.suppress(OSError):
-            found = [each.stat() for each in (self.certificate, self.key)]
-            return tuple((each.st_ino, each.st_mtime_ns) for each in found)
+            stats = [item.stat() for item in (self.certificate, self.key)]
+            return tuple((item.st_ino, item.st_mtime_ns) for item in stats)
         return ()
 
 
-def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port") -> socket.socket:
+def open_listener(address: str, port: int, *, any_port: bool = False, flag: str = "--port") -> socket.socket:
     """Open a listening socket. `any_port`: use a free port if this one is taken."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -54,7 +54,7 @@ def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port
     except OSError as error:
         listener.close()
         if any_port and port and error.errno in (errno.EADDRINUSE, errno.EACCES):
-            return bind(address, 0)
+            return open_listener(address, 0)
         message = f"cannot listen on port {port} ({error.strerror}); choose another with {flag}, or 0 for any free port"
         raise UserError(message, where=address) from error
     listener.set_inheritable(False)
@@ -62,12 +62,12 @@ def bind(address: str, port: int, *, any_port: bool = False, flag: str = "--port
 
 
 @contextlib.asynccontextmanager
-async def listening(
+async def serve_application(
     application: Any,
     listeners: Sequence[socket.socket],
     *,
-    certificate: Certificate | None = None,
-    closing: Callable[[], None] = lambda: None,
+    certificate: ServerCertificate | None = None,
+    on_closing: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[int]:
     """Serve and yield the port. `closing` is called first at shutdown, to end open streams."""
     import uvicorn
@@ -81,7 +81,7 @@ async def listening(
 
     config = uvicorn.Config(
         application,
-        http=_protocol(),
+        http=_build_protocol_class(),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -97,44 +97,48 @@ async def listening(
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     server = Server(config)
-    stamp = certificate.stamp() if certificate else ()
+    stamp = certificate.read_file_stamp() if certificate else ()
     task = asyncio.create_task(server.serve(sockets=list(listeners)))
-    renewing: asyncio.Task[None] | None = None
+    reload_task: asyncio.Task[None] | None = None
     try:
         while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn only sets a flag
             await asyncio.sleep(0.002)
         if task.done():
             await task
         if certificate and config.ssl:
-            renewing = asyncio.create_task(_renewed(certificate, stamp, config.ssl), name="renewed certificate")
+            reload_task = asyncio.create_task(
+                _reload_certificate(certificate, stamp, config.ssl), name="renewed certificate"
+            )
         yield int(listeners[0].getsockname()[1])
     finally:
-        closing()
-        if renewing:
-            renewing.cancel()
+        on_closing()
+        if reload_task:
+            reload_task.cancel()
         server.should_exit = True
         with contextlib.suppress(asyncio.CancelledError):
             await task
-        for each in listeners:
-            each.close()
+        for listener in listeners:
+            listener.close()
 
 
-async def _renewed(certificate: Certificate, stamp: tuple[tuple[int, int], ...], context: ssl.SSLContext) -> None:
+async def _reload_certificate(
+    certificate: ServerCertificate, stamp: tuple[tuple[int, int], ...], context: ssl.SSLContext
+) -> None:
     """Reload the certificate for new connections when its files change; open connections are kept."""
     while True:
-        await asyncio.sleep(RENEWED)
-        if stamp == (stamp := certificate.stamp()) or not stamp:
+        await asyncio.sleep(CERTIFICATE_CHECK_SECONDS)
+        if stamp == (stamp := certificate.read_file_stamp()) or not stamp:
             continue
         try:
-            certificate.load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # check the pair before changing the context
-            certificate.load(context)
+            certificate.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # check the pair before changing the context
+            certificate.load_into(context)
             log.info("reloaded the TLS certificate: %s", certificate.certificate)
         except (OSError, ssl.SSLError) as error:
-            why = "cannot load the changed TLS certificate, keeping the old one: %s (%s)"
-            log.warning(why, certificate.certificate, error.strerror or error)
+            message = "cannot load the changed TLS certificate, keeping the old one: %s (%s)"
+            log.warning(message, certificate.certificate, error.strerror or error)
 
 
-def _protocol() -> type[asyncio.Protocol]:
+def _build_protocol_class() -> type[asyncio.Protocol]:
     from argosy.sandbox.apiserver.http.protocol_limits import BoundedProtocol
 
     class Protocol(BoundedProtocol):
@@ -144,7 +148,7 @@ def _protocol() -> type[asyncio.Protocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._stalled = self.loop.call_later(STALLED, self.transport.abort)
+            self._stalled = self.loop.call_later(STALLED_CLIENT_SECONDS, self.transport.abort)
 
         def resume_writing(self) -> None:
             self._resumed()

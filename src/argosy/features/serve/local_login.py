@@ -14,98 +14,101 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from argosy.cli.data_folder import state_home, write_text
-from argosy.cli.running_instances import chosen_folder, find_run
-from argosy.cli.target import TargetOptions, find_target, target_variable
+from argosy.cli.data_folder import get_state_folder, write_private_text
+from argosy.cli.running_instances import find_run, select_folder
+from argosy.cli.target import TargetOptions, find_target, find_target_variable
 from argosy.errors import UserError
-from argosy.web.auth.login_codes import Codes
+from argosy.web.auth.login_codes import LoginCodes
 
-FOLDER: Final = "page"  # below the state folder, and below a demo's folder
-RUNNING: Final = "served-"  # followed by the process id and .json
+STATE_FOLDER_NAME: Final = "page"  # below the state folder, and below a demo's folder
+STATE_FILE_PREFIX: Final = "served-"  # followed by the process id and .json
 
 
-class Running(NamedTuple):
+class RunningWebServer(NamedTuple):
     url: str
     folder: Path
-    began: float = 0.0
-    where: str = ""  # display name of its cluster: the address comes last, in parentheses
+    started_at: float = 0.0
+    cluster_name: str = ""  # display name of its cluster: the address comes last, in parentheses
 
     @property
     def port(self) -> int | None:
         return urlsplit(self.url).port
 
 
-def entrance_here(data_dir: Path | None = None, port: int = 0) -> tuple[str, Path]:
+def find_login_url(data_dir: Path | None = None, port: int = 0) -> tuple[str, Path]:
     """Login URL of a running server, and its private folder. Raises UserError."""
-    running = (*_demos(data_dir), *(served() if data_dir is None else ()))
-    found = [each for each in running if not port or each.port == port]
+    servers = (*_list_demo_servers(data_dir), *(list_running_servers() if data_dir is None else ()))
+    matching_servers = [server for server in servers if not port or server.port == port]
     if data_dir is None and not port:
-        found = _pages_of_target(found)
-    if not found:
+        matching_servers = _filter_by_target(matching_servers)
+    if not matching_servers:
         where = f" on port {port}" if port else ""
         raise UserError(f"no web server is running here{where}; start one: argosy demo, or argosy serve")
-    return entrance(found[0].url, found[0].folder), found[0].folder
+    return create_login_url(matching_servers[0].url, matching_servers[0].folder), matching_servers[0].folder
 
 
-def _pages_of_target(pages: list[Running]) -> list[Running]:
+def _filter_by_target(servers: list[RunningWebServer]) -> list[RunningWebServer]:
     """Keep the servers of the cluster that ARGOSY_CONTEXT or KUBECONFIG selects; all if neither is set.
 
     Raises UserError if servers run, but none for that cluster.
     """
-    variable = target_variable()
-    if not variable or not pages:
-        return pages
+    variable = find_target_variable()
+    if not variable or not servers:
+        return servers
     target = find_target(TargetOptions())
-    urls = pages_of(target.connection.server)
-    found = [page for page in pages if page.url in urls]
-    if not found:
-        advice = f"start one: argosy serve, or open the one of another cluster: argosy open --port {pages[0].port}"
-        raise UserError(f"{variable} selects {target.where}, and no web server is running for it; {advice}")
-    return found
+    urls = list_server_urls(target.connection.server)
+    matching_servers = [server for server in servers if server.url in urls]
+    if not matching_servers:
+        advice = f"start one: argosy serve, or open the one of another cluster: argosy open --port {servers[0].port}"
+        raise UserError(f"{variable} selects {target.display_name}, and no web server is running for it; {advice}")
+    return matching_servers
 
 
-def entrance(url: str, folder: Path) -> str:
+def create_login_url(url: str, folder: Path) -> str:
     """URL with a one-time login code, valid for a minute; needs access to the folder."""
-    return f"{url}/enter?code={Codes(folder).mint()}"
+    return f"{url}/enter?code={LoginCodes(folder).create_code()}"
 
 
 @contextlib.contextmanager
-def told(folder: Path, url: str, where: str = "") -> Iterator[None]:
+def write_state_file(folder: Path, url: str, cluster_name: str = "") -> Iterator[None]:
     """Write the state file of a server while the block runs."""
-    file = folder / f"{RUNNING}{os.getpid()}.json"
-    write_text(file, json.dumps({"url": url, "where": where}))
+    file = folder / f"{STATE_FILE_PREFIX}{os.getpid()}.json"
+    write_private_text(file, json.dumps({"url": url, "where": cluster_name}))
     try:
         yield
     finally:
         file.unlink(missing_ok=True)
 
 
-def served() -> list[Running]:
+def list_running_servers() -> list[RunningWebServer]:
     """Running `argosy serve` processes, newest first."""
-    place = state_home() / FOLDER
-    found = []
-    for file in place.glob(f"{RUNNING}*.json"):
+    state_folder = get_state_folder() / STATE_FOLDER_NAME
+    servers = []
+    for file in state_folder.glob(f"{STATE_FILE_PREFIX}*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            if _lives(int(file.stem.removeprefix(RUNNING))):
-                page = json.loads(file.read_text())
-                where = str(page.get("where", ""))
-                found.append(Running(str(page["url"]), place, file.stat().st_mtime, where))
-    return sorted(found, key=lambda each: each.began, reverse=True)
+            if _is_process_alive(int(file.stem.removeprefix(STATE_FILE_PREFIX))):
+                state = json.loads(file.read_text())
+                cluster_name = str(state.get("where", ""))
+                servers.append(RunningWebServer(str(state["url"]), state_folder, file.stat().st_mtime, cluster_name))
+    return sorted(servers, key=lambda server: server.started_at, reverse=True)
 
 
-def pages_of(server: str) -> list[str]:
+def list_server_urls(server: str) -> list[str]:
     """List the URLs of running web servers for the cluster whose API is at `server`."""
     run = find_run(server)
     demos = [run[1].url] if run and run[1].url else []
-    return [*demos, *(page.url for page in served() if page.where.endswith(f"({server})"))]
+    return [
+        *demos,
+        *(web_server.url for web_server in list_running_servers() if web_server.cluster_name.endswith(f"({server})")),
+    ]
 
 
-def _demos(data_dir: Path | None) -> list[Running]:
-    run = chosen_folder(data_dir).running()
-    return [Running(run.url, Path(run.data_dir) / FOLDER)] if run and run.url else []
+def _list_demo_servers(data_dir: Path | None) -> list[RunningWebServer]:
+    run = select_folder(data_dir).find_running_instance()
+    return [RunningWebServer(run.url, Path(run.data_dir) / STATE_FOLDER_NAME)] if run and run.url else []
 
 
-def _lives(process: int) -> bool:
+def _is_process_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

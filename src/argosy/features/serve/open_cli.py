@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from argosy.cli.ports import check_port
-from argosy.cli.target_flags import named_path
+from argosy.cli.target_flags import parse_path
 
 Commands = argparse._SubParsersAction  # the type argparse gives no public name
 EXAMPLES = """\
@@ -27,20 +27,20 @@ def add_to(commands: Commands[argparse.ArgumentParser]) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data-dir", type=named_path, metavar="DIR", help="folder of the demo to open")
-    about = "port of the web UI (default: the demo's, else that of the newest server)"
-    parser.add_argument("--port", type=int, default=0, metavar="N", help=about)
+    parser.add_argument("--data-dir", type=parse_path, metavar="DIR", help="folder of the demo to open")
+    help_text = "port of the web UI (default: the demo's, else that of the newest server)"
+    parser.add_argument("--port", type=int, default=0, metavar="N", help=help_text)
     parser.add_argument("--no-browser", action="store_true", help="only print the URL")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_open)
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run_open(args: argparse.Namespace) -> int:
     from argosy.features.serve.cli import open_browser
-    from argosy.features.serve.local_login import entrance_here
+    from argosy.features.serve.local_login import find_login_url
 
-    check_port("--port", chosen.port, "the newest server")
-    url, folder = entrance_here(chosen.data_dir, chosen.port)
+    check_port("--port", args.port, "the newest server")
+    url, folder = find_login_url(args.data_dir, args.port)
     print(url, flush=True)
-    if not chosen.no_browser:
+    if not args.no_browser:
         open_browser(url, folder)
     return 0

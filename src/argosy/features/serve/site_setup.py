@@ -9,43 +9,43 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from argosy.cli.connection import opened
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.control_namespace import control_namespace
-from argosy.gitops.cluster_view.cluster_view import open_lookout
+from argosy.cli.connection import open_cluster
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.control_namespace import find_control_namespace
+from argosy.gitops.cluster_view.cluster_view import open_cluster_view
 from argosy.gitops.source.repositories import Repositories
-from argosy.isolation.process_pool import Crew
+from argosy.isolation.process_pool import ProcessPool
 from argosy.kube.client import Cluster
-from argosy.web.auth.authenticator import Identities
-from argosy.web.auth.login_codes import Codes
-from argosy.web.live_updates.hub import Hub
-from argosy.web.route_table import LIVES
+from argosy.web.auth.authenticator import Authenticator
+from argosy.web.auth.login_codes import LoginCodes
+from argosy.web.live_updates.hub import LivePageHub
+from argosy.web.route_table import LIVE_PAGES
 from argosy.web.site import ServeOptions, Site
 
 
 @asynccontextmanager
-async def opened_site(
+async def open_site(
     cluster: Cluster,
-    where: str,
+    cluster_name: str,
     options: ServeOptions,
     folder: Path,
     namespace: str = "",
     repositories: Repositories | None = None,
-    crew: Crew | None = None,
+    process_pool: ProcessPool | None = None,
 ) -> AsyncIterator[Site]:
-    control = namespace or await control_namespace(cluster)
-    desk = Desk(cluster, where, control, control, opener=opened)
-    codes = Codes(folder) if options.is_loopback else None  # one-time codes only on loopback
-    async with open_lookout(desk, repositories, crew) as lookout:
-        identities = Identities(cluster, lookout, control, cookie=cookie_of(options), codes=codes)
+    control = namespace or await find_control_namespace(cluster)
+    service = ApplicationService(cluster, cluster_name, control, control, opener=open_cluster)
+    codes = LoginCodes(folder) if options.is_loopback else None  # one-time codes only on loopback
+    async with open_cluster_view(service, repositories, process_pool) as cluster_view:
+        identities = Authenticator(cluster, cluster_view, control, cookie=session_cookie_name(options), codes=codes)
         await identities.prepare()
-        hub = Hub(lookout, LIVES)
+        hub = LivePageHub(cluster_view, LIVE_PAGES)
         try:
-            yield Site(desk, lookout, identities, hub, options)
+            yield Site(service, cluster_view, identities, hub, options)
         finally:
             await hub.close()
 
 
-def cookie_of(options: ServeOptions) -> str:
+def session_cookie_name(options: ServeOptions) -> str:
     """Session cookie name; with the port, because servers on one host share cookies."""
     return "__Host-argosy" if options.is_tls else f"argosy-{options.port}"

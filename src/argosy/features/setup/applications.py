@@ -10,98 +10,108 @@ from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
 from argosy.features.setup.delivery import desired
-from argosy.features.setup.delivery.plan import Verb
-from argosy.features.setup.openshift import found, url
-from argosy.gitops.application.url_credentials import PLACEHOLDER
-from argosy.gitops.coexistence.application_refresh import applications, is_status_of_its_sources, table_of
-from argosy.gitops.coexistence.argocd_settings import APPLICATION, PLAIN_NAMESPACE, SETTINGS, USUAL, NotInstalled
-from argosy.gitops.coexistence.step_messages import Tell, banner
+from argosy.features.setup.delivery.plan import ChangeVerb
+from argosy.features.setup.openshift import find_argocd_url, find_object
+from argosy.gitops.application.url_credentials import PLACEHOLDER_URL
+from argosy.gitops.coexistence.application_refresh import build_status_table, is_status_current, list_applications
+from argosy.gitops.coexistence.argocd_settings import (
+    APPLICATION,
+    DEFAULT_NAMESPACE,
+    OPENSHIFT_GITOPS,
+    SETTINGS_CONFIG_MAP_NAME,
+    ArgoCDNotFound,
+)
+from argosy.gitops.coexistence.step_messages import PrintStep, build_banner
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.client.whoami import whoami
-from argosy.kube.controller.wait import Named, until_all
+from argosy.kube.controller.wait import ManifestsByName, wait_for_objects
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.change_summary import replacement
+from argosy.kube.patch.change_summary import build_replacement_patch
 
-LOOKING: Final = 10.0  # seconds to wait until Argo CD has compared the changed Applications
-FILES: Final = ("dev-application.yaml", "staging-application.yaml", "production-application.yaml")
-WORDS: Final = {Verb.CREATE: "created", Verb.UPDATE: "updated", Verb.UNCHANGED: "unchanged"}
+STATUS_WAIT_SECONDS: Final = 10.0  # seconds to wait until Argo CD has compared the changed Applications
+APPLICATION_FILE_NAMES: Final = ("dev-application.yaml", "staging-application.yaml", "production-application.yaml")
+VERB_PAST_TENSES: Final = {
+    ChangeVerb.CREATE: "created",
+    ChangeVerb.UPDATE: "updated",
+    ChangeVerb.UNCHANGED: "unchanged",
+}
 
 
-async def apply_applications(cluster: Cluster, wanted: Sequence[Manifest], tell: Tell) -> None:
+async def apply_applications(cluster: Cluster, manifests: Sequence[Manifest], tell: PrintStep) -> None:
     """Apply the Applications and report their status; safe to repeat."""
-    for line in banner("Applying Argo CD Applications"):
+    for line in build_banner("Applying Argo CD Applications"):
         tell(line)
     tell("\nStep 1: Checking the login...")
     user = await whoami(cluster)
     tell(f"✓ Logged in{f' as {user}' if user else ''}")
-    namespaces = list(dict.fromkeys(key_of(each).namespace for each in wanted))
+    namespaces = list(dict.fromkeys(key_of(item).namespace for item in manifests))
     tell("\nStep 2: Checking that Argo CD is there...")
     for name in namespaces:
         await _check_namespace(cluster, name)
         tell(f"✓ Namespace {name} exists")
     tell("\nStep 3: Applying the Applications...")
-    for manifest in wanted:
-        tell(f"✓ Application {key_of(manifest).name} {WORDS[await apply_application(cluster, manifest)]}")
-    seen = [await _is_looked_at(cluster, wanted, name) for name in namespaces]
-    if left := _with_placeholder(wanted):
-        tell(f"⚠ {', '.join(left)}: repoURL is still the placeholder {PLACEHOLDER}")
+    for manifest in manifests:
+        tell(f"✓ Application {key_of(manifest).name} {VERB_PAST_TENSES[await apply_application(cluster, manifest)]}")
+    are_compared = [await _wait_until_compared(cluster, manifests, name) for name in namespaces]
+    if placeholder_names := _list_with_placeholder(manifests):
+        tell(f"⚠ {', '.join(placeholder_names)}: repoURL is still the placeholder {PLACEHOLDER_URL}")
         tell("  Replace it with the URL of your repository, and run this again")
     tell("")
-    for line in banner("Current Application Status:"):
+    for line in build_banner("Current Application Status:"):
         tell(line)
     for name in namespaces:
-        there = {key_of(each): each for each in await applications(cluster, name)}
-        tell(table_of([there[key] for each in wanted if (key := key_of(each)) in there]))
-        tell(f"\nURL: {await _url(cluster, name)}")
-    if not all(seen):
+        live_by_key = {key_of(item): item for item in await list_applications(cluster, name)}
+        tell(build_status_table([live_by_key[key] for item in manifests if (key := key_of(item)) in live_by_key]))
+        tell(f"\nURL: {await _find_url(cluster, name)}")
+    if not all(are_compared):
         tell("⚠ The table is outdated: the new sources are not compared yet; check that a controller runs")
 
 
-async def _is_looked_at(cluster: ClusterReader, wanted: Sequence[Manifest], namespace: str) -> bool:
+async def _wait_until_compared(cluster: ClusterReader, manifests: Sequence[Manifest], namespace: str) -> bool:
     """Wait until the status of each Application matches its current sources; new Applications have no status yet."""
-    names = [key_of(each).name for each in wanted if key_of(each).namespace == namespace]
+    names = [key_of(manifest).name for manifest in manifests if key_of(manifest).namespace == namespace]
 
-    def is_new(live: Named) -> bool:
-        return all(is_status_of_its_sources(live[name]) for name in names if name in live)
+    def is_new(live: ManifestsByName) -> bool:
+        return all(is_status_current(live[name]) for name in names if name in live)
 
-    return await until_all(cluster, APPLICATION, namespace, is_new, LOOKING)
+    return await wait_for_objects(cluster, APPLICATION, namespace, is_new, STATUS_WAIT_SECONDS)
 
 
 async def _check_namespace(cluster: ClusterReader, name: str) -> None:
     if await cluster.get(ResourceKey(*desired.NAMESPACE, "", name)) is None:
         advice = "install Argo CD, then run: argosy setup argocd --apps DIR"
-        raise NotInstalled(f"namespace {name} does not exist; {advice}")
+        raise ArgoCDNotFound(f"namespace {name} does not exist; {advice}")
 
 
-async def apply_application(cluster: Cluster, manifest: Manifest) -> Verb:
+async def apply_application(cluster: Cluster, manifest: Manifest) -> ChangeVerb:
     """Create the Application or replace its spec; other labels and annotations stay."""
     key = key_of(manifest)
     try:
         live = await cluster.get(key)
         if live is None:
             await cluster.create(manifest)
-            return Verb.CREATE
-        patch = replacement(live, manifest, "spec")
+            return ChangeVerb.CREATE
+        patch = build_replacement_patch(live, manifest, "spec")
         if patch is None:
-            return Verb.UNCHANGED
+            return ChangeVerb.UNCHANGED
         metadata = {**(patch.get("metadata") or {}), "resourceVersion": live["metadata"]["resourceVersion"]}
         await cluster.patch(key, {**patch, "metadata": metadata})
-        return Verb.UPDATE
+        return ChangeVerb.UPDATE
     except Conflict as error:
         raise UserError("was changed in the meantime; run the command again", where=str(key)) from error
     except ClusterError as error:
         if error.code == 404:
             what = "this cluster has no kind Application"
-            raise NotInstalled(f"{what}; install Argo CD, or log in to the cluster that has it") from error
+            raise ArgoCDNotFound(f"{what}; install Argo CD, or log in to the cluster that has it") from error
         raise
 
 
-async def _url(cluster: ClusterReader, namespace: str) -> str:
-    server = f"{namespace if namespace == USUAL else PLAIN_NAMESPACE}-server"
-    if address := await url(cluster, namespace, server):
+async def _find_url(cluster: ClusterReader, namespace: str) -> str:
+    server = f"{namespace if namespace == OPENSHIFT_GITOPS else DEFAULT_NAMESPACE}-server"
+    if address := await find_argocd_url(cluster, namespace, server):
         return address
-    settings = await found(cluster, ResourceKey("", "ConfigMap", namespace, SETTINGS)) or {}
+    settings = await find_object(cluster, ResourceKey("", "ConfigMap", namespace, SETTINGS_CONFIG_MAP_NAME)) or {}
     data: dict[str, Any] = settings.get("data") or {}
     return data.get("url") or f"kubectl -n {namespace} port-forward svc/{server} 8080:443, then https://localhost:8080"
 
@@ -115,11 +125,15 @@ def check_application(manifest: Manifest, where: str) -> Manifest:
     return manifest
 
 
-def destinations(wanted: Sequence[Manifest]) -> tuple[str, ...]:
+def list_destination_namespaces(manifests: Sequence[Manifest]) -> tuple[str, ...]:
     """List the namespaces of this cluster that the Applications deploy to, in order."""
-    return tuple(dict.fromkeys(place for each in wanted if (place := desired.destination(each))))
+    return tuple(
+        dict.fromkeys(
+            namespace for manifest in manifests if (namespace := desired.read_destination_namespace(manifest))
+        )
+    )
 
 
-def _with_placeholder(wanted: Sequence[Manifest]) -> list[str]:
-    sources = ((key_of(each).name, (each.get("spec") or {}).get("source") or {}) for each in wanted)
-    return [name for name, source in sources if source.get("repoURL") == PLACEHOLDER]
+def _list_with_placeholder(manifests: Sequence[Manifest]) -> list[str]:
+    sources = ((key_of(manifest).name, (manifest.get("spec") or {}).get("source") or {}) for manifest in manifests)
+    return [name for name, source in sources if source.get("repoURL") == PLACEHOLDER_URL]

@@ -7,158 +7,160 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.prompts import agree
+from argosy.cli.prompts import confirm_plan
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.features.setup.delivery_service import Change, Planned, Request, Talk
+    from argosy.features.setup.delivery_service import PlannedSetup, SetupCallbacks, SetupChange, SetupRequest
 
 
-def plan(chosen: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import target_options
+def run_plan(args: argparse.Namespace) -> int:
+    from argosy.cli.target_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
 
     def run() -> int:
-        planned = delivering.plan(target_options(chosen), _request(chosen))
-        _show_plan(chosen, planned, f"argosy setup apply -f {chosen.file}")
+        planned = delivering.plan_setup(read_target_options(args), _load_request(args))
+        _print_plan(args, planned, f"argosy setup apply -f {args.file}")
         return 1 if planned.plan.problems else 0
 
-    return answered(run)
+    return run_with_exit_codes(run)
 
 
-def apply(chosen: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import target_options
+def run_apply(args: argparse.Namespace) -> int:
+    from argosy.cli.target_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
-    from argosy.features.setup.text_output import plan_data
+    from argosy.features.setup.text_output import plan_to_wire
 
-    if chosen.dry_run:
-        return plan(chosen)
+    if args.dry_run:
+        return run_plan(args)
 
     def run() -> int:
-        done = delivering.apply(target_options(chosen), _request(chosen), _talk(chosen), chosen.timeout)
-        if chosen.output != "text":
-            _print_data(chosen, plan_data(done, "SetupResult"))
+        result = delivering.apply_setup(
+            read_target_options(args), _load_request(args), _build_callbacks(args), args.timeout
+        )
+        if args.output != "text":
+            _print_data(args, plan_to_wire(result, "SetupResult"))
         return 0
 
-    return answered(run)
+    return run_with_exit_codes(run)
 
 
-def status(chosen: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import target_options
+def run_status(args: argparse.Namespace) -> int:
+    from argosy.cli.target_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
-    from argosy.features.setup.text_output import status_data, status_lines
+    from argosy.features.setup.text_output import render_status, status_to_wire
 
     def run() -> int:
-        found = delivering.status(target_options(chosen), _request(chosen))
-        if chosen.output == "text":
-            print("\n".join(status_lines(found)))
+        setup_status = delivering.load_setup_status(read_target_options(args), _load_request(args))
+        if args.output == "text":
+            print("\n".join(render_status(setup_status)))
         else:
-            _print_data(chosen, status_data(found))
-        return 0 if found.is_complete else 1
+            _print_data(args, status_to_wire(setup_status))
+        return 0 if setup_status.is_complete else 1
 
-    return answered(run)
+    return run_with_exit_codes(run)
 
 
-def destroy(chosen: argparse.Namespace) -> int:
-    from argosy.cli.target_flags import target_options
+def run_destroy(args: argparse.Namespace) -> int:
+    from argosy.cli.target_flags import read_target_options
     from argosy.features.setup import delivery_service as delivering
-    from argosy.features.setup.text_output import plan_data
+    from argosy.features.setup.text_output import plan_to_wire
 
-    if chosen.namespaces and not (chosen.yes or chosen.dry_run):
+    if args.namespaces and not (args.yes or args.dry_run):
         raise UserError("--namespaces removes the namespaces with everything in them; add -y to confirm")
 
     def run() -> int:
-        talk, options = _talk(chosen), target_options(chosen)
+        callbacks, options = _build_callbacks(args), read_target_options(args)
         try:
-            done = delivering.destroy(
-                options, _request(chosen), talk, chosen.timeout, with_namespaces=chosen.namespaces
+            result = delivering.destroy_setup(
+                options, _load_request(args), callbacks, args.timeout, with_namespaces=args.namespaces
             )
-        except _Rehearsed as rehearsed:
-            done = rehearsed.planned
-        if chosen.output != "text":
-            _print_data(chosen, plan_data(done, "SetupPlan" if chosen.dry_run else "SetupResult"))
+        except _DryRunStop as dry_run:
+            result = dry_run.planned
+        if args.output != "text":
+            _print_data(args, plan_to_wire(result, "SetupPlan" if args.dry_run else "SetupResult"))
         return 0
 
-    return answered(run)
+    return run_with_exit_codes(run)
 
 
-class _Rehearsed(UserError):
+class _DryRunStop(UserError):
     """Stops a dry run before the first write."""
 
-    def __init__(self, planned: Planned) -> None:
+    def __init__(self, planned: PlannedSetup) -> None:
         super().__init__("nothing was written")
         self.planned = planned
 
 
-def _request(chosen: argparse.Namespace) -> Request:
-    from argosy.features.setup.requests import read_request
+def _load_request(args: argparse.Namespace) -> SetupRequest:
+    from argosy.features.setup.requests import load_setup_request
 
-    return read_request(chosen.file)
+    return load_setup_request(args.file)
 
 
-def _talk(chosen: argparse.Namespace) -> Talk:
-    from argosy.features.setup.delivery_service import Talk
-    from argosy.features.setup.text_output import done_line
+def _build_callbacks(args: argparse.Namespace) -> SetupCallbacks:
+    from argosy.features.setup.delivery_service import SetupCallbacks
+    from argosy.features.setup.text_output import render_executed_change
 
-    def confirm(planned: Planned) -> None:
-        if chosen.dry_run:
-            raise _Rehearsed(planned)
+    def confirm(planned: PlannedSetup) -> None:
+        if args.dry_run:
+            raise _DryRunStop(planned)
         if planned.plan.problems:
             raise UserError(planned.plan.problems[0])
         print(f"target: {planned.where}", file=sys.stderr, flush=True)
-        if not chosen.yes:
-            _confirm(planned, is_printed=chosen.output == "text")
+        if not args.yes:
+            _confirm_plan(planned, is_printed=args.output == "text")
 
-    def done(change: Change, verb: str) -> None:
-        if chosen.output == "text":
-            print(done_line(change, verb), flush=True)
+    def done(change: SetupChange, verb: str) -> None:
+        if args.output == "text":
+            print(render_executed_change(change, verb), flush=True)
 
-    def show(planned: Planned) -> None:
-        if chosen.output == "text":
-            _show_plan(chosen, planned)
+    def show(planned: PlannedSetup) -> None:
+        if args.output == "text":
+            _print_plan(args, planned)
 
-    return Talk(show, confirm, done)
+    return SetupCallbacks(show, confirm, done)
 
 
-def _confirm(planned: Planned, *, is_printed: bool) -> None:
-    from argosy.features.setup.text_output import plan_lines
+def _confirm_plan(planned: PlannedSetup, *, is_printed: bool) -> None:
+    from argosy.features.setup.text_output import render_plan
 
     if not sys.stdin.isatty():
         raise UserError("this changes the cluster and there is no terminal for a confirmation; add -y to continue")
-    no = "nothing was changed; run it again and answer y to continue"
-    agree("Do it?", plan_lines(planned), is_printed=is_printed, refusal=no)
+    refusal_message = "nothing was changed; run it again and answer y to continue"
+    confirm_plan("Do it?", render_plan(planned), is_printed=is_printed, refusal=refusal_message)
 
 
-def _show_plan(chosen: argparse.Namespace, planned: Planned, command: str = "") -> None:
-    from argosy.features.setup.text_output import closing_lines, plan_data, plan_lines
+def _print_plan(args: argparse.Namespace, planned: PlannedSetup, command: str = "") -> None:
+    from argosy.features.setup.text_output import plan_to_wire, render_plan, render_summary
 
-    if chosen.output != "text":
-        _print_data(chosen, plan_data(planned))
+    if args.output != "text":
+        _print_data(args, plan_to_wire(planned))
         return
-    for line in (*plan_lines(planned), *closing_lines(planned, command)):
+    for line in (*render_plan(planned), *render_summary(planned, command)):
         print(line)
 
 
-def _print_data(chosen: argparse.Namespace, data: dict[str, Any]) -> None:
+def _print_data(args: argparse.Namespace, data: dict[str, Any]) -> None:
     from argosy.cli.output import print_data
 
-    print_data(data, chosen.output)
+    print_data(data, args.output)
 
 
-def answered(run: Callable[[], int]) -> int:
+def run_with_exit_codes(run: Callable[[], int]) -> int:
     """Run a command and map errors to exit codes: 1 if something is missing, 4 after a timeout."""
-    from argosy.features.setup.delivery_service import TooLate
-    from argosy.features.setup.preparation import Missing, NotInstalled, NotReady
+    from argosy.features.setup.delivery_service import WaitTimeout
+    from argosy.features.setup.preparation import ArgoCDNotFound, ArgoCDNotReady, RequiredFileMissing
 
     try:
         return run()
-    except (TooLate, NotReady) as error:
-        return _error(error, 4)
-    except (Missing, NotInstalled) as error:
-        return _error(error, 1)
+    except (WaitTimeout, ArgoCDNotReady) as error:
+        return _print_error(error, 4)
+    except (RequiredFileMissing, ArgoCDNotFound) as error:
+        return _print_error(error, 1)
 
 
-def _error(error: UserError, code: int) -> int:
-    what, _, advice = str(error).partition("; ")
-    print(f"Error: {what}\nnext: {advice}", file=sys.stderr)
+def _print_error(error: UserError, code: int) -> int:
+    problem, _, advice = str(error).partition("; ")
+    print(f"Error: {problem}\nnext: {advice}", file=sys.stderr)
     return code

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.features.setup.delivery import desired
-from argosy.features.setup.openshift import found
-from argosy.gitops.coexistence.step_messages import Tell
+from argosy.features.setup.openshift import find_object
+from argosy.gitops.coexistence.step_messages import PrintStep
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.patch.change_summary import update
+from argosy.kube.patch.change_summary import build_update_patch
 
-GITEA: Final = ResourceKey("pfe.rhpds.com", "Gitea", "gitea", "gitea-with-admin")
+GITEA_KEY: Final = ResourceKey("pfe.rhpds.com", "Gitea", "gitea", "gitea-with-admin")
 # Secret types by name: the first Secret is for external-secrets, the second for Git clients
-SECRETS: Final = {"gitea-credentials-source": "Opaque", "git-credentials-source": "kubernetes.io/basic-auth"}
+SECRET_TYPES: Final = {"gitea-credentials-source": "Opaque", "git-credentials-source": "kubernetes.io/basic-auth"}
 
 
 @dataclass(frozen=True)
-class Credentials:
+class GiteaCredentials:
     username: str
     password: str
 
@@ -31,51 +31,51 @@ class Credentials:
         return f"Credentials({self.username!r})"
 
 
-async def write_credentials(cluster: Cluster, namespace: str, tell: Tell) -> None:
-    gitea = await found(cluster, GITEA)
+async def write_credentials(cluster: Cluster, namespace: str, tell: PrintStep) -> None:
+    gitea = await find_object(cluster, GITEA_KEY)
     if gitea is None:
-        tell(f"- skipped: there is no {GITEA.kind} {GITEA.name} in namespace {GITEA.namespace}")
+        tell(f"- skipped: there is no {GITEA_KEY.kind} {GITEA_KEY.name} in namespace {GITEA_KEY.namespace}")
         return
-    credentials = credentials_of(gitea)
+    credentials = read_credentials(gitea)
     if isinstance(credentials, str):
         tell(f"- skipped: {credentials}")
         return
-    for name, kind in SECRETS.items():
-        word = await _write(cluster, secret(name, namespace, kind, credentials))
-        tell(f"✓ Secret {name} in {namespace} {word}")
+    for name, kind in SECRET_TYPES.items():
+        result = await _write_secret(cluster, build_secret(name, namespace, kind, credentials))
+        tell(f"✓ Secret {name} in {namespace} {result}")
 
 
-def credentials_of(gitea: Manifest) -> Credentials | str:
+def read_credentials(gitea: Manifest) -> GiteaCredentials | str:
     """Read the admin credentials, or return why they are missing."""
     username = (gitea.get("spec") or {}).get("giteaAdminUser")
     password = (gitea.get("status") or {}).get("adminPassword")
-    which = f"{GITEA.kind} {GITEA.name}"
+    gitea_name = f"{GITEA_KEY.kind} {GITEA_KEY.name}"
     if not username:
-        return f"{which} has no spec.giteaAdminUser"
+        return f"{gitea_name} has no spec.giteaAdminUser"
     if not password:
-        return f"{which} has no status.adminPassword yet; run the command again when it is installed"
-    return Credentials(str(username), str(password))
+        return f"{gitea_name} has no status.adminPassword yet; run the command again when it is installed"
+    return GiteaCredentials(str(username), str(password))
 
 
-def secret(name: str, namespace: str, kind: str, credentials: Credentials) -> Manifest:
-    labels = {"app.kubernetes.io/component": "external-secrets", desired.MANAGED_BY: desired.MARK}
+def build_secret(name: str, namespace: str, kind: str, credentials: GiteaCredentials) -> Manifest:
+    labels = {"app.kubernetes.io/component": "external-secrets", desired.MANAGED_BY: desired.MANAGED_BY_SETUP}
     data: Mapping[str, str] = {"username": credentials.username, "password": credentials.password}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": name, "namespace": namespace, "labels": labels},
         "type": kind,
-        "data": desired.encoded(data),
+        "data": desired.encode_secret_data(data),
     }
 
 
-async def _write(cluster: Cluster, wanted: Manifest) -> str:
-    key = key_of(wanted)
+async def _write_secret(cluster: Cluster, desired_secret: Manifest) -> str:
+    key = key_of(desired_secret)
     live = await cluster.get(key)
     if live is None:
-        await cluster.create(wanted)
+        await cluster.create(desired_secret)
         return "created"
-    patch = update(live, {"data": wanted["data"]})
+    patch = build_update_patch(live, {"data": desired_secret["data"]})
     if patch is None:
         return "unchanged"
     await cluster.patch(key, patch)

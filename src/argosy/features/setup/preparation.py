@@ -11,40 +11,50 @@ from pathlib import Path
 
 from argosy.cli.target import TargetOptions, open_target
 from argosy.features.setup import applications, gitea, openshift
-from argosy.features.setup.openshift import NotReady, Preparation
-from argosy.features.setup.requests import Missing, read_applications
-from argosy.gitops.coexistence.argocd_settings import NotInstalled
-from argosy.gitops.coexistence.step_messages import Said, Table, Tell
+from argosy.features.setup.openshift import ArgoCDNotReady, PreparationOptions
+from argosy.features.setup.requests import RequiredFileMissing, load_applications
+from argosy.gitops.coexistence.argocd_settings import ArgoCDNotFound
+from argosy.gitops.coexistence.step_messages import PrintStep, StepOutput, TextTable
 from argosy.kube.client.http import KubeCluster
 
-__all__ = ["Missing", "NotInstalled", "NotReady", "Said", "Table"]
+__all__ = ["ArgoCDNotFound", "ArgoCDNotReady", "RequiredFileMissing", "StepOutput", "TextTable"]
 
-Work = Callable[[KubeCluster, str], Awaitable[None]]  # with the namespace of the context
+ClusterWork = Callable[[KubeCluster, str], Awaitable[None]]  # with the namespace of the context
 
 
 def prepare_argocd(
-    options: TargetOptions, folder: Path, tell: Tell, say_where: Tell, *, shows_password: bool, timeout: float
+    options: TargetOptions,
+    folder: Path,
+    tell: PrintStep,
+    report_target: PrintStep,
+    *,
+    shows_password: bool,
+    timeout_seconds: float,
 ) -> None:
-    namespaces = applications.destinations(read_applications(folder))
-    wanted = Preparation(namespaces, shows_password, timeout)
-    _with_cluster(options, say_where, lambda cluster, _: openshift.prepare(cluster, wanted, tell))
+    namespaces = applications.list_destination_namespaces(load_applications(folder))
+    preparation = PreparationOptions(namespaces, shows_password, timeout_seconds)
+    _run_with_cluster(options, report_target, lambda cluster, _: openshift.prepare_cluster(cluster, preparation, tell))
 
 
-def apply_applications(options: TargetOptions, folder: Path, tell: Tell, say_where: Tell) -> None:
-    wanted = read_applications(folder)
-    _with_cluster(options, say_where, lambda cluster, _: applications.apply_applications(cluster, wanted, tell))
+def apply_applications(options: TargetOptions, folder: Path, tell: PrintStep, report_target: PrintStep) -> None:
+    manifests = load_applications(folder)
+    _run_with_cluster(
+        options, report_target, lambda cluster, _: applications.apply_applications(cluster, manifests, tell)
+    )
 
 
-def write_gitea_credentials(options: TargetOptions, namespace: str, tell: Tell, say_where: Tell) -> None:
-    _with_cluster(options, say_where, lambda cluster, usual: gitea.write_credentials(cluster, namespace or usual, tell))
+def write_gitea_credentials(options: TargetOptions, namespace: str, tell: PrintStep, report_target: PrintStep) -> None:
+    _run_with_cluster(
+        options, report_target, lambda cluster, usual: gitea.write_credentials(cluster, namespace or usual, tell)
+    )
 
 
-def _with_cluster(options: TargetOptions, say_where: Tell, work: Work) -> None:
+def _run_with_cluster(options: TargetOptions, report_target: PrintStep, work: ClusterWork) -> None:
     """Open the cluster, report the target first, and run the work."""
 
     async def run() -> None:
         async with open_target(options) as (cluster, target):
-            say_where(target.where)
+            report_target(target.display_name)
             await work(cluster, target.connection.namespace)
 
     asyncio.run(run())

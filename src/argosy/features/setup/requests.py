@@ -11,44 +11,48 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, Check, wanted_checks
-from argosy.features.health_checks.kinds import find_kind, known_kinds
-from argosy.features.setup.applications import FILES, check_application
-from argosy.features.setup.delivery.plan import Request
-from argosy.gitops.delivery_file.reader import read_delivery
-from argosy.gitops.delivery_file.values import Delivery, Secret
+from argosy.features.health_checks.argocd_install.merge import (
+    DEFAULT_KINDS,
+    RequestedHealthCheck,
+    build_requested_checks,
+)
+from argosy.features.health_checks.kinds import find_kind, list_known_kinds
+from argosy.features.setup.applications import APPLICATION_FILE_NAMES, check_application
+from argosy.features.setup.delivery.plan import SetupRequest
+from argosy.gitops.delivery_file.reader import read_delivery_file
+from argosy.gitops.delivery_file.values import DeliveryFile, SecretSource
 from argosy.gitops.health.settings import Customizations
 from argosy.kube.objects import Manifest, read_manifests
 
-MOST_BYTES: Final = 1 << 20
+MAX_FILE_BYTES: Final = 1 << 20
 
 
-class Missing(UserError):
+class RequiredFileMissing(UserError):
     """Raised if a required file is missing."""
 
 
-def read_request(file: Path) -> Request:
+def load_setup_request(file: Path) -> SetupRequest:
     try:
-        delivery = read_delivery(_read(file), str(file))
+        delivery = read_delivery_file(_load_file(file), str(file))
     except FileNotFoundError:
         advice = "name yours with -f, or create one with argosy init"
         raise UserError(f"file not found; {advice}", where=str(file)) from None
-    values, unread = _values(delivery, file.parent)
-    return Request(delivery, _checks(delivery, str(file)), values, unread)
+    values, unread = _load_secret_values(delivery, file.parent)
+    return SetupRequest(delivery, _build_checks(delivery, str(file)), values, unread)
 
 
-def _checks(delivery: Delivery, where: str) -> tuple[Check, ...]:
+def _build_checks(delivery: DeliveryFile, where: str) -> tuple[RequestedHealthCheck, ...]:
     if delivery.health is None:
         return ()
     try:
-        known = known_kinds(Customizations())
-        kinds = [find_kind(word, known) for word in delivery.health.kinds] or USUAL_KINDS
-        return wanted_checks(kinds, delivery.health.profile)
+        known_group_kinds = list_known_kinds(Customizations())
+        kinds = [find_kind(word, known_group_kinds) for word in delivery.health.kinds] or DEFAULT_KINDS
+        return build_requested_checks(kinds, delivery.health.profile)
     except UserError as error:
         raise UserError(error.message, where=f"{where}: health") from error
 
 
-def _values(delivery: Delivery, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
+def _load_secret_values(delivery: DeliveryFile, folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the values of the repository Secret, and a message for each value that cannot be read."""
     credentials = delivery.repository.credentials
     if credentials is None:
@@ -60,37 +64,37 @@ def _values(delivery: Delivery, folder: Path) -> tuple[dict[str, str], tuple[str
     for name, secret in (("password", credentials.password), ("sshPrivateKey", credentials.ssh_key)):
         if secret is None:
             continue
-        if text := _secret_text(secret, folder):
+        if text := _load_secret_text(secret, folder):
             values[name] = text if name == "sshPrivateKey" else text.strip()
         else:
             unread.append(f"the repository's {name} cannot be read: {secret} is empty or missing")
     return values, tuple(unread)
 
 
-def _secret_text(secret: Secret, folder: Path) -> str:
+def _load_secret_text(secret: SecretSource, folder: Path) -> str:
     if secret.env:
-        return _text(os.environb.get(secret.env.encode(), b""), secret.env)
+        return _decode_text(os.environb.get(secret.env.encode(), b""), secret.env)
     file = folder / Path(secret.file).expanduser()
     try:
-        return _text(_read(file), str(file))
+        return _decode_text(_load_file(file), str(file))
     except FileNotFoundError:
         return ""
 
 
-def _read(file: Path) -> bytes:
+def _load_file(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:  # a device or a pipe may never end
-            content = stream.read(MOST_BYTES + 1)
+            content = stream.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
         raise UserError(f"cannot be read ({error.strerror}); check the file", where=str(file)) from error
-    if len(content) > MOST_BYTES:
-        raise UserError(f"is larger than {MOST_BYTES >> 20} MiB; name the right file", where=str(file))
+    if len(content) > MAX_FILE_BYTES:
+        raise UserError(f"is larger than {MAX_FILE_BYTES >> 20} MiB; name the right file", where=str(file))
     return content
 
 
-def _text(content: bytes, where: str) -> str:
+def _decode_text(content: bytes, where: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -98,15 +102,17 @@ def _text(content: bytes, where: str) -> str:
         raise UserError("is not UTF-8 text; save it as UTF-8", where=where) from None
 
 
-def read_applications(folder: Path) -> list[Manifest]:
+def load_applications(folder: Path) -> list[Manifest]:
     """Load the Applications of the three required files."""
-    found: list[Manifest] = []
-    for name in FILES:
+    applications: list[Manifest] = []
+    for name in APPLICATION_FILE_NAMES:
         file = folder / name
         if not file.is_file():
-            raise Missing("file not found; all three Applications are required, so restore it", where=str(file))
-        manifests = read_manifests(_read(file), where=str(file))
+            raise RequiredFileMissing(
+                "file not found; all three Applications are required, so restore it", where=str(file)
+            )
+        manifests = read_manifests(_load_file(file), where=str(file))
         if not manifests:
             raise UserError("is empty; add an Application", where=str(file))
-        found += (check_application(each, str(file)) for each in manifests)
-    return found
+        applications += (check_application(manifest, str(file)) for manifest in manifests)
+    return applications

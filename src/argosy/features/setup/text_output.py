@@ -5,96 +5,99 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from argosy.cli.tables import plain, table
+from argosy.cli.tables import drop_control_characters, format_table
 
 if TYPE_CHECKING:
-    from argosy.features.setup.delivery_service import Change, Planned, SetupStatus
+    from argosy.features.setup.delivery_service import PlannedSetup, SetupChange, SetupStatus
 
-SIGNS: Final = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
-PAST: Final = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
-API: Final = "cli.argosy.dev/v1"
+VERB_SIGNS: Final = {"create": "+", "update": "~", "unchanged": "=", "delete": "-"}
+VERB_PAST_TENSES: Final = {"create": "created", "update": "updated", "unchanged": "unchanged", "delete": "deleted"}
+OUTPUT_API_VERSION: Final = "cli.argosy.dev/v1"
 
 
-def head(planned: Planned) -> Iterator[str]:
-    place = planned.plan.installation
+def render_header(planned: PlannedSetup) -> Iterator[str]:
+    installation = planned.plan.installation
     user = f"  user {planned.user}" if planned.user else ""
     yield f"Cluster   {planned.where}{user}"
-    if place.is_operated:
-        how = "managed by an operator: settings go into the resource, not into argocd-cm"
-        yield f"Argo CD   ArgoCD/{place.name} in {place.namespace} ({how})"
+    if installation.has_operator:
+        explanation = "managed by an operator: settings go into the resource, not into argocd-cm"
+        yield f"Argo CD   ArgoCD/{installation.name} in {installation.namespace} ({explanation})"
     else:
-        yield f"Argo CD   {place.namespace} (no operator: settings go directly into argocd-cm)"
+        yield f"Argo CD   {installation.namespace} (no operator: settings go directly into argocd-cm)"
 
 
-def plan_lines(planned: Planned) -> Iterator[str]:
-    yield from head(planned)
+def render_plan(planned: PlannedSetup) -> Iterator[str]:
+    yield from render_header(planned)
     yield ""
     rows = [
-        [each.name, each.namespace, each.sync, _cell(planned, each.name)]
-        for each in planned.request.delivery.environments
+        [environment.name, environment.namespace, environment.sync, _render_changes_cell(planned, environment.name)]
+        for environment in planned.request.delivery.environments
     ]
-    if _of(planned, ""):
-        rows.append(["(cluster)", "", "", _cell(planned, "")])
-    yield from (f"  {line}" for line in table(("ENVIRONMENT", "NAMESPACE", "SYNC", "CHANGE"), rows))
+    if _list_changes(planned, ""):
+        rows.append(["(cluster)", "", "", _render_changes_cell(planned, "")])
+    yield from (f"  {line}" for line in format_table(("ENVIRONMENT", "NAMESPACE", "SYNC", "CHANGE"), rows))
     for change in planned.plan.to_write:
         if change.differences:
-            yield f"\n  {SIGNS[change.verb]} {_name(change)}"
-            yield from (f"      {plain(difference)}" for difference in change.differences)
+            yield f"\n  {VERB_SIGNS[change.verb]} {_render_change_name(change)}"
+            yield from (f"      {drop_control_characters(difference)}" for difference in change.differences)
 
 
-def closing_lines(planned: Planned, command: str = "") -> Iterator[str]:
+def render_summary(planned: PlannedSetup, command: str = "") -> Iterator[str]:
     """Render the summary, notes and problems; `command` applies the plan."""
     plan = planned.plan
-    counts = _counts(planned)
+    counts = _count_verbs(planned)
     if plan.to_write:
-        apply = f"   Apply with: {command}" if command and not plan.problems else ""
+        apply_hint = f"   Apply with: {command}" if command and not plan.problems else ""
         added, changed, removed = counts["create"], counts["update"], counts["delete"]
-        yield f"\nPlan: {added} to add, {changed} to change, {removed} to remove.{apply}"
+        yield f"\nPlan: {added} to add, {changed} to change, {removed} to remove.{apply_hint}"
     else:
         yield "\nPlan: nothing to do."
     yield from (f"! {note}" for note in plan.notes)
     yield from (f"✗ {problem}" for problem in plan.problems)
 
 
-def done_line(change: Change, verb: str) -> str:
+def render_executed_change(change: SetupChange, verb: str) -> str:
     where = f" in {change.key.namespace}" if change.key.namespace else ""
-    return f"{PAST[verb]:<9} {_name(change)}{where}"
+    return f"{VERB_PAST_TENSES[verb]:<9} {_render_change_name(change)}{where}"
 
 
-def _cell(planned: Planned, environment: str) -> str:
-    found = _of(planned, environment)
-    return "  ".join(f"{SIGNS[change.verb]} {_name(change)}" for change in found) or "nothing"
+def _render_changes_cell(planned: PlannedSetup, environment: str) -> str:
+    environment_changes = _list_changes(planned, environment)
+    return (
+        "  ".join(f"{VERB_SIGNS[change.verb]} {_render_change_name(change)}" for change in environment_changes)
+        or "nothing"
+    )
 
 
-def _of(planned: Planned, environment: str) -> list[Change]:
+def _list_changes(planned: PlannedSetup, environment: str) -> list[SetupChange]:
     return [change for change in planned.plan.changes if change.environment == environment]
 
 
-def _name(change: Change) -> str:
-    which = change.key.name if change.environment else f"({change.key.kind} {change.key.name})"
-    return f"{change.part} {which}"
+def _render_change_name(change: SetupChange) -> str:
+    object_name = change.key.name if change.environment else f"({change.key.kind} {change.key.name})"
+    return f"{change.part} {object_name}"
 
 
-def _counts(planned: Planned) -> dict[str, int]:
-    return {verb: sum(change.verb == verb for change in planned.plan.changes) for verb in SIGNS}
+def _count_verbs(planned: PlannedSetup) -> dict[str, int]:
+    return {verb: sum(change.verb == verb for change in planned.plan.changes) for verb in VERB_SIGNS}
 
 
-def plan_data(planned: Planned, kind: str = "SetupPlan") -> dict[str, Any]:
+def plan_to_wire(planned: PlannedSetup, kind: str = "SetupPlan") -> dict[str, Any]:
     plan = planned.plan
     return {
-        "apiVersion": API,
+        "apiVersion": OUTPUT_API_VERSION,
         "kind": kind,
         "target": planned.where,
         "user": planned.user,
-        "argocd": _argocd(planned),
-        **_counts(planned),
-        "changes": [_change_data(change) for change in plan.changes],
+        "argocd": _installation_to_wire(planned),
+        **_count_verbs(planned),
+        "changes": [_change_to_wire(change) for change in plan.changes],
         "notes": list(plan.notes),
         "problems": list(plan.problems),
     }
 
 
-def _change_data(change: Change) -> dict[str, Any]:
+def _change_to_wire(change: SetupChange) -> dict[str, Any]:
     return {
         "environment": change.environment,
         "part": str(change.part),
@@ -102,38 +105,45 @@ def _change_data(change: Change) -> dict[str, Any]:
         "key": {"group": change.key.group, "kind": change.key.kind, "namespace": change.key.namespace,
                 "name": change.key.name},
         "differences": list(change.differences),
-        "manifest": change.shown,
+        "manifest": change.redacted_manifest,
     }  # fmt: skip
 
 
-def _argocd(planned: Planned) -> dict[str, Any]:
-    place = planned.plan.installation
-    return {"namespace": place.namespace, "name": place.name, "operated": place.is_operated}
+def _installation_to_wire(planned: PlannedSetup) -> dict[str, Any]:
+    installation = planned.plan.installation
+    return {"namespace": installation.namespace, "name": installation.name, "operated": installation.has_operator}
 
 
-def status_lines(status: SetupStatus) -> Iterator[str]:
-    yield from head(status.planned)
+def render_status(status: SetupStatus) -> Iterator[str]:
+    yield from render_header(status.planned)
     yield ""
     rows = [
-        [each.name, each.namespace, each.application, each.sync, each.health, ", ".join(each.missing) or "complete"]
-        for each in status.environments
+        [
+            environment.name,
+            environment.namespace,
+            environment.application,
+            environment.sync,
+            environment.health,
+            ", ".join(environment.missing) or "complete",
+        ]
+        for environment in status.environments
     ]
     headings = ("ENVIRONMENT", "NAMESPACE", "APPLICATION", "SYNC STATUS", "HEALTH STATUS", "SETUP")
-    yield from table(headings, rows)
+    yield from format_table(headings, rows)
     yield from (f"✗ {sentence}" for sentence in status.missing)
 
 
-def status_data(status: SetupStatus) -> dict[str, Any]:
+def status_to_wire(status: SetupStatus) -> dict[str, Any]:
     return {
-        "apiVersion": API,
+        "apiVersion": OUTPUT_API_VERSION,
         "kind": "SetupStatus",
         "complete": status.is_complete,
         "target": status.planned.where,
-        "argocd": _argocd(status.planned),
+        "argocd": _installation_to_wire(status.planned),
         "environments": [
-            {"name": each.name, "namespace": each.namespace, "application": each.application,
-             "sync": each.sync, "health": each.health, "missing": list(each.missing)}
-            for each in status.environments
+            {"name": environment.name, "namespace": environment.namespace, "application": environment.application,
+             "sync": environment.sync, "health": environment.health, "missing": list(environment.missing)}
+            for environment in status.environments
         ],
         "missing": list(status.missing),
     }  # fmt: skip

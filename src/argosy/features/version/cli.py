@@ -7,7 +7,7 @@ import json
 
 from argosy import __version__
 
-SANDBOX = {
+SANDBOX_PARTS = {
     "API: verbs, patches, watches, validation, CRDs, RBAC": "real behaviour of Kubernetes 1.32",
     "garbage collection, namespaces, CRDs, event expiry": "real behaviour",
     "Pods, Deployments, Jobs and other workloads": "stored, not run: no scheduler, no kubelet, except with simulators",
@@ -29,30 +29,33 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-o", "--output", choices=["text", "json"], default="text", help="text (default) or json")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run_version)
 
 
-def run(chosen: argparse.Namespace) -> int:
-    from argosy.cli.running_instances import chosen_folder
-    from argosy.kube.controller.addon_loader import described
+def run_version(args: argparse.Namespace) -> int:
+    from argosy.cli.running_instances import select_folder
+    from argosy.kube.controller.addon_loader import describe_addons
 
-    current = chosen_folder(None).running()
-    addons, running = described(), described(current.addons) if current and current.addons else {}
-    if chosen.output == "json":
-        head = {"apiVersion": "cli.argosy.dev/v1", "kind": "Version", "version": __version__, "kubernetes": "1.32"}
-        now = {"api": current.api, "addons": running} if current else None
-        print(json.dumps({**head, "sandbox": SANDBOX, "addons": addons, "running": now}, indent=2))
+    running_instance = select_folder(None).find_running_instance()
+    addons, running_addons = (
+        describe_addons(),
+        describe_addons(running_instance.addons) if running_instance and running_instance.addons else {},
+    )
+    if args.output == "json":
+        header = {"apiVersion": "cli.argosy.dev/v1", "kind": "Version", "version": __version__, "kubernetes": "1.32"}
+        running_info = {"api": running_instance.api, "addons": running_addons} if running_instance else None
+        print(json.dumps({**header, "sandbox": SANDBOX_PARTS, "addons": addons, "running": running_info}, indent=2))
         return 0
     print(f"argosy {__version__} (Kubernetes API 1.32)\n\nIn the sandbox:")
-    _print(SANDBOX)
+    _print_rows(SANDBOX_PARTS)
     print("\nAdd-ons:")
-    _print(addons)
-    if current:
-        print(f"\nRunning at {current.api}: {', '.join(running) or 'no add-on'}")
+    _print_rows(addons)
+    if running_instance:
+        print(f"\nRunning at {running_instance.api}: {', '.join(running_addons) or 'no add-on'}")
     return 0
 
 
-def _print(rows: dict[str, str]) -> None:
+def _print_rows(rows: dict[str, str]) -> None:
     width = max(map(len, rows), default=0)
     for name, text in rows.items():
         print(f"  {name:<{width}}  {text}")

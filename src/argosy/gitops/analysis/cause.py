@@ -23,20 +23,20 @@ class CauseKind(enum.StrEnum):
     UNKNOWN_FIELD = "UnknownField"
     PRUNE = "Prune"
     DELETED = "Deleted"
-    AS_ASKED = "AsAsked"  # of a field that does not differ
+    MATCHES_GIT = "AsAsked"  # of a field that does not differ
     UNKNOWN = "Unknown"
 
     @property
-    def words(self) -> str:
-        return _WORDS[self]
+    def label(self) -> str:
+        return _LABELS[self]
 
     @property
-    def wants_more(self) -> bool:
+    def needs_more_than_sync(self) -> bool:
         """True if a sync alone does not resolve the difference."""
-        return self in _WANTS_MORE
+        return self in _NOT_FIXED_BY_SYNC
 
 
-_WORDS: Final = {
+_LABELS: Final = {
     CauseKind.YOUR_CHANGE: "your change",
     CauseKind.DEFAULTING: "a default",
     CauseKind.WEBHOOK: "a webhook",
@@ -49,12 +49,12 @@ _WORDS: Final = {
     CauseKind.UNKNOWN_FIELD: "unknown field",
     CauseKind.PRUNE: "to be pruned",
     CauseKind.DELETED: "deleted in the cluster",
-    CauseKind.AS_ASKED: "matches Git",
+    CauseKind.MATCHES_GIT: "matches Git",
     CauseKind.UNKNOWN: "unknown",
 }
 
 
-_WANTS_MORE: Final = frozenset(
+_NOT_FIXED_BY_SYNC: Final = frozenset(
     {
         CauseKind.DEFAULTING,
         CauseKind.WEBHOOK,
@@ -68,13 +68,13 @@ _WANTS_MORE: Final = frozenset(
 
 
 # k8s: field managers of tools that people use; argo: edits made in its web page are written as argocd-server
-_HANDS: Final = ("kubectl", "Mozilla", "k9s", "Lens", "OpenLens", "headlamp")
-_HANDS_WHOLE: Final = frozenset({"oc", "argocd-server"})  # ocs-operator is not a person, hence no prefix match
+_INTERACTIVE_CLIENT_PREFIXES: Final = ("kubectl", "Mozilla", "k9s", "Lens", "OpenLens", "headlamp")
+_INTERACTIVE_CLIENTS: Final = frozenset({"oc", "argocd-server"})  # ocs-operator is not a person, hence no prefix match
 
 
-def is_by_hand(manager: str) -> bool:
+def is_interactive_client(manager: str) -> bool:
     """True if the field manager is a tool that a person used interactively."""
-    return manager.startswith(_HANDS) or manager in _HANDS_WHOLE
+    return manager.startswith(_INTERACTIVE_CLIENT_PREFIXES) or manager in _INTERACTIVE_CLIENTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +92,22 @@ class Cause:
     subject: str = ""  # first line of the commit message
     manager: str = ""  # field manager that wrote the live value
     at: str = ""  # time of that write
-    is_asked_anew: bool = False  # Git changed the field since the last sync, so the new value is intended
+    has_changed_in_git: bool = False  # Git changed the field since the last sync, so the new value is intended
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """`file:line`, as editors accept it; empty if the file is unknown."""
         line = f":{self.line}" if self.line else ""
         return f"{self.repository}{'//' if self.repository else ''}{self.file}{line}" if self.file else ""
 
     @property
-    def commit(self) -> str:
+    def commit_summary(self) -> str:
         """`a1b2c3d Ann "Raise the limit"`."""
-        said = f'"{self.subject}"' if self.subject else ""
-        return " ".join(filter(None, (self.revision[:7], self.author, said))) if self.revision else ""
+        quoted_subject = f'"{self.subject}"' if self.subject else ""
+        return " ".join(filter(None, (self.revision[:7], self.author, quoted_subject))) if self.revision else ""
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         """Data for JSON and YAML output, without unknown parts."""
         names = ("file", "line", "repository", "revision", "author", "subject", "manager", "at", "next")
-        known = {name: value for name in names if (value := getattr(self, name))}
-        return {"kind": self.kind.value, "text": self.text, **known}
+        known_fields = {name: value for name in names if (value := getattr(self, name))}
+        return {"kind": self.kind.value, "text": self.text, **known_fields}

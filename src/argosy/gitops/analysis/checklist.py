@@ -10,64 +10,73 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.analysis.live_view import LiveApp
-from argosy.gitops.analysis.rules.live.drift import is_acceptable
+from argosy.gitops.analysis.live_view import LiveApplication
+from argosy.gitops.analysis.rules.live.drift import has_acceptable_drift
 
-ERRORS: Final = ("ComparisonError", "SyncError")
-WORK: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")
+ERROR_CONDITIONS: Final = ("ComparisonError", "SyncError")
+WORK_BRANCH_PREFIXES: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")
 
 
 @dataclass(frozen=True)
-class Item:
+class ChecklistItem:
     """One statement. `holds` is None if it cannot be decided from here."""
 
     text: str
     holds: bool | None
-    told: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
 
-    def document(self) -> dict[str, Any]:
-        return {"text": self.text, "holds": self.holds, "evidence": list(self.told)}
-
-
-def checklist(apps: Sequence[LiveApp]) -> list[Item]:
-    return [_synced(apps), _healthy(apps), _errors(apps), _branches(apps), _secrets(apps), _documented()]
+    def to_wire(self) -> dict[str, Any]:
+        return {"text": self.text, "holds": self.holds, "evidence": list(self.evidence)}
 
 
-def _synced(apps: Sequence[LiveApp]) -> Item:
-    wrong = [app.name for app in apps if app.sync != "Synced" and not is_acceptable(app)]
-    return Item("all applications are Synced, or OutOfSync only in fields that others own", not wrong, tuple(wrong))
-
-
-def _healthy(apps: Sequence[LiveApp]) -> Item:
-    wrong = [f"{app.name}: {app.health}" for app in apps if app.health != "Healthy"]
-    return Item("all applications are Healthy", not wrong, tuple(wrong))
-
-
-def _errors(apps: Sequence[LiveApp]) -> Item:
-    wrong = [f"{app.name}: {kind}" for app in apps for kind, _ in app.conditions if kind in ERRORS]
-    return Item("no ComparisonError and no SyncError", not wrong, tuple(wrong))
-
-
-def _branches(apps: Sequence[LiveApp]) -> Item:
-    """Branch names of unfinished work are wrong, whatever the default branch is called."""
-    mine = [app for app in apps if app.is_production]
-    wrong = [
-        f"{app.name}: {source.ref}, not {app.default_branch or 'the default branch'}"
-        for app in mine
-        for source in app.app.sources[:1]
-        if app.default_branch or source.ref.startswith(WORK)
+def build_checklist(apps: Sequence[LiveApplication]) -> list[ChecklistItem]:
+    return [
+        _check_synced(apps),
+        _check_healthy(apps),
+        _check_error_conditions(apps),
+        _check_production_branches(apps),
+        _check_secrets(apps),
+        _check_documentation(),
     ]
-    return Item("production applications follow the default branch", not wrong, tuple(wrong))
 
 
-def _secrets(apps: Sequence[LiveApp]) -> Item:
-    wrong = tuple(f"{app.name}: {name}" for app in apps for name in app.open_secrets or ())
-    unseen = [app.name for app in apps if app.open_secrets is None]
-    if wrong:
-        return Item("no Secret with values is in Git", False, wrong)
-    told = (f"not checked: {', '.join(unseen)}",) if unseen else ()
-    return Item("no Secret with values is in Git", None if unseen else True, told)
+def _check_synced(apps: Sequence[LiveApplication]) -> ChecklistItem:
+    app_names = [app.name for app in apps if app.sync != "Synced" and not has_acceptable_drift(app)]
+    return ChecklistItem(
+        "all applications are Synced, or OutOfSync only in fields that others own", not app_names, tuple(app_names)
+    )
 
 
-def _documented() -> Item:
-    return Item("new patterns are documented", None, ("needs a person's review",))
+def _check_healthy(apps: Sequence[LiveApplication]) -> ChecklistItem:
+    app_texts = [f"{app.name}: {app.health}" for app in apps if app.health != "Healthy"]
+    return ChecklistItem("all applications are Healthy", not app_texts, tuple(app_texts))
+
+
+def _check_error_conditions(apps: Sequence[LiveApplication]) -> ChecklistItem:
+    error_texts = [f"{app.name}: {kind}" for app in apps for kind, _ in app.conditions if kind in ERROR_CONDITIONS]
+    return ChecklistItem("no ComparisonError and no SyncError", not error_texts, tuple(error_texts))
+
+
+def _check_production_branches(apps: Sequence[LiveApplication]) -> ChecklistItem:
+    """Branch names of unfinished work are wrong, whatever the default branch is called."""
+    production_apps = [app for app in apps if app.is_production]
+    branch_texts = [
+        f"{app.name}: {source.ref}, not {app.default_branch or 'the default branch'}"
+        for app in production_apps
+        for source in app.app.sources[:1]
+        if app.default_branch or source.ref.startswith(WORK_BRANCH_PREFIXES)
+    ]
+    return ChecklistItem("production applications follow the default branch", not branch_texts, tuple(branch_texts))
+
+
+def _check_secrets(apps: Sequence[LiveApplication]) -> ChecklistItem:
+    secret_texts = tuple(f"{app.name}: {name}" for app in apps for name in app.plain_secrets or ())
+    unchecked_names = [app.name for app in apps if app.plain_secrets is None]
+    if secret_texts:
+        return ChecklistItem("no Secret with values is in Git", False, secret_texts)
+    evidence = (f"not checked: {', '.join(unchecked_names)}",) if unchecked_names else ()
+    return ChecklistItem("no Secret with values is in Git", None if unchecked_names else True, evidence)
+
+
+def _check_documentation() -> ChecklistItem:
+    return ChecklistItem("new patterns are documented", None, ("needs a person's review",))

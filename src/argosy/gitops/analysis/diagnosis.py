@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from argosy.gitops.analysis.finding import Finding
-from argosy.gitops.analysis.live_view import LiveApp
-from argosy.gitops.analysis.rules.live.drift import has_failed
+from argosy.gitops.analysis.live_view import LiveApplication
+from argosy.gitops.analysis.rules.live.drift import has_failed_sync
 from argosy.gitops.analysis.rules.live.sources import JQ_FIELD, RENDER_FIELD
 from argosy.gitops.analysis.violation import Severity
-from argosy.gitops.analysis.wave_gates import Wait
+from argosy.gitops.analysis.wave_gates import WaveWait
 
-WELL: Final = ("Healthy", "Suspended")
+ACCEPTABLE_HEALTH: Final = ("Healthy", "Suspended")
 INSTALLATION: Final = "(installation)"
 _ERRORS: Final = ("ComparisonError", "InvalidSpecError", "SyncError", "DeletionError", "UnknownError")
 
@@ -26,7 +26,7 @@ class Remedy(NamedTuple):
     is to be done.
     """
 
-    word: str
+    label: str
     is_certain: bool | None = None
 
     @property
@@ -34,9 +34,9 @@ class Remedy(NamedTuple):
         return "" if self.is_certain is None else "[auto]" if self.is_certain else "[ask]"
 
 
-INVALID: Final = Remedy("spec or project")
+INVALID_SPEC_REMEDY: Final = Remedy("spec or project")
 # Remedies by rule, used if nothing better is proposed.
-USUAL: Final[Mapping[str, Remedy]] = {
+DEFAULT_REMEDIES: Final[Mapping[str, Remedy]] = {
     **dict.fromkeys(("AGY401", "AGY402", "AGY403", "AGY407", "AGY408", "AGY409"), Remedy("fix the script")),
     "AGY118": Remedy("fix the pattern"),
     "AGY405": Remedy("use the CR"),
@@ -69,7 +69,7 @@ USUAL: Final[Mapping[str, Remedy]] = {
 
 
 @dataclass(frozen=True)
-class Line:
+class DiagnosisLine:
     """One row of the table. Without a finding, it describes a state that no rule explains."""
 
     app: str
@@ -83,8 +83,8 @@ class Line:
     def severity(self) -> Severity:
         return self.finding.severity if self.finding else Severity.INFO
 
-    def document(self) -> dict[str, Any]:
-        rule = {"rule": self.finding.rule.id, "sure": self.finding.rule.why_sure} if self.finding else {}
+    def to_wire(self) -> dict[str, Any]:
+        rule = {"rule": self.finding.rule.id, "sure": self.finding.rule.certainty} if self.finding else {}
         return {
             "application": self.app if self.app != INSTALLATION else None,
             "state": self.state,
@@ -92,134 +92,157 @@ class Line:
             **rule,
             "cause": self.cause,
             "fix": self.fix,
-            "remedy": self.remedy.word,
+            "remedy": self.remedy.label,
             "certain": self.remedy.is_certain,
         }
 
 
-def state_of(app: LiveApp) -> str:
+def summarize_state(app: LiveApplication) -> str:
     """Return the state in one word; the worst one wins."""
     kinds = [kind for kind, _ in app.conditions]
     error = next((kind for kind in _ERRORS if kind in kinds), "")
     if error:
         return error
-    if app.is_busy:
+    if app.has_running_operation:
         return "Syncing"
-    if has_failed(app):
+    if has_failed_sync(app):
         return "SyncFailed"
-    if app.health == "Degraded" or (app.sync == "Synced" and app.health not in WELL):
+    if app.health == "Degraded" or (app.sync == "Synced" and app.health not in ACCEPTABLE_HEALTH):
         return app.health
     if app.sync != "Synced":
         return app.sync
     return "Warning" if kinds else "Synced"
 
 
-def is_well(app: LiveApp) -> bool:
-    return state_of(app) in ("Synced", "Warning")
+def has_no_problem(app: LiveApplication) -> bool:
+    return summarize_state(app) in ("Synced", "Warning")
 
 
-def lines(
-    apps: Iterable[LiveApp],
+def build_diagnosis_lines(
+    apps: Iterable[LiveApplication],
     findings: Sequence[Finding],
     remedies: Mapping[tuple[str, str], Remedy],
-    waits: Mapping[str, Wait],
-) -> list[Line]:
+    waits: Mapping[str, WaveWait],
+) -> list[DiagnosisLine]:
     """Return lines by Application, the worst finding first; lines about the installation come last.
 
     `remedies` are keyed by Application and rule.
     """
-    found: list[Line] = []
+    diagnosis_lines: list[DiagnosisLine] = []
     for app in apps:
-        mine = [each for each in findings if each.place.file == f"Application/{app.name}"]
-        told = [_line(app.name, state_of(app), each, remedies) for each in sorted(mine, key=_order)]
+        app_findings = [entry for entry in findings if entry.location.file == f"Application/{app.name}"]
+        app_lines = [
+            _build_line(app.name, summarize_state(app), entry, remedies)
+            for entry in sorted(app_findings, key=_sort_key)
+        ]
         if wait := waits.get(app.name):
-            told.insert(0, Line(app.name, "Syncing", wait.text, f"argosy app wait {app.name}", Remedy("wait")))
-        is_unheard = state_of(app) in _ERRORS and not any(each.severity is Severity.ERROR for each in told)
-        if is_unheard or (not told and state_of(app) != "Synced"):
-            told.insert(0, _unexplained(app))
-        found += told
-    rest = [each for each in findings if not each.place.file.startswith("Application/")]
-    return found + [_line(INSTALLATION, "-", each, remedies) for each in sorted(rest, key=_order)]
+            app_lines.insert(
+                0, DiagnosisLine(app.name, "Syncing", wait.text, f"argosy app wait {app.name}", Remedy("wait"))
+            )
+        has_unreported_error = summarize_state(app) in _ERRORS and not any(
+            entry.severity is Severity.ERROR for entry in app_lines
+        )
+        if has_unreported_error or (not app_lines and summarize_state(app) != "Synced"):
+            app_lines.insert(0, _build_unexplained_line(app))
+        diagnosis_lines += app_lines
+    installation_findings = [entry for entry in findings if not entry.location.file.startswith("Application/")]
+    return diagnosis_lines + [
+        _build_line(INSTALLATION, "-", entry, remedies) for entry in sorted(installation_findings, key=_sort_key)
+    ]
 
 
-def _order(finding: Finding) -> tuple[int, int, str]:
+def _sort_key(finding: Finding) -> tuple[int, int, str]:
     """Sort causes before consequences: failures to render first, unhealthy objects last."""
-    early = finding.rule.id in ("AGY505", "AGY509", "AGY510", "AGY519")
-    late = finding.rule.id in ("AGY515", "AGY517", "AGY518")
-    return -finding.severity.weight, late - early, finding.rule.id
+    is_cause = finding.rule.id in ("AGY505", "AGY509", "AGY510", "AGY519")
+    is_consequence = finding.rule.id in ("AGY515", "AGY517", "AGY518")
+    return -finding.severity.weight, is_consequence - is_cause, finding.rule.id
 
 
-def _line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, str], Remedy]) -> Line:
+def _build_line(app: str, state: str, finding: Finding, remedies: Mapping[tuple[str, str], Remedy]) -> DiagnosisLine:
     rule = finding.rule.id
-    field = finding.sight.field if rule == "AGY509" else ""
+    field = finding.violation.field if rule == "AGY509" else ""
     if field.startswith(JQ_FIELD) or field == RENDER_FIELD:  # another branch does not help
         remedy = Remedy("jq expression" if field.startswith(JQ_FIELD) else "smaller source")
     else:
-        usual = INVALID if (rule, state) == ("AGY509", "InvalidSpecError") else USUAL.get(rule)
-        remedy = remedies.get((app, rule)) or usual or Remedy("see --explain")
-    return Line(app, state, finding.sight.message, finding.sight.fix, remedy, finding)
+        default_remedy = (
+            INVALID_SPEC_REMEDY if (rule, state) == ("AGY509", "InvalidSpecError") else DEFAULT_REMEDIES.get(rule)
+        )
+        remedy = remedies.get((app, rule)) or default_remedy or Remedy("see --explain")
+    return DiagnosisLine(app, state, finding.violation.message, finding.violation.fix, remedy, finding)
 
 
-def _unexplained(app: LiveApp) -> Line:
+def _build_unexplained_line(app: LiveApplication) -> DiagnosisLine:
     if not app.app.status:
-        told = f"not reconciled yet: does a controller run, and does it watch namespace {app.app.namespace}?"
-        return Line(app.name, state_of(app), told, "run a controller: argosy controller", Remedy("controller"))
+        cause = f"not reconciled yet: does a controller run, and does it watch namespace {app.app.namespace}?"
+        return DiagnosisLine(
+            app.name, summarize_state(app), cause, "run a controller: argosy controller", Remedy("controller")
+        )
     kinds = [f"{kind}: {message}" for kind, message in app.conditions]
-    said = next(iter(kinds), "") or app.health_message or f"{app.sync}, {app.health}"
+    condition_text = next(iter(kinds), "") or app.health_message or f"{app.sync}, {app.health}"
     fix = f"see: argosy explain application/{app.name}; argosy app diff {app.name}"
-    is_unseen = app.fields is None and app.sync == "OutOfSync"
-    lead = "not compared; " if is_unseen else "no rule identifies a cause; "
-    if is_well(app):
-        return Line(app.name, state_of(app), f"reported: {said}", fix, Remedy("informational"))
-    return Line(app.name, state_of(app), f"{lead}reported: {said}", fix, Remedy("investigate"))
+    is_not_compared = app.differing_fields is None and app.sync == "OutOfSync"
+    prefix = "not compared; " if is_not_compared else "no rule identifies a cause; "
+    if has_no_problem(app):
+        return DiagnosisLine(
+            app.name, summarize_state(app), f"reported: {condition_text}", fix, Remedy("informational")
+        )
+    return DiagnosisLine(
+        app.name, summarize_state(app), f"{prefix}reported: {condition_text}", fix, Remedy("investigate")
+    )
 
 
 @dataclass(frozen=True)
-class Score:
+class SyncScore:
     """How many Applications are Synced now, and after the proven fixes. `not_fixed`: the others, with the reason."""
 
     total: int
     synced: int
     healthy: int
-    after: int | None = None  # None: no fix was proven
-    left: Mapping[str, str] = field(default_factory=dict)
+    synced_after: int | None = None  # None: no fix was proven
+    not_fixed: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def exceptions(self) -> Mapping[str, str]:
+    def excluded_apps(self) -> Mapping[str, str]:
         """Applications that the promised result excludes; empty if nothing is promised."""
-        return {} if self.after in (None, self.synced) else self.left
+        return {} if self.synced_after in (None, self.synced) else self.not_fixed
 
     @property
     def text(self) -> str:
         if not self.total:
             return "no applications"
-        now = f"Score {percent(self.synced, self.total)} synced"
-        if self.after is None or self.after == self.synced:
+        now = f"Score {render_percent(self.synced, self.total)} synced"
+        if self.synced_after is None or self.synced_after == self.synced:
             return f"{now} ({self.synced} of {self.total}), {self.healthy} of {self.total} healthy"
-        what = "simulated against live state, nothing applied"
-        return f"{now} → {percent(self.after, self.total)} after fixes and a sync ({what})"
+        method = "simulated against live state, nothing applied"
+        return f"{now} → {render_percent(self.synced_after, self.total)} after fixes and a sync ({method})"
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "applications": self.total,
             "synced": self.synced,
             "healthy": self.healthy,
-            "syncedPercent": _share(self.synced, self.total),
-            **({} if self.after is None else {"after": self.after, "afterPercent": _share(self.after, self.total)}),
-            **({"left": dict(self.left)} if self.left else {}),
+            "syncedPercent": _compute_percent(self.synced, self.total),
+            **(
+                {}
+                if self.synced_after is None
+                else {"after": self.synced_after, "afterPercent": _compute_percent(self.synced_after, self.total)}
+            ),
+            **({"left": dict(self.not_fixed)} if self.not_fixed else {}),
         }
 
 
-def _share(part: int, whole: int) -> float:
+def _compute_percent(part: int, whole: int) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
 
 
-def percent(part: int, whole: int) -> str:
+def render_percent(part: int, whole: int) -> str:
     """Render a percentage with one decimal, without a trailing zero: 37.5%, 100%."""
-    return f"{_share(part, whole):.1f}%".replace(".0%", "%")
+    return f"{_compute_percent(part, whole):.1f}%".replace(".0%", "%")
 
 
-def score(apps: Sequence[LiveApp], after: int | None = None, left: Mapping[str, str] | None = None) -> Score:
-    synced, healthy = (sum(each) for each in ((app.sync == "Synced" for app in apps),
+def compute_score(
+    apps: Sequence[LiveApplication], synced_after: int | None = None, not_fixed: Mapping[str, str] | None = None
+) -> SyncScore:
+    synced, healthy = (sum(flags) for flags in ((app.sync == "Synced" for app in apps),
                                               (app.health == "Healthy" for app in apps)))  # fmt: skip
-    return Score(len(apps), synced, healthy, after, left or {})
+    return SyncScore(len(apps), synced, healthy, synced_after, not_fixed or {})

@@ -9,7 +9,7 @@ from typing import Final
 
 PRODUCTION: Final = "production"
 # From first to last environment.
-WORDS: Final[dict[str, tuple[str, ...]]] = {
+ENVIRONMENT_WORDS: Final[dict[str, tuple[str, ...]]] = {
     "dev": ("dev", "develop", "development", "sandbox"),
     "test": ("test", "testing", "qa", "integration", "int"),
     "staging": ("stage", "staging", "stg", "uat", "preprod", "pre-production"),
@@ -17,16 +17,16 @@ WORDS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def environment_of(*said: str) -> str:
+def detect_environment(*texts: str) -> str:
     """Return the environment that the first matching text names; if a text names two, the later environment wins."""
-    for text in said:
+    for text in texts:
         words = set(text.lower().replace("/", "-").replace("_", "-").split("-"))
-        for name, known in reversed(WORDS.items()):
-            if words & set(known):
+        for name, environment_words in reversed(ENVIRONMENT_WORDS.items()):
+            if words & set(environment_words):
                 return name
     return ""
 
 
-def rank(name: str) -> int:
+def rank_environment(name: str) -> int:
     """Return the position in the order of environments; -1 for an unknown word."""
-    return next((place for place, words in enumerate(WORDS.values()) if name in words), -1)
+    return next((position for position, words in enumerate(ENVIRONMENT_WORDS.values()) if name in words), -1)

@@ -19,20 +19,20 @@ _STEP: Final = re.compile(
     r"""\.?(?P<plain>[^.\[\]"']+)|\[(?P<index>\d+)\]|\[(?P<mark>["'])(?P<quoted>.+?)(?P=mark)\]"""
     r"""|\[(?P<by>\w+)=["']?(?P<value>[^"'\]]+)["']?\]"""
 )
-MOST_NAMES: Final = 12
+MAX_SUGGESTED_NAMES: Final = 12
 
 
-def find_field(path: str, manifest: Manifest) -> str:
+def parse_field_path(path: str, manifest: Manifest) -> str:
     """Return the pointer of a field that exists in the manifest. Raises UserError."""
-    here: Any = manifest
+    value: Any = manifest
     tokens: list[str | int] = []
-    for step in _steps(path):
-        here, token = _below(here, step, path)
+    for step in _split_path(path):
+        value, token = _get_child(value, step, path)
         tokens.append(token)
     return format_tokens(tokens)
 
 
-def _steps(path: str) -> Iterator[str | tuple[str, str]]:
+def _split_path(path: str) -> Iterator[str | tuple[str, str]]:
     if path.startswith("/"):
         yield from parse(path)
         return
@@ -46,27 +46,30 @@ def _steps(path: str) -> Iterator[str | tuple[str, str]]:
         raise UserError(f"{path!r} is not a field path; example: .spec.replicas", where="FIELD")
 
 
-def _below(here: Any, step: str | tuple[str, str], path: str) -> tuple[Any, str | int]:
-    if isinstance(here, dict) and isinstance(step, str) and step in here:
-        return here[step], step
-    if isinstance(here, list):
-        for index, item in enumerate(here):
-            if step == str(index) or (isinstance(step, tuple) and _is_named(item, *step)):
+def _get_child(value: Any, step: str | tuple[str, str], path: str) -> tuple[Any, str | int]:
+    if isinstance(value, dict) and isinstance(step, str) and step in value:
+        return value[step], step
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if step == str(index) or (isinstance(step, tuple) and _has_field_value(item, *step)):
                 return item, index
-    raise UserError(f"{path} not found: {_hint(here, step)}", where="FIELD")
+    raise UserError(f"{path} not found: {_hint(value, step)}", where="FIELD")
 
 
-def _is_named(item: Any, by: str, value: str) -> bool:
-    return isinstance(item, dict) and str(item.get(by)) == value
+def _has_field_value(item: Any, field: str, value: str) -> bool:
+    return isinstance(item, dict) and str(item.get(field)) == value
 
 
-def _hint(here: Any, step: str | tuple[str, str]) -> str:
-    said = step if isinstance(step, str) else f'[{step[0]}="{step[1]}"]'
-    if isinstance(here, list):
-        return f"the list of {len(here)} has no {said}; address an element by its index or its name"
-    names = sorted(here) if isinstance(here, dict) else []
-    near = difflib.get_close_matches(said, names, n=1)
-    if near:
-        return f"no field {said}; did you mean {near[0]}?"
-    known = ", ".join(names[:MOST_NAMES]) or "nothing"
-    return f"no field {said}; existing fields: {known}{' and more' if len(names) > MOST_NAMES else ''}"
+def _hint(value: Any, step: str | tuple[str, str]) -> str:
+    step_text = step if isinstance(step, str) else f'[{step[0]}="{step[1]}"]'
+    if isinstance(value, list):
+        return f"the list of {len(value)} has no {step_text}; address an element by its index or its name"
+    names = sorted(value) if isinstance(value, dict) else []
+    close_names = difflib.get_close_matches(step_text, names, n=1)
+    if close_names:
+        return f"no field {step_text}; did you mean {close_names[0]}?"
+    existing_names = ", ".join(names[:MAX_SUGGESTED_NAMES]) or "nothing"
+    return (
+        f"no field {step_text}; existing fields: "
+        f"{existing_names}{' and more' if len(names) > MAX_SUGGESTED_NAMES else ''}"
+    )

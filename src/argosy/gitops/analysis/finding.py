@@ -8,41 +8,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.violation import Place, Severity, Sight
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A violation and the rule that reports it."""
 
-    rule: Rule
-    sight: Sight
+    rule: AnalysisRule
+    violation: Violation
 
     @property
     def severity(self) -> Severity:
-        return self.sight.severity or self.rule.severity
+        return self.violation.severity or self.rule.severity
 
     @property
-    def place(self) -> Place:
-        return self.sight.place
+    def location(self) -> FileLocation:
+        return self.violation.location
 
     @property
-    def mark(self) -> str:
+    def fingerprint(self) -> str:
         """Identifies the same mistake even if lines above it are added or removed."""
-        return "|".join((self.rule.id, self.place.file, self.sight.subject, self.sight.field))
+        return "|".join((self.rule.id, self.location.file, self.violation.subject, self.violation.field))
 
-    def as_data(self) -> dict[str, Any]:
-        sight = self.sight
+    def to_wire(self) -> dict[str, Any]:
+        violation = self.violation
         return {
             "rule": self.rule.id,
             "severity": str(self.severity),
-            "file": sight.place.file,
-            "line": sight.place.line or None,
-            "object": sight.subject or None,
-            "field": sight.field or None,
-            "message": sight.message,
-            "fix": sight.fix,
-            "fixable": sight.mend is not None,
-            "sure": self.rule.why_sure,
+            "file": violation.location.file,
+            "line": violation.location.line or None,
+            "object": violation.subject or None,
+            "field": violation.field or None,
+            "message": violation.message,
+            "fix": violation.fix,
+            "fixable": violation.file_fix is not None,
+            "sure": self.rule.certainty,
         }

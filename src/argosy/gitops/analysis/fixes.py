@@ -10,117 +10,117 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.yaml_edits import REMOVED, Edit, Step
+from argosy.kube.objects.yaml_edits import REMOVED, PathStep, YamlEdit
 
-Edits = Callable[[Manifest], Sequence[Edit]]
-_OPTIONS: Final = ("spec", "syncPolicy", "syncOptions")
-_LISTS: Final = ("jsonPointers", "jqPathExpressions")
+BuildEdits = Callable[[Manifest], Sequence[YamlEdit]]
+_SYNC_OPTIONS_PATH: Final = ("spec", "syncPolicy", "syncOptions")
+_POINTER_LIST_FIELDS: Final = ("jsonPointers", "jqPathExpressions")
 
 
-def value_at(manifest: Manifest, path: Sequence[Step]) -> Any:
+def get_value(manifest: Manifest, path: Sequence[PathStep]) -> Any:
     """Return the value at the path; None if a step is missing."""
-    here: Any = manifest
+    value: Any = manifest
     for step in path:
-        if isinstance(here, dict) and isinstance(step, str):
-            here = here.get(step)
-        elif isinstance(here, list) and isinstance(step, int) and step < len(here):
-            here = here[step]
+        if isinstance(value, dict) and isinstance(step, str):
+            value = value.get(step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
         else:
             return None
-    return here
+    return value
 
 
-def replaced(path: tuple[Step, ...], was: object, new: object) -> Edits:
+def replace_value(path: tuple[PathStep, ...], old: object, new: object) -> BuildEdits:
     """Replace the value, only if the file itself has the reported value."""
-    return lambda manifest: [Edit(path, new)] if value_at(manifest, path) == was else []
+    return lambda manifest: [YamlEdit(path, new)] if get_value(manifest, path) == old else []
 
 
-def with_sync_option(option: str) -> Edits:
+def add_sync_option(option: str) -> BuildEdits:
     name = option.partition("=")[0]
 
-    def edits(manifest: Manifest) -> Sequence[Edit]:
-        given = value_at(manifest, _OPTIONS)
-        options = [] if given is None else given
+    def edits(manifest: Manifest) -> Sequence[YamlEdit]:
+        value = get_value(manifest, _SYNC_OPTIONS_PATH)
+        options = [] if value is None else value
         if not isinstance(options, list):
             return []
-        said = [str(each) for each in options if str(each).partition("=")[0] == name]
-        if said and said != [option]:
+        present_options = [str(entry) for entry in options if str(entry).partition("=")[0] == name]
+        if present_options and present_options != [option]:
             return []  # the file sets the option to another value on purpose
-        at = options.index(option) if said else len(options)
-        return [Edit((*_OPTIONS, at), option)]
+        index = options.index(option) if present_options else len(options)
+        return [YamlEdit((*_SYNC_OPTIONS_PATH, index), option)]
 
     return edits
 
 
-def written(path: tuple[Step, ...], new: object) -> Edits:
+def set_value(path: tuple[PathStep, ...], new: object) -> BuildEdits:
     """Set the value, whatever the file has there now."""
-    return lambda _: [Edit(path, new)]
+    return lambda _: [YamlEdit(path, new)]
 
 
-def without_ignored(text: str) -> Edits:
+def remove_ignored_field(text: str) -> BuildEdits:
     """Remove this pointer or expression; remove a rule and the list of rules if nothing is left."""
 
-    def edits(manifest: Manifest) -> Sequence[Edit]:
+    def edits(manifest: Manifest) -> Sequence[YamlEdit]:
         path = ("spec", "ignoreDifferences")
-        rules = value_at(manifest, path)
+        rules = get_value(manifest, path)
         if not isinstance(rules, list):
             return []
-        left = [each for rule in rules if (each := _without(rule, text)) is not None]
-        return [Edit(path, left)] if left else [Edit(path)]
+        left = [remaining_rule for rule in rules if (remaining_rule := _drop_ignored_field(rule, text)) is not None]
+        return [YamlEdit(path, left)] if left else [YamlEdit(path)]
 
     return edits
 
 
-def _without(rule: Any, text: str) -> Any:
-    if not isinstance(rule, dict) or not any(text in (rule.get(name) or ()) for name in _LISTS):
+def _drop_ignored_field(rule: Any, text: str) -> Any:
+    if not isinstance(rule, dict) or not any(text in (rule.get(name) or ()) for name in _POINTER_LIST_FIELDS):
         return rule
-    left = dict(rule)
-    for name in _LISTS:
+    remaining = dict(rule)
+    for name in _POINTER_LIST_FIELDS:
         if isinstance(rule.get(name), list):
-            left[name] = [each for each in rule[name] if each != text]
-            if not left[name]:
-                del left[name]
-    return left if left.keys() & {*_LISTS, "managedFieldsManagers"} else None
+            remaining[name] = [entry for entry in rule[name] if entry != text]
+            if not remaining[name]:
+                del remaining[name]
+    return remaining if remaining.keys() & {*_POINTER_LIST_FIELDS, "managedFieldsManagers"} else None
 
 
-def annotated(name: str, text: str) -> Edits:
-    return lambda _: [Edit(("metadata", "annotations", name), str(text))]
+def set_annotation(name: str, text: str) -> BuildEdits:
+    return lambda _: [YamlEdit(("metadata", "annotations", name), str(text))]
 
 
-def with_word(name: str, word: str) -> Edits:
+def add_annotation_word(name: str, word: str) -> BuildEdits:
     """Add a word to an annotation that holds a comma-separated list."""
 
-    def edits(manifest: Manifest) -> Sequence[Edit]:
-        given = value_at(manifest, ("metadata", "annotations", name))
-        words = [each.strip() for each in given.split(",") if each.strip()] if isinstance(given, str) else []
-        text = str(given) if word in words else ",".join([*words, word])
-        return [Edit(("metadata", "annotations", name), text)]
+    def edits(manifest: Manifest) -> Sequence[YamlEdit]:
+        value = get_value(manifest, ("metadata", "annotations", name))
+        words = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else []
+        text = str(value) if word in words else ",".join([*words, word])
+        return [YamlEdit(("metadata", "annotations", name), text)]
 
     return edits
 
 
-def moved(old: tuple[Step, ...], new: tuple[Step, ...]) -> Edits:
+def move_value(old: tuple[PathStep, ...], new: tuple[PathStep, ...]) -> BuildEdits:
     """Move a value, only if the new path is free."""
 
-    def edits(manifest: Manifest) -> Sequence[Edit]:
-        value = value_at(manifest, old)
-        if value is None or value_at(manifest, new) is not None:
+    def edits(manifest: Manifest) -> Sequence[YamlEdit]:
+        value = get_value(manifest, old)
+        if value is None or get_value(manifest, new) is not None:
             return []
-        return [Edit(new, value), Edit(old, REMOVED)]
+        return [YamlEdit(new, value), YamlEdit(old, REMOVED)]
 
     return edits
 
 
-def in_texts(path: tuple[Step, ...], change: Callable[[str], str]) -> Edits:
+def change_command_texts(path: tuple[PathStep, ...], change: Callable[[str], str]) -> BuildEdits:
     """Change the strings of a container's command and arguments."""
 
-    def edits(manifest: Manifest) -> Sequence[Edit]:
-        found = []
+    def edits(manifest: Manifest) -> Sequence[YamlEdit]:
+        changed_edits = []
         for name in ("command", "args"):
-            words = value_at(manifest, (*path, name))
-            for number, word in enumerate(words if isinstance(words, list) else []):
+            words = get_value(manifest, (*path, name))
+            for index, word in enumerate(words if isinstance(words, list) else []):
                 if isinstance(word, str) and change(word) != word:
-                    found.append(Edit((*path, name, number), change(word)))
-        return found
+                    changed_edits.append(YamlEdit((*path, name, index), change(word)))
+        return changed_edits
 
     return edits

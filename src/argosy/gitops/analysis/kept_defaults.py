@@ -8,34 +8,44 @@ from __future__ import annotations
 from typing import Any
 
 
-def carried(before: Any, after: Any, old: Any, new: Any) -> Any:
+def merge_defaults(before: Any, after: Any, old_defaulted: Any, new_defaulted: Any) -> Any:
     """k8s: a field that nobody writes keeps the default that it got first, even if today's default differs."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        one, other = _fields(before), _fields(after)
-        kept = {name: value for name, value in old.items() if name not in one and name not in other}
-        inner = {
-            name: carried(one[name], other[name], old[name], value) if name in one and name in old else value
-            for name, value in new.items()
-            if name in other
+    if isinstance(old_defaulted, dict) and isinstance(new_defaulted, dict):
+        before_fields, after_fields = _as_map(before), _as_map(after)
+        kept = {
+            name: value
+            for name, value in old_defaulted.items()
+            if name not in before_fields and name not in after_fields
         }
-        gone = {name: value for name, value in new.items() if name in one and name not in other}  # defaulted again
-        fresh = {name: value for name, value in new.items() if name not in old}
-        return {**fresh, **kept, **gone, **inner}
-    if isinstance(old, list) and isinstance(new, list):
-        return [_element(place, before, after, old, new) for place in range(len(new))]
-    return new
+        inner = {
+            name: merge_defaults(before_fields[name], after_fields[name], old_defaulted[name], value)
+            if name in before_fields and name in old_defaulted
+            else value
+            for name, value in new_defaulted.items()
+            if name in after_fields
+        }
+        redefaulted = {
+            name: value for name, value in new_defaulted.items() if name in before_fields and name not in after_fields
+        }  # defaulted again
+        added = {name: value for name, value in new_defaulted.items() if name not in old_defaulted}
+        return {**added, **kept, **redefaulted, **inner}
+    if isinstance(old_defaulted, list) and isinstance(new_defaulted, list):
+        return [
+            _merge_element(index, before, after, old_defaulted, new_defaulted) for index in range(len(new_defaulted))
+        ]
+    return new_defaulted
 
 
-def _element(place: int, before: Any, after: Any, old: list[Any], new: list[Any]) -> Any:
+def _merge_element(index: int, before: Any, after: Any, old: list[Any], new: list[Any]) -> Any:
     """Merge one list element with its counterpart before: by name, or else by index."""
-    given = after if isinstance(after, list) and len(after) == len(new) else new
-    names = [each.get("name") if isinstance(each, dict) else None for each in old]
-    name = new[place].get("name") if isinstance(new[place], dict) else None
-    where = names.index(name) if name is not None and name in names else place
-    if where >= len(old) or not isinstance(before, list) or len(before) != len(old):
-        return new[place]
-    return carried(before[where], given[place], old[where], new[place])
+    written = after if isinstance(after, list) and len(after) == len(new) else new
+    names = [element.get("name") if isinstance(element, dict) else None for element in old]
+    name = new[index].get("name") if isinstance(new[index], dict) else None
+    old_index = names.index(name) if name is not None and name in names else index
+    if old_index >= len(old) or not isinstance(before, list) or len(before) != len(old):
+        return new[index]
+    return merge_defaults(before[old_index], written[index], old[old_index], new[index])
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _as_map(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}

@@ -13,25 +13,25 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from argosy.gitops.analysis.cause import Cause
-from argosy.gitops.analysis.violation import Place, Severity, Sight
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.diff import readable
-from argosy.gitops.policy.delivery_engine import Engines
-from argosy.gitops.policy.destination_clusters import Clusters
-from argosy.gitops.status.history import deployments
-from argosy.gitops.status.hold import read_hold, told
+from argosy.gitops.diff import format_pointer
+from argosy.gitops.policy.delivery_engine import DeliveryEngines
+from argosy.gitops.policy.destination_clusters import DestinationClusters
+from argosy.gitops.status.history import read_deployments
+from argosy.gitops.status.hold import describe_hold, read_hold
 from argosy.gitops.status.project_budgets import BudgetUse
-from argosy.gitops.status.rollback import Rollback, rollback_of
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.status.rollback import ActiveRollback, find_active_rollback
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-PRODUCTION: Final = frozenset({"prod", "production", "prd", "live"})
-NO_OTHERS: Final = Engines()
+PRODUCTION_WORDS: Final = frozenset({"prod", "production", "prd", "live"})
+NO_ENGINES: Final = DeliveryEngines()
 
 
-class Differs(NamedTuple):
+class DifferingField(NamedTuple):
     """A field that differs from Git; an empty pointer is the whole object."""
 
     key: ResourceKey
@@ -40,11 +40,11 @@ class Differs(NamedTuple):
     path: str = ""  # readable form of the pointer
 
     @property
-    def shown(self) -> str:
-        return (self.path or readable(self.pointer, {})).lstrip(".")
+    def display_path(self) -> str:
+        return (self.path or format_pointer(self.pointer, {})).lstrip(".")
 
 
-class LiveRow(NamedTuple):
+class LiveResource(NamedTuple):
     """One managed object, as reported in the status of its Application."""
 
     key: ResourceKey
@@ -60,63 +60,63 @@ class LiveRow(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LiveApp:
+class LiveApplication:
     """An Application with its live state. `differing_fields` is None if it was not compared."""
 
     app: Application
-    rows: tuple[LiveRow, ...] = ()
-    fields: tuple[Differs, ...] | None = None
-    unrendered: Cause | None = None  # why it cannot be rendered from here
+    resources: tuple[LiveResource, ...] = ()
+    differing_fields: tuple[DifferingField, ...] | None = None
+    render_failure: Cause | None = None  # why it cannot be rendered from here
     blockers: tuple[str, ...] = ()  # unhealthy objects, from the managed object down to the container
-    open_secrets: tuple[str, ...] | None = None  # Secrets with values in Git; None: not checked
+    plain_secrets: tuple[str, ...] | None = None  # Secrets with values in Git; None: not checked
     default_branch: str = ""  # of its repository, if the Application follows another branch
-    title: str = ""  # NAMESPACE/NAME if another Application has the same name
+    display_name: str = ""  # NAMESPACE/NAME if another Application has the same name
 
     @property
     def name(self) -> str:
         """The name as users type it."""
-        return self.title or self.app.name
+        return self.display_name or self.app.name
 
     @property
     def sync(self) -> str:
-        return str(mapping(self.app.status.get("sync")).get("status") or "Unknown")
+        return str(as_mapping(self.app.status.get("sync")).get("status") or "Unknown")
 
     @property
     def health(self) -> str:
-        return str(mapping(self.app.status.get("health")).get("status") or "Unknown")
+        return str(as_mapping(self.app.status.get("health")).get("status") or "Unknown")
 
     @property
     def health_message(self) -> str:
-        return str(mapping(self.app.status.get("health")).get("message") or "")
+        return str(as_mapping(self.app.status.get("health")).get("message") or "")
 
     @property
     def conditions(self) -> list[tuple[str, str]]:
         """Type and message, without the condition that reports a hold: a hold is intended and not an error."""
-        found = mappings(self.app.status.get("conditions"))
+        conditions = as_mappings(self.app.status.get("conditions"))
         hold = read_hold(self.app.annotations)
-        said = told(hold, self.app.name) if hold else ""
-        all_told = ((str(each.get("type")), str(each.get("message") or "")) for each in found)
-        return [(kind, message) for kind, message in all_told if not said or said not in message]
+        hold_message = describe_hold(hold, self.app.name) if hold else ""
+        pairs = ((str(condition.get("type")), str(condition.get("message") or "")) for condition in conditions)
+        return [(kind, message) for kind, message in pairs if not hold_message or hold_message not in message]
 
-    def said(self, kind: str) -> str:
+    def find_condition_message(self, kind: str) -> str:
         """Return the message of the first condition of a type; empty if there is none."""
         return next((message or kind for name, message in self.conditions if name == kind), "")
 
     @property
-    def is_busy(self) -> bool:
-        return self.app.operation is not None or (self.app.state is not None and not self.app.state.progress.is_over)
+    def has_running_operation(self) -> bool:
+        return self.app.operation is not None or (self.app.state is not None and not self.app.state.phase.is_over)
 
     @property
-    def rollback(self) -> Rollback | None:
+    def rollback(self) -> ActiveRollback | None:
         """The rollback in force while Git has another revision."""
-        return rollback_of(self.app.status, self.app.sources[0].ref or "HEAD") if self.app.sources else None
+        return find_active_rollback(self.app.status, self.app.sources[0].ref or "HEAD") if self.app.sources else None
 
     @property
     def has_earlier_deployment(self) -> bool:
         """True if `argosy app rollback` has an earlier deployment to return to."""
-        entries = [(entry.revisions, tuple(entry.sources)) for entry in deployments(self.app.status)]
+        entries = [(entry.revisions, tuple(entry.sources)) for entry in read_deployments(self.app.status)]
         state = self.app.state
-        if state is not None and not state.progress.is_over and state.has_result:
+        if state is not None and not state.phase.is_over and state.has_result:
             entries.append((state.revisions or (state.revision,), tuple(state.sources)))  # the deployment in progress
         return any(entry != entries[-1] for entry in entries)
 
@@ -128,19 +128,19 @@ class LiveApp:
     @property
     def is_production(self) -> bool:
         """True if its name, namespace or a label says so."""
-        labels = mapping(mapping(self.app.wire.get("metadata")).get("labels"))
+        labels = as_mapping(as_mapping(self.app.wire.get("metadata")).get("labels"))
         words = {*self.name.split("-"), *self.app.destination.namespace.split("-")}
-        return bool(PRODUCTION & {*words, str(labels.get("environment", "")), str(labels.get("env", ""))})
+        return bool(PRODUCTION_WORDS & {*words, str(labels.get("environment", "")), str(labels.get("env", ""))})
 
     @property
     def parent(self) -> str:
         """The Application that created this one; empty if unknown."""
         return self.app.parent
 
-    def sight(
+    def build_violation(
         self, message: str, fix: str, *, subject: str = "", field: str = "", severity: Severity | None = None
-    ) -> Sight:
-        return Sight(Place(f"Application/{self.name}"), message, fix, subject, field, severity)
+    ) -> Violation:
+        return Violation(FileLocation(f"Application/{self.name}"), message, fix, subject, field, severity)
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,11 @@ class RepositorySecret:
     name: str  # namespace/name
     url: str
     is_template: bool = False
-    fault: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True)
-class OperatorState:
+class OperatorHealth:
     """State of the operator that writes argocd-cm."""
 
     namespace: str = ""
@@ -164,35 +164,35 @@ class OperatorState:
 
 
 @dataclass(frozen=True)
-class SettingsView:
+class InstallationView:
     """Where health checks are configured, and whether they reached argocd-cm."""
 
     namespace: str = ""
     owner: str = ""  # name of the ArgoCD resource; empty for a plain installation
     data: Mapping[str, str] | None = None  # of argocd-cm; None: not readable, or missing
-    is_there: bool = True  # argocd-cm exists
-    asked: Mapping[GroupKind, str] = field(default_factory=dict)  # scripts in the ArgoCD resource
-    unpropagated: tuple[str, ...] = ()  # keys of the resource that argocd-cm does not have with the same value
-    overruled: tuple[str, ...] = ()  # keys for which spec.extraConfig has another script
-    strays: tuple[str, ...] = ()  # keys of argocd-cm that the resource does not have
-    changed: str = ""  # when a person last wrote the resource, RFC 3339
+    has_configmap: bool = True  # argocd-cm exists
+    requested_scripts: Mapping[GroupKind, str] = field(default_factory=dict)  # scripts in the ArgoCD resource
+    missing_keys: tuple[str, ...] = ()  # keys of the resource that argocd-cm does not have with the same value
+    overridden_keys: tuple[str, ...] = ()  # keys for which spec.extraConfig has another script
+    extra_keys: tuple[str, ...] = ()  # keys of argocd-cm that the resource does not have
+    changed_at: str = ""  # when a person last wrote the resource, RFC 3339
     phase: str = ""  # status.phase of the resource
-    operator: OperatorState = OperatorState()
+    operator: OperatorHealth = OperatorHealth()
     errors: tuple[str, ...] = ()  # from the application controller's log, about health checks
-    judged: frozenset[GroupKind] = frozenset()  # kinds with a health check of any origin
-    is_engine: bool = False  # argosy delivers here itself
+    kinds_with_check: frozenset[GroupKind] = frozenset()  # kinds with a health check of any origin
+    is_delivered_by_argosy: bool = False  # argosy delivers here itself
     has_argosy: bool = False  # argosy's controller runs, though it may only observe
     has_argocd: bool | None = None  # True if an Argo CD controller runs here; None: unknown, no permission
-    engines: Engines = NO_OTHERS  # other delivery engines, wherever they run
-    unexpanded: tuple[str, ...] = ()  # ApplicationSets that no controller expands
+    engines: DeliveryEngines = NO_ENGINES  # other delivery engines, wherever they run
+    unexpanded_sets: tuple[str, ...] = ()  # ApplicationSets that no controller expands
     sso_fault: str = ""  # why oidc.config of argocd-cm cannot be used
-    has_stopped: bool = False  # argosy's controller released its Lease, and nobody holds one now
-    sees_leases: bool = True  # False: no permission to read whether argosy's controller runs
-    renewed: str = ""  # when an argosy engine last renewed its Lease, RFC 3339
+    has_released_lease: bool = False  # argosy's controller released its Lease, and nobody holds one now
+    can_read_leases: bool = True  # False: no permission to read whether argosy's controller runs
+    renewed_at: str = ""  # when an argosy engine last renewed its Lease, RFC 3339
     lease_seconds: float = 0.0  # duration after which an engine's Lease expires
 
 
-class Answer(NamedTuple):
+class HealthResponse(NamedTuple):
     """A model server's response to a health request. Code 0: no response."""
 
     path: str
@@ -200,96 +200,102 @@ class Answer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ModelView:
+class LiveModel:
     service: Manifest
-    answers: tuple[Answer, ...] = ()
-    outdated: str = ""  # which of its Pods serve an older file than the last run produced
+    responses: tuple[HealthResponse, ...] = ()
+    outdated_pods: str = ""  # which of its Pods serve an older file than the last run produced
 
 
 @dataclass(frozen=True)
 class LiveView:
     now: datetime = datetime(1970, 1, 1, tzinfo=UTC)
-    apps: tuple[LiveApp, ...] = ()
+    apps: tuple[LiveApplication, ...] = ()
     objects: Mapping[GroupKind, Sequence[Manifest]] = field(default_factory=dict)
-    unread: frozenset[GroupKind] = frozenset()  # kinds whose objects could not all be read
-    settings: SettingsView = SettingsView()
+    unread_kinds: frozenset[GroupKind] = frozenset()  # kinds whose objects could not all be read
+    settings: InstallationView = InstallationView()
     repositories: tuple[RepositorySecret, ...] | None = None  # None: no permission to read Secrets
-    models: tuple[ModelView, ...] = ()
-    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: reported by callers
+    models: tuple[LiveModel, ...] = ()
+    external_violations: Mapping[str, tuple[Violation, ...]] = field(
+        default_factory=dict
+    )  # by rule: reported by callers
     projects: Mapping[str, Project] = field(default_factory=dict)  # by name, with inherited settings
-    clusters: Clusters = field(default_factory=Clusters)  # resolves destinations to addresses
+    clusters: DestinationClusters = field(default_factory=DestinationClusters)  # resolves destinations to addresses
     notes: tuple[str, ...] = ()  # what could not be checked, and why
-    unreadable_settings: tuple[Sight, ...] = ()
+    unreadable_settings: tuple[Violation, ...] = ()
     budget_uses: Mapping[str, BudgetUse] = field(default_factory=dict)  # projects over their worker-time budgets
 
-    def of(self, kind: GroupKind, namespace: str = "") -> list[Manifest]:
-        found = self.objects.get(kind, ())
-        return [each for each in found if namespace in ("", each["metadata"].get("namespace") or "")]
+    def list_objects(self, kind: GroupKind, namespace: str = "") -> list[Manifest]:
+        objects = self.objects.get(kind, ())
+        return [manifest for manifest in objects if namespace in ("", manifest["metadata"].get("namespace") or "")]
 
     @cached_property
     def by_key(self) -> Mapping[ResourceKey, Manifest]:
-        return {key_of(each): each for found in self.objects.values() for each in found}
+        return {key_of(manifest): manifest for objects in self.objects.values() for manifest in objects}
 
-    def events(self, key: ResourceKey) -> list[Manifest]:
+    def list_events(self, key: ResourceKey) -> list[Manifest]:
         """Return the Events about an object, the latest last."""
-        return sorted(self._events.get(key, ()), key=last_seen)
+        return sorted(self._events_by_object.get(key, ()), key=get_last_seen)
 
     @cached_property
-    def _events(self) -> Mapping[ResourceKey, list[Manifest]]:
-        found: dict[ResourceKey, list[Manifest]] = {}
-        for each in self.of(EVENT):
-            about = mapping(each.get("involvedObject"))
-            group = str(about.get("apiVersion") or "").rpartition("/")[0]
-            names = (str(about.get(part) or "") for part in ("kind", "namespace", "name"))
-            found.setdefault(ResourceKey(group, *names), []).append(each)
-        return found
+    def _events_by_object(self) -> Mapping[ResourceKey, list[Manifest]]:
+        events_by_key: dict[ResourceKey, list[Manifest]] = {}
+        for event in self.list_objects(EVENT):
+            reference = as_mapping(event.get("involvedObject"))
+            group = str(reference.get("apiVersion") or "").rpartition("/")[0]
+            names = (str(reference.get(part) or "") for part in ("kind", "namespace", "name"))
+            events_by_key.setdefault(ResourceKey(group, *names), []).append(event)
+        return events_by_key
 
-    def owner_of(self, key: ResourceKey) -> LiveApp | None:
+    def find_owner(self, key: ResourceKey) -> LiveApplication | None:
         """Find the Application that manages the object or one of its owners, as far as owners were read."""
         seen: set[ResourceKey] = set()
         todo = [key]
         while todo:
-            here = todo.pop()
-            if here in seen:
+            current = todo.pop()
+            if current in seen:
                 continue
-            seen.add(here)
-            if here in self._managed:
-                return self._managed[here]
-            for each in mappings((self.by_key.get(here) or {}).get("metadata", {}).get("ownerReferences")):
-                group = str(each.get("apiVersion") or "").rpartition("/")[0]
-                todo.append(ResourceKey(group, str(each.get("kind")), here.namespace, str(each.get("name"))))
+            seen.add(current)
+            if current in self._apps_by_resource:
+                return self._apps_by_resource[current]
+            for owner in as_mappings((self.by_key.get(current) or {}).get("metadata", {}).get("ownerReferences")):
+                group = str(owner.get("apiVersion") or "").rpartition("/")[0]
+                todo.append(ResourceKey(group, str(owner.get("kind")), current.namespace, str(owner.get("name"))))
         return None
 
     @cached_property
-    def _managed(self) -> Mapping[ResourceKey, LiveApp]:
-        return {row.key: app for app in self.apps for row in app.rows}
+    def _apps_by_resource(self) -> Mapping[ResourceKey, LiveApplication]:
+        return {resource.key: app for app in self.apps for resource in app.resources}
 
     def seconds_since(self, time: str) -> float | None:
         """Return the age in seconds; None if the text is not a timestamp."""
-        found = moment(time)
-        return (self.now - found).total_seconds() if found else None
+        timestamp = parse_timestamp(time)
+        return (self.now - timestamp).total_seconds() if timestamp else None
 
 
 EVENT: Final = GroupKind("", "Event")
 
 
-def last_seen(event: Mapping[str, Any]) -> str:
+def get_last_seen(event: Mapping[str, Any]) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or "")
 
 
-def moment(text: str) -> datetime | None:
+def parse_timestamp(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text)
+        timestamp = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
 
 
-def span(seconds: float) -> str:
+def render_duration(seconds: float) -> str:
     """Render a duration: `2m07s`, `3h05m`, `4d`."""
-    whole = int(max(seconds, 0))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m" if whole < 2 * 86400 else f"{whole // 86400}d"
+    total_seconds = int(max(seconds, 0))
+    if total_seconds < 60:
+        return f"{total_seconds}s"
+    if total_seconds < 3600:
+        return f"{total_seconds // 60}m{total_seconds % 60:02d}s"
+    return (
+        f"{total_seconds // 3600}h{total_seconds % 3600 // 60:02d}m"
+        if total_seconds < 2 * 86400
+        else f"{total_seconds // 86400}d"
+    )

@@ -9,25 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from argosy.gitops.analysis.repository import Item
+from argosy.gitops.analysis.repository import ManifestWithLocations
 
-_ENVIRONMENTS: Final = frozenset({"dev", "development", "test", "qa", "uat", "stage", "staging", "prod", "production"})
+_ENVIRONMENT_PREFIXES: Final = frozenset(
+    {"dev", "development", "test", "qa", "uat", "stage", "staging", "prod", "production"}
+)
 
 
-def renamed(item: Item, name: str, known: Iterable[str]) -> str:
+def find_affixed_name(item: ManifestWithLocations, name: str, known_names: Iterable[str]) -> str:
     """Return the known name that is the given one plus the object's own affix; empty if none or several match."""
-    names = list(known)
+    names = list(known_names)
     if not name or name in names:
         return ""
-    found = [each for each in names if _has_same_affix(item.key.name, name, each)]
-    return found[0] if len(found) == 1 else ""
+    matches = [candidate for candidate in names if _has_same_affix(item.key.name, name, candidate)]
+    return matches[0] if len(matches) == 1 else ""
 
 
-def _has_same_affix(own: str, name: str, near: str) -> bool:
-    head, _, rest = name.partition("-")
-    other, _, same = near.partition("-")
-    if rest and rest == same and {head, other} <= _ENVIRONMENTS:
-        return own.startswith(f"{other}-")  # copied from another environment
-    if near.endswith(name) and own.startswith(near.removesuffix(name)):
+def _has_same_affix(own_name: str, name: str, candidate: str) -> bool:
+    prefix, _, name_tail = name.partition("-")
+    candidate_prefix, _, candidate_tail = candidate.partition("-")
+    if name_tail and name_tail == candidate_tail and {prefix, candidate_prefix} <= _ENVIRONMENT_PREFIXES:
+        return own_name.startswith(f"{candidate_prefix}-")  # copied from another environment
+    if candidate.endswith(name) and own_name.startswith(candidate.removesuffix(name)):
         return True
-    return near.startswith(name) and own.endswith(near.removeprefix(name))
+    return candidate.startswith(name) and own_name.endswith(candidate.removeprefix(name))

@@ -8,100 +8,104 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.analysis.repository import Item, Step
+from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep
 
-TRIGGERS: Final = "image.openshift.io/triggers"  # an annotation: images that OpenShift writes into the object
-_TEMPLATE: Final = ("spec", "template", "spec")
-SPECS: Final[Mapping[tuple[str, str], tuple[Step, ...]]] = {
+IMAGE_TRIGGERS_ANNOTATION: Final = (
+    "image.openshift.io/triggers"  # an annotation: images that OpenShift writes into the object
+)
+_TEMPLATE_PATH: Final = ("spec", "template", "spec")
+POD_SPEC_PATHS: Final[Mapping[tuple[str, str], tuple[PathStep, ...]]] = {
     ("", "Pod"): ("spec",),
-    ("apps", "Deployment"): _TEMPLATE,
-    ("apps", "StatefulSet"): _TEMPLATE,
-    ("apps", "DaemonSet"): _TEMPLATE,
-    ("apps", "ReplicaSet"): _TEMPLATE,
-    ("batch", "Job"): _TEMPLATE,
+    ("apps", "Deployment"): _TEMPLATE_PATH,
+    ("apps", "StatefulSet"): _TEMPLATE_PATH,
+    ("apps", "DaemonSet"): _TEMPLATE_PATH,
+    ("apps", "ReplicaSet"): _TEMPLATE_PATH,
+    ("batch", "Job"): _TEMPLATE_PATH,
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
 }
-AWAITED: Final = frozenset(SPECS) - {("batch", "CronJob")}  # argo: a wave waits until these are healthy
+WAVE_BLOCKING_KINDS: Final = frozenset(POD_SPEC_PATHS) - {
+    ("batch", "CronJob")
+}  # argo: a wave waits until these are healthy
 
 
-class Need(NamedTuple):
+class PodDependency(NamedTuple):
     """An object without which a Pod does not start."""
 
     group: str
     kind: str
     name: str
-    path: tuple[Step, ...]  # the field that references it
+    path: tuple[PathStep, ...]  # the field that references it
 
 
-class Container(NamedTuple):
-    path: tuple[Step, ...]
+class PodContainer(NamedTuple):
+    path: tuple[PathStep, ...]
     spec: Mapping[str, Any]
 
 
-def spec_path(item: Item) -> tuple[Step, ...] | None:
-    return SPECS.get(item.kind)
+def find_pod_spec_path(item: ManifestWithLocations) -> tuple[PathStep, ...] | None:
+    return POD_SPEC_PATHS.get(item.group_kind)
 
 
-def containers(item: Item) -> Iterator[Container]:
-    path = spec_path(item)
+def list_containers(item: ManifestWithLocations) -> Iterator[PodContainer]:
+    path = find_pod_spec_path(item)
     for name in ("initContainers", "containers") if path else ():
-        for number, each in enumerate(item.all(*(path or ()), name)):
-            if isinstance(each, dict):
-                yield Container((*(path or ()), name, number), each)
+        for index, spec in enumerate(item.get_list(*(path or ()), name)):
+            if isinstance(spec, dict):
+                yield PodContainer((*(path or ()), name, index), spec)
 
 
-def script_of(container: Container) -> str:
+def join_commands(container: PodContainer) -> str:
     """Return the container's command and arguments as one text."""
     words = [container.spec.get(name) for name in ("command", "args")]
-    return "\n".join(str(word) for each in words if isinstance(each, list) for word in each)
+    return "\n".join(str(word) for texts in words if isinstance(texts, list) for word in texts)
 
 
-def needs(item: Item) -> Iterator[Need]:
-    path = spec_path(item)
+def list_dependencies(item: ManifestWithLocations) -> Iterator[PodDependency]:
+    path = find_pod_spec_path(item)
     if path is None:
         return
-    account = item.text(*path, "serviceAccountName")
+    account = item.get_string(*path, "serviceAccountName")
     if account and account != "default":
-        yield Need("", "ServiceAccount", account, (*path, "serviceAccountName"))
-    for number, volume in enumerate(item.all(*path, "volumes")):
-        yield from _of_volume(volume, (*path, "volumes", number))
-    for container in containers(item):
-        yield from _of_container(container)
+        yield PodDependency("", "ServiceAccount", account, (*path, "serviceAccountName"))
+    for index, volume in enumerate(item.get_list(*path, "volumes")):
+        yield from _list_volume_dependencies(volume, (*path, "volumes", index))
+    for container in list_containers(item):
+        yield from _list_container_dependencies(container)
 
 
-_VOLUMES: Final = (
+_VOLUME_SOURCES: Final = (
     ("configMap", "name", "ConfigMap"),
     ("secret", "secretName", "Secret"),
     ("persistentVolumeClaim", "claimName", "PersistentVolumeClaim"),
 )
 
 
-def _of_volume(volume: Any, path: tuple[Step, ...]) -> Iterator[Need]:
-    for source, field, kind in _VOLUMES:
-        given = volume.get(source) if isinstance(volume, dict) else None
-        if isinstance(given, dict) and given.get(field) and not given.get("optional"):
-            yield Need("", kind, str(given[field]), (*path, source, field))
+def _list_volume_dependencies(volume: Any, path: tuple[PathStep, ...]) -> Iterator[PodDependency]:
+    for source, field, kind in _VOLUME_SOURCES:
+        value = volume.get(source) if isinstance(volume, dict) else None
+        if isinstance(value, dict) and value.get(field) and not value.get("optional"):
+            yield PodDependency("", kind, str(value[field]), (*path, source, field))
 
 
-def _of_container(container: Container) -> Iterator[Need]:
+def _list_container_dependencies(container: PodContainer) -> Iterator[PodDependency]:
     kinds = {"configMapRef": "ConfigMap", "secretRef": "Secret"}
-    for number, each in enumerate(_dicts(container.spec.get("envFrom"))):
+    for index, entry in enumerate(_as_maps(container.spec.get("envFrom"))):
         for source, kind in kinds.items():
-            if (name := _required(each.get(source))) is not None:
-                yield Need("", kind, name, (*container.path, "envFrom", number, source, "name"))
+            if (name := _find_required_name(entry.get(source))) is not None:
+                yield PodDependency("", kind, name, (*container.path, "envFrom", index, source, "name"))
     keys = {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}
-    for number, each in enumerate(_dicts(container.spec.get("env"))):
-        given = each.get("valueFrom")
+    for index, entry in enumerate(_as_maps(container.spec.get("env"))):
+        value_from = entry.get("valueFrom")
         for source, kind in keys.items():
-            if isinstance(given, dict) and (name := _required(given.get(source))) is not None:
-                yield Need("", kind, name, (*container.path, "env", number, "valueFrom", source, "name"))
+            if isinstance(value_from, dict) and (name := _find_required_name(value_from.get(source))) is not None:
+                yield PodDependency("", kind, name, (*container.path, "env", index, "valueFrom", source, "name"))
 
 
-def _dicts(given: Any) -> list[dict[str, Any]]:
-    return [each if isinstance(each, dict) else {} for each in given] if isinstance(given, list) else []
+def _as_maps(value: Any) -> list[dict[str, Any]]:
+    return [entry if isinstance(entry, dict) else {} for entry in value] if isinstance(value, list) else []
 
 
-def _required(given: Any) -> str | None:
-    if not isinstance(given, dict) or given.get("optional") or not isinstance(given.get("name"), str):
+def _find_required_name(reference: Any) -> str | None:
+    if not isinstance(reference, dict) or reference.get("optional") or not isinstance(reference.get("name"), str):
         return None
-    return str(given["name"])
+    return str(reference["name"])

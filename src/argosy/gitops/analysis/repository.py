@@ -10,54 +10,54 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from argosy.gitops.analysis.fixes import value_at
-from argosy.gitops.analysis.violation import Mend, Place, Sight
+from argosy.gitops.analysis.fixes import get_value
+from argosy.gitops.analysis.violation import FileFix, FileLocation, Violation
 from argosy.gitops.application import Application
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
-    from argosy.kube.objects.yaml_edits import Edit
+    from argosy.kube.objects.yaml_edits import YamlEdit
 
-Step = str | int
-Locate = Callable[[str], Place]  # a JSON pointer -> the line to edit
+PathStep = str | int
+LocateField = Callable[[str], FileLocation]  # a JSON pointer -> the line to edit
 
 
-def pointer(path: tuple[Step, ...]) -> str:
+def format_pointer(path: tuple[PathStep, ...]) -> str:
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
 
 
 @dataclass(frozen=True)
-class Item:
+class ManifestWithLocations:
     """A manifest and where its fields are written."""
 
     manifest: Manifest
     key: ResourceKey
-    locate: Locate
+    locate: LocateField
 
-    def at(self, *path: Step) -> Place:
+    def find_location(self, *path: PathStep) -> FileLocation:
         """Return the line of a field, or of its closest parent that is written."""
-        return self.locate(pointer(path))
+        return self.locate(format_pointer(path))
 
-    def value(self, *path: Step) -> Any:
+    def get_value(self, *path: PathStep) -> Any:
         """Return the value at the path; None if a step is missing."""
-        return value_at(self.manifest, path)
+        return get_value(self.manifest, path)
 
-    def fields(self, *path: Step) -> Mapping[str, Any]:
-        found = self.value(*path)
-        return found if isinstance(found, dict) else {}
+    def get_map(self, *path: PathStep) -> Mapping[str, Any]:
+        value = self.get_value(*path)
+        return value if isinstance(value, dict) else {}
 
-    def all(self, *path: Step) -> list[Any]:
-        found = self.value(*path)
-        return found if isinstance(found, list) else []
+    def get_list(self, *path: PathStep) -> list[Any]:
+        value = self.get_value(*path)
+        return value if isinstance(value, list) else []
 
-    def text(self, *path: Step) -> str:
-        found = self.value(*path)
-        return found if isinstance(found, str) else ""
+    def get_string(self, *path: PathStep) -> str:
+        value = self.get_value(*path)
+        return value if isinstance(value, str) else ""
 
-    def mended(self, edits: Callable[[Manifest], Sequence[Edit]], *path: Step) -> Mend:
+    def build_fix(self, edits: Callable[[Manifest], Sequence[YamlEdit]], *path: PathStep) -> FileFix:
         """Build a fix that edits the object in the file that has the field or its closest written parent."""
-        return Mend(self.at(*path), self.key, edits)
+        return FileFix(self.find_location(*path), self.key, edits)
 
     @property
     def name(self) -> str:
@@ -65,26 +65,26 @@ class Item:
         return f"{self.key.kind}/{self.key.name}"
 
     @property
-    def kind(self) -> tuple[str, str]:
+    def group_kind(self) -> tuple[str, str]:
         return self.key.group, self.key.kind
 
 
 @dataclass(frozen=True)
-class Written:
+class ApplicationDeclaration:
     """An Application as declared in Git."""
 
     app: Application
-    item: Item
+    item: ManifestWithLocations
 
     @property
     def name(self) -> str:
         return self.app.name
 
-    def at(self, *path: Step) -> Place:
-        return self.item.at(*path)
+    def find_location(self, *path: PathStep) -> FileLocation:
+        return self.item.find_location(*path)
 
 
-class Trouble:
+class RenderFailureKind:
     """Why a source was not rendered."""
 
     RENDER = "render"  # its author must act
@@ -92,45 +92,45 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class Fault:
+class RenderFailure:
     kind: str  # a constant of RenderFailureKind
     message: str
     fix: str
-    place: Place
+    location: FileLocation
 
 
 @dataclass(frozen=True)
-class Rendering:
+class RenderedSource:
     """The manifests of an Application's source, or of a folder that no Application uses."""
 
-    written: Written | None
+    declaration: ApplicationDeclaration | None
     folder: str  # relative to the working directory
-    items: tuple[Item, ...] = ()
-    fault: Fault | None = None
-    is_part: bool = False  # a base that something outside of this repository may complete
+    items: tuple[ManifestWithLocations, ...] = ()
+    failure: RenderFailure | None = None
+    is_partial: bool = False  # a base that something outside of this repository may complete
 
     @property
-    def is_whole(self) -> bool:
-        return not self.is_part
+    def is_complete(self) -> bool:
+        return not self.is_partial
 
     @cached_property
-    def by_key(self) -> Mapping[ResourceKey, Item]:
+    def by_key(self) -> Mapping[ResourceKey, ManifestWithLocations]:
         return {item.key: item for item in self.items}
 
-    def of(self, group: str, kind: str) -> Iterator[Item]:
-        return (item for item in self.items if item.kind == (group, kind))
+    def list_of_kind(self, group: str, kind: str) -> Iterator[ManifestWithLocations]:
+        return (item for item in self.items if item.group_kind == (group, kind))
 
     @property
     def namespace(self) -> str:
-        return self.written.app.destination.namespace if self.written else ""
+        return self.declaration.app.destination.namespace if self.declaration else ""
 
-    def place_of(self, item: Item) -> str:
+    def resolve_namespace(self, item: ManifestWithLocations) -> str:
         """Return the namespace that the manifest is applied to."""
         return item.key.namespace or self.namespace
 
 
 @dataclass(frozen=True)
-class Planned:
+class DeclaredEnvironment:
     """An environment of argosy.yaml."""
 
     name: str
@@ -140,13 +140,15 @@ class Planned:
     ref: str
 
 
-Has = Callable[[str, str, str], bool | None]  # URL, ref, path -> True if it exists; None: another repository
+PathLookup = Callable[[str, str, str], bool | None]  # URL, ref, path -> True if it exists; None: another repository
 
 
-Absent = Callable[[str, str], str]  # URL, ref -> why the ref does not exist; empty: it exists, or was not checked
+MissingRefLookup = Callable[
+    [str, str], str
+]  # URL, ref -> why the ref does not exist; empty: it exists, or was not checked
 
 
-def _nobody_knows(url: str, ref: str, path: str) -> bool | None:
+def _is_path_unknown(url: str, ref: str, path: str) -> bool | None:
     return None
 
 
@@ -154,32 +156,38 @@ def _is_assumed_tracked(path: str) -> bool:
     return True
 
 
-def _nobody_was_asked(url: str, ref: str) -> str:
+def _is_ref_unchecked(url: str, ref: str) -> str:
     return ""
 
 
 @dataclass(frozen=True)
-class Repository:
-    renderings: tuple[Rendering, ...] = ()
-    planned: tuple[Planned, ...] = ()
+class RepositoryView:
+    renderings: tuple[RenderedSource, ...] = ()
+    environments: tuple[DeclaredEnvironment, ...] = ()
     definitions: tuple[Manifest, ...] = ()  # CustomResourceDefinitions in the repository
-    loose: tuple[Item, ...] = ()  # manifests in files that no source renders
-    kustomizations: tuple[Item, ...] = ()  # named by their folders
-    patches: tuple[Item, ...] = ()  # files with JSON patch operations, below `steps`; named by their paths
-    values_files: tuple[Item, ...] = ()  # of Helm charts; named by their paths
-    kubeconfigs: tuple[Item, ...] = ()  # files that are kubeconfigs by content and not manifests by name
+    unrendered_manifests: tuple[ManifestWithLocations, ...] = ()  # manifests in files that no source renders
+    kustomizations: tuple[ManifestWithLocations, ...] = ()  # named by their folders
+    patches: tuple[
+        ManifestWithLocations, ...
+    ] = ()  # files with JSON patch operations, below `steps`; named by their paths
+    values_files: tuple[ManifestWithLocations, ...] = ()  # of Helm charts; named by their paths
+    kubeconfigs: tuple[
+        ManifestWithLocations, ...
+    ] = ()  # files that are kubeconfigs by content and not manifests by name
     is_tracked: Callable[[str], bool] = _is_assumed_tracked  # True if Git tracks the file at this path
-    told: Mapping[str, tuple[Sight, ...]] = field(default_factory=dict)  # by rule: reported by callers
-    has: Has = _nobody_knows
-    absent: Absent = _nobody_was_asked
+    external_violations: Mapping[str, tuple[Violation, ...]] = field(
+        default_factory=dict
+    )  # by rule: reported by callers
+    has_path: PathLookup = _is_path_unknown
+    find_missing_ref_reason: MissingRefLookup = _is_ref_unchecked
     profile: str = ""  # profile that applies to all Applications, in addition to those they name
     notes: tuple[str, ...] = field(default=())  # what could not be checked, and why
 
     @property
-    def applications(self) -> list[Written]:
-        return [each.written for each in self.renderings if each.written]
+    def applications(self) -> list[ApplicationDeclaration]:
+        return [rendering.declaration for rendering in self.renderings if rendering.declaration]
 
-    def objects(self) -> Iterator[tuple[Rendering, Item]]:
+    def list_objects(self) -> Iterator[tuple[RenderedSource, ManifestWithLocations]]:
         """Yield every rendered manifest; one that two sources render is yielded twice."""
         for rendering in self.renderings:
             for item in rendering.items:

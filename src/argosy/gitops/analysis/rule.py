@@ -9,37 +9,43 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.repository import Repository
-from argosy.gitops.analysis.violation import Severity, Sight
+from argosy.gitops.analysis.repository import RepositoryView
+from argosy.gitops.analysis.violation import Severity, Violation
 
-Look = Callable[[Repository], Iterable[Sight]]
-Diagnose = Callable[[LiveView], Iterable[Sight]]
+CheckRepository = Callable[[RepositoryView], Iterable[Violation]]
+CheckInstallation = Callable[[LiveView], Iterable[Violation]]
 
 
-def _nothing(seen: object) -> Iterable[Sight]:
+def _find_nothing(view: object) -> Iterable[Violation]:
     return ()
 
 
 @dataclass(frozen=True)
-class Rule:
+class AnalysisRule:
     """A rule of `argosy check` has `check_repository`, a rule of `argosy doctor` has `check_installation`."""
 
     id: str
     severity: Severity
     title: str
-    about: str  # the consequence if it is not fixed
-    why_sure: str
+    consequence: str  # the consequence if it is not fixed
+    certainty: str
     fix: str
-    look: Look = _nothing
-    mends: str = ""  # when `--fix` applies a fix
-    diagnose: Diagnose = _nothing
+    check_repository: CheckRepository = _find_nothing
+    automatic_fix: str = ""  # when `--fix` applies a fix
+    check_installation: CheckInstallation = _find_nothing
 
     @property
     def is_live(self) -> bool:
-        return self.diagnose is not _nothing
+        return self.check_installation is not _find_nothing
 
 
-def live_rule(
-    number: str, severity: Severity, title: str, about: str, why_sure: str, fix: str, diagnose: Diagnose
-) -> Rule:
-    return Rule(number, severity, title, about, why_sure, fix, diagnose=diagnose)
+def build_live_rule(
+    number: str,
+    severity: Severity,
+    title: str,
+    consequence: str,
+    certainty: str,
+    fix: str,
+    check_installation: CheckInstallation,
+) -> AnalysisRule:
+    return AnalysisRule(number, severity, title, consequence, certainty, fix, check_installation=check_installation)

@@ -12,213 +12,237 @@ from functools import cache, cached_property
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError, ManifestError
-from argosy.gitops.analysis.kept_defaults import carried
-from argosy.gitops.analysis.repository import Step
-from argosy.gitops.analysis.serving_fields import odd_fields
+from argosy.gitops.analysis.kept_defaults import merge_defaults
+from argosy.gitops.analysis.repository import PathStep
+from argosy.gitops.analysis.serving_fields import find_suspicious_fields
 from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import defaults, typed_json, validation
-from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.kube.schema.builtin_types import type_of
-from argosy.kube.schema.bundled_crds import definitions
-from argosy.kube.schema.crd.definition import check_definition, with_definition_defaults
-from argosy.kube.schema.crd.kind import CustomKind, custom_kinds
-from argosy.kube.schema.field_error import Fault, FaultKind, forbidden
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.builtin_types import find_builtin_type
+from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.kube.schema.crd.definition import apply_definition_defaults, check_definition
+from argosy.kube.schema.crd.kind import CustomKind, build_custom_kinds
+from argosy.kube.schema.field_error import FieldError, FieldErrorType, forbidden
+from argosy.kube.schema.resources import ApiResource
 
 UNKNOWN, MISTYPED, WRONG, MISSING = "unknown", "mistyped", "wrong", "missing"
-_STRATEGY: Final = "spec.strategy"
-_STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
-_TYPE: Final = re.compile(r'in body must be of type (\w+): "(\w+)"$')
-_WORDS: Final = {
+_STRATEGY_PATH: Final = "spec.strategy"
+_PATH_STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]|\[([^\]]+)\]")
+_TYPE_ERROR: Final = re.compile(r'in body must be of type (\w+): "(\w+)"$')
+_TYPE_LABELS: Final = {
     "string": "a string", "integer": "an integer", "boolean": "true or false", "object": "a map",
     "array": "a list", "null": "nothing",
 }  # fmt: skip
-_KINDS: Final = {FaultKind.REQUIRED: MISSING, FaultKind.TYPE_INVALID: MISTYPED}
-_OPEN_KINDS: Final = ("InferenceService", "ServingRuntime", "ClusterServingRuntime")
-_MISMATCH: Final = re.compile(r"json: cannot unmarshal (.+) into Go struct field [^.]+\.(\S+) of type (.+)")
+_CATEGORY_BY_ERROR_TYPE: Final = {FieldErrorType.REQUIRED: MISSING, FieldErrorType.TYPE_INVALID: MISTYPED}
+_KINDS_WITH_UNKNOWN_FIELDS: Final = ("InferenceService", "ServingRuntime", "ClusterServingRuntime")
+_DECODE_ERROR: Final = re.compile(r"json: cannot unmarshal (.+) into Go struct field [^.]+\.(\S+) of type (.+)")
 
 
-class Amiss(NamedTuple):
-    what: str  # UNKNOWN, MISTYPED, WRONG or MISSING
-    path: tuple[Step, ...]
+class SchemaViolation(NamedTuple):
+    category: str  # UNKNOWN, MISTYPED, WRONG or MISSING
+    path: tuple[PathStep, ...]
     message: str
     is_bundled: bool = False  # reported by a bundled CRD, which may be older than the one in the cluster
-    is_later: bool = False  # a placeholder is filled in later
+    has_placeholder: bool = False  # a placeholder is filled in later
 
     @property
-    def is_sure(self) -> bool:
+    def is_certain(self) -> bool:
         """k8s: newer versions of a kind may add fields and enum values, but never change a field's type."""
-        return not self.is_bundled or self.what == MISTYPED
+        return not self.is_bundled or self.category == MISTYPED
 
     @property
-    def is_refused(self) -> bool:
+    def is_rejected(self) -> bool:
         """True if every server rejects the object; unknown fields may be dropped instead."""
-        return self.is_sure and self.what != UNKNOWN
+        return self.is_certain and self.category != UNKNOWN
 
 
 @cache
-def _bundled() -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
+def _load_bundled_kinds() -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
     """Compiled once: bundled CRDs are the same for every repository, and each check uses them several times."""
-    return _kinds_of(definitions(), is_bundled=True)
+    return _compile_kinds(load_definitions(), is_bundled=True)
 
 
-def _kinds_of(
+def _compile_kinds(
     manifests: Iterable[Manifest], *, is_bundled: bool
 ) -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
-    found: dict[tuple[str, str, str], tuple[CustomKind, bool]] = {}
+    kinds: dict[tuple[str, str, str], tuple[CustomKind, bool]] = {}
     for definition in manifests:
         try:
-            whole = with_definition_defaults(definition)
-            if not is_bundled and check_definition(whole):
+            definition_with_defaults = apply_definition_defaults(definition)
+            if not is_bundled and check_definition(definition_with_defaults):
                 continue  # the CRD itself is invalid, which is reported for the CRD and not for its objects
-            for kind in custom_kinds(whole):
+            for kind in build_custom_kinds(definition_with_defaults):
                 resource = kind.resource
-                found[resource.group, resource.version, resource.kind] = kind, is_bundled
+                kinds[resource.group, resource.version, resource.kind] = kind, is_bundled
         except (ArgosyError, KeyError, TypeError, AttributeError):
             continue
-    return found
+    return kinds
 
 
-class Schemas:
+class SchemaValidator:
     """All known kinds: built-in ones, the repository's CRDs, and bundled CRDs."""
 
     def __init__(self, own: Iterable[Manifest] = ()) -> None:
-        self._own = tuple(own)
+        self._repository_crds = tuple(own)
 
     @cached_property
-    def _built_in(self) -> dict[tuple[str, str, str], Resource]:
-        return {(each.group, each.version, each.kind): each for each in BUILT_IN}
+    def _built_in(self) -> dict[tuple[str, str, str], ApiResource]:
+        return {(resource.group, resource.version, resource.kind): resource for resource in BUILTIN_RESOURCES}
 
     @cached_property
     def _custom(self) -> dict[tuple[str, str, str], tuple[CustomKind, bool]]:
-        return _bundled() | _kinds_of(self._own, is_bundled=False)
+        return _load_bundled_kinds() | _compile_kinds(self._repository_crds, is_bundled=False)
 
-    def knows(self, manifest: Manifest) -> bool:
-        return self._name(manifest) in self._built_in or self._name(manifest) in self._custom
+    def has_schema(self, manifest: Manifest) -> bool:
+        return self._read_type(manifest) in self._built_in or self._read_type(manifest) in self._custom
 
-    def is_cluster_wide(self, manifest: Manifest) -> bool:
+    def is_cluster_scoped(self, manifest: Manifest) -> bool:
         """True if the kind is known and cluster-scoped."""
-        name = self._name(manifest)
+        name = self._read_type(manifest)
         if resource := self._built_in.get(name):
             return not resource.namespaced
-        found = self._custom.get(name)
-        return found is not None and not found[0].resource.namespaced
+        custom = self._custom.get(name)
+        return custom is not None and not custom[0].resource.namespaced
 
-    def amiss(self, manifest: Manifest) -> list[Amiss]:
+    def validate(self, manifest: Manifest) -> list[SchemaViolation]:
         if "sops" in manifest:
             return []  # encrypted: the applied manifest is another text
-        name = self._name(manifest)
+        name = self._read_type(manifest)
         if resource := self._built_in.get(name):
-            return [_placed(each, manifest) for each in _built_in_faults(resource, manifest)]
-        if found := self._custom.get(name):
-            kind, is_bundled = found
-            faults = [*_custom_faults(kind, manifest), *(_oddities(kind, manifest) if is_bundled else ())]
-            return [_placed(each, manifest)._replace(is_bundled=is_bundled) for each in faults]
+            return [_resolve_path(violation, manifest) for violation in _validate_built_in(resource, manifest)]
+        if custom := self._custom.get(name):
+            kind, is_bundled = custom
+            violations = [
+                *_validate_custom(kind, manifest),
+                *(_find_suspicious_fields(kind, manifest) if is_bundled else ()),
+            ]
+            return [_resolve_path(violation, manifest)._replace(is_bundled=is_bundled) for violation in violations]
         return []
 
-    def whole(self, manifest: Manifest) -> Manifest:
+    def apply_defaults(self, manifest: Manifest) -> Manifest:
         """Return the manifest with the server's defaults; unchanged if they are unknown or it cannot be decoded."""
         try:
-            if resource := self._built_in.get(self._name(manifest)):
-                return _with_defaults(resource, manifest) or manifest
-            if found := self._custom.get(self._name(manifest)):
-                return found[0].default(found[0].decode(manifest)[0])
+            if resource := self._built_in.get(self._read_type(manifest)):
+                return _apply_built_in_defaults(resource, manifest) or manifest
+            if custom := self._custom.get(self._read_type(manifest)):
+                return custom[0].apply_defaults(custom[0].decode(manifest)[0])
         except (ArgosyError, KeyError, TypeError, AttributeError, ValueError):
             pass
         return manifest
 
-    def refused(self, before: Manifest, after: Manifest, *, is_server_side: bool = False) -> list[Amiss]:
+    def validate_update(
+        self, before: Manifest, after: Manifest, *, is_server_side: bool = False
+    ) -> list[SchemaViolation]:
         """Return the errors about the change itself: immutable fields that were modified.
 
         `is_server_side`: server-side apply, which keeps defaults that nobody wrote where kubectl removes them.
         """
-        resource = self._built_in.get(self._name(after))
-        if resource is None or self._name(before) != self._name(after) or "sops" in after:
+        resource = self._built_in.get(self._read_type(after))
+        if resource is None or self._read_type(before) != self._read_type(after) or "sops" in after:
             return []
         try:
-            old = self.whole(before)
-            old, new = _stored(resource, old, carried(before, after, old, self.whole(after)))
-            anyway = {(each.field, each.message) for each in validation.on_update(resource, new, new)}
-            faults = [
-                each for each in validation.on_update(resource, new, old) if (each.field, each.message) not in anyway
+            old = self.apply_defaults(before)
+            old, new = _simulate_stored(resource, old, merge_defaults(before, after, old, self.apply_defaults(after)))
+            unrelated = {(error.field, error.message) for error in validation.validate_update(resource, new, new)}
+            errors = [
+                error
+                for error in validation.validate_update(resource, new, old)
+                if (error.field, error.message) not in unrelated
             ]
             if is_server_side and resource.kind == "Deployment":
-                faults += _left_strategy(before, after, old)
+                errors += _find_leftover_strategy(before, after, old)
         except (ArgosyError, KeyError, TypeError, AttributeError, ValueError):
             return []  # invalid manifests are reported by other rules
-        told = {(each.field, each.message): each for each in faults}
+        unique_errors = {(error.field, error.message): error for error in errors}
         return [
-            _placed(Amiss(WRONG, steps_of(each.field), f"{each.field}: {each.message}"), after)
-            for each in told.values()
+            _resolve_path(SchemaViolation(WRONG, split_path(error.field), f"{error.field}: {error.message}"), after)
+            for error in unique_errors.values()
         ]
 
     @staticmethod
-    def _name(manifest: Manifest) -> tuple[str, str, str]:
+    def _read_type(manifest: Manifest) -> tuple[str, str, str]:
         return (*split_api_version(str(manifest.get("apiVersion", ""))), str(manifest.get("kind", "")))
 
 
-def _built_in_faults(resource: Resource, manifest: Manifest) -> Iterator[Amiss]:
-    kind = type_of(resource.group, resource.version, resource.kind)
+def _validate_built_in(resource: ApiResource, manifest: Manifest) -> Iterator[SchemaViolation]:
+    kind = find_builtin_type(resource.group, resource.version, resource.kind)
     if kind is None:
         return
     try:
-        read = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+        decoded = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
     except ManifestError as error:
-        yield _mismatch(error.message)
+        yield _read_decode_error(error.message)
         return
-    for path in read.unknown:
-        steps = steps_of(path)
-        yield Amiss(UNKNOWN, steps, f"{resource.kind} has no field {path}")
+    for path in decoded.unknown_fields:
+        steps = split_path(path)
+        yield SchemaViolation(UNKNOWN, steps, f"{resource.kind} has no field {path}")
     if resource.kind == "CustomResourceDefinition":
         return
     kind_name = GroupKind(resource.group, resource.kind)
-    whole = defaults.apply(kind_name, resource.version, _at_home(resource, read.manifest))
-    for fault in validation.on_create(resource, validation.prepare_create(resource, whole)):
-        yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
+    defaulted = defaults.apply_defaults(
+        kind_name, resource.version, _set_name_and_namespace(resource, decoded.manifest)
+    )
+    for field_error in validation.validate_create(resource, validation.prepare_create(resource, defaulted)):
+        yield SchemaViolation(
+            _CATEGORY_BY_ERROR_TYPE.get(field_error.kind, WRONG),
+            split_path(field_error.field),
+            f"{field_error.field}: {field_error.message}",
+        )
 
 
-def _with_defaults(resource: Resource, manifest: Manifest) -> Manifest | None:
-    kind = type_of(resource.group, resource.version, resource.kind)
+def _apply_built_in_defaults(resource: ApiResource, manifest: Manifest) -> Manifest | None:
+    kind = find_builtin_type(resource.group, resource.version, resource.kind)
     if kind is None:
         return None
-    read = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
-    return defaults.apply(GroupKind(resource.group, resource.kind), resource.version, read.manifest)
+    decoded = typed_json.decode(kind, manifest, kind=resource.kind, api_version=resource.api_version)
+    return defaults.apply_defaults(GroupKind(resource.group, resource.kind), resource.version, decoded.manifest)
 
 
-def _stored(resource: Resource, before: Manifest, after: Manifest) -> tuple[Manifest, Manifest]:
+def _simulate_stored(resource: ApiResource, before: Manifest, after: Manifest) -> tuple[Manifest, Manifest]:
     """Return both as a server stores them: with namespace, resourceVersion and the values set on creation."""
-    old, new = (_at_home(resource, each) for each in (before, after))
+    old, new = (_set_name_and_namespace(resource, manifest) for manifest in (before, after))
     if resource.kind == "PersistentVolumeClaim":  # k8s: only a bound claim can grow, and none can shrink
         size = ((old.get("spec") or {}).get("resources") or {}).get("requests") or {}
-        old, new = ({**each, "status": {"phase": "Bound", "capacity": size}} for each in (old, new))
+        old, new = ({**manifest, "status": {"phase": "Bound", "capacity": size}} for manifest in (old, new))
     if resource.kind == "Service" and (old.get("spec") or {}).get("type") != "ExternalName":
         address = (old.get("spec") or {}).get("clusterIP") or "10.96.0.1"
-        old, new = (_with_address(each, address) for each in (old, new))
+        old, new = (_set_cluster_ip(manifest, address) for manifest in (old, new))
     if resource.kind == "Pod":
-        old, new = ({**each, "spec": validation.patient(each.get("spec") or {})} for each in (old, new))
-    about = {"resourceVersion": "1"}
-    first, second = ({**each, "metadata": {**(each.get("metadata") or {}), **about}} for each in (old, new))
+        old, new = (
+            {**manifest, "spec": validation.add_default_tolerations(manifest.get("spec") or {})}
+            for manifest in (old, new)
+        )
+    stored_metadata = {"resourceVersion": "1"}
+    first, second = (
+        {**manifest, "metadata": {**(manifest.get("metadata") or {}), **stored_metadata}} for manifest in (old, new)
+    )
     return first, second
 
 
-def _left_strategy(before: Manifest, after: Manifest, old: Manifest) -> list[Fault]:
+def _find_leftover_strategy(before: Manifest, after: Manifest, old: Manifest) -> list[FieldError]:
     """k8s: kubectl replaces strategy as a whole (retainKeys); server-side apply keeps a default that nobody wrote."""
-    was, one, other = ((each.get("spec") or {}).get("strategy") or {} for each in (old, before, after))
-    is_left = was.get("rollingUpdate") and not one.get("rollingUpdate") and not other.get("rollingUpdate")
-    if other.get("type") != "Recreate" or not is_left:
+    old_strategy, before_strategy, after_strategy = (
+        (manifest.get("spec") or {}).get("strategy") or {} for manifest in (old, before, after)
+    )
+    is_leftover = (
+        old_strategy.get("rollingUpdate")
+        and not before_strategy.get("rollingUpdate")
+        and not after_strategy.get("rollingUpdate")
+    )
+    if after_strategy.get("type") != "Recreate" or not is_leftover:
         return []
-    return [forbidden(f"{_STRATEGY}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
+    return [forbidden(f"{_STRATEGY_PATH}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
 
 
-def _with_address(service: Manifest, address: str) -> Manifest:
+def _set_cluster_ip(service: Manifest, address: str) -> Manifest:
     """k8s: a Service keeps its clusterIP if a manifest omits it."""
     spec = service.get("spec") or {}
-    own = spec.get("clusterIP") or ("" if spec.get("type") == "ExternalName" else address)
-    return {**service, "spec": {**spec, "clusterIP": own, "clusterIPs": [own]}} if own else service
+    cluster_ip = spec.get("clusterIP") or ("" if spec.get("type") == "ExternalName" else address)
+    return {**service, "spec": {**spec, "clusterIP": cluster_ip, "clusterIPs": [cluster_ip]}} if cluster_ip else service
 
 
-def _at_home(resource: Resource, manifest: Manifest) -> Manifest:
+def _set_name_and_namespace(resource: ApiResource, manifest: Manifest) -> Manifest:
     """Return the manifest with the namespace it is applied to, and a name if it has generateName."""
     metadata = manifest.get("metadata") or {}
     if not metadata.get("name") and metadata.get("generateName"):
@@ -228,71 +252,85 @@ def _at_home(resource: Resource, manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": metadata} if metadata else manifest
 
 
-def _custom_faults(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
+def _validate_custom(kind: CustomKind, manifest: Manifest) -> Iterator[SchemaViolation]:
     pruned, unknown = kind.decode(manifest)
     for path in unknown:
-        yield Amiss(UNKNOWN, steps_of(path), f"{kind.resource.kind} has no field {path}")
-    for fault in kind.validate(kind.default(pruned)):
-        if found := _TYPE.search(fault.message):
-            given, wanted = (_WORDS.get(each, f"a {each}") for each in (found[2], found[1]))
-            yield Amiss(MISTYPED, steps_of(fault.field), f"{fault.field}: {given} found, {wanted} expected")
-        elif fault.field and fault.field != "<nil>":
-            yield Amiss(_KINDS.get(fault.kind, WRONG), steps_of(fault.field), f"{fault.field}: {fault.message}")
+        yield SchemaViolation(UNKNOWN, split_path(path), f"{kind.resource.kind} has no field {path}")
+    for error in kind.validate(kind.apply_defaults(pruned)):
+        if match := _TYPE_ERROR.search(error.message):
+            actual, expected = (_TYPE_LABELS.get(type_name, f"a {type_name}") for type_name in (match[2], match[1]))
+            yield SchemaViolation(
+                MISTYPED, split_path(error.field), f"{error.field}: {actual} found, {expected} expected"
+            )
+        elif error.field and error.field != "<nil>":
+            yield SchemaViolation(
+                _CATEGORY_BY_ERROR_TYPE.get(error.kind, WRONG),
+                split_path(error.field),
+                f"{error.field}: {error.message}",
+            )
 
 
-def _oddities(kind: CustomKind, manifest: Manifest) -> Iterator[Amiss]:
-    if kind.resource.group != "serving.kserve.io" or kind.resource.kind not in _OPEN_KINDS:
+def _find_suspicious_fields(kind: CustomKind, manifest: Manifest) -> Iterator[SchemaViolation]:
+    if kind.resource.group != "serving.kserve.io" or kind.resource.kind not in _KINDS_WITH_UNKNOWN_FIELDS:
         return
-    for odd in odd_fields(manifest):
-        path = ".".join(map(str, odd.path))
-        if odd.meant:
-            yield Amiss(UNKNOWN, odd.path, f"{kind.resource.kind} has no field {path}, but {odd.meant}")
+    for suspicious in find_suspicious_fields(manifest):
+        path = ".".join(map(str, suspicious.path))
+        if suspicious.suggestion:
+            yield SchemaViolation(
+                UNKNOWN, suspicious.path, f"{kind.resource.kind} has no field {path}, but {suspicious.suggestion}"
+            )
         else:
-            yield Amiss(WRONG, odd.path, f"{path}: is negative, which the API server rejects for a Pod")
+            yield SchemaViolation(
+                WRONG, suspicious.path, f"{path}: is negative, which the API server rejects for a Pod"
+            )
 
 
-def _mismatch(message: str) -> Amiss:
-    if found := _MISMATCH.fullmatch(message):
-        value, path, wanted = found.groups()
-        return Amiss(MISTYPED, steps_of(path), f"{path}: a {value} found, {_plainly(wanted)} expected")
-    return Amiss(MISTYPED, (), message)
+def _read_decode_error(message: str) -> SchemaViolation:
+    if match := _DECODE_ERROR.fullmatch(message):
+        value, path, go_type = match.groups()
+        return SchemaViolation(
+            MISTYPED, split_path(path), f"{path}: a {value} found, {_describe_go_type(go_type)} expected"
+        )
+    return SchemaViolation(MISTYPED, (), message)
 
 
-def _plainly(go_type: str) -> str:
+def _describe_go_type(go_type: str) -> str:
     if go_type.startswith("map["):
         return "a map"
     if go_type.startswith("[]"):
         return "a list"
-    plain = {"string": "a string", "bool": "true or false", "int32": "an integer", "int64": "an integer"}
-    return plain.get(go_type, f"a {go_type.rpartition('.')[2]}")
+    labels = {"string": "a string", "bool": "true or false", "int32": "an integer", "int64": "an integer"}
+    return labels.get(go_type, f"a {go_type.rpartition('.')[2]}")
 
 
-def steps_of(path: str) -> tuple[Step, ...]:
+def split_path(path: str) -> tuple[PathStep, ...]:
     """Split `spec.containers[0].name` into steps."""
-    found: list[Step] = []
-    for match in _STEP.finditer(path):
+    steps: list[PathStep] = []
+    for match in _PATH_STEP.finditer(path):
         name, number, key = match.groups()
-        found.append(name if name is not None else int(number) if number is not None else key)
-    return tuple(found)
+        steps.append(name if name is not None else int(number) if number is not None else key)
+    return tuple(steps)
 
 
-def _placed(amiss: Amiss, manifest: Manifest) -> Amiss:
+def _resolve_path(violation: SchemaViolation, manifest: Manifest) -> SchemaViolation:
     """Join path steps that belong to one name with dots, such as a label."""
-    found: list[Step] = []
-    here: Any = manifest
-    left = list(amiss.path)
-    while left:
-        taken = 1
-        if isinstance(here, dict) and left[0] not in here:
-            joined = (count for count in range(len(left), 1, -1) if ".".join(map(str, left[:count])) in here)
-            taken = next(joined, 1)
-        step = left[0] if taken == 1 else ".".join(map(str, left[:taken]))
-        found.append(step)
-        here = here.get(step) if isinstance(here, dict) else here[step] if _holds(here, step) else None
-        left = left[taken:]
-    texts = [amiss.message, here if isinstance(here, str) else ""]
-    return amiss._replace(path=tuple(found), is_later=any(mark in text for mark in ("${", "$(") for text in texts))
+    steps: list[PathStep] = []
+    value: Any = manifest
+    remaining = list(violation.path)
+    while remaining:
+        count_taken = 1
+        if isinstance(value, dict) and remaining[0] not in value:
+            joined = (count for count in range(len(remaining), 1, -1) if ".".join(map(str, remaining[:count])) in value)
+            count_taken = next(joined, 1)
+        step = remaining[0] if count_taken == 1 else ".".join(map(str, remaining[:count_taken]))
+        steps.append(step)
+        value = value.get(step) if isinstance(value, dict) else value[step] if _has_index(value, step) else None
+        remaining = remaining[count_taken:]
+    texts = [violation.message, value if isinstance(value, str) else ""]
+    return violation._replace(
+        path=tuple(steps), has_placeholder=any(mark in text for mark in ("${", "$(") for text in texts)
+    )
 
 
-def _holds(value: Any, step: Step) -> bool:
+def _has_index(value: Any, step: PathStep) -> bool:
     return isinstance(value, list) and isinstance(step, int) and step < len(value)

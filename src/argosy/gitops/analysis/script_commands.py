@@ -9,17 +9,34 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-_CALL: Final = re.compile(
+_COMMAND: Final = re.compile(
     r"\b(?:kubectl|oc)\s+((?:-n\s*\S+\s+|--?[\w-]+(?:=\S+)?\s+)*+)"
     r"(get|wait|delete|patch|annotate|label|describe|logs|start-build|rollout\s+(?:status|restart))\b([^\n;|&>)`]*)"
 )
 # k8s: the verb that a command needs; `rollout status` is a wait, and builds start with a subresource.
-_ASKS: Final = {"annotate": "patch", "label": "patch", "describe": "get", "rollout restart": "patch",
+_API_VERBS: Final = {"annotate": "patch", "label": "patch", "describe": "get", "rollout restart": "patch",
                 "rollout status": "wait"}  # fmt: skip
-_WITH_VALUE: Final = frozenset({"-n", "--namespace", "-o", "--output", "-l", "--selector", "--for", "--timeout", "-p",
-                                "--patch", "--type", "--field-selector", "--context", "-f", "--filename"})  # fmt: skip
-_WORD: Final = re.compile(r"[a-z][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?", re.IGNORECASE)
-_SHORT: Final = {
+_FLAGS_WITH_VALUE: Final = frozenset(
+    {
+        "-n",
+        "--namespace",
+        "-o",
+        "--output",
+        "-l",
+        "--selector",
+        "--for",
+        "--timeout",
+        "-p",
+        "--patch",
+        "--type",
+        "--field-selector",
+        "--context",
+        "-f",
+        "--filename",
+    }
+)
+_NAME: Final = re.compile(r"[a-z][a-z0-9.-]*(?:/[a-z0-9][a-z0-9.-]*)?", re.IGNORECASE)
+_SHORT_NAMES: Final = {
     "po": "pod",
     "svc": "service",
     "cm": "configmap",
@@ -37,66 +54,66 @@ _SHORT: Final = {
 }
 
 
-ONE: Final = "?"  # one object whose name is unknown here
+UNKNOWN_NAME: Final = "?"  # one object whose name is unknown here
 
 
-class Call(NamedTuple):
+class KubectlCall(NamedTuple):
     verb: str
     kind: str  # lower case, singular
     name: str  # empty: all of the kind, or an unknown name
     namespace: str  # empty: the Pod's namespace
-    is_about_going: bool = False  # waits for a deletion
-    part: str = ""  # subresource
+    waits_for_deletion: bool = False  # waits for a deletion
+    subresource: str = ""  # subresource
 
     @property
-    def what(self) -> str:
-        return f"{self.kind}/{self.part}" if self.part else self.kind
+    def resource(self) -> str:
+        return f"{self.kind}/{self.subresource}" if self.subresource else self.kind
 
 
-def calls(script: str) -> Iterator[Call]:
-    for match in _CALL.finditer(script.replace("\\\n", " ")):
+def list_kubectl_calls(script: str) -> Iterator[KubectlCall]:
+    for match in _COMMAND.finditer(script.replace("\\\n", " ")):
         before, verb, after = match.groups()
-        words, namespace = _words(f"{before} {after}")
-        verb = _ASKS.get(" ".join(verb.split()), verb)
+        words, namespace = _split_arguments(f"{before} {after}")
+        verb = _API_VERBS.get(" ".join(verb.split()), verb)
         if verb in ("logs", "start-build"):
-            yield _subresource(verb, words, namespace)
+            yield _build_subresource_call(verb, words, namespace)
             continue
-        if not words or not _WORD.fullmatch(words[0]) or "," in words[0]:
+        if not words or not _NAME.fullmatch(words[0]) or "," in words[0]:
             continue
         kind, _, name = words[0].partition("/")
         name = name or (words[1] if len(words) > 1 else "")
-        is_going = "--for=delete" in after or "--for delete" in after
-        yield Call(verb, singular(kind), name if _WORD.fullmatch(name) else "", namespace, is_going)
+        waits_for_deletion = "--for=delete" in after or "--for delete" in after
+        yield KubectlCall(verb, singularize(kind), name if _NAME.fullmatch(name) else "", namespace, waits_for_deletion)
 
 
-def _subresource(verb: str, words: list[str], namespace: str) -> Call:
+def _build_subresource_call(verb: str, words: list[str], namespace: str) -> KubectlCall:
     if verb == "logs":
-        return Call("get", "pod", ONE, namespace, part="log")
-    name = words[0] if words and _WORD.fullmatch(words[0]) else ""
-    return Call("create", "buildconfig", name, namespace, part="instantiate")
+        return KubectlCall("get", "pod", UNKNOWN_NAME, namespace, subresource="log")
+    name = words[0] if words and _NAME.fullmatch(words[0]) else ""
+    return KubectlCall("create", "buildconfig", name, namespace, subresource="instantiate")
 
 
-def _words(text: str) -> tuple[list[str], str]:
+def _split_arguments(text: str) -> tuple[list[str], str]:
     """Return the arguments that are not flags, and the namespace; `?` if it is only known at run time."""
-    found: list[str] = []
-    namespace, is_value = "", ""
+    arguments: list[str] = []
+    namespace, pending_flag = "", ""
     for word in text.split():
-        if is_value:
-            namespace = word if is_value in ("-n", "--namespace") else namespace
-            is_value = ""
+        if pending_flag:
+            namespace = word if pending_flag in ("-n", "--namespace") else namespace
+            pending_flag = ""
         elif word.startswith("-"):
             flag, equals, value = word.partition("=")
-            is_value = flag if flag in _WITH_VALUE and not equals else ""
+            pending_flag = flag if flag in _FLAGS_WITH_VALUE and not equals else ""
             namespace = value if flag in ("-n", "--namespace") and equals else namespace
         else:
-            found.append(word.strip("\"'"))
-    return found, "?" if "$" in namespace else namespace.strip("\"'")
+            arguments.append(word.strip("\"'"))
+    return arguments, "?" if "$" in namespace else namespace.strip("\"'")
 
 
-def singular(word: str) -> str:
+def singularize(word: str) -> str:
     word = word.lower().partition(".")[0]
-    if word in _SHORT:
-        return _SHORT[word]
+    if word in _SHORT_NAMES:
+        return _SHORT_NAMES[word]
     if word.endswith("sses") or word.endswith("xes"):
         return word[:-2]
     if word.endswith("ies"):

@@ -12,76 +12,83 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.repository import Step
+from argosy.gitops.analysis.repository import PathStep
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import quantity
-from argosy.kube.schema.builtin_types import type_of
+from argosy.kube.schema.builtin_types import find_builtin_type
 
-_COMPONENTS: Final = ("predictor", "transformer", "explainer")
-_SCALED: Final = frozenset({
+_COMPONENT_FIELDS: Final = ("predictor", "transformer", "explainer")
+_COMPONENT_SPEC_FIELDS: Final = frozenset({
     "minReplicas", "maxReplicas", "scaleTarget", "scaleMetric", "scaleMetricType", "autoScaling", "labels", "logger",
     "containerConcurrency", "timeout", "canaryTrafficPercent", "batcher", "annotations", "deploymentStrategy",
     "workerSpec", "model", "sklearn", "xgboost", "lightgbm", "pytorch", "tensorflow", "onnx", "triton", "huggingface",
     "pmml", "paddle", "art",
 })  # fmt: skip
-_SERVED: Final = frozenset({
+_MODEL_FIELDS: Final = frozenset({
     "modelFormat", "runtime", "runtimeVersion", "protocolVersion", "storageUri", "storageUris", "storage",
 })  # fmt: skip
-_RUNTIME: Final = frozenset({
+_RUNTIME_FIELDS: Final = frozenset({
     "supportedModelFormats", "disabled", "multiModel", "protocolVersions", "replicas", "annotations", "labels",
     "grpcEndpoint", "grpcDataEndpoint", "httpDataEndpoint", "builtInAdapter", "storageHelper", "workerSpec",
 })  # fmt: skip
-_ALMOST: Final = 0.85
+_MIN_SIMILARITY: Final = 0.85
 
 
-class Odd(NamedTuple):
-    path: tuple[Step, ...]
-    meant: str  # empty: a negative amount
+class SuspiciousField(NamedTuple):
+    path: tuple[PathStep, ...]
+    suggestion: str  # empty: a negative amount
 
 
-def odd_fields(manifest: Manifest) -> Iterator[Odd]:
+def find_suspicious_fields(manifest: Manifest) -> Iterator[SuspiciousField]:
     spec = manifest.get("spec")
     if not isinstance(spec, dict):
         return
     if manifest.get("kind") == "InferenceService":
-        yield from _misspelt(spec, ("spec",), frozenset(_COMPONENTS))
-        for name in _COMPONENTS:
-            yield from _component(spec.get(name), ("spec", name), _SCALED)
+        yield from _find_misspelt(spec, ("spec",), frozenset(_COMPONENT_FIELDS))
+        for name in _COMPONENT_FIELDS:
+            yield from _check_component(spec.get(name), ("spec", name), _COMPONENT_SPEC_FIELDS)
     else:
-        yield from _component(spec, ("spec",), _RUNTIME)
+        yield from _check_component(spec, ("spec",), _RUNTIME_FIELDS)
 
 
-def _component(given: Any, path: tuple[Step, ...], own: frozenset[str]) -> Iterator[Odd]:
-    if not isinstance(given, dict):
+def _check_component(
+    component: Any, path: tuple[PathStep, ...], own_fields: frozenset[str]
+) -> Iterator[SuspiciousField]:
+    if not isinstance(component, dict):
         return
-    pod, container = _known()
-    yield from _misspelt(given, path, own | pod)
+    pod, container = _load_pod_fields()
+    yield from _find_misspelt(component, path, own_fields | pod)
     for name in ("containers", "initContainers"):
-        held = given.get(name)
-        for number, each in enumerate(held if isinstance(held, list) else ()):
-            yield from _container(each, (*path, name, number), container)
-    if own is _SCALED:
-        yield from _container(given.get("model"), (*path, "model"), container | _SERVED)
+        entries = component.get(name)
+        for index, entry in enumerate(entries if isinstance(entries, list) else ()):
+            yield from _check_container(entry, (*path, name, index), container)
+    if own_fields is _COMPONENT_SPEC_FIELDS:
+        yield from _check_container(component.get("model"), (*path, "model"), container | _MODEL_FIELDS)
 
 
-def _container(given: Any, path: tuple[Step, ...], known: frozenset[str]) -> Iterator[Odd]:
-    if not isinstance(given, dict):
+def _check_container(spec: Any, path: tuple[PathStep, ...], known_fields: frozenset[str]) -> Iterator[SuspiciousField]:
+    if not isinstance(spec, dict):
         return
-    yield from _misspelt(given, path, known)
-    resources: Any = given.get("resources")
+    yield from _find_misspelt(spec, path, known_fields)
+    resources: Any = spec.get("resources")
     for name in ("limits", "requests") if isinstance(resources, dict) else ():
         amounts: Any = resources.get(name)
         for kind, amount in amounts.items() if isinstance(amounts, dict) else ():
             if _is_negative(amount):
-                yield Odd((*path, "resources", name, kind), "")
+                yield SuspiciousField((*path, "resources", name, kind), "")
 
 
-def _misspelt(given: dict[str, Any], path: tuple[Step, ...], known: frozenset[str]) -> Iterator[Odd]:
-    free = {each.lower(): each for each in known - given.keys()}
-    for name in sorted(given.keys() - known):
-        near = [free[each] for each in difflib.get_close_matches(name.lower(), free, n=1, cutoff=_ALMOST)]
-        if near and name != f"{near[0]}s":  # a newer version may have a plural form
-            yield Odd((*path, name), near[0])
+def _find_misspelt(
+    fields: dict[str, Any], path: tuple[PathStep, ...], known_fields: frozenset[str]
+) -> Iterator[SuspiciousField]:
+    unused = {candidate.lower(): candidate for candidate in known_fields - fields.keys()}
+    for name in sorted(fields.keys() - known_fields):
+        matches = [
+            unused[candidate]
+            for candidate in difflib.get_close_matches(name.lower(), unused, n=1, cutoff=_MIN_SIMILARITY)
+        ]
+        if matches and name != f"{matches[0]}s":  # a newer version may have a plural form
+            yield SuspiciousField((*path, name), matches[0])
 
 
 def _is_negative(amount: Any) -> bool:
@@ -92,9 +99,9 @@ def _is_negative(amount: Any) -> bool:
 
 
 @cache
-def _known() -> tuple[frozenset[str], frozenset[str]]:
+def _load_pod_fields() -> tuple[frozenset[str], frozenset[str]]:
     """Return the field names of a Pod spec and of a container."""
-    kind = type_of("", "v1", "Pod")
+    kind = find_builtin_type("", "v1", "Pod")
     assert kind is not None
     spec = kind.fields["spec"].type
     element = spec.fields["containers"].type.element

@@ -27,14 +27,16 @@ _DO_OR_DONE: Final = re.compile(r"(?<![\w$./-])(do|done)(?![\w./=-])")
 _QUOTED_OR_COMMENT: Final = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<![^\s;&|()])#[^\n]*""", re.DOTALL)
 _NUMERIC: Final = r"-(?:lt|le|gt|ge|eq|ne)\b"
 _OPERAND: Final = r"[\"']?\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})[\"']?"
-_COMPARED: Final = re.compile(rf"{_OPERAND}(?=\s+{_NUMERIC})|{_NUMERIC}\s+{_OPERAND}")
-_EXPANDED: Final = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
+_COMPARED_VARIABLE: Final = re.compile(rf"{_OPERAND}(?=\s+{_NUMERIC})|{_NUMERIC}\s+{_OPERAND}")
+_EXPANDED_VARIABLE: Final = re.compile(r"\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})")
 _SET_OPTIONS: Final = re.compile(r"(?:^|(?<=[\s;&|(){}]))set((?:[ \t]+[-+]?\w+)+)")
 _STARTED_WITH_NOUNSET: Final = re.compile(r"(?:\S*/)?(?:ba|da|k|z)?sh\n(?:-\w+\n)*?-[a-tv-zA-Z]*u\w*\n")
-_FROM_ELSEWHERE: Final = re.compile(r"(?m)(?:^|[;&|({\s])(?:source|eval|\.)\s+\S")
+_SOURCES_OTHER_FILE: Final = re.compile(r"(?m)(?:^|[;&|({\s])(?:source|eval|\.)\s+\S")
 _SET_BY_SHELL: Final = frozenset({"SECONDS", "RANDOM", "EPOCHSECONDS", "LINENO", "UID", "EUID", "PPID", "OPTIND"})
-_SETTERS: Final = r"(?:read|for|select|let|declare|typeset|export|local|readonly|getopts|mapfile|readarray|printf\s+-v)"
-_REST: Final = r"[^\n;]{0,200}?"  # rest of a command
+_ASSIGNING_COMMANDS: Final = (
+    r"(?:read|for|select|let|declare|typeset|export|local|readonly|getopts|mapfile|readarray|printf\s+-v)"
+)
+_COMMAND_TAIL: Final = r"[^\n;]{0,200}?"  # rest of a command
 
 
 class UnsetCounter(NamedTuple):
@@ -42,8 +44,8 @@ class UnsetCounter(NamedTuple):
     ends_script: bool  # `set -u`: the shell ends the script; otherwise the test fails and the loop is skipped
 
 
-class _Loop(NamedTuple):
-    word: str  # while or until
+class _ShellLoop(NamedTuple):
+    keyword: str  # while or until
     condition: re.Match[str]
     start: int
     body: int  # where the body starts
@@ -54,21 +56,21 @@ def find_unset_counters(script: str) -> Iterator[UnsetCounter]:
     if len(script) > MAX_SCRIPT_CHARACTERS:
         return
     text = _strip_comments(script.replace("\\\n", " "))
-    if _FROM_ELSEWHERE.search(text):
+    if _SOURCES_OTHER_FILE.search(text):
         return
-    nounset = _nounset_changes(text)
+    nounset = _find_nounset_changes(text)
     examined: set[tuple[int, str]] = set()
-    found: set[str] = set()
-    for loop in _loops(text):
-        end = _end_of_body(text, loop.body)
+    reported: set[str] = set()
+    for loop in _find_loops(text):
+        end = _find_loop_end(text, loop.body)
         outside, body = text[: loop.start] + "\n" + text[end:], text[loop.body : end]
         ends_script = next((is_on for position, is_on in reversed(nounset) if position < loop.start), False)
-        for name in _names_at_risk(loop, ends_script=ends_script):
+        for name in _list_required_variables(loop, ends_script=ends_script):
             if len(examined) >= _MAX_VARIABLES:
                 return
             examined.add((loop.start, name))
-            if name not in found and _is_set(name, body) and not _is_set(name, outside):
-                found.add(name)
+            if name not in reported and _is_set(name, body) and not _is_set(name, outside):
+                reported.add(name)
                 yield UnsetCounter(name, ends_script)
 
 
@@ -77,15 +79,15 @@ def _strip_comments(text: str) -> str:
     return _QUOTED_OR_COMMENT.sub(lambda match: "" if match[0].startswith("#") else match[0], text)
 
 
-def _loops(text: str) -> Iterator[_Loop]:
+def _find_loops(text: str) -> Iterator[_ShellLoop]:
     for keyword in islice(_KEYWORD.finditer(text), _MAX_LOOPS):
         end = min(keyword.end() + _MAX_CONDITION_CHARACTERS, len(text))
         condition = _CONDITION.match(text, keyword.end(), end)
         if condition:
-            yield _Loop(keyword[1], condition, keyword.start(), condition.end())
+            yield _ShellLoop(keyword[1], condition, keyword.start(), condition.end())
 
 
-def _nounset_changes(text: str) -> list[tuple[int, bool]]:
+def _find_nounset_changes(text: str) -> list[tuple[int, bool]]:
     """Where `set -u` is turned on or off, in the order of the script."""
     changes = [(-1, True)] if _STARTED_WITH_NOUNSET.match(text) else []
     for match in _SET_OPTIONS.finditer(text):
@@ -96,17 +98,17 @@ def _nounset_changes(text: str) -> list[tuple[int, bool]]:
     return changes
 
 
-def _names_at_risk(loop: _Loop, *, ends_script: bool) -> list[str]:
+def _list_required_variables(loop: _ShellLoop, *, ends_script: bool) -> list[str]:
     """Variables that make the loop fail if they are not set."""
     test, more = loop.condition["test"], loop.condition["more"]
     if ends_script:
-        names = [one or other for one, other in _EXPANDED.findall(test)]
-    elif loop.word == "until" or loop.condition["negated"] or not test.startswith(("[ ", "[\t", "test")):
+        names = [plain or braced for plain, braced in _EXPANDED_VARIABLE.findall(test)]
+    elif loop.keyword == "until" or loop.condition["negated"] or not test.startswith(("[ ", "[\t", "test")):
         return []  # the loop runs, and an unset variable counts as 0: `[[` and `((` do that too
     elif "||" in more or "||" in test or " -o " in test:
         return []
     else:
-        names = [next(filter(None, groups)) for groups in _COMPARED.findall(test)]
+        names = [next(filter(None, groups)) for groups in _COMPARED_VARIABLE.findall(test)]
     return [name for name in dict.fromkeys(names) if name not in _SET_BY_SHELL]
 
 
@@ -114,7 +116,7 @@ def _is_set(name: str, text: str) -> bool:
     word = rf"(?<![\w$]){name}(?!\w)"
     patterns = (
         rf"(?<![\w$-]){name}(?:\[[^\]\n]{{0,200}}\])?\+?=",
-        rf"\b{_SETTERS}\b{_REST}{word}",
+        rf"\b{_ASSIGNING_COMMANDS}\b{_COMMAND_TAIL}{word}",
         rf"\(\([^\n]{{0,200}}?{word}\s*+(?:\+\+|--|[-+*/%]?=(?!=))",
         rf"(?:\+\+|--){word}",
         rf"\$\{{{name}:?=",
@@ -122,7 +124,7 @@ def _is_set(name: str, text: str) -> bool:
     return any(re.search(pattern, text) for pattern in patterns)
 
 
-def _end_of_body(text: str, start: int) -> int:
+def _find_loop_end(text: str, start: int) -> int:
     """Return the offset after the `done` that closes the loop whose body starts at `start`."""
     depth = 1
     for match in _DO_OR_DONE.finditer(text, start):

@@ -13,7 +13,7 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
-    from argosy.kube.objects.yaml_edits import Edit
+    from argosy.kube.objects.yaml_edits import YamlEdit
 
 
 class Severity(StrEnum):
@@ -28,7 +28,7 @@ class Severity(StrEnum):
         return list(Severity)[::-1].index(self)
 
 
-class Place(NamedTuple):
+class FileLocation(NamedTuple):
     """A line of a file, relative to the working directory; line 0 if only the file is known."""
 
     file: str
@@ -38,21 +38,21 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-class Mend(NamedTuple):
+class FileFix(NamedTuple):
     """Edits that fix a violation in the object as its file has it; none if the file does not match."""
 
-    place: Place
+    location: FileLocation
     key: ResourceKey
-    edits: Callable[[Manifest], Sequence[Edit]]
+    edits: Callable[[Manifest], Sequence[YamlEdit]]
 
 
-class Sight(NamedTuple):
+class Violation(NamedTuple):
     """A broken rule. `subject`: the object, `field`: the path in it."""
 
-    place: Place
+    location: FileLocation
     message: str
     fix: str
     subject: str = ""
     field: str = ""
     severity: Severity | None = None  # None: the rule's severity
-    mend: Mend | None = None  # None: a person must fix it
+    file_fix: FileFix | None = None  # None: a person must fix it

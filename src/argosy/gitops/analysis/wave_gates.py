@@ -9,19 +9,21 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.analysis.live_view import LiveApp, LiveView, span
-from argosy.gitops.application.operations import Progress, Result
-from argosy.gitops.status.wire_format import given
-from argosy.gitops.sync.retry import is_resting
-from argosy.gitops.sync.wave_gates import deadline_of, without_deadline
+from argosy.gitops.analysis.live_view import LiveApplication, LiveView, render_duration
+from argosy.gitops.application.operations import OperationPhase, ResourceResult
+from argosy.gitops.status.wire_format import omit_empty
+from argosy.gitops.sync.retry import is_waiting_for_retry
+from argosy.gitops.sync.wave_gates import read_deadline, strip_deadline
 
-WAITING: Final = "waiting for "  # prefix of the message of a delayed operation
-_MOST: Final = 3
-_BLOCK: Final = re.compile(r"waiting for NotebookValidationJob (?P<job>\S+), which blocks wave (?P<wave>-?\d+)")
+WAITING_PREFIX: Final = "waiting for "  # prefix of the message of a delayed operation
+_MAX_NAMED_OBJECTS: Final = 3
+_BLOCKED_BY_NOTEBOOK: Final = re.compile(
+    r"waiting for NotebookValidationJob (?P<job>\S+), which blocks wave (?P<wave>-?\d+)"
+)
 
 
 @dataclass(frozen=True)
-class Wait:
+class WaveWait:
     app: str
     seconds: float  # since the operation started
     wave: int | None = None
@@ -32,45 +34,52 @@ class Wait:
 
     @property
     def text(self) -> str:
-        what = ", ".join(self.objects[:_MOST]) or self.message.removeprefix(WAITING) or "its turn"
-        more = f" and {len(self.objects) - _MOST} more" if len(self.objects) > _MOST else ""
-        where = f"wave {self.wave}" if self.wave is not None else "its first wave"
-        when = f" of {self.phase}" if self.phase and self.phase != "Sync" else ""
-        until = f"; to be healthy by {self.deadline}" if self.deadline else ""
-        return f"{where}{when} is blocked for {span(self.seconds)}: waiting for {what}{more}{until}"
+        object_text = (
+            ", ".join(self.objects[:_MAX_NAMED_OBJECTS]) or self.message.removeprefix(WAITING_PREFIX) or "its turn"
+        )
+        more = f" and {len(self.objects) - _MAX_NAMED_OBJECTS} more" if len(self.objects) > _MAX_NAMED_OBJECTS else ""
+        wave_text = f"wave {self.wave}" if self.wave is not None else "its first wave"
+        phase_text = f" of {self.phase}" if self.phase and self.phase != "Sync" else ""
+        deadline_text = f"; to be healthy by {self.deadline}" if self.deadline else ""
+        return (
+            f"{wave_text}{phase_text} is blocked for {render_duration(self.seconds)}: waiting for "
+            f"{object_text}{more}{deadline_text}"
+        )
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "application": self.app,
             "seconds": round(self.seconds),
             **({} if self.wave is None else {"wave": self.wave}),
-            **given(phase=self.phase, objects=list(self.objects), deadline=self.deadline, message=self.message),
+            **omit_empty(phase=self.phase, objects=list(self.objects), deadline=self.deadline, message=self.message),
         }
 
 
-def wait_of(app: LiveApp, view: LiveView) -> Wait | None:
+def find_wave_wait(app: LiveApplication, view: LiveView) -> WaveWait | None:
     """Return None if no sync is running, or if it waits for its next retry."""
     state = app.app.state
-    if state is None or state.progress.is_over or is_resting(state):
+    if state is None or state.phase.is_over or is_waiting_for_retry(state):
         return None
     seconds = view.seconds_since(state.started) or 0.0
-    waves = {row.key: row.wave for row in app.rows}
-    running = [each for each in state.results if each.progress is Progress.RUNNING]
-    blocked = _BLOCK.search(state.message)
+    waves = {row.key: row.wave for row in app.resources}
+    running = [result for result in state.results if result.hook_phase is OperationPhase.RUNNING]
+    blocked = _BLOCKED_BY_NOTEBOOK.search(state.message)
     if blocked:
         objects = (f"NotebookValidationJob/{blocked['job'].rpartition('/')[2]}",)
-        return Wait(app.name, seconds, int(blocked["wave"]), "Sync", objects, message=state.message)
+        return WaveWait(app.name, seconds, int(blocked["wave"]), "Sync", objects, message=state.message)
     if not running:
-        return Wait(app.name, seconds, message=state.message)
-    phase = max(running, key=lambda each: waves.get(each.key, 0)).phase
-    here = [each for each in running if each.phase is phase]
-    wave = max(waves.get(each.key, 0) for each in here)
-    deadlines = [found for each in here if (found := deadline_of(each.message))]
+        return WaveWait(app.name, seconds, message=state.message)
+    phase = max(running, key=lambda result: waves.get(result.key, 0)).phase
+    phase_results = [result for result in running if result.phase is phase]
+    wave = max(waves.get(result.key, 0) for result in phase_results)
+    deadlines = [deadline for result in phase_results if (deadline := read_deadline(result.message))]
     until = min(deadlines).isoformat() if deadlines else ""
-    return Wait(app.name, seconds, wave, phase.value, tuple(map(_told, here)), until, state.message)
+    return WaveWait(
+        app.name, seconds, wave, phase.value, tuple(map(_render_result, phase_results)), until, state.message
+    )
 
 
-def _told(result: Result) -> str:
+def _render_result(result: ResourceResult) -> str:
     hook = " (hook)" if result.hook else ""
-    said = without_deadline(result.message).strip()
-    return f"{result.key.kind}/{result.key.name}{hook}{f': {said}' if said else ''}"
+    message = strip_deadline(result.message).strip()
+    return f"{result.key.kind}/{result.key.name}{hook}{f': {message}' if message else ''}"

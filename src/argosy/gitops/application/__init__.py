@@ -13,82 +13,101 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy.annotations import TRACKING_ID
 from argosy.gitops.application.cluster_address import NO_CLUSTER, ClusterAddress, parse_cluster_address
-from argosy.gitops.application.sources import Source, read_source, source_of
+from argosy.gitops.application.sources import Source, read_source, read_source_fields
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 
 if TYPE_CHECKING:
     from argosy.gitops.application.operations import (
+        OperationPhase,
         OperationRequest,
         OperationState,
-        Outcome,
-        Phase,
-        Progress,
-        Result,
+        ResourceResult,
+        ResultCode,
+        SyncPhase,
         SyncRequest,
     )
     from argosy.gitops.application.source_options import (
         DirectoryOptions,
-        FileParameter,
+        HelmFileParameter,
         HelmOptions,
+        HelmParameter,
         JsonnetOptions,
         KustomizeOptions,
-        Parameter,
         PluginOptions,
-        Variable,
+        ToolVariable,
     )
     from argosy.gitops.application.sync_policy import (
-        Automated,
+        AutomatedSync,
         IgnoreDifference,
         NamespaceMetadata,
-        Retry,
+        RetryStrategy,
         SyncPolicy,
     )
 
 __all__ = [
-    "APPLICATION",
+    "APPLICATION_KIND",
     "Application",
-    "Automated",
+    "AutomatedSync",
     "Destination",
     "DirectoryOptions",
-    "FileParameter",
+    "HelmFileParameter",
     "HelmOptions",
+    "HelmParameter",
     "IgnoreDifference",
     "JsonnetOptions",
     "KustomizeOptions",
     "NamespaceMetadata",
+    "OperationPhase",
     "OperationRequest",
     "OperationState",
-    "Outcome",
-    "Parameter",
-    "Phase",
     "PluginOptions",
-    "Progress",
-    "Result",
-    "Retry",
+    "ResourceResult",
+    "ResultCode",
+    "RetryStrategy",
     "Source",
+    "SyncPhase",
     "SyncPolicy",
     "SyncRequest",
-    "Variable",
+    "ToolVariable",
     "read_application",
     "read_destination",
     "read_source",
 ]
 
 # Imported on first use: a command that renders one source needs none of them, and each import takes time.
-_HOMES: Final = {
+_LAZY_MODULES: Final = {
     **dict.fromkeys(
-        ("OperationRequest", "OperationState", "Outcome", "Phase", "Progress", "Result", "SyncRequest"), "operations"
+        (
+            "OperationRequest",
+            "OperationState",
+            "ResultCode",
+            "SyncPhase",
+            "OperationPhase",
+            "ResourceResult",
+            "SyncRequest",
+        ),
+        "operations",
     ),
-    **dict.fromkeys(("Automated", "IgnoreDifference", "NamespaceMetadata", "Retry", "SyncPolicy"), "sync_policy"),
     **dict.fromkeys(
-        ("DirectoryOptions", "FileParameter", "HelmOptions", "JsonnetOptions", "KustomizeOptions", "Parameter",
-         "PluginOptions", "Variable"),
+        ("AutomatedSync", "IgnoreDifference", "NamespaceMetadata", "RetryStrategy", "SyncPolicy"), "sync_policy"
+    ),
+    **dict.fromkeys(
+        (
+            "DirectoryOptions",
+            "HelmFileParameter",
+            "HelmOptions",
+            "JsonnetOptions",
+            "KustomizeOptions",
+            "HelmParameter",
+            "PluginOptions",
+            "ToolVariable",
+        ),
         "source_options",
     ),
-}  # fmt: skip
-APPLICATION = ("argoproj.io", "Application")
-HISTORY_LIMIT = 10  # argo: default of revisionHistoryLimit
+}
+APPLICATION_KIND = ("argoproj.io", "Application")
+DEFAULT_HISTORY_LIMIT = 10  # argo: default of revisionHistoryLimit
 
 
 # argo: the cluster of the controller, by address and by name
@@ -101,23 +120,23 @@ class Destination(NamedTuple):
     namespace: str = ""
 
     @property
-    def known(self) -> Destination:
+    def with_in_cluster_alias(self) -> Destination:
         """Return address and name of the in-cluster destination, because a rule may use either."""
         if (self.server or self.name) in IN_CLUSTER and not (self.server and self.name):
             return Destination(*IN_CLUSTER, self.namespace)
         return self
 
     @property
-    def is_here(self) -> bool:
+    def is_in_cluster(self) -> bool:
         """True if it is the cluster that holds the Application."""
-        return (self.known.server or self.known.name) in (*IN_CLUSTER, "")
+        return (self.with_in_cluster_alias.server or self.with_in_cluster_alias.name) in (*IN_CLUSTER, "")
 
 
 def read_destination(server: str = "", name: str = "", namespace: str = "") -> Destination:
     return Destination(parse_cluster_address(server), name, namespace)
 
 
-def _no_policy() -> SyncPolicy:
+def _default_policy() -> SyncPolicy:
     from argosy.gitops.application.sync_policy import SyncPolicy
 
     return SyncPolicy()
@@ -135,19 +154,19 @@ class Application:
     sources: tuple[Source, ...] = ()
     has_many_sources: bool = False  # argo: written as `sources`, even if there is only one
     annotations: Mapping[str, str] = field(default_factory=dict)
-    policy: SyncPolicy = field(default_factory=_no_policy)
-    ignored: tuple[IgnoreDifference, ...] = ()
-    history_limit: int = HISTORY_LIMIT
+    policy: SyncPolicy = field(default_factory=_default_policy)
+    ignore_rules: tuple[IgnoreDifference, ...] = ()
+    history_limit: int = DEFAULT_HISTORY_LIMIT
     operation: OperationRequest | None = None
     state: OperationState | None = None  # argo: status.operationState
     status: Mapping[str, Any] = field(default_factory=dict)  # as it was last written
     finalizers: tuple[str, ...] = ()
-    deleted: str = ""  # argo: deletionTimestamp
+    deletion_timestamp: str = ""  # argo: deletionTimestamp
     wire: Mapping[str, Any] = field(default_factory=dict)  # the manifest itself
 
     @property
     def key(self) -> ResourceKey:
-        return ResourceKey(*APPLICATION, self.namespace, self.name)
+        return ResourceKey(*APPLICATION_KIND, self.namespace, self.name)
 
     @property
     def parent(self) -> str:
@@ -155,61 +174,63 @@ class Application:
 
         argo: `NAME:GROUP/KIND:NAMESPACE/NAME`, with `NAMESPACE_` before it outside the control namespace.
         """
-        name, _, rest = self.annotations.get(TRACKING_ID, "").partition(":")
-        own = name.rpartition("_")[2]
-        return own if rest and own != self.name else ""
+        name, _, remainder = self.annotations.get(TRACKING_ID, "").partition(":")
+        parent_name = name.rpartition("_")[2]
+        return parent_name if remainder and parent_name != self.name else ""
 
 
 def read_application(manifest: Mapping[str, Any], where: str = "", last: Application | None = None) -> Application:
     """Parse an Application. Parts that are unchanged since `last` are reused, and stay identical objects."""
-    from argosy.gitops.application.operations import request_of, state_of
+    from argosy.gitops.application.operations import read_request, read_state
 
-    fields = Fields(manifest, where)
-    metadata, spec, status = fields.fields("metadata"), fields.fields("spec"), fields.fields("status")
-    operation, state = fields.optional("operation"), status.optional("operationState")
-    asked = last if last is not None and last.wire.get("spec") == spec.values else _asked_for(spec)
-    known = last.state if last is not None and state and last.status.get("operationState") == state.values else None
+    fields = FieldReader(manifest, where)
+    metadata, spec, status = fields.read_map("metadata"), fields.read_map("spec"), fields.read_map("status")
+    operation, state = fields.find_map("operation"), status.find_map("operationState")
+    spec_values = last if last is not None and last.wire.get("spec") == spec.values else _read_spec(spec)
+    known_state = (
+        last.state if last is not None and state and last.status.get("operationState") == state.values else None
+    )
     return Application(
-        name=metadata.text("name"),
-        namespace=metadata.text("namespace"),
-        uid=metadata.text("uid"),
-        project=asked.project,
-        destination=asked.destination,
-        sources=asked.sources,
-        has_many_sources=asked.has_many_sources,
-        annotations=metadata.texts("annotations"),
-        policy=asked.policy,
-        ignored=asked.ignored,
-        history_limit=asked.history_limit,
-        operation=request_of(operation) if operation else None,
-        state=known or (state_of(state) if state else None),
+        name=metadata.read_text("name"),
+        namespace=metadata.read_text("namespace"),
+        uid=metadata.read_text("uid"),
+        project=spec_values.project,
+        destination=spec_values.destination,
+        sources=spec_values.sources,
+        has_many_sources=spec_values.has_many_sources,
+        annotations=metadata.read_text_map("annotations"),
+        policy=spec_values.policy,
+        ignore_rules=spec_values.ignore_rules,
+        history_limit=spec_values.history_limit,
+        operation=read_request(operation) if operation else None,
+        state=known_state or (read_state(state) if state else None),
         status=status.values,
-        finalizers=metadata.all_texts("finalizers"),
-        deleted=metadata.text("deletionTimestamp"),
+        finalizers=metadata.read_text_list("finalizers"),
+        deletion_timestamp=metadata.read_text("deletionTimestamp"),
         wire=manifest,
     )
 
 
-def _asked_for(spec: Fields) -> Application:
+def _read_spec(spec: FieldReader) -> Application:
     """Return an Application with only the fields of its spec."""
-    from argosy.gitops.application.sync_policy import ignore_difference_of, policy_of
+    from argosy.gitops.application.sync_policy import read_ignore_difference, read_policy
 
-    destination = spec.fields("destination")
-    single, many = spec.optional("source"), spec.all_fields("sources")
+    destination = spec.read_map("destination")
+    single, many = spec.find_map("source"), spec.read_map_list("sources")
     limit = spec.values.get("revisionHistoryLimit")
     return Application(
-        project=spec.text("project") or "default",
-        destination=read_destination(*(destination.text(each) for each in Destination._fields)),
-        sources=tuple(map(source_of, many or ([single] if single else []))),  # argo: sources win
+        project=spec.read_text("project") or "default",
+        destination=read_destination(*(destination.read_text(field_name) for field_name in Destination._fields)),
+        sources=tuple(map(read_source_fields, many or ([single] if single else []))),  # argo: sources win
         has_many_sources=bool(many),
-        policy=policy_of(spec.fields("syncPolicy")),
-        ignored=tuple(map(ignore_difference_of, spec.all_fields("ignoreDifferences"))),
-        history_limit=HISTORY_LIMIT if limit is None else spec.count("revisionHistoryLimit"),
+        policy=read_policy(spec.read_map("syncPolicy")),
+        ignore_rules=tuple(map(read_ignore_difference, spec.read_map_list("ignoreDifferences"))),
+        history_limit=DEFAULT_HISTORY_LIMIT if limit is None else spec.read_int("revisionHistoryLimit"),
     )
 
 
 def __getattr__(name: str) -> Any:
-    if home := _HOMES.get(name):
+    if home := _LAZY_MODULES.get(name):
         value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
         globals()[name] = value
         return value

@@ -37,10 +37,10 @@ def parse_cluster_address(text: str) -> ClusterAddress:
     port = str(int(port)) if port.isascii() and port.isdecimal() and len(port) < 10 else port
     suffix = f":{port}" if port and port != _DEFAULT_PORTS.get(scheme) else ""
     path = "".join(f"/{segment}" for segment in match["path"].split("/") if segment)
-    return ClusterAddress(f"{scheme}://{host}{suffix}{_UNRESERVED.sub(_decode, path)}")
+    return ClusterAddress(f"{scheme}://{host}{suffix}{_UNRESERVED.sub(_decode_percent, path)}")
 
 
-def cluster_spellings(address: ClusterAddress) -> tuple[str, ...]:
+def list_spellings(address: ClusterAddress) -> tuple[str, ...]:
     """Return the usual spellings: with and without the default port and a trailing slash."""
     match = _URL.fullmatch(address)
     if match is None:
@@ -49,7 +49,9 @@ def cluster_spellings(address: ClusterAddress) -> tuple[str, ...]:
     has_port = bool(_split_port(authority)[1])
     default = _DEFAULT_PORTS.get(scheme)
     authorities = [authority] if has_port or default is None else [authority, f"{authority}:{default}"]
-    return tuple(f"{scheme}://{each}{path}{slash}" for each in authorities for slash in ("", "/"))
+    return tuple(
+        f"{scheme}://{spelled_authority}{path}{slash}" for spelled_authority in authorities for slash in ("", "/")
+    )
 
 
 def _split_port(authority: str) -> tuple[str, str]:
@@ -57,5 +59,5 @@ def _split_port(authority: str) -> tuple[str, str]:
     return (host, port) if colon and not port.endswith("]") else (authority, "")
 
 
-def _decode(found: re.Match[str]) -> str:
-    return chr(int(found[1], 16))
+def _decode_percent(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16))

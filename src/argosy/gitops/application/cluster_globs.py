@@ -5,14 +5,14 @@ In: a pattern, the address of a cluster. Out: True if they match. Never: depends
 
 from __future__ import annotations
 
-from argosy.gitops.application.cluster_address import ClusterAddress, cluster_spellings
-from argosy.languages.globs import escape_ipv6, glob_pattern, is_glob, matches
+from argosy.gitops.application.cluster_address import ClusterAddress, list_spellings
+from argosy.languages.globs import compile_glob, escape_ipv6, is_glob, matches_glob
 
 
 def matches_cluster(pattern: str, address: ClusterAddress) -> bool:
     """True if the glob matches; letter case does not matter."""
     glob = escape_ipv6(pattern.strip().lower())
-    return any(matches(glob, text.lower()) for text in cluster_spellings(address))
+    return any(matches_glob(glob, text.lower()) for text in list_spellings(address))
 
 
 def denies_cluster(pattern: str, address: ClusterAddress) -> bool:
@@ -23,4 +23,4 @@ def denies_cluster(pattern: str, address: ClusterAddress) -> bool:
 
 def require_glob(pattern: str, where: str) -> None:
     """Raise UserError if the pattern is not a valid glob."""
-    glob_pattern(escape_ipv6(pattern), where)
+    compile_glob(escape_ipv6(pattern), where)

@@ -17,14 +17,14 @@ class TreeEntry(NamedTuple):
     id: str
 
 
-class Tree(Protocol):
+class FileTree(Protocol):
     """Paths are relative, with slashes, without `.` and `..`; "" is the root. Links are never followed."""
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         """Return the entry at the path, or None."""
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
         """Return the entries of a folder by name; empty if it is not a folder."""
 
-    def read(self, path: str) -> bytes:
+    def read_file(self, path: str) -> bytes:
         """Return the content of a file or the target of a link; raises SourceError if it is neither."""

@@ -9,15 +9,15 @@ from typing import Final
 
 from argosy.annotations import POST_DELETE_FINALIZER, PRE_DELETE_FINALIZER, RESOURCES_FINALIZER
 
-BACKGROUND: Final = f"{RESOURCES_FINALIZER}/background"
-FOREGROUND: Final = f"{RESOURCES_FINALIZER}/foreground"
-CLEAN: Final = "/cleanup"  # suffix of hook finalizers
-OF_RESOURCES: Final = frozenset({RESOURCES_FINALIZER, BACKGROUND, FOREGROUND})
-OF_HOOKS: Final = frozenset(
-    f"{name}{step}" for name in (PRE_DELETE_FINALIZER, POST_DELETE_FINALIZER) for step in ("", CLEAN)
+BACKGROUND_FINALIZER: Final = f"{RESOURCES_FINALIZER}/background"
+FOREGROUND_FINALIZER: Final = f"{RESOURCES_FINALIZER}/foreground"
+CLEANUP_SUFFIX: Final = "/cleanup"  # suffix of hook finalizers
+RESOURCE_FINALIZERS: Final = frozenset({RESOURCES_FINALIZER, BACKGROUND_FINALIZER, FOREGROUND_FINALIZER})
+HOOK_FINALIZERS: Final = frozenset(
+    f"{name}{step}" for name in (PRE_DELETE_FINALIZER, POST_DELETE_FINALIZER) for step in ("", CLEANUP_SUFFIX)
 )
 
 
-def is_served(finalizer: str) -> bool:
+def is_controller_finalizer(finalizer: str) -> bool:
     """True if a controller removes it; without one, the object cannot be deleted."""
-    return finalizer in OF_RESOURCES or finalizer in OF_HOOKS
+    return finalizer in RESOURCE_FINALIZERS or finalizer in HOOK_FINALIZERS

@@ -12,9 +12,9 @@ MAX_POINTER_BYTES: Final = 1024  # from the Git LFS specification
 _POINTER: Final = re.compile(
     rb"version https://(?:git-lfs|hawser)\.github\.com/spec/[^\r\n]*\r?\n(?:[^\r\n]*\r?\n)*?oid "
 )
-LFS_TEXT: Final = "is a Git LFS pointer, and not the file itself"
-NOT_FETCHED: Final = (
-    f"{LFS_TEXT}: files in Git LFS are not fetched; keep this one in Git (git lfs untrack, then commit it)"
+LFS_POINTER_MESSAGE: Final = "is a Git LFS pointer, and not the file itself"
+LFS_NOT_FETCHED_MESSAGE: Final = (
+    f"{LFS_POINTER_MESSAGE}: files in Git LFS are not fetched; keep this one in Git (git lfs untrack, then commit it)"
 )
 
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from argosy.gitops.application.sources import Source, source_of
-from argosy.gitops.application.sync_policy import Retry, retry_of
+from argosy.gitops.application.sources import Source, read_source_fields
+from argosy.gitops.application.sync_policy import RetryStrategy, read_retry
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 
 
-class Progress(enum.StrEnum):
+class OperationPhase(enum.StrEnum):
     """The phase of an operation, or of one of its tasks. argo: OperationPhase."""
 
     RUNNING = "Running"
@@ -27,10 +27,10 @@ class Progress(enum.StrEnum):
 
     @property
     def is_over(self) -> bool:
-        return self in (Progress.SUCCEEDED, Progress.FAILED, Progress.ERROR)
+        return self in (OperationPhase.SUCCEEDED, OperationPhase.FAILED, OperationPhase.ERROR)
 
 
-class Phase(enum.StrEnum):
+class SyncPhase(enum.StrEnum):
     """The phase of a sync that a task runs in. argo: SyncPhase."""
 
     PRE_SYNC = "PreSync"
@@ -41,7 +41,7 @@ class Phase(enum.StrEnum):
     POST_DELETE = "PostDelete"
 
 
-class Outcome(enum.StrEnum):
+class ResultCode(enum.StrEnum):
     """argo: ResultCode, the status of a resource in syncResult."""
 
     SYNCED = "Synced"
@@ -51,14 +51,14 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ResourceResult:
     """The result of one task so far."""
 
     key: ResourceKey
     version: str = ""
-    phase: Phase = Phase.SYNC
-    outcome: Outcome | None = None  # None for a hook that was not applied
-    progress: Progress | None = None  # argo: hookPhase, which is also written for resources that are not hooks
+    phase: SyncPhase = SyncPhase.SYNC
+    result_code: ResultCode | None = None  # None for a hook that was not applied
+    hook_phase: OperationPhase | None = None  # argo: hookPhase, which is also written for resources that are not hooks
     message: str = ""
     hook: str = ""  # argo: hookType; empty if it is not a hook
     images: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class SyncRequest:
     options: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()  # instead of the Application's own, for a rollback
-    heals: int = 0  # argo: autoHealAttemptsCount
+    heal_attempts: int = 0  # argo: autoHealAttemptsCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ class OperationRequest:
     """argo: operation"""
 
     sync: SyncRequest = field(default_factory=SyncRequest)
-    by: str = ""  # argo: initiatedBy.username
+    username: str = ""  # argo: initiatedBy.username
     is_automated: bool = False
-    retry: Retry = field(default_factory=Retry)
+    retry: RetryStrategy = field(default_factory=RetryStrategy)
     wire: Mapping[str, Any] = field(default_factory=dict)  # as it was written
 
 
@@ -97,7 +97,7 @@ class OperationState:
     """argo: status.operationState"""
 
     request: OperationRequest
-    progress: Progress = Progress.RUNNING
+    phase: OperationPhase = OperationPhase.RUNNING
     message: str = ""
     started: str = ""  # RFC 3339
     finished: str = ""
@@ -107,70 +107,70 @@ class OperationState:
     revisions: tuple[str, ...] = ()
     sources: tuple[Mapping[str, Any], ...] = ()  # as they were synced, in Argo CD's format
     namespace_metadata: Mapping[str, Any] | None = None
-    results: tuple[Result, ...] = ()
+    results: tuple[ResourceResult, ...] = ()
 
 
-def request_of(given: Fields) -> OperationRequest:
-    by, retry = given.fields("initiatedBy"), given.optional("retry")
+def read_request(fields: FieldReader) -> OperationRequest:
+    initiated_by, retry = fields.read_map("initiatedBy"), fields.find_map("retry")
     return OperationRequest(
-        sync=_sync_of(given.fields("sync")),
-        by=by.text("username"),
-        is_automated=by.flag("automated"),
-        retry=retry_of(retry) if retry else Retry(),
-        wire=given.values,
+        sync=_read_sync(fields.read_map("sync")),
+        username=initiated_by.read_text("username"),
+        is_automated=initiated_by.read_bool("automated"),
+        retry=read_retry(retry) if retry else RetryStrategy(),
+        wire=fields.values,
     )
 
 
-def _sync_of(given: Fields) -> SyncRequest:
-    strategy = given.fields("syncStrategy")
-    by_apply, by_hook = strategy.optional("apply"), strategy.optional("hook")
-    single = given.optional("source")
+def _read_sync(fields: FieldReader) -> SyncRequest:
+    strategy = fields.read_map("syncStrategy")
+    by_apply, by_hook = strategy.find_map("apply"), strategy.find_map("hook")
+    single = fields.find_map("source")
     return SyncRequest(
-        revision=given.text("revision"),
-        revisions=given.all_texts("revisions"),
-        prune=given.flag("prune"),
-        dry_run=given.flag("dryRun"),
+        revision=fields.read_text("revision"),
+        revisions=fields.read_text_list("revisions"),
+        prune=fields.read_bool("prune"),
+        dry_run=fields.read_bool("dryRun"),
         runs_hooks=by_apply is None or by_hook is not None,
-        force=any(each.flag("force") for each in (by_apply, by_hook) if each),
+        force=any(entry.read_bool("force") for entry in (by_apply, by_hook) if entry),
         resources=tuple(
-            ResourceKey(*(each.text(part) for part in ("group", "kind", "namespace", "name")))
-            for each in given.all_fields("resources")
+            ResourceKey(*(entry.read_text(part) for part in ("group", "kind", "namespace", "name")))
+            for entry in fields.read_map_list("resources")
         ),
-        options=given.all_texts("syncOptions"),
-        manifests=given.all_texts("manifests"),
-        sources=tuple(map(source_of, given.all_fields("sources") or ([single] if single else []))),
-        heals=given.count("autoHealAttemptsCount"),
+        options=fields.read_text_list("syncOptions"),
+        manifests=fields.read_text_list("manifests"),
+        sources=tuple(map(read_source_fields, fields.read_map_list("sources") or ([single] if single else []))),
+        heal_attempts=fields.read_int("autoHealAttemptsCount"),
     )
 
 
-def state_of(given: Fields) -> OperationState:
-    result = given.optional("syncResult")
-    found = result or given.fields("syncResult")
-    single = found.optional("source")
+def read_state(fields: FieldReader) -> OperationState:
+    result = fields.find_map("syncResult")
+    sync_result = result or fields.read_map("syncResult")
+    single = sync_result.find_map("source")
     return OperationState(
-        request=request_of(given.fields("operation")),
-        progress=given.word("phase", Progress) or Progress.RUNNING,
-        message=given.text("message"),
-        started=given.text("startedAt"),
-        finished=given.text("finishedAt"),
-        retries=given.count("retryCount"),
+        request=read_request(fields.read_map("operation")),
+        phase=fields.read_enum("phase", OperationPhase) or OperationPhase.RUNNING,
+        message=fields.read_text("message"),
+        started=fields.read_text("startedAt"),
+        finished=fields.read_text("finishedAt"),
+        retries=fields.read_int("retryCount"),
         has_result=result is not None,
-        revision=found.text("revision"),
-        revisions=found.all_texts("revisions"),
-        sources=tuple(each.values for each in found.all_fields("sources") or ([single] if single else [])),
-        namespace_metadata=each.values if (each := found.optional("managedNamespaceMetadata")) else None,
-        results=tuple(map(_result_of, found.all_fields("resources"))),
+        revision=sync_result.read_text("revision"),
+        revisions=sync_result.read_text_list("revisions"),
+        sources=tuple(entry.values for entry in sync_result.read_map_list("sources") or ([single] if single else [])),
+        namespace_metadata=entry.values if (entry := sync_result.find_map("managedNamespaceMetadata")) else None,
+        results=tuple(map(_read_result, sync_result.read_map_list("resources"))),
     )
 
 
-def _result_of(given: Fields) -> Result:
-    return Result(
-        key=ResourceKey(*(given.text(part) for part in ("group", "kind", "namespace", "name"))),
-        version=given.text("version"),
-        phase=given.word("syncPhase", Phase) or Phase.SYNC,
-        outcome=given.word("status", Outcome),
-        progress=given.word("hookPhase", Progress),
-        message=given.text("message"),
-        hook=given.text("hookType"),
-        images=given.all_texts("images"),
+def _read_result(fields: FieldReader) -> ResourceResult:
+    return ResourceResult(
+        key=ResourceKey(*(fields.read_text(part) for part in ("group", "kind", "namespace", "name"))),
+        version=fields.read_text("version"),
+        phase=fields.read_enum("syncPhase", SyncPhase) or SyncPhase.SYNC,
+        result_code=fields.read_enum("status", ResultCode),
+        hook_phase=fields.read_enum("hookPhase", OperationPhase),
+        message=fields.read_text("message"),
+        hook=fields.read_text("hookType"),
+        images=fields.read_text_list("images"),
     )

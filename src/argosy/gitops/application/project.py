@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 
 BUDGETS_CONFIG_MAP: Final = "argosy-project-budgets"  # controllers write it while a project's work waits for its budget
 
@@ -46,7 +46,7 @@ class SyncWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class ProjectRole:
     name: str
     policies: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Project:
     cluster_denied: tuple[KindPattern, ...] = ()
     namespaced_allowed: tuple[KindPattern, ...] | None = None  # argo: None permits all, an empty list nothing
     namespaced_denied: tuple[KindPattern, ...] = ()
-    roles: tuple[Role, ...] = ()
+    roles: tuple[ProjectRole, ...] = ()
     windows: tuple[SyncWindow, ...] = ()
     orphans: OrphanRule | None = None
     signature_keys: tuple[str, ...] = ()
@@ -95,68 +95,70 @@ class Project:
 
 
 def read_project(manifest: Mapping[str, Any], where: str = "") -> Project:
-    fields = Fields(manifest, where)
-    spec = fields.fields("spec")
+    fields = FieldReader(manifest, where)
+    spec = fields.read_map("spec")
     allowed = spec.values.get("namespaceResourceWhitelist")
-    orphans = spec.optional("orphanedResources")
+    orphans = spec.find_map("orphanedResources")
     return Project(
-        name=fields.fields("metadata").text("name"),
-        source_repos=spec.all_texts("sourceRepos"),
-        source_namespaces=spec.all_texts("sourceNamespaces"),
+        name=fields.read_map("metadata").read_text("name"),
+        source_repos=spec.read_text_list("sourceRepos"),
+        source_namespaces=spec.read_text_list("sourceNamespaces"),
         destinations=tuple(
-            DestinationPattern(each.text("server"), each.text("name"), each.text("namespace"))
-            for each in spec.all_fields("destinations")
+            DestinationPattern(item.read_text("server"), item.read_text("name"), item.read_text("namespace"))
+            for item in spec.read_map_list("destinations")
         ),
-        cluster_allowed=_kinds(spec, "clusterResourceWhitelist"),
-        cluster_denied=_kinds(spec, "clusterResourceBlacklist"),
-        namespaced_allowed=None if allowed is None else _kinds(spec, "namespaceResourceWhitelist"),
-        namespaced_denied=_kinds(spec, "namespaceResourceBlacklist"),
+        cluster_allowed=_read_kind_patterns(spec, "clusterResourceWhitelist"),
+        cluster_denied=_read_kind_patterns(spec, "clusterResourceBlacklist"),
+        namespaced_allowed=None if allowed is None else _read_kind_patterns(spec, "namespaceResourceWhitelist"),
+        namespaced_denied=_read_kind_patterns(spec, "namespaceResourceBlacklist"),
         roles=tuple(
-            Role(each.text("name"), each.all_texts("policies"), each.all_texts("groups"))
-            for each in spec.all_fields("roles")
+            ProjectRole(item.read_text("name"), item.read_text_list("policies"), item.read_text_list("groups"))
+            for item in spec.read_map_list("roles")
         ),
-        windows=tuple(map(_window, spec.all_fields("syncWindows"))),
-        orphans=_orphans(orphans) if orphans else None,
-        signature_keys=tuple(each.text("keyID") for each in spec.all_fields("signatureKeys")),
+        windows=tuple(map(_read_window, spec.read_map_list("syncWindows"))),
+        orphans=_read_orphan_rule(orphans) if orphans else None,
+        signature_keys=tuple(item.read_text("keyID") for item in spec.read_map_list("signatureKeys")),
         integrity=tuple(
             IntegrityPolicy(
-                tuple(repository.text("url") for repository in policy.all_fields("repos")),
-                policy.fields("gpg").text("mode"),
+                tuple(repository.read_text("url") for repository in policy.read_map_list("repos")),
+                policy.read_map("gpg").read_text("mode"),
             )
-            for policy in spec.fields("sourceIntegrity").fields("git").all_fields("policies")
+            for policy in spec.read_map("sourceIntegrity").read_map("git").read_map_list("policies")
         ),
         service_accounts=tuple(
             DestinationServiceAccount(
-                entry.text("server"), entry.text("namespace"), entry.text("defaultServiceAccount")
+                entry.read_text("server"), entry.read_text("namespace"), entry.read_text("defaultServiceAccount")
             )
-            for entry in spec.all_fields("destinationServiceAccounts")
+            for entry in spec.read_map_list("destinationServiceAccounts")
         ),
-        only_scoped_clusters=spec.flag("permitOnlyProjectScopedClusters"),
-        labels=fields.fields("metadata").texts("labels"),
+        only_scoped_clusters=spec.read_bool("permitOnlyProjectScopedClusters"),
+        labels=fields.read_map("metadata").read_text_map("labels"),
         wire=manifest,
     )
 
 
-def _kinds(spec: Fields, name: str) -> tuple[KindPattern, ...]:
-    return tuple(KindPattern(*(each.text(part) for part in KindPattern._fields)) for each in spec.all_fields(name))
-
-
-def _window(given: Fields) -> SyncWindow:
-    return SyncWindow(
-        kind=given.text("kind"),
-        schedule=given.text("schedule"),
-        duration=given.text("duration"),
-        applications=given.all_texts("applications"),
-        namespaces=given.all_texts("namespaces"),
-        clusters=given.all_texts("clusters"),
-        manual_sync=given.flag("manualSync"),
-        time_zone=given.text("timeZone"),
-        needs_all=given.flag("andOperator"),
-        sync_overrun=given.flag("syncOverrun"),
-        description=given.text("description"),
+def _read_kind_patterns(spec: FieldReader, name: str) -> tuple[KindPattern, ...]:
+    return tuple(
+        KindPattern(*(entry.read_text(part) for part in KindPattern._fields)) for entry in spec.read_map_list(name)
     )
 
 
-def _orphans(given: Fields) -> OrphanRule:
-    warns = given.values.get("warn")
-    return OrphanRule(True if warns is None else given.flag("warn"), _kinds(given, "ignore"))
+def _read_window(fields: FieldReader) -> SyncWindow:
+    return SyncWindow(
+        kind=fields.read_text("kind"),
+        schedule=fields.read_text("schedule"),
+        duration=fields.read_text("duration"),
+        applications=fields.read_text_list("applications"),
+        namespaces=fields.read_text_list("namespaces"),
+        clusters=fields.read_text_list("clusters"),
+        manual_sync=fields.read_bool("manualSync"),
+        time_zone=fields.read_text("timeZone"),
+        needs_all=fields.read_bool("andOperator"),
+        sync_overrun=fields.read_bool("syncOverrun"),
+        description=fields.read_text("description"),
+    )
+
+
+def _read_orphan_rule(fields: FieldReader) -> OrphanRule:
+    warns = fields.values.get("warn")
+    return OrphanRule(True if warns is None else fields.read_bool("warn"), _read_kind_patterns(fields, "ignore"))

@@ -10,13 +10,15 @@ from datetime import datetime
 from typing import Final
 
 from argosy.annotations import REFRESH, REFRESH_TIMESTAMP
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
-NORMAL: Final = "normal"
-HARD: Final = "hard"  # ignores cached renders
+NORMAL_REFRESH: Final = "normal"
+HARD_REFRESH: Final = "hard"  # ignores cached renders
 
 
-def refresh_asked(annotations: Mapping[str, str], at: datetime, *, is_hard: bool = False) -> dict[str, str]:
+def build_refresh_annotations(
+    annotations: Mapping[str, str], requested_at: datetime, *, is_hard: bool = False
+) -> dict[str, str]:
     """argo: includes the time, so that a second request is noticed while the first is pending."""
-    word = HARD if is_hard or annotations.get(REFRESH) == HARD else NORMAL
-    return {REFRESH: word, REFRESH_TIMESTAMP: written(at, "microseconds")}
+    refresh_type = HARD_REFRESH if is_hard or annotations.get(REFRESH) == HARD_REFRESH else NORMAL_REFRESH
+    return {REFRESH: refresh_type, REFRESH_TIMESTAMP: format_timestamp(requested_at, "microseconds")}

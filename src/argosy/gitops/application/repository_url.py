@@ -13,12 +13,12 @@ from urllib.parse import unquote, urlsplit
 
 from argosy.errors import AddressRefused
 
-LONGEST = 8192
+MAX_URL_LENGTH = 8192
 DEFAULT_PORTS = {"https": 443, "http": 80, "ssh": 22}
 _SCP = re.compile(r"(?:(?P<user>[^@:/\[\]]+)@)?(?P<host>[^@:/\[\]]+):(?P<path>[^\\]*)")
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _ENDS_IN_NUMBER = re.compile(r"(^|\.)(0x[0-9a-f]*|[0-9]+)$")
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*")
+_USER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+@-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class RepositoryUrl:
         port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{self.host}{port}/{path}"
 
-    def rest_after(self, prefix: RepositoryUrl) -> tuple[str, ...] | None:
+    def segments_after(self, prefix: RepositoryUrl) -> tuple[str, ...] | None:
         """Return the segments after the prefix; None if it is no prefix. `/org` is no prefix of `/organisation`."""
         if self.identity[:3] != prefix.identity[:3] or (prefix.user and self.user and prefix.user != self.user):
             return None
@@ -84,67 +84,69 @@ class RepositoryUrl:
 def parse_url(text: str) -> RepositoryUrl:
     """Parse https://, http://, ssh://, file://, `user@host:path` and absolute paths."""
     text = text.strip(" ")
-    if not text or len(text) > LONGEST:
+    if not text or len(text) > MAX_URL_LENGTH:
         raise AddressRefused("the repository URL is empty or too long; write it as https://host/path")
     if any(ord(char) < 32 or ord(char) == 127 for char in text):
-        raise _refused("contains a control character")
+        raise _build_error("contains a control character")
     if "\\" in text or " " in text:
-        raise _refused("contains a space or a backslash")
+        raise _build_error("contains a space or a backslash")
     if text.startswith("/"):
-        return _checked("file", "", 0, text)
+        return _build_checked("file", "", 0, text)
     if "://" in text:
-        return _parse_split(text)
+        return _parse_with_scheme(text)
     if (scp := _SCP.fullmatch(text)) and not scp["path"].startswith(":"):
-        return _checked("ssh", scp["host"], 22, "/" + scp["path"], scp["user"] or "", is_scp=True)
-    raise _refused("has an unknown form")
+        return _build_checked("ssh", scp["host"], 22, "/" + scp["path"], scp["user"] or "", is_scp=True)
+    raise _build_error("has an unknown form")
 
 
-def is_same_repository(one: str, other: str) -> bool:
+def is_same_repository(left: str, right: str) -> bool:
     """True for two spellings of one URL; URLs that cannot be parsed are equal only to themselves."""
-    if one == other:
+    if left == right:
         return True
     try:
-        return parse_url(one).identity == parse_url(other).identity
+        return parse_url(left).identity == parse_url(right).identity
     except AddressRefused:
         return False
 
 
-def _parse_split(text: str) -> RepositoryUrl:
+def _parse_with_scheme(text: str) -> RepositoryUrl:
     try:
         parts = urlsplit(text)
         scheme, port, host = parts.scheme.lower(), parts.port, parts.hostname or ""
     except ValueError as error:
-        raise _refused("is not well formed") from error
+        raise _build_error("is not well formed") from error
     if scheme == "file":
         if host not in ("", "localhost"):
-            raise _refused("names a host, which file:// does not support")
-        return _checked("file", "", 0, unquote(parts.path))
+            raise _build_error("names a host, which file:// does not support")
+        return _build_checked("file", "", 0, unquote(parts.path))
     if scheme not in DEFAULT_PORTS:
-        raise _refused("uses a protocol that is not allowed")
+        raise _build_error("uses a protocol that is not allowed")
     if parts.query or parts.fragment:
-        raise _refused("contains a ? or a #")
+        raise _build_error("contains a ? or a #")
     host = f"[{host}]" if ":" in host else host
     if parts.password is not None:
-        raise _refused("contains a password, which everyone can read; put it into a Secret with the label "
+        raise _build_error("contains a password, which everyone can read; put it into a Secret with the label "
                        "argocd.argoproj.io/secret-type: repository")  # fmt: skip
-    return _checked(scheme, host, port or DEFAULT_PORTS[scheme], parts.path, unquote(parts.username or ""))
+    return _build_checked(scheme, host, port or DEFAULT_PORTS[scheme], parts.path, unquote(parts.username or ""))
 
 
-def _checked(scheme: str, host: str, port: int, path: str, user: str = "", *, is_scp: bool = False) -> RepositoryUrl:
+def _build_checked(
+    scheme: str, host: str, port: int, path: str, user: str = "", *, is_scp: bool = False
+) -> RepositoryUrl:
     if scheme != "file" and not _HOST.fullmatch(host):
-        raise _refused("has no valid host")
-    if user and not _NAME.fullmatch(user):
-        raise _refused("has an invalid user name")
+        raise _build_error("has no valid host")
+    if user and not _USER_NAME.fullmatch(user):
+        raise _build_error("has an invalid user name")
     if any(ord(char) < 32 for char in path):
-        raise _refused("contains a control character")
+        raise _build_error("contains a control character")
     segments = [decode_percent(part) for part in path.split("/")]
     if any(part in (".", "..") or (scheme != "file" and "/" in part) for part in segments):
-        raise _refused("contains . or .. as a path segment")
+        raise _build_error("contains . or .. as a path segment")
     if scheme != "file" and any(ord(char) < 32 or ord(char) == 127 for part in segments for char in part):
-        raise _refused("contains a control character")
+        raise _build_error("contains a control character")
     # The server behind ssh must not take the path for an option.
     if scheme == "ssh" and path.lstrip("/").startswith("-"):
-        raise _refused("has a path that starts with a dash")
+        raise _build_error("has a path that starts with a dash")
     return RepositoryUrl(scheme, canonical_host(host), port, path.rstrip("/") or "/", user, is_scp)
 
 
@@ -158,13 +160,13 @@ def canonical_host(host: str) -> str:
         try:
             address = ipaddress.IPv6Address(host[1:-1])
         except ValueError:
-            raise _refused("has no valid host") from None
+            raise _build_error("has no valid host") from None
         return str(address.ipv4_mapped) if address.ipv4_mapped else f"[{address}]"
     if _ENDS_IN_NUMBER.search(host):
         try:
             return str(ipaddress.IPv4Address(host))
         except ValueError:  # 127.1, 0x7f000001 and 2130706433 all connect to the same host
-            raise _refused("has a numeric host; write an IP address as four numbers") from None
+            raise _build_error("has a numeric host; write an IP address as four numbers") from None
     return host
 
 
@@ -173,9 +175,9 @@ def decode_percent(text: str) -> str:
     return unquote(text, errors="surrogateescape")
 
 
-def _refused(why: str) -> AddressRefused:
+def _build_error(problem: str) -> AddressRefused:
     # The URL itself is not repeated, because a malformed one may contain a password anywhere.
     return AddressRefused(
-        f"the repository URL {why}; use https://host/path, ssh://git@host/path, git@host:path, "
+        f"the repository URL {problem}; use https://host/path, ssh://git@host/path, git@host:path, "
         "or a local path if that is allowed"
     )

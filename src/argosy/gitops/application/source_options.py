@@ -10,21 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 
 
-class Parameter(NamedTuple):
+class HelmParameter(NamedTuple):
     name: str
     value: str
     is_text: bool = False  # argo: forceString
 
 
-class FileParameter(NamedTuple):
+class HelmFileParameter(NamedTuple):
     name: str
     path: str
 
 
-class Variable(NamedTuple):
+class ToolVariable(NamedTuple):
     name: str
     value: str
     is_code: bool = False
@@ -38,8 +38,8 @@ class HelmOptions:
     value_files: tuple[str, ...] = ()
     values: str = ""
     values_object: Mapping[str, Any] | None = None
-    parameters: tuple[Parameter, ...] = ()
-    file_parameters: tuple[FileParameter, ...] = ()
+    parameters: tuple[HelmParameter, ...] = ()
+    file_parameters: tuple[HelmFileParameter, ...] = ()
     version: str = ""
     pass_credentials: bool = False
     ignore_missing_value_files: bool = False
@@ -79,8 +79,8 @@ class KustomizeOptions:
 class JsonnetOptions:
     """Options for Jsonnet."""
 
-    external: tuple[Variable, ...] = ()  # argo: extVars
-    top_level: tuple[Variable, ...] = ()  # argo: tlas
+    external: tuple[ToolVariable, ...] = ()  # argo: extVars
+    top_level: tuple[ToolVariable, ...] = ()  # argo: tlas
     libs: tuple[str, ...] = ()
 
 
@@ -100,73 +100,81 @@ class PluginOptions:
     """Options for a plug-in."""
 
     name: str = ""
-    env: tuple[Variable, ...] = ()
+    env: tuple[ToolVariable, ...] = ()
     parameters: tuple[Mapping[str, Any], ...] = ()
 
 
-def helm_of(given: Fields) -> HelmOptions:
+def read_helm_options(fields: FieldReader) -> HelmOptions:
     return HelmOptions(
-        release_name=given.text("releaseName"),
-        value_files=given.all_texts("valueFiles"),
-        values=given.text("values"),
-        values_object=found.values if (found := given.optional("valuesObject")) else None,
+        release_name=fields.read_text("releaseName"),
+        value_files=fields.read_text_list("valueFiles"),
+        values=fields.read_text("values"),
+        values_object=values_object.values if (values_object := fields.find_map("valuesObject")) else None,
         parameters=tuple(
-            Parameter(each.text("name"), each.text("value"), each.flag("forceString"))
-            for each in given.all_fields("parameters")
+            HelmParameter(entry.read_text("name"), entry.read_text("value"), entry.read_bool("forceString"))
+            for entry in fields.read_map_list("parameters")
         ),
         file_parameters=tuple(
-            FileParameter(each.text("name"), each.text("path")) for each in given.all_fields("fileParameters")
+            HelmFileParameter(entry.read_text("name"), entry.read_text("path"))
+            for entry in fields.read_map_list("fileParameters")
         ),
-        version=given.text("version"),
-        pass_credentials=given.flag("passCredentials"),
-        ignore_missing_value_files=given.flag("ignoreMissingValueFiles"),
-        skip_crds=given.flag("skipCrds"),
-        skip_tests=given.flag("skipTests"),
-        skip_schema_validation=given.flag("skipSchemaValidation"),
-        namespace=given.text("namespace"),
-        kube_version=given.text("kubeVersion"),
-        api_versions=given.all_texts("apiVersions"),
+        version=fields.read_text("version"),
+        pass_credentials=fields.read_bool("passCredentials"),
+        ignore_missing_value_files=fields.read_bool("ignoreMissingValueFiles"),
+        skip_crds=fields.read_bool("skipCrds"),
+        skip_tests=fields.read_bool("skipTests"),
+        skip_schema_validation=fields.read_bool("skipSchemaValidation"),
+        namespace=fields.read_text("namespace"),
+        kube_version=fields.read_text("kubeVersion"),
+        api_versions=fields.read_text_list("apiVersions"),
     )
 
 
-def kustomize_of(given: Fields) -> KustomizeOptions:
+def read_kustomize_options(fields: FieldReader) -> KustomizeOptions:
     return KustomizeOptions(
-        name_prefix=given.text("namePrefix"),
-        name_suffix=given.text("nameSuffix"),
-        images=given.all_texts("images"),
-        replicas=tuple((each.text("name"), each.count("count")) for each in given.all_fields("replicas")),
-        common_labels=given.texts("commonLabels"),
-        common_annotations=given.texts("commonAnnotations"),
-        common_annotations_envsubst=given.flag("commonAnnotationsEnvsubst"),
-        force_common_labels=given.flag("forceCommonLabels"),
-        force_common_annotations=given.flag("forceCommonAnnotations"),
-        label_without_selector=given.flag("labelWithoutSelector"),
-        label_include_templates=given.flag("labelIncludeTemplates"),
-        namespace=given.text("namespace"),
-        components=given.all_texts("components"),
-        ignore_missing_components=given.flag("ignoreMissingComponents"),
-        patches=tuple(each.values for each in given.all_fields("patches")),
-        version=given.text("version"),
-        kube_version=given.text("kubeVersion"),
-        api_versions=given.all_texts("apiVersions"),
+        name_prefix=fields.read_text("namePrefix"),
+        name_suffix=fields.read_text("nameSuffix"),
+        images=fields.read_text_list("images"),
+        replicas=tuple(
+            (entry.read_text("name"), entry.read_int("count")) for entry in fields.read_map_list("replicas")
+        ),
+        common_labels=fields.read_text_map("commonLabels"),
+        common_annotations=fields.read_text_map("commonAnnotations"),
+        common_annotations_envsubst=fields.read_bool("commonAnnotationsEnvsubst"),
+        force_common_labels=fields.read_bool("forceCommonLabels"),
+        force_common_annotations=fields.read_bool("forceCommonAnnotations"),
+        label_without_selector=fields.read_bool("labelWithoutSelector"),
+        label_include_templates=fields.read_bool("labelIncludeTemplates"),
+        namespace=fields.read_text("namespace"),
+        components=fields.read_text_list("components"),
+        ignore_missing_components=fields.read_bool("ignoreMissingComponents"),
+        patches=tuple(entry.values for entry in fields.read_map_list("patches")),
+        version=fields.read_text("version"),
+        kube_version=fields.read_text("kubeVersion"),
+        api_versions=fields.read_text_list("apiVersions"),
     )
 
 
-def directory_of(given: Fields) -> DirectoryOptions:
-    jsonnet = given.fields("jsonnet")
+def read_directory_options(fields: FieldReader) -> DirectoryOptions:
+    jsonnet = fields.read_map("jsonnet")
     return DirectoryOptions(
-        recurse=given.flag("recurse"),
-        include=given.text("include"),
-        exclude=given.text("exclude"),
-        disable_extension_filter=given.flag("disableExtensionFilter"),
-        jsonnet=JsonnetOptions(_variables(jsonnet, "extVars"), _variables(jsonnet, "tlas"), jsonnet.all_texts("libs")),
+        recurse=fields.read_bool("recurse"),
+        include=fields.read_text("include"),
+        exclude=fields.read_text("exclude"),
+        disable_extension_filter=fields.read_bool("disableExtensionFilter"),
+        jsonnet=JsonnetOptions(
+            _read_variables(jsonnet, "extVars"), _read_variables(jsonnet, "tlas"), jsonnet.read_text_list("libs")
+        ),
     )
 
 
-def plugin_of(given: Fields) -> PluginOptions:
-    parameters = tuple(each.values for each in given.all_fields("parameters"))
-    return PluginOptions(given.text("name"), _variables(given, "env"), parameters)
+def read_plugin_options(fields: FieldReader) -> PluginOptions:
+    parameters = tuple(parameter.values for parameter in fields.read_map_list("parameters"))
+    return PluginOptions(fields.read_text("name"), _read_variables(fields, "env"), parameters)
 
 
-def _variables(given: Fields, name: str) -> tuple[Variable, ...]:
-    return tuple(Variable(each.text("name"), each.text("value"), each.flag("code")) for each in given.all_fields(name))
+def _read_variables(fields: FieldReader, name: str) -> tuple[ToolVariable, ...]:
+    return tuple(
+        ToolVariable(variable.read_text("name"), variable.read_text("value"), variable.read_bool("code"))
+        for variable in fields.read_map_list(name)
+    )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 
 if TYPE_CHECKING:
     from argosy.gitops.application.source_options import DirectoryOptions, HelmOptions, KustomizeOptions, PluginOptions
@@ -35,21 +35,21 @@ class Source:
 
 
 def read_source(wire: Mapping[str, Any], where: str = "") -> Source:
-    return source_of(Fields(wire, where))
+    return read_source_fields(FieldReader(wire, where))
 
 
-def source_of(given: Fields) -> Source:
-    helm, kustomize = given.optional("helm"), given.optional("kustomize")
-    directory, plugin = given.optional("directory"), given.optional("plugin")
+def read_source_fields(fields: FieldReader) -> Source:
+    helm, kustomize = fields.find_map("helm"), fields.find_map("kustomize")
+    directory, plugin = fields.find_map("directory"), fields.find_map("plugin")
     source = Source(
-        repo_url=given.text("repoURL"),
-        path=given.text("path"),
-        ref=given.text("targetRevision"),
-        tag_prefix=given.text("tagPrefix"),
-        chart=given.text("chart"),
-        alias=given.text("ref"),
-        name=given.text("name"),
-        wire=given.values,
+        repo_url=fields.read_text("repoURL"),
+        path=fields.read_text("path"),
+        ref=fields.read_text("targetRevision"),
+        tag_prefix=fields.read_text("tagPrefix"),
+        chart=fields.read_text("chart"),
+        alias=fields.read_text("ref"),
+        name=fields.read_text("name"),
+        wire=fields.values,
     )
     if not (helm or kustomize or directory or plugin):
         return source
@@ -57,8 +57,8 @@ def source_of(given: Fields) -> Source:
 
     return replace(
         source,
-        helm=source_options.helm_of(helm) if helm else None,
-        kustomize=source_options.kustomize_of(kustomize) if kustomize else None,
-        directory=source_options.directory_of(directory) if directory else None,
-        plugin=source_options.plugin_of(plugin) if plugin else None,
+        helm=source_options.read_helm_options(helm) if helm else None,
+        kustomize=source_options.read_kustomize_options(kustomize) if kustomize else None,
+        directory=source_options.read_directory_options(directory) if directory else None,
+        plugin=source_options.read_plugin_options(plugin) if plugin else None,
     )

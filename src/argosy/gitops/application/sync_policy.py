@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 from argosy.kube.objects.timestamps import backoff_delay
 
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_UNIT_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
-class Automated(NamedTuple):
+class AutomatedSync(NamedTuple):
     """Automated syncs."""
 
     is_on: bool = True  # argo: enabled; True by default
@@ -26,7 +26,7 @@ class Automated(NamedTuple):
     allow_empty: bool = False
 
 
-class Retry(NamedTuple):
+class RetryStrategy(NamedTuple):
     """How often a failed sync is retried, and with which backoff."""
 
     limit: int = 0  # negative: no limit
@@ -35,7 +35,7 @@ class Retry(NamedTuple):
     factor: int = 2
     longest: float = 180.0  # seconds
 
-    def delay(self, attempts: int) -> float:
+    def delay_seconds(self, attempts: int) -> float:
         """Return the seconds to wait after so many attempts."""
         return backoff_delay(self.duration, self.factor, min(attempts, 64), self.longest)
 
@@ -50,9 +50,9 @@ class NamespaceMetadata(NamedTuple):
 class SyncPolicy(NamedTuple):
     """When and how to sync."""
 
-    automated: Automated | None = None
+    automated: AutomatedSync | None = None
     options: tuple[str, ...] = ()  # argo: syncOptions
-    retry: Retry | None = None
+    retry: RetryStrategy | None = None
     namespace_metadata: NamespaceMetadata | None = None  # argo: managedNamespaceMetadata
 
 
@@ -68,61 +68,61 @@ class IgnoreDifference(NamedTuple):
     managers: tuple[str, ...] = ()
 
 
-def policy_of(given: Fields) -> SyncPolicy:
-    automated, retry = given.optional("automated"), given.optional("retry")
-    metadata = given.optional("managedNamespaceMetadata")
+def read_policy(fields: FieldReader) -> SyncPolicy:
+    automated, retry = fields.find_map("automated"), fields.find_map("retry")
+    metadata = fields.find_map("managedNamespaceMetadata")
     return SyncPolicy(
-        automated=_automated(automated) if automated else None,
-        options=given.all_texts("syncOptions"),
-        retry=retry_of(retry) if retry else None,
-        namespace_metadata=NamespaceMetadata(metadata.texts("labels"), metadata.texts("annotations"))
+        automated=_read_automated(automated) if automated else None,
+        options=fields.read_text_list("syncOptions"),
+        retry=read_retry(retry) if retry else None,
+        namespace_metadata=NamespaceMetadata(metadata.read_text_map("labels"), metadata.read_text_map("annotations"))
         if metadata
         else None,
     )
 
 
-def _automated(given: Fields) -> Automated:
-    is_on = given.flag("enabled") if given.values.get("enabled") is not None else True
-    return Automated(is_on, given.flag("prune"), given.flag("selfHeal"), given.flag("allowEmpty"))
+def _read_automated(fields: FieldReader) -> AutomatedSync:
+    is_on = fields.read_bool("enabled") if fields.values.get("enabled") is not None else True
+    return AutomatedSync(is_on, fields.read_bool("prune"), fields.read_bool("selfHeal"), fields.read_bool("allowEmpty"))
 
 
-def retry_of(given: Fields) -> Retry:
-    backoff = given.fields("backoff")
-    usual = Retry()
-    return Retry(
-        limit=given.count("limit"),
-        refresh=given.flag("refresh"),
-        duration=_seconds(backoff, "duration", usual.duration),
-        factor=backoff.count("factor") or usual.factor,
-        longest=_seconds(backoff, "maxDuration", usual.longest),
+def read_retry(fields: FieldReader) -> RetryStrategy:
+    backoff = fields.read_map("backoff")
+    defaults = RetryStrategy()
+    return RetryStrategy(
+        limit=fields.read_int("limit"),
+        refresh=fields.read_bool("refresh"),
+        duration=_read_seconds(backoff, "duration", defaults.duration),
+        factor=backoff.read_int("factor") or defaults.factor,
+        longest=_read_seconds(backoff, "maxDuration", defaults.longest),
     )
 
 
-def _seconds(given: Fields, name: str, usual: float) -> float:
-    text = given.text(name)
+def _read_seconds(fields: FieldReader, name: str, default: float) -> float:
+    text = fields.read_text(name)
     try:
-        return seconds_of(text) if text else usual
+        return parse_duration(text) if text else default
     except ValueError as error:
-        raise ManifestError(f"{name}: {error}", where=given.where) from None
+        raise ManifestError(f"{name}: {error}", where=fields.where) from None
 
 
-def seconds_of(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Parse a Go duration: `1h30m`, `5s`; bare digits are seconds. Raises ValueError."""
     if text.isdecimal():
         return float(text)
-    parts = _PART.findall(text)
+    parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(f"{text!r} is not a duration; write it as 30s, 5m or 1h30m")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
 
 
-def ignore_difference_of(given: Fields) -> IgnoreDifference:
+def read_ignore_difference(fields: FieldReader) -> IgnoreDifference:
     return IgnoreDifference(
-        group=given.text("group"),
-        kind=given.text("kind"),
-        name=given.text("name"),
-        namespace=given.text("namespace"),
-        pointers=given.all_texts("jsonPointers"),
-        jq_paths=given.all_texts("jqPathExpressions"),
-        managers=given.all_texts("managedFieldsManagers"),
+        group=fields.read_text("group"),
+        kind=fields.read_text("kind"),
+        name=fields.read_text("name"),
+        namespace=fields.read_text("namespace"),
+        pointers=fields.read_text_list("jsonPointers"),
+        jq_paths=fields.read_text_list("jqPathExpressions"),
+        managers=fields.read_text_list("managedFieldsManagers"),
     )

@@ -12,81 +12,92 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from argosy.gitops.application.sources import Source
 
-Path = tuple[str | int, ...]
+DocumentPath = tuple[str | int, ...]
 
 
 class UnknownField(NamedTuple):
-    path: Path
-    meant: str  # the closest known field; empty if none is close
+    path: DocumentPath
+    suggestion: str  # the closest known field; empty if none is close
 
     @property
     def text(self) -> str:
-        return dotted(self.path)
+        return format_path(self.path)
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         return f"{self.text} is not a known field and is ignored" + (
-            f"; did you mean {self.meant}?" if self.meant else ""
+            f"; did you mean {self.suggestion}?" if self.suggestion else ""
         )
 
 
-_ANY: Final[Mapping[str, Any]] = {}  # fields that are not checked
-_VARIABLES: Final = dict.fromkeys(("name", "value", "code"), _ANY)
+_UNCHECKED: Final[Mapping[str, Any]] = {}  # fields that are not checked
+_VARIABLE_FIELDS: Final = dict.fromkeys(("name", "value", "code"), _UNCHECKED)
 
 
-def _names(words: str) -> dict[str, Any]:
-    return dict.fromkeys(words.split(), _ANY)
+def _build_fields(names: str) -> dict[str, Any]:
+    return dict.fromkeys(names.split(), _UNCHECKED)
 
 
-HELM: Final = {
-    **_names(
+HELM_FIELDS: Final = {
+    **_build_fields(
         "apiVersions ignoreMissingValueFiles kubeVersion namespace passCredentials releaseName skipCrds"
         " skipSchemaValidation skipTests valueFiles values valuesObject version"
     ),
-    "parameters": _names("name value forceString"),
-    "fileParameters": _names("name path"),
+    "parameters": _build_fields("name value forceString"),
+    "fileParameters": _build_fields("name path"),
 }
-KUSTOMIZE: Final = {
-    **_names(
+KUSTOMIZE_FIELDS: Final = {
+    **_build_fields(
         "apiVersions commonAnnotations commonAnnotationsEnvsubst commonLabels components forceCommonAnnotations"
         " forceCommonLabels ignoreMissingComponents images kubeVersion labelIncludeTemplates labelWithoutSelector"
         " namePrefix nameSuffix namespace version"
     ),
-    "replicas": _names("name count"),
+    "replicas": _build_fields("name count"),
     "patches": {
-        **_names("path patch options"),
-        "target": _names("annotationSelector group kind labelSelector name namespace version"),
+        **_build_fields("path patch options"),
+        "target": _build_fields("annotationSelector group kind labelSelector name namespace version"),
     },
 }
-DIRECTORY: Final = {
-    **_names("disableExtensionFilter exclude include recurse"),
-    "jsonnet": {**_names("libs"), "extVars": _VARIABLES, "tlas": _VARIABLES},
+DIRECTORY_FIELDS: Final = {
+    **_build_fields("disableExtensionFilter exclude include recurse"),
+    "jsonnet": {**_build_fields("libs"), "extVars": _VARIABLE_FIELDS, "tlas": _VARIABLE_FIELDS},
 }
-PLUGIN: Final = {**_names("name"), "env": _names("name value"), "parameters": _names("name string array map")}
-OVERRIDES: Final = {"helm": HELM, "kustomize": KUSTOMIZE, "directory": DIRECTORY, "plugin": PLUGIN}
-SOURCE: Final = {**_names("chart name path ref repoURL tagPrefix targetRevision"), **OVERRIDES}
-SPEC: Final = {
-    **_names("ignoreDifferences info project revisionHistoryLimit sourceHydrator syncPolicy"),
-    "destination": _names("name namespace server"),
-    "source": SOURCE,
-    "sources": SOURCE,
+PLUGIN_FIELDS: Final = {
+    **_build_fields("name"),
+    "env": _build_fields("name value"),
+    "parameters": _build_fields("name string array map"),
+}
+TOOL_FIELDS: Final = {
+    "helm": HELM_FIELDS,
+    "kustomize": KUSTOMIZE_FIELDS,
+    "directory": DIRECTORY_FIELDS,
+    "plugin": PLUGIN_FIELDS,
+}
+SOURCE_FIELDS: Final = {**_build_fields("chart name path ref repoURL tagPrefix targetRevision"), **TOOL_FIELDS}
+SPEC_FIELDS: Final = {
+    **_build_fields("ignoreDifferences info project revisionHistoryLimit sourceHydrator syncPolicy"),
+    "destination": _build_fields("name namespace server"),
+    "source": SOURCE_FIELDS,
+    "sources": SOURCE_FIELDS,
 }
 
 
-def unknown_fields(wire: Any, known: Mapping[str, Any] = SOURCE, path: Path = ()) -> Iterator[UnknownField]:
+def list_unknown_fields(
+    wire: Any, known_fields: Mapping[str, Any] = SOURCE_FIELDS, path: DocumentPath = ()
+) -> Iterator[UnknownField]:
     """Yield the unknown fields of a source; with `known_fields`, of another map."""
     if isinstance(wire, list):
-        for number, each in enumerate(wire):
-            yield from unknown_fields(each, known, (*path, number))
-    elif isinstance(wire, Mapping) and known:
+        for index, item in enumerate(wire):
+            yield from list_unknown_fields(item, known_fields, (*path, index))
+    elif isinstance(wire, Mapping) and known_fields:
         for name, value in wire.items():
-            if name in known:
-                yield from unknown_fields(value, known[name], (*path, name))
+            if name in known_fields:
+                yield from list_unknown_fields(value, known_fields[name], (*path, name))
             else:
-                yield UnknownField((*path, str(name)), _nearest(str(name), known))
+                yield UnknownField((*path, str(name)), _find_closest(str(name), known_fields))
 
 
-def missing_field(source: Source) -> str:
+def find_missing_field(source: Source) -> str:
     """Return which required field the source lacks, as the end of a sentence; empty if none."""
     # argo: InvalidSpecError
     if not source.repo_url:
@@ -96,14 +107,14 @@ def missing_field(source: Source) -> str:
     return ""
 
 
-def dotted(path: Path) -> str:
+def format_path(path: DocumentPath) -> str:
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")
 
 
-def _nearest(name: str, known: Mapping[str, Any]) -> str:
+def _find_closest(name: str, known_fields: Mapping[str, Any]) -> str:
     import difflib  # late: needed only for mistakes
 
-    lower = {each.lower(): each for each in known}
+    lower = {field_name.lower(): field_name for field_name in known_fields}
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     return lower[near[0]] if near else ""

@@ -13,20 +13,20 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.application_client.app_row import AppRow, row_of
-from argosy.gitops.application_client.list_query import HEALTH_WORDS, PAGE_SIZE, SYNC_WORDS, Query, read_query
+from argosy.gitops.application_client.app_row import AppRow, build_row
+from argosy.gitops.application_client.list_query import HEALTH_WORDS, PAGE_SIZE, SYNC_WORDS, AppListQuery, read_query
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.selectors import labels as read_labels
+from argosy.kube.schema.selectors import parse_label_selector as read_labels
 
-May = Callable[[AppRow], bool]
-Test = Callable[[AppRow], bool]
-Value = Callable[[AppRow], Any]
+CanSeeRow = Callable[[AppRow], bool]
+RowPredicate = Callable[[AppRow], bool]
+RowValue = Callable[[AppRow], Any]
 
-MOST_VALUES: Final = 100  # values per facet
-_HEALTH_PLACE: Final = {"Degraded": 0, "Missing": 1, "Unknown": 2, "Progressing": 3, "Suspended": 4, "Healthy": 5}
-_SYNC_PLACE: Final = {"OutOfSync": 0, "Unknown": 1, "Synced": 2}
-_OPERATION_PLACE: Final = {"Running": 0, "Terminating": 1, "Error": 2, "Failed": 3}
-_VALUES: Final[Mapping[str, Value]] = {
+MAX_FACET_VALUES: Final = 100  # values per facet
+_HEALTH_SORT_ORDER: Final = {"Degraded": 0, "Missing": 1, "Unknown": 2, "Progressing": 3, "Suspended": 4, "Healthy": 5}
+_SYNC_SORT_ORDER: Final = {"OutOfSync": 0, "Unknown": 1, "Synced": 2}
+_OPERATION_SORT_ORDER: Final = {"Running": 0, "Terminating": 1, "Error": 2, "Failed": 3}
+_FILTER_VALUES: Final[Mapping[str, RowValue]] = {
     "sync": operator.attrgetter("sync"),
     "health": operator.attrgetter("health"),
     "env": operator.attrgetter("environment"),
@@ -38,14 +38,14 @@ _VALUES: Final[Mapping[str, Value]] = {
     "autosync": lambda row: "manual" if row.policy == "Manual" else "auto",
     "op": operator.attrgetter("operation"),
 }
-_ORDERS: Final[Mapping[str, Value]] = {
+_SORT_KEYS: Final[Mapping[str, RowValue]] = {
     "name": operator.attrgetter("name", "namespace"),
     "ns": operator.attrgetter("destination_namespace"),
     "project": operator.attrgetter("project"),
     "env": operator.attrgetter("environment"),
-    "sync": lambda row: _SYNC_PLACE.get(row.sync, 1),
-    "health": lambda row: _HEALTH_PLACE.get(row.health, 2),
-    "op": lambda row: _OPERATION_PLACE.get(row.operation, 4),
+    "sync": lambda row: _SYNC_SORT_ORDER.get(row.sync, 1),
+    "health": lambda row: _HEALTH_SORT_ORDER.get(row.health, 2),
+    "op": lambda row: _OPERATION_SORT_ORDER.get(row.operation, 4),
     "rev": operator.attrgetter("ref", "revisions"),
     "repo": operator.attrgetter("repo", "path"),
     "cluster": operator.attrgetter("cluster"),
@@ -63,27 +63,29 @@ class Facet(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Selection:
+class AppListPage:
     rows: tuple[AppRow, ...]  # of this page
     total: int  # rows that the caller may see
     page: int
     pages: int
-    query: Query
-    found: Sequence[AppRow] = field(repr=False)  # all matching rows
-    nearly: Mapping[str, Sequence[AppRow]] = field(repr=False)  # by filter: rows that only this filter excludes
+    query: AppListQuery
+    matching_rows: Sequence[AppRow] = field(repr=False)  # all matching rows
+    rows_failing_only: Mapping[str, Sequence[AppRow]] = field(
+        repr=False
+    )  # by filter: rows that only this filter excludes
 
     @property
     def matching(self) -> int:
-        return len(self.found)
+        return len(self.matching_rows)
 
     @cached_property
     def facets(self) -> Mapping[str, tuple[Facet, ...]]:
-        return _facets(self.found, self.nearly, self.query)
+        return _build_facets(self.matching_rows, self.rows_failing_only, self.query)
 
     @cached_property
     def matrix(self) -> Mapping[tuple[str, str], int]:
         """Count matching rows by sync status and health."""
-        return Counter(map(operator.attrgetter("sync", "health"), self.found))
+        return Counter(map(operator.attrgetter("sync", "health"), self.matching_rows))
 
     @property
     def first(self) -> int:
@@ -92,123 +94,145 @@ class Selection:
 
     def count(self, sync: str = "", health: str = "") -> int:
         return sum(
-            number for (one, other), number in self.matrix.items() if sync in ("", one) and health in ("", other)
+            number
+            for (row_sync, row_health), number in self.matrix.items()
+            if sync in ("", row_sync) and health in ("", row_health)
         )
 
 
-def select(
+def build_app_list_page(
     rows: Sequence[AppRow],
-    query: Query,
-    may: May | None = None,
+    query: AppListQuery,
+    can_see: CanSeeRow | None = None,
     favourites: Collection[ResourceKey] = frozenset(),
     *,
-    size: int = PAGE_SIZE,
-) -> Selection:
+    page_size: int = PAGE_SIZE,
+) -> AppListPage:
     """Filter, sort and page rows that are ordered by name and namespace; `can_see=None` permits every row."""
-    seen = rows if may is None else [row for row in rows if may(row)]
-    matching, nearly = _sifted(seen, _tests(query, favourites))
-    ordered = _ordered(matching, query.sort)
-    pages = max(1, -(-len(ordered) // size))
+    visible = rows if can_see is None else [row for row in rows if can_see(row)]
+    matching, failing_only = _filter_rows(visible, _build_predicates(query, favourites))
+    ordered = _sort_rows(matching, query.sort)
+    pages = max(1, -(-len(ordered) // page_size))
     page = min(query.page, pages)
-    return Selection(
-        rows=tuple(ordered[(page - 1) * size : page * size]),
-        total=len(seen),
+    return AppListPage(
+        rows=tuple(ordered[(page - 1) * page_size : page * page_size]),
+        total=len(visible),
         page=page,
         pages=pages,
         query=query,
-        found=ordered,
-        nearly=nearly,
+        matching_rows=ordered,
+        rows_failing_only=failing_only,
     )
 
 
-def _tests(query: Query, favourites: Collection[ResourceKey]) -> dict[str, Test]:
+def _build_predicates(query: AppListQuery, favourites: Collection[ResourceKey]) -> dict[str, RowPredicate]:
     """Return predicates for the active filters only."""
-    tests: dict[str, Test] = {}
-    for name, value in _VALUES.items():
+    predicates: dict[str, RowPredicate] = {}
+    for name, value in _FILTER_VALUES.items():
         if chosen := getattr(query, name):
-            tests[name] = _one_of(value, frozenset(chosen))
+            predicates[name] = _value_in(value, frozenset(chosen))
     if query.q:
-        tests["q"] = _searched(query.q.lower().split())
+        predicates["q"] = _text_contains(query.q.lower().split())
     if query.label:
-        tests["label"] = _labelled(query.label)
+        predicates["label"] = _labels_match(query.label)
     if query.fav is not None:
-        tests["fav"] = lambda row: (row.key in favourites) is query.fav
+        predicates["fav"] = lambda row: (row.key in favourites) is query.fav
     if query.held is not None:
-        tests["held"] = lambda row: (row.hold is not None) is query.held
-    return tests
+        predicates["held"] = lambda row: (row.hold is not None) is query.held
+    return predicates
 
 
-def _one_of(value: Value, chosen: frozenset[str]) -> Test:
+def _value_in(value: RowValue, chosen: frozenset[str]) -> RowPredicate:
     return lambda row: value(row) in chosen
 
 
-def _searched(words: Sequence[str]) -> Test:
+def _text_contains(words: Sequence[str]) -> RowPredicate:
     if len(words) == 1:
         word = words[0]
-        return lambda row: word in row.searched
-    return lambda row: all(word in row.searched for word in words)
+        return lambda row: word in row.search_text
+    return lambda row: all(word in row.search_text for word in words)
 
 
-def _labelled(selectors: Sequence[str]) -> Test:
-    read = [read_labels(each) for each in selectors]
-    return lambda row: all(each.matches(row.labels) for each in read)
+def _labels_match(selectors: Sequence[str]) -> RowPredicate:
+    label_selectors = [read_labels(selector) for selector in selectors]
+    return lambda row: all(selector.matches(row.labels) for selector in label_selectors)
 
 
-def _sifted(rows: Sequence[AppRow], tests: Mapping[str, Test]) -> tuple[Sequence[AppRow], dict[str, list[AppRow]]]:
+def _filter_rows(
+    rows: Sequence[AppRow], predicates: Mapping[str, RowPredicate]
+) -> tuple[Sequence[AppRow], dict[str, list[AppRow]]]:
     """Return rows that pass all tests and, by test, rows that fail only that test (its facet counts these too)."""
-    if not tests:
+    if not predicates:
         return rows, {}
     passed: list[AppRow] = []
-    nearly: dict[str, list[AppRow]] = {name: [] for name in tests}
-    each_test = tuple(tests.items())
+    failing_only: dict[str, list[AppRow]] = {name: [] for name in predicates}
+    named_predicates = tuple(predicates.items())
     for row in rows:
-        failed = ""
-        for name, test in each_test:
-            if not test(row):
-                if failed:
+        failed_name = ""
+        for name, predicate in named_predicates:
+            if not predicate(row):
+                if failed_name:
                     break
-                failed = name
+                failed_name = name
         else:
-            (nearly[failed] if failed else passed).append(row)
-    return passed, nearly
+            (failing_only[failed_name] if failed_name else passed).append(row)
+    return passed, failing_only
 
 
-def _ordered(rows: Sequence[AppRow], sort: str) -> Sequence[AppRow]:
+def _sort_rows(rows: Sequence[AppRow], sort: str) -> Sequence[AppRow]:
     name = sort.removeprefix("-")
     if sort == "name":
         return rows  # already in this order
-    return sorted(rows, key=_ORDERS[name], reverse=sort.startswith("-"))  # stable: ties stay ordered by name
+    return sorted(rows, key=_SORT_KEYS[name], reverse=sort.startswith("-"))  # stable: ties stay ordered by name
 
 
-def _facets(
-    matching: Sequence[AppRow], nearly: Mapping[str, Sequence[AppRow]], query: Query
+def _build_facets(
+    matching: Sequence[AppRow], failing_only: Mapping[str, Sequence[AppRow]], query: AppListQuery
 ) -> dict[str, tuple[Facet, ...]]:
-    found = {
-        name: _facet(Counter(map(value, chain(matching, nearly.get(name, ())))), getattr(query, name), _WORDS.get(name))
-        for name, value in _VALUES.items()
+    facets = {
+        name: _build_facet(
+            Counter(map(value, chain(matching, failing_only.get(name, ())))),
+            getattr(query, name),
+            _PREDEFINED_VALUES.get(name),
+        )
+        for name, value in _FILTER_VALUES.items()
     }
     pairs = Counter(chain.from_iterable(row.labels.items() for row in matching))
-    counted = {f"{name}={value}": number for (name, value), number in pairs.items()}
-    found["label"] = _facet(counted, query.label, None)
-    held = sum(row.hold is not None for row in chain(matching, nearly.get("held", ())))
-    found["held"] = (Facet("1", held, query.held is True),)
-    return found
+    label_counts = {f"{name}={value}": number for (name, value), number in pairs.items()}
+    facets["label"] = _build_facet(label_counts, query.label, None)
+    held_count = sum(row.hold is not None for row in chain(matching, failing_only.get("held", ())))
+    facets["held"] = (Facet("1", held_count, query.held is True),)
+    return facets
 
 
-_WORDS: Final[Mapping[str, Sequence[str]]] = {
+_PREDEFINED_VALUES: Final[Mapping[str, Sequence[str]]] = {
     "sync": SYNC_WORDS, "health": HEALTH_WORDS, "autosync": ("auto", "manual"),
 }  # fmt: skip
 
 
-def _facet(counts: Mapping[str, int], chosen: Collection[str], words: Sequence[str] | None) -> tuple[Facet, ...]:
+def _build_facet(
+    counts: Mapping[str, int], chosen: Collection[str], predefined: Sequence[str] | None
+) -> tuple[Facet, ...]:
     """List predefined values in order, even with a count of 0; others by count. Chosen values are always listed."""
-    if words is not None:
-        names: Iterable[str] = words
+    if predefined is not None:
+        values: Iterable[str] = predefined
     else:
-        ranked = sorted(counts, key=lambda each: (-counts[each], each))
-        names = [*(each for each in chosen if each not in counts), *ranked[:MOST_VALUES]]
-        names = dict.fromkeys([*names, *(each for each in ranked[MOST_VALUES:] if each in chosen)])
-    return tuple(Facet(name, counts.get(name, 0), name in chosen) for name in names if name)
+        ranked = sorted(counts, key=lambda value: (-counts[value], value))
+        values = [*(value for value in chosen if value not in counts), *ranked[:MAX_FACET_VALUES]]
+        values = dict.fromkeys([*values, *(value for value in ranked[MAX_FACET_VALUES:] if value in chosen)])
+    return tuple(
+        Facet(value_name, counts.get(value_name, 0), value_name in chosen) for value_name in values if value_name
+    )
 
 
-__all__ = ["PAGE_SIZE", "AppRow", "Facet", "May", "Query", "Selection", "read_query", "row_of", "select"]
+__all__ = [
+    "PAGE_SIZE",
+    "AppListPage",
+    "AppListQuery",
+    "AppRow",
+    "CanSeeRow",
+    "Facet",
+    "build_app_list_page",
+    "build_row",
+    "read_query",
+]

@@ -10,29 +10,29 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.analysis.environment_names import environment_of
+from argosy.gitops.analysis.environment_names import detect_environment
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application_client.summary import (
-    deployment_count,
+    count_deployments,
+    describe_problem,
+    describe_sync_policy,
     has_error,
-    health_message,
-    health_word,
     is_busy,
-    policy_word,
-    revisions,
-    rows,
-    short,
-    sync_word,
-    why,
+    list_rows,
+    read_health_message,
+    read_health_status,
+    read_sync_status,
+    read_synced_revisions,
+    shorten_revision,
 )
-from argosy.gitops.status.hold import Hold, read_hold
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.status.hold import SyncHold, read_hold
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 NO_OPERATION: Final = "None"
 ENVIRONMENT_LABELS: Final = ("environment", "env", "app.kubernetes.io/environment")
-_NOTHING: Final[Mapping[str, str]] = {}
+_EMPTY: Final[Mapping[str, str]] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,7 @@ class AppRow:
     synced: str = ""  # time of the last deployment
     deployments: int = 0  # history entries
     policy: str = "Manual"
-    hold: Hold | None = None
+    hold: SyncHold | None = None
     cluster: str = ""  # destination name or URL
     destination_namespace: str = ""
     repo: str = ""
@@ -68,7 +68,7 @@ class AppRow:
     created: str = ""
     differing: int = 0  # OutOfSync objects
     objects: int = 0
-    searched: str = ""  # lower-case text that a search matches
+    search_text: str = ""  # lower-case text that a search matches
 
     @property
     def revision(self) -> str:
@@ -76,102 +76,104 @@ class AppRow:
 
     @property
     def short(self) -> str:
-        return ", ".join(short(each) for each in self.revisions)
+        return ", ".join(shorten_revision(revision) for revision in self.revisions)
 
     @property
     def is_auto(self) -> bool:
         return self.policy != "Manual"
 
-    def permitted_as(self, control: str) -> str:
+    def rbac_object(self, control: str) -> str:
         """argo: RBAC object of the Application; includes the namespace outside the control namespace."""
-        place = "" if self.namespace == control else f"{self.namespace}/"
-        return f"{self.project}/{place}{self.name}"
+        namespace_prefix = "" if self.namespace == control else f"{self.namespace}/"
+        return f"{self.project}/{namespace_prefix}{self.name}"
 
 
-def row_of(manifest: Manifest) -> AppRow:
+def build_row(manifest: Manifest) -> AppRow:
     """Build a row; an unreadable manifest gives a row with the error in `why`."""
     metadata = manifest["metadata"]
     key = ResourceKey("argoproj.io", "Application", metadata.get("namespace") or "", metadata["name"])
     version = str(metadata.get("resourceVersion") or "")
     try:
-        return _row(read_application(manifest, f"Application {key.namespace}/{key.name}"), key, version)
+        return _build_readable_row(read_application(manifest, f"Application {key.namespace}/{key.name}"), key, version)
     except UserError as error:
         spec = manifest.get("spec")
         project = spec.get("project") if isinstance(spec, Mapping) else None
         return AppRow(
             key, key.namespace, key.name, version, str(project or "default"),
-            has_error=True, why=str(error), searched=key.name.lower(),
+            has_error=True, why=str(error), search_text=key.name.lower(),
         )  # fmt: skip
 
 
-def _row(app: Application, key: ResourceKey, version: str) -> AppRow:
-    metadata = mapping(app.wire.get("metadata"))
+def _build_readable_row(app: Application, key: ResourceKey, version: str) -> AppRow:
+    metadata = as_mapping(app.wire.get("metadata"))
     source = app.sources[0] if app.sources else None
     path = (source.path or source.chart) if source else ""
-    place = app.destination.known
-    labels = _texts(metadata.get("labels"))
-    found = rows(app)
-    told = why(app)
+    destination = app.destination.with_in_cluster_alias
+    labels = _read_text_map(metadata.get("labels"))
+    resource_rows = list_rows(app)
+    reason = describe_problem(app)
     repo = source.repo_url if source else ""
-    cluster = place.name or place.server
+    cluster = destination.name or destination.server
     return AppRow(
         key=key,
         namespace=key.namespace,
         name=key.name,
         version=version,
         project=app.project,
-        environment=_environment(labels, path, key.name, place.namespace),
-        sync=sync_word(app),
-        health=health_word(app),
-        health_message=health_message(app),
-        operation=app.state.progress.value if app.state else NO_OPERATION,
+        environment=_guess_environment(labels, path, key.name, destination.namespace),
+        sync=read_sync_status(app),
+        health=read_health_status(app),
+        health_message=read_health_message(app),
+        operation=app.state.phase.value if app.state else NO_OPERATION,
         is_busy=is_busy(app),
         has_error=has_error(app),
-        is_deleting=bool(app.deleted),
-        why=told,
-        revisions=tuple(revisions(app)),
-        synced=_synced(app),
-        deployments=deployment_count(app),
-        policy=policy_word(app),
+        is_deleting=bool(app.deletion_timestamp),
+        why=reason,
+        revisions=tuple(read_synced_revisions(app)),
+        synced=_read_last_sync_time(app),
+        deployments=count_deployments(app),
+        policy=describe_sync_policy(app),
         hold=read_hold(app.annotations),
         cluster=cluster,
-        destination_namespace=place.namespace,
+        destination_namespace=destination.namespace,
         repo=repo,
         path=path,
         ref=(source.ref or "HEAD") if source else "",
         sources=len(app.sources),
-        owner=_owner(app, metadata),
+        owner=_describe_owner(app, metadata),
         labels=labels,
-        annotations=_texts(metadata.get("annotations")),
+        annotations=_read_text_map(metadata.get("annotations")),
         created=str(metadata.get("creationTimestamp") or ""),
-        differing=sum(row.status == "OutOfSync" for row in found),
-        objects=len(found),
-        searched="\n".join([key.name, key.namespace, app.project, place.namespace, repo, path, told]).lower(),
+        differing=sum(row.status == "OutOfSync" for row in resource_rows),
+        objects=len(resource_rows),
+        search_text="\n".join(
+            [key.name, key.namespace, app.project, destination.namespace, repo, path, reason]
+        ).lower(),
     )
 
 
-def _environment(labels: Mapping[str, str], path: str, name: str, namespace: str) -> str:
-    said = next((labels[each] for each in ENVIRONMENT_LABELS if labels.get(each)), "")
-    return environment_of(said, path, name, namespace) or said
+def _guess_environment(labels: Mapping[str, str], path: str, name: str, namespace: str) -> str:
+    label = next((labels[label_name] for label_name in ENVIRONMENT_LABELS if labels.get(label_name)), "")
+    return detect_environment(label, path, name, namespace) or label
 
 
-def _synced(app: Application) -> str:
+def _read_last_sync_time(app: Application) -> str:
     """Return the time of the last deployment, else of the last finished operation."""
-    history: Iterable[Mapping[str, Any]] = mappings(app.status.get("history"))
-    deployed = max((str(each.get("deployedAt") or "") for each in history), default="")
+    history: Iterable[Mapping[str, Any]] = as_mappings(app.status.get("history"))
+    deployed = max((str(entry.get("deployedAt") or "") for entry in history), default="")
     return deployed or (app.state.finished if app.state else "")
 
 
-def _owner(app: Application, metadata: Mapping[str, Any]) -> str:
-    for each in mappings(metadata.get("ownerReferences")):
-        return f"{each.get('kind')}/{each.get('name')}"
+def _describe_owner(app: Application, metadata: Mapping[str, Any]) -> str:
+    for reference in as_mappings(metadata.get("ownerReferences")):
+        return f"{reference.get('kind')}/{reference.get('name')}"
     return f"Application/{app.parent}" if app.parent else ""
 
 
-def _texts(value: object) -> Mapping[str, str]:
+def _read_text_map(value: object) -> Mapping[str, str]:
     """Return the manifest's own map if all values are strings: thousands of rows must not copy it."""
     if not isinstance(value, Mapping) or not value:
-        return _NOTHING
-    if all(isinstance(each, str) for each in value.values()):
+        return _EMPTY
+    if all(isinstance(item, str) for item in value.values()):
         return value
-    return {str(name): str(each) for name, each in value.items()}
+    return {str(name): str(item) for name, item in value.items()}

@@ -10,40 +10,50 @@ from contextlib import suppress
 from typing import Final
 
 from argosy.errors import ClusterError, Forbidden
-from argosy.gitops.application.install_labels import CONTROL, USUAL_NAMESPACE, is_control
+from argosy.gitops.application.install_labels import (
+    CONTROL_NAMESPACE_LABEL,
+    DEFAULT_INSTALL_NAMESPACE,
+    is_control_namespace,
+)
 from argosy.kube.client import ClusterReader
-from argosy.kube.controller.sharding.leases import LABELS
+from argosy.kube.controller.sharding.leases import MEMBER_SELECTOR
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
-ARGOCD: Final = GroupKind("argoproj.io", "ArgoCD")
-NAMESPACE: Final = GroupKind("", "Namespace")
-LEASES: Final = GroupKind("coordination.k8s.io", "Lease")
-USUAL: Final = "argocd"
-LEASE: Final = "argosy-application-controller"  # Lease of the engine's leader
+ARGOCD_KIND: Final = GroupKind("argoproj.io", "ArgoCD")
+NAMESPACE_KIND: Final = GroupKind("", "Namespace")
+LEASE_KIND: Final = GroupKind("coordination.k8s.io", "Lease")
+DEFAULT_NAMESPACE: Final = "argocd"
+LEADER_LEASE_NAME: Final = "argosy-application-controller"  # Lease of the engine's leader
 
 
-async def control_namespace(cluster: ClusterReader, near: Sequence[str] = ()) -> str:
+async def find_control_namespace(cluster: ClusterReader, candidates: Sequence[str] = ()) -> str:
     """Return the namespace where argosy is installed, else the one of an ArgoCD resource, else `argocd`.
 
     `candidates`: namespaces to try if listing in all namespaces is forbidden.
     """
-    near = list(dict.fromkeys(near))
-    labelled = await _asked(cluster, NAMESPACE, labels=f"{CONTROL}=true")
+    candidates = list(dict.fromkeys(candidates))
+    labelled = await _list_if_permitted(cluster, NAMESPACE_KIND, labels=f"{CONTROL_NAMESPACE_LABEL}=true")
     if labelled is None:
-        labelled = [each for name in (*near, USUAL_NAMESPACE) if (each := await _seen(cluster, name))]
+        labelled = [
+            namespace
+            for name in (*candidates, DEFAULT_INSTALL_NAMESPACE)
+            if (namespace := await _find_control_label(cluster, name))
+        ]
     if labelled:  # argosy's engine reads settings there, even if an ArgoCD resource is elsewhere
-        return await _at_work(cluster, [str(each["metadata"]["name"]) for each in labelled])
-    for place in ("", *near):
-        found = await _asked(cluster, ARGOCD, namespace=place)
-        if found:
-            return str(found[0]["metadata"]["namespace"])
-        if found is not None:
+        return await _choose_namespace_with_engine(
+            cluster, [str(namespace["metadata"]["name"]) for namespace in labelled]
+        )
+    for candidate in ("", *candidates):
+        argocds = await _list_if_permitted(cluster, ARGOCD_KIND, namespace=candidate)
+        if argocds:
+            return str(argocds[0]["metadata"]["namespace"])
+        if argocds is not None:
             break
-    return USUAL
+    return DEFAULT_NAMESPACE
 
 
-async def _asked(
+async def _list_if_permitted(
     cluster: ClusterReader, kind: GroupKind, *, namespace: str = "", labels: str = ""
 ) -> Sequence[Manifest] | None:
     """List objects: empty if the kind is not served, None if forbidden; raises ClusterError for other errors."""
@@ -54,11 +64,11 @@ async def _asked(
             return ()
         if error.code == 403:
             return None
-        told = f"cannot find the control namespace: {error.message}"
-        raise ClusterError(told, code=error.code, key=error.key, reason=error.reason) from error
+        message = f"cannot find the control namespace: {error.message}"
+        raise ClusterError(message, code=error.code, key=error.key, reason=error.reason) from error
 
 
-async def _at_work(cluster: ClusterReader, names: Sequence[str]) -> str:
+async def _choose_namespace_with_engine(cluster: ClusterReader, names: Sequence[str]) -> str:
     """Return the first namespace with a running engine: an uninstalled one keeps its settings and label."""
     for name in names if len(names) > 1 else ():
         with suppress(Forbidden):
@@ -67,29 +77,29 @@ async def _at_work(cluster: ClusterReader, names: Sequence[str]) -> str:
     return names[0]
 
 
-async def _seen(cluster: ClusterReader, name: str) -> Manifest | None:
+async def _find_control_label(cluster: ClusterReader, name: str) -> Manifest | None:
     """k8s: users who may not list namespaces can often get the namespaces they have roles in."""
     try:
-        found = await cluster.get(ResourceKey(*NAMESPACE, "", name))
+        manifest = await cluster.get(ResourceKey(*NAMESPACE_KIND, "", name))
     except Forbidden:
         return None
-    return found if found and is_control(found) else None
+    return manifest if manifest and is_control_namespace(manifest) else None
 
 
 async def has_engine(cluster: ClusterReader, namespace: str) -> bool:
     """True if an argosy engine holds the leader Lease or a member Lease there."""
-    lease = await cluster.get(ResourceKey(*LEASES, namespace, LEASE))
-    return bool(held((lease,))) or bool(await members_of(cluster, namespace))
+    lease = await cluster.get(ResourceKey(*LEASE_KIND, namespace, LEADER_LEASE_NAME))
+    return bool(keep_held_leases((lease,))) or bool(await list_member_leases(cluster, namespace))
 
 
-async def members_of(cluster: ClusterReader, namespace: str) -> list[Manifest]:
+async def list_member_leases(cluster: ClusterReader, namespace: str) -> list[Manifest]:
     """List the held Leases of sharded engines; empty if they cannot be read."""
     try:
-        return held((await cluster.list(LEASES, namespace=namespace, labels=LABELS)).items)
+        return keep_held_leases((await cluster.list(LEASE_KIND, namespace=namespace, labels=MEMBER_SELECTOR)).items)
     except ClusterError:
         return []
 
 
-def held(leases: Iterable[Manifest | None]) -> list[Manifest]:
+def keep_held_leases(leases: Iterable[Manifest | None]) -> list[Manifest]:
     """Keep Leases with a holder: an engine that stops releases its Lease and leaves it there."""
-    return [each for each in leases if each and (each.get("spec") or {}).get("holderIdentity")]
+    return [lease for lease in leases if lease and (lease.get("spec") or {}).get("holderIdentity")]

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.delays import find_delay, is_waiting_for_pass, is_waiting_for_sync
+from argosy.gitops.analysis.delays import find_delay, is_waiting_for_reconcile, is_waiting_for_sync
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.application_client.client import Desk, clock
-from argosy.gitops.coexistence.argocd_detection import UNKNOWN, seen_engines
-from argosy.gitops.policy.delivery_engine import Engines
-from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.application_client.client import ApplicationService, utc_now
+from argosy.gitops.coexistence.argocd_detection import UNKNOWN_ENGINES, detect_engines_or_unknown
+from argosy.gitops.policy.delivery_engine import DeliveryEngines
+from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.status.project_budgets import BudgetUse, find_budget_use, read_budget_uses
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
@@ -24,22 +24,24 @@ from argosy.kube.objects import Manifest
 GetManifest = Callable[[ResourceKey], Manifest | None]
 
 
-def load_budget_uses(get: GetManifest, control: str, now: datetime) -> dict[str, BudgetUse]:
+def load_budget_uses(get: GetManifest, control_namespace: str, now: datetime) -> dict[str, BudgetUse]:
     """Return the projects that are over their budgets, from a cache of the installation's ConfigMaps."""
-    return read_budget_uses(get(ResourceKey("", "ConfigMap", control, BUDGETS_CONFIG_MAP)), now)
+    return read_budget_uses(get(ResourceKey("", "ConfigMap", control_namespace, BUDGETS_CONFIG_MAP)), now)
 
 
-def describe_delay(app: Application, rules: Rules, get: GetManifest, engines: Engines, now: datetime) -> str:
+def describe_delay(
+    app: Application, settings: ReconcilerSettings, get: GetManifest, engines: DeliveryEngines, now: datetime
+) -> str:
     """Say which sync window or budget an Application waits for, and what to do; empty if it waits for neither."""
     if not may_be_delayed(app):
         return ""
-    budgets = get(ResourceKey("", "ConfigMap", rules.control_namespace, BUDGETS_CONFIG_MAP))
+    budgets = get(ResourceKey("", "ConfigMap", settings.control_namespace, BUDGETS_CONFIG_MAP))
     use = find_budget_use(budgets, app.project, now)
-    delay = find_delay(app, rules.projects.get(app.project), rules.clusters, use, engines, now)
+    delay = find_delay(app, settings.projects.get(app.project), settings.clusters, use, engines, now)
     return "" if delay is None else str(delay)
 
 
-async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[ResourceKey, str]:
+async def describe_delays(service: ApplicationService, apps: Sequence[Application]) -> dict[ResourceKey, str]:
     """Describe the delays of many. Loads settings only if an Application may wait; unreadable ones are left out."""
     waiting = [app for app in apps if may_be_delayed(app)]
     if not waiting:
@@ -47,11 +49,15 @@ async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[Resou
     from argosy.gitops.application_client.reader import open_reader  # late: most lists need no settings
 
     try:
-        async with open_reader(desk) as reader:
-            now, get = clock(), reader.control_cache.get
-            is_over_budget = bool(load_budget_uses(get, reader.rules.control_namespace, now))
-            engines = await seen_engines(desk.cluster, desk.control) if is_over_budget else UNKNOWN
-            delays = {app.key: describe_delay(app, reader.rules, get, engines, now) for app in waiting}
+        async with open_reader(service) as reader:
+            now, get = utc_now(), reader.control_cache.get
+            is_over_budget = bool(load_budget_uses(get, reader.reconciler_settings.control_namespace, now))
+            engines = (
+                await detect_engines_or_unknown(service.cluster, service.control_namespace)
+                if is_over_budget
+                else UNKNOWN_ENGINES
+            )
+            delays = {app.key: describe_delay(app, reader.reconciler_settings, get, engines, now) for app in waiting}
     except ArgosyError:
         return {}
     return {key: delay for key, delay in delays.items() if delay}
@@ -59,4 +65,4 @@ async def describe_delays(desk: Desk, apps: Sequence[Application]) -> dict[Resou
 
 def may_be_delayed(app: Application) -> bool:
     """False if no reconciliation or sync of the Application is due."""
-    return not app.deleted and (is_waiting_for_pass(app) or is_waiting_for_sync(app))
+    return not app.deletion_timestamp and (is_waiting_for_reconcile(app) or is_waiting_for_sync(app))

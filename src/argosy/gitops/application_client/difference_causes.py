@@ -14,38 +14,38 @@ from typing import Final, NamedTuple
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ArgosyError, ClusterError, ManifestError, UserError
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.causes import causes
-from argosy.gitops.analysis.evidence import Evidence, pointer_in, refused_fields
+from argosy.gitops.analysis.causes import find_causes
+from argosy.gitops.analysis.evidence import Evidence, read_rejected_fields, translate_pointer
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.operations import Outcome
-from argosy.gitops.application.step_results import Origin, Pair
-from argosy.gitops.application_client.differences import Differing
-from argosy.gitops.application_client.reader import LOCAL, Reader
-from argosy.gitops.application_client.removal_commits import removed
-from argosy.gitops.application_client.summary import revisions, short
-from argosy.gitops.diff.typed_manifests import kept, shape_for
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.reconciler.desired_state import Assembled
+from argosy.gitops.application.operations import ResultCode
+from argosy.gitops.application.step_results import FieldOrigin, Pair
+from argosy.gitops.application_client.differences import DifferingObject
+from argosy.gitops.application_client.reader import LOCAL_REVISION, ApplicationReader
+from argosy.gitops.application_client.removal_commits import add_removal_commits
+from argosy.gitops.application_client.summary import read_synced_revisions, shorten_revision
+from argosy.gitops.diff.typed_manifests import as_stored, find_manifest_shape
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.desired_state import DesiredState
 from argosy.gitops.source.git.blame import Blame
-from argosy.gitops.source.git.refs import SHORT_COMMIT, Refs
+from argosy.gitops.source.git.refs import SHORT_COMMIT_ID, Refs
 from argosy.kube.client import Catalog
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-AT_ONCE: Final = 8  # concurrent dry runs
-MOST: Final = 100  # objects with a dry-run apply
+MAX_CONCURRENT_DRY_RUNS: Final = 8  # concurrent dry runs
+MAX_DRY_RUNS: Final = 100  # objects with a dry-run apply
 Causes = Mapping[str, Cause]  # by pointer; "" is the whole object
 
 
-class Said(NamedTuple):
+class DryRunResult(NamedTuple):
     """Result of a dry-run apply."""
 
-    after: Manifest | None = None
+    applied: Manifest | None = None
     refused: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class DefaultBranchState:
     """Desired state on the default branch, for an Application that follows another branch."""
 
     branch: str = ""
@@ -53,179 +53,236 @@ class Elsewhere:
     desired: Mapping[ResourceKey, Manifest] = field(default_factory=dict)
 
 
-async def explained(
-    reader: Reader,
+async def explain_differences(
+    reader: ApplicationReader,
     app: Application,
-    look: Look,
-    found: Sequence[Differing],
+    app_state: AppState,
+    objects: Sequence[DifferingObject],
     refs: Sequence[str] = (),
     *,
     is_brief: bool = False,
 ) -> dict[ResourceKey, Causes]:
     """Explain every differing field of each object. `is_brief`: without commits and other branches."""
-    pairs = {pair.key: pair for pair in look.comparison.pairs if pair.differs}
-    asked = [(pairs[each.key], [field.pointer for field in each.fields]) for each in found]
-    known = await evidence(reader, app, look, asked, refs, is_brief=is_brief)
-    told: dict[ResourceKey, Causes] = {}
-    for each in found:
-        made = causes(known[each.key], each.fields)
-        told[each.key] = {field.pointer: cause for field, cause in zip(each.fields, made, strict=True)}
-    return told if is_brief else await signed(reader, app, look.assembled, told)
+    pairs = {pair.key: pair for pair in app_state.comparison.pairs if pair.differs}
+    requests = [
+        (pairs[differing.key], [difference.pointer for difference in differing.fields]) for differing in objects
+    ]
+    evidence_by_key = await gather_evidence(reader, app, app_state, requests, refs, is_brief=is_brief)
+    causes_by_key: dict[ResourceKey, Causes] = {}
+    for differing in objects:
+        object_causes = find_causes(evidence_by_key[differing.key], differing.fields)
+        causes_by_key[differing.key] = {
+            difference.pointer: cause for difference, cause in zip(differing.fields, object_causes, strict=True)
+        }
+    return causes_by_key if is_brief else await add_commits(reader, app, app_state.desired, causes_by_key)
 
 
-async def evidence(
-    reader: Reader,
+async def gather_evidence(
+    reader: ApplicationReader,
     app: Application,
-    look: Look,
-    asked: Sequence[tuple[Pair, Sequence[str]]],
+    app_state: AppState,
+    requests: Sequence[tuple[Pair, Sequence[str]]],
     refs: Sequence[str] = (),
     *,
     is_brief: bool = False,
 ) -> dict[ResourceKey, Evidence]:
     """Gather the evidence for these objects, with the origins of the given pointers."""
-    instead = another(app, refs, look.assembled.revisions)
-    kinds = await reader.kinds()
-    said = await _asked(reader, [pair for pair, _ in asked])
-    is_alone = is_brief or bool(instead) or not any(pair.differs for pair, _ in asked)
-    elsewhere = Elsewhere() if is_alone else await default_branch(reader, app, look.assembled, refs)
-    found: dict[ResourceKey, Evidence] = {}
-    for pair, pointers in asked:
-        known = _evidence(reader, app, look, pair, pointers, kinds)
-        found[pair.key] = replace(
-            known,
-            after=said[pair.key].after,
-            refused=said[pair.key].refused or known.refused,
-            default_branch=elsewhere.branch,
-            ref=elsewhere.ref,
-            elsewhere=elsewhere.desired.get(pair.key),
-            instead=instead,
+    untracked_refs = describe_untracked_refs(app, refs, app_state.desired.revisions)
+    kinds = await reader.list_kinds()
+    dry_runs = await _dry_run_applies(reader, [pair for pair, _ in requests])
+    skips_default_branch = is_brief or bool(untracked_refs) or not any(pair.differs for pair, _ in requests)
+    default_state = (
+        DefaultBranchState()
+        if skips_default_branch
+        else await render_default_branch(reader, app, app_state.desired, refs)
+    )
+    evidence_by_key: dict[ResourceKey, Evidence] = {}
+    for pair, pointers in requests:
+        object_evidence = _build_evidence(reader, app, app_state, pair, pointers, kinds)
+        evidence_by_key[pair.key] = replace(
+            object_evidence,
+            predicted=dry_runs[pair.key].applied,
+            rejected_fields=dry_runs[pair.key].refused or object_evidence.rejected_fields,
+            default_branch=default_state.branch,
+            ref=default_state.ref,
+            on_default_branch=default_state.desired.get(pair.key),
+            other_revision=untracked_refs,
         )
-    return found
+    return evidence_by_key
 
 
-def another(app: Application, refs: Sequence[str], found: Sequence[str] = ()) -> str:
+def describe_untracked_refs(app: Application, refs: Sequence[str], compared_revisions: Sequence[str] = ()) -> str:
     """Return the compared refs if the Application does not track them. `compared_revisions`: their revisions."""
-    asked = [short(each) for each, source in zip(refs, app.sources) if each and each != (source.ref or "HEAD")]
-    return ", ".join(asked) if list(found) != revisions(app) else ""
+    untracked = [
+        shorten_revision(ref) for ref, source in zip(refs, app.sources) if ref and ref != (source.ref or "HEAD")
+    ]
+    return ", ".join(untracked) if list(compared_revisions) != read_synced_revisions(app) else ""
 
 
-def _evidence(
-    reader: Reader, app: Application, look: Look, pair: Pair, pointers: Iterable[str], kinds: Catalog
+def _build_evidence(
+    reader: ApplicationReader,
+    app: Application,
+    app_state: AppState,
+    pair: Pair,
+    pointers: Iterable[str],
+    kinds: Catalog,
 ) -> Evidence:
-    result = next((each for each in app.state.results if each.key == pair.key), None) if app.state else None
+    result = (
+        next((task_result for task_result in app.state.results if task_result.key == pair.key), None)
+        if app.state
+        else None
+    )
     synced = app.state.revisions or (app.state.revision,) if app.state else ()
     return Evidence(
         app.name,
         pair,
         is_served=pair.key.group_kind in kinds,
-        refused=refused_fields(result.message) if result and result.outcome is Outcome.SYNC_FAILED else {},
-        filled=_filled(reader, pair.desired),
+        rejected_fields=read_rejected_fields(result.message)
+        if result and result.result_code is ResultCode.SYNC_FAILED
+        else {},
+        with_defaults=_fill_defaults(reader, pair.desired),
         was_applied=bool(
-            result and result.outcome is Outcome.SYNCED and tuple(synced) == tuple(look.assembled.revisions)
+            result and result.result_code is ResultCode.SYNCED and tuple(synced) == tuple(app_state.desired.revisions)
         ),
-        origins=_origins(look.assembled, pair, pointers),
+        origins=_find_origins(app_state.desired, pair, pointers),
     )
 
 
-def _filled(reader: Reader, desired: Manifest | None) -> Manifest | None:
+def _fill_defaults(reader: ApplicationReader, desired: Manifest | None) -> Manifest | None:
     try:
-        return kept(desired, shape_for(desired, reader.looker.shape_of)) if desired is not None else None
+        return (
+            as_stored(desired, find_manifest_shape(desired, reader.comparer.find_shape))
+            if desired is not None
+            else None
+        )
     except ManifestError:
         return None
 
 
-def _origins(assembled: Assembled, pair: Pair, pointers: Iterable[str]) -> dict[str, Origin]:
+def _find_origins(desired: DesiredState, pair: Pair, pointers: Iterable[str]) -> dict[str, FieldOrigin]:
     if pair.desired is None:
         return {}
-    like = pair.compared or pair.live or pair.desired
+    reference = pair.compared or pair.live or pair.desired
     # Live lists may be in another order than in Git.
-    wanted = [(each, pointer_in(pair.desired, each, like)) for each in pointers]
-    places = ((each, part.origins.find(pair.key, there)) for each, there in wanted for part in assembled.rendered)
-    return {pointer: origin for pointer, origin in places if origin is not None}
+    pointer_pairs = [
+        (live_pointer, translate_pointer(pair.desired, live_pointer, reference)) for live_pointer in pointers
+    ]
+    origins = (
+        (live_pointer, render_result.origins.find(pair.key, desired_pointer))
+        for live_pointer, desired_pointer in pointer_pairs
+        for render_result in desired.rendered
+    )
+    return {pointer: origin for pointer, origin in origins if origin is not None}
 
 
-async def _asked(reader: Reader, pairs: Sequence[Pair]) -> dict[ResourceKey, Said]:
-    gate = asyncio.Semaphore(AT_ONCE)
+async def _dry_run_applies(reader: ApplicationReader, pairs: Sequence[Pair]) -> dict[ResourceKey, DryRunResult]:
+    semaphore = asyncio.Semaphore(MAX_CONCURRENT_DRY_RUNS)
 
-    async def ask(pair: Pair) -> Said:
+    async def dry_run(pair: Pair) -> DryRunResult:
         if pair.desired is None or pair.live is None or not pair.differs:
-            return Said()
-        async with gate:
+            return DryRunResult()
+        async with semaphore:
             try:
-                return Said(await reader.cluster.apply(pair.desired, manager=FIELD_MANAGER, force=True, dry_run=True))
+                return DryRunResult(
+                    await reader.cluster.apply(pair.desired, manager=FIELD_MANAGER, force=True, dry_run=True)
+                )
             except ClusterError as error:
                 # k8s: a dry run needs permission to write
-                return Said(refused=refused_fields(error.message, error.details) if error.code != 403 else {})
+                return DryRunResult(
+                    refused=read_rejected_fields(error.message, error.details) if error.code != 403 else {}
+                )
             except ArgosyError:
-                return Said()
+                return DryRunResult()
 
-    said = await asyncio.gather(*(ask(pair) for pair in pairs[:MOST]))
-    return {pair.key: Said() for pair in pairs} | {pair.key: each for pair, each in zip(pairs, said)}
+    results = await asyncio.gather(*(dry_run(pair) for pair in pairs[:MAX_DRY_RUNS]))
+    return {pair.key: DryRunResult() for pair in pairs} | {pair.key: result for pair, result in zip(pairs, results)}
 
 
 # -- the default branch ------------------------------------------------------------------------------------------------
 
 
-async def default_branch(
-    reader: Reader, app: Application, assembled: Assembled | None = None, refs: Sequence[str] = ()
-) -> Elsewhere:
+async def render_default_branch(
+    reader: ApplicationReader, app: Application, desired: DesiredState | None = None, refs: Sequence[str] = ()
+) -> DefaultBranchState:
     """Render the default branch; empty if the Application tracks it, a tag or a commit, which are chosen on purpose.
 
     A ref that no longer exists counts as a branch.
     """
     source = app.sources[0] if len(app.sources) == 1 else None
-    if source is None or source.chart or (assembled and assembled.revisions == (LOCAL,)):
-        return Elsewhere()
+    if source is None or source.chart or (desired and desired.revisions == (LOCAL_REVISION,)):
+        return DefaultBranchState()
     ref = (refs[0] if refs else "") or source.ref
     try:
-        there = await _refs(reader, app, source)
-        branch, mine = there.default_branch, ref.removeprefix("refs/heads/")
-        is_chosen = mine not in there.branches and (there.find(mine) is not None or SHORT_COMMIT.fullmatch(mine))
-        if not branch or is_chosen or there.find(branch) == there.find(mine):
-            return Elsewhere()
-        found = await reader.assemble(app, (branch,))
+        remote_refs = await _fetch_refs(reader, app, source)
+        branch, tracked_branch = remote_refs.default_branch, ref.removeprefix("refs/heads/")
+        is_chosen = tracked_branch not in remote_refs.branches and (
+            remote_refs.find_commit(tracked_branch) is not None or SHORT_COMMIT_ID.fullmatch(tracked_branch)
+        )
+        if not branch or is_chosen or remote_refs.find_commit(branch) == remote_refs.find_commit(tracked_branch):
+            return DefaultBranchState()
+        branch_state = await reader.render_desired_state(app, (branch,))
     except ArgosyError:
-        return Elsewhere()
-    return Elsewhere(branch, mine, {key_of(each): each for each in found.desired if each["metadata"].get("name")})
+        return DefaultBranchState()
+    return DefaultBranchState(
+        branch,
+        tracked_branch,
+        {key_of(manifest): manifest for manifest in branch_state.manifests if manifest["metadata"].get("name")},
+    )
 
 
-async def unrendered(reader: Reader, app: Application, error: UserError, refs: Sequence[str] = ()) -> Cause:
+async def explain_render_error(
+    reader: ApplicationReader, app: Application, error: UserError, refs: Sequence[str] = ()
+) -> Cause:
     """Explain a render error: perhaps only the tracked branch fails to render."""
-    elsewhere = await default_branch(reader, app, refs=refs) if not another(app, refs) else Elsewhere()
-    what, _, advice = str(error).partition("; ")
-    if not elsewhere.branch:
-        return Cause(CauseKind.UNKNOWN, what, advice)
-    text = f"{elsewhere.ref} cannot be rendered, and {elsewhere.branch} can: {what}"
-    return Cause(CauseKind.STALE_BRANCH, text, f"argosy app set {app.name} --revision {elsewhere.branch}")
+    default_state = (
+        await render_default_branch(reader, app, refs=refs)
+        if not describe_untracked_refs(app, refs)
+        else DefaultBranchState()
+    )
+    problem, _, advice = str(error).partition("; ")
+    if not default_state.branch:
+        return Cause(CauseKind.UNKNOWN, problem, advice)
+    text = f"{default_state.ref} cannot be rendered, and {default_state.branch} can: {problem}"
+    return Cause(CauseKind.STALE_BRANCH, text, f"argosy app set {app.name} --revision {default_state.branch}")
 
 
-async def _refs(reader: Reader, app: Application, source: Source) -> Refs:
-    return await reader.rules.repositories.mirror(source.repo_url, project=app.project).refs(max_age=60.0)
+async def _fetch_refs(reader: ApplicationReader, app: Application, source: Source) -> Refs:
+    return await reader.reconciler_settings.repositories.mirror(source.repo_url, project=app.project).list_refs(
+        max_age=60.0
+    )
 
 
 # -- authors -----------------------------------------------------------------------------------------------------------
 
 
-async def signed(
-    reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
+async def add_commits(
+    reader: ApplicationReader, app: Application, desired: DesiredState, causes_by_key: Mapping[ResourceKey, Causes]
 ) -> dict[ResourceKey, Causes]:
     """Add the commits that wrote, or removed, each value in Git."""
-    return await removed(reader, app, assembled, await _blamed(reader, app, assembled, told))
+    return await add_removal_commits(reader, app, desired, await _add_blame(reader, app, desired, causes_by_key))
 
 
-async def _blamed(
-    reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
+async def _add_blame(
+    reader: ApplicationReader, app: Application, desired: DesiredState, causes_by_key: Mapping[ResourceKey, Causes]
 ) -> dict[ResourceKey, Causes]:
-    lines = {(each.file, each.line) for found in told.values() for each in found.values() if _has_line(each)}
-    said = await asyncio.gather(*(_commit(reader, app, assembled, *each) for each in lines))
-    commits = {line: each for line, each in zip(lines, said, strict=True) if each is not None}
+    lines = {
+        (cause.file, cause.line)
+        for object_causes in causes_by_key.values()
+        for cause in object_causes.values()
+        if _has_line(cause)
+    }
+    blames = await asyncio.gather(*(_blame_line(reader, app, desired, *cause) for cause in lines))
+    commits = {line: cause for line, cause in zip(lines, blames, strict=True) if cause is not None}
     return {
-        key: {pointer: _signed(each, commits.get((each.file, each.line))) for pointer, each in found.items()}
-        for key, found in told.items()
+        key: {
+            pointer: _with_commit(cause, commits.get((cause.file, cause.line)))
+            for pointer, cause in object_causes.items()
+        }
+        for key, object_causes in causes_by_key.items()
     }
 
 
-def _signed(cause: Cause, commit: Blame | None) -> Cause:
+def _with_commit(cause: Cause, commit: Blame | None) -> Cause:
     if commit is None or not _has_line(cause):
         return cause
     return replace(cause, revision=commit.revision, author=commit.author, subject=commit.subject)
@@ -235,19 +292,30 @@ def _has_line(cause: Cause) -> bool:
     return bool(cause.file and cause.line and not cause.repository)
 
 
-async def _commit(reader: Reader, app: Application, assembled: Assembled, file: str, line: int) -> Blame | None:
+async def _blame_line(
+    reader: ApplicationReader, app: Application, desired: DesiredState, file: str, line: int
+) -> Blame | None:
     """Blame a line; None if several sources have such a line, or for a local folder."""
-    found: set[Blame] = set()
-    for source, revision in zip(assembled.sources, assembled.revisions):
-        if revision == LOCAL or source.chart:
+    commits: set[Blame] = set()
+    for source, revision in zip(desired.sources, desired.revisions):
+        if revision == LOCAL_REVISION or source.chart:
             continue
         try:
-            mirror = reader.rules.repositories.mirror(source.repo_url, project=app.project)
+            mirror = reader.reconciler_settings.repositories.mirror(source.repo_url, project=app.project)
             commit = await mirror.blame(revision, file, line)
         except ArgosyError:
             continue
-        found |= {commit} if commit else set()
-    return found.pop() if len(found) == 1 else None
+        commits |= {commit} if commit else set()
+    return commits.pop() if len(commits) == 1 else None
 
 
-__all__ = ["Causes", "Elsewhere", "another", "default_branch", "evidence", "explained", "signed", "unrendered"]
+__all__ = [
+    "Causes",
+    "DefaultBranchState",
+    "add_commits",
+    "describe_untracked_refs",
+    "explain_differences",
+    "explain_render_error",
+    "gather_evidence",
+    "render_default_branch",
+]

@@ -12,14 +12,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.application.step_results import Comparison, Difference, Origin, Pair, Rendered
-from argosy.gitops.diff import additions, differences, masked_pair
-from argosy.gitops.status.wire_format import given
+from argosy.gitops.application.step_results import AppComparison, FieldDifference, FieldOrigin, Pair, RenderResult
+from argosy.gitops.diff import list_differences, list_foreign_fields, mask_pair
+from argosy.gitops.status.wire_format import omit_empty
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects import Manifest, dump_yaml
 
 
-class Differing(NamedTuple):
+class DifferingObject(NamedTuple):
     """One differing object. `live` and `desired` are YAML to compare by line; empty if that side is missing.
 
     `foreign_fields`: fields that others set and Git does not have; these are no drift. `locations`: file and line of
@@ -27,75 +27,89 @@ class Differing(NamedTuple):
     """
 
     key: ResourceKey
-    fields: tuple[Difference, ...]
+    fields: tuple[FieldDifference, ...]
     live: str
     desired: str
-    added: tuple[Difference, ...] = ()
-    written: Mapping[str, str] = MappingProxyType({})
+    foreign_fields: tuple[FieldDifference, ...] = ()
+    locations: Mapping[str, str] = MappingProxyType({})
     causes: Mapping[str, Cause] = MappingProxyType({})  # why each field differs, by pointer
 
 
-def with_causes(found: Iterable[Differing], causes: Mapping[ResourceKey, Mapping[str, Cause]]) -> list[Differing]:
-    return [each._replace(causes=causes.get(each.key, {})) for each in found]
+def with_causes(
+    objects: Iterable[DifferingObject], causes: Mapping[ResourceKey, Mapping[str, Cause]]
+) -> list[DifferingObject]:
+    return [differing._replace(causes=causes.get(differing.key, {})) for differing in objects]
 
 
-def with_places(found: Iterable[Differing], rendered: Sequence[Rendered]) -> list[Differing]:
+def add_locations(objects: Iterable[DifferingObject], rendered: Sequence[RenderResult]) -> list[DifferingObject]:
     """Add the file and line of each desired value; tracing is slow, so only callers that show them ask for it."""
-    return [each._replace(written=_written(each, rendered)) for each in found]
+    return [differing._replace(locations=_find_locations(differing, rendered)) for differing in objects]
 
 
-def _written(found: Differing, rendered: Sequence[Rendered]) -> dict[str, str]:
-    wanted = [field.pointer for field in found.fields if field.has_desired and found.live]
-    places = ((pointer, each.origins.find(found.key, pointer)) for pointer in wanted for each in rendered)
-    return {pointer: _place(origin) for pointer, origin in places if origin is not None}
+def _find_locations(differing: DifferingObject, rendered: Sequence[RenderResult]) -> dict[str, str]:
+    pointers = [difference.pointer for difference in differing.fields if difference.has_desired and differing.live]
+    origins = (
+        (pointer, render_result.origins.find(differing.key, pointer))
+        for pointer in pointers
+        for render_result in rendered
+    )
+    return {pointer: _format_location(origin) for pointer, origin in origins if origin is not None}
 
 
-def _place(origin: Origin) -> str:
+def _format_location(origin: FieldOrigin) -> str:
     line = f":{origin.line}" if origin.line else ""
     return f"{origin.repository}{'//' if origin.repository else ''}{origin.file}{line}"
 
 
-def differing(comparison: Comparison, masked_annotations: Collection[str] = ()) -> list[Differing]:
-    return [_shown(pair, masked_annotations) for pair in comparison.pairs if pair.differs]
+def list_differing_objects(
+    comparison: AppComparison, masked_annotations: Collection[str] = ()
+) -> list[DifferingObject]:
+    return [_build_differing_object(pair, masked_annotations) for pair in comparison.pairs if pair.differs]
 
 
-def _shown(pair: Pair, masked_annotations: Collection[str]) -> Differing:
-    found = differences(pair, masked_annotations=masked_annotations)
-    masked = masked_pair(pair, masked_annotations)
+def _build_differing_object(pair: Pair, masked_annotations: Collection[str]) -> DifferingObject:
+    fields = list_differences(pair, masked_annotations=masked_annotations)
+    masked = mask_pair(pair, masked_annotations)
     live, desired = masked.compared or masked.live, masked.predicted or masked.desired
     if masked.desired is None:
         desired = None
-    return Differing(pair.key, tuple(found), _text(live), _text(desired), tuple(additions(pair)))
+    return DifferingObject(
+        pair.key,
+        tuple(fields),
+        _dump_without_managed_fields(live),
+        _dump_without_managed_fields(desired),
+        tuple(list_foreign_fields(pair)),
+    )
 
 
-def _text(manifest: Manifest | None) -> str:
+def _dump_without_managed_fields(manifest: Manifest | None) -> str:
     if manifest is None:
         return ""
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
-    return dump({**manifest, "metadata": metadata})
+    return dump_yaml({**manifest, "metadata": metadata})
 
 
-def unified(found: Differing) -> list[str]:
-    name = str(found.key)
+def format_unified_diff(differing: DifferingObject) -> list[str]:
+    name = str(differing.key)
     lines = difflib.unified_diff(
-        found.live.splitlines(), found.desired.splitlines(), f"live/{name}", f"desired/{name}", lineterm=""
+        differing.live.splitlines(), differing.desired.splitlines(), f"live/{name}", f"desired/{name}", lineterm=""
     )
     return list(lines)
 
 
-def normal(found: Differing) -> list[str]:
+def format_normal_diff(differing: DifferingObject) -> list[str]:
     """Format a diff as the program `diff` does without flags."""
-    old, new = found.live.splitlines(), found.desired.splitlines()
-    return list(_normal(old, new))
+    old, new = differing.live.splitlines(), differing.desired.splitlines()
+    return list(_normal_diff_lines(old, new))
 
 
-def _normal(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+def _normal_diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
     for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
         letter = {"replace": "c", "delete": "d", "insert": "a"}[tag]
-        left = _range(i, j) if tag != "insert" else str(i)
-        right = _range(k, m) if tag != "delete" else str(k)
+        left = _format_range(i, j) if tag != "insert" else str(i)
+        right = _format_range(k, m) if tag != "delete" else str(k)
         yield f"{left}{letter}{right}"
         yield from (f"< {line}" for line in old[i:j])
         if tag == "replace":
@@ -103,57 +117,67 @@ def _normal(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
         yield from (f"> {line}" for line in new[k:m])
 
 
-def _range(start: int, end: int) -> str:
+def _format_range(start: int, end: int) -> str:
     return str(start + 1) if end == start + 1 else f"{start + 1},{end}"
 
 
-def in_short(found: Sequence[Differing]) -> str:
+def summarize_differences(objects: Sequence[DifferingObject]) -> str:
     """Summarize how much differs; empty if nothing does."""
-    fields = sum(len(each.fields) for each in found if each.live and each.desired)
-    new, old = sum(not each.live for each in found), sum(not each.desired for each in found)
-    words = [f"{fields} field{' differs' if fields == 1 else 's differ'}{_by_whom(found)}"] if fields else []
-    words += [f"{new} to create"] if new else []
-    words += [f"{old} to prune"] if old else []
+    fields = sum(len(differing.fields) for differing in objects if differing.live and differing.desired)
+    to_create, to_prune = (
+        sum(not differing.live for differing in objects),
+        sum(not differing.desired for differing in objects),
+    )
+    words = [f"{fields} field{' differs' if fields == 1 else 's differ'}{_summarize_causes(objects)}"] if fields else []
+    words += [f"{to_create} to create"] if to_create else []
+    words += [f"{to_prune} to prune"] if to_prune else []
     return ", ".join(words)
 
 
-def _by_whom(found: Sequence[Differing]) -> str:
+def _summarize_causes(objects: Sequence[DifferingObject]) -> str:
     """Count causes, e.g. `: 1 your change, 2 by kubectl-edit`; empty if there are no causes."""
-    told = Counter(_whose(cause) for each in found if each.live and each.desired for cause in each.causes.values())
-    return f": {', '.join(f'{count} {who}' for who, count in told.most_common())}" if told else ""
+    counts = Counter(
+        _describe_author(cause)
+        for differing in objects
+        if differing.live and differing.desired
+        for cause in differing.causes.values()
+    )
+    return f": {', '.join(f'{count} {author}' for author, count in counts.most_common())}" if counts else ""
 
 
-def _whose(cause: Cause) -> str:
+def _describe_author(cause: Cause) -> str:
     is_other = cause.kind is CauseKind.OTHER_CONTROLLER and cause.manager
-    words = cause.kind.words
+    words = cause.kind.label
     return f"by {cause.manager}" if is_other else f"by {words}" if words.startswith("a ") else words
 
 
-def as_data(found: Sequence[Differing]) -> dict[str, Any]:
+def differences_to_wire(objects: Sequence[DifferingObject]) -> dict[str, Any]:
     return {
         "apiVersion": "cli.argosy.dev/v1",
         "kind": "DiffReport",
         "items": [
             {
-                **each.key._asdict(),
+                **differing.key._asdict(),
                 "fields": [
                     {
-                        **_field_data(field, each.written.get(field.pointer, "")),
-                        **given(cause=cause.document() if (cause := each.causes.get(field.pointer)) else None),
+                        **_difference_to_wire(difference, differing.locations.get(difference.pointer, "")),
+                        **omit_empty(
+                            cause=cause.to_wire() if (cause := differing.causes.get(difference.pointer)) else None
+                        ),
                     }
-                    for field in each.fields
+                    for difference in differing.fields
                 ],
-                **given(setByOthers=[_field_data(field) for field in each.added]),
+                **omit_empty(setByOthers=[_difference_to_wire(difference) for difference in differing.foreign_fields]),
             }
-            for each in found
+            for differing in objects
         ],
     }
 
 
-def _field_data(field: Difference, written: str = "") -> dict[str, Any]:
-    told: dict[str, Any] = {"path": field.pointer}
-    if field.has_desired:
-        told["desired"] = field.desired
-    if field.has_live:
-        told["live"] = field.live
-    return {**told, **given(writtenIn=written, manager=field.manager, since=field.since)}
+def _difference_to_wire(difference: FieldDifference, location: str = "") -> dict[str, Any]:
+    body: dict[str, Any] = {"path": difference.pointer}
+    if difference.has_desired:
+        body["desired"] = difference.desired
+    if difference.has_live:
+        body["live"] = difference.live
+    return {**body, **omit_empty(writtenIn=location, manager=difference.manager, since=difference.since)}

@@ -9,39 +9,39 @@ from typing import Final
 
 from argosy.errors import ClusterError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.summary import rows
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
 EVENT: Final = GroupKind("", "Event")
 
 
-async def events_of(desk: Desk, app: Application, *, also_objects: bool = False) -> list[Manifest]:
-    wanted = {("Application", app.namespace, app.name)}
+async def events_of(service: ApplicationService, app: Application, *, include_objects: bool = False) -> list[Manifest]:
+    identities = {("Application", app.namespace, app.name)}
     namespaces = {app.namespace}
-    if also_objects and app.destination.is_here:  # Events of another cluster are there
-        wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in rows(app)}
-        namespaces |= {row.key.namespace for row in rows(app) if row.key.namespace}
-    found: list[Manifest] = []
+    if include_objects and app.destination.is_in_cluster:  # Events of another cluster are there
+        identities |= {(row.key.kind, row.key.namespace, row.key.name) for row in list_rows(app)}
+        namespaces |= {row.key.namespace for row in list_rows(app) if row.key.namespace}
+    events: list[Manifest] = []
     for namespace in sorted(namespaces):
         try:
-            found += (await desk.cluster.list(EVENT, namespace=namespace)).items
+            events += (await service.cluster.list(EVENT, namespace=namespace)).items
         except ClusterError as error:
             if namespace == app.namespace or error.code != 403:
                 raise
-    mine = [each for each in found if _about(each) in wanted]
-    return sorted(mine, key=_moment)
+    matching = [event for event in events if _involved_object(event) in identities]
+    return sorted(matching, key=_sort_key)
 
 
-def _moment(event: Manifest) -> tuple[str, int]:
+def _sort_key(event: Manifest) -> tuple[str, int]:
     """k8s: Event times have seconds only; within a second, compare numeric resourceVersions."""
     version = str(event["metadata"].get("resourceVersion") or "")
-    seen = str(event.get("lastTimestamp") or event.get("eventTime") or "")
-    return seen, int(version) if version.isdecimal() else 0
+    last_seen = str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    return last_seen, int(version) if version.isdecimal() else 0
 
 
-def _about(event: Manifest) -> tuple[str, str, str]:
-    about = mapping(event.get("involvedObject"))
-    return str(about.get("kind") or ""), str(about.get("namespace") or ""), str(about.get("name") or "")
+def _involved_object(event: Manifest) -> tuple[str, str, str]:
+    reference = as_mapping(event.get("involvedObject"))
+    return str(reference.get("kind") or ""), str(reference.get("namespace") or ""), str(reference.get("name") or "")

@@ -11,14 +11,21 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SECRET_TYPE
 from argosy.errors import ClusterError, UserError
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.reconciler.settings_watch import SECRET
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.reconciler.settings_watch import SECRET_KIND
 from argosy.kube.objects import Manifest
 
-SECRETS: Final = ("username", "password", "bearerToken", "sshPrivateKey", "tlsClientCertData", "githubAppPrivateKey")
+CREDENTIAL_KEYS: Final = (
+    "username",
+    "password",
+    "bearerToken",
+    "sshPrivateKey",
+    "tlsClientCertData",
+    "githubAppPrivateKey",
+)
 
 
-class Repository(NamedTuple):
+class RepositoryFacts(NamedTuple):
     type: str
     name: str
     url: str
@@ -29,49 +36,53 @@ class Repository(NamedTuple):
     project: str
 
 
-async def repositories_of(desk: Desk) -> list[Repository]:
-    found = []
-    for secret in await _secrets(desk, "repository"):
-        values = _texts(secret)
+async def list_repositories(service: ApplicationService) -> list[RepositoryFacts]:
+    repositories = []
+    for secret in await _list_secrets(service, "repository"):
+        values = _decode_data(secret)
         is_insecure = any(values.get(name) == "true" for name in ("insecure", "insecureIgnoreHostKey"))
-        found.append(
-            Repository(
+        repositories.append(
+            RepositoryFacts(
                 values.get("type") or "git",
                 values.get("name", ""),
                 values.get("url", ""),
                 is_insecure,
                 values.get("enableOCI") == "true",
                 values.get("enableLfs") == "true",
-                any(values.get(name) for name in SECRETS),
+                any(values.get(name) for name in CREDENTIAL_KEYS),
                 values.get("project", ""),
             )
         )
-    return sorted(found, key=lambda each: each.url)
+    return sorted(repositories, key=lambda repository: repository.url)
 
 
-async def repository_at(desk: Desk, url: str) -> Repository:
-    for each in await repositories_of(desk):
-        if each.url == url:
-            return each
+async def load_repository(service: ApplicationService, url: str) -> RepositoryFacts:
+    for repository in await list_repositories(service):
+        if repository.url == url:
+            return repository
     raise UserError(f"repository {url!r} not found; list repositories: argocd repo list")
 
 
-async def _secrets(desk: Desk, kind: str) -> list[Manifest]:
+async def _list_secrets(service: ApplicationService, secret_type: str) -> list[Manifest]:
     try:
-        found = await desk.cluster.list(SECRET, namespace=desk.control, labels=f"{SECRET_TYPE}={kind}")
+        listing = await service.cluster.list(
+            SECRET_KIND, namespace=service.control_namespace, labels=f"{SECRET_TYPE}={secret_type}"
+        )
     except ClusterError as error:
         if error.code == 403:
-            raise UserError(f"you may not read Secrets in {desk.control}; ask for the permission") from error
+            raise UserError(
+                f"you may not read Secrets in {service.control_namespace}; ask for the permission"
+            ) from error
         raise
-    return [dict(each) for each in found.items]
+    return [dict(secret) for secret in listing.items]
 
 
-def _texts(secret: Manifest) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _decode_data(secret: Manifest) -> dict[str, str]:
+    values: dict[str, str] = {}
     data: dict[str, Any] = secret.get("data") or {}
     for name, value in data.items():
         try:
-            found[name] = base64.b64decode(value or "").decode().strip()
+            values[name] = base64.b64decode(value or "").decode().strip()
         except (binascii.Error, ValueError, TypeError):
-            found[name] = ""
-    return found
+            values[name] = ""
+    return values

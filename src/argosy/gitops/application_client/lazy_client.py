@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
-from argosy.gitops.application_client.client import Opener
+from argosy.gitops.application_client.client import ClusterOpener
 from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
 from argosy.kube.client.connection import Connection
-from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.client.status_errors import ApiServerUnavailable
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 T = TypeVar("T")
-SECONDS: Final = 10.0  # request timeout: a user waits
+REQUEST_TIMEOUT_SECONDS: Final = 10.0  # request timeout: a user waits
 
 
 class _LazyCluster:
@@ -30,53 +30,55 @@ class _LazyCluster:
     async def _open(self) -> Cluster:
         raise NotImplementedError
 
-    async def _soon(self, answer: Awaitable[T]) -> T:
+    async def _with_timeout(self, request: Awaitable[T]) -> T:
         try:
-            async with asyncio.timeout(SECONDS):
-                return await answer
+            async with asyncio.timeout(REQUEST_TIMEOUT_SECONDS):
+                return await request
         except TimeoutError:
-            raise Unavailable(f"cluster {self._connection.name}: no answer within {SECONDS:g} s") from None
+            raise ApiServerUnavailable(
+                f"cluster {self._connection.name}: no answer within {REQUEST_TIMEOUT_SECONDS:g} s"
+            ) from None
 
     async def kinds(self) -> Catalog:
-        return await self._soon((await self._open()).kinds())
+        return await self._with_timeout((await self._open()).kinds())
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        return await self._soon((await self._open()).get(key))
+        return await self._with_timeout((await self._open()).get(key))
 
     async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
-        return await self._soon((await self._open()).list(kind, **selectors))
+        return await self._with_timeout((await self._open()).list(kind, **selectors))
 
     async def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
         async for event in (await self._open()).watch(kind, **selectors):
             yield event
 
-    async def logs(self, key: ResourceKey, **chosen: Any) -> AsyncIterator[str]:
-        async for line in (await self._open()).logs(key, **chosen):
+    async def logs(self, key: ResourceKey, **options: Any) -> AsyncIterator[str]:
+        async for line in (await self._open()).logs(key, **options):
             yield line
 
     def acting_as(self, user: User) -> Cluster:
-        return _Impersonating(self._connection, self._open, user)
+        return _ImpersonatingClient(self._connection, self._open, user)
 
-    async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
-        return await self._soon((await self._open()).create(manifest, **terms))
+    async def create(self, manifest: Manifest, **options: Any) -> Manifest:
+        return await self._with_timeout((await self._open()).create(manifest, **options))
 
-    async def apply(self, manifest: Manifest, **terms: Any) -> Manifest:
-        return await self._soon((await self._open()).apply(manifest, **terms))
+    async def apply(self, manifest: Manifest, **options: Any) -> Manifest:
+        return await self._with_timeout((await self._open()).apply(manifest, **options))
 
-    async def replace(self, manifest: Manifest, **terms: Any) -> Manifest:
-        return await self._soon((await self._open()).replace(manifest, **terms))
+    async def replace(self, manifest: Manifest, **options: Any) -> Manifest:
+        return await self._with_timeout((await self._open()).replace(manifest, **options))
 
-    async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
-        return await self._soon((await self._open()).patch(key, patch, **terms))
+    async def patch(self, key: ResourceKey, patch: Any, **options: Any) -> Manifest:
+        return await self._with_timeout((await self._open()).patch(key, patch, **options))
 
-    async def delete(self, key: ResourceKey, **terms: Any) -> None:
-        await self._soon((await self._open()).delete(key, **terms))
+    async def delete(self, key: ResourceKey, **options: Any) -> None:
+        await self._with_timeout((await self._open()).delete(key, **options))
 
 
-class Late(_LazyCluster):
+class LazyClusterClient(_LazyCluster):
     """Opens the cluster on the first request; the caller must close it."""
 
-    def __init__(self, connection: Connection, opener: Opener) -> None:
+    def __init__(self, connection: Connection, opener: ClusterOpener) -> None:
         super().__init__(connection)
         self._opener = opener
         self._stack = AsyncExitStack()
@@ -94,7 +96,7 @@ class Late(_LazyCluster):
             return self._cluster
 
 
-class _Impersonating(_LazyCluster):
+class _ImpersonatingClient(_LazyCluster):
     """The same cluster as another user. The owner of the cluster closes it."""
 
     def __init__(self, connection: Connection, open_cluster: Callable[[], Awaitable[Cluster]], user: User) -> None:

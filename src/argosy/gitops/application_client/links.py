@@ -11,51 +11,53 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from argosy.errors import UserError
-from argosy.gitops.status.wire_format import mappings
-from argosy.kube.objects import load
+from argosy.gitops.status.wire_format import as_mappings
+from argosy.kube.objects import read_yaml
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_templates import compile_template
 
-MOST: Final = 100
-STEPS: Final = 20_000
-CHARACTERS: Final = 4_000
+MAX_LINKS: Final = 100
+MAX_EVALUATION_STEPS: Final = 20_000
+MAX_URL_CHARACTERS: Final = 4_000
 
 
-class Link(NamedTuple):
+class DeepLink(NamedTuple):
     url: str
     title: str
     description: str = ""
     icon: str = ""
 
 
-def links_of(text: str, values: Mapping[str, Any], where: str) -> tuple[list[Link], list[str]]:
+def render_links(text: str, values: Mapping[str, Any], where: str) -> tuple[list[DeepLink], list[str]]:
     """Return the links that apply, and the errors of invalid entries."""
     try:
-        entries = mappings(load(text, where=where)) if text.strip() else []
+        entries = as_mappings(read_yaml(text, where=where)) if text.strip() else []
     except UserError as error:
         return [], [str(error)]
-    found: list[Link] = []
+    links: list[DeepLink] = []
     faults: list[str] = []
-    for place, entry in enumerate(entries[:MOST]):
+    for index, entry in enumerate(entries[:MAX_LINKS]):
         try:
-            link = _link(entry, values)
+            link = _render_link(entry, values)
         except UserError as error:
-            faults.append(f"{where}: entry {place + 1}: {error}")
+            faults.append(f"{where}: entry {index + 1}: {error}")
             continue
         if link is not None:
-            found.append(link)
-    return found, faults
+            links.append(link)
+    return links, faults
 
 
-def _link(entry: Mapping[str, Any], values: Mapping[str, Any]) -> Link | None:
+def _render_link(entry: Mapping[str, Any], values: Mapping[str, Any]) -> DeepLink | None:
     condition = entry.get("if")
-    if condition and compile_expression(str(condition)).evaluate(values, steps=STEPS) is not True:
+    if condition and compile_expression(str(condition)).evaluate(values, steps=MAX_EVALUATION_STEPS) is not True:
         return None
-    url = compile_template(str(entry.get("url") or "")).render(dict(values), steps=STEPS, characters=CHARACTERS)
+    url = compile_template(str(entry.get("url") or "")).render(
+        dict(values), steps=MAX_EVALUATION_STEPS, characters=MAX_URL_CHARACTERS
+    )
     if not _is_safe(url):
         raise UserError("the link is neither http nor https; use such a URL")
     texts = (str(entry.get(name) or "") for name in ("title", "description", "icon.class"))
-    return Link(url, *texts)
+    return DeepLink(url, *texts)
 
 
 def _is_safe(url: str) -> bool:

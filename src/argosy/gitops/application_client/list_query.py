@@ -12,31 +12,31 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 from argosy.errors import UserError
-from argosy.gitops.application import Progress
-from argosy.gitops.application.step_results import Health
+from argosy.gitops.application import OperationPhase
+from argosy.gitops.application.step_results import HealthStatus
 from argosy.gitops.application_client.app_row import NO_OPERATION
-from argosy.kube.schema.selectors import labels as read_labels
+from argosy.kube.schema.selectors import parse_label_selector as read_labels
 
 SYNC_WORDS: Final = ("Synced", "OutOfSync", "Unknown")
-HEALTH_WORDS: Final = tuple(each.value for each in Health)
-OPERATION_WORDS: Final = (*(each.value for each in Progress), NO_OPERATION)
+HEALTH_WORDS: Final = tuple(status.value for status in HealthStatus)
+OPERATION_WORDS: Final = (*(status.value for status in OperationPhase), NO_OPERATION)
 AUTOSYNC_WORDS: Final = ("auto", "manual")
 VIEWS: Final = ("list", "tiles", "summary")
 SORTS: Final = ("name", "ns", "project", "env", "sync", "health", "op", "rev", "repo", "cluster", "created", "synced")
 PAGE_SIZE: Final = 50
-_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+_PREDEFINED_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "sync": SYNC_WORDS, "health": HEALTH_WORDS, "op": OPERATION_WORDS, "autosync": AUTOSYNC_WORDS,
 }  # fmt: skip
-_LISTS: Final = ("sync", "health", "env", "project", "label", "cluster", "ns", "repo", "rev", "autosync", "op")
-_FLAGS: Final = ("fav", "held")
-_YES: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": None}
-_OTHER_WORDS: Final = {"enabled": "auto", "true": "auto", "disabled": "manual", "false": "manual"}
-LONGEST: Final = 256  # characters per value
-MOST: Final = 100  # values
+_LIST_FILTERS: Final = ("sync", "health", "env", "project", "label", "cluster", "ns", "repo", "rev", "autosync", "op")
+_FLAG_FILTERS: Final = ("fav", "held")
+_FLAG_VALUES: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": None}
+_AUTOSYNC_SYNONYMS: Final = {"enabled": "auto", "true": "auto", "disabled": "manual", "false": "manual"}
+MAX_VALUE_CHARACTERS: Final = 256  # characters per value
+MAX_VALUES_PER_FILTER: Final = 100  # values
 
 
 @dataclass(frozen=True)
-class Query:
+class AppListQuery:
     """Values of one filter are alternatives; filters are combined with AND, and so are labels (argo)."""
 
     q: str = ""
@@ -62,84 +62,88 @@ class Query:
         """Build the query string with these changes; a change of filters leads to the first page."""
         if changes and "page" not in changes:
             changes["page"] = 1
-        found, plain = replace(self, **changes), Query()
-        pairs: list[tuple[str, str]] = [("view", found.view)] if found.view != plain.view else []
-        pairs += [("q", found.q)] if found.q else []
-        pairs += [(name, value) for name in _LISTS for value in getattr(found, name)]
-        pairs += [(name, "1" if value else "0") for name in _FLAGS if (value := getattr(found, name)) is not None]
-        pairs += [("sort", found.sort)] if found.sort != plain.sort else []
-        pairs += [("page", str(found.page))] if found.page != 1 else []
+        changed, default = replace(self, **changes), AppListQuery()
+        pairs: list[tuple[str, str]] = [("view", changed.view)] if changed.view != default.view else []
+        pairs += [("q", changed.q)] if changed.q else []
+        pairs += [(name, value) for name in _LIST_FILTERS for value in getattr(changed, name)]
+        pairs += [
+            (name, "1" if value else "0") for name in _FLAG_FILTERS if (value := getattr(changed, name)) is not None
+        ]
+        pairs += [("sort", changed.sort)] if changed.sort != default.sort else []
+        pairs += [("page", str(changed.page))] if changed.page != 1 else []
         return urlencode(pairs)
 
     def toggled(self, name: str, value: str) -> str:
         """Build the query string with this value of a filter added, or removed if it was there."""
-        there = getattr(self, name)
-        left = tuple(each for each in there if each != value)
-        return self.text(**{name: left if value in there else (*there, value)})
+        current = getattr(self, name)
+        remaining = tuple(item for item in current if item != value)
+        return self.text(**{name: remaining if value in current else (*current, value)})
 
     @property
     def chips(self) -> list[tuple[str, str, str]]:
         """List every active filter: name, value, and the query string without it."""
-        found = [(name, value, self.toggled(name, value)) for name in _LISTS for value in getattr(self, name)]
-        found += [
+        chips = [(name, value, self.toggled(name, value)) for name in _LIST_FILTERS for value in getattr(self, name)]
+        chips += [
             (name, "yes" if value else "no", self.text(**{name: None}))
-            for name in _FLAGS
+            for name in _FLAG_FILTERS
             if (value := getattr(self, name)) is not None
         ]
-        return [*([("q", self.q, self.text(q=""))] if self.q else []), *found]
+        return [*([("q", self.q, self.text(q=""))] if self.q else []), *chips]
 
     @property
     def cleared(self) -> str:
         """Build the query string without filters."""
-        return Query(view=self.view, sort=self.sort).text()
+        return AppListQuery(view=self.view, sort=self.sort).text()
 
     @property
     def is_filtered(self) -> bool:
-        return bool(self.q) or any(getattr(self, name) for name in _LISTS) or (self.fav, self.held) != (None, None)
+        return (
+            bool(self.q) or any(getattr(self, name) for name in _LIST_FILTERS) or (self.fav, self.held) != (None, None)
+        )
 
 
-def read_query(asked: str | Iterable[tuple[str, str]]) -> Query:
+def read_query(query_string: str | Iterable[tuple[str, str]]) -> AppListQuery:
     """Parse a query; unknown names are ignored, because other parts of the page use them."""
-    pairs = parse_qsl(asked, max_num_fields=1000) if isinstance(asked, str) else asked
+    pairs = parse_qsl(query_string, max_num_fields=1000) if isinstance(query_string, str) else query_string
     values: dict[str, Any] = {}
-    told: list[str] = []
+    errors: list[str] = []
     for name, raw in pairs:
         value = raw.strip()
-        if len(value) > LONGEST:
-            told.append(f"{name}: longer than {LONGEST} characters")
-        elif name in _LISTS:
+        if len(value) > MAX_VALUE_CHARACTERS:
+            errors.append(f"{name}: longer than {MAX_VALUE_CHARACTERS} characters")
+        elif name in _LIST_FILTERS:
             parts = [value] if name in ("label", "repo") else value.split(",")
-            _add(values, told, name, [part.strip() for part in parts if part.strip()])
-        elif name in _FLAGS or name in ("q", "sort", "page", "view"):
-            _set(values, told, name, value)
-    given: dict[str, Any] = {
-        name: tuple(dict.fromkeys(each)) if isinstance(each, list) else each for name, each in values.items()
+            _add_filter_values(values, errors, name, [part.strip() for part in parts if part.strip()])
+        elif name in _FLAG_FILTERS or name in ("q", "sort", "page", "view"):
+            _set_single_value(values, errors, name, value)
+    fields: dict[str, Any] = {
+        name: tuple(dict.fromkeys(item)) if isinstance(item, list) else item for name, item in values.items()
     }
-    return Query(**given, told=tuple(told))
+    return AppListQuery(**fields, told=tuple(errors))
 
 
-def _add(values: dict[str, Any], told: list[str], name: str, parts: list[str]) -> None:
-    there = values.setdefault(name, [])
+def _add_filter_values(values: dict[str, Any], errors: list[str], name: str, parts: list[str]) -> None:
+    current = values.setdefault(name, [])
     for part in parts:
-        value = _spelled(name, part)
-        fault = _fault(name, value)
+        value = _normalize_word(name, part)
+        fault = _find_value_error(name, value)
         if fault:
-            told.append(fault)
-        elif len(there) < MOST:
-            there.append(value)
+            errors.append(fault)
+        elif len(current) < MAX_VALUES_PER_FILTER:
+            current.append(value)
 
 
-def _spelled(name: str, part: str) -> str:
+def _normalize_word(name: str, part: str) -> str:
     """Normalize the case of predefined words."""
     if name == "autosync":
-        part = _OTHER_WORDS.get(part.lower(), part)
-    return next((word for word in _KNOWN.get(name, ()) if word.lower() == part.lower()), part)
+        part = _AUTOSYNC_SYNONYMS.get(part.lower(), part)
+    return next((word for word in _PREDEFINED_VALUES.get(name, ()) if word.lower() == part.lower()), part)
 
 
-def _fault(name: str, value: str) -> str:
-    known = _KNOWN.get(name)
-    if known is not None and value not in known:
-        return f"{name}: unknown value {value!r}; choose one of {', '.join(known)}"
+def _find_value_error(name: str, value: str) -> str:
+    predefined = _PREDEFINED_VALUES.get(name)
+    if predefined is not None and value not in predefined:
+        return f"{name}: unknown value {value!r}; choose one of {', '.join(predefined)}"
     if name == "label":
         try:
             read_labels(value)
@@ -148,22 +152,22 @@ def _fault(name: str, value: str) -> str:
     return ""
 
 
-def _set(values: dict[str, Any], told: list[str], name: str, value: str) -> None:
+def _set_single_value(values: dict[str, Any], errors: list[str], name: str, value: str) -> None:
     if name == "q":
         values[name] = value
-    elif name in _FLAGS:
-        if value.lower() in _YES:
-            values[name] = _YES[value.lower()]
+    elif name in _FLAG_FILTERS:
+        if value.lower() in _FLAG_VALUES:
+            values[name] = _FLAG_VALUES[value.lower()]
         else:
-            told.append(f"{name}: invalid value {value!r}; use 1 or 0")
+            errors.append(f"{name}: invalid value {value!r}; use 1 or 0")
     elif name == "page":
         if value.isdecimal() and 0 < int(value) < 10**6:
             values[name] = int(value)
         elif value:
-            told.append(f"page: invalid page {value!r}; the first page is shown")
+            errors.append(f"page: invalid page {value!r}; the first page is shown")
     else:
-        known = VIEWS if name == "view" else SORTS
-        if value.removeprefix("-" if name == "sort" else "") in known:
+        choices = VIEWS if name == "view" else SORTS
+        if value.removeprefix("-" if name == "sort" else "") in choices:
             values[name] = value
         elif value:
-            told.append(f"{name}: unknown value {value!r}; choose one of {', '.join(known)}")
+            errors.append(f"{name}: unknown value {value!r}; choose one of {', '.join(choices)}")

@@ -11,39 +11,39 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
 
-MOST: Final = 1000
+MAX_QUEUED_ITEMS: Final = 1000
 Item = TypeVar("Item")
 
 
-async def merged(
-    streams: Sequence[AsyncGenerator[Item, None]], *, pause: float = 0.0, most: int = MOST
+async def merge_streams(
+    streams: Sequence[AsyncGenerator[Item, None]], *, gather_seconds: float = 0.0, max_queued: int = MAX_QUEUED_ITEMS
 ) -> AsyncGenerator[list[Item], None]:
     """Yield batches until all streams end. `gather_seconds`: seconds to gather more items before each batch."""
-    came: asyncio.Queue[Item | None] = asyncio.Queue(most)
+    queue: asyncio.Queue[Item | None] = asyncio.Queue(max_queued)
 
-    async def read(stream: AsyncGenerator[Item, None]) -> None:
+    async def forward(stream: AsyncGenerator[Item, None]) -> None:
         try:
             async with aclosing(stream):
-                async for each in stream:
-                    await came.put(each)
+                async for item in stream:
+                    await queue.put(item)
         except asyncio.CancelledError:
             raise  # nobody reads the end marker
         except Exception:
-            await came.put(None)
+            await queue.put(None)
             raise
-        await came.put(None)
+        await queue.put(None)
 
-    tasks = [asyncio.create_task(read(each)) for each in streams]
-    left = len(tasks)
+    tasks = [asyncio.create_task(forward(source_stream)) for source_stream in streams]
+    open_streams = len(tasks)
     try:
-        while left:
-            batch = [await came.get()]
-            await asyncio.sleep(pause)
-            while not came.empty():
-                batch.append(came.get_nowait())
-            left -= batch.count(None)
-            if found := [each for each in batch if each is not None]:
-                yield found
+        while open_streams:
+            batch = [await queue.get()]
+            await asyncio.sleep(gather_seconds)
+            while not queue.empty():
+                batch.append(queue.get_nowait())
+            open_streams -= batch.count(None)
+            if items := [source_stream for source_stream in batch if source_stream is not None]:
+                yield items
         await asyncio.gather(*tasks)  # re-raise an unexpected error of a stream
     finally:
         for task in tasks:

@@ -12,28 +12,28 @@ from typing import Any
 
 from argosy.errors import ClusterError, Forbidden, RenderError, UnknownRef, UserError
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.evidence import ABSENT, Evidence, value_at
-from argosy.gitops.analysis.field_paths import find_field
-from argosy.gitops.analysis.field_report import FieldStory, tell
+from argosy.gitops.analysis.evidence import ABSENT, Evidence, get_matching_value
+from argosy.gitops.analysis.field_paths import parse_field_path
+from argosy.gitops.analysis.field_report import FieldExplanation, explain_field
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Pair
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.difference_causes import evidence, signed, unrendered
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.application_client.summary import rows
-from argosy.gitops.diff import additions, differences, masked_pair, readable
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.status.wire_format import given, mappings
-from argosy.kube.client.resource_names import read_names
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.difference_causes import add_commits, explain_render_error, gather_evidence
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.diff import format_pointer, list_differences, list_foreign_fields, mask_pair
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.status.wire_format import as_mappings, omit_empty
+from argosy.kube.client.resource_names import parse_resource_arguments
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.patch.json_pointer import parse
 
 
 @dataclass(frozen=True)
-class Told:
+class ExplainedField:
     """A field with both values; ABSENT if a side has none. `path` is the display form of the pointer."""
 
-    story: FieldStory
+    report: FieldExplanation
     path: str
     live: Any
     desired: Any
@@ -46,20 +46,22 @@ class Told:
     def has_desired(self) -> bool:
         return self.desired is not ABSENT
 
-    def document(self) -> dict[str, Any]:
-        sides = {name: value for name, value in (("desired", self.desired), ("live", self.live)) if value is not ABSENT}
-        story = self.story
+    def to_wire(self) -> dict[str, Any]:
+        values = {
+            name: value for name, value in (("desired", self.desired), ("live", self.live)) if value is not ABSENT
+        }
+        report = self.report
         return {
-            "path": story.pointer,
-            "differs": story.differs,
-            **sides,
-            "cause": story.cause.document(),
-            **given(manager=story.manager, since=story.since),
+            "path": report.pointer,
+            "differs": report.differs,
+            **values,
+            "cause": report.cause.to_wire(),
+            **omit_empty(manager=report.manager, since=report.since),
         }
 
 
 @dataclass(frozen=True)
-class Explanation:
+class ObjectExplanation:
     """`fields`: the differing fields, or the requested one. `foreign_fields`: fields that Git does not set."""
 
     key: ResourceKey
@@ -68,128 +70,163 @@ class Explanation:
     health: str
     message: str = ""
     cause: Cause | None = None  # cause for the whole object: it is missing, extra, or the Application does not render
-    fields: tuple[Told, ...] = ()
-    others: tuple[Told, ...] = ()
+    fields: tuple[ExplainedField, ...] = ()
+    foreign_fields: tuple[ExplainedField, ...] = ()
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "object": self.key._asdict(),
             "application": self.app,
             "status": self.status,
-            **given(health=self.health, message=self.message, cause=self.cause.document() if self.cause else None),
-            "fields": [each.document() for each in self.fields],
-            **given(setByOthers=[each.document() for each in self.others]),
+            **omit_empty(health=self.health, message=self.message, cause=self.cause.to_wire() if self.cause else None),
+            "fields": [field_explanation.to_wire() for field_explanation in self.fields],
+            **omit_empty(setByOthers=[field_explanation.to_wire() for field_explanation in self.foreign_fields]),
         }
 
 
-async def find(desk: Desk, what: str, namespace: str = "", app: str = "") -> tuple[Application, ResourceKey]:
+async def find_object(
+    service: ApplicationService, object_name: str, namespace: str = "", app: str = ""
+) -> tuple[Application, ResourceKey]:
     """Find the object among those of Applications. Raises UserError if there is none or more than one."""
-    word, _, name = what.partition("/")
-    apps = [await desk.find(app)] if app else await _applications(desk)
-    kind = await _kind(desk, what, word, apps)
-    found = {
-        (each.name, row.key): (each, row.key)
-        for each in apps
-        for row in rows(each)
+    kind_name, _, name = object_name.partition("/")
+    apps = [await service.load_application(app)] if app else await _list_applications(service)
+    kind = await _resolve_kind(service, object_name, kind_name, apps)
+    matches = {
+        (application.name, row.key): (application, row.key)
+        for application in apps
+        for row in list_rows(application)
         if row.key.name == name and row.key.group_kind == kind and namespace in ("", row.key.namespace)
     }
-    if not found:
-        raise UserError(await _nobodys(desk, kind, name, namespace, app))
-    if len(found) > 1:
-        places = ", ".join(f"{key.namespace or 'no namespace'} (of {owner})" for owner, key in found)
-        raise UserError(f"{what} is ambiguous: {places}; choose one with -n NAMESPACE or --app APP")
-    return next(iter(found.values()))
+    if not matches:
+        raise UserError(await _describe_unowned(service, kind, name, namespace, app))
+    if len(matches) > 1:
+        locations = ", ".join(f"{key.namespace or 'no namespace'} (of {owner})" for owner, key in matches)
+        raise UserError(f"{object_name} is ambiguous: {locations}; choose one with -n NAMESPACE or --app APP")
+    return next(iter(matches.values()))
 
 
-async def _applications(desk: Desk) -> list[Application]:
+async def _list_applications(service: ApplicationService) -> list[Application]:
     try:
-        return await desk.all(everywhere=True)
+        return await service.list_applications(all_namespaces=True)
     except Forbidden:
-        return await desk.all()  # without permission for all namespaces, use the default one
+        return await service.list_applications()  # without permission for all namespaces, use the default one
 
 
-async def _kind(desk: Desk, what: str, word: str, apps: Sequence[Application]) -> GroupKind:
+async def _resolve_kind(
+    service: ApplicationService, object_name: str, kind_name: str, apps: Sequence[Application]
+) -> GroupKind:
     """Resolve the kind, also one that the cluster no longer serves but an Application has."""
     try:
-        return read_names([what], await desk.cluster.kinds())[0].kind
+        return parse_resource_arguments([object_name], await service.cluster.kinds())[0].kind
     except UserError:
-        for key in (row.key for each in apps for row in rows(each)):
-            if word.lower() in (key.kind.lower(), f"{key.kind}.{key.group}".lower()):
+        for key in (row.key for app in apps for row in list_rows(app)):
+            if kind_name.lower() in (key.kind.lower(), f"{key.kind}.{key.group}".lower()):
                 return key.group_kind
         raise
 
 
-async def _nobodys(desk: Desk, kind: GroupKind, name: str, namespace: str, app: str) -> str:
-    called = f"{kind.kind}/{name}"
+async def _describe_unowned(service: ApplicationService, kind: GroupKind, name: str, namespace: str, app: str) -> str:
+    display_name = f"{kind.kind}/{name}"
     if app:
-        return f"{app} has no {called}; list its objects: argosy app resources {app}"
+        return f"{app} has no {display_name}; list its objects: argosy app resources {app}"
     advice = "give its namespace with -n, or list the objects: argosy app resources NAME"
     try:
-        live = await desk.cluster.get(ResourceKey(*kind, namespace, name)) if namespace else None
+        live = await service.cluster.get(ResourceKey(*kind, namespace, name)) if namespace else None
     except ClusterError:
         live = None
-    owner = next(iter(mappings(((live or {}).get("metadata") or {}).get("ownerReferences"))), None)
+    owner = next(iter(as_mappings(((live or {}).get("metadata") or {}).get("ownerReferences"))), None)
     if owner:
-        above = f"{owner.get('kind')}/{owner.get('name')}"
-        return f"{called} was created by {above}, not by an Application; explain its owner: argosy explain {above}"
-    return f"no Application has {called}; {advice}"
+        owner_name = f"{owner.get('kind')}/{owner.get('name')}"
+        return (
+            f"{display_name} was created by {owner_name}, not by an Application; explain its owner: argosy "
+            f"explain {owner_name}"
+        )
+    return f"no Application has {display_name}; {advice}"
 
 
-async def explain(reader: Reader, app: Application, key: ResourceKey, field: str = "") -> Explanation:
-    row = next((each for each in rows(app) if each.key == key), None)
+async def explain_object(
+    reader: ApplicationReader, app: Application, key: ResourceKey, field: str = ""
+) -> ObjectExplanation:
+    row = next((candidate for candidate in list_rows(app) if candidate.key == key), None)
     status, health, message = (row.status, row.health, row.message) if row else ("", "", "")
     try:
-        look = await reader.look(app)
+        app_state = await reader.compare(app)
     except (RenderError, UnknownRef) as error:
-        cause = await unrendered(reader, app, error)
-        return Explanation(key, app.name, "Unknown", health, message, cause)
-    pair = next((each for each in look.comparison.pairs if each.key == key), None)
+        cause = await explain_render_error(reader, app, error)
+        return ObjectExplanation(key, app.name, "Unknown", health, message, cause)
+    pair = next((candidate for candidate in app_state.comparison.pairs if candidate.key == key), None)
     if pair is None:
         cause = Cause(CauseKind.UNKNOWN, "the object is a hook or is excluded from comparison, so it cannot differ")
-        return Explanation(key, app.name, status, health, message, cause)
+        return ObjectExplanation(key, app.name, status, health, message, cause)
     status = "OutOfSync" if pair.differs else "Synced"
-    fares = (await reader.health(app)).get(key)
-    if fares is not None and fares.health is not None:
-        health, message = fares.health.value, fares.message
-    return await _explained(reader, app, look, pair, field, Explanation(key, app.name, status, health, message))
-
-
-async def _explained(
-    reader: Reader, app: Application, look: Look, pair: Pair, field: str, made: Explanation
-) -> Explanation:
-    masks = reader.rules.compare.masked_annotations
-    shown, differing = (
-        masked_pair(pair, masks),
-        {each.pointer: each for each in differences(pair, masked_annotations=masks)},
-    )
-    chosen = [find_field(field, pair.live or pair.desired or {})] if field else list(differing)
-    others = [] if field else [each.pointer for each in additions(pair)]
-    known = (await evidence(reader, app, look, [(pair, [*chosen, *others])]))[pair.key]
-    stories = {each: tell(known, each, _difference(each, differing)) for each in [*chosen, *others]}
-    causes = await signed(reader, app, look.assembled, {pair.key: {at: each.cause for at, each in stories.items()}})
-    told = {at: _told(known, shown, each, causes[pair.key][at]) for at, each in stories.items()}
-    whole = causes[pair.key].get("") if not field else None
-    fields = tuple(told[each] for each in chosen if each)
-    return Explanation(
-        made.key, made.app, made.status, made.health, made.message, whole, fields, tuple(told[each] for each in others)
+    assessment = (await reader.assess_managed_objects(app)).get(key)
+    if assessment is not None and assessment.health is not None:
+        health, message = assessment.health.value, assessment.message
+    return await _explain_fields(
+        reader, app, app_state, pair, field, ObjectExplanation(key, app.name, status, health, message)
     )
 
 
-def _difference(pointer: str, differing: dict[str, Any]) -> Any:
+async def _explain_fields(
+    reader: ApplicationReader,
+    app: Application,
+    app_state: AppState,
+    pair: Pair,
+    field: str,
+    explanation: ObjectExplanation,
+) -> ObjectExplanation:
+    masked_annotations = reader.reconciler_settings.diff.masked_annotations
+    masked, differing = (
+        mask_pair(pair, masked_annotations),
+        {item.pointer: item for item in list_differences(pair, masked_annotations=masked_annotations)},
+    )
+    pointers = [parse_field_path(field, pair.live or pair.desired or {})] if field else list(differing)
+    foreign_pointers = [] if field else [item.pointer for item in list_foreign_fields(pair)]
+    object_evidence = (await gather_evidence(reader, app, app_state, [(pair, [*pointers, *foreign_pointers])]))[
+        pair.key
+    ]
+    reports = {
+        item: explain_field(object_evidence, item, _find_difference(item, differing))
+        for item in [*pointers, *foreign_pointers]
+    }
+    causes = await add_commits(
+        reader, app, app_state.desired, {pair.key: {pointer: item.cause for pointer, item in reports.items()}}
+    )
+    explanations = {
+        pointer: _build_field_explanation(object_evidence, masked, item, causes[pair.key][pointer])
+        for pointer, item in reports.items()
+    }
+    object_cause = causes[pair.key].get("") if not field else None
+    fields = tuple(explanations[item] for item in pointers if item)
+    return ObjectExplanation(
+        explanation.key,
+        explanation.app,
+        explanation.status,
+        explanation.health,
+        explanation.message,
+        object_cause,
+        fields,
+        tuple(explanations[item] for item in foreign_pointers),
+    )
+
+
+def _find_difference(pointer: str, differing: dict[str, Any]) -> Any:
     """Return the difference of this field, of a parent of it, or the first one within it."""
     if pointer in differing or not differing:
         return differing.get(pointer)
     tokens = parse(pointer)
-    for at, each in differing.items():
-        there = parse(at)
-        if there[: len(tokens)] == tokens[: len(there)]:
-            return each
+    for other_pointer, difference in differing.items():
+        other_tokens = parse(other_pointer)
+        if other_tokens[: len(tokens)] == tokens[: len(other_tokens)]:
+            return difference
     return None
 
 
-def _told(known: Evidence, shown: Pair, story: FieldStory, cause: Cause) -> Told:
-    tokens, like = parse(story.pointer), known.live_form
-    live = value_at(shown.compared or shown.live, tokens, like)
-    desired = value_at(shown.desired, tokens, like)
-    told = FieldStory(story.pointer, story.differs, cause, story.manager, story.since)
-    return Told(told, readable(story.pointer, like or shown.desired or {}), live, desired)
+def _build_field_explanation(
+    object_evidence: Evidence, masked: Pair, report: FieldExplanation, cause: Cause
+) -> ExplainedField:
+    tokens, reference = parse(report.pointer), object_evidence.reference_manifest
+    live = get_matching_value(masked.compared or masked.live, tokens, reference)
+    desired = get_matching_value(masked.desired, tokens, reference)
+    explained = FieldExplanation(report.pointer, report.differs, cause, report.manager, report.since)
+    return ExplainedField(explained, format_pointer(report.pointer, reference or masked.desired or {}), live, desired)

@@ -9,37 +9,41 @@ from collections.abc import Iterator
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.application_client.resource_actions import Choice
-from argosy.gitops.application_client.summary import rows
-from argosy.gitops.live import walk
-from argosy.gitops.reconciler.permissions import permission
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.resource_actions import ObjectSelector
+from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.live import walk_tree
+from argosy.gitops.reconciler.permissions import build_permission_check
 from argosy.kube.objects import Manifest, key_of
 
 
-class NotIts(UserError):
+class NotOwnedObject(UserError):
     """The Application has no such object, or its project forbids it; the message does not say which."""
 
 
-async def belongings(reader: Reader, app: Application) -> Iterator[Manifest]:
+async def walk_owned_objects(reader: ApplicationReader, app: Application) -> Iterator[Manifest]:
     """Walk the tree, parents before children."""
-    reader.check(app)
-    keys = [row.key for row in rows(app)]
-    await reader.load(keys)
+    reader.check_destination(app)
+    keys = [row.key for row in list_rows(app)]
+    await reader.load_objects(keys)
     await reader.load_namespaces({key.namespace for key in keys if key.namespace})
-    allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
-    managed = {key: found for key in keys if (found := reader.cache.get(key)) is not None}
-    return walk(reader.cache, managed, allowed)
+    is_permitted = build_permission_check(
+        app, reader.get_project(app), reader.reconciler_settings, await reader.list_kinds()
+    )
+    managed = {key: manifest for key in keys if (manifest := reader.cache.get(key)) is not None}
+    return walk_tree(reader.cache, managed, is_permitted)
 
 
-async def belonging(reader: Reader, app: Application, choice: Choice) -> Manifest:
+async def load_owned_object(reader: ApplicationReader, app: Application, choice: ObjectSelector) -> Manifest:
     """Return the named object. Raises NotOwnedObject."""
     if not choice.kind or not choice.name:
         raise UserError("no object given; set kind and resourceName", where="resourceName")
-    wanted = (choice.group, choice.kind, choice.namespace, choice.name)
-    for manifest in await belongings(reader, app):
-        if key_of(manifest) == wanted:
+    wanted_key = (choice.group, choice.kind, choice.namespace, choice.name)
+    for manifest in await walk_owned_objects(reader, app):
+        if key_of(manifest) == wanted_key:
             return manifest
-    named = f"{choice.kind} {choice.group} {choice.name}".replace("  ", " ")
+    display_name = f"{choice.kind} {choice.group} {choice.name}".replace("  ", " ")
     # argo: same message
-    raise NotIts(f"{named} not found as part of application {app.name}; list them: argosy app tree {app.name}")
+    raise NotOwnedObject(
+        f"{display_name} not found as part of application {app.name}; list them: argosy app tree {app.name}"
+    )

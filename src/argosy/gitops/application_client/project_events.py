@@ -8,32 +8,37 @@ from __future__ import annotations
 
 import secrets
 
-from argosy.gitops.application_client.client import Desk, now
-from argosy.gitops.reconciler.settings_watch import PROJECT
-from argosy.gitops.status.events import NOBODY, Reason
+from argosy.gitops.application_client.client import ApplicationService, current_timestamp
+from argosy.gitops.reconciler.settings_watch import PROJECT_KIND
+from argosy.gitops.status.events import UNKNOWN_USER, EventReason
 from argosy.kube.names import ResourceKey
 
 COMPONENT = "argocd-server"  # argo
 
 
-async def tell(desk: Desk, name: str, reason: Reason, what: str) -> None:
-    by, at = await desk.who(), now()
-    found = await desk.cluster.get(ResourceKey(*PROJECT, desk.control, name)) or {}
-    about = {"apiVersion": "argoproj.io/v1alpha1", "kind": PROJECT.kind, "name": name, "namespace": desk.control}
-    metadata = found.get("metadata") or {}
-    about |= {key: str(metadata[key]) for key in ("uid", "resourceVersion") if key in metadata}
-    await desk.record(
+async def record_project_event(service: ApplicationService, name: str, reason: EventReason, action: str) -> None:
+    user, timestamp = await service.find_user(), current_timestamp()
+    project = await service.cluster.get(ResourceKey(*PROJECT_KIND, service.control_namespace, name)) or {}
+    reference = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": PROJECT_KIND.kind,
+        "name": name,
+        "namespace": service.control_namespace,
+    }
+    metadata = project.get("metadata") or {}
+    reference |= {key: str(metadata[key]) for key in ("uid", "resourceVersion") if key in metadata}
+    await service.record_event(
         {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{name[:230]}.{secrets.token_hex(8)}", "namespace": desk.control},
-            "involvedObject": about,
+            "metadata": {"name": f"{name[:230]}.{secrets.token_hex(8)}", "namespace": service.control_namespace},
+            "involvedObject": reference,
             "reason": reason.value,
-            "message": f"{by or NOBODY} {what}",
+            "message": f"{user or UNKNOWN_USER} {action}",
             "type": "Normal",
             "source": {"component": COMPONENT},
-            "firstTimestamp": at,
-            "lastTimestamp": at,
+            "firstTimestamp": timestamp,
+            "lastTimestamp": timestamp,
             "count": 1,
         }
     )

@@ -12,7 +12,7 @@ from argosy.errors import UserError
 
 Spec = dict[str, Any]
 # flag → list in a spec, and the format of its entries
-LISTS: Final = {
+LIST_FLAGS: Final = {
     "dest": ("destinations", "destination"),
     "src": ("sourceRepos", "text"),
     "signature_keys": ("signatureKeys", "key"),
@@ -25,116 +25,116 @@ LISTS: Final = {
 }
 
 
-class Place(NamedTuple):
+class ResourceList(NamedTuple):
     """The list that an allow- or deny- command changes."""
 
     field: str
-    said: str  # allowed or denied
+    effect: str  # allowed or denied
     adds: bool
 
 
-def typed_spec(given: Mapping[str, Any]) -> Spec:
+def spec_from_flags(flags: Mapping[str, Any]) -> Spec:
     """Build the fields of the given flags; a list given by flags replaces the old one."""
     spec: Spec = {}
-    if given.get("description") is not None:
-        spec["description"] = given["description"]
-    for flag, (field, form) in LISTS.items():
-        if given.get(flag):
-            spec[field] = [_entry(form, text, flag) for text in given[flag]]
-    if given.get("orphaned_resources") or given.get("orphaned_resources_warn") is not None:
-        warn = given.get("orphaned_resources_warn")
+    if flags.get("description") is not None:
+        spec["description"] = flags["description"]
+    for flag, (field, entry_format) in LIST_FLAGS.items():
+        if flags.get(flag):
+            spec[field] = [_read_entry(entry_format, text, flag) for text in flags[flag]]
+    if flags.get("orphaned_resources") or flags.get("orphaned_resources_warn") is not None:
+        warn = flags.get("orphaned_resources_warn")
         spec["orphanedResources"] = {"warn": bool(warn)} if warn is not None else {}
     return spec
 
 
-def _entry(form: str, text: str, flag: str) -> Any:
-    named = f"--{flag.replace('_', '-')}"
-    match form:
+def _read_entry(entry_format: str, text: str, flag: str) -> Any:
+    flag_name = f"--{flag.replace('_', '-')}"
+    match entry_format:
         case "destination":
             server, comma, namespace = text.rpartition(",")
             if not comma:
-                raise UserError(f"{text!r} is not SERVER,NAMESPACE; separate them with a comma", where=named)
-            return destination(server, namespace, is_name="://" not in server and server not in ("*", ""))
+                raise UserError(f"{text!r} is not SERVER,NAMESPACE; separate them with a comma", where=flag_name)
+            return build_destination(server, namespace, is_name="://" not in server and server not in ("*", ""))
         case "kind":
-            group, _, rest = text.rpartition("/") if text.count("/") < 2 else text.partition("/")
-            kind, _, name = rest.partition("/")
+            group, _, kind_and_name = text.rpartition("/") if text.count("/") < 2 else text.partition("/")
+            kind, _, name = kind_and_name.partition("/")
             return {"group": group, "kind": kind, **({"name": name} if name else {})}
         case "key":
             return {"keyID": text}
         case "account":
             parts = text.split(",")
             if len(parts) != 3:
-                raise UserError(f"{text!r} is not SERVER,NAMESPACE,ACCOUNT; give all three", where=named)
+                raise UserError(f"{text!r} is not SERVER,NAMESPACE,ACCOUNT; give all three", where=flag_name)
             return {"server": parts[0], "namespace": parts[1], "defaultServiceAccount": parts[2]}
     return text
 
 
-def destination(place: str, namespace: str, *, is_name: bool) -> dict[str, str]:
-    return {"name" if is_name else "server": place, "namespace": namespace}
+def build_destination(cluster: str, namespace: str, *, is_name: bool) -> dict[str, str]:
+    return {"name" if is_name else "server": cluster, "namespace": namespace}
 
 
-def added(spec: Spec, field: str, entry: Any, what: str) -> Spec:
+def add_entry(spec: Spec, field: str, entry: Any, entry_name: str) -> Spec:
     """argo: adding an existing entry is an error."""
-    found = entries(spec, field)
-    if any(_fits(each, entry) for each in found):
-        raise UserError(f"specified {what} is already defined in project; see: argosy proj get")
-    return {**spec, field: [*found, entry]}
+    current = list_entries(spec, field)
+    if any(_matches_entry(existing, entry) for existing in current):
+        raise UserError(f"specified {entry_name} is already defined in project; see: argosy proj get")
+    return {**spec, field: [*current, entry]}
 
 
-def removed(spec: Spec, field: str, entry: Any, what: str) -> Spec:
-    found = entries(spec, field)
-    kept = [each for each in found if not _fits(each, entry)]
-    if len(kept) == len(found):
-        raise UserError(f"specified {what} does not exist in project; see: argosy proj get")
-    return {**spec, field: kept}
+def remove_entry(spec: Spec, field: str, entry: Any, entry_name: str) -> Spec:
+    current = list_entries(spec, field)
+    remaining = [existing for existing in current if not _matches_entry(existing, entry)]
+    if len(remaining) == len(current):
+        raise UserError(f"specified {entry_name} does not exist in project; see: argosy proj get")
+    return {**spec, field: remaining}
 
 
-def _fits(one: Any, other: Any) -> bool:
-    if not isinstance(one, dict) or not isinstance(other, dict):
-        return bool(one == other)
-    return all(one.get(name) == value for name, value in other.items())
+def _matches_entry(existing: Any, wanted: Any) -> bool:
+    if not isinstance(existing, dict) or not isinstance(wanted, dict):
+        return bool(existing == wanted)
+    return all(existing.get(name) == value for name, value in wanted.items())
 
 
-def entries(spec: Mapping[str, Any], field: str) -> list[Any]:
-    found = spec.get(field)
-    return list(found) if isinstance(found, list) else []
+def list_entries(spec: Mapping[str, Any], field: str) -> list[Any]:
+    value = spec.get(field)
+    return list(value) if isinstance(value, list) else []
 
 
-def place_of(*, allows: bool, is_cluster: bool, which: str) -> Place:
+def choose_resource_list(*, allows: bool, is_cluster: bool, list_type: str) -> ResourceList:
     """argo: by default namespaced kinds use the deny list and cluster kinds the allow list; -l overrides it."""
-    is_white = which in ("allow", "white")
-    field = ("cluster" if is_cluster else "namespace") + "Resource" + ("Whitelist" if is_white else "Blacklist")
-    return Place(field, "allowed" if is_white else "denied", allows if is_white else not allows)
+    is_allow_list = list_type in ("allow", "white")
+    field = ("cluster" if is_cluster else "namespace") + "Resource" + ("Whitelist" if is_allow_list else "Blacklist")
+    return ResourceList(field, "allowed" if is_allow_list else "denied", allows if is_allow_list else not allows)
 
 
-def with_orphan_rule(spec: Spec, rule: Mapping[str, str], *, adds: bool) -> Spec:
+def change_orphan_rule(spec: Spec, rule: Mapping[str, str], *, adds: bool) -> Spec:
     orphans = dict(spec.get("orphanedResources") or {})
-    what = "resource in the orphaned ignore list"
-    change = added if adds else removed
-    return {**spec, "orphanedResources": change(orphans, "ignore", dict(rule), what)}
+    entry_name = "resource in the orphaned ignore list"
+    change = add_entry if adds else remove_entry
+    return {**spec, "orphanedResources": change(orphans, "ignore", dict(rule), entry_name)}
 
 
 # -- sync windows --------------------------------------------------------------------------------------------------
 
 
-def with_window(spec: Spec, window: Mapping[str, Any]) -> Spec:
-    return {**spec, "syncWindows": [*entries(spec, "syncWindows"), dict(window)]}
+def add_sync_window(spec: Spec, window: Mapping[str, Any]) -> Spec:
+    return {**spec, "syncWindows": [*list_entries(spec, "syncWindows"), dict(window)]}
 
 
-def with_windows_changed(spec: Spec, number: int, change: Mapping[str, Any] | None) -> Spec:
+def change_sync_window(spec: Spec, index: int, change: Mapping[str, Any] | None) -> Spec:
     """Change the fields of one window; None removes it."""
-    windows = entries(spec, "syncWindows")
-    if not 0 <= number < len(windows):
-        raise UserError(f"sync window {number} not found; list them: argosy proj windows list", where="ID")
-    changed = [] if change is None else [{**windows[number], **change}]
-    return {**spec, "syncWindows": [*windows[:number], *changed, *windows[number + 1 :]]}
+    windows = list_entries(spec, "syncWindows")
+    if not 0 <= index < len(windows):
+        raise UserError(f"sync window {index} not found; list them: argosy proj windows list", where="ID")
+    replacement = [] if change is None else [{**windows[index], **change}]
+    return {**spec, "syncWindows": [*windows[:index], *replacement, *windows[index + 1 :]]}
 
 
-def window_fields(given: Mapping[str, Any], names: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def sync_window_from_flags(flags: Mapping[str, Any], names: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Map flags to fields for the flags that were given; list flags are comma-separated."""
-    found = {}
+    fields = {}
     for flag, field in names:
-        value = given.get(flag)
+        value = flags.get(flag)
         if value not in (None, "", False):
-            found[field] = value.split(",") if field in ("applications", "namespaces", "clusters") else value
-    return found
+            fields[field] = value.split(",") if field in ("applications", "namespaces", "clusters") else value
+    return fields

@@ -17,43 +17,49 @@ from pathlib import Path
 from typing import Final, Self
 
 from argosy.errors import ClusterError, PolicyError, TransientError, UserError
-from argosy.fair_share import on_behalf_of
+from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, Source, read_source
 from argosy.gitops.application.project import OrphanRule, Project
-from argosy.gitops.application.step_results import Assessment, Checkout, Health
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.lazy_client import Late
-from argosy.gitops.application_client.render_process import renderer
-from argosy.gitops.application_client.summary import rows
-from argosy.gitops.clusters.cluster_secret import connection_of, values_of
-from argosy.gitops.diff import Memory
-from argosy.gitops.live import indexes, orphans, tree
-from argosy.gitops.live.resource_tree import Node
-from argosy.gitops.policy.destination_clusters import HERE
-from argosy.gitops.policy.projects import forbidden_sources
-from argosy.gitops.reconciler.app_state import DEFINITION, Look, Looker
-from argosy.gitops.reconciler.desired_state import Assembled, Assembler, Wanted
+from argosy.gitops.application.step_results import Assessment, Checkout, HealthStatus
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.lazy_client import LazyClusterClient
+from argosy.gitops.application_client.render_process import build_render_pool
+from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
+from argosy.gitops.diff import DiffCache
+from argosy.gitops.live import build_indexes, build_tree, find_orphans
+from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.gitops.policy.destination_clusters import IN_CLUSTER_SERVER
+from argosy.gitops.policy.projects import list_forbidden_sources
+from argosy.gitops.reconciler.app_state import CRD_KIND, AppState, AppStateComparer
+from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateBuilder, DesiredStateRequest
 from argosy.gitops.reconciler.impersonation import user_to_impersonate
-from argosy.gitops.reconciler.read_your_writes import Doorway
-from argosy.gitops.reconciler.render_cache import Renders
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.settings_watch import CONFIG_MAP, PROJECT, SECRET, STORAGE_CLASS, Settings
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.render_cache import RenderCache
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_watch import (
+    CONFIG_MAP_KIND,
+    PROJECT_KIND,
+    SECRET_KIND,
+    STORAGE_CLASS_KIND,
+    SettingsWatcher,
+)
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.checkouts import cache_folder
-from argosy.gitops.workspace.paths import locate
-from argosy.isolation import Pool
-from argosy.isolation.process_pool import Crew
+from argosy.gitops.workspace.checkouts import find_cache_folder
+from argosy.gitops.workspace.paths import locate_folder
+from argosy.isolation import WorkerPool
+from argosy.isolation.process_pool import ProcessPool
 from argosy.kube.client import Catalog, Cluster, User
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.builtin_kinds import BUILT_IN
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
 
-AT_ONCE: Final = 8  # concurrent requests
-_BUILT_IN: Final = frozenset(each.group_kind for each in BUILT_IN)
-LOCAL: Final = "local"  # revision of a local folder
+MAX_CONCURRENT_REQUESTS: Final = 8  # concurrent requests
+_BUILT_IN: Final = frozenset(resource.group_kind for resource in BUILTIN_RESOURCES)
+LOCAL_REVISION: Final = "local"  # revision of a local folder
 
 
 class _LocalRepositories(Repositories):
@@ -62,310 +68,363 @@ class _LocalRepositories(Repositories):
     tree: FolderTree
 
     async def checkout(self, url: str, ref: str, **_: object) -> Checkout:
-        return Checkout(self.tree, LOCAL)
+        return Checkout(self.tree, LOCAL_REVISION)
 
 
-class Unseen(UserError):
+class DestinationUnreadable(UserError):
     """The destination cluster cannot be read from here, so differences are unknown."""
 
 
-class Reader:
+class ApplicationReader:
     """Reads each object once and caches it."""
 
     def __init__(
-        self, desk: Desk, repositories: Repositories, crew: Crew, pool: Pool, cache: Cache | None = None
+        self,
+        service: ApplicationService,
+        repositories: Repositories,
+        render_pool: ProcessPool,
+        pool: WorkerPool,
+        cache: InformerCache | None = None,
     ) -> None:
-        self.desk, self.pool = desk, pool
-        self.cluster: Cluster = desk.cluster
-        self.cache = Cache() if cache is None else cache
-        self.settings = Settings(self.cache, repositories, pool, control_namespace=desk.control)
-        self._crew, self.assembler = crew, Assembler(Renders(crew))
-        self._doorway = Doorway(desk.cluster, self.cache.get, time.monotonic)
-        self.looker = Looker(self._doorway, self.cache, Memory())
-        self._gate = asyncio.Semaphore(AT_ONCE)
-        self.denied: set[ResourceKey] = set()  # objects that may not be read
+        self.service, self.pool = service, pool
+        self.cluster: Cluster = service.cluster
+        self.cache = InformerCache() if cache is None else cache
+        self.settings = SettingsWatcher(self.cache, repositories, pool, control_namespace=service.control_namespace)
+        self._render_pool, self.assembler = render_pool, DesiredStateBuilder(RenderCache(render_pool))
+        self._read_client = ReadYourWritesClient(service.cluster, self.cache.get, time.monotonic)
+        self.comparer = AppStateComparer(self._read_client, self.cache, DiffCache())
+        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
+        self.unreadable: set[ResourceKey] = set()  # objects that may not be read
         self.control_cache = self.cache  # cache of the cluster with the settings
-        self._place, self._localised = HERE, _as_they_are  # destination, and its overrides of the settings
-        self._late: dict[str, tuple[Manifest, Late]] = {}  # clients of other clusters, by Secret name
+        self._destination_server, self._localize_settings = (
+            IN_CLUSTER_SERVER,
+            _unchanged_settings,
+        )  # destination, and its overrides of the settings
+        self._lazy_clients: dict[
+            str, tuple[Manifest, LazyClusterClient]
+        ] = {}  # clients of other clusters, by Secret name
 
-    def at(self, app: Application) -> Reader:
+    def for_destination(self, app: Application) -> ApplicationReader:
         """Return an uncached reader of the Application's destination cluster. Raises DestinationUnreadable."""
-        known = self.settings.rules().clusters.find(app.destination)
-        server = known.server if known is not None else app.destination.server
-        if server == self._place or (known is None and app.destination.is_here and self._place == HERE):
+        cluster = self.settings.current_settings().clusters.find(app.destination)
+        server = cluster.server if cluster is not None else app.destination.server
+        if server == self._destination_server or (
+            cluster is None and app.destination.is_in_cluster and self._destination_server == IN_CLUSTER_SERVER
+        ):
             return self
-        secret = self.settings.cluster_secret(known.secret) if known is not None else None
-        if known is None or secret is None:
-            raise self._unseen(app, "read from here: no cluster Secret that you may read describes it")
-        if self.desk.opener is None:
-            raise self._unseen(app, "compared from here")
-        other = copy.copy(self)
-        other.__class__ = Reader
-        other.cluster, other.cache, other.denied = self._opened(known.secret, secret), Cache(), set()
-        other._doorway = Doorway(other.cluster, other.cache.get, time.monotonic)
-        other.looker = Looker(other._doorway, other.cache, Memory(), applications=self.control_cache)
-        other._gate, other._place = asyncio.Semaphore(AT_ONCE), known.server
-        other._localised = partial(self.settings.localised, other.cache, known.server)
-        for name, index in indexes(self.settings.rules().tracking).items():
-            other.cache.index(name, index)
-        return other
+        secret = self.settings.find_cluster_secret(cluster.secret_name) if cluster is not None else None
+        if cluster is None or secret is None:
+            raise self._build_unreadable(app, "read from here: no cluster Secret that you may read describes it")
+        if self.service.opener is None:
+            raise self._build_unreadable(app, "compared from here")
+        reader = copy.copy(self)
+        reader.__class__ = ApplicationReader
+        reader.cluster, reader.cache, reader.unreadable = (
+            self._open_lazy_client(cluster.secret_name, secret),
+            InformerCache(),
+            set(),
+        )
+        reader._read_client = ReadYourWritesClient(reader.cluster, reader.cache.get, time.monotonic)
+        reader.comparer = AppStateComparer(
+            reader._read_client, reader.cache, DiffCache(), applications=self.control_cache
+        )
+        reader._semaphore, reader._destination_server = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS), cluster.server
+        reader._localize_settings = partial(self.settings.localize_settings, reader.cache, cluster.server)
+        for name, index in build_indexes(self.settings.current_settings().tracking).items():
+            reader.cache.add_index(name, index)
+        return reader
 
-    def impersonating(self, app: Application) -> Reader:
+    def impersonating(self, app: Application) -> ApplicationReader:
         """Return a reader whose writes impersonate the account that syncs of the Application use."""
-        if not self.rules.impersonation.is_enabled:
+        if not self.reconciler_settings.impersonation.is_enabled:
             return self
-        user = user_to_impersonate(app, self.project(app), self.rules)
+        user = user_to_impersonate(app, self.get_project(app), self.reconciler_settings)
         if not user:
             return self
-        other = copy.copy(self)
-        other.cluster = self.cluster.acting_as(User(user))
-        return other
+        reader = copy.copy(self)
+        reader.cluster = self.cluster.acting_as(User(user))
+        return reader
 
-    def check(self, app: Application) -> None:
+    def check_destination(self, app: Application) -> None:
         """Raise DestinationUnreadable if the Application's destination is another cluster than this reader's."""
-        if self.at(app) is not self:
-            raise self._unseen(app, "compared from here")
+        if self.for_destination(app) is not self:
+            raise self._build_unreadable(app, "compared from here")
 
     @staticmethod
-    def _unseen(app: Application, why: str) -> Unseen:
-        told = f"goes to another cluster ({app.destination.server or app.destination.name}), which cannot be {why}"
-        return Unseen(f"{told}; see its status: argosy app get {app.name}", where=app.name)
+    def _build_unreadable(app: Application, problem: str) -> DestinationUnreadable:
+        message = (
+            f"goes to another cluster ({app.destination.server or app.destination.name}), which cannot be {problem}"
+        )
+        return DestinationUnreadable(f"{message}; see its status: argosy app get {app.name}", where=app.name)
 
     @property
     def is_here(self) -> bool:
         """True if this reader reads the cluster that holds the Applications."""
-        return self._place == HERE
+        return self._destination_server == IN_CLUSTER_SERVER
 
-    def _opened(self, name: str, secret: Manifest) -> Late:
+    def _open_lazy_client(self, name: str, secret: Manifest) -> LazyClusterClient:
         """Return the open client, unless its Secret changed."""
-        assert self.desk.opener is not None
-        before = self._late.get(name)
-        if before is not None and before[0].get("data") == secret.get("data"):
-            return before[1]
-        made = Late(connection_of(values_of(secret), self.settings.programs()), self.desk.opener)
-        if before is not None:
-            self._late[f"{name} {len(self._late)}"] = before  # others may still use it
-        self._late[name] = secret, made
-        return made
+        assert self.service.opener is not None
+        previous = self._lazy_clients.get(name)
+        if previous is not None and previous[0].get("data") == secret.get("data"):
+            return previous[1]
+        client = LazyClusterClient(
+            build_connection(read_secret_values(secret), self.settings.list_auth_programs()), self.service.opener
+        )
+        if previous is not None:
+            self._lazy_clients[f"{name} {len(self._lazy_clients)}"] = previous  # others may still use it
+        self._lazy_clients[name] = secret, client
+        return client
 
     async def close(self) -> None:
         """Close clients of other clusters."""
-        for _, each in self._late.values():
-            await each.close()
+        for _, client in self._lazy_clients.values():
+            await client.close()
 
-    def signed(self, by: str) -> Self:
+    def acting_for(self, user: str) -> Self:
         """Return a reader that records Events in the name of this user."""
-        other = copy.copy(self)
-        other.desk = replace(self.desk, signer=by)
-        return other
+        reader = copy.copy(self)
+        reader.service = replace(self.service, acting_user=user)
+        return reader
 
     async def load_settings(self) -> None:
-        control = self.desk.control
+        control = self.service.control_namespace
         await asyncio.gather(
-            *(self._put_all(kind, control) for kind in (CONFIG_MAP, PROJECT)),
-            self._put_all(SECRET, control, "argocd.argoproj.io/secret-type"),
-            self._put_all(STORAGE_CLASS, ""),
-            self.kinds(),
+            *(self._load_kind(kind, control) for kind in (CONFIG_MAP_KIND, PROJECT_KIND)),
+            self._load_kind(SECRET_KIND, control, "argocd.argoproj.io/secret-type"),
+            self._load_kind(STORAGE_CLASS_KIND, ""),
+            self.list_kinds(),
         )
-        self.settings.outdate()
-        for name, index in indexes(self.rules.tracking).items():
-            self.cache.index(name, index)
+        self.settings.invalidate()
+        for name, index in build_indexes(self.reconciler_settings.tracking).items():
+            self.cache.add_index(name, index)
 
     @property
-    def rules(self) -> Rules:
-        return self._localised(self.settings.rules())
+    def reconciler_settings(self) -> ReconcilerSettings:
+        return self._localize_settings(self.settings.current_settings())
 
-    def project(self, app: Application) -> Project:
-        found = self.rules.projects.get(app.project)
-        if found is None:
+    def get_project(self, app: Application) -> Project:
+        project = self.reconciler_settings.projects.get(app.project)
+        if project is None:
             raise UserError(f"{app.name}: project {app.project!r} not found; create it, or choose another")
-        return found
+        return project
 
     def on_behalf_of(self, app: Application) -> AbstractContextManager[None]:
         """Account scripts that run within this context to the Application's project."""
-        return on_behalf_of(self.rules.tenant(app.project))
+        return charge_work_to(self.reconciler_settings.build_tenant(app.project))
 
-    async def assemble(self, app: Application, refs: Sequence[str] = ()) -> Assembled:
+    async def render_desired_state(self, app: Application, refs: Sequence[str] = ()) -> DesiredState:
         """Render the desired state at the Application's own refs, or at these."""
-        wanted = tuple(
-            (refs[place] if place < len(refs) else "") or source.ref for place, source in enumerate(app.sources)
+        effective_refs = tuple(
+            (refs[index] if index < len(refs) else "") or source.ref for index, source in enumerate(app.sources)
         )
-        project, kinds = self.project(app), await self.kinds()
-        if forbidden := forbidden_sources(project, app.sources):
+        project, kinds = self.get_project(app), await self.list_kinds()
+        if forbidden := list_forbidden_sources(project, app.sources):
             raise PolicyError("; ".join(forbidden), where=app.name)
-        self._crew.begin()  # starts the process while repositories are fetched
-        return await self.assembler.assemble(app, project, Wanted(app.sources, wanted), self.rules, kinds)
+        self._render_pool.start_first_worker()  # starts the process while repositories are fetched
+        return await self.assembler.build(
+            app, project, DesiredStateRequest(app.sources, effective_refs), self.reconciler_settings, kinds
+        )
 
-    async def kinds(self) -> Catalog:
-        return await self._doorway.kinds()
+    async def list_kinds(self) -> Catalog:
+        return await self._read_client.kinds()
 
-    async def look(self, app: Application, refs: Sequence[str] = (), *, is_judged: bool = True) -> Look:
-        return await self.look_at(app, await self.assemble(app, refs), is_judged=is_judged)
+    async def compare(self, app: Application, refs: Sequence[str] = (), *, assess_health: bool = True) -> AppState:
+        return await self.compare_desired_state(
+            app, await self.render_desired_state(app, refs), assess_health=assess_health
+        )
 
-    async def look_at(self, app: Application, assembled: Assembled, *, is_judged: bool = True) -> Look:
+    async def compare_desired_state(
+        self, app: Application, desired: DesiredState, *, assess_health: bool = True
+    ) -> AppState:
         """Compare the desired state with live objects; raises DestinationUnreadable if the cluster is unreachable.
 
         `assess_health=False` skips health, for callers that only compare.
         """
-        self.check(app)
-        desired = [key_of(each) for each in assembled.desired if each["metadata"].get("name")]
-        kinds = await self.kinds()
-        await self.load([*desired, *(row.key for row in rows(app)), *_definitions(desired, kinds)])
-        rules = self.rules if is_judged else replace(self.rules, assess_all=_unjudged)
-        return await self.looker.look(app, self.project(app), assembled, rules, kinds)
+        self.check_destination(app)
+        desired_keys = [key_of(manifest) for manifest in desired.manifests if manifest["metadata"].get("name")]
+        kinds = await self.list_kinds()
+        await self.load_objects(
+            [*desired_keys, *(row.key for row in list_rows(app)), *_list_crd_keys(desired_keys, kinds)]
+        )
+        settings = (
+            self.reconciler_settings
+            if assess_health
+            else replace(self.reconciler_settings, assess_all=_skip_assessment)
+        )
+        return await self.comparer.compare_app_state(app, self.get_project(app), desired, settings, kinds)
 
-    def hidden(self, app: Application, look: Look) -> list[str]:
+    def list_unreadable_kinds(self, app: Application, app_state: AppState) -> list[str]:
         """List kinds of its objects that may not be read: they appear as missing."""
-        asked = {*(row.key for row in rows(app)), *(pair.key for pair in look.comparison.pairs)}
-        return sorted({key.kind for key in self.denied & asked})
+        keys = {*(row.key for row in list_rows(app)), *(pair.key for pair in app_state.comparison.pairs)}
+        return sorted({key.kind for key in self.unreadable & keys})
 
-    async def load(self, keys: Iterable[ResourceKey]) -> None:
-        await asyncio.gather(*(self._put(key) for key in dict.fromkeys(keys)))
+    async def load_objects(self, keys: Iterable[ResourceKey]) -> None:
+        await asyncio.gather(*(self._load_object(key) for key in dict.fromkeys(keys)))
 
-    async def health(self, app: Application) -> dict[ResourceKey, Assessment]:
+    async def assess_managed_objects(self, app: Application) -> dict[ResourceKey, Assessment]:
         """Assess each managed object. argo: an object that does not exist is Missing, unless it is a hook."""
-        self.check(app)
-        found = rows(app)
-        await self.load(row.key for row in found)
-        live = {row.key: there for row in found if (there := self.cache.get(row.key)) is not None}
+        self.check_destination(app)
+        resource_rows = list_rows(app)
+        await self.load_objects(row.key for row in resource_rows)
+        live = {row.key: manifest for row in resource_rows if (manifest := self.cache.get(row.key)) is not None}
         with self.on_behalf_of(app):
-            said = await self.rules.assess_all(list(live.values()))
-        judged = {key: each for key, each in zip(live, said, strict=True) if each is not None}
-        missing = [row.key for row in found if row.key not in live and not row.hook and row.status == "OutOfSync"]
-        return {**judged, **{key: Assessment(Health.MISSING) for key in missing}}
+            assessments = await self.reconciler_settings.assess_all(list(live.values()))
+        assessed = {
+            key: assessment for key, assessment in zip(live, assessments, strict=True) if assessment is not None
+        }
+        missing = [
+            row.key for row in resource_rows if row.key not in live and not row.hook and row.status == "OutOfSync"
+        ]
+        return {**assessed, **{key: Assessment(HealthStatus.MISSING) for key in missing}}
 
-    async def tree(self, app: Application) -> list[Node]:
+    async def build_tree(self, app: Application) -> list[ResourceNode]:
         """Build the resource tree with the health of each node."""
-        self.check(app)
-        keys = [row.key for row in rows(app) if not row.hook]
-        await self.load(keys)
+        self.check_destination(app)
+        keys = [row.key for row in list_rows(app) if not row.hook]
+        await self.load_objects(keys)
         await self.load_namespaces({key.namespace for key in keys if key.namespace})
-        managed = {key: found for key in keys if (found := self.cache.get(key)) is not None}
-        nodes = tree(self.cache, managed)
+        managed = {key: manifest for key in keys if (manifest := self.cache.get(key)) is not None}
+        nodes = build_tree(self.cache, managed)
         with self.on_behalf_of(app):
-            said = await self.rules.assess_all([self.cache.get(node.key) or {} for node in nodes])
-        return [replace(node, health=each) for node, each in zip(nodes, said, strict=True)]
+            assessments = await self.reconciler_settings.assess_all([self.cache.get(node.key) or {} for node in nodes])
+        return [replace(node, health=assessment) for node, assessment in zip(nodes, assessments, strict=True)]
 
-    async def orphans(self, app: Application) -> list[ResourceKey]:
+    async def list_orphans(self, app: Application) -> list[ResourceKey]:
         """List objects in the Application's namespace that no Application manages."""
-        self.check(app)
-        keys = [row.key for row in rows(app)]
+        self.check_destination(app)
+        keys = [row.key for row in list_rows(app)]
         namespace = app.destination.namespace
-        await self.load(keys)
+        await self.load_objects(keys)
         await self.load_namespaces({namespace} - {""})
-        managed = {key: found for key in keys if (found := self.cache.get(key)) is not None}
-        rule = self.project(app).orphans or OrphanRule()
-        return [node.key for node in orphans(self.cache, rule, namespace, managed, self.rules.tracking)]
+        managed = {key: manifest for key in keys if (manifest := self.cache.get(key)) is not None}
+        rule = self.get_project(app).orphans or OrphanRule()
+        return [
+            node.key for node in find_orphans(self.cache, rule, namespace, managed, self.reconciler_settings.tracking)
+        ]
 
     async def load_namespaces(self, namespaces: Iterable[str]) -> None:
         kinds = [
             kind
-            for kind, info in (await self.kinds()).items()
-            if info.namespaced and "list" in info.verbs and self.rules.exclusions.is_watched(kind, info.verbs)
+            for kind, info in (await self.list_kinds()).items()
+            if info.namespaced
+            and "list" in info.verbs
+            and self.reconciler_settings.exclusions.is_watched(kind, info.verbs)
         ]
-        await asyncio.gather(*(self._put_all(kind, each) for each in namespaces for kind in kinds))
+        await asyncio.gather(*(self._load_kind(kind, namespace) for namespace in namespaces for kind in kinds))
 
-    async def _put(self, key: ResourceKey) -> None:
-        async with self._gate:
+    async def _load_object(self, key: ResourceKey) -> None:
+        async with self._semaphore:
             try:
-                found = await self.cluster.get(key)
+                manifest = await self.cluster.get(key)
             except ClusterError as error:
                 if error.code not in (403, 404):
                     raise
                 if error.code == 403:
-                    self.denied.add(key)
+                    self.unreadable.add(key)
                 return
-        if found is not None:
-            self.cache.put(found)
+        if manifest is not None:
+            self.cache.put(manifest)
 
-    async def _put_all(self, kind: GroupKind, namespace: str, labels: str = "") -> None:
-        async with self._gate:
+    async def _load_kind(self, kind: GroupKind, namespace: str, labels: str = "") -> None:
+        async with self._semaphore:
             try:
-                found = await self.cluster.list(kind, namespace=namespace, labels=labels)
+                listing = await self.cluster.list(kind, namespace=namespace, labels=labels)
             except ClusterError as error:
                 if error.code not in (403, 404, 405):
                     raise
                 return  # not permitted: continue without it
-        for manifest in found.items:
-            self.cache.put(_whole(manifest, kind))
+        for manifest in listing.items:
+            self.cache.put(_add_kind(manifest, kind))
 
 
-def _as_they_are(rules: Rules) -> Rules:
-    return rules
+def _unchanged_settings(settings: ReconcilerSettings) -> ReconcilerSettings:
+    return settings
 
 
-async def _unjudged(manifests: Sequence[Manifest]) -> list[Assessment | None]:
+async def _skip_assessment(manifests: Sequence[Manifest]) -> list[Assessment | None]:
     return [None] * len(manifests)
 
 
-def _definitions(keys: Iterable[ResourceKey], kinds: Catalog) -> list[ResourceKey]:
+def _list_crd_keys(keys: Iterable[ResourceKey], kinds: Catalog) -> list[ResourceKey]:
     """List the CRDs of the custom kinds: they define how lists are compared."""
     custom = {key.group_kind for key in keys if key.group_kind in kinds and key.group_kind not in _BUILT_IN}
-    return [ResourceKey(*DEFINITION, "", f"{kinds[kind].plural}.{kind.group}") for kind in custom]
+    return [ResourceKey(*CRD_KIND, "", f"{kinds[kind].plural}.{kind.group}") for kind in custom]
 
 
-def _whole(manifest: Manifest, kind: GroupKind) -> Manifest:
+def _add_kind(manifest: Manifest, kind: GroupKind) -> Manifest:
     return manifest if manifest.get("kind") else {**manifest, "kind": kind.kind}
 
 
 @asynccontextmanager
 async def open_reader(
-    desk: Desk,
-    local: Path | None = None,
+    service: ApplicationService,
+    local_folder: Path | None = None,
     repositories: Repositories | None = None,
-    crew: Crew | None = None,
+    render_pool: ProcessPool | None = None,
     app: Application | None = None,
-) -> AsyncIterator[Reader]:
+) -> AsyncIterator[ApplicationReader]:
     """Open a reader. `local_folder`: read every source from this folder; `render_pool` is closed at the end.
 
     With `app`, the reader reads the destination cluster of this Application.
     """
-    folder = cache_folder()
+    folder = find_cache_folder()
     repositories = repositories or Repositories(folder, SourceSettings())
-    if local is not None:
+    if local_folder is not None:
         repositories = _LocalRepositories(folder, SourceSettings())
-        repositories.tree = FolderTree(local)
-    crew, pool = crew or renderer(), Pool()
+        repositories.tree = FolderTree(local_folder)
+    render_pool, pool = render_pool or build_render_pool(), WorkerPool()
     try:
-        reader = Reader(desk, repositories, crew, pool)
+        reader = ApplicationReader(service, repositories, render_pool, pool)
         await reader.load_settings()
         try:
-            yield reader if app is None else reader.at(app)
+            yield reader if app is None else reader.for_destination(app)
         finally:
             await reader.close()
     finally:
         repositories.close()
-        await crew.close()
+        await render_pool.close()
         await pool.close()
 
 
-async def fares(reader: Reader, app: Application) -> tuple[Reader, dict[ResourceKey, Assessment]]:
+async def assess_or_empty(
+    reader: ApplicationReader, app: Application
+) -> tuple[ApplicationReader, dict[ResourceKey, Assessment]]:
     """Assess an Application's objects and return the reader that read them; empty if another cluster is unreachable."""
     try:
-        there = reader.at(app)
-        return there, await there.health(app)
-    except (Unseen, TransientError, ClusterError):
-        if app.destination.is_here:
+        destination_reader = reader.for_destination(app)
+        return destination_reader, await destination_reader.assess_managed_objects(app)
+    except (DestinationUnreadable, TransientError, ClusterError):
+        if app.destination.is_in_cluster:
             raise
         return reader, {}
 
 
-def in_folder(app: Application, path: str, root: str = "") -> tuple[Application, Path]:
+def use_local_folder(app: Application, path: str, root: str = "") -> tuple[Application, Path]:
     """Replace the source's path by a local folder; also return the root of its tree."""
     if len(app.sources) != 1:
-        told = "has several sources, but --local replaces only one; push a branch and use --revision"
-        raise UserError(f"{app.name} {told}")
-    place = locate(path)
-    top = Path(root).resolve() if root else Path(place.root)
-    inner = (Path(place.root) / place.path).resolve()
-    if not inner.is_relative_to(top):
+        message = "has several sources, but --local replaces only one; push a branch and use --revision"
+        raise UserError(f"{app.name} {message}")
+    location = locate_folder(path)
+    top = Path(root).resolve() if root else Path(location.root)
+    source_folder = (Path(location.root) / location.path).resolve()
+    if not source_folder.is_relative_to(top):
         raise UserError(f"{path} is not below {root}; name one of its parent folders", where="--local-repo-root")
-    source = read_source({**app.sources[0].wire, "path": str(inner.relative_to(top)) or "."})
+    source = read_source({**app.sources[0].wire, "path": str(source_folder.relative_to(top)) or "."})
     return replace(app, sources=(source,)), top
 
 
-def health_words(found: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, str]:
-    return {key: each.health.value for key, each in found.items() if each.health is not None}
+def list_health_words(assessments: Mapping[ResourceKey, Assessment]) -> dict[ResourceKey, str]:
+    return {key: assessment.health.value for key, assessment in assessments.items() if assessment.health is not None}
 
 
-__all__ = ["LOCAL", "Reader", "Source", "Unseen", "fares", "health_words", "in_folder", "open_reader"]
+__all__ = [
+    "LOCAL_REVISION",
+    "ApplicationReader",
+    "DestinationUnreadable",
+    "Source",
+    "assess_or_empty",
+    "list_health_words",
+    "open_reader",
+    "use_local_folder",
+]

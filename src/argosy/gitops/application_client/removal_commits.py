@@ -11,59 +11,87 @@ from dataclasses import replace
 
 from argosy.errors import ArgosyError
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.causes import GONE
+from argosy.gitops.analysis.causes import REMOVED_FROM_GIT
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.reader import LOCAL, Reader
-from argosy.gitops.reconciler.desired_state import Assembled
+from argosy.gitops.application_client.reader import LOCAL_REVISION, ApplicationReader
+from argosy.gitops.reconciler.desired_state import DesiredState
 from argosy.gitops.source.git.blame import Blame
-from argosy.gitops.status.wire_format import mappings
+from argosy.gitops.status.wire_format import as_mappings
 from argosy.kube.names import ResourceKey
 
 Causes = Mapping[str, Cause]
 
 
-async def removed(
-    reader: Reader, app: Application, assembled: Assembled, told: Mapping[ResourceKey, Causes]
+async def add_removal_commits(
+    reader: ApplicationReader, app: Application, desired: DesiredState, causes_by_key: Mapping[ResourceKey, Causes]
 ) -> dict[ResourceKey, Causes]:
     """Add removal commits, for an Application with one source that was last synced at another revision."""
-    gone = [(key, at) for key, found in told.items() for at, each in found.items() if _is_gone(each)]
-    before = _synced(app)
-    if not gone or not before or assembled.revisions in ((before,), (LOCAL,)) or len(app.sources) != 1:
-        return dict(told)
+    removals = [
+        (key, pointer)
+        for key, removal_commits in causes_by_key.items()
+        for pointer, cause in removal_commits.items()
+        if _is_removal(cause)
+    ]
+    synced_revision = _read_synced_revision(app)
+    if (
+        not removals
+        or not synced_revision
+        or desired.revisions in ((synced_revision,), (LOCAL_REVISION,))
+        or len(app.sources) != 1
+    ):
+        return dict(causes_by_key)
     try:
-        older = await reader.assemble(app, (before,))
-        found = {place: await _found(reader, app, older, assembled, *place) for place in gone}
+        older = await reader.render_desired_state(app, (synced_revision,))
+        removal_commits = {
+            removal: await _find_removal_commit(reader, app, older, desired, *removal) for removal in removals
+        }
     except ArgosyError:
-        return dict(told)
+        return dict(causes_by_key)
     return {
-        key: {at: _signed(each, found.get((key, at))) for at, each in causes.items()} for key, causes in told.items()
+        key: {
+            pointer: _with_removal_commit(cause, removal_commits.get((key, pointer)))
+            for pointer, cause in causes.items()
+        }
+        for key, causes in causes_by_key.items()
     }
 
 
-def _is_gone(cause: Cause) -> bool:
-    return cause.kind is CauseKind.PRUNE or (cause.kind is CauseKind.YOUR_CHANGE and cause.text == GONE)
+def _is_removal(cause: Cause) -> bool:
+    return cause.kind is CauseKind.PRUNE or (cause.kind is CauseKind.YOUR_CHANGE and cause.text == REMOVED_FROM_GIT)
 
 
-def _synced(app: Application) -> str:
+def _read_synced_revision(app: Application) -> str:
     """Return the revision of the last deployment; empty if there is none."""
-    history = mappings(app.status.get("history"))
+    history = as_mappings(app.status.get("history"))
     return str(history[-1].get("revision") or "") if history else ""
 
 
-async def _found(
-    reader: Reader, app: Application, older: Assembled, assembled: Assembled, key: ResourceKey, pointer: str
+async def _find_removal_commit(
+    reader: ApplicationReader,
+    app: Application,
+    older: DesiredState,
+    desired: DesiredState,
+    key: ResourceKey,
+    pointer: str,
 ) -> tuple[str, Blame] | None:
     """Return the file that had the value, and the latest commit that changed the file since."""
-    origin = next((found for part in older.rendered if (found := part.origins.find(key, pointer))), None)
+    origin = next(
+        (
+            field_origin
+            for render_result in older.rendered
+            if (field_origin := render_result.origins.find(key, pointer))
+        ),
+        None,
+    )
     if origin is None or origin.repository:
         return None
-    mirror = reader.rules.repositories.mirror(app.sources[0].repo_url, project=app.project)
-    commit = await mirror.last_change(older.revisions[0], assembled.revisions[0], origin.file)
+    mirror = reader.reconciler_settings.repositories.mirror(app.sources[0].repo_url, project=app.project)
+    commit = await mirror.find_last_change(older.revisions[0], desired.revisions[0], origin.file)
     return (origin.file, commit) if commit else None
 
 
-def _signed(cause: Cause, found: tuple[str, Blame] | None) -> Cause:
-    if found is None:
+def _with_removal_commit(cause: Cause, removal_commit: tuple[str, Blame] | None) -> Cause:
+    if removal_commit is None:
         return cause
-    file, commit = found
+    file, commit = removal_commit
     return replace(cause, file=file, revision=commit.revision, author=commit.author, subject=commit.subject)

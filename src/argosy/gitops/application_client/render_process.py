@@ -5,9 +5,9 @@ In: nothing. Out: a ProcessPool. Never: waits for it.
 
 from __future__ import annotations
 
-from argosy.isolation.process_pool import Crew
+from argosy.isolation.process_pool import ProcessPool
 
 
-def renderer() -> Crew:
+def build_render_pool() -> ProcessPool:
     """Create the pool; start it before slow imports and pass it to `open_reader`."""
-    return Crew(workers=1, modules=["argosy.gitops.reconciler.render_cache"])
+    return ProcessPool(workers=1, modules=["argosy.gitops.reconciler.render_cache"])

@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import now
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.application_client.summary import rows
-from argosy.gitops.health.actions import Action, Actions, patch_of, split_status
-from argosy.gitops.health.settings import from_config_maps
-from argosy.gitops.live.resource_tree import POD, Node
-from argosy.gitops.reconciler.permissions import permission
-from argosy.gitops.status.events import NOBODY, Reason, event
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.application_client.client import current_timestamp
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.summary import list_rows
+from argosy.gitops.health.actions import ActionRunner, ResourceAction, build_patch, split_status
+from argosy.gitops.health.settings import read_config_maps
+from argosy.gitops.live.resource_tree import POD, ResourceNode
+from argosy.gitops.reconciler.permissions import build_permission_check
+from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
@@ -27,7 +27,7 @@ CONFIG_MAPS: Final = ("argocd-cm", "argosy-cm")
 
 
 @dataclass(frozen=True)
-class Choice:
+class ObjectSelector:
     """Selects objects; empty parts match all. argo: a kind may be given without its group."""
 
     group: str = ""
@@ -35,137 +35,158 @@ class Choice:
     namespace: str = ""
     name: str = ""
 
-    def fits(self, key: ResourceKey) -> bool:
-        wanted = (self.group, self.kind, self.namespace, self.name)
-        return all(not want or want == have for want, have in zip(wanted, key, strict=True))
+    def matches(self, key: ResourceKey) -> bool:
+        wanted_parts = (self.group, self.kind, self.namespace, self.name)
+        return all(not wanted or wanted == actual for wanted, actual in zip(wanted_parts, key, strict=True))
 
 
-class Offer(NamedTuple):
+class OfferedAction(NamedTuple):
     key: ResourceKey
-    action: Action
+    action: ResourceAction
 
 
-def actions_in_force(reader: Reader) -> Actions:
+def load_actions(reader: ApplicationReader) -> ActionRunner:
     data = []
     for name in CONFIG_MAPS:
-        found = reader.control_cache.get(ResourceKey("", "ConfigMap", reader.desk.control, name)) or {}
-        data.append({key: value for key, value in (found.get("data") or {}).items() if isinstance(value, str)})
-    return Actions(reader.pool, from_config_maps(*data).actions)
+        config_map = (
+            reader.control_cache.get(ResourceKey("", "ConfigMap", reader.service.control_namespace, name)) or {}
+        )
+        data.append({key: value for key, value in (config_map.get("data") or {}).items() if isinstance(value, str)})
+    return ActionRunner(reader.pool, read_config_maps(*data).actions)
 
 
-async def chosen_objects(reader: Reader, app: Application, choice: Choice) -> list[Manifest]:
+async def load_selected_objects(
+    reader: ApplicationReader, app: Application, selector: ObjectSelector
+) -> list[Manifest]:
     """List selected objects that the project permits: Git, and so the status, may name any object."""
-    reader.check(app)
-    allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
-    keys = [row.key for row in rows(app) if choice.fits(row.key) and allowed(row.key)]
-    await reader.load(keys)
-    return [found for key in keys if (found := reader.cache.get(key)) is not None]
+    reader.check_destination(app)
+    is_permitted = build_permission_check(
+        app, reader.get_project(app), reader.reconciler_settings, await reader.list_kinds()
+    )
+    keys = [row.key for row in list_rows(app) if selector.matches(row.key) and is_permitted(row.key)]
+    await reader.load_objects(keys)
+    return [manifest for key in keys if (manifest := reader.cache.get(key)) is not None]
 
 
-async def offers(reader: Reader, app: Application, choice: Choice) -> list[Offer]:
-    actions = actions_in_force(reader)
-    found = []
-    for manifest in await chosen_objects(reader, app, choice):
+async def list_offered_actions(
+    reader: ApplicationReader, app: Application, selector: ObjectSelector
+) -> list[OfferedAction]:
+    actions = load_actions(reader)
+    offered = []
+    for manifest in await load_selected_objects(reader, app, selector):
         with reader.on_behalf_of(app):
-            found += [Offer(key_of(manifest), each) for each in await actions.discover(manifest)]
-    return found
+            offered += [OfferedAction(key_of(manifest), action) for action in await actions.discover(manifest)]
+    return offered
 
 
-async def act(reader: Reader, app: Application, name: str, choice: Choice, *, on_all: bool) -> list[ResourceKey]:
+async def run_action_on_selected(
+    reader: ApplicationReader, app: Application, name: str, selector: ObjectSelector, *, on_all: bool
+) -> list[ResourceKey]:
     """Run the action on one object, or on all matching ones if `on_all`."""
-    objects = await chosen_objects(reader, app, choice)
+    objects = await load_selected_objects(reader, app, selector)
     if not objects:
         raise UserError(f"{app.name} has no such object; list its objects: argosy app resources {app.name}")
     if len(objects) > 1 and not on_all:
-        names = ", ".join(each["metadata"]["name"] for each in objects)
+        names = ", ".join(selected["metadata"]["name"] for selected in objects)
         raise UserError(f"multiple objects match: {names}; choose one with --resource-name, or add --all")
-    actions = actions_in_force(reader)
+    actions = load_actions(reader)
     for manifest in objects:
         await run_action(reader, app, actions, manifest, name, {})
-    return [key_of(each) for each in objects]
+    return [key_of(selected) for selected in objects]
 
 
 async def run_action(
-    reader: Reader, app: Application, actions: Actions, manifest: Manifest, name: str, parameters: Mapping[str, str]
+    reader: ApplicationReader,
+    app: Application,
+    actions: ActionRunner,
+    manifest: Manifest,
+    name: str,
+    parameters: Mapping[str, str],
 ) -> None:
     key = key_of(manifest)
     with reader.on_behalf_of(app):
         impacts = await actions.run(manifest, name, parameters)
     for impact in impacts:
         if impact.operation == "create":
-            await _check_new(reader, app, impact.manifest)
+            await _check_creation_permitted(reader, app, impact.manifest)
             await reader.cluster.create(impact.manifest)
             continue
-        whole, status = split_status(patch_of(manifest, impact))
-        if whole:
-            await reader.cluster.patch(key, whole)
-        if status:
-            await reader.cluster.patch(key, status, subresource="status")
-    by = await reader.desk.who()
-    told = f"{by or NOBODY} ran action {name} on resource {key.kind}/{key.name}"
-    await reader.desk.record(event(app, Reason.RESOURCE_ACTION_RAN, told, at=now(), by=by))
+        main_patch, status_patch = split_status(build_patch(manifest, impact))
+        if main_patch:
+            await reader.cluster.patch(key, main_patch)
+        if status_patch:
+            await reader.cluster.patch(key, status_patch, subresource="status")
+    user = await reader.service.find_user()
+    message = f"{user or UNKNOWN_USER} ran action {name} on resource {key.kind}/{key.name}"
+    await reader.service.record_event(
+        build_event(app, EventReason.RESOURCE_ACTION_RAN, message, timestamp=current_timestamp(), username=user)
+    )
 
 
-async def _check_new(reader: Reader, app: Application, manifest: Manifest) -> None:
+async def _check_creation_permitted(reader: ApplicationReader, app: Application, manifest: Manifest) -> None:
     """argo: the project must permit objects that an action creates, as in a sync."""
-    allowed = permission(app, reader.project(app), reader.rules, await reader.kinds())
-    if not allowed(key := key_of(manifest)):
-        told = f"the action would create {key.kind}/{key.name}, which project {app.project!r} does not permit"
-        raise PolicyError(f"{told}; see: argosy proj get {app.project}", where=app.name)
+    is_permitted = build_permission_check(
+        app, reader.get_project(app), reader.reconciler_settings, await reader.list_kinds()
+    )
+    if not is_permitted(key := key_of(manifest)):
+        message = f"the action would create {key.kind}/{key.name}, which project {app.project!r} does not permit"
+        raise PolicyError(f"{message}; see: argosy proj get {app.project}", where=app.name)
 
 
-class Log(NamedTuple):
+class ContainerLog(NamedTuple):
     pod: ResourceKey
     container: str
 
 
-async def logs_of(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
+async def list_container_logs(
+    reader: ApplicationReader, app: Application, selector: ObjectSelector, container: str
+) -> list[ContainerLog]:
     """List each container of each Pod below the selected objects."""
-    nodes = await reader.tree(app)
-    pods = [node for node in nodes if node.key.group_kind == POD and _is_below(node, nodes, choice)]
-    found = []
+    nodes = await reader.build_tree(app)
+    pods = [node for node in nodes if node.key.group_kind == POD and _is_below_selected(node, nodes, selector)]
+    logs = []
     for node in pods:
-        spec = mapping((reader.cache.get(node.key) or {}).get("spec"))
-        names = [str(each.get("name")) for each in mappings(spec.get("containers"))]
+        spec = as_mapping((reader.cache.get(node.key) or {}).get("spec"))
+        names = [str(container_spec.get("name")) for container_spec in as_mappings(spec.get("containers"))]
         if container:  # argo: init containers only by name
-            names += [str(each.get("name")) for each in mappings(spec.get("initContainers"))]
-        found += [Log(node.key, name) for name in names if not container or name == container]
-    if not found:
-        told = f"with a container {container!r} " if container else ""
-        raise UserError(f"{app.name} has no Pods {told}to read from; see its objects: argosy app tree {app.name}")
-    return found
+            names += [str(container_spec.get("name")) for container_spec in as_mappings(spec.get("initContainers"))]
+        logs += [ContainerLog(node.key, name) for name in names if not container or name == container]
+    if not logs:
+        detail = f"with a container {container!r} " if container else ""
+        raise UserError(f"{app.name} has no Pods {detail}to read from; see its objects: argosy app tree {app.name}")
+    return logs
 
 
-def _is_below(node: Node, nodes: list[Node], choice: Choice) -> bool:
-    by_key = {each.key: each for each in nodes}
-    seen: set[ResourceKey] = set()
-    todo = [node.key]
-    while todo:
-        key = todo.pop()
-        if choice.fits(key):
+def _is_below_selected(node: ResourceNode, nodes: list[ResourceNode], selector: ObjectSelector) -> bool:
+    by_key = {candidate.key: candidate for candidate in nodes}
+    visited: set[ResourceKey] = set()
+    pending = [node.key]
+    while pending:
+        key = pending.pop()
+        if selector.matches(key):
             return True
-        seen.add(key)
-        above = by_key[key].parents if key in by_key else ()
-        todo += [parent.key for parent in above if parent.key not in seen]
+        visited.add(key)
+        parents = by_key[key].parents if key in by_key else ()
+        pending += [parent.key for parent in parents if parent.key not in visited]
     return False
 
 
 @dataclass(frozen=True)
-class Excerpt:
+class LogOptions:
     """Which lines of a log to read."""
 
     follow: bool = False
     tail: int | None = None
-    since: int | None = None  # seconds
+    since_seconds: int | None = None  # seconds
     previous: bool = False  # log of the previous container instance
 
 
-def lines(reader: Reader, log: Log, excerpt: Excerpt) -> AsyncIterator[str]:
+def read_log_lines(reader: ApplicationReader, log: ContainerLog, options: LogOptions) -> AsyncIterator[str]:
     return reader.cluster.logs(
         log.pod,
         container=log.container,
-        follow=excerpt.follow,
-        tail=excerpt.tail,
-        since=excerpt.since,
-        previous=excerpt.previous,
+        follow=options.follow,
+        tail=options.tail,
+        since=options.since_seconds,
+        previous=options.previous,
     )

@@ -9,22 +9,22 @@ from dataclasses import replace
 
 from argosy.errors import PolicyError
 from argosy.gitops.application import Application, Source, read_source
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.policy.projects import forbidden_sources
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.status.history import Deployment
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.policy.projects import list_forbidden_sources
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.status.history import DeploymentRecord
 
 
-def check_sources(reader: Reader, app: Application, entry: Deployment) -> None:
+def check_sources(reader: ApplicationReader, app: Application, entry: DeploymentRecord) -> None:
     """Raise PolicyError if the project no longer permits a source of the entry."""
-    if forbidden := forbidden_sources(reader.project(app), _sources(entry)):
+    if forbidden := list_forbidden_sources(reader.get_project(app), _read_entry_sources(entry)):
         raise PolicyError("; ".join(forbidden), where=app.name)
 
 
-async def look_back(reader: Reader, app: Application, entry: Deployment) -> Look:
+async def preview_rollback(reader: ApplicationReader, app: Application, entry: DeploymentRecord) -> AppState:
     """Compare live objects with the entry's sources at its revisions."""
-    return await reader.look(replace(app, sources=_sources(entry) or app.sources), entry.revisions)
+    return await reader.compare(replace(app, sources=_read_entry_sources(entry) or app.sources), entry.revisions)
 
 
-def _sources(entry: Deployment) -> tuple[Source, ...]:
-    return tuple(read_source(each, f"history entry {entry.id}") for each in entry.sources)
+def _read_entry_sources(entry: DeploymentRecord) -> tuple[Source, ...]:
+    return tuple(read_source(source, f"history entry {entry.id}") for source in entry.sources)

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from argosy.annotations import RESOURCES_FINALIZER
 from argosy.errors import UserError
-from argosy.gitops.workspace.source_flags import FLAGS, Flag, with_options
+from argosy.gitops.workspace.source_flags import FLAGS, SourceFlag, with_options
 
-HERE: Final = "https://kubernetes.default.svc"
-AUTOMATED: Final = ("automated", "auto", "automatic")
-LITERAL: Final = "--values-literal-file"  # the file's content
-MANUAL: Final = ("none", "manual")
+IN_CLUSTER_SERVER: Final = "https://kubernetes.default.svc"
+AUTOMATED_POLICIES: Final = ("automated", "auto", "automatic")
+VALUES_LITERAL_FLAG: Final = "--values-literal-file"  # the file's content
+MANUAL_POLICIES: Final = ("none", "manual")
 
-Given = Mapping[str, Any]  # flag values; None if not given
+FlagValues = Mapping[str, Any]  # flag values; None if not given
 # flag → field of a source
-SOURCE: Final = {
+SOURCE_FLAGS: Final = {
     "--repo": "repoURL",
     "--path": "path",
     "--revision": "targetRevision",
@@ -29,16 +29,16 @@ SOURCE: Final = {
     "--source-name": "name",
     "--tag-prefix": "tagPrefix",
 }
-DESTINATION: Final = {"--dest-server": "server", "--dest-name": "name", "--dest-namespace": "namespace"}
-AUTOMATION: Final = {"--auto-prune": "prune", "--self-heal": "selfHeal", "--allow-empty": "allowEmpty"}
-BACKOFF: Final = {
+DESTINATION_FLAGS: Final = {"--dest-server": "server", "--dest-name": "name", "--dest-namespace": "namespace"}
+AUTOMATION_FLAGS: Final = {"--auto-prune": "prune", "--self-heal": "selfHeal", "--allow-empty": "allowEmpty"}
+BACKOFF_FLAGS: Final = {
     "--sync-retry-backoff-duration": "duration",
     "--sync-retry-backoff-max-duration": "maxDuration",
     "--sync-retry-backoff-factor": "factor",
 }
 
 
-def new_application(name: str, namespace: str, given: Given) -> dict[str, Any]:
+def build_application(name: str, namespace: str, flags: FlagValues) -> dict[str, Any]:
     """Build a manifest from flags alone."""
     metadata: dict[str, Any] = {"name": name, "namespace": namespace}
     manifest: dict[str, Any] = {
@@ -47,39 +47,39 @@ def new_application(name: str, namespace: str, given: Given) -> dict[str, Any]:
         "metadata": metadata,
         "spec": {"project": "default"},
     }
-    made = changed(manifest, given)
-    if labels := _pairs("--label", given.get("--label") or ()):
-        made["metadata"]["labels"] = labels
-    if annotations := _pairs("--annotations", given.get("--annotations") or ()):
-        made["metadata"]["annotations"] = annotations
-    if given.get("--set-finalizer"):
-        made["metadata"]["finalizers"] = [RESOURCES_FINALIZER]
-    return made
+    application = apply_flags(manifest, flags)
+    if labels := _read_pairs("--label", flags.get("--label") or ()):
+        application["metadata"]["labels"] = labels
+    if annotations := _read_pairs("--annotations", flags.get("--annotations") or ()):
+        application["metadata"]["annotations"] = annotations
+    if flags.get("--set-finalizer"):
+        application["metadata"]["finalizers"] = [RESOURCES_FINALIZER]
+    return application
 
 
-def checked(manifest: Mapping[str, Any]) -> None:
+def check_deliverable(manifest: Mapping[str, Any]) -> None:
     """Raise UserError for a manifest that no engine could deliver."""
     spec = manifest.get("spec") or {}
     sources = spec.get("sources") or ([spec["source"]] if spec.get("source") else [])
-    if not sources or not all(isinstance(each, dict) and each.get("repoURL") for each in sources):
+    if not sources or not all(isinstance(source, dict) and source.get("repoURL") for source in sources):
         raise UserError("no repository given; add --repo URL and --path PATH, or -f FILE with an Application")
-    if not all(each.get("path") or each.get("chart") or each.get("ref") for each in sources):
+    if not all(source.get("path") or source.get("chart") or source.get("ref") for source in sources):
         raise UserError("no path given; add --path PATH, or --helm-chart NAME")
     destination = spec.get("destination") or {}
     if not destination.get("server") and not destination.get("name"):
-        raise UserError(f"no cluster given; add --dest-server {HERE}")
+        raise UserError(f"no cluster given; add --dest-server {IN_CLUSTER_SERVER}")
 
 
-def changed(manifest: Mapping[str, Any], given: Given, position: int | None = None) -> dict[str, Any]:
+def apply_flags(manifest: Mapping[str, Any], flags: FlagValues, position: int | None = None) -> dict[str, Any]:
     """Return a copy with the fields of the given flags replaced."""
-    made: dict[str, Any] = copy.deepcopy(dict(manifest))
-    spec = made.setdefault("spec", {})
-    if given.get("--project"):
-        spec["project"] = given["--project"]
-    if given.get("--revision-history-limit") is not None:
-        spec["revisionHistoryLimit"] = given["--revision-history-limit"]
-    _put_source(spec, given, position)
-    destination = {DESTINATION[flag]: given[flag] for flag in DESTINATION if given.get(flag)}
+    changed_manifest: dict[str, Any] = copy.deepcopy(dict(manifest))
+    spec = changed_manifest.setdefault("spec", {})
+    if flags.get("--project"):
+        spec["project"] = flags["--project"]
+    if flags.get("--revision-history-limit") is not None:
+        spec["revisionHistoryLimit"] = flags["--revision-history-limit"]
+    _apply_source_flags(spec, flags, position)
+    destination = {DESTINATION_FLAGS[flag]: flags[flag] for flag in DESTINATION_FLAGS if flags.get(flag)}
     if destination:
         before = spec.get("destination") or {}
         if "server" in destination:
@@ -87,128 +87,132 @@ def changed(manifest: Mapping[str, Any], given: Given, position: int | None = No
         if "name" in destination:
             before = {name: value for name, value in before.items() if name != "server"}
         spec["destination"] = {**before, **destination}
-    _put_policy(spec, given)
-    return made
+    _apply_policy_flags(spec, flags)
+    return changed_manifest
 
 
-def _put_source(spec: dict[str, Any], given: Given, position: int | None) -> None:
-    typed = {field: given[flag] for flag, field in SOURCE.items() if given.get(flag)}
-    many = spec.get("sources") or []
-    if many:
-        place = _place(many, given, position, bool(typed) or _has_options(given))
-        if place is not None:
-            many[place] = _with_options({**many[place], **typed}, given)
+def _apply_source_flags(spec: dict[str, Any], flags: FlagValues, position: int | None) -> None:
+    fields = {field: flags[flag] for flag, field in SOURCE_FLAGS.items() if flags.get(flag)}
+    sources = spec.get("sources") or []
+    if sources:
+        index = _find_source_index(sources, flags, position, bool(fields) or _has_source_options(flags))
+        if index is not None:
+            sources[index] = _apply_source_options({**sources[index], **fields}, flags)
         return
-    if typed or _has_options(given):
-        spec["source"] = _with_options({**(spec.get("source") or {}), **typed}, given)
+    if fields or _has_source_options(flags):
+        spec["source"] = _apply_source_options({**(spec.get("source") or {}), **fields}, flags)
 
 
-def new_source(given: Given) -> dict[str, Any]:
+def build_source(flags: FlagValues) -> dict[str, Any]:
     """Build a source from flags alone."""
-    return _with_options({field: given[flag] for flag, field in SOURCE.items() if given.get(flag)}, given)
+    return _apply_source_options({field: flags[flag] for flag, field in SOURCE_FLAGS.items() if flags.get(flag)}, flags)
 
 
-def _with_options(source: Mapping[str, Any], given: Given) -> dict[str, Any]:
+def _apply_source_options(source: Mapping[str, Any], flags: FlagValues) -> dict[str, Any]:
     """argo: a list given by flags replaces the old one; for images, only entries of the same name."""
-    made: dict[str, Any] = copy.deepcopy(dict(source))
-    if given.get(LITERAL):
-        made["helm"] = {**(made.get("helm") or {}), "values": given[LITERAL]}
+    changed_source: dict[str, Any] = copy.deepcopy(dict(source))
+    if flags.get(VALUES_LITERAL_FLAG):
+        changed_source["helm"] = {**(changed_source.get("helm") or {}), "values": flags[VALUES_LITERAL_FLAG]}
     for flag in FLAGS:
-        typed = given.get(flag.name)
-        if flag.form == "switch" and typed is False:
-            _remove(made, flag.field.split("."), "", typed)
-        if flag.form == "texts" and typed:
-            *above, name = flag.field.split(".")
-            holder: Any = made
-            for each in above:
-                holder = holder.get(each) if isinstance(holder, dict) else None
-            if isinstance(holder, dict) and holder.get(name):
-                names = {_called(each, "image") for each in typed}
+        flag_value = flags.get(flag.name)
+        if flag.value_format == "switch" and flag_value is False:
+            _remove_source_field(changed_source, flag.field.split("."), "", flag_value)
+        if flag.value_format == "texts" and flag_value:
+            *parents, name = flag.field.split(".")
+            parent: Any = changed_source
+            for entry in parents:
+                parent = parent.get(entry) if isinstance(parent, dict) else None
+            if isinstance(parent, dict) and parent.get(name):
+                names = {_identify_entry(entry, "image") for entry in flag_value}
                 is_image = flag.name == "--kustomize-image"
-                holder[name] = [each for each in holder[name] if is_image and _called(each, "image") not in names]
-    return with_options(made, given)
+                parent[name] = [
+                    entry for entry in parent[name] if is_image and _identify_entry(entry, "image") not in names
+                ]
+    return with_options(changed_source, flags)
 
 
-def _has_options(given: Given) -> bool:
-    return bool(given.get(LITERAL)) or any(given.get(flag.name) not in (None, []) for flag in FLAGS)
+def _has_source_options(flags: FlagValues) -> bool:
+    return bool(flags.get(VALUES_LITERAL_FLAG)) or any(flags.get(flag.name) not in (None, []) for flag in FLAGS)
 
 
-def _place(many: Sequence[Mapping[str, Any]], given: Given, position: int | None, is_needed: bool) -> int | None:
+def _find_source_index(
+    sources: Sequence[Mapping[str, Any]], flags: FlagValues, position: int | None, is_needed: bool
+) -> int | None:
     if position is not None:
-        if not 1 <= position <= len(many):
-            raise UserError(f"it has {len(many)} sources, none at position {position}", where="--source-position")
+        if not 1 <= position <= len(sources):
+            raise UserError(f"it has {len(sources)} sources, none at position {position}", where="--source-position")
         return position - 1
-    name = given.get("--source-name")
+    name = flags.get("--source-name")
     if name:
-        for place, source in enumerate(many):
+        for index, source in enumerate(sources):
             if source.get("name") == name:
-                return place
+                return index
         raise UserError(f"no source named {name!r}; use --source-position", where="--source-name")
     if is_needed:
         raise UserError("the application has several sources; choose one with --source-position N, starting at 1")
     return None
 
 
-def _put_policy(spec: dict[str, Any], given: Given) -> None:
+def _apply_policy_flags(spec: dict[str, Any], flags: FlagValues) -> None:
     policy = dict(spec.get("syncPolicy") or {})
-    word = given.get("--sync-policy")
-    if word in MANUAL:
+    policy_name = flags.get("--sync-policy")
+    if policy_name in MANUAL_POLICIES:
         policy.pop("automated", None)
-    elif word in AUTOMATED:
+    elif policy_name in AUTOMATED_POLICIES:
         policy.setdefault("automated", {})
-    elif word is not None:
-        raise UserError(f"unknown sync policy {word!r}; use automated or none", where="--sync-policy")
-    for flag, field in AUTOMATION.items():
-        if given.get(flag) is not None:
+    elif policy_name is not None:
+        raise UserError(f"unknown sync policy {policy_name!r}; use automated or none", where="--sync-policy")
+    for flag, field in AUTOMATION_FLAGS.items():
+        if flags.get(flag) is not None:
             if policy.get("automated") is None:
-                told = "needs automated sync; add --sync-policy automated"
-                raise UserError(told, where=flag)
-            policy["automated"] = {**policy["automated"], field: given[flag]}
-    if options := given.get("--sync-option"):
-        policy["syncOptions"] = _options(policy.get("syncOptions") or [], options)
-    if retry := _retry(policy.get("retry") or {}, given):
+                message = "needs automated sync; add --sync-policy automated"
+                raise UserError(message, where=flag)
+            policy["automated"] = {**policy["automated"], field: flags[flag]}
+    if options := flags.get("--sync-option"):
+        policy["syncOptions"] = _merge_sync_options(policy.get("syncOptions") or [], options)
+    if retry := _build_retry(policy.get("retry") or {}, flags):
         policy["retry"] = retry
     if policy or "syncPolicy" in spec:
         spec["syncPolicy"] = policy
 
 
-def _options(before: Sequence[str], typed: Sequence[str]) -> list[str]:
+def _merge_sync_options(current: Sequence[str], changes: Sequence[str]) -> list[str]:
     """argo: `Name=value` sets an option, `!Name=value` removes it."""
-    kept = list(before)
-    for text in typed:
+    options = list(current)
+    for text in changes:
         name = text.removeprefix("!").partition("=")[0]
-        kept = [each for each in kept if each.partition("=")[0] != name]
+        options = [option for option in options if option.partition("=")[0] != name]
         if not text.startswith("!"):
-            kept.append(text)
-    return kept
+            options.append(text)
+    return options
 
 
-def _retry(before: Mapping[str, Any], given: Given) -> dict[str, Any]:
-    made = dict(before)
-    if given.get("--sync-retry-limit") is not None:
-        made["limit"] = given["--sync-retry-limit"]
-    if given.get("--sync-retry-refresh") is not None:
-        made["refresh"] = given["--sync-retry-refresh"]
-    backoff = {BACKOFF[flag]: given[flag] for flag in BACKOFF if given.get(flag) is not None}
+def _build_retry(current: Mapping[str, Any], flags: FlagValues) -> dict[str, Any]:
+    retry = dict(current)
+    if flags.get("--sync-retry-limit") is not None:
+        retry["limit"] = flags["--sync-retry-limit"]
+    if flags.get("--sync-retry-refresh") is not None:
+        retry["refresh"] = flags["--sync-retry-refresh"]
+    backoff = {BACKOFF_FLAGS[flag]: flags[flag] for flag in BACKOFF_FLAGS if flags.get(flag) is not None}
     if backoff:
-        made["backoff"] = {**(made.get("backoff") or {}), **backoff}
-    return made
+        retry["backoff"] = {**(retry.get("backoff") or {}), **backoff}
+    return retry
 
 
-def _pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
-    found = {}
+def _read_pairs(flag: str, texts: Sequence[str]) -> dict[str, str]:
+    pairs = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise UserError(f"{text!r} is not NAME=VALUE", where=flag)
-        found[name] = value
-    return found
+        pairs[name] = value
+    return pairs
 
 
 # -- unset ---------------------------------------------------------------------------------------------------------
 
 # flag → field of a source, and how its values identify list entries (empty: the whole field)
-UNSET: Final = {
+UNSET_FLAGS: Final = {
     "--parameter": ("helm.parameters", "name"),
     "--values": ("helm.valueFiles", "text"),
     "--values-literal": ("helm.values", ""),
@@ -226,40 +230,48 @@ UNSET: Final = {
 }
 
 
-def without(manifest: Mapping[str, Any], given: Given, position: int | None = None) -> dict[str, Any]:
-    made: dict[str, Any] = copy.deepcopy(dict(manifest))
-    spec = made.setdefault("spec", {})
-    many = spec.get("sources") or []
-    place = _place(many, given, position, is_needed=True) if many else None
-    source = many[place] if place is not None else spec.get("source") or {}
-    for flag, (field, by) in UNSET.items():
-        if value := given.get(flag):
-            _remove(source, field.split("."), by, value)
-    return made
+def unset_flags(manifest: Mapping[str, Any], flags: FlagValues, position: int | None = None) -> dict[str, Any]:
+    changed_manifest: dict[str, Any] = copy.deepcopy(dict(manifest))
+    spec = changed_manifest.setdefault("spec", {})
+    sources = spec.get("sources") or []
+    index = _find_source_index(sources, flags, position, is_needed=True) if sources else None
+    source = sources[index] if index is not None else spec.get("source") or {}
+    for flag, (field, identified_by) in UNSET_FLAGS.items():
+        if value := flags.get(flag):
+            _remove_source_field(source, field.split("."), identified_by, value)
+    return changed_manifest
 
 
-def _remove(source: dict[str, Any], path: Sequence[str], by: str, value: Any) -> None:
-    *above, name = path
-    holder: Any = source
-    for each in above:
-        holder = holder.get(each) if isinstance(holder, dict) else None
-    if not isinstance(holder, dict) or name not in holder:
+def _remove_source_field(source: dict[str, Any], path: Sequence[str], identified_by: str, value: Any) -> None:
+    *parents, name = path
+    parent: Any = source
+    for entry in parents:
+        parent = parent.get(entry) if isinstance(parent, dict) else None
+    if not isinstance(parent, dict) or name not in parent:
         return
-    if by:
-        holder[name] = [each for each in holder[name] if _called(each, by) not in value]
-    if not by or not holder[name]:
-        del holder[name]
-    if above and not source.get(above[0]):
-        source.pop(above[0], None)
+    if identified_by:
+        parent[name] = [entry for entry in parent[name] if _identify_entry(entry, identified_by) not in value]
+    if not identified_by or not parent[name]:
+        del parent[name]
+    if parents and not source.get(parents[0]):
+        source.pop(parents[0], None)
 
 
-def _called(entry: Any, by: str) -> str:
-    if by == "name":
+def _identify_entry(entry: Any, identified_by: str) -> str:
+    if identified_by == "name":
         return str(entry.get("name")) if isinstance(entry, dict) else ""
     text = str(entry)
-    if by == "image":
+    if identified_by == "image":
         return text.partition("=")[0].rpartition(":")[0] or text.partition("=")[0]
     return text
 
 
-__all__ = ["FLAGS", "Flag", "changed", "checked", "new_application", "new_source", "without"]
+__all__ = [
+    "FLAGS",
+    "SourceFlag",
+    "apply_flags",
+    "build_application",
+    "build_source",
+    "check_deliverable",
+    "unset_flags",
+]

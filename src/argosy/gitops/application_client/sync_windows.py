@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.application_client.client import clock
-from argosy.gitops.policy.sync_windows import is_for, verdict
+from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.policy.sync_windows import evaluate_sync_windows, selects_application
 
 
-def assigned(app: Application, project: Project | None) -> list[str]:
+def list_assigned_windows(app: Application, project: Project | None) -> list[str]:
     """argo: list the windows that match the Application, in short form."""
     windows = project.windows if project is not None else ()
-    return [f"{each.kind}:{each.schedule}:{each.duration}" for each in windows if is_for(each, app)]
+    return [
+        f"{window.kind}:{window.schedule}:{window.duration}" for window in windows if selects_application(window, app)
+    ]
 
 
-def window_text(app: Application, project: Project | None) -> str:
+def describe_sync_windows(app: Application, project: Project | None) -> str:
     if project is None:
         return f"Unknown (project {app.project!r} not found)"
-    if verdict(project.windows, app, clock(), is_manual=False).is_allowed:
+    if evaluate_sync_windows(project.windows, app, utc_now(), is_manual=False).is_allowed:
         return "Sync Allowed"
-    found = verdict(project.windows, app, clock(), is_manual=True)
-    if found.is_allowed:
+    decision = evaluate_sync_windows(project.windows, app, utc_now(), is_manual=True)
+    if decision.is_allowed:
         return "Manual Allowed"
-    return f"Sync Denied ({found.reason})" if found.reason else "Sync Denied"
+    return f"Sync Denied ({decision.reason})" if decision.reason else "Sync Denied"

@@ -8,48 +8,52 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from argosy.gitops.live.resource_tree import Node
-from argosy.gitops.status.wire_format import given
+from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.gitops.status.wire_format import omit_empty
 from argosy.kube.names import ResourceKey
 
 
-class Branch(NamedTuple):
-    node: Node
+class TreeLine(NamedTuple):
+    node: ResourceNode
     is_last: tuple[bool, ...]  # per level below the root: is this the last child
 
 
-def node_data(node: Node) -> dict[str, Any]:
+def node_to_wire(node: ResourceNode) -> dict[str, Any]:
     health = node.health
     return {
         **node.key._asdict(),
         "version": node.version,
-        **given(
+        **omit_empty(
             uid=node.uid,
             createdAt=node.created,
             parentRefs=[parent.key._asdict() for parent in node.parents],
             images=list(node.images),
-            health=given(status=health.health.value, message=health.message) if health and health.health else None,
+            health=omit_empty(status=health.health.value, message=health.message) if health and health.health else None,
         ),
     }
 
 
-def branches(nodes: Sequence[Node]) -> Iterator[Branch]:
+def list_tree_lines(nodes: Sequence[ResourceNode]) -> Iterator[TreeLine]:
     """Yield parents before children; a node without a parent in `nodes` is a root."""
-    here = {node.key for node in nodes}
-    below: dict[ResourceKey, list[Node]] = {}
+    keys = {node.key for node in nodes}
+    children_by_parent: dict[ResourceKey, list[ResourceNode]] = {}
     roots = []
     for node in nodes:
-        parent = next((each.key for each in node.parents if each.key in here and each.key != node.key), None)
+        parent = next(
+            (candidate.key for candidate in node.parents if candidate.key in keys and candidate.key != node.key), None
+        )
         if parent is None:
             roots.append(node)
         else:
-            below.setdefault(parent, []).append(node)
+            children_by_parent.setdefault(parent, []).append(node)
     for root in roots:
-        yield from _below(root, below, ())
+        yield from _walk_subtree(root, children_by_parent, ())
 
 
-def _below(node: Node, below: dict[ResourceKey, list[Node]], lasts: tuple[bool, ...]) -> Iterator[Branch]:
-    yield Branch(node, lasts)
-    children = below.pop(node.key, [])  # popped: ends a cycle of owners
-    for place, child in enumerate(children):
-        yield from _below(child, below, (*lasts, place == len(children) - 1))
+def _walk_subtree(
+    node: ResourceNode, children_by_parent: dict[ResourceKey, list[ResourceNode]], lasts: tuple[bool, ...]
+) -> Iterator[TreeLine]:
+    yield TreeLine(node, lasts)
+    children = children_by_parent.pop(node.key, [])  # popped: ends a cycle of owners
+    for index, child in enumerate(children):
+        yield from _walk_subtree(child, children_by_parent, (*lasts, index == len(children) - 1))

@@ -10,29 +10,31 @@ from typing import Any
 
 from argosy.errors import ClusterError, PolicyError, UserError
 from argosy.gitops.application import read_application
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.policy.projects import violations
-from argosy.gitops.reconciler.settings_watch import PROJECT
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.policy.projects import list_violations
+from argosy.gitops.reconciler.settings_watch import PROJECT_KIND
 
-ANYWAY = "skip this check with --validate=false"
+SKIP_ADVICE = "skip this check with --validate=false"
 
 
-async def check_project(desk: Desk, manifest: dict[str, Any]) -> None:
+async def check_project_permits(service: ApplicationService, manifest: dict[str, Any]) -> None:
     """argo: refuse a project that does not exist or does not permit the Application."""
     from argosy.gitops.application_client.reader import open_reader
 
     app = read_application(manifest)
     try:
-        await desk.cluster.list(PROJECT, namespace=desk.control)
+        await service.cluster.list(PROJECT_KIND, namespace=service.control_namespace)
     except ClusterError:
         return  # no permission to read projects: left to the engine
-    async with open_reader(desk) as reader:
-        project = reader.rules.projects.get(app.project)
-        app = reader.rules.clusters.placed(app)  # rules may use the cluster's name or its URL
+    async with open_reader(service) as reader:
+        project = reader.reconciler_settings.projects.get(app.project)
+        app = reader.reconciler_settings.clusters.resolve_destination(
+            app
+        )  # rules may use the cluster's name or its URL
     if project is None and app.project == "default":
         return  # the engine creates it
-    found = violations(project, app, control_namespace=desk.control)
+    problems = list_violations(project, app, control_namespace=service.control_namespace)
     if project is None:
-        raise UserError(f"{found[0]}; list projects: argosy proj list; or {ANYWAY}")
-    if found:
-        raise PolicyError(f"{', '.join(found)}; see: argosy proj list, or {ANYWAY}")
+        raise UserError(f"{problems[0]}; list projects: argosy proj list; or {SKIP_ADVICE}")
+    if problems:
+        raise PolicyError(f"{', '.join(problems)}; see: argosy proj list, or {SKIP_ADVICE}")

@@ -14,170 +14,207 @@ from typing import Final, NamedTuple
 
 from argosy.errors import TransientError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.stuck_pods import UNSCHEDULED, stuck_pods
-from argosy.gitops.application_client.wait_conditions import Doom, Waited, doom
-from argosy.gitops.coexistence.argocd_detection import seen_engines
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods
+from argosy.gitops.application_client.wait_conditions import WaitConditions, WaitFailure, find_wait_failure
+from argosy.gitops.coexistence.argocd_detection import detect_engines_or_unknown
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, sleep
-from argosy.kube.controller.wait import until
+from argosy.kube.controller.wait import wait_for_object
 from argosy.kube.objects import Manifest
 
-FOR_EVER: Final = 3e8  # seconds
-UNHEARD: Final = 10.0  # seconds without a controller until the user is informed
-PACE: Final = 2.0  # seconds between checks of objects that the Application's watch does not cover
-PATIENCE: Final = 5.0  # seconds that an uncertain failure must last
-AWAY: Final = 30.0  # seconds without an answer until the cluster counts as unreachable
+NO_TIMEOUT_SECONDS: Final = 3e8  # seconds
+NO_CONTROLLER_SECONDS: Final = 10.0  # seconds without a controller until the user is informed
+CHECK_INTERVAL_SECONDS: Final = 2.0  # seconds between checks of objects that the Application's watch does not cover
+FAILURE_CONFIRM_SECONDS: Final = 5.0  # seconds that an uncertain failure must last
+UNREACHABLE_SECONDS: Final = 30.0  # seconds without an answer until the cluster counts as unreachable
 
-Seen = Callable[[Application], None]
-Tell = Callable[[str], None]
+OnApplication = Callable[[Application], None]
+ReportProgress = Callable[[str], None]
 
 
-class Ending(StrEnum):
+class WaitOutcome(StrEnum):
     REACHED = "reached"
     TOO_LATE = "too late"
     HOPELESS = "hopeless"
     GONE = "gone"
 
 
-class Ended(NamedTuple):
-    ending: Ending
+class WaitResult(NamedTuple):
+    outcome: WaitOutcome
     app: Application | None
-    why: str = ""
+    reason: str = ""
 
 
-class _Watch:
+class _ApplicationWait:
     """State of one wait: the last Application, and since when it cannot succeed."""
 
-    def __init__(self, desk: Desk, app: Application, waited: Waited, see: Seen, clock: Clock) -> None:
-        self.desk, self.key, self.waited, self.see, self.clock = desk, app.key, waited, see, clock
+    def __init__(
+        self,
+        service: ApplicationService,
+        app: Application,
+        conditions: WaitConditions,
+        on_application: OnApplication,
+        clock: Clock,
+    ) -> None:
+        self.service, self.key, self.conditions, self.on_application, self.clock = (
+            service,
+            app.key,
+            conditions,
+            on_application,
+            clock,
+        )
         self.last: Application | None = app
-        self.why = ""
-        self._since: dict[str, float] = {}
-        self._told: set[str] = set()
+        self.reason = ""
+        self._failing_since: dict[str, float] = {}
+        self._reported: set[str] = set()
 
     def is_done(self, manifest: Manifest | None) -> bool:
         if manifest is None:
             self.last = None
             return True
         self.last = read_application(manifest)
-        self.see(self.last)
-        if not self.waited.missing(self.last):
+        self.on_application(self.last)
+        if not self.conditions.list_unmet(self.last):
             return True
-        return self.is_hopeless(doom(self.last, self.waited))
+        return self.is_failed(find_wait_failure(self.last, self.conditions))
 
-    def is_hopeless(self, found: Doom | None) -> bool:
-        if found is None or not self.waited.gives_up:
-            self._since = {}
+    def is_failed(self, failure: WaitFailure | None) -> bool:
+        if failure is None or not self.conditions.gives_up_early:
+            self._failing_since = {}
             return False
         now = self.clock.monotonic()
-        self._since = {found.why: self._since.get(found.why, now)}
-        if found.is_certain or now - self._since[found.why] >= PATIENCE:
-            self.why = found.why
+        self._failing_since = {failure.reason: self._failing_since.get(failure.reason, now)}
+        if failure.is_certain or now - self._failing_since[failure.reason] >= FAILURE_CONFIRM_SECONDS:
+            self.reason = failure.reason
             return True
         return False
 
-    async def look(self, tell: Tell) -> bool:
+    async def check_now(self, report: ReportProgress) -> bool:
         """Check Pods and the current Application; return True if the wait is over."""
-        if self.is_done(await self.desk.get(self.key)):
+        if self.is_done(await self.service.get_manifest(self.key)):
             return True
-        if self.last is None or not self.waited.gives_up or not (self.waited.wants_health or self.waited.operation):
+        if (
+            self.last is None
+            or not self.conditions.gives_up_early
+            or not (self.conditions.wants_health or self.conditions.operation)
+        ):
             return False
-        if stuck := await stuck_pods(self.desk, self.last):
-            self.why = stuck[0]
+        if stuck := await describe_stuck_pods(self.service, self.last):
+            self.reason = stuck[0]
             return True
-        for pod in await stuck_pods(self.desk, self.last, frozenset({UNSCHEDULED})):
-            if pod not in self._told:
-                tell(f"{self.last.name}: waiting for a node: {pod}")
-            self._told.add(pod)
+        for pod in await describe_stuck_pods(self.service, self.last, frozenset({UNSCHEDULABLE_REASON})):
+            if pod not in self._reported:
+                report(f"{self.last.name}: waiting for a node: {pod}")
+            self._reported.add(pod)
         return False
 
-    async def guard(self, tell: Tell) -> None:
+    async def check_periodically(self, report: ReportProgress) -> None:
         """Check periodically; returns if the wait is over, raises if the cluster stays unreachable."""
-        answered, is_told = self.clock.monotonic(), False
+        answered_at, is_reported = self.clock.monotonic(), False
         while True:
-            await sleep(self.clock, PACE)
+            await sleep(self.clock, CHECK_INTERVAL_SECONDS)
             try:
-                if await self.look(tell):
+                if await self.check_now(report):
                     return
-                answered, is_told = self.clock.monotonic(), False
+                answered_at, is_reported = self.clock.monotonic(), False
             except TransientError as error:
-                if self.clock.monotonic() - answered >= AWAY:
+                if self.clock.monotonic() - answered_at >= UNREACHABLE_SECONDS:
                     raise
-                if not is_told:
-                    tell(f"{error}; retrying for {AWAY:g} s")
-                is_told = True
+                if not is_reported:
+                    report(f"{error}; retrying for {UNREACHABLE_SECONDS:g} s")
+                is_reported = True
 
-    def ended(self) -> Ended:
+    def build_result(self) -> WaitResult:
         if self.last is None:
-            return Ended(Ending.REACHED if self.waited.is_deleted else Ending.GONE, None)
-        return Ended(Ending.HOPELESS if self.why else Ending.REACHED, self.last, self.why)
+            return WaitResult(WaitOutcome.REACHED if self.conditions.is_deleted else WaitOutcome.GONE, None)
+        return WaitResult(WaitOutcome.HOPELESS if self.reason else WaitOutcome.REACHED, self.last, self.reason)
 
 
-def _silent(text: str) -> None:
+def _ignore_message(text: str) -> None:
     """Default for `report`: ignores the message."""
 
 
-async def follow(
-    desk: Desk,
+async def wait_for_conditions(
+    service: ApplicationService,
     app: Application,
-    waited: Waited,
-    seconds: float,
-    see: Seen,
-    tell: Tell = _silent,
+    conditions: WaitConditions,
+    timeout_seconds: float,
+    on_application: OnApplication,
+    report: ReportProgress = _ignore_message,
     clock: Clock = SYSTEM_CLOCK,
-) -> Ended:
+) -> WaitResult:
     """Wait until all conditions are met; `on_application` gets every state on the way."""
-    watch = _Watch(desk, app, waited, see, clock)
-    work = asyncio.create_task(until(desk.cluster, app.key, watch.is_done, seconds or FOR_EVER))
-    guard = asyncio.create_task(watch.guard(tell))
+    wait = _ApplicationWait(service, app, conditions, on_application, clock)
+    watch_task = asyncio.create_task(
+        wait_for_object(service.cluster, app.key, wait.is_done, timeout_seconds or NO_TIMEOUT_SECONDS)
+    )
+    check_task = asyncio.create_task(wait.check_periodically(report))
     try:
-        await asyncio.wait({work, guard}, return_when=asyncio.FIRST_COMPLETED)
-        if work.done() and not work.result():
-            return Ended(Ending.TOO_LATE, watch.last)
-        if not work.done():
-            guard.result()
-        return watch.ended()
+        await asyncio.wait({watch_task, check_task}, return_when=asyncio.FIRST_COMPLETED)
+        if watch_task.done() and not watch_task.result():
+            return WaitResult(WaitOutcome.TOO_LATE, wait.last)
+        if not watch_task.done():
+            check_task.result()
+        return wait.build_result()
     finally:
-        for task in (work, guard):
+        for task in (watch_task, check_task):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
 
 
-def is_taken_up(app: Application) -> bool:
+def is_operation_started(app: Application) -> bool:
     """True if `status.operationState` belongs to the latest request, not to the previous operation."""
-    return app.operation is None or (app.state is not None and not app.state.progress.is_over)
+    return app.operation is None or (app.state is not None and not app.state.phase.is_over)
 
 
-async def unheard(desk: Desk, app: Application) -> str:
+async def describe_missing_controller(service: ApplicationService, app: Application) -> str:
     """Describe why no controller has started the operation."""
-    engines = await seen_engines(desk.cluster, desk.control)
-    told = "no controller has started the operation yet"
-    if engines.is_usual(app.annotations, app.namespace):
-        return f"{told}; is one running? argosy controller"
-    return f"{told}; delivered by: {engines.told(app.annotations, app.namespace)}"
+    engines = await detect_engines_or_unknown(service.cluster, service.control_namespace)
+    message = "no controller has started the operation yet"
+    if engines.is_argosy_only(app.annotations, app.namespace):
+        return f"{message}; is one running? argosy controller"
+    return f"{message}; delivered by: {engines.describe_deliverer(app.annotations, app.namespace)}"
 
 
-async def follow_operation(desk: Desk, app: Application, seconds: float, see: Seen, tell: Tell) -> Ended:
+async def wait_for_operation(
+    service: ApplicationService,
+    app: Application,
+    timeout_seconds: float,
+    on_application: OnApplication,
+    report: ReportProgress,
+) -> WaitResult:
     """Wait until the operation that was just requested is over."""
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
-    def watch(now: Application) -> None:
-        if is_taken_up(now):
-            begun.set()
-        see(now)
+    def observe(application: Application) -> None:
+        if is_operation_started(application):
+            started.set()
+        on_application(application)
 
-    async def remind() -> None:
+    async def report_if_not_started() -> None:
         try:
-            await asyncio.wait_for(begun.wait(), UNHEARD)
+            await asyncio.wait_for(started.wait(), NO_CONTROLLER_SECONDS)
         except TimeoutError:
-            tell(f"{app.name}: {await unheard(desk, app)}")
+            report(f"{app.name}: {await describe_missing_controller(service, app)}")
 
-    reminder = asyncio.create_task(remind())
+    reminder = asyncio.create_task(report_if_not_started())
     try:
-        return await follow(desk, app, Waited(operation=True, gives_up=False), seconds, watch, tell)
+        return await wait_for_conditions(
+            service, app, WaitConditions(operation=True, gives_up_early=False), timeout_seconds, observe, report
+        )
     finally:
         reminder.cancel()
 
 
-__all__ = ["Ended", "Ending", "Seen", "Tell", "Waited", "follow", "follow_operation", "is_taken_up", "unheard"]
+__all__ = [
+    "OnApplication",
+    "ReportProgress",
+    "WaitConditions",
+    "WaitOutcome",
+    "WaitResult",
+    "describe_missing_controller",
+    "is_operation_started",
+    "wait_for_conditions",
+    "wait_for_operation",
+]

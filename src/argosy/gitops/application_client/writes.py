@@ -12,86 +12,91 @@ from typing import Any
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import Desk, now
-from argosy.gitops.application_client.spec_flags import checked
-from argosy.gitops.status.events import NOBODY, Reason, event
-from argosy.kube.objects import Manifest, load_all
+from argosy.gitops.application_client.client import ApplicationService, current_timestamp
+from argosy.gitops.application_client.spec_flags import check_deliverable
+from argosy.gitops.status.events import UNKNOWN_USER, EventReason, build_event
+from argosy.kube.objects import Manifest, read_yaml_documents
 from argosy.kube.patch import merge_patch
 
 
-def read_file(path: str, content: bytes) -> dict[str, Any]:
-    found = [each for each in load_all(content, where=path) if isinstance(each, dict)]
-    apps = [each for each in found if each.get("kind") == "Application"]
+def read_application_file(path: str, content: bytes) -> dict[str, Any]:
+    documents = [document for document in read_yaml_documents(content, where=path) if isinstance(document, dict)]
+    apps = [document for document in documents if document.get("kind") == "Application"]
     if len(apps) != 1:
-        told = f"contains {len(apps)} Applications; expected exactly one"
-        raise UserError(told, where=path)
+        message = f"contains {len(apps)} Applications; expected exactly one"
+        raise UserError(message, where=path)
     return dict(apps[0])
 
 
-def content_of(path: str, stdin: Callable[[], bytes]) -> bytes:
-    return stdin() if path == "-" else Path(path).read_bytes()
+def load_content(path: str, read_stdin: Callable[[], bytes]) -> bytes:
+    return read_stdin() if path == "-" else Path(path).read_bytes()
 
 
-async def create(desk: Desk, manifest: Manifest, *, replaces: bool) -> str:
+async def create_application(service: ApplicationService, manifest: Manifest, *, upsert: bool) -> str:
     """Return `created`, `updated` or `unchanged`."""
-    checked(manifest)
-    made = read_application(manifest, f"Application {manifest['metadata'].get('name')}")
-    before = await desk.get(made.key)
+    check_deliverable(manifest)
+    new_app = read_application(manifest, f"Application {manifest['metadata'].get('name')}")
+    before = await service.get_manifest(new_app.key)
     if before is None:
-        after = read_application(await desk.cluster.create(manifest))
-        await _told(desk, after, Reason.RESOURCE_CREATED, "created application")
+        created = read_application(await service.cluster.create(manifest))
+        await _record_event(service, created, EventReason.RESOURCE_CREATED, "created application")
         return "created"
     existing = read_application(before)
-    if before.get("spec") == manifest.get("spec") and _carries(before, manifest):
+    if before.get("spec") == manifest.get("spec") and _has_metadata_of(before, manifest):
         return "unchanged"
-    if not replaces:
+    if not upsert:
         raise UserError(
-            f"existing application spec is different: {made.name} in {made.namespace}; "
-            f"overwrite it with --upsert, or see how: argosy app get {made.name} -o yaml"
+            f"existing application spec is different: {new_app.name} in {new_app.namespace}; "
+            f"overwrite it with --upsert, or see how: argosy app get {new_app.name} -o yaml"
         )
-    await change(desk, existing, lambda current: _overwritten(current, manifest))
+    await change_application(service, existing, lambda current: _overwrite_manifest(current, manifest))
     return "updated"
 
 
-def _overwritten(current: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
-    asked = manifest["metadata"]
-    marks = {name: asked[name] for name in ("labels", "annotations", "finalizers") if name in asked}
-    return {**current, "spec": manifest["spec"], "metadata": {**current["metadata"], **marks}}
+def _overwrite_manifest(current: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
+    metadata = manifest["metadata"]
+    new_metadata = {name: metadata[name] for name in ("labels", "annotations", "finalizers") if name in metadata}
+    return {**current, "spec": manifest["spec"], "metadata": {**current["metadata"], **new_metadata}}
 
 
-def _carries(before: Manifest, manifest: Manifest) -> bool:
+def _has_metadata_of(before: Manifest, manifest: Manifest) -> bool:
     """True if the live object has the labels, annotations and finalizers of the manifest."""
-    have, want = before["metadata"], manifest["metadata"]
+    live_metadata, wanted_metadata = before["metadata"], manifest["metadata"]
     return all(
-        (want.get(name) or {}).items() <= (have.get(name) or {}).items() for name in ("labels", "annotations")
-    ) and set(want.get("finalizers") or ()) <= set(have.get("finalizers") or ())
+        (wanted_metadata.get(name) or {}).items() <= (live_metadata.get(name) or {}).items()
+        for name in ("labels", "annotations")
+    ) and set(wanted_metadata.get("finalizers") or ()) <= set(live_metadata.get("finalizers") or ())
 
 
-async def change(desk: Desk, app: Application, make: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> bool:
+async def change_application(
+    service: ApplicationService, app: Application, build_manifest: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> bool:
     """Change an Application; return True if anything changed."""
-    return (await rewritten(desk, app, make))[1]
+    return (await change_and_return(service, app, build_manifest))[1]
 
 
-async def rewritten(
-    desk: Desk, app: Application, make: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+async def change_and_return(
+    service: ApplicationService, app: Application, build_manifest: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> tuple[Application, bool]:
     """Change an Application; return it and whether anything changed."""
-    changed = [False]
+    has_changed = [False]
 
-    def patch(current: Application) -> dict[str, Any] | None:
-        after = make(current.wire)
-        checked(after)
-        read_application(after, f"Application {current.name}")  # refuse an invalid manifest
-        found: dict[str, Any] = merge_patch.diff(dict(current.wire), dict(after))
-        changed[0] = bool(found)
-        return found or None
+    def build_patch(current: Application) -> dict[str, Any] | None:
+        new_manifest = build_manifest(current.wire)
+        check_deliverable(new_manifest)
+        read_application(new_manifest, f"Application {current.name}")  # refuse an invalid manifest
+        patch_body: dict[str, Any] = merge_patch.diff(dict(current.wire), dict(new_manifest))
+        has_changed[0] = bool(patch_body)
+        return patch_body or None
 
-    after = await desk.revise(app, patch)
-    if changed[0]:
-        await _told(desk, after, Reason.RESOURCE_UPDATED, "updated application")
-    return after, changed[0]
+    updated = await service.patch_application(app, build_patch)
+    if has_changed[0]:
+        await _record_event(service, updated, EventReason.RESOURCE_UPDATED, "updated application")
+    return updated, has_changed[0]
 
 
-async def _told(desk: Desk, app: Application, reason: Reason, what: str) -> None:
-    by = await desk.who()
-    await desk.record(event(app, reason, f"{by or NOBODY} {what}", at=now(), by=by))
+async def _record_event(service: ApplicationService, app: Application, reason: EventReason, action: str) -> None:
+    user = await service.find_user()
+    await service.record_event(
+        build_event(app, reason, f"{user or UNKNOWN_USER} {action}", timestamp=current_timestamp(), username=user)
+    )

@@ -15,74 +15,76 @@ from typing import Final
 
 from argosy.errors import ArgosyError, Conflict
 from argosy.gitops.policy.application_sets import (
-    APPLICATION_SET,
+    APPLICATION_SET_KIND,
     build_condition,
     has_own_condition,
+    is_applicationset_controller,
     is_expanded,
-    is_expander,
 )
-from argosy.gitops.reconciler.ownership.claim import Claims
+from argosy.gitops.reconciler.ownership.claim import ApplicationClaims
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Cache
-from argosy.kube.controller.sharding.members import Standing
+from argosy.kube.controller import InformerCache
+from argosy.kube.controller.sharding.membership import KeyOwnership
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
 log = logging.getLogger(__name__)
-WORKLOADS: Final = (GroupKind("apps", "Deployment"), GroupKind("apps", "StatefulSet"), GroupKind("", "Pod"))
-NOT_READABLE_SECONDS: Final = 1.0  # wait for the first list of a new kind
-RETRY_SECONDS: Final = 30.0  # also the delay before another replica takes an ApplicationSet over
+WORKLOAD_KINDS: Final = (GroupKind("apps", "Deployment"), GroupKind("apps", "StatefulSet"), GroupKind("", "Pod"))
+UNREADABLE_RETRY_SECONDS: Final = 1.0  # wait for the first list of a new kind
+REPORT_INTERVAL_SECONDS: Final = 30.0  # also the delay before another replica takes an ApplicationSet over
 
 
 class ApplicationSetReporter:
     def __init__(
         self,
         cluster: Cluster,
-        cache: Cache,
+        cache: InformerCache,
         namespace: str,
         now: Callable[[], datetime],
-        reads: Callable[[GroupKind], bool],
+        is_fully_cached: Callable[[GroupKind], bool],
     ) -> None:
         """`is_fully_cached` returns True if all objects of a kind are in the cache."""
         self._cluster, self._cache, self._namespace = cluster, cache, namespace
-        self._now, self._reads = now, reads
+        self._now, self._is_fully_cached = now, is_fully_cached
         self._changed = asyncio.Event()
-        self.claims: Claims | None = None  # set if several controllers share the work
+        self.claims: ApplicationClaims | None = None  # set if several controllers share the work
 
-    def notice(self, manifest: Manifest | None) -> None:
-        if manifest is not None and (manifest.get("kind") == APPLICATION_SET.kind or is_expander(manifest)):
+    def on_change(self, manifest: Manifest | None) -> None:
+        if manifest is not None and (
+            manifest.get("kind") == APPLICATION_SET_KIND.kind or is_applicationset_controller(manifest)
+        ):
             self._changed.set()
 
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
-            seconds = RETRY_SECONDS if self._is_readable() else NOT_READABLE_SECONDS
+            seconds = REPORT_INTERVAL_SECONDS if self._is_readable() else UNREADABLE_RETRY_SECONDS
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), seconds)
             self._changed.clear()
             await self.report()
 
     def _is_readable(self) -> bool:
-        return all(map(self._reads, (APPLICATION_SET, *WORKLOADS)))
+        return all(map(self._is_fully_cached, (APPLICATION_SET_KIND, *WORKLOAD_KINDS)))
 
     async def report(self) -> None:
         """Write the condition on each ApplicationSet of the installation that needs it and lacks it."""
         if not self._is_readable():
             return
-        workloads = [each for kind in WORKLOADS for each in self._cache.list(kind)]
-        for application_set in self._cache.list(APPLICATION_SET, namespace=self._namespace):
+        workloads = [workload for kind in WORKLOAD_KINDS for workload in self._cache.list(kind)]
+        for application_set in self._cache.list(APPLICATION_SET_KIND, namespace=self._namespace):
             if not has_own_condition(application_set) and not is_expanded(application_set, workloads):
-                await self._write(application_set)
+                await self._write_condition(application_set)
 
-    async def _write(self, application_set: Manifest) -> None:
+    async def _write_condition(self, application_set: Manifest) -> None:
         """Write the condition, unless the ApplicationSet has changed since it was cached."""
         key = key_of(application_set)
         # k8s: a merge patch replaces the whole list; the resourceVersion protects concurrent writes of others
         version = {"resourceVersion": application_set["metadata"].get("resourceVersion")}
-        patch = {"metadata": version, "status": {"conditions": [build_condition(written(self._now()))]}}
-        with self.claims.step(key) if self.claims else contextlib.nullcontext(Standing.OURS) as standing:
-            if standing is not Standing.OURS:
+        patch = {"metadata": version, "status": {"conditions": [build_condition(format_timestamp(self._now()))]}}
+        with self.claims.hold_ownership(key) if self.claims else contextlib.nullcontext(KeyOwnership.OURS) as ownership:
+            if ownership is not KeyOwnership.OURS:
                 return
             try:
                 await self._cluster.patch(key, patch, subresource="status")

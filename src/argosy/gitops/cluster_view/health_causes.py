@@ -10,30 +10,30 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from argosy.gitops.application_client.health_reasons import reason
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.application_client.health_reasons import summarize_health_reason
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-Get = Callable[[ResourceKey], Manifest | None]
-NAMED: Final = re.compile(
+GetLiveObject = Callable[[ResourceKey], Manifest | None]
+CAUSED_BY_PATTERN: Final = re.compile(
     r"Caused by (?:(?P<group>[^/:,\s]+)/)?(?P<kind>\w+):(?:(?P<namespace>[^/:,\s]+)/)?(?P<name>[^/:,\s]+)"
 )
 
 
-def told(live: Get, why: str) -> str:
+def explain_health_message(get_live: GetLiveObject, message: str) -> str:
     """argo: the message only names the object; the object itself has the details."""
-    found = NAMED.match(why)
-    if found is None:
-        return why
-    key = ResourceKey(found["group"] or "", found["kind"], found["namespace"] or "", found["name"])
-    said = _said(live(key) or {})
-    return f"{key.kind}/{key.name}: {said}" if said else why
+    match = CAUSED_BY_PATTERN.match(message)
+    if match is None:
+        return message
+    key = ResourceKey(match["group"] or "", match["kind"], match["namespace"] or "", match["name"])
+    detail = _find_detail(get_live(key) or {})
+    return f"{key.kind}/{key.name}: {detail}" if detail else message
 
 
-def _said(manifest: Manifest) -> str:
-    if manifest and (known := reason(manifest, "")):
-        return known
-    conditions = mappings(mapping(manifest.get("status")).get("conditions"))
-    unmet = (each for each in conditions if each.get("status") == "False" and each.get("message"))
-    return next((str(each["message"]).replace("\n", " ") for each in unmet), "")
+def _find_detail(manifest: Manifest) -> str:
+    if manifest and (reason_text := summarize_health_reason(manifest, "")):
+        return reason_text
+    conditions = as_mappings(as_mapping(manifest.get("status")).get("conditions"))
+    unmet = (condition for condition in conditions if condition.get("status") == "False" and condition.get("message"))
+    return next((str(condition["message"]).replace("\n", " ") for condition in unmet), "")

@@ -8,29 +8,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.live.tracking import Tracking, owner
-from argosy.gitops.status.wire_format import mapping
-from argosy.kube.controller import Cache
+from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
+from argosy.gitops.status.wire_format import as_mapping
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 
 
-def owner_of(manifest: Manifest, cache: Cache, tracking: Tracking, control: str) -> Manifest | None:
+def owner_of(
+    manifest: Manifest, cache: InformerCache, tracking: TrackingSettings, control_namespace: str
+) -> Manifest | None:
     """argo: outside of the control namespace an instance is named NAMESPACE_NAME."""
-    instance = owner(manifest, tracking)
+    instance = read_instance_name(manifest, tracking)
     if not instance:
         return None
-    namespace, mark, name = instance.partition("_")
-    app = cache.get(ResourceKey(*APPLICATION, *((namespace, name) if mark else (control, instance))))
-    return app if app is not None and key_of(manifest) in keys_of(app) else None
+    namespace, separator, name = instance.partition("_")
+    app = cache.get(ResourceKey(*APPLICATION, *((namespace, name) if separator else (control_namespace, instance))))
+    return app if app is not None and key_of(manifest) in read_resource_keys(app) else None
 
 
-def keys_of(app: Manifest) -> set[ResourceKey]:
+def read_resource_keys(app: Manifest) -> set[ResourceKey]:
     """List the keys of all objects in the Application's status."""
-    found = set()
-    for each in mapping(app.get("status")).get("resources") or ():
-        row = mapping(each)
-        found.add(ResourceKey(*(str(row.get(field) or "") for field in ("group", "kind", "namespace", "name"))))
-    return found
+    keys = set()
+    for item in as_mapping(app.get("status")).get("resources") or ():
+        row = as_mapping(item)
+        keys.add(ResourceKey(*(str(row.get(field) or "") for field in ("group", "kind", "namespace", "name"))))
+    return keys

@@ -14,196 +14,228 @@ from functools import partial
 from typing import Final
 
 from argosy.errors import ArgosyError, ClusterError
-from argosy.gitops.coexistence.argocd_scope import Asked, reached
-from argosy.gitops.policy.delivery_engine import SELECTORS, Controller, Engines
-from argosy.kube.client.reachability import loudness
-from argosy.kube.controller import SYSTEM_CLOCK, Cache, Clock
+from argosy.gitops.coexistence.argocd_scope import AccessReviewReader, resolve_engines
+from argosy.gitops.policy.delivery_engine import CONTROLLER_SELECTORS, ArgoCDController, DeliveryEngines
+from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.controller import SYSTEM_CLOCK, Clock, InformerCache
 from argosy.kube.controller.clock import Backoff, Timer, sleep
-from argosy.kube.controller.informer import REFUSALS, Informer
+from argosy.kube.controller.informer import REFUSED_CODES, Informer
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
 # Pods, too: one whose StatefulSet was deleted without it keeps running.
-KINDS: Final = (GroupKind("apps", "StatefulSet"), GroupKind("apps", "Deployment"), GroupKind("", "Pod"))
-AWAY: Final = Backoff(first=0.2, most=30.0, jitter=0.5)
-REFUSED: Final = 60.0  # seconds until a forbidden read is tried again
-SETTLING: Final = 60.0  # seconds until a missing Argo CD counts as removed: a recreated one is away for a while
+WORKLOAD_KINDS: Final = (GroupKind("apps", "StatefulSet"), GroupKind("apps", "Deployment"), GroupKind("", "Pod"))
+RETRY_BACKOFF: Final = Backoff(first_seconds=0.2, max_seconds=30.0, jitter=0.5)
+FORBIDDEN_RETRY_SECONDS: Final = 60.0  # seconds until a forbidden read is tried again
+REMOVAL_GRACE_SECONDS: Final = (
+    60.0  # seconds until a missing Argo CD counts as removed: a recreated one is away for a while
+)
 # argo: its namespaces are read at its start, which its Pods show; RBAC can also change without that.
-ASKED_AGAIN: Final = 60.0
-UNKNOWN: Final = Engines(is_known=False)
+RECHECK_SECONDS: Final = 60.0
+UNKNOWN_ENGINES: Final = DeliveryEngines(is_known=False)
 
 
-async def find_engines(cluster: Asked, control: str) -> Engines:
+async def detect_engines(cluster: AccessReviewReader, control_namespace: str) -> DeliveryEngines:
     """Detect once: in all namespaces, or in the control namespace if only that may be read."""
-    for place in ("", control):
-        asked = [_listed(cluster, kind, labels, place) for kind in KINDS for labels in SELECTORS]
+    for namespace in ("", control_namespace):
+        requests = [
+            _list_workloads(cluster, kind, labels, namespace)
+            for kind in WORKLOAD_KINDS
+            for labels in CONTROLLER_SELECTORS
+        ]
         try:
-            found = await asyncio.gather(*asked)
+            lists = await asyncio.gather(*requests)
         except ClusterError as error:
-            if error.code not in REFUSALS:
+            if error.code not in REFUSED_CODES:
                 raise
         else:
-            return await reached(cluster, [each for some in found for each in some])
-    return UNKNOWN
+            return await resolve_engines(cluster, [workload for workloads in lists for workload in workloads])
+    return UNKNOWN_ENGINES
 
 
-async def seen_engines(cluster: Asked, control: str) -> Engines:
+async def detect_engines_or_unknown(cluster: AccessReviewReader, control_namespace: str) -> DeliveryEngines:
     """Detect once for read-only callers: errors mean unknown."""
     try:
-        return await find_engines(cluster, control)
+        return await detect_engines(cluster, control_namespace)
     except ArgosyError:
-        return UNKNOWN
+        return UNKNOWN_ENGINES
 
 
-async def _listed(cluster: Asked, kind: GroupKind, labels: str, namespace: str) -> list[Manifest]:
+async def _list_workloads(cluster: AccessReviewReader, kind: GroupKind, labels: str, namespace: str) -> list[Manifest]:
     try:
-        found = await cluster.list(kind, namespace=namespace, labels=labels)
+        listing = await cluster.list(kind, namespace=namespace, labels=labels)
     except ClusterError as error:
         if error.code == 404:  # the kind is not served
             return []
         raise
-    return [{**each, "kind": kind.kind} for each in found.items]
+    return [{**workload, "kind": kind.kind} for workload in listing.items]
 
 
-async def _readable(cluster: Asked, control: str) -> str | None:
+async def _find_readable_namespace(cluster: AccessReviewReader, control_namespace: str) -> str | None:
     """Return where workloads may be listed: "" for all namespaces, the control namespace, or None."""
-    for place in ("", control):
+    for namespace in ("", control_namespace):
         try:
-            await asyncio.gather(*(_listed(cluster, kind, SELECTORS[0], place) for kind in KINDS))
+            await asyncio.gather(
+                *(_list_workloads(cluster, kind, CONTROLLER_SELECTORS[0], namespace) for kind in WORKLOAD_KINDS)
+            )
         except ClusterError as error:
-            if error.code not in REFUSALS:
+            if error.code not in REFUSED_CODES:
                 raise
         else:
-            return place
+            return namespace
     return None
 
 
-class Beside:
+class ArgoCDDetector:
     def __init__(
-        self, cluster: Asked, control: str, changed: Callable[[Engines], None], clock: Clock = SYSTEM_CLOCK
+        self,
+        cluster: AccessReviewReader,
+        control_namespace: str,
+        on_change: Callable[[DeliveryEngines], None],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         """`on_change` is called with the previous value whenever `engines` changes."""
-        self._cluster, self._control, self._changed, self._clock = cluster, control, changed, clock
-        self._found: dict[tuple[ResourceKey, str], Manifest] = {}
-        self._stirred = asyncio.Event()  # a detected object changed
-        self._settled = asyncio.Event()
-        self._seen = UNKNOWN  # as detected now
-        self._leaving: dict[str, Timer] = {}  # by namespace: controllers that still count, but are gone
-        self.engines = UNKNOWN
+        self._cluster, self._control_namespace, self._on_change, self._clock = (
+            cluster,
+            control_namespace,
+            on_change,
+            clock,
+        )
+        self._workloads: dict[tuple[ResourceKey, str], Manifest] = {}
+        self._workloads_changed = asyncio.Event()  # a detected object changed
+        self._is_detected = asyncio.Event()
+        self._current = UNKNOWN_ENGINES  # as detected now
+        self._removal_timers: dict[str, Timer] = {}  # by namespace: controllers that still count, but are gone
+        self.engines = UNKNOWN_ENGINES
 
     async def run(self) -> None:
         """Watch until cancelled."""
         try:
-            await self._run()
+            await self._detect_forever()
         finally:
-            self._stay()
+            self._cancel_timers()
 
-    async def _run(self) -> None:
+    async def _detect_forever(self) -> None:
         failures = 0
         while True:
             try:
-                place = await _readable(self._cluster, self._control)
+                namespace = await _find_readable_namespace(self._cluster, self._control_namespace)
             except ArgosyError as error:
                 failures += 1
-                level = loudness(error, logging.WARNING)
+                level = choose_log_level(error, logging.WARNING)
                 log.log(level, "cannot detect Argo CD: error=%s", error)
-                await sleep(self._clock, AWAY.delay(failures))
+                await sleep(self._clock, RETRY_BACKOFF.delay(failures))
                 continue
-            if place is not None:
-                await self._follow(place)
-            self._settle(UNKNOWN)
-            await sleep(self._clock, REFUSED)
+            if namespace is not None:
+                await self._watch_workloads(namespace)
+            self._set_current(UNKNOWN_ENGINES)
+            await sleep(self._clock, FORBIDDEN_RETRY_SECONDS)
 
-    async def synced(self) -> None:
+    async def wait_until_detected(self) -> None:
         """Wait until the result is known, or known to be forbidden."""
-        await self._settled.wait()
+        await self._is_detected.wait()
 
     @property
-    def is_leaving(self) -> bool:
+    def is_removal_pending(self) -> bool:
         """True if a controller that still counts is gone."""
-        return bool(self._leaving)
+        return bool(self._removal_timers)
 
-    async def _follow(self, namespace: str) -> None:
+    async def _watch_workloads(self, namespace: str) -> None:
         """Watch until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            informers = [self._informer(kind, labels, namespace) for kind in KINDS for labels in SELECTORS]
-            for each in informers:
-                tasks.create_task(each.run(), name="beside")
-            for each in informers:
-                await each.synced.wait()
-            await self._look()
+            informers = [
+                self._build_informer(kind, labels, namespace)
+                for kind in WORKLOAD_KINDS
+                for labels in CONTROLLER_SELECTORS
+            ]
+            for informer in informers:
+                tasks.create_task(informer.run(), name="beside")
+            for informer in informers:
+                await informer.synced.wait()
+            await self._update_forever()
 
-    async def _look(self) -> None:
+    async def _update_forever(self) -> None:
         """Update the engines after every change."""
         failures = 0
         while True:
-            self._stirred.clear()
+            self._workloads_changed.clear()
             try:
-                self._settle(await reached(self._cluster, tuple(self._found.values())))
+                self._set_current(await resolve_engines(self._cluster, tuple(self._workloads.values())))
             except ArgosyError as error:
                 failures += 1
                 log.warning("cannot read the namespaces of Argo CD: error=%s", error)
-                await sleep(self._clock, AWAY.delay(failures))
+                await sleep(self._clock, RETRY_BACKOFF.delay(failures))
                 continue
             failures = 0
-            again = self._clock.call_later(ASKED_AGAIN, self._stirred.set)
+            timer = self._clock.call_later(RECHECK_SECONDS, self._workloads_changed.set)
             try:
-                await self._stirred.wait()
+                await self._workloads_changed.wait()
             finally:
-                again.cancel()
+                timer.cancel()
 
-    def _informer(self, kind: GroupKind, labels: str, namespace: str) -> Informer:
-        informer = Informer(self._cluster, kind, Cache(), namespace=namespace, labels=labels, clock=self._clock)
+    def _build_informer(self, kind: GroupKind, labels: str, namespace: str) -> Informer:
+        informer = Informer(self._cluster, kind, InformerCache(), namespace=namespace, labels=labels, clock=self._clock)
 
-        def noticed(before: Manifest | None, after: Manifest | None) -> None:
+        def on_event(before: Manifest | None, after: Manifest | None) -> None:
             # An object that matches both selectors is stored twice, and counts until it is gone from both.
             if after is not None:
-                self._found[key_of(after), labels] = after
+                self._workloads[key_of(after), labels] = after
             elif before is not None:
-                self._found.pop((key_of(before), labels), None)
-            self._stirred.set()
+                self._workloads.pop((key_of(before), labels), None)
+            self._workloads_changed.set()
 
-        informer.listeners.append(noticed)
+        informer.listeners.append(on_event)
         return informer
 
-    def _settle(self, engines: Engines) -> None:
+    def _set_current(self, engines: DeliveryEngines) -> None:
         """Keep a controller that is gone, or watches fewer namespaces, for a grace period."""
-        self._seen, gone = engines, _lost(self.engines, engines) if engines.is_known else set()
-        for place in self._leaving.keys() - gone:
-            self._leaving.pop(place).cancel()
-        for place in gone - self._leaving.keys():
-            told = "Argo CD is gone or watches less: namespace=%s grace_seconds=%d"
-            log.info(told, place, SETTLING)
-            self._leaving[place] = self._clock.call_later(SETTLING, partial(self._leave, place))
-        self._become()
+        self._current, lost_namespaces = (
+            engines,
+            _find_lost_namespaces(self.engines, engines) if engines.is_known else set(),
+        )
+        for namespace in self._removal_timers.keys() - lost_namespaces:
+            self._removal_timers.pop(namespace).cancel()
+        for namespace in lost_namespaces - self._removal_timers.keys():
+            message = "Argo CD is gone or watches less: namespace=%s grace_seconds=%d"
+            log.info(message, namespace, REMOVAL_GRACE_SECONDS)
+            self._removal_timers[namespace] = self._clock.call_later(
+                REMOVAL_GRACE_SECONDS, partial(self._on_grace_over, namespace)
+            )
+        self._publish()
 
-    def _leave(self, place: str) -> None:
-        del self._leaving[place]
-        self._become()
+    def _on_grace_over(self, namespace: str) -> None:
+        del self._removal_timers[namespace]
+        self._publish()
 
-    def _stay(self) -> None:
-        while self._leaving:
-            self._leaving.popitem()[1].cancel()
+    def _cancel_timers(self) -> None:
+        while self._removal_timers:
+            self._removal_timers.popitem()[1].cancel()
 
-    def _become(self) -> None:
-        kept = (each for each in self.engines.controllers if each.namespace in self._leaving)
-        engines = replace(self._seen, controllers=tuple(sorted({*self._seen.controllers, *kept})))
-        is_first = not self._settled.is_set()
-        self._settled.set()
+    def _publish(self) -> None:
+        retained = (
+            controller for controller in self.engines.controllers if controller.namespace in self._removal_timers
+        )
+        engines = replace(self._current, controllers=tuple(sorted({*self._current.controllers, *retained})))
+        is_first = not self._is_detected.is_set()
+        self._is_detected.set()
         if engines != self.engines or is_first:
             before, self.engines = self.engines, engines
-            self._changed(before)
+            self._on_change(before)
 
 
-def _lost(before: Engines, now: Engines) -> set[str]:
+def _find_lost_namespaces(before: DeliveryEngines, after: DeliveryEngines) -> set[str]:
     """Return the namespaces whose Argo CD is gone, or no longer watches all that it watched."""
-    seen = _reaches(now.controllers)
-    return {place for place, reach in _reaches(before.controllers).items() if not reach <= seen.get(place, set())}
+    current_scopes = _group_scopes(after.controllers)
+    return {
+        namespace
+        for namespace, scope in _group_scopes(before.controllers).items()
+        if not scope <= current_scopes.get(namespace, set())
+    }
 
 
-def _reaches(controllers: tuple[Controller, ...]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for each in controllers:
-        found.setdefault(each.namespace, set()).update((each.namespace, *each.reach))
-    return found
+def _group_scopes(controllers: tuple[ArgoCDController, ...]) -> dict[str, set[str]]:
+    scopes: dict[str, set[str]] = {}
+    for controller in controllers:
+        scopes.setdefault(controller.namespace, set()).update((controller.namespace, *controller.extra_namespaces))
+    return scopes

@@ -11,101 +11,107 @@ from typing import Final, Protocol
 
 from argosy.errors import ClusterError, Forbidden
 from argosy.gitops.policy.delivery_engine import (
-    PARAMETER,
-    PARAMETERS,
-    Engines,
-    account,
-    claimed,
-    engines_of,
-    fits,
-    patterns,
-    running,
+    NAMESPACES_PARAMETER,
+    PARAMETERS_CONFIG_MAP,
+    DeliveryEngines,
+    build_engines,
+    list_running_controllers,
+    matches_namespace,
+    read_configured_namespaces,
+    read_service_account,
+    split_patterns,
 )
 from argosy.kube.client import ClusterReader
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-CONFIG_MAP, NAMESPACE = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")
-REVIEW: Final = "authorization.k8s.io/v1"
-MOST: Final = 200  # namespaces that are checked for write access one by one
+CONFIG_MAP_KIND, NAMESPACE_KIND = GroupKind("", "ConfigMap"), GroupKind("", "Namespace")
+REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
+MAX_CHECKED_NAMESPACES: Final = 200  # namespaces that are checked for write access one by one
 
 
-class Asked(ClusterReader, Protocol):
+class AccessReviewReader(ClusterReader, Protocol):
     """A reader that can also create access reviews, which change nothing."""
 
     async def create(self, manifest: Manifest) -> Manifest: ...
 
 
-def parameters_key(namespace: str) -> ResourceKey:
-    return ResourceKey(*CONFIG_MAP, namespace, PARAMETERS)
+def build_parameters_key(namespace: str) -> ResourceKey:
+    return ResourceKey(*CONFIG_MAP_KIND, namespace, PARAMETERS_CONFIG_MAP)
 
 
-def claims(found: Manifest, read: Callable[[ResourceKey], Manifest | None]) -> tuple[str, ...]:
+def read_namespaces(workload: Manifest, find_object: Callable[[ResourceKey], Manifest | None]) -> tuple[str, ...]:
     """Return the namespaces from its own configuration, else from the ConfigMap in its namespace."""
-    own = claimed(found)
-    if own is not None:
-        return own
-    return _said(read(parameters_key(found["metadata"].get("namespace") or "")))
+    configured = read_configured_namespaces(workload)
+    if configured is not None:
+        return configured
+    return _read_parameter(find_object(build_parameters_key(workload["metadata"].get("namespace") or "")))
 
 
-def _said(settings: Manifest | None) -> tuple[str, ...]:
-    return patterns(((settings or {}).get("data") or {}).get(PARAMETER))
+def _read_parameter(config_map: Manifest | None) -> tuple[str, ...]:
+    return split_patterns(((config_map or {}).get("data") or {}).get(NAMESPACES_PARAMETER))
 
 
-async def reached(cluster: Asked, found: Iterable[Manifest]) -> Engines:
-    found = tuple(found)
-    reach = {key_of(each): await _reach(cluster, each) for each in running(found)}
-    return engines_of(found, lambda each: reach.get(key_of(each), ()))
+async def resolve_engines(cluster: AccessReviewReader, workloads: Iterable[Manifest]) -> DeliveryEngines:
+    workloads = tuple(workloads)
+    scopes = {
+        key_of(workload): await _resolve_scope(cluster, workload) for workload in list_running_controllers(workloads)
+    }
+    return build_engines(workloads, lambda workload: scopes.get(key_of(workload), ()))
 
 
-async def _reach(cluster: Asked, found: Manifest) -> tuple[str, ...]:
-    namespace = str(found["metadata"].get("namespace") or "")
-    wide = claimed(found)
-    if wide is None:
-        wide = _said(await _settings(cluster, namespace))
-    wide = tuple(each for each in wide if each != namespace)
-    if not wide or await _may_write(cluster, namespace, account(found), ""):
-        return wide
-    places = [each for each in await _namespaces(cluster, wide) if each != namespace][:MOST]
-    return tuple([each for each in places if await _may_write(cluster, namespace, account(found), each)])
+async def _resolve_scope(cluster: AccessReviewReader, workload: Manifest) -> tuple[str, ...]:
+    namespace = str(workload["metadata"].get("namespace") or "")
+    claimed_patterns = read_configured_namespaces(workload)
+    if claimed_patterns is None:
+        claimed_patterns = _read_parameter(await _fetch_parameters(cluster, namespace))
+    claimed_patterns = tuple(name for name in claimed_patterns if name != namespace)
+    if not claimed_patterns or await _may_write(cluster, namespace, read_service_account(workload), ""):
+        return claimed_patterns
+    candidates = [name for name in await _list_matching_namespaces(cluster, claimed_patterns) if name != namespace][
+        :MAX_CHECKED_NAMESPACES
+    ]
+    return tuple(
+        [name for name in candidates if await _may_write(cluster, namespace, read_service_account(workload), name)]
+    )
 
 
-async def _settings(cluster: Asked, namespace: str) -> Manifest | None:
+async def _fetch_parameters(cluster: AccessReviewReader, namespace: str) -> Manifest | None:
     """argo: without the ConfigMap, or if it may not be read, only its own namespace counts."""
     try:
-        return await cluster.get(parameters_key(namespace))
+        return await cluster.get(build_parameters_key(namespace))
     except Forbidden:
         return None
 
 
-async def _namespaces(cluster: Asked, wide: Iterable[str]) -> list[str]:
+async def _list_matching_namespaces(cluster: AccessReviewReader, name_patterns: Iterable[str]) -> list[str]:
     try:
-        there = await cluster.list(NAMESPACE, metadata_only=True)
+        listing = await cluster.list(NAMESPACE_KIND, metadata_only=True)
     except Forbidden:
-        return list(wide)  # the patterns that are plain names; for others no access is found
-    names = [str(each["metadata"]["name"]) for each in there.items]
-    return [each for each in names if any(fits(pattern, each) for pattern in wide)]
+        return list(name_patterns)  # the patterns that are plain names; for others no access is found
+    names = [str(item["metadata"]["name"]) for item in listing.items]
+    return [item for item in names if any(matches_namespace(pattern, item) for pattern in name_patterns)]
 
 
-async def _may_write(cluster: Asked, namespace: str, name: str, where: str) -> bool:
+async def _may_write(cluster: AccessReviewReader, namespace: str, name: str, target_namespace: str) -> bool:
     """True if the ServiceAccount may write Applications there, or everywhere; also if the review is forbidden."""
-    wish = {"verb": "patch", "group": "argoproj.io", "resource": "applications"}
+    attributes = {"verb": "patch", "group": "argoproj.io", "resource": "applications"}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     review = {
-        "apiVersion": REVIEW, "kind": "SubjectAccessReview", "metadata": {},
+        "apiVersion": REVIEW_API_VERSION, "kind": "SubjectAccessReview", "metadata": {},
         "spec": {
             "user": f"system:serviceaccount:{namespace}:{name}",
             "groups": groups,
-            "resourceAttributes": {**wish, **({"namespace": where} if where else {})},
+            "resourceAttributes": {**attributes, **({"namespace": target_namespace} if target_namespace else {})},
         },
     }  # fmt: skip
     try:
-        answer = await cluster.create(review)
+        reviewed = await cluster.create(review)
     except ClusterError as error:
         if error.code in (403, 404, 405):
             return True
         raise
-    return bool((answer.get("status") or {}).get("allowed"))
+    return bool((reviewed.get("status") or {}).get("allowed"))
 
 
-__all__ = ["Asked", "claims", "parameters_key", "reached"]
+__all__ = ["AccessReviewReader", "build_parameters_key", "read_namespaces", "resolve_engines"]

@@ -9,19 +9,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-RULE: Final = "=" * 42
+BANNER_LINE: Final = "=" * 42
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
-Said = str | Table
-Tell = Callable[[Said], None]
-Ask = Callable[[str], str]  # question -> answer; empty at the end of input
+StepOutput = str | TextTable
+PrintStep = Callable[[StepOutput], None]
+AskUser = Callable[[str], str]  # question -> answer; empty at the end of input
 
 
-def banner(title: str) -> list[str]:
-    return [RULE, title, RULE]
+def build_banner(title: str) -> list[str]:
+    return [BANNER_LINE, title, BANNER_LINE]

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from argosy.gitops.health.bundled import USUAL_PROFILE
+from argosy.gitops.health.bundled import DEFAULT_INSTALL_PROFILE
 
 API_VERSION: Final = "argosy.dev/v1"
 KIND: Final = "Delivery"
-FILE: Final = "argosy.yaml"
+FILE_NAME: Final = "argosy.yaml"
 
 
-class Sync(StrEnum):
+class SyncMode(StrEnum):
     AUTO = "auto"
     MANUAL = "manual"
 
 
 @dataclass(frozen=True)
-class Secret:
+class SecretSource:
     """Where a secret is read from: an environment variable or a file."""
 
     env: str = ""
@@ -34,21 +34,21 @@ class Secret:
 
 
 @dataclass(frozen=True)
-class Credentials:
+class RepositoryCredentials:
     username: str = ""
-    password: Secret | None = None
-    ssh_key: Secret | None = None
+    password: SecretSource | None = None
+    ssh_key: SecretSource | None = None
 
 
 @dataclass(frozen=True)
-class Repository:
+class DeliveryRepository:
     url: str
     ref: str = "main"
-    credentials: Credentials | None = None
+    credentials: RepositoryCredentials | None = None
 
 
 @dataclass(frozen=True)
-class ArgoCD:
+class ArgoCDReference:
     """The Argo CD to use; empty: the one in the cluster."""
 
     namespace: str = ""
@@ -56,7 +56,7 @@ class ArgoCD:
 
 
 @dataclass(frozen=True)
-class Gate:
+class PromotionGate:
     """A condition for promoting a change to this environment."""
 
     kind: str  # check, healthy, notebook, soak or approval
@@ -64,14 +64,14 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Environment:
+class DeliveryEnvironment:
     name: str
     application: str
     namespace: str
     path: str
-    sync: Sync = Sync.MANUAL
+    sync: SyncMode = SyncMode.MANUAL
     after: str = ""
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[PromotionGate, ...] = ()
 
     @property
     def product(self) -> str:
@@ -80,13 +80,13 @@ class Environment:
 
 
 @dataclass(frozen=True)
-class Health:
-    profile: str = USUAL_PROFILE
+class HealthOptions:
+    profile: str = DEFAULT_INSTALL_PROFILE
     kinds: tuple[str, ...] = ()  # as written; empty: those of KServe
 
 
 @dataclass(frozen=True)
-class Role:
+class DeliveryRole:
     """Who may do what with which Applications, in Argo CD's words."""
 
     name: str
@@ -96,36 +96,36 @@ class Role:
 
 
 @dataclass(frozen=True)
-class Rbac:
+class DeliveryRbac:
     default_role: str | None = None
     scopes: str | None = None
     admins: tuple[str, ...] = ()
-    roles: tuple[Role, ...] = ()
+    roles: tuple[DeliveryRole, ...] = ()
 
 
 @dataclass(frozen=True)
-class Suppression:
+class CheckSuppression:
     rule: str
     path: str = ""
     reason: str = ""
 
 
 @dataclass(frozen=True)
-class Checking:
+class CheckOptions:
     """Options of `argosy check`; setup only validates them."""
 
     baseline: str = ""
-    suppress: tuple[Suppression, ...] = ()
+    suppress: tuple[CheckSuppression, ...] = ()
 
 
 @dataclass(frozen=True)
-class Delivery:
-    repository: Repository
-    environments: tuple[Environment, ...]
-    argocd: ArgoCD = ArgoCD()
-    health: Health | None = None
-    rbac: Rbac | None = None
-    check: Checking | None = None
+class DeliveryFile:
+    repository: DeliveryRepository
+    environments: tuple[DeliveryEnvironment, ...]
+    argocd: ArgoCDReference = ArgoCDReference()
+    health: HealthOptions | None = None
+    rbac: DeliveryRbac | None = None
+    check: CheckOptions | None = None
 
     @property
     def product(self) -> str:

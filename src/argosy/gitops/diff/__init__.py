@@ -4,38 +4,38 @@ In: manifests, live manifests by key, diff options. Out: a Comparison; every dif
 Never: asks a cluster, waits, or runs user expressions that may not terminate.
 """
 
-from argosy.gitops.diff.comparison import compare, needs_confined, questions
-from argosy.gitops.diff.crd_schemas import CustomShapes
-from argosy.gitops.diff.diff_cache import Memory
-from argosy.gitops.diff.diff_options import CompareRules, CompareSettings, KnownField, rules_for
-from argosy.gitops.diff.differences import differences, readable
-from argosy.gitops.diff.foreign_fields import additions
-from argosy.gitops.diff.ignored_fields import NOTHING_REMOVED, Question, Removed
+from argosy.gitops.diff.comparison import compare_manifests, list_jq_questions, needs_real_jq
+from argosy.gitops.diff.crd_schemas import CrdShapes
+from argosy.gitops.diff.diff_cache import DiffCache
+from argosy.gitops.diff.diff_options import DiffOptions, DiffSettings, KnownField, build_diff_options
+from argosy.gitops.diff.differences import format_pointer, list_differences
+from argosy.gitops.diff.foreign_fields import list_foreign_fields
+from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults
 from argosy.gitops.diff.relevant_updates import UpdateFilter
-from argosy.gitops.diff.respect_ignored import respect_questions, respecting
-from argosy.gitops.diff.secret_masks import masked, masked_pair
-from argosy.gitops.diff.settings import read_compare_settings
+from argosy.gitops.diff.respect_ignored import keep_ignored_live_values, list_respect_questions
+from argosy.gitops.diff.secret_masks import mask_pair, mask_secrets
+from argosy.gitops.diff.settings import read_diff_settings
 
 __all__ = [
-    "NOTHING_REMOVED",
-    "CompareRules",
-    "CompareSettings",
-    "CustomShapes",
+    "NO_JQ_RESULTS",
+    "CrdShapes",
+    "DiffCache",
+    "DiffOptions",
+    "DiffSettings",
+    "JqQuestion",
+    "JqResults",
     "KnownField",
-    "Memory",
-    "Question",
-    "Removed",
     "UpdateFilter",
-    "additions",
-    "compare",
-    "differences",
-    "masked",
-    "masked_pair",
-    "needs_confined",
-    "questions",
-    "read_compare_settings",
-    "readable",
-    "respect_questions",
-    "respecting",
-    "rules_for",
+    "build_diff_options",
+    "compare_manifests",
+    "format_pointer",
+    "keep_ignored_live_values",
+    "list_differences",
+    "list_foreign_fields",
+    "list_jq_questions",
+    "list_respect_questions",
+    "mask_pair",
+    "mask_secrets",
+    "needs_real_jq",
+    "read_diff_settings",
 ]

@@ -11,194 +11,212 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from argosy.errors import ManifestError, PatchError
-from argosy.gitops.application.hooks import compare_options, has_option, is_hook, is_skipped
-from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
+from argosy.gitops.application.hooks import has_option, is_hook, is_skipped, list_compare_options
+from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
 from argosy.gitops.diff import structured_merge_diff, three_way_diff
-from argosy.gitops.diff.diff_cache import Memory, Verdict, fingerprint
-from argosy.gitops.diff.diff_options import CompareRules
-from argosy.gitops.diff.field_subset import same
-from argosy.gitops.diff.ignored_fields import NOTHING_REMOVED, Question, Removed
-from argosy.gitops.diff.normalization import Normalizer, normalizer_for
-from argosy.gitops.diff.typed_manifests import ShapeOf, no_shape, retyped, shape_for
-from argosy.gitops.diff.version_conversion import in_version_of
+from argosy.gitops.diff.diff_cache import DiffCache, PairResult, build_cache_key
+from argosy.gitops.diff.diff_options import DiffOptions
+from argosy.gitops.diff.field_subset import is_same_json
+from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults
+from argosy.gitops.diff.normalization import ManifestNormalizer, find_normalizer
+from argosy.gitops.diff.typed_manifests import FindShape, find_manifest_shape, find_no_shape, roundtrip_by_type
+from argosy.gitops.diff.version_conversion import convert_live
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, key_of_source
-from argosy.languages.jq import compile_path, too_expensive_sentence
+from argosy.kube.objects import Manifest, key_of_desired
+from argosy.languages.jq import compile_jq, format_too_expensive_error
 
-_EXTRANEOUS: Final = "IgnoreExtraneous"
-_OF_A_WRITE: Final = frozenset(("managedFields", "resourceVersion", "generation"))
+_IGNORE_EXTRANEOUS: Final = "IgnoreExtraneous"
+_WRITE_FIELDS: Final = frozenset(("managedFields", "resourceVersion", "generation"))
 
 
-def _always(live: Manifest) -> bool:
+def _is_always_own(live: Manifest) -> bool:
     return True
 
 
-def compare(
+def compare_manifests(
     desired: Sequence[Manifest],
     live: Mapping[ResourceKey, Manifest],
-    rules: CompareRules,
+    options: DiffOptions,
     *,
     predicted: Mapping[ResourceKey, Manifest] = {},
-    is_own: Callable[[Manifest], bool] = _always,
-    removed: Removed = NOTHING_REMOVED,
-    memory: Memory | None = None,
-    shape_of: ShapeOf = no_shape,
-) -> Comparison:
+    is_own: Callable[[Manifest], bool] = _is_always_own,
+    jq_results: JqResults = NO_JQ_RESULTS,
+    cache: DiffCache | None = None,
+    find_shape: FindShape = find_no_shape,
+) -> AppComparison:
     """Compare all pairs. `predicted` are responses of dry runs, `jq_results` those of the real jq.
 
     `is_own` is False for a live object whose tracking mark a controller copied from another object.
     """
     too_expensive: dict[str, None] = {}
-    removed = replace(removed, too_expensive=too_expensive)
-    work = _Comparing(normalizer_for(rules), predicted, removed, memory, shape_of)
-    hooks = [each for each in desired if is_hook(each)]
-    wanted = {key_of_source(each): each for each in desired if not is_hook(each) and not is_skipped(each)}
-    pairs = [work.pair(key, each, live.get(key)) for key, each in wanted.items()]
+    jq_results = replace(jq_results, too_expensive=too_expensive)
+    run = _ComparisonRun(find_normalizer(options), predicted, jq_results, cache, find_shape)
+    hooks = [manifest for manifest in desired if is_hook(manifest)]
+    desired_by_key = {
+        key_of_desired(manifest): manifest for manifest in desired if not is_hook(manifest) and not is_skipped(manifest)
+    }
+    pairs = [run.compare_pair(key, manifest, live.get(key)) for key, manifest in desired_by_key.items()]
     # argo: skipped objects are neither applied nor pruned
-    known = wanted.keys() | {key_of_source(each) for each in desired if is_skipped(each)}
+    known_keys = desired_by_key.keys() | {key_of_desired(manifest) for manifest in desired if is_skipped(manifest)}
     pairs += [
-        Pair(key, None, found, differs=True)
-        for key, found in sorted(live.items())
-        if key not in known and not is_hook(found) and not is_skipped(found) and is_own(found)
+        Pair(key, None, live_manifest, differs=True)
+        for key, live_manifest in sorted(live.items())
+        if key not in known_keys
+        and not is_hook(live_manifest)
+        and not is_skipped(live_manifest)
+        and is_own(live_manifest)
     ]
-    faults = (*removed.faults, *map(too_expensive_sentence, too_expensive), *dict.fromkeys(work.faults))
-    return Comparison(pairs, hooks, _status(pairs, work.failed), faults)
+    faults = (*jq_results.faults, *map(format_too_expensive_error, too_expensive), *dict.fromkeys(run.faults))
+    return AppComparison(pairs, hooks, _sync_status(pairs, run.failed), faults)
 
 
-def _status(pairs: Sequence[Pair], failed: bool) -> SyncStatus:
+def _sync_status(pairs: Sequence[Pair], failed: bool) -> SyncStatus:
     if failed:
         return SyncStatus.UNKNOWN
-    return SyncStatus.OUT_OF_SYNC if any(map(_counts, pairs)) else SyncStatus.SYNCED
+    return SyncStatus.OUT_OF_SYNC if any(map(_counts_as_difference, pairs)) else SyncStatus.SYNCED
 
 
-def _counts(pair: Pair) -> bool:
+def _counts_as_difference(pair: Pair) -> bool:
     """argo: an extra object may opt out by annotation; it can still be pruned."""
-    if pair.desired is None and pair.live is not None and _EXTRANEOUS in compare_options(pair.live):
+    if pair.desired is None and pair.live is not None and _IGNORE_EXTRANEOUS in list_compare_options(pair.live):
         return False
     return pair.differs
 
 
 @dataclass(slots=True)
-class _Comparing:
+class _ComparisonRun:
     """One comparison of many pairs."""
 
-    normalizer: Normalizer
+    normalizer: ManifestNormalizer
     predicted: Mapping[ResourceKey, Manifest]
-    removed: Removed
-    memory: Memory | None
-    shape_of: ShapeOf
+    jq_results: JqResults
+    cache: DiffCache | None
+    find_shape: FindShape
     faults: list[str] = field(default_factory=list)
     failed: bool = False
-    _number: int = 0
+    _options_number: int = 0
 
     def __post_init__(self) -> None:
-        if self.memory is not None:
-            self._number = self.memory.number_of(self.normalizer.rules)
+        if self.cache is not None:
+            self._options_number = self.cache.options_number(self.normalizer.options)
 
-    def pair(self, key: ResourceKey, desired: Manifest, live: Manifest | None) -> Pair:
-        ignored = self.normalizer.ignored(key)
+    def compare_pair(self, key: ResourceKey, desired: Manifest, live: Manifest | None) -> Pair:
+        ignored = self.normalizer.ignored_fields(key)
         self.faults += ignored.faults
         if live is None:
             return Pair(key, desired, None, differs=True)
-        memory = self.memory
-        print_ = fingerprint(desired, live, self.predicted.get(key), self._number) if memory is not None else None
-        verdict = memory.recall(print_) if memory is not None and print_ is not None else None
-        if verdict is None:
+        cache = self.cache
+        cache_key = (
+            build_cache_key(desired, live, self.predicted.get(key), self._options_number) if cache is not None else None
+        )
+        result = cache.find(cache_key) if cache is not None and cache_key is not None else None
+        if result is None:
             try:
-                verdict = self._verdict(key, desired, live)
+                result = self._compare_sides(key, desired, live)
             except (ManifestError, PatchError) as error:
                 self.failed = True
                 self.faults.append(f"{key}: comparison failed: {error.message}; correct the manifest")
                 return Pair(key, desired, live, differs=True)
             # The real jq may fail only now, so only results without errors are cached.
-            lasts = not ignored.needs_confined or (self.removed.answers and not self.removed.faults)
-            lasts = lasts and not self.removed.too_expensive
-            if memory is not None and print_ is not None and lasts:
-                memory.keep(print_, verdict)
-        return Pair(key, desired, live, *verdict)
+            is_cacheable = not ignored.needs_real_jq or (self.jq_results.documents and not self.jq_results.faults)
+            is_cacheable = is_cacheable and not self.jq_results.too_expensive
+            if cache is not None and cache_key is not None and is_cacheable:
+                cache.store(cache_key, result)
+        return Pair(key, desired, live, *result)
 
-    def _verdict(self, key: ResourceKey, desired: Manifest, live: Manifest) -> Verdict:
-        predicted, compared = predict(
-            self.normalizer, key, desired, live, self.predicted.get(key), self.removed, self.shape_of
+    def _compare_sides(self, key: ResourceKey, desired: Manifest, live: Manifest) -> PairResult:
+        predicted, compared = predict_live(
+            self.normalizer, key, desired, live, self.predicted.get(key), self.jq_results, self.find_shape
         )
-        return Verdict(False) if same(predicted, compared) else Verdict(True, predicted, compared)
+        return PairResult(False) if is_same_json(predicted, compared) else PairResult(True, predicted, compared)
 
 
-def predict(
-    normalizer: Normalizer,
+def predict_live(
+    normalizer: ManifestNormalizer,
     key: ResourceKey,
     desired: Manifest,
     live: Manifest,
     dry_run: Manifest | None = None,
-    removed: Removed = NOTHING_REMOVED,
-    shape_of: ShapeOf = no_shape,
+    jq_results: JqResults = NO_JQ_RESULTS,
+    find_shape: FindShape = find_no_shape,
 ) -> tuple[Manifest, Manifest]:
     """Return what live would become, and live, both in the same form."""
-    rules = normalizer.rules
-    shape = shape_for(desired, shape_of)
-    live = in_version_of(desired, live)
-    if managers := normalizer.ignored(key).managers:
-        desired, live = structured_merge_diff.without_trusted(desired, live, managers, shape)
-    found = normalizer.comparable(live, key, removed)
-    if rules.server_side and dry_run is not None:
-        if not rules.keeps_mutations:
-            dry_run = structured_merge_diff.without_mutations(dry_run, live, rules.controller, shape)
-        return _unversioned(normalizer.comparable(dry_run, key, removed)), _unversioned(found)
-    wanted = normalizer.comparable(desired, key, removed)
-    if rules.server_side or _is_applied_by_server(desired, rules):
-        return structured_merge_diff.predict(wanted, found, rules.controller, shape)
-    original = three_way_diff.last_applied(found)
+    options = normalizer.options
+    shape = find_manifest_shape(desired, find_shape)
+    live = convert_live(desired, live)
+    if managers := normalizer.ignored_fields(key).managers:
+        desired, live = structured_merge_diff.remove_trusted_fields(desired, live, managers, shape)
+    normalized_live = normalizer.normalize(live, key, jq_results)
+    if options.server_side and dry_run is not None:
+        if not options.include_mutations:
+            dry_run = structured_merge_diff.remove_mutations(dry_run, live, options.field_manager, shape)
+        return _remove_write_fields(normalizer.normalize(dry_run, key, jq_results)), _remove_write_fields(
+            normalized_live
+        )
+    normalized_desired = normalizer.normalize(desired, key, jq_results)
+    if options.server_side or _is_applied_server_side(desired, options):
+        return structured_merge_diff.predict_server_side(
+            normalized_desired, normalized_live, options.field_manager, shape
+        )
+    original = three_way_diff.read_last_applied(normalized_live)
     if original is not None:
-        return three_way_diff.predict(normalizer.normalized(original, key, removed), wanted, found, shape)
-    return three_way_diff.predict(wanted, wanted, found, shape)
+        return three_way_diff.predict_three_way(
+            normalizer.normalize_untyped(original, key, jq_results), normalized_desired, normalized_live, shape
+        )
+    return three_way_diff.predict_three_way(normalized_desired, normalized_desired, normalized_live, shape)
 
 
-def _is_applied_by_server(desired: Manifest, rules: CompareRules) -> bool:
+def _is_applied_server_side(desired: Manifest, options: DiffOptions) -> bool:
     if has_option(desired, "ServerSideApply=true"):
         return True
-    return rules.structured and not has_option(desired, "ServerSideApply=false")
+    return options.server_side_apply and not has_option(desired, "ServerSideApply=false")
 
 
-def _unversioned(manifest: Manifest) -> Manifest:
+def _remove_write_fields(manifest: Manifest) -> Manifest:
     """Remove the fields that change with every write, and so with the dry run."""
-    metadata = {name: value for name, value in manifest["metadata"].items() if name not in _OF_A_WRITE}
+    metadata = {name: value for name, value in manifest["metadata"].items() if name not in _WRITE_FIELDS}
     return {**manifest, "metadata": metadata}
 
 
-def needs_confined(rules: CompareRules) -> bool:
+def needs_real_jq(options: DiffOptions) -> bool:
     """True if `list_jq_questions` must be answered by the real jq before comparing."""
-    return any(compile_path(text) is None for rule in rules.ignored for text in rule.jq_paths)
+    return any(compile_jq(text) is None for rule in options.ignore_rules for text in rule.jq_paths)
 
 
-def questions(
+def list_jq_questions(
     desired: Sequence[Manifest],
     live: Mapping[ResourceKey, Manifest],
-    rules: CompareRules,
+    options: DiffOptions,
     *,
     predicted: Mapping[ResourceKey, Manifest] = {},
-    memory: Memory | None = None,
-    shape_of: ShapeOf = no_shape,
-) -> Iterator[Question]:
+    cache: DiffCache | None = None,
+    find_shape: FindShape = find_no_shape,
+) -> Iterator[JqQuestion]:
     """Yield the documents that the real jq must process before a comparison, except for cached pairs."""
-    normalizer = normalizer_for(rules)
-    number = memory.number_of(rules) if memory is not None else 0
-    for each in desired:
-        key = key_of_source(each)
-        found, ignored = live.get(key), normalizer.ignored(key)
-        if found is None or not ignored.needs_confined or is_hook(each) or is_skipped(each):
+    normalizer = find_normalizer(options)
+    options_number = cache.options_number(options) if cache is not None else 0
+    for manifest in desired:
+        key = key_of_desired(manifest)
+        live_manifest, ignored = live.get(key), normalizer.ignored_fields(key)
+        if live_manifest is None or not ignored.needs_real_jq or is_hook(manifest) or is_skipped(manifest):
             continue
         dry_run = predicted.get(key)
-        print_ = fingerprint(each, found, dry_run, number)
-        if memory is not None and print_ is not None and memory.recall(print_) is not None:
+        cache_key = build_cache_key(manifest, live_manifest, dry_run, options_number)
+        if cache is not None and cache_key is not None and cache.find(cache_key) is not None:
             continue
-        shape, found = shape_for(each, shape_of), in_version_of(each, found)
+        shape, live_manifest = find_manifest_shape(manifest, find_shape), convert_live(manifest, live_manifest)
         if ignored.managers:
-            each, found = structured_merge_diff.without_trusted(each, found, ignored.managers, shape)
-        sides = [normalizer.settled(side) for side in (retyped(each), retyped(found))]
-        if rules.server_side and dry_run is not None:
-            said = structured_merge_diff.without_mutations(dry_run, found, rules.controller, shape)
-            sides += [normalizer.settled(retyped(side)) for side in (said, dry_run)]
-        original = three_way_diff.last_applied(found)
+            manifest, live_manifest = structured_merge_diff.remove_trusted_fields(
+                manifest, live_manifest, ignored.managers, shape
+            )
+        sides = [
+            normalizer.normalize_builtin(side)
+            for side in (roundtrip_by_type(manifest), roundtrip_by_type(live_manifest))
+        ]
+        if options.server_side and dry_run is not None:
+            unmutated = structured_merge_diff.remove_mutations(dry_run, live_manifest, options.field_manager, shape)
+            sides += [normalizer.normalize_builtin(roundtrip_by_type(side)) for side in (unmutated, dry_run)]
+        original = three_way_diff.read_last_applied(live_manifest)
         if original is not None:
-            sides.append(normalizer.settled(original))
-        yield from (asked for side in sides if (asked := ignored.question(side)) is not None)
+            sides.append(normalizer.normalize_builtin(original))
+        yield from (question for side in sides if (question := ignored.build_question(side)) is not None)

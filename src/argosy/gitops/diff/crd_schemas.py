@@ -13,36 +13,38 @@ from argosy.errors import ArgosyError
 from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.schema.crd.compiled_schema import compile_node
+from argosy.kube.schema.crd.compiled_schema import compile_schema
 
 
-class CustomShapes:
-    def __init__(self, definitions: Callable[[], Iterable[Manifest]]) -> None:
-        self._definitions = definitions
-        self._known: dict[tuple[str, str], tuple[object, Shape | None]] = {}
+class CrdShapes:
+    def __init__(self, list_crds: Callable[[], Iterable[Manifest]]) -> None:
+        self._list_crds = list_crds
+        self._compiled: dict[tuple[str, str], tuple[object, Shape | None]] = {}
 
     def __call__(self, api_version: str, kind: str) -> Shape | None:
         group, version = split_api_version(api_version)
-        definition = next((each for each in self._definitions() if _defines(each, group, kind)), None)
-        if definition is None:
+        found_crd = next((crd for crd in self._list_crds() if _defines_kind(crd, group, kind)), None)
+        if found_crd is None:
             return None
-        metadata = definition["metadata"]
-        mark = metadata.get("uid"), metadata.get("resourceVersion")
-        known = self._known.get((api_version, kind))
-        if known is None or known[0] != mark:
-            known = self._known[api_version, kind] = mark, _shape(definition["spec"], version)
-        return known[1]
+        metadata = found_crd["metadata"]
+        version_mark = metadata.get("uid"), metadata.get("resourceVersion")
+        entry = self._compiled.get((api_version, kind))
+        if entry is None or entry[0] != version_mark:
+            entry = self._compiled[api_version, kind] = version_mark, _compile_shape(found_crd["spec"], version)
+        return entry[1]
 
 
-def _defines(definition: Manifest, group: str, kind: str) -> bool:
+def _defines_kind(definition: Manifest, group: str, kind: str) -> bool:
     spec = definition.get("spec")
     return isinstance(spec, dict) and spec.get("group") == group and (spec.get("names") or {}).get("kind") == kind
 
 
-def _shape(spec: Mapping[str, Any], version: str) -> Shape | None:
+def _compile_shape(spec: Mapping[str, Any], version: str) -> Shape | None:
     try:
-        found = next((each for each in spec.get("versions") or () if each.get("name") == version), None)
-        schema = ((found or {}).get("schema") or {}).get("openAPIV3Schema")
-        return compile_node(schema, resource=True) if schema else None
+        crd_version = next(
+            (candidate for candidate in spec.get("versions") or () if candidate.get("name") == version), None
+        )
+        schema = ((crd_version or {}).get("schema") or {}).get("openAPIV3Schema")
+        return compile_schema(schema, is_root=True) if schema else None
     except (ArgosyError, AttributeError, KeyError, TypeError, ValueError):
         return None

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import orjson
 
-from argosy.gitops.diff.diff_options import CompareRules
+from argosy.gitops.diff.diff_options import DiffOptions
 from argosy.kube.objects import Manifest
 
 
-class Verdict(NamedTuple):
+class PairResult(NamedTuple):
     """The result of comparing a pair; the two sides are set only if they differ."""
 
     differs: bool
@@ -23,51 +23,55 @@ class Verdict(NamedTuple):
     compared: Manifest | None = None
 
 
-class Fingerprint(NamedTuple):
+class DiffCacheKey(NamedTuple):
     uid: str
     version: str
     desired: bytes
     predicted: bytes
-    rules: int
+    options_number: int
 
 
-class Memory:
+class DiffCache:
     """One cached result per live object."""
 
-    def __init__(self, most: int = 50_000) -> None:
-        self._most = most
-        self._rules: dict[CompareRules, int] = {}
-        self._said: dict[str, tuple[Fingerprint, Verdict]] = {}
+    def __init__(self, max_entries: int = 50_000) -> None:
+        self._max_entries = max_entries
+        self._options_numbers: dict[DiffOptions, int] = {}
+        self._results: dict[str, tuple[DiffCacheKey, PairResult]] = {}
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._results)
 
-    def number_of(self, rules: CompareRules) -> int:
+    def options_number(self, options: DiffOptions) -> int:
         """Return a small number that stands for these options, for fast comparison."""
-        if len(self._rules) > self._most:
-            self._rules.clear()
-            self._said.clear()
-        return self._rules.setdefault(rules, len(self._rules))
+        if len(self._options_numbers) > self._max_entries:
+            self._options_numbers.clear()
+            self._results.clear()
+        return self._options_numbers.setdefault(options, len(self._options_numbers))
 
-    def recall(self, fingerprint: Fingerprint) -> Verdict | None:
-        known = self._said.get(fingerprint.uid)
-        return known[1] if known is not None and known[0] == fingerprint else None
+    def find(self, key: DiffCacheKey) -> PairResult | None:
+        entry = self._results.get(key.uid)
+        return entry[1] if entry is not None and entry[0] == key else None
 
-    def keep(self, fingerprint: Fingerprint, verdict: Verdict) -> None:
-        self._said.pop(fingerprint.uid, None)
-        self._said[fingerprint.uid] = fingerprint, verdict
-        if len(self._said) > self._most:
-            del self._said[next(iter(self._said))]
+    def store(self, key: DiffCacheKey, result: PairResult) -> None:
+        self._results.pop(key.uid, None)
+        self._results[key.uid] = key, result
+        if len(self._results) > self._max_entries:
+            del self._results[next(iter(self._results))]
 
 
-def fingerprint(desired: Manifest, live: Manifest, predicted: Manifest | None, number: int) -> Fingerprint | None:
+def build_cache_key(
+    desired: Manifest, live: Manifest, predicted: Manifest | None, options_number: int
+) -> DiffCacheKey | None:
     metadata = live.get("metadata")
     if not isinstance(metadata, dict):
         return None
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if not isinstance(uid, str) or not isinstance(version, str) or not uid or not version:
         return None
-    return Fingerprint(uid, version, _digest(desired), b"" if predicted is None else _digest(predicted), number)
+    return DiffCacheKey(
+        uid, version, _digest(desired), b"" if predicted is None else _digest(predicted), options_number
+    )
 
 
 def _digest(manifest: Manifest) -> bytes:

@@ -16,8 +16,8 @@ from argosy.kube.names import ResourceKey
 from argosy.languages import globs
 
 IgnoreStatus = Literal["all", "crd", "none"]
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
-_STATUS: Final = "/status"
+_CRD_KIND: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_STATUS_POINTER: Final = "/status"
 
 
 class KnownField(NamedTuple):
@@ -29,78 +29,78 @@ class KnownField(NamedTuple):
     type: str
 
 
-PRESETS: Final = (KnownField("argoproj.io", "Rollout", ("spec", "template", "spec"), "core/v1/PodSpec"),)
+DEFAULT_KNOWN_FIELDS: Final = (KnownField("argoproj.io", "Rollout", ("spec", "template", "spec"), "core/v1/PodSpec"),)
 
 
 @dataclass(frozen=True, slots=True)
-class CompareRules:
+class DiffOptions:
     """All inputs of a comparison besides the pair itself."""
 
-    ignored: tuple[IgnoreDifference, ...] = ()  # of the installation and of the Application
+    ignore_rules: tuple[IgnoreDifference, ...] = ()  # of the installation and of the Application
     ignore_status: IgnoreStatus = "all"
     ignore_aggregated_roles: bool = False
     server_side: bool = False  # argo: ServerSideDiff=true
-    keeps_mutations: bool = False  # argo: IncludeMutationWebhook=true
-    structured: bool = False  # argo: the Application syncs with ServerSideApply=true
-    known_fields: tuple[KnownField, ...] = PRESETS
-    controller: str = FIELD_MANAGER
+    include_mutations: bool = False  # argo: IncludeMutationWebhook=true
+    server_side_apply: bool = False  # argo: the Application syncs with ServerSideApply=true
+    known_fields: tuple[KnownField, ...] = DEFAULT_KNOWN_FIELDS
+    field_manager: str = FIELD_MANAGER
     masked_annotations: frozenset[str] = frozenset()
-    mark: str = ""  # identifies other inputs of the manifests, such as the tracking method
+    cache_salt: str = ""  # identifies other inputs of the manifests, such as the tracking method
 
     @property
-    def all_ignored(self) -> tuple[IgnoreDifference, ...]:
+    def all_ignore_rules(self) -> tuple[IgnoreDifference, ...]:
         """argo: also status, and a CRD field that servers drop."""
-        added = [IgnoreDifference(*_DEFINITION, pointers=("/spec/preserveUnknownFields",))]
+        added = [IgnoreDifference(*_CRD_KIND, pointers=("/spec/preserveUnknownFields",))]
         if self.ignore_status == "all":
-            added.append(IgnoreDifference("*", "*", pointers=(_STATUS,)))
+            added.append(IgnoreDifference("*", "*", pointers=(_STATUS_POINTER,)))
         elif self.ignore_status == "crd":
-            added.append(IgnoreDifference(*_DEFINITION, pointers=(_STATUS,)))
-        return (*added, *self.ignored)
+            added.append(IgnoreDifference(*_CRD_KIND, pointers=(_STATUS_POINTER,)))
+        return (*added, *self.ignore_rules)
 
 
-def concerns(rule: IgnoreDifference, key: ResourceKey) -> bool:
+def matches_key(rule: IgnoreDifference, key: ResourceKey) -> bool:
     """argo: group and kind are globs, name and namespace are not; empty ones match any."""
     return (
         rule.name in ("", key.name)
         and rule.namespace in ("", key.namespace)
-        and globs.matches(rule.kind, key.kind)
-        and globs.matches(rule.group, key.group)
+        and globs.matches_glob(rule.kind, key.kind)
+        and globs.matches_glob(rule.group, key.group)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class CompareSettings:
+class DiffSettings:
     """Diff settings of an installation. Faults are sentences for a condition; the rest applies."""
 
-    ignored: tuple[IgnoreDifference, ...] = ()
+    ignore_rules: tuple[IgnoreDifference, ...] = ()
     ignore_status: IgnoreStatus = "all"
     ignore_aggregated_roles: bool = False
-    ignored_updates: tuple[IgnoreDifference, ...] = ()  # argo: ignoreResourceUpdates
+    ignore_update_rules: tuple[IgnoreDifference, ...] = ()  # argo: ignoreResourceUpdates
     filters_updates: bool = True  # argo: resource.ignoreResourceUpdatesEnabled
-    ignores_on_updates: bool = True  # argo: ignoreDifferencesOnResourceUpdates
-    known_fields: tuple[KnownField, ...] = PRESETS
+    ignore_rules_apply_to_updates: bool = True  # argo: ignoreDifferencesOnResourceUpdates
+    known_fields: tuple[KnownField, ...] = DEFAULT_KNOWN_FIELDS
     masked_annotations: frozenset[str] = frozenset()
     server_side: bool = False  # argo: controller.diff.server.side
     faults: tuple[str, ...] = ()
 
 
-def rules_for(app: Application, settings: CompareSettings, mark: str = "") -> CompareRules:
-    options = _words(app.annotations.get(names.COMPARE_OPTIONS, ""))
-    asked = settings.server_side
+def build_diff_options(app: Application, settings: DiffSettings, cache_salt: str = "") -> DiffOptions:
+    options = _split_options(app.annotations.get(names.COMPARE_OPTIONS, ""))
+    server_side = settings.server_side
     if "ServerSideDiff=true" in options or "ServerSideDiff=false" in options:
-        asked = "ServerSideDiff=true" in options
-    return CompareRules(
-        ignored=(*settings.ignored, *app.ignored),
+        server_side = "ServerSideDiff=true" in options
+    return DiffOptions(
+        ignore_rules=(*settings.ignore_rules, *app.ignore_rules),
         ignore_status=settings.ignore_status,
         ignore_aggregated_roles=settings.ignore_aggregated_roles,
-        server_side=asked,
-        keeps_mutations="IncludeMutationWebhook=true" in options,
-        structured="ServerSideApply=true" in app.policy.options,
+        server_side=server_side,
+        include_mutations="IncludeMutationWebhook=true" in options,
+        server_side_apply="ServerSideApply=true" in app.policy.options,
         known_fields=settings.known_fields,
         masked_annotations=settings.masked_annotations,
-        mark=mark,
+        cache_salt=cache_salt,
     )
 
 
-def _words(text: str) -> set[str]:
-    return {word.strip() for word in text.split(",")}
+def _split_options(text: str) -> set[str]:
+    return {option.strip() for option in text.split(",")}

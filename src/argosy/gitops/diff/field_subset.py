@@ -9,34 +9,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def trimmed(pattern: Any, value: Any) -> Any:
+def keep_pattern_fields(pattern: Any, value: Any) -> Any:
     """Remove fields that the pattern does not have. argo: list elements beyond the pattern's length stay complete."""
     if isinstance(pattern, dict) and isinstance(value, dict):
-        return trimmed_map(pattern, value)
+        return keep_pattern_keys(pattern, value)
     if isinstance(pattern, list) and isinstance(value, list):
-        return trimmed_list(pattern, value)
+        return keep_pattern_elements(pattern, value)
     return value
 
 
-def trimmed_map(pattern: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: trimmed(below, value[name]) for name, below in pattern.items() if name in value}
+def keep_pattern_keys(pattern: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: keep_pattern_fields(below, value[name]) for name, below in pattern.items() if name in value}
 
 
-def trimmed_list(pattern: Sequence[Any], value: Sequence[Any]) -> list[Any]:
-    both = [trimmed(below, item) for below, item in zip(pattern, value)]
-    return [*both, *value[len(both) :]]
+def keep_pattern_elements(pattern: Sequence[Any], value: Sequence[Any]) -> list[Any]:
+    common = [keep_pattern_fields(below, item) for below, item in zip(pattern, value)]
+    return [*common, *value[len(common) :]]
 
 
-def same(one: Any, other: Any) -> bool:
+def is_same_json(left: Any, right: Any) -> bool:
     """True if both are the same JSON: true is not 1, but 1.0 is 1."""
-    if one is other:
+    if left is right:
         return True
-    if isinstance(one, dict):
+    if isinstance(left, dict):
         return (
-            isinstance(other, dict)
-            and len(one) == len(other)
-            and all(name in other and same(value, other[name]) for name, value in one.items())
+            isinstance(right, dict)
+            and len(left) == len(right)
+            and all(name in right and is_same_json(value, right[name]) for name, value in left.items())
         )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other) and isinstance(one, bool) is isinstance(other, bool)
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(is_same_json, left, right))
+    return bool(left == right) and isinstance(left, bool) is isinstance(right, bool)

@@ -18,13 +18,13 @@ from argosy.gitops.application import IgnoreDifference
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import json_pointer
-from argosy.languages.jq import Path, compile_path
+from argosy.languages.jq import JqExpression, compile_jq
 from argosy.languages.jq_evaluator import JqTooExpensiveError
 
 _INDEX: Final = re.compile(r"-?[0-9]{1,9}")
 
 
-class Question(NamedTuple):
+class JqQuestion(NamedTuple):
     """A document and the jq expressions to delete from it, in order: input for the real jq."""
 
     document: bytes
@@ -32,69 +32,71 @@ class Question(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class JqResults:
     """Results of the real jq: documents without the expressions' fields. Faults are sentences.
 
     `too_expensive` collects expressions that exceeded their limit during a comparison; they are not tried again in it.
     """
 
-    answers: Mapping[Question, Manifest] = field(default_factory=dict)
+    documents: Mapping[JqQuestion, Manifest] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
     too_expensive: dict[str, None] | None = None
 
 
-NOTHING_REMOVED: Final = Removed()
+NO_JQ_RESULTS: Final = JqResults()
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredFields:
     """The ignored fields of one key."""
 
     pointers: tuple[tuple[str, ...], ...] = ()
     expressions: tuple[str, ...] = ()
-    paths: tuple[Path, ...] = ()  # compiled expressions; those that need the real jq are missing
+    paths: tuple[JqExpression, ...] = ()  # compiled expressions; those that need the real jq are missing
     managers: frozenset[str] = frozenset()
     faults: tuple[str, ...] = ()
 
     @property
-    def needs_confined(self) -> bool:
+    def needs_real_jq(self) -> bool:
         return len(self.paths) < len(self.expressions)
 
-    def question(self, manifest: Manifest) -> Question | None:
+    def build_question(self, manifest: Manifest) -> JqQuestion | None:
         """Return the input for the real jq, or None if it is not needed."""
-        if not self.needs_confined:
+        if not self.needs_real_jq:
             return None
-        return Question(orjson.dumps(self._without_pointers(manifest)), self.expressions)
+        return JqQuestion(orjson.dumps(self._remove_pointers(manifest)), self.expressions)
 
-    def without(self, manifest: Manifest, removed: Removed = NOTHING_REMOVED) -> Manifest:
+    def remove_from(self, manifest: Manifest, jq_results: JqResults = NO_JQ_RESULTS) -> Manifest:
         """Remove the ignored fields. Without a result of the real jq, its expressions remove nothing."""
-        if (question := self.question(manifest)) is not None:
-            answer = removed.answers.get(question)
-            if answer is not None:
-                return answer
-        made = self._without_pointers(manifest)
+        if (question := self.build_question(manifest)) is not None:
+            document = jq_results.documents.get(question)
+            if document is not None:
+                return document
+        reduced = self._remove_pointers(manifest)
         for path in self.paths:
-            made = _without_path(made, path, {} if removed.too_expensive is None else removed.too_expensive)
-        return made
+            reduced = _remove_jq_path(
+                reduced, path, {} if jq_results.too_expensive is None else jq_results.too_expensive
+            )
+        return reduced
 
-    def _without_pointers(self, manifest: Manifest) -> Manifest:
+    def _remove_pointers(self, manifest: Manifest) -> Manifest:
         for tokens in self.pointers:
-            manifest = without(manifest, tokens)
+            manifest = remove_field(manifest, tokens)
         return manifest
 
 
-def _without_path(manifest: Manifest, path: Path, too_expensive: dict[str, None]) -> Manifest:
+def _remove_jq_path(manifest: Manifest, path: JqExpression, too_expensive: dict[str, None]) -> Manifest:
     if path.expression in too_expensive:
         return manifest
     try:
-        found = path.remove(manifest)
+        reduced = path.delete_paths(manifest)
     except JqTooExpensiveError:
         too_expensive[path.expression] = None
         return manifest
-    return found if isinstance(found, dict) else manifest
+    return reduced if isinstance(reduced, dict) else manifest
 
 
-def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:
+def combine_rules(rules: Iterable[IgnoreDifference], key: ResourceKey) -> IgnoredFields:
     """Combine rules that match the key."""
     pointers: list[tuple[str, ...]] = []
     expressions: list[str] = []
@@ -108,9 +110,9 @@ def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:
                 pointers.append(tuple(json_pointer.parse(text)))
             except PatchError:
                 faults.append(f"ignoreDifferences of {key.kind}: {text!r} is not a JSON pointer; start it with a slash")
-    paths = [path for text in expressions if (path := compile_path(text)) is not None]
-    return Ignored(
-        tuple(dict.fromkeys(each for each in pointers if each)),
+    paths = [path for text in expressions if (path := compile_jq(text)) is not None]
+    return IgnoredFields(
+        tuple(dict.fromkeys(pointer for pointer in pointers if pointer)),
         tuple(expressions),
         tuple(paths),
         frozenset(managers),
@@ -118,18 +120,22 @@ def ignored_by(rules: Iterable[IgnoreDifference], key: ResourceKey) -> Ignored:
     )
 
 
-def without(value: Any, tokens: Sequence[str]) -> Any:
+def remove_field(value: Any, tokens: Sequence[str]) -> Any:
     """Remove the field at the path; the same value if there is none. argo: -1 is the last element of a list."""
-    token, below = tokens[0], tokens[1:]
+    token, remaining_tokens = tokens[0], tokens[1:]
     if isinstance(value, dict):
         if token not in value:
             return value
-        if not below:
+        if not remaining_tokens:
             return {name: item for name, item in value.items() if name != token}
-        found = without(value[token], below)
-        return value if found is value[token] else {**value, token: found}
+        reduced = remove_field(value[token], remaining_tokens)
+        return value if reduced is value[token] else {**value, token: reduced}
     if isinstance(value, list) and _INDEX.fullmatch(token):
-        at = int(token) + (len(value) if token.startswith("-") else 0)
-        if 0 <= at < len(value):
-            return [*value[:at], *([without(value[at], below)] if below else []), *value[at + 1 :]]
+        index = int(token) + (len(value) if token.startswith("-") else 0)
+        if 0 <= index < len(value):
+            return [
+                *value[:index],
+                *([remove_field(value[index], remaining_tokens)] if remaining_tokens else []),
+                *value[index + 1 :],
+            ]
     return value

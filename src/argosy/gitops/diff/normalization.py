@@ -9,60 +9,62 @@ from functools import lru_cache
 from typing import Final
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff.builtin_normalization import settled
-from argosy.gitops.diff.diff_options import CompareRules, KnownField, concerns
-from argosy.gitops.diff.ignored_fields import NOTHING_REMOVED, Ignored, Removed, ignored_by
-from argosy.gitops.diff.known_types import fields_of, in_known_types
-from argosy.gitops.diff.typed_manifests import retyped
+from argosy.gitops.diff.builtin_normalization import normalize_builtin
+from argosy.gitops.diff.diff_options import DiffOptions, KnownField, matches_key
+from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, IgnoredFields, JqResults, combine_rules
+from argosy.gitops.diff.known_types import list_known_fields, normalize_known_fields
+from argosy.gitops.diff.typed_manifests import roundtrip_by_type
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
-_MOST_KINDS: Final = 2_000
+_MAX_CACHED_KINDS: Final = 2_000
 
 
-class Normalizer:
+class ManifestNormalizer:
     """Applies the diff options to manifests, and caches the rules by kind."""
 
-    def __init__(self, rules: CompareRules) -> None:
-        self.rules = rules
-        self._ignored = rules.all_ignored
-        self._by_kind: dict[GroupKind, tuple[bool, Ignored, list[KnownField]]] = {}
+    def __init__(self, options: DiffOptions) -> None:
+        self.options = options
+        self._ignore_rules = options.all_ignore_rules
+        self._by_kind: dict[GroupKind, tuple[bool, IgnoredFields, list[KnownField]]] = {}
 
-    def ignored(self, key: ResourceKey) -> Ignored:
-        return self._of(key)[0]
+    def ignored_fields(self, key: ResourceKey) -> IgnoredFields:
+        return self._rules_for_key(key)[0]
 
-    def normalized(self, manifest: Manifest, key: ResourceKey, removed: Removed = NOTHING_REMOVED) -> Manifest:
+    def normalize_untyped(
+        self, manifest: Manifest, key: ResourceKey, jq_results: JqResults = NO_JQ_RESULTS
+    ) -> Manifest:
         """Normalize without decoding by type, as last-applied is not decoded."""
-        ignored, known = self._of(key)
-        return in_known_types(ignored.without(self.settled(manifest), removed), known)
+        ignored, known_fields = self._rules_for_key(key)
+        return normalize_known_fields(ignored.remove_from(self.normalize_builtin(manifest), jq_results), known_fields)
 
-    def settled(self, manifest: Manifest) -> Manifest:
-        return settled(manifest, ignore_aggregated=self.rules.ignore_aggregated_roles)
+    def normalize_builtin(self, manifest: Manifest) -> Manifest:
+        return normalize_builtin(manifest, ignore_aggregated=self.options.ignore_aggregated_roles)
 
-    def comparable(self, manifest: Manifest, key: ResourceKey, removed: Removed = NOTHING_REMOVED) -> Manifest:
-        return self.normalized(retyped(manifest), key, removed)
+    def normalize(self, manifest: Manifest, key: ResourceKey, jq_results: JqResults = NO_JQ_RESULTS) -> Manifest:
+        return self.normalize_untyped(roundtrip_by_type(manifest), key, jq_results)
 
-    def _of(self, key: ResourceKey) -> tuple[Ignored, list[KnownField]]:
+    def _rules_for_key(self, key: ResourceKey) -> tuple[IgnoredFields, list[KnownField]]:
         """Return the rules of a key; cached by kind, unless a rule names single objects."""
-        known = self._by_kind.get(key.group_kind)
-        if known is not None and known[0]:
-            return known[1], known[2]
-        rules = [rule for rule in self._ignored if concerns(rule, key)]
-        if known is not None:
-            return ignored_by(rules, key), known[2]
-        found = ignored_by(rules, key), fields_of(self.rules.known_fields, key)
-        if len(self._by_kind) < _MOST_KINDS:
-            self._by_kind[key.group_kind] = (not any(map(_is_for_one, self._of_kind(key))), *found)
-        return found
+        entry = self._by_kind.get(key.group_kind)
+        if entry is not None and entry[0]:
+            return entry[1], entry[2]
+        rules = [rule for rule in self._ignore_rules if matches_key(rule, key)]
+        if entry is not None:
+            return combine_rules(rules, key), entry[2]
+        fields = combine_rules(rules, key), list_known_fields(self.options.known_fields, key)
+        if len(self._by_kind) < _MAX_CACHED_KINDS:
+            self._by_kind[key.group_kind] = (not any(map(_names_object, self._list_kind_rules(key))), *fields)
+        return fields
 
-    def _of_kind(self, key: ResourceKey) -> list[IgnoreDifference]:
-        return [rule for rule in self._ignored if concerns(rule._replace(name="", namespace=""), key)]
+    def _list_kind_rules(self, key: ResourceKey) -> list[IgnoreDifference]:
+        return [rule for rule in self._ignore_rules if matches_key(rule._replace(name="", namespace=""), key)]
 
 
-def _is_for_one(rule: IgnoreDifference) -> bool:
+def _names_object(rule: IgnoreDifference) -> bool:
     return bool(rule.name or rule.namespace)
 
 
 @lru_cache(maxsize=4096)
-def normalizer_for(rules: CompareRules) -> Normalizer:
-    return Normalizer(rules)
+def find_normalizer(options: DiffOptions) -> ManifestNormalizer:
+    return ManifestNormalizer(options)

@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.annotations import LAST_APPLIED
-from argosy.gitops.diff.diff_options import CompareRules
-from argosy.gitops.diff.differences import identity, keys_of
-from argosy.gitops.diff.field_subset import same
-from argosy.gitops.diff.ignored_fields import NOTHING_REMOVED, Question, Removed, without
-from argosy.gitops.diff.normalization import normalizer_for
-from argosy.gitops.diff.structured_merge_diff import without_trusted
-from argosy.gitops.diff.typed_manifests import ShapeOf, no_shape, shape_for
+from argosy.gitops.diff.diff_options import DiffOptions
+from argosy.gitops.diff.differences import element_identity, find_element_keys
+from argosy.gitops.diff.field_subset import is_same_json
+from argosy.gitops.diff.ignored_fields import NO_JQ_RESULTS, JqQuestion, JqResults, remove_field
+from argosy.gitops.diff.normalization import find_normalizer
+from argosy.gitops.diff.structured_merge_diff import remove_trusted_fields
+from argosy.gitops.diff.typed_manifests import FindShape, find_manifest_shape, find_no_shape
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.patch.field_comparison import field_shape
 from argosy.kube.patch.merge_schema import Shape
 
 # Besides status: a resourceVersion would be a precondition, and only servers write the others.
-_SERVERS: Final = (
+_SERVER_OWNED_PATHS: Final = (
     ("status",),
     *(
         ("metadata", name)
@@ -31,67 +31,80 @@ _SERVERS: Final = (
 )
 
 
-def respecting(
+def keep_ignored_live_values(
     desired: Manifest,
     live: Manifest | None,
-    rules: CompareRules,
+    options: DiffOptions,
     *,
-    removed: Removed = NOTHING_REMOVED,
-    shape_of: ShapeOf = no_shape,
+    jq_results: JqResults = NO_JQ_RESULTS,
+    find_shape: FindShape = find_no_shape,
 ) -> Manifest:
     """Return desired with the live values of ignored fields; ignored fields that live does not have are removed."""
     if live is None:
         return desired
-    ignored, shape = normalizer_for(rules).ignored(key_of(desired)), shape_for(desired, shape_of)
-    sides = without_trusted(desired, live, ignored.managers, shape)
-    wanted, bare = (ignored.without(side, removed) for side in sides)
-    for tokens in _SERVERS:
-        live, bare = without(live, tokens), without(bare, tokens)
-    made: Manifest = wanted if same(bare, live) else _restored(wanted, bare, live, shape)
-    return made
+    ignored, shape = find_normalizer(options).ignored_fields(key_of(desired)), find_manifest_shape(desired, find_shape)
+    sides = remove_trusted_fields(desired, live, ignored.managers, shape)
+    reduced_desired, reduced_live = (ignored.remove_from(side, jq_results) for side in sides)
+    for tokens in _SERVER_OWNED_PATHS:
+        live, reduced_live = remove_field(live, tokens), remove_field(reduced_live, tokens)
+    manifest_to_apply: Manifest = (
+        reduced_desired
+        if is_same_json(reduced_live, live)
+        else _restore_ignored(reduced_desired, reduced_live, live, shape)
+    )
+    return manifest_to_apply
 
 
-def respect_questions(
-    desired: Manifest, live: Manifest | None, rules: CompareRules, *, shape_of: ShapeOf = no_shape
-) -> list[Question]:
+def list_respect_questions(
+    desired: Manifest, live: Manifest | None, options: DiffOptions, *, find_shape: FindShape = find_no_shape
+) -> list[JqQuestion]:
     """Return the inputs that the real jq must process before."""
-    ignored = normalizer_for(rules).ignored(key_of(desired))
-    if live is None or not ignored.needs_confined:
+    ignored = find_normalizer(options).ignored_fields(key_of(desired))
+    if live is None or not ignored.needs_real_jq:
         return []
-    sides = without_trusted(desired, live, ignored.managers, shape_for(desired, shape_of))
-    return [asked for side in sides if (asked := ignored.question(side)) is not None]
+    sides = remove_trusted_fields(desired, live, ignored.managers, find_manifest_shape(desired, find_shape))
+    return [question for side in sides if (question := ignored.build_question(side)) is not None]
 
 
-def _restored(wanted: Any, bare: Any, live: Any, shape: Shape | None) -> Any:
+def _restore_ignored(desired: Any, reduced_live: Any, live: Any, shape: Shape | None) -> Any:
     """Add to `desired` all that live has and `reduced_live`, live without the ignored fields, has not."""
-    if isinstance(bare, dict) and isinstance(live, dict):
-        made = dict(wanted) if isinstance(wanted, dict) else {}
+    if isinstance(reduced_live, dict) and isinstance(live, dict):
+        restored = dict(desired) if isinstance(desired, dict) else {}
         for name, value in live.items():
-            if name not in bare:
-                made[name] = value
-            elif not same(bare[name], value):
-                made[name] = _restored(made.get(name), bare[name], value, field_shape(shape, name))
-        return made
-    if isinstance(bare, list) and isinstance(live, list):
-        return _restored_list(wanted if isinstance(wanted, list) else [], bare, live, shape)
+            if name not in reduced_live:
+                restored[name] = value
+            elif not is_same_json(reduced_live[name], value):
+                restored[name] = _restore_ignored(
+                    restored.get(name), reduced_live[name], value, field_shape(shape, name)
+                )
+        return restored
+    if isinstance(reduced_live, list) and isinstance(live, list):
+        return _restore_ignored_elements(desired if isinstance(desired, list) else [], reduced_live, live, shape)
     return live
 
 
-def _restored_list(wanted: list[Any], bare: list[Any], live: list[Any], shape: Shape | None) -> list[Any]:
+def _restore_ignored_elements(
+    desired: list[Any], reduced_live: list[Any], live: list[Any], shape: Shape | None
+) -> list[Any]:
     """Match elements by key; without keys by index, or take live if elements were ignored."""
     items = shape.items() if shape is not None and shape.kind == "list" else None
-    names = keys_of([*wanted], live, shape) and keys_of(bare, live, shape)
+    names = find_element_keys([*desired], live, shape) and find_element_keys(reduced_live, live, shape)
     if not names:
-        if len(bare) != len(live):
+        if len(reduced_live) != len(live):
             return live
-        paired = [_restored(mine, left, lived, items) for mine, left, lived in zip(wanted, bare, live)]
-        return [*paired, *wanted[len(paired) :]]
-    kept = {identity(item, names, shape): item for item in bare}
-    known = {identity(item, names, shape): item for item in live}
-    made = {identity(item, names, shape): item for item in wanted}
-    for mark, item in known.items():
-        if mark not in kept:
-            made[mark] = item
-        elif mark in made:
-            made[mark] = _restored(made[mark], kept[mark], item, items)
-    return [*made.values()]
+        paired = [
+            _restore_ignored(desired_item, reduced_item, live_item, items)
+            for desired_item, reduced_item, live_item in zip(desired, reduced_live, live)
+        ]
+        return [*paired, *desired[len(paired) :]]
+    reduced_by_key = {element_identity(item, names, shape): item for item in reduced_live}
+    live_by_key = {element_identity(item, names, shape): item for item in live}
+    restored_by_key = {element_identity(item, names, shape): item for item in desired}
+    for element_key, item in live_by_key.items():
+        if element_key not in reduced_by_key:
+            restored_by_key[element_key] = item
+        elif element_key in restored_by_key:
+            restored_by_key[element_key] = _restore_ignored(
+                restored_by_key[element_key], reduced_by_key[element_key], item, items
+            )
+    return [*restored_by_key.values()]

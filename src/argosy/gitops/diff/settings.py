@@ -11,155 +11,162 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff.diff_options import PRESETS, CompareSettings, IgnoreStatus, KnownField
-from argosy.gitops.diff.known_types import type_named
-from argosy.kube.objects import load
-from argosy.kube.objects.boolean_text import read_switch
+from argosy.gitops.diff.diff_options import DEFAULT_KNOWN_FIELDS, DiffSettings, IgnoreStatus, KnownField
+from argosy.gitops.diff.known_types import find_type_normalizer
+from argosy.kube.objects import read_yaml
+from argosy.kube.objects.boolean_text import read_boolean
 
-MAP_KEY: Final = "resource.customizations"
-IGNORE_KEY: Final = f"{MAP_KEY}.ignoreDifferences."
-UPDATES_KEY: Final = f"{MAP_KEY}.ignoreResourceUpdates."
-FILTER_KEY: Final = "resource.ignoreResourceUpdatesEnabled"
-KNOWN_KEY: Final = f"{MAP_KEY}.knownTypeFields."
-OPTIONS_KEY: Final = "resource.compareoptions"
-MASKED_KEY: Final = "resource.sensitive.mask.annotations"
+CUSTOMIZATIONS_KEY: Final = "resource.customizations"
+IGNORE_DIFFERENCES_PREFIX: Final = f"{CUSTOMIZATIONS_KEY}.ignoreDifferences."
+IGNORE_UPDATES_PREFIX: Final = f"{CUSTOMIZATIONS_KEY}.ignoreResourceUpdates."
+FILTER_UPDATES_KEY: Final = "resource.ignoreResourceUpdatesEnabled"
+KNOWN_TYPES_PREFIX: Final = f"{CUSTOMIZATIONS_KEY}.knownTypeFields."
+COMPARE_OPTIONS_KEY: Final = "resource.compareoptions"
+MASKED_ANNOTATIONS_KEY: Final = "resource.sensitive.mask.annotations"
 SERVER_SIDE_KEY: Final = "controller.diff.server.side"
-_STATUS_WORDS: Final[dict[str, IgnoreStatus]] = {
+_IGNORE_STATUS_VALUES: Final[dict[str, IgnoreStatus]] = {
     "all": "all", "crd": "crd", "none": "none", "off": "none", "false": "none", "": "all",
 }  # fmt: skip
-_IN_MAP: Final = ("ignoreDifferences", "ignoreResourceUpdates", "knownTypeFields")
-_LISTS: Final = {"jsonPointers": "pointers", "jqPathExpressions": "jq_paths", "managedFieldsManagers": "managers"}
+_CUSTOMIZATION_NAMES: Final = ("ignoreDifferences", "ignoreResourceUpdates", "knownTypeFields")
+_RULE_LISTS: Final = {"jsonPointers": "pointers", "jqPathExpressions": "jq_paths", "managedFieldsManagers": "managers"}
 
 
-def read_compare_settings(argocd_cm: Mapping[str, str], parameters: Mapping[str, str] = {}) -> CompareSettings:
+def read_diff_settings(argocd_cm: Mapping[str, str], parameters: Mapping[str, str] = {}) -> DiffSettings:
     """Read the settings. `parameters` is the data of argocd-cmd-params-cm."""
-    reading = _Reading()
-    overrides = reading.overrides(argocd_cm)
-    status, aggregated, on_updates = reading.options(argocd_cm.get(OPTIONS_KEY, ""))
-    masked = argocd_cm.get(MASKED_KEY, "")
-    return CompareSettings(
-        ignored=reading.rules("ignoreDifferences", overrides),
-        ignored_updates=reading.rules("ignoreResourceUpdates", overrides),
-        filters_updates=read_switch(argocd_cm, FILTER_KEY, default=True),
+    reading = _SettingsReader()
+    overrides = reading.list_overrides(argocd_cm)
+    status, aggregated, on_updates = reading.read_compare_options(argocd_cm.get(COMPARE_OPTIONS_KEY, ""))
+    masked_text = argocd_cm.get(MASKED_ANNOTATIONS_KEY, "")
+    return DiffSettings(
+        ignore_rules=reading.read_ignore_rules("ignoreDifferences", overrides),
+        ignore_update_rules=reading.read_ignore_rules("ignoreResourceUpdates", overrides),
+        filters_updates=read_boolean(argocd_cm, FILTER_UPDATES_KEY, default=True),
         ignore_status=status,
         ignore_aggregated_roles=aggregated,
-        ignores_on_updates=on_updates,
-        known_fields=(*PRESETS, *reading.known(overrides)),
-        masked_annotations=frozenset(word for part in masked.split(",") if (word := part.strip())),
-        server_side=read_switch(parameters, SERVER_SIDE_KEY, default=False),
+        ignore_rules_apply_to_updates=on_updates,
+        known_fields=(*DEFAULT_KNOWN_FIELDS, *reading.read_known_fields(overrides)),
+        masked_annotations=frozenset(annotation for part in masked_text.split(",") if (annotation := part.strip())),
+        server_side=read_boolean(parameters, SERVER_SIDE_KEY, default=False),
         faults=tuple(reading.faults),
     )
 
 
-Kind = tuple[str, str]
+KindName = tuple[str, str]
 
 
-class Override(NamedTuple):
+class KindOverride(NamedTuple):
     """One entry of resource.customizations for one kind."""
 
-    kind: Kind
+    kind: KindName
     where: str
-    what: str  # ignoreDifferences, ignoreResourceUpdates or knownTypeFields
+    setting: str  # ignoreDifferences, ignoreResourceUpdates or knownTypeFields
     value: Any
 
 
-class _Reading:
+class _SettingsReader:
     """Reads the settings once, and collects faults."""
 
     def __init__(self) -> None:
         self.faults: list[str] = []
 
-    def overrides(self, argocd_cm: Mapping[str, str]) -> list[Override]:
+    def list_overrides(self, argocd_cm: Mapping[str, str]) -> list[KindOverride]:
         """Return the entries of the map first, then the keys of single kinds."""
-        found = [*self._of_map(argocd_cm.get(MAP_KEY, ""))]
+        overrides = [*self._read_customizations(argocd_cm.get(CUSTOMIZATIONS_KEY, ""))]
         for key, text in argocd_cm.items():
-            for prefix in (IGNORE_KEY, UPDATES_KEY, KNOWN_KEY):
+            for prefix in (IGNORE_DIFFERENCES_PREFIX, IGNORE_UPDATES_PREFIX, KNOWN_TYPES_PREFIX):
                 if key.startswith(prefix):
-                    kind, what = _kind_of_key(key.removeprefix(prefix)), prefix.rstrip(".").rpartition(".")[2]
-                    found.append(Override(kind, key, what, self._loaded(key, text)))
-        return [each for each in found if each.value is not None]
+                    kind, setting = _read_kind_suffix(key.removeprefix(prefix)), prefix.rstrip(".").rpartition(".")[2]
+                    overrides.append(KindOverride(kind, key, setting, self._load_yaml(key, text)))
+        return [override for override in overrides if override.value is not None]
 
-    def _of_map(self, text: str) -> Iterator[Override]:
-        given = self._loaded(MAP_KEY, text)
-        if given is not None and not isinstance(given, dict):
-            self.faults.append(f"{MAP_KEY}: must hold a YAML mapping from kinds to settings; correct it")
+    def _read_customizations(self, text: str) -> Iterator[KindOverride]:
+        customizations = self._load_yaml(CUSTOMIZATIONS_KEY, text)
+        if customizations is not None and not isinstance(customizations, dict):
+            self.faults.append(f"{CUSTOMIZATIONS_KEY}: must hold a YAML mapping from kinds to settings; correct it")
             return
-        for name, value in (given or {}).items():
-            where = f"{MAP_KEY}[{name}]"
+        for name, value in (customizations or {}).items():
+            where = f"{CUSTOMIZATIONS_KEY}[{name}]"
             group, _, kind = str(name).rpartition("/")
-            for what in _IN_MAP:
-                found = value.get(what) if isinstance(value, dict) else None  # the health settings report other errors
-                if isinstance(found, str):  # argo: the value may be a string that contains YAML
-                    found = self._loaded(where, found)
-                yield Override((group, kind), where, what, found)
+            for setting in _CUSTOMIZATION_NAMES:
+                setting_value = (
+                    value.get(setting) if isinstance(value, dict) else None
+                )  # the health settings report other errors
+                if isinstance(setting_value, str):  # argo: the value may be a string that contains YAML
+                    setting_value = self._load_yaml(where, setting_value)
+                yield KindOverride((group, kind), where, setting, setting_value)
 
-    def _loaded(self, where: str, text: str) -> Any:
+    def _load_yaml(self, where: str, text: str) -> Any:
         try:
-            return load(text)
+            return read_yaml(text)
         except UserError as error:
             self.faults.append(f"{where}: invalid YAML: {error.message}; correct it")
             return None
 
-    def rules(self, what: str, overrides: Iterable[Override]) -> tuple[IgnoreDifference, ...]:
-        found: list[IgnoreDifference] = []
-        for each in overrides:
-            if each.what != what:
+    def read_ignore_rules(self, setting: str, overrides: Iterable[KindOverride]) -> tuple[IgnoreDifference, ...]:
+        rules: list[IgnoreDifference] = []
+        for override in overrides:
+            if override.setting != setting:
                 continue
-            if not isinstance(each.value, dict):
-                self.faults.append(f"{each.where}: must hold a YAML mapping with {', '.join(_LISTS)}; correct it")
+            if not isinstance(override.value, dict):
+                self.faults.append(
+                    f"{override.where}: must hold a YAML mapping with {', '.join(_RULE_LISTS)}; correct it"
+                )
                 continue
-            lists = {ours: self._texts(each.where, name, each.value.get(name)) for name, ours in _LISTS.items()}
-            found.append(IgnoreDifference(*each.kind, **lists))  # type: ignore[arg-type]
-        return tuple(found)
+            lists = {
+                field_name: self._read_strings(override.where, name, override.value.get(name))
+                for name, field_name in _RULE_LISTS.items()
+            }
+            rules.append(IgnoreDifference(*override.kind, **lists))  # type: ignore[arg-type]
+        return tuple(rules)
 
-    def _texts(self, where: str, name: str, given: Any) -> tuple[str, ...]:
-        if given is None:
+    def _read_strings(self, where: str, name: str, values: Any) -> tuple[str, ...]:
+        if values is None:
             return ()
-        if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        if not isinstance(values, list) or not all(isinstance(item, str) for item in values):
             self.faults.append(f"{where}: {name} must be a list of strings; put each after a dash, in quotes")
             return ()
-        return tuple(given)
+        return tuple(values)
 
-    def known(self, overrides: Iterable[Override]) -> Iterator[KnownField]:
-        for kind, where, what, given in overrides:
-            if what != "knownTypeFields":
+    def read_known_fields(self, overrides: Iterable[KindOverride]) -> Iterator[KnownField]:
+        for kind, where, setting, entries in overrides:
+            if setting != "knownTypeFields":
                 continue
-            if not isinstance(given, list):
+            if not isinstance(entries, list):
                 self.faults.append(f"{where}: knownTypeFields must be a list with field and type; correct it")
                 continue
-            for each in given:
-                path, type_ = (each.get("field"), each.get("type")) if isinstance(each, dict) else (None, None)
+            for entry in entries:
+                path, type_ = (entry.get("field"), entry.get("type")) if isinstance(entry, dict) else (None, None)
                 if not isinstance(path, str) or not isinstance(type_, str):
                     self.faults.append(
                         f"{where}: each entry of knownTypeFields needs field and type; add the missing one"
                     )
-                elif type_named(type_) is None:
+                elif find_type_normalizer(type_) is None:
                     self.faults.append(f"{where}: unknown type {type_!r}; write one such as core/v1/PodSpec")
                 else:
                     yield KnownField(*kind, tuple(path.split(".")), type_)
 
-    def options(self, text: str) -> tuple[IgnoreStatus, bool, bool]:
-        given = self._loaded(OPTIONS_KEY, text)
-        if given is not None and not isinstance(given, dict):
-            self.faults.append(f"{OPTIONS_KEY}: must hold a YAML mapping; correct it")
-        found = given if isinstance(given, dict) else {}
-        word = found.get("ignoreResourceStatusField")
-        status = _STATUS_WORDS.get(str("" if word is None else word).lower())
+    def read_compare_options(self, text: str) -> tuple[IgnoreStatus, bool, bool]:
+        document = self._load_yaml(COMPARE_OPTIONS_KEY, text)
+        if document is not None and not isinstance(document, dict):
+            self.faults.append(f"{COMPARE_OPTIONS_KEY}: must hold a YAML mapping; correct it")
+        options = document if isinstance(document, dict) else {}
+        status_text = options.get("ignoreResourceStatusField")
+        status = _IGNORE_STATUS_VALUES.get(str("" if status_text is None else status_text).lower())
         if status is None:
-            what = f"ignoreResourceStatusField is {word!r}; write all, crd or none"
-            self.faults.append(f"{OPTIONS_KEY}: {what}")
-        aggregated = self._flag(found, "ignoreAggregatedRoles", usual=False)
-        return status or "crd", aggregated, self._flag(found, "ignoreDifferencesOnResourceUpdates", usual=True)
+            problem = f"ignoreResourceStatusField is {status_text!r}; write all, crd or none"
+            self.faults.append(f"{COMPARE_OPTIONS_KEY}: {problem}")
+        aggregated = self._read_bool(options, "ignoreAggregatedRoles", default=False)
+        return status or "crd", aggregated, self._read_bool(options, "ignoreDifferencesOnResourceUpdates", default=True)
 
-    def _flag(self, given: Mapping[str, Any], name: str, *, usual: bool) -> bool:
-        value = given.get(name)
+    def _read_bool(self, options: Mapping[str, Any], name: str, *, default: bool) -> bool:
+        value = options.get(name)
         if value is None or isinstance(value, bool):
-            return usual if value is None else value
-        self.faults.append(f"{OPTIONS_KEY}: {name} is {value!r}; write true or false")
-        return usual
+            return default if value is None else value
+        self.faults.append(f"{COMPARE_OPTIONS_KEY}: {name} is {value!r}; write true or false")
+        return default
 
 
-def _kind_of_key(name: str) -> Kind:
+def _read_kind_suffix(name: str) -> KindName:
     """argo: `all` means every kind; core kinds have no group prefix."""
     if name == "all":
         return "*", "*"

@@ -10,114 +10,123 @@ from collections.abc import Iterable
 from typing import Any
 
 from argosy.errors import PatchError
-from argosy.gitops.diff.typed_manifests import kept
+from argosy.gitops.diff.typed_manifests import as_stored
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import server_side_apply
 from argosy.kube.patch.field_comparison import EMPTIED, compare, field_shape, is_keyed_list
 from argosy.kube.patch.field_sets import Tree, intersection, is_member, union
-from argosy.kube.patch.managed_fields import bare, managers_of
+from argosy.kube.patch.managed_fields import read_managers, without_managed_fields
 from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.path_elements import ElementError, element_of
-from argosy.kube.patch.typed_merge import merge, remove, swept
+from argosy.kube.patch.path_elements import ElementError, item_path_element
+from argosy.kube.patch.typed_merge import drop_emptied, merge, remove
 
 
-def predict(desired: Manifest, live: Manifest, controller: str, shape: Shape) -> tuple[Manifest, Manifest]:
+def predict_server_side(
+    desired: Manifest, live: Manifest, field_manager: str, shape: Shape
+) -> tuple[Manifest, Manifest]:
     """Predict a server-side apply by the controller. Raises PatchError or ManifestError."""
     metadata = {name: value for name, value in desired["metadata"].items() if name != "managedFields"}
     merged = server_side_apply.apply(
         live,
         {**desired, "metadata": metadata},
-        manager=controller,
+        manager=field_manager,
         force=True,
         api_version=desired["apiVersion"],
         now="",
         shape=shape,
     )
-    return kept(bare(merged), shape), kept(bare(live), shape)
+    return as_stored(without_managed_fields(merged), shape), as_stored(without_managed_fields(live), shape)
 
 
-def without_trusted(
-    desired: Manifest, live: Manifest, trusted: Iterable[str], shape: Shape
+def remove_trusted_fields(
+    desired: Manifest, live: Manifest, managers: Iterable[str], shape: Shape
 ) -> tuple[Manifest, Manifest]:
     """Remove from both sides the fields that differ and belong to a trusted manager."""
-    names = frozenset(trusted)
+    names = frozenset(managers)
     try:
-        owned = [each.fields.tree for each in managers_of(live) if each.name in names]
+        owned = [manager.fields.tree for manager in read_managers(live) if manager.name in names]
         if not owned:
             return desired, live
         changed = compare(live, desired, shape).changed
         for tree in owned:
-            both = intersection(tree, changed)
-            desired, live = _removed(desired, both, shape), _removed(live, both, shape)
+            trusted_changes = intersection(tree, changed)
+            desired, live = (
+                _remove_fields(desired, trusted_changes, shape),
+                _remove_fields(live, trusted_changes, shape),
+            )
     except PatchError:
         pass  # unreadable managedFields are ignored
     return desired, live
 
 
-def _removed(manifest: Manifest, tree: Tree, shape: Shape) -> Manifest:
+def _remove_fields(manifest: Manifest, tree: Tree, shape: Shape) -> Manifest:
     if not tree:
         return manifest
-    rest: Any = remove(manifest, tree, shape)
-    made: Manifest = {} if rest is EMPTIED else swept(rest)
-    return made
+    remaining: Any = remove(manifest, tree, shape)
+    reduced: Manifest = {} if remaining is EMPTIED else drop_emptied(remaining)
+    return reduced
 
 
-def without_mutations(predicted: Manifest, live: Manifest, controller: str, shape: Shape) -> Manifest:
+def remove_mutations(predicted: Manifest, live: Manifest, field_manager: str, shape: Shape) -> Manifest:
     """Remove changes by webhooks from a dry-run response.
 
     argo: fields that the controller owns keep their new value, removed fields stay removed, and all others are as in
     live.
     """
-    changed, removed = compare(bare(live), bare(predicted), shape)
-    wanted = _within(changed, _owned(predicted, controller))
-    made = _removed(bare(live), removed, shape)
-    merged: Manifest = merge(made, _extracted(bare(predicted), wanted, shape), shape) if wanted else made
+    changed, removed = compare(without_managed_fields(live), without_managed_fields(predicted), shape)
+    owned_changes = _intersect_changes(changed, _list_owned_fields(predicted, field_manager))
+    reduced_live = _remove_fields(without_managed_fields(live), removed, shape)
+    merged: Manifest = (
+        merge(reduced_live, _extract_fields(without_managed_fields(predicted), owned_changes, shape), shape)
+        if owned_changes
+        else reduced_live
+    )
     return merged
 
 
-def _owned(manifest: Manifest, controller: str) -> Tree:
-    found: Tree = {}
-    for each in managers_of(manifest):
-        if each.name == controller:
-            found = union(found, each.fields.tree)
-    return found
+def _list_owned_fields(manifest: Manifest, field_manager: str) -> Tree:
+    owned: Tree = {}
+    for manager in read_managers(manifest):
+        if manager.name == field_manager:
+            owned = union(owned, manager.fields.tree)
+    return owned
 
 
-def _within(changed: Tree, owned: Tree) -> Tree:
+def _intersect_changes(changed: Tree, owned: Tree) -> Tree:
     """Return the changes in or around owned fields: a list may be one field here and many there."""
     part: Tree = {}
     for element, node in changed.items():
-        other = owned.get(element)
-        if other is None:
+        owned_node = owned.get(element)
+        if owned_node is None:
             continue
-        if not node or not other:
+        if not node or not owned_node:
             part[element] = node
-        elif below := _within(node, other):
+        elif below := _intersect_changes(node, owned_node):
             part[element] = below
     return part
 
 
-def _extracted(value: Any, tree: Tree, shape: Shape | None) -> Any:
+def _extract_fields(value: Any, tree: Tree, shape: Shape | None) -> Any:
     """Extract the members of the tree, with the keys of list elements on the path."""
     if isinstance(value, dict):
-        made: dict[str, Any] = {}
+        extracted: dict[str, Any] = {}
         for name, item in value.items():
             node = tree.get("f:" + name)
             if node is not None:
-                made[name] = (
+                extracted[name] = (
                     item
                     if not node or not isinstance(item, dict | list)
-                    else _extracted(item, node, field_shape(shape, name))
+                    else _extract_fields(item, node, field_shape(shape, name))
                 )
-        return made
+        return extracted
     if isinstance(value, list) and shape is not None and is_keyed_list(shape):
-        return [made for item in value if (made := _element(item, tree, shape)) is not None]
+        return [extracted for item in value if (extracted := _extract_element(item, tree, shape)) is not None]
     return value
 
 
-def _element(item: Any, tree: Tree, shape: Shape) -> Any:
+def _extract_element(item: Any, tree: Tree, shape: Shape) -> Any:
     try:
-        node = tree.get(element_of(item, shape))
+        node = tree.get(item_path_element(item, shape))
     except ElementError:
         return None
     if node is None:
@@ -125,4 +134,4 @@ def _element(item: Any, tree: Tree, shape: Shape) -> Any:
     if not node or (is_member(node) and not isinstance(item, dict)) or not isinstance(item, dict):
         return item
     keys = {name: item[name] for name in shape.map_keys if name in item}
-    return {**keys, **_extracted(item, node, shape.items())}
+    return {**keys, **_extract_fields(item, node, shape.items())}

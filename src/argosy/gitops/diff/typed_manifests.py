@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.errors import ManifestError
-from argosy.gitops.diff.field_subset import trimmed_map
+from argosy.gitops.diff.field_subset import keep_pattern_keys
 from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema import ListType, Shape, ShapeKind
 from argosy.kube.schema import defaults, typed_json
-from argosy.kube.schema.builtin_types import Type, type_of
-from argosy.kube.schema.crd.compiled_schema import Node
-from argosy.kube.schema.crd.pruning import fill
+from argosy.kube.schema.builtin_types import Type, find_builtin_type
+from argosy.kube.schema.crd.compiled_schema import SchemaNode
+from argosy.kube.schema.crd.pruning import apply_defaults
 
-ShapeOf = Callable[[str, str], Shape | None]
+FindShape = Callable[[str, str], Shape | None]
 """Returns the shape of a custom kind by apiVersion and kind, or None."""
 
 
@@ -42,43 +42,47 @@ class FreeShape:
         return None
 
 
-FREE: Final[Shape] = FreeShape()
+FREE_SHAPE: Final[Shape] = FreeShape()
 
 
-def no_shape(api_version: str, kind: str) -> Shape | None:
+def find_no_shape(api_version: str, kind: str) -> Shape | None:
     return None
 
 
-def type_for(manifest: Manifest) -> Type | None:
+def find_manifest_type(manifest: Manifest) -> Type | None:
     """Return the type of a built-in kind, or None."""
     group, version = split_api_version(str(manifest.get("apiVersion") or ""))
-    return type_of(group, version, str(manifest.get("kind") or ""))
+    return find_builtin_type(group, version, str(manifest.get("kind") or ""))
 
 
-def shape_for(manifest: Manifest, shape_of: ShapeOf = no_shape) -> Shape:
+def find_manifest_shape(manifest: Manifest, find_custom_shape: FindShape = find_no_shape) -> Shape:
     """Return the built-in type, the shape of a custom kind, or that of untyped JSON."""
-    found: Shape | None = type_for(manifest)
-    return found or shape_of(str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")) or FREE
+    builtin_type: Shape | None = find_manifest_type(manifest)
+    return (
+        builtin_type
+        or find_custom_shape(str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or ""))
+        or FREE_SHAPE
+    )
 
 
-def retyped(manifest: Manifest) -> Manifest:
+def roundtrip_by_type(manifest: Manifest) -> Manifest:
     """Decode and encode by type: without zero values that Go omits, with canonical quantities and times.
 
     argo: a manifest with an unknown field or an invalid value stays as it is.
     """
-    type_ = type_for(manifest)
+    type_ = find_manifest_type(manifest)
     if type_ is None:
         return manifest
     try:
-        made, unknown = typed_json.decode(type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
+        decoded, unknown = typed_json.decode(type_, manifest, kind=manifest["kind"], api_version=manifest["apiVersion"])
     except ManifestError:
         return manifest
-    if unknown or made is manifest:
+    if unknown or decoded is manifest:
         return manifest
-    return trimmed_map(manifest, made)
+    return keep_pattern_keys(manifest, decoded)
 
 
-def kept(manifest: Manifest, shape: Shape) -> Manifest:
+def as_stored(manifest: Manifest, shape: Shape) -> Manifest:
     """Return the manifest as a server stores it, with defaults.
 
     Raises ManifestError for values that the type rejects.
@@ -86,19 +90,19 @@ def kept(manifest: Manifest, shape: Shape) -> Manifest:
     if isinstance(shape, Type):
         kind, api_version = manifest["kind"], manifest["apiVersion"]
         group, version = split_api_version(api_version)
-        made = typed_json.decode(shape, manifest, kind=kind, api_version=api_version).manifest
-        return defaults.apply(GroupKind(group, kind), version, made)
-    manifest = _with_said_metadata(manifest)
-    return fill(manifest, shape) if isinstance(shape, Node) and shape.has_defaults else manifest
+        decoded = typed_json.decode(shape, manifest, kind=kind, api_version=api_version).manifest
+        return defaults.apply_defaults(GroupKind(group, kind), version, decoded)
+    manifest = _remove_empty_metadata(manifest)
+    return apply_defaults(manifest, shape) if isinstance(shape, SchemaNode) and shape.has_defaults else manifest
 
 
-def _with_said_metadata(manifest: Manifest) -> Manifest:
+def _remove_empty_metadata(manifest: Manifest) -> Manifest:
     """k8s: metadata of every kind is decoded by its type, which omits empty values."""
     metadata = manifest.get("metadata")
-    if not isinstance(metadata, dict) or all(map(_says_something, metadata.values())):
+    if not isinstance(metadata, dict) or all(map(_is_set, metadata.values())):
         return manifest
-    return {**manifest, "metadata": {name: value for name, value in metadata.items() if _says_something(value)}}
+    return {**manifest, "metadata": {name: value for name, value in metadata.items() if _is_set(value)}}
 
 
-def _says_something(value: object) -> bool:
+def _is_set(value: object) -> bool:
     return bool(value) or isinstance(value, bool | int)

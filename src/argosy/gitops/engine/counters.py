@@ -8,72 +8,80 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.gitops.application import Application
-from argosy.gitops.reconciler import Passed
+from argosy.gitops.reconciler import ReconcileResult
 from argosy.gitops.status.metrics import (
-    ABOUT,
-    SYNC_SECONDS,
-    SYNCS,
-    identity,
-    of_operation,
-    plain,
-    seconds_of,
+    METRIC_HELP,
+    SYNC_SECONDS_METRIC,
+    SYNCS_METRIC,
+    build_app_labels,
+    build_operation_labels,
+    operation_seconds,
+    remove_url_user,
 )
-from argosy.gitops.status.wire_format import mapping
-from argosy.kube.client.counting import Answered
+from argosy.gitops.status.wire_format import as_mapping
+from argosy.kube.client.call_recorder import RecordedCall
 from argosy.kube.names import ResourceKey
-from argosy.observability.metrics import Counts, Family, Histogram
+from argosy.observability.metrics import Histogram, LabeledCounter, MetricFamily
 
-RECONCILING: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: same buckets
-ASKING_GIT: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-FAILURES: Final = {"fetch": "argocd_git_fetch_fail_total", "ls-remote": "argocd_git_lsremote_fail_total"}
+RECONCILE_BUCKETS_SECONDS: Final = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # argo: same buckets
+GIT_REQUEST_BUCKETS_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+GIT_FAILURE_METRICS: Final = {"fetch": "argocd_git_fetch_fail_total", "ls-remote": "argocd_git_lsremote_fail_total"}
 
 
-class Measures:
+class EngineCounters:
     """Counters of one engine since its start."""
 
     def __init__(self) -> None:
-        self._reconciles = Histogram("argocd_app_reconcile", RECONCILING, "Duration of reconciliations in seconds.")
-        self._syncs = Counts(SYNCS, ABOUT[SYNCS])
-        self._sync_seconds = Counts(SYNC_SECONDS, ABOUT[SYNC_SECONDS])
-        self._requests = Counts("argocd_app_k8s_request_total", "Requests to clusters.")
-        self._events = Counts("argocd_cluster_events_total", "Watch events received from clusters.")
-        self._git = Counts("argocd_git_request_total", "Requests to Git hosts.")
-        seconds = "argocd_git_request_duration_seconds"
-        self._git_seconds = Histogram(seconds, ASKING_GIT, "Duration of requests to Git hosts in seconds.")
-        about = "Failed requests to Git hosts."
-        self._failures = {request: Counts(name, about) for request, name in FAILURES.items()}
+        self._reconciles = Histogram(
+            "argocd_app_reconcile", RECONCILE_BUCKETS_SECONDS, "Duration of reconciliations in seconds."
+        )
+        self._syncs = LabeledCounter(SYNCS_METRIC, METRIC_HELP[SYNCS_METRIC])
+        self._sync_seconds = LabeledCounter(SYNC_SECONDS_METRIC, METRIC_HELP[SYNC_SECONDS_METRIC])
+        self._requests = LabeledCounter("argocd_app_k8s_request_total", "Requests to clusters.")
+        self._events = LabeledCounter("argocd_cluster_events_total", "Watch events received from clusters.")
+        self._git = LabeledCounter("argocd_git_request_total", "Requests to Git hosts.")
+        metric_name = "argocd_git_request_duration_seconds"
+        self._git_seconds = Histogram(
+            metric_name, GIT_REQUEST_BUCKETS_SECONDS, "Duration of requests to Git hosts in seconds."
+        )
+        help_text = "Failed requests to Git hosts."
+        self._failures = {request: LabeledCounter(name, help_text) for request, name in GIT_FAILURE_METRICS.items()}
 
-    def passed(self, app: Application, passed: Passed, seconds: float) -> None:
+    def count_reconcile(self, app: Application, result: ReconcileResult, seconds: float) -> None:
         """Count one reconciliation of an Application, or one step of its operation."""
-        labels = identity(app.wire)
+        labels = build_app_labels(app.wire)
         server = app.destination.server or labels["dest_server"]
         self._reconciles.observe(seconds, {"namespace": labels["namespace"], "dest_server": server})
-        part = mapping(mapping((passed.patch or {}).get("status")).get("operationState"))
-        if part.get("finishedAt"):
-            state = {**mapping(app.status.get("operationState")), **part}
-            known = {**labels, "dest_server": server}
-            self._syncs.add({**known, **of_operation(state)})
-            self._sync_seconds.add(known, seconds_of(state))
+        state_patch = as_mapping(as_mapping((result.patch or {}).get("status")).get("operationState"))
+        if state_patch.get("finishedAt"):
+            state = {**as_mapping(app.status.get("operationState")), **state_patch}
+            sync_labels = {**labels, "dest_server": server}
+            self._syncs.add({**sync_labels, **build_operation_labels(state)})
+            self._sync_seconds.add(sync_labels, operation_seconds(state))
 
-    def asked(self, server: str, asked: Answered) -> None:
-        labels = {"server": server, "verb": asked.verb, "resource_kind": asked.kind, "response_code": str(asked.code)}
-        self._requests.add({**labels, "dry_run": str(asked.is_dry).lower()})
+    def count_request(self, server: str, call: RecordedCall) -> None:
+        labels = {"server": server, "verb": call.verb, "resource_kind": call.kind, "response_code": str(call.code)}
+        self._requests.add({**labels, "dry_run": str(call.is_dry_run).lower()})
 
-    def heard(self, server: str) -> None:
+    def count_event(self, server: str) -> None:
         self._events.add({"server": server})
 
-    def asked_git(self, repository: str, request: str, seconds: float, is_good: bool) -> None:
-        labels = {"repo": plain(repository), "request_type": request}
+    def count_git_request(self, repository: str, request: str, seconds: float, succeeded: bool) -> None:
+        labels = {"repo": remove_url_user(repository), "request_type": request}
         self._git.add(labels)
         self._git_seconds.observe(seconds, labels)
-        if not is_good:
+        if not succeeded:
             self._failures[request].add({"repo": labels["repo"]})
 
-    def forget(self, app: ResourceKey) -> None:
+    def drop_application(self, app: ResourceKey) -> None:
         """Drop the series of a deleted Application."""
-        for each in (self._syncs, self._sync_seconds):
-            each.forget(lambda labels: (labels["namespace"], labels["name"]) == (app.namespace, app.name))
+        for counter in (self._syncs, self._sync_seconds):
+            counter.remove_series(lambda labels: (labels["namespace"], labels["name"]) == (app.namespace, app.name))
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[MetricFamily]:
         counts = (self._syncs, self._sync_seconds, self._requests, self._events, self._git, *self._failures.values())
-        return [*(each.family() for each in counts), self._reconciles.family(), self._git_seconds.family()]
+        return [
+            *(counter.to_family() for counter in counts),
+            self._reconciles.to_family(),
+            self._git_seconds.to_family(),
+        ]

@@ -16,82 +16,93 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from argosy.gitops.application import APPLICATION
-from argosy.kube.controller.log_context import fields
+from argosy.gitops.application import APPLICATION_KIND
+from argosy.kube.controller.log_context import get_log_fields
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 if TYPE_CHECKING:
-    from argosy.gitops.redaction.redaction import Mask
+    from argosy.gitops.redaction.redaction import SecretMask
     from argosy.gitops.redaction.secret_provenance import SecretOrigin, SecretScope
 
-TEXT, JSON = "text", "json"
+TEXT_FORMAT, JSON_FORMAT = "text", "json"
 LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
     "warn": logging.WARNING,
     "error": logging.ERROR,
 }
-SEEN: Final = ("Application", "AppProject", "Namespace")  # their names are public, even if a Secret contains them
-PROJECT: Final = ("argoproj.io", "AppProject")
-AUDIT: Final = "argosy.audit"  # its messages are JSON documents
-WORDS: Final = {"WARNING": "warning", "CRITICAL": "fatal"}  # argo: level names of its logs
-_PLAIN: Final = re.compile(r"[A-Za-z0-9\-._/@^+]+")
+PUBLIC_NAME_KINDS: Final = (
+    "Application",
+    "AppProject",
+    "Namespace",
+)  # their names are public, even if a Secret contains them
+PROJECT_KIND: Final = ("argoproj.io", "AppProject")
+AUDIT_LOGGER: Final = "argosy.audit"  # its messages are JSON documents
+LEVEL_NAMES: Final = {"WARNING": "warning", "CRITICAL": "fatal"}  # argo: level names of its logs
+_UNQUOTED_PATTERN: Final = re.compile(r"[A-Za-z0-9\-._/@^+]+")
 
 
-def begin(form: str = TEXT, level: str = "info") -> None:
+def configure_logging(log_format: str = TEXT_FORMAT, level: str = "info") -> None:
     """Send all log records to stderr from now on."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines(form))
-    root, chosen = logging.getLogger(), LEVELS[level]
-    for each in tuple(root.handlers):
-        root.removeHandler(each)
+    handler.setFormatter(LogLineFormatter(log_format))
+    root, level_number = logging.getLogger(), LEVELS[level]
+    for old_handler in tuple(root.handlers):
+        root.removeHandler(old_handler)
     root.addHandler(handler)
-    root.setLevel(max(chosen, logging.INFO))  # debug output of libraries is dropped
-    logging.getLogger("argosy").setLevel(chosen)
+    root.setLevel(max(level_number, logging.INFO))  # debug output of libraries is dropped
+    logging.getLogger("argosy").setLevel(level_number)
 
 
-class Lines(logging.Formatter):
+class LogLineFormatter(logging.Formatter):
     """argo: formats records as its own logs do, so that known searches work."""
 
-    def __init__(self, form: str = TEXT) -> None:
+    def __init__(self, log_format: str = TEXT_FORMAT) -> None:
         super().__init__()
-        self._is_json = form == JSON
+        self._is_json = log_format == JSON_FORMAT
 
     def format(self, record: logging.LogRecord) -> str:
-        known = told(record)
-        return json.dumps(known, ensure_ascii=False) if self._is_json else line(known)
+        log_fields = build_log_fields(record)
+        return json.dumps(log_fields, ensure_ascii=False) if self._is_json else format_logfmt(log_fields)
 
 
-def told(record: logging.LogRecord) -> dict[str, object]:
+def build_log_fields(record: logging.LogRecord) -> dict[str, object]:
     """Return time, level and message first, then the context fields."""
-    when = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    level = WORDS.get(record.levelname, record.levelname.lower())
-    message, more = record.getMessage(), dict[str, object](fields())
-    if record.name == AUDIT:
-        message, more = _of_audit(message, more)
+    timestamp = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    level = LEVEL_NAMES.get(record.levelname, record.levelname.lower())
+    message, context_fields = record.getMessage(), dict[str, object](get_log_fields())
+    if record.name == AUDIT_LOGGER:
+        message, context_fields = _unpack_audit(message, context_fields)
     stack = record.exc_text or (record.exc_info and logging.Formatter().formatException(record.exc_info))
     if stack:
-        more["stack"] = str(stack)
-    return {"time": when, "level": level, "msg": message, **{name: more[name] for name in sorted(more)}}
+        context_fields["stack"] = str(stack)
+    return {
+        "time": timestamp,
+        "level": level,
+        "msg": message,
+        **{name: context_fields[name] for name in sorted(context_fields)},
+    }
 
 
-def line(known: Mapping[str, object]) -> str:
+def format_logfmt(log_fields: Mapping[str, object]) -> str:
     """Format as `name=value`; values with characters other than letters, digits and a few signs are quoted."""
-    return " ".join(f"{name}={_quoted(str(value), is_sure=name in ('time', 'msg'))}" for name, value in known.items())
+    return " ".join(
+        f"{name}={_quote_value(str(value), always=name in ('time', 'msg'))}" for name, value in log_fields.items()
+    )
 
 
-def _quoted(text: str, *, is_sure: bool) -> str:
-    return text if not is_sure and _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+def _quote_value(text: str, *, always: bool) -> str:
+    return text if not always and _UNQUOTED_PATTERN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
 
 
-def _of_audit(message: str, more: dict[str, object]) -> tuple[str, dict[str, object]]:
+def _unpack_audit(message: str, context_fields: dict[str, object]) -> tuple[str, dict[str, object]]:
     """Unpack the fields of an audit document."""
     try:
         document = json.loads(message)
-        return f"{document['who']}: {document['what']}", {**document, **more}
+        return f"{document['who']}: {document['what']}", {**document, **context_fields}
     except (ValueError, KeyError, TypeError):  # masked, so no longer valid JSON
-        return message, more
+        return message, context_fields
 
 
 class QuotableSecrets:
@@ -105,48 +116,50 @@ class QuotableSecrets:
         self,
         control_namespace: str,
         is_tracked: Callable[[Manifest], bool],
-        find: Callable[[ResourceKey], Manifest | None] = lambda key: None,
+        get_manifest: Callable[[ResourceKey], Manifest | None] = lambda key: None,
     ) -> None:
-        from argosy.gitops.redaction.public_words import Public
-        from argosy.gitops.redaction.redaction import Mask
+        from argosy.gitops.redaction.public_words import PublicWords
+        from argosy.gitops.redaction.redaction import SecretMask
         from argosy.gitops.redaction.scope_cache import ScopeCache
 
         self._scopes = ScopeCache(has_remote_secrets=True)
-        self._control, self._is_tracked, self._find = control_namespace, is_tracked, find
-        self._public = Public(control=control_namespace)
+        self._control_namespace, self._is_tracked, self._get_manifest = control_namespace, is_tracked, get_manifest
+        self._public = PublicWords(control_namespace=control_namespace)
         self._projects: dict[ResourceKey, str] = {}  # key -> project, for values declared for one project only
-        self.mask = Mask(lambda: (), self._public, self._find_origin)
+        self.mask = SecretMask(lambda: (), self._public, self._find_origin)
         self.mask.find_line_scope = self._find_line_scope
 
-    def noticed(self, before: Manifest | None, after: Manifest | None, cluster: str = "") -> None:
+    def on_change(self, before: Manifest | None, after: Manifest | None, cluster: str = "") -> None:
         """Handle a change in this cluster, or in another."""
         manifest = after or before or {}
         kind = manifest.get("kind")
-        if kind == "Secret" and any(each is not None and self._concerns(each, cluster) for each in (before, after)):
-            from argosy.gitops.redaction.secret_provenance import declared_project
+        if kind == "Secret" and any(
+            secret is not None and self._is_quotable(secret, cluster) for secret in (before, after)
+        ):
+            from argosy.gitops.redaction.secret_provenance import read_declared_project
 
             key = key_of(manifest)
-            place = ResourceKey(key.group, key.kind, f"{cluster}/{key.namespace}", key.name)
-            self._declare(place, declared_project(after) if after and not cluster else "")
-            self.mask.needles.noticed(place, after)
-        elif kind in SEEN and after is not None and not cluster:
-            self._see(after)
-        elif kind == APPLICATION[1] and not cluster:
-            self._scopes.forget(key_of(manifest))
+            secret_key = ResourceKey(key.group, key.kind, f"{cluster}/{key.namespace}", key.name)
+            self._set_project(secret_key, read_declared_project(after) if after and not cluster else "")
+            self.mask.search.on_change(secret_key, after)
+        elif kind in PUBLIC_NAME_KINDS and after is not None and not cluster:
+            self._add_public_object(after)
+        elif kind == APPLICATION_KIND[1] and not cluster:
+            self._scopes.drop(key_of(manifest))
 
-    def _concerns(self, secret: Manifest, cluster: str) -> bool:
-        is_setting = not cluster and secret["metadata"].get("namespace") == self._control
+    def _is_quotable(self, secret: Manifest, cluster: str) -> bool:
+        is_setting = not cluster and secret["metadata"].get("namespace") == self._control_namespace
         return is_setting or self._is_tracked(secret)
 
-    def _see(self, manifest: Manifest) -> None:
-        from argosy.gitops.redaction.redaction import passwords
+    def _add_public_object(self, manifest: Manifest) -> None:
+        from argosy.gitops.redaction.redaction import read_url_passwords
 
-        self._public.see(manifest)
-        if found := passwords(manifest):
-            self._declare(key_of(manifest), str((manifest.get("spec") or {}).get("project") or "default"))
-            self.mask.needles.noticed(key_of(manifest), {"stringData": found})
+        self._public.add_object(manifest)
+        if url_passwords := read_url_passwords(manifest):
+            self._set_project(key_of(manifest), str((manifest.get("spec") or {}).get("project") or "default"))
+            self.mask.search.on_change(key_of(manifest), {"stringData": url_passwords})
 
-    def _declare(self, key: ResourceKey, project: str) -> None:
+    def _set_project(self, key: ResourceKey, project: str) -> None:
         if project:
             self._projects[key] = project
         else:
@@ -156,32 +169,32 @@ class QuotableSecrets:
         from argosy.gitops.redaction.secret_provenance import SecretOrigin
 
         cluster, _, namespace = key.namespace.rpartition("/")
-        is_installation = not cluster and namespace == self._control and key.kind == "Secret"
+        is_installation = not cluster and namespace == self._control_namespace and key.kind == "Secret"
         return SecretOrigin(namespace, self._projects.get(key, ""), is_installation)
 
     def _find_line_scope(self) -> SecretScope | None:
-        namespace, _, name = fields().get("application", "").rpartition("/")
-        application = self._find(ResourceKey(*APPLICATION, namespace, name)) if name else None
+        namespace, _, name = get_log_fields().get("application", "").rpartition("/")
+        application = self._get_manifest(ResourceKey(*APPLICATION_KIND, namespace, name)) if name else None
         if application is None:
             return None
         project = str((application.get("spec") or {}).get("project") or "default")
-        rules = self._find(ResourceKey(*PROJECT, self._control, project))
-        return replace(self._scopes.get(application, rules), has_guessable=True)
+        project_manifest = self._get_manifest(ResourceKey(*PROJECT_KIND, self._control_namespace, project))
+        return replace(self._scopes.get_or_build(application, project_manifest), has_guessable=True)
 
 
 @contextlib.contextmanager
-def masked(mask: Mask) -> Iterator[None]:
+def mask_log_output(mask: SecretMask) -> Iterator[None]:
     """Mask secret values in all log lines of the process."""
-    from argosy.gitops.redaction.redaction import MaskedLogs
+    from argosy.gitops.redaction.redaction import LogMaskFilter
 
-    loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger(AUDIT))
-    handlers = [handler for each in loggers for handler in each.handlers]
+    loggers = (logging.getLogger(), logging.getLogger("argosy"), logging.getLogger(AUDIT_LOGGER))
+    handlers = [handler for item in loggers for handler in item.handlers]
     handlers += [logging.lastResort] if logging.lastResort else []
-    hiding = MaskedLogs(mask)
-    for each in handlers:
-        each.addFilter(hiding)
+    log_filter = LogMaskFilter(mask)
+    for item in handlers:
+        item.addFilter(log_filter)
     try:
         yield
     finally:
-        for each in handlers:
-            each.removeFilter(hiding)
+        for item in handlers:
+            item.removeFilter(log_filter)

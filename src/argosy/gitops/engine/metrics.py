@@ -15,21 +15,21 @@ from typing import Any, Final, NamedTuple
 from argosy import __version__
 from argosy.gitops.application import read_destination
 from argosy.gitops.engine.engine import Engine
-from argosy.gitops.policy.destination_clusters import HERE, HERE_NAME
-from argosy.gitops.reconciler.application_controller import APPLICATION
+from argosy.gitops.policy.destination_clusters import IN_CLUSTER_NAME, IN_CLUSTER_SERVER
+from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
 from argosy.gitops.status.metrics import (
-    of_applications,
-    server_of,
+    build_application_metrics,
+    find_server,
 )
 from argosy.isolation.health_report import ConfinementCheck
-from argosy.kube.client.counting import Counted
-from argosy.kube.controller import Cache
-from argosy.kube.controller.informer_set import Everything
+from argosy.kube.client.call_recorder import RecordingCluster
+from argosy.kube.controller import InformerCache
+from argosy.kube.controller.informer_set import InformerSet
 from argosy.kube.objects import Manifest, key_of
-from argosy.observability.metrics import MOST_SERIES, Family, Sample, one
+from argosy.observability.metrics import MAX_SERIES, MetricFamily, Sample, build_family
 
-QUEUE: Final = "app_reconciliation_queue"  # argo: same name
-CLUSTERS: Final = {
+QUEUE_NAME: Final = "app_reconciliation_queue"  # argo: same name
+CLUSTER_METRICS: Final = {
     "argocd_cluster_info": "Destination clusters.",
     "argocd_cluster_connection_status": "1 if the cluster is reachable.",
     "argocd_cluster_api_resources": "Watched kinds of a cluster.",
@@ -38,111 +38,128 @@ CLUSTERS: Final = {
 }
 
 
-def of_engine(engine: Engine) -> Iterator[Family]:
-    clusters = engine.settings.rules().clusters
+def collect_engine_metrics(engine: Engine) -> Iterator[MetricFamily]:
+    clusters = engine.settings.current_settings().clusters
 
-    def server(destination: Mapping[str, Any]) -> str:
-        server, name = (str(destination.get(part) or "") for part in ("server", "name"))
-        known = clusters.find(read_destination(server, name))
-        return known.server if known is not None else server_of(destination)
+    def resolve_server(destination: Mapping[str, Any]) -> str:
+        server_url, name = (str(destination.get(part) or "") for part in ("server", "name"))
+        cluster = clusters.find(read_destination(server_url, name))
+        return cluster.server if cluster is not None else find_server(destination)
 
-    ours = _ours(engine)
-    yield from of_applications(ours, server)
-    yield from engine.measures.families()
-    yield from _of_clusters(engine)
-    yield from _of_queue(engine)
-    yield from of_confinement(engine.confinement)
-    every = len(engine.cache.keys(APPLICATION))
-    yield one("argosy_applications", "gauge", "Applications in the cluster.", every)
-    yield one("argosy_shard_applications", "gauge", "Applications that this controller owns.", len(ours))
-    if engine.sharing is not None:
-        members = engine.sharing.members
-        about = "1 if the member Lease of this controller is valid."
-        yield one("argosy_member", "gauge", about, int(members.is_valid()), member=members.identity)
-        yield one("argosy_members", "gauge", "Controllers that share the Applications.", len(members.roster))
-
-
-def of_confinement(check: ConfinementCheck) -> Iterator[Family]:
-    about = "1 if untrusted code is refused when it cannot be confined."
-    yield one("argosy_confinement_required", "gauge", about, int(check.is_required))
-    samples = [Sample({"protection": name}, int(holds)) for name, holds in check.protections().items()]
-    yield Family("argosy_confinement", "gauge", "1 if the protection for untrusted code is active.", samples)
+    own_apps = _list_own_apps(engine)
+    yield from build_application_metrics(own_apps, resolve_server)
+    yield from engine.counters.families()
+    yield from _collect_cluster_metrics(engine)
+    yield from _collect_queue_metrics(engine)
+    yield from collect_confinement_metrics(engine.confinement)
+    total = len(engine.cache.keys(APPLICATION_KIND))
+    yield build_family("argosy_applications", "gauge", "Applications in the cluster.", total)
+    yield build_family("argosy_shard_applications", "gauge", "Applications that this controller owns.", len(own_apps))
+    if engine.sharding is not None:
+        members = engine.sharding.members
+        help_text = "1 if the member Lease of this controller is valid."
+        yield build_family("argosy_member", "gauge", help_text, int(members.is_valid()), member=members.identity)
+        yield build_family("argosy_members", "gauge", "Controllers that share the Applications.", len(members.roster))
 
 
-def _ours(engine: Engine) -> list[Manifest]:
-    found = engine.cache.list(APPLICATION)
+def collect_confinement_metrics(check: ConfinementCheck) -> Iterator[MetricFamily]:
+    help_text = "1 if untrusted code is refused when it cannot be confined."
+    yield build_family("argosy_confinement_required", "gauge", help_text, int(check.is_required))
+    samples = [Sample({"protection": name}, int(is_active)) for name, is_active in check.get_protections().items()]
+    yield MetricFamily("argosy_confinement", "gauge", "1 if the protection for untrusted code is active.", samples)
+
+
+def _list_own_apps(engine: Engine) -> list[Manifest]:
+    apps = engine.cache.list(APPLICATION_KIND)
     claims = engine.controller.claims
-    return list(found) if claims is None else [app for app in found if claims.has(key_of(app))]
+    return list(apps) if claims is None else [app for app in apps if claims.is_owned(key_of(app))]
 
 
-def _of_queue(engine: Engine) -> Iterator[Family]:
+def _collect_queue_metrics(engine: Engine) -> Iterator[MetricFamily]:
     queue = engine.queue
-    yield one("workqueue_depth", "gauge", "Applications that wait for a worker.", len(queue), name=QUEUE)
-    yield one("workqueue_adds_total", "counter", "Additions to the queue.", queue.added, name=QUEUE)
-    yield one("workqueue_retries_total", "counter", "Retries.", queue.retried, name=QUEUE)
-    about = "Duration of the longest running reconciliation in seconds."
-    yield one("workqueue_longest_running_processor_seconds", "gauge", about, queue.longest[1], name=QUEUE)
-    about = "Age of the oldest queued item in seconds."
-    yield one("argosy_workqueue_oldest_seconds", "gauge", about, queue.oldest, name=QUEUE)
-    yield one("argosy_workers", "gauge", "Live workers.", queue.workers)
-    depths = {"passes": queue.depths(), "renders": engine.crew.depths(), "scripts": engine.pool.depths()}
+    yield build_family("workqueue_depth", "gauge", "Applications that wait for a worker.", len(queue), name=QUEUE_NAME)
+    yield build_family("workqueue_adds_total", "counter", "Additions to the queue.", queue.added_count, name=QUEUE_NAME)
+    yield build_family("workqueue_retries_total", "counter", "Retries.", queue.retried_count, name=QUEUE_NAME)
+    help_text = "Duration of the longest running reconciliation in seconds."
+    yield build_family(
+        "workqueue_longest_running_processor_seconds", "gauge", help_text, queue.longest_processing[1], name=QUEUE_NAME
+    )
+    help_text = "Age of the oldest queued item in seconds."
+    yield build_family(
+        "argosy_workqueue_oldest_seconds", "gauge", help_text, queue.oldest_wait_seconds, name=QUEUE_NAME
+    )
+    yield build_family("argosy_workers", "gauge", "Live workers.", queue.worker_count)
+    depths = {
+        "passes": queue.list_depths(),
+        "renders": engine.render_pool.list_depths(),
+        "scripts": engine.pool.list_depths(),
+    }
     samples = [
         Sample({"project": project, "queue": name}, depth)
         for name, projects in depths.items()
-        for project, depth in sorted(projects.items())[:MOST_SERIES]
+        for project, depth in sorted(projects.items())[:MAX_SERIES]
     ]
-    about = "Queued reconciliations, renders and scripts, by project."
-    yield Family("argosy_project_queue_depth", "gauge", about, samples)
+    help_text = "Queued reconciliations, renders and scripts, by project."
+    yield MetricFamily("argosy_project_queue_depth", "gauge", help_text, samples)
 
 
-class _Row(NamedTuple):
+class _ClusterMetricsRow(NamedTuple):
     """One cluster with its informers, if it is reachable."""
 
-    known: Mapping[str, str]
-    is_up: bool
-    watched: tuple[Counted, Everything, Cache] | None
+    labels: Mapping[str, str]
+    is_reachable: bool
+    sources: tuple[RecordingCluster, InformerSet, InformerCache] | None
 
 
-def _of_clusters(engine: Engine) -> Iterator[Family]:
-    here = {"server": HERE, "name": HERE_NAME}
-    rows = [_Row(here, not engine.is_silent(), (engine.heard, engine.everything, engine.cache))]
-    for each in engine.grounds.outposts:
-        known = {"server": each.known.server, "name": each.known.name}
-        watched = None if each.following is None else (*each.following, each.cache)
-        rows += [_Row(known, each.ground is not None, watched)]
+def _collect_cluster_metrics(engine: Engine) -> Iterator[MetricFamily]:
+    local_labels = {"server": IN_CLUSTER_SERVER, "name": IN_CLUSTER_NAME}
+    rows = [
+        _ClusterMetricsRow(
+            local_labels, not engine.is_silent(), (engine.recording_cluster, engine.informers, engine.cache)
+        )
+    ]
+    for remote in engine.clusters.remotes:
+        labels = {"server": remote.cluster.server, "name": remote.cluster.name}
+        sources = None if remote.cache_sources is None else (*remote.cache_sources, remote.cache)
+        rows += [_ClusterMetricsRow(labels, remote.destination is not None, sources)]
     now = engine.clock.monotonic()
-    samples: dict[str, list[Sample]] = {name: [] for name in CLUSTERS}
+    samples: dict[str, list[Sample]] = {name: [] for name in CLUSTER_METRICS}
     for row in rows:
-        server = {"server": row.known["server"]}
-        samples["argocd_cluster_info"] += [Sample(row.known, 1)]
-        samples["argocd_cluster_connection_status"] += [Sample(server, int(row.is_up))]
-        if row.watched is not None:
-            counted, everything, cache = row.watched
-            samples["argocd_cluster_api_resources"] += [Sample(server, len(everything.kinds))]
+        server = {"server": row.labels["server"]}
+        samples["argocd_cluster_info"] += [Sample(row.labels, 1)]
+        samples["argocd_cluster_connection_status"] += [Sample(server, int(row.is_reachable))]
+        if row.sources is not None:
+            recorder, informers, cache = row.sources
+            samples["argocd_cluster_api_resources"] += [Sample(server, len(informers.watched_kinds))]
             samples["argocd_cluster_api_resource_objects"] += [Sample(server, cache.count())]
-            samples["argocd_cluster_cache_age_seconds"] += [Sample(server, now - counted.heard_at)]
-    for name, about in CLUSTERS.items():
-        yield Family(name, "gauge", about, samples[name])
+            samples["argocd_cluster_cache_age_seconds"] += [Sample(server, now - recorder.last_update_at)]
+    for name, help_text in CLUSTER_METRICS.items():
+        yield MetricFamily(name, "gauge", help_text, samples[name])
 
 
-def of_process() -> Iterator[Family]:
+def collect_process_metrics() -> Iterator[MetricFamily]:
     """Yield process metrics under the names of Prometheus' client libraries."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    yield one("argosy_info", "gauge", "Version of argosy.", 1, version=f"v{__version__}")
-    about = "CPU time used in seconds."
-    yield one("process_cpu_seconds_total", "counter", about, used.ru_utime + used.ru_stime)
-    yield one("process_resident_memory_bytes", "gauge", "Resident memory in bytes.", _resident(used.ru_maxrss * 1024))
-    yield one("process_start_time_seconds", "gauge", "Start time of the process.", BEGAN)
-    if (files := Path("/proc/self/fd")).is_dir():
-        yield one("process_open_fds", "gauge", "Open file descriptors.", len(os.listdir(files)))
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    yield build_family("argosy_info", "gauge", "Version of argosy.", 1, version=f"v{__version__}")
+    help_text = "CPU time used in seconds."
+    yield build_family("process_cpu_seconds_total", "counter", help_text, usage.ru_utime + usage.ru_stime)
+    yield build_family(
+        "process_resident_memory_bytes",
+        "gauge",
+        "Resident memory in bytes.",
+        _read_resident_bytes(usage.ru_maxrss * 1024),
+    )
+    yield build_family("process_start_time_seconds", "gauge", "Start time of the process.", PROCESS_START_TIME)
+    if (fd_folder := Path("/proc/self/fd")).is_dir():
+        yield build_family("process_open_fds", "gauge", "Open file descriptors.", len(os.listdir(fd_folder)))
 
 
-def _resident(at_most: int) -> int:
+def _read_resident_bytes(peak_bytes: int) -> int:
     """Return the current resident memory if the system reports it, else the maximum."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
-        return at_most
+        return peak_bytes
 
 
-BEGAN: Final = time.time()
+PROCESS_START_TIME: Final = time.time()

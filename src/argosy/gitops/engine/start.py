@@ -11,52 +11,68 @@ from dataclasses import replace
 from typing import Final
 
 from argosy.errors import ClusterError, TransientError, UserError
-from argosy.gitops.application_client.control_namespace import LEASE
+from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
 from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
-from argosy.gitops.engine.liveness import Vitals
+from argosy.gitops.engine.liveness import ControllerHealth
 from argosy.gitops.engine.sharded_engine import wait_for_no_leader, wait_for_no_members
 from argosy.kube.client import Cluster
-from argosy.kube.controller import lead
-from argosy.kube.controller.retry import insist
-from argosy.kube.controller.sharding.members import Members
+from argosy.kube.controller import run_as_leader
+from argosy.kube.controller.retry import retry_until_reachable
+from argosy.kube.controller.sharding.membership import ShardMembership
 
 log = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 1.0  # until the leader Lease is read again
-SHARED_GRACE: Final = 0.5  # seconds: other replicas wait for our Applications
+SHARDED_GRACE_SECONDS: Final = 0.5  # seconds: other replicas wait for our Applications
 
 
-async def lead_engine(
-    cluster: Cluster, options: EngineOptions, namespace: str, *, identity: str = "", vitals: Vitals | None = None
+async def run_leading_engine(
+    cluster: Cluster,
+    options: EngineOptions,
+    namespace: str,
+    *,
+    identity: str = "",
+    health: ControllerHealth | None = None,
 ) -> None:
     """Run an engine while it leads this cluster. A restart with the same `identity` need not wait for the Lease."""
-    signs = vitals or Vitals(count_workers(options.workers))
+    controller_health = health or ControllerHealth(count_workers(options.workers))
 
-    async def work() -> None:
-        await insist(lambda: wait_for_no_members(cluster, namespace))
-        await signs.kept(Engine(cluster, options, namespace))
+    async def run_engine() -> None:
+        await retry_until_reachable(lambda: wait_for_no_members(cluster, namespace))
+        await controller_health.run_engine(Engine(cluster, options, namespace))
 
-    await lead(work, cluster, namespace=namespace, name=LEASE, identity=identity, stands=signs.stands)
+    await run_as_leader(
+        run_engine,
+        cluster,
+        namespace=namespace,
+        name=LEADER_LEASE_NAME,
+        identity=identity,
+        on_election=controller_health.register_election,
+    )
 
 
-async def share_engine(cluster: Cluster, options: EngineOptions, namespace: str, vitals: Vitals | None = None) -> None:
+async def run_sharded_engine(
+    cluster: Cluster, options: EngineOptions, namespace: str, health: ControllerHealth | None = None
+) -> None:
     """Run an engine as one of several; it owns the Applications that no other member owns."""
-    signs = vitals or Vitals(count_workers(options.workers))
+    controller_health = health or ControllerHealth(count_workers(options.workers))
 
-    dead = await insist(lambda: wait_for_no_leader(cluster, namespace))
+    stale_version = await retry_until_reachable(lambda: wait_for_no_leader(cluster, namespace))
 
-    async def is_alone() -> None:
+    async def check_no_leader() -> None:
         while True:
             try:
-                await wait_for_no_leader(cluster, namespace, dead)
+                await wait_for_no_leader(cluster, namespace, stale_version)
                 return
             except (ClusterError, TransientError) as error:  # a running engine must not stop for that
                 log.info("cannot read the leader Lease: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
 
-    members = Members(cluster, namespace)
-    members.before_joining = is_alone  # checked again after joining, when a new leader can see this member
+    members = ShardMembership(cluster, namespace)
+    members.check_before_joining = check_no_leader  # checked again after joining, when a new leader can see this member
     try:
-        await signs.kept(Engine(cluster, replace(options, grace=SHARED_GRACE), namespace, members=members))
+        await controller_health.run_engine(
+            Engine(cluster, replace(options, grace_seconds=SHARDED_GRACE_SECONDS), namespace, members=members)
+        )
     except BaseExceptionGroup as group:
         refused = group.subgroup(UserError)
         raise (refused.exceptions[0] if refused else group) from None

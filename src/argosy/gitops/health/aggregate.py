@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.annotations import IGNORE_HEALTHCHECK
-from argosy.gitops.application.hooks import annotation_text, is_hook, is_skipped
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application.hooks import get_annotation, is_hook, is_skipped
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
-MOST_CAUSES: Final = 3  # argo: this many are named, the rest is counted
+MAX_NAMED_CAUSES: Final = 3  # argo: this many are named, the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
-class Managed:
+class ResourceWithHealth:
     """A desired or live object of an Application."""
 
     key: ResourceKey
@@ -31,78 +31,78 @@ class Managed:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FailedHealthRule:
     """A rule that failed, its first error, and all objects that it failed on."""
 
     rule: str
-    text: str
+    error: str
     keys: tuple[ResourceKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ApplicationHealth:
-    health: Health
+    health: HealthStatus
     message: str = ""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FailedHealthRule, ...] = ()
 
 
-def aggregate(app: ResourceKey, managed: Sequence[Managed], *, uid: str = "") -> ApplicationHealth:
+def aggregate_health(app: ResourceKey, managed: Sequence[ResourceWithHealth], *, uid: str = "") -> ApplicationHealth:
     """Aggregate the health. `uid` is the Application's own: one with the same name in another cluster is not itself."""
-    counted = [each for each in managed if not _is_left_out(each)]
-    worst = Health.HEALTHY
+    resources = [resource for resource in managed if not _is_excluded(resource)]
+    worst = HealthStatus.HEALTHY
     causes: list[ResourceKey] = []
-    for each in counted:
-        health = _weight(each, app, uid)
+    for resource in resources:
+        health = _counted_health(resource, app, uid)
         if health is None or worst.is_worse_than(health):
             continue
         if health.is_worse_than(worst):
             worst, causes = health, []
-        if health is not Health.HEALTHY:
-            causes.append(each.key)
-    if counted and all(each.live is None for each in counted) and Health.MISSING.is_worse_than(worst):
-        worst, causes = Health.MISSING, []
-    judged = [each for each in counted if not _is_disregarded(each, app, uid)]
-    return ApplicationHealth(worst, caused_by(causes), _faults(judged))
+        if health is not HealthStatus.HEALTHY:
+            causes.append(resource.key)
+    if resources and all(resource.live is None for resource in resources) and HealthStatus.MISSING.is_worse_than(worst):
+        worst, causes = HealthStatus.MISSING, []
+    assessed = [resource for resource in resources if not _is_health_ignored(resource, app, uid)]
+    return ApplicationHealth(worst, render_causes(causes), _collect_faults(assessed))
 
 
-def own_assessment(app: ResourceKey, managed: Managed, *, uid: str = "") -> Assessment | None:
+def find_resource_health(app: ResourceKey, managed: ResourceWithHealth, *, uid: str = "") -> Assessment | None:
     """Return the health of one resource; None for hooks, ignored resources and kinds without health."""
-    if _is_left_out(managed) or _is_disregarded(managed, app, uid):
+    if _is_excluded(managed) or _is_health_ignored(managed, app, uid):
         return None
-    return Assessment(Health.MISSING) if managed.live is None else managed.assessment
+    return Assessment(HealthStatus.MISSING) if managed.live is None else managed.assessment
 
 
-def caused_by(keys: Sequence[ResourceKey]) -> str:
+def render_causes(keys: Sequence[ResourceKey]) -> str:
     """Render `Caused by apps/Deployment:default/web, PersistentVolume:pv-1 and 2 more`."""
     if not keys:
         return ""
-    named = ", ".join(shown(key) for key in keys[:MOST_CAUSES])
-    more = len(keys) - MOST_CAUSES
-    return f"Caused by {named} and {more} more" if more > 0 else f"Caused by {named}"
+    shown_keys = ", ".join(render_key(key) for key in keys[:MAX_NAMED_CAUSES])
+    unnamed_count = len(keys) - MAX_NAMED_CAUSES
+    return f"Caused by {shown_keys} and {unnamed_count} more" if unnamed_count > 0 else f"Caused by {shown_keys}"
 
 
-def shown(key: ResourceKey) -> str:
+def render_key(key: ResourceKey) -> str:
     kind = f"{key.group}/{key.kind}" if key.group else key.kind
     return f"{kind}:{key.namespace}/{key.name}" if key.namespace else f"{kind}:{key.name}"
 
 
-def conditions(faults: Sequence[Fault]) -> list[str]:
+def render_fault_conditions(faults: Sequence[FailedHealthRule]) -> list[str]:
     """Return one condition message per failed rule."""
-    return [f"health check {fault.rule} failed on {_counted(fault.keys)}: {fault.text}" for fault in faults]
+    return [f"health check {fault.rule} failed on {_render_objects(fault.keys)}: {fault.error}" for fault in faults]
 
 
-def _is_left_out(managed: Managed) -> bool:
+def _is_excluded(managed: ResourceWithHealth) -> bool:
     """True for hooks and skipped resources, which do not count as resources of the Application."""
     if managed.desired is not None and is_skipped(managed.desired):
         return True
     return managed.live is not None and is_hook(managed.live)
 
 
-def _is_disregarded(managed: Managed, app: ResourceKey, uid: str) -> bool:
+def _is_health_ignored(managed: ResourceWithHealth, app: ResourceKey, uid: str) -> bool:
     """True if the resource does not affect health: it has the ignore annotation, or it is the Application itself."""
     if managed.live is None:
         return False
-    if annotation_text(managed.live, IGNORE_HEALTHCHECK) == "true":
+    if get_annotation(managed.live, IGNORE_HEALTHCHECK) == "true":
         return True
     if managed.key != app or managed.key.group_kind != APPLICATION:
         return False
@@ -110,27 +110,27 @@ def _is_disregarded(managed: Managed, app: ResourceKey, uid: str) -> bool:
     return not uid or (isinstance(metadata, dict) and metadata.get("uid") == uid)
 
 
-def _weight(managed: Managed, app: ResourceKey, uid: str) -> Health | None:
+def _counted_health(managed: ResourceWithHealth, app: ResourceKey, uid: str) -> HealthStatus | None:
     """Return the health that counts for the Application; None if the resource does not count."""
     # argo: a missing resource does not worsen the health, because the Application is OutOfSync anyway.
-    if managed.live is None or managed.assessment is None or _is_disregarded(managed, app, uid):
+    if managed.live is None or managed.assessment is None or _is_health_ignored(managed, app, uid):
         return None
     health = managed.assessment.health
-    if managed.key.group_kind == APPLICATION and health in (Health.MISSING, Health.UNKNOWN):
+    if managed.key.group_kind == APPLICATION and health in (HealthStatus.MISSING, HealthStatus.UNKNOWN):
         return None  # argo: a child Application that was not reconciled yet does not count
     return health
 
 
-def _faults(judged: Sequence[Managed]) -> tuple[Fault, ...]:
+def _collect_faults(resources: Sequence[ResourceWithHealth]) -> tuple[FailedHealthRule, ...]:
     """argo: there the first fault is a ComparisonError, which blocks every sync; here faults are only reported."""
     texts: dict[str, str] = {}
     keys: dict[str, list[ResourceKey]] = {}
-    for each in judged:
-        if each.live is not None and each.assessment is not None and each.assessment.fault:
-            texts.setdefault(each.assessment.rule, each.assessment.fault)
-            keys.setdefault(each.assessment.rule, []).append(each.key)
-    return tuple(Fault(rule, text, tuple(keys[rule])) for rule, text in texts.items())
+    for resource in resources:
+        if resource.live is not None and resource.assessment is not None and resource.assessment.fault:
+            texts.setdefault(resource.assessment.rule, resource.assessment.fault)
+            keys.setdefault(resource.assessment.rule, []).append(resource.key)
+    return tuple(FailedHealthRule(rule, text, tuple(keys[rule])) for rule, text in texts.items())
 
 
-def _counted(keys: Sequence[ResourceKey]) -> str:
-    return shown(keys[0]) if len(keys) == 1 else f"{len(keys)} objects"
+def _render_objects(keys: Sequence[ResourceKey]) -> str:
+    return render_key(keys[0]) if len(keys) == 1 else f"{len(keys)} objects"

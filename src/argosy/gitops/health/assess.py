@@ -15,145 +15,164 @@ from typing import Any, Final
 import orjson
 
 from argosy.annotations import HOOK_FINALIZER
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health import builtin, fallback
-from argosy.gitops.health.bundled import Origin, Rule
+from argosy.gitops.health.bundled import HealthRule, RuleOrigin
 from argosy.gitops.health.lua import (
-    EVALUATE,
-    FIELDS_READ,
-    PATIENCE,
-    Confined,
+    EVALUATE_FUNCTION,
+    FIELDS_READ_FUNCTION,
+    MAX_LIMIT_FAILURES,
+    BatchRunner,
     LuaFault,
-    answer_of,
-    failed,
-    health_of,
-    run_health,
+    failed_assessment,
+    read_health,
+    read_script_result,
+    run_health_script,
 )
-from argosy.gitops.health.lua.projection import project
-from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.gitops.health.lua.projection import project_manifest
+from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.isolation import NotConfinedError
 from argosy.isolation.backoff import FIRST_SECONDS, ScriptBackoff
 from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 
-PENDING_DELETION: Final = Assessment(Health.PROGRESSING, "Pending deletion")
-REST: Final = FIRST_SECONDS  # first backoff of a check that killed or hung workers
+PENDING_DELETION: Final = Assessment(HealthStatus.PROGRESSING, "Pending deletion")
+FIRST_BACKOFF_SECONDS: Final = FIRST_SECONDS  # first backoff of a check that killed or hung workers
 
-Facts = Mapping[str, Any]
-Memo = tuple[tuple[str, ...], tuple[str, ...]]  # identity of an object; its version with the facts
+ClusterFacts = Mapping[str, Any]
+CacheKey = tuple[tuple[str, ...], tuple[str, ...]]  # identity of an object; its version with the facts
 
 
-class Assessor:
+class HealthAssessor:
     """Assesses objects by the rules in force, and caches the result for the last version of each object."""
 
     def __init__(
         self,
-        rulebook: Rulebook,
-        confined: Confined,
+        rules: HealthRules,
+        confined: BatchRunner,
         *,
-        remembered: int = 20_000,
+        max_cached: int = 20_000,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._rulebook = rulebook
-        self._judge_by = _ConfinedJudge(confined, now)
-        self._most = remembered
-        self._said: OrderedDict[tuple[str, ...], tuple[tuple[str, ...], Assessment | None]] = OrderedDict()
+        self._rules = rules
+        self._confined_checks = _ConfinedChecks(confined, now)
+        self._max_cached = max_cached
+        self._cache: OrderedDict[tuple[str, ...], tuple[tuple[str, ...], Assessment | None]] = OrderedDict()
 
-    async def assess_all(self, manifests: Sequence[Manifest], facts: Facts | None = None) -> list[Assessment | None]:
+    async def assess_all(
+        self, manifests: Sequence[Manifest], facts: ClusterFacts | None = None
+    ) -> list[Assessment | None]:
         """Return one assessment per manifest, in order; None if the kind has no health."""
         facts = facts or {}
-        mark = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS).decode() if facts else ""
-        answers: list[Assessment | None] = []
-        waiting: dict[Rule, list[int]] = {}
-        for place, manifest in enumerate(manifests):
-            memo = _memo(manifest, mark)
-            if memo is not None and (said := self._said.get(memo[0])) is not None and said[0] == memo[1]:
-                self._said.move_to_end(memo[0])
-                answers.append(said[1])
+        facts_text = orjson.dumps(facts, option=orjson.OPT_SORT_KEYS).decode() if facts else ""
+        assessments: list[Assessment | None] = []
+        waiting: dict[HealthRule, list[int]] = {}
+        for position, manifest in enumerate(manifests):
+            cache_key = _build_cache_key(manifest, facts_text)
+            if (
+                cache_key is not None
+                and (cached := self._cache.get(cache_key[0])) is not None
+                and cached[0] == cache_key[1]
+            ):
+                self._cache.move_to_end(cache_key[0])
+                assessments.append(cached[1])
                 continue
-            rule = self._rule_for(manifest)
-            if rule is not None and rule.origin is Origin.ARGOCD_CM and not is_pending_deletion(manifest):
-                waiting.setdefault(rule, []).append(place)
-                answers.append(None)
+            rule = self._find_rule(manifest)
+            if rule is not None and rule.origin is RuleOrigin.ARGOCD_CM and not is_pending_deletion(manifest):
+                waiting.setdefault(rule, []).append(position)
+                assessments.append(None)
             else:
-                answers.append(judge(manifest, rule, facts))
-                self._remember(memo, answers[place], rule)
-        for rule, places in waiting.items():
-            judged = await self._judge_by(rule, [manifests[place] for place in places], facts)
-            for place, (answer, is_lasting) in zip(places, judged, strict=True):
-                answers[place] = answer
-                if is_lasting:
-                    self._remember(_memo(manifests[place], mark), answer, rule)
-        return answers
+                assessments.append(assess_by_rule(manifest, rule, facts))
+                self._store(cache_key, assessments[position], rule)
+        for rule, positions in waiting.items():
+            results = await self._confined_checks(rule, [manifests[position] for position in positions], facts)
+            for position, (assessment, is_cacheable) in zip(positions, results, strict=True):
+                assessments[position] = assessment
+                if is_cacheable:
+                    self._store(_build_cache_key(manifests[position], facts_text), assessment, rule)
+        return assessments
 
-    def _rule_for(self, manifest: Manifest) -> Rule | None:
+    def _find_rule(self, manifest: Manifest) -> HealthRule | None:
         group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
-        return self._rulebook.rule_for(group, str(manifest.get("kind") or ""))
+        return self._rules.find_rule(group, str(manifest.get("kind") or ""))
 
-    def _remember(self, memo: Memo | None, answer: Assessment | None, rule: Rule | None) -> None:
-        if memo is None or not self._most or (rule is not None and reads_clock(rule.script)):
+    def _store(self, cache_key: CacheKey | None, assessment: Assessment | None, rule: HealthRule | None) -> None:
+        if cache_key is None or not self._max_cached or (rule is not None and reads_clock(rule.script)):
             return
-        self._said[memo[0]] = memo[1], answer
-        if len(self._said) > self._most:
-            self._said.popitem(last=False)
+        self._cache[cache_key[0]] = cache_key[1], assessment
+        if len(self._cache) > self._max_cached:
+            self._cache.popitem(last=False)
 
 
-class _ConfinedJudge:
+class _ConfinedChecks:
     """Runs users' checks in isolated workers, and backs off from a check that hangs."""
 
-    def __init__(self, confined: Confined, now: Callable[[], float]) -> None:
+    def __init__(self, confined: BatchRunner, now: Callable[[], float]) -> None:
         self._confined = confined
-        self._fields: dict[str, Any] = {}
+        self._fields_by_script: dict[str, Any] = {}
         self._backoff = ScriptBackoff(now)
 
-    async def __call__(self, rule: Rule, manifests: Sequence[Manifest], facts: Facts) -> list[tuple[Assessment, bool]]:
+    async def __call__(
+        self, rule: HealthRule, manifests: Sequence[Manifest], facts: ClusterFacts
+    ) -> list[tuple[Assessment, bool]]:
         """Return each assessment, and whether it may be cached until the object changes."""
-        if (why := self._backoff.reason(rule.script)) is not None:
-            return [(_spared(rule, why), False)] * len(manifests)
+        if (reason := self._backoff.find_block_reason(rule.script)) is not None:
+            return [(_backoff_assessment(rule, reason), False)] * len(manifests)
         try:
-            return await self._judge(rule, manifests, facts)
+            return await self._assess_batches(rule, manifests, facts)
         except NotConfinedError as problem:
-            return [(failed(f"the script was not run: {problem}", rule=rule.name), False)] * len(manifests)
+            return [(failed_assessment(f"the script was not run: {problem}", rule=rule.name), False)] * len(manifests)
 
-    async def _judge(self, rule: Rule, manifests: Sequence[Manifest], facts: Facts) -> list[tuple[Assessment, bool]]:
-        fields = await self._fields_read(rule.script)
-        judged: list[tuple[Assessment, bool]] = []
-        failures, step = 0, PATIENCE  # small batches first: a hanging check must not cost a second per object
-        while len(judged) < len(manifests):
-            part = manifests[len(judged) : len(judged) + step]
-            seen = part if fields is None else [project(manifest, fields) for manifest in part]
-            answers = await self._confined.run_batch(EVALUATE, [_payload(rule, manifest, facts) for manifest in seen])
+    async def _assess_batches(
+        self, rule: HealthRule, manifests: Sequence[Manifest], facts: ClusterFacts
+    ) -> list[tuple[Assessment, bool]]:
+        fields = await self._load_fields_read(rule.script)
+        results: list[tuple[Assessment, bool]] = []
+        failures, batch_size = (
+            0,
+            MAX_LIMIT_FAILURES,
+        )  # small batches first: a hanging check must not cost a second per object
+        while len(results) < len(manifests):
+            batch = manifests[len(results) : len(results) + batch_size]
+            projected = batch if fields is None else [project_manifest(manifest, fields) for manifest in batch]
+            batch_results = await self._confined.run_batch(
+                EVALUATE_FUNCTION, [_build_payload(rule, manifest, facts) for manifest in projected]
+            )
             # A killed worker gives no result about the object, so the check may succeed next time.
-            judged += [(_outcome(answer, rule), isinstance(answer, dict)) for answer in answers]
-            failures += sum(not isinstance(answer, dict) for answer in answers)
-            step *= 4
-            if failures >= PATIENCE:
-                why = next(answer.fault for answer, is_lasting in reversed(judged) if not is_lasting)
-                self._backoff.failed(rule.script, why)
-                judged += [(_spared(rule, why), False)] * (len(manifests) - len(judged))
+            results += [
+                (_read_result(script_result, rule), isinstance(script_result, dict)) for script_result in batch_results
+            ]
+            failures += sum(not isinstance(script_result, dict) for script_result in batch_results)
+            batch_size *= 4
+            if failures >= MAX_LIMIT_FAILURES:
+                reason = next(
+                    script_result.fault for script_result, is_cacheable in reversed(results) if not is_cacheable
+                )
+                self._backoff.record_failure(rule.script, reason)
+                results += [(_backoff_assessment(rule, reason), False)] * (len(manifests) - len(results))
         if not failures:
-            self._backoff.succeeded(rule.script)
-        return judged
+            self._backoff.record_success(rule.script)
+        return results
 
-    async def _fields_read(self, script: str) -> Any:
+    async def _load_fields_read(self, script: str) -> Any:
         """Return the fields that the script reads: only these are sent. Users' scripts are parsed in a worker."""
-        if script not in self._fields:
-            (answer,) = await self._confined.run_batch(FIELDS_READ, [script])
-            self._fields[script] = answer if isinstance(answer, list) else None
-        return self._fields[script]
+        if script not in self._fields_by_script:
+            (script_result,) = await self._confined.run_batch(FIELDS_READ_FUNCTION, [script])
+            self._fields_by_script[script] = script_result if isinstance(script_result, list) else None
+        return self._fields_by_script[script]
 
 
-def judge(manifest: Manifest, rule: Rule | None, facts: Facts) -> Assessment | None:
+def assess_by_rule(manifest: Manifest, rule: HealthRule | None, facts: ClusterFacts) -> Assessment | None:
     """Assess an object by a built-in, bundled or fallback rule."""
     if is_pending_deletion(manifest):
         return PENDING_DELETION  # argo: before any check runs
     if rule is None:
         return None
-    if rule.origin is Origin.BUILT_IN:
-        return builtin.judge(manifest)
-    if rule.origin is Origin.FALLBACK:
-        return fallback.judge(manifest)
-    return run_health(rule.script, manifest, facts=facts, open_libs=rule.open_libs, rule=rule.name)
+    if rule.origin is RuleOrigin.BUILT_IN:
+        return builtin.assess_builtin(manifest)
+    if rule.origin is RuleOrigin.FALLBACK:
+        return fallback.assess_custom_resource(manifest)
+    return run_health_script(rule.script, manifest, facts=facts, open_libs=rule.open_libs, rule=rule.name)
 
 
 def is_pending_deletion(manifest: Manifest) -> bool:
@@ -171,22 +190,22 @@ def reads_clock(script: str) -> bool:
     return re.search(r"\b(?:os|require)\b", script) is not None
 
 
-def _spared(rule: Rule, why: str) -> Assessment:
-    return failed(f"not run: on {PATIENCE} objects before it, {why}", rule=rule.name)
+def _backoff_assessment(rule: HealthRule, reason: str) -> Assessment:
+    return failed_assessment(f"not run: on {MAX_LIMIT_FAILURES} objects before it, {reason}", rule=rule.name)
 
 
-def _payload(rule: Rule, manifest: Manifest, facts: Facts) -> dict[str, Any]:
+def _build_payload(rule: HealthRule, manifest: Manifest, facts: ClusterFacts) -> dict[str, Any]:
     return {"script": rule.script, "manifest": manifest, "facts": facts, "open": rule.open_libs}
 
 
-def _outcome(answer: Any, rule: Rule) -> Assessment:
+def _read_result(script_result: Any, rule: HealthRule) -> Assessment:
     try:
-        return health_of(answer_of(answer), rule=rule.name)
+        return read_health(read_script_result(script_result), rule=rule.name)
     except LuaFault as fault:
-        return failed(str(fault), rule=rule.name)
+        return failed_assessment(str(fault), rule=rule.name)
 
 
-def _memo(manifest: Manifest, mark: str) -> Memo | None:
+def _build_cache_key(manifest: Manifest, facts_text: str) -> CacheKey | None:
     metadata = manifest.get("metadata")
     if not isinstance(metadata, dict):
         return None
@@ -195,4 +214,4 @@ def _memo(manifest: Manifest, mark: str) -> Memo | None:
     version = metadata.get("resourceVersion")
     if not isinstance(version, str) or not all(isinstance(part, str) for part in parts):
         return None
-    return parts, (version, mark)  # type: ignore[return-value]
+    return parts, (version, facts_text)  # type: ignore[return-value]

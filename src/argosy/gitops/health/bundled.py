@@ -12,14 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from argosy.gitops.health.kind_keys import key_text
-from argosy.gitops.health.table_rules import to_lua
+from argosy.gitops.health.kind_keys import render_kind
+from argosy.gitops.health.table_rules import table_to_lua
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 
-RULES: Final = Path(__file__).parent / "rules"
-PROFILES: Final = Path(__file__).parent / "profiles"
-USUAL_PROFILE: Final = "strict"  # for checks installed into an Argo CD
+RULES_FOLDER: Final = Path(__file__).parent / "rules"
+PROFILES_FOLDER: Final = Path(__file__).parent / "profiles"
+DEFAULT_INSTALL_PROFILE: Final = "strict"  # for checks installed into an Argo CD
 # Profile name of the rule in `rules`, for kinds with several profiles.
 DEFAULT_PROFILES: Final = {
     GroupKind("serving.kserve.io", "InferenceService"): "argocd",
@@ -27,7 +27,7 @@ DEFAULT_PROFILES: Final = {
 }
 
 
-class Origin(enum.StrEnum):
+class RuleOrigin(enum.StrEnum):
     """Where a rule comes from, in order of precedence."""
 
     ARGOCD_CM = "argocd-cm"
@@ -37,12 +37,12 @@ class Origin(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class HealthRule:
     """The health rule of one kind: a script, or a Python function for built-in kinds."""
 
     group: str
     kind: str
-    origin: Origin
+    origin: RuleOrigin
     profile: str = ""
     script: str = field(default="", repr=False)
     open_libs: bool = False
@@ -51,47 +51,55 @@ class Rule:
     @property
     def name(self) -> str:
         """Name of the rule for messages."""
-        place = f" {self.where}" if self.origin is Origin.ARGOCD_CM else f" {key_text(self.group, self.kind)}"
-        return f"{self.origin}{place}{f' ({self.profile})' if self.profile else ''}"
+        subject = f" {self.where}" if self.origin is RuleOrigin.ARGOCD_CM else f" {render_kind(self.group, self.kind)}"
+        return f"{self.origin}{subject}{f' ({self.profile})' if self.profile else ''}"
 
 
 @cache
-def bundled_rules() -> Mapping[GroupKind, Rule]:
+def load_bundled_rules() -> Mapping[GroupKind, HealthRule]:
     """Return the default rules, by kind."""
-    return {of: _rule(folder, of, DEFAULT_PROFILES.get(of, "")) for of, folder in _folders(RULES)}
+    return {
+        group_kind: _load_rule(folder, group_kind, DEFAULT_PROFILES.get(group_kind, ""))
+        for group_kind, folder in _list_rule_folders(RULES_FOLDER)
+    }
 
 
 @cache
-def profile_rules(profile: str) -> Mapping[GroupKind, Rule]:
+def load_profile_rules(profile: str) -> Mapping[GroupKind, HealthRule]:
     """Return the rules of a profile, by kind; empty if there is no such profile."""
-    chosen = {of: rule for of, rule in bundled_rules().items() if rule.profile == profile and profile}
-    if profile in profiles():
-        chosen |= {of: _rule(folder, of, profile) for of, folder in _folders(PROFILES / profile)}
-    return chosen
+    rules = {
+        group_kind: rule for group_kind, rule in load_bundled_rules().items() if rule.profile == profile and profile
+    }
+    if profile in list_profiles():
+        rules |= {
+            group_kind: _load_rule(folder, group_kind, profile)
+            for group_kind, folder in _list_rule_folders(PROFILES_FOLDER / profile)
+        }
+    return rules
 
 
 @cache
-def profiles() -> tuple[str, ...]:
+def list_profiles() -> tuple[str, ...]:
     """Return the names of all profiles."""
-    return tuple(sorted({*DEFAULT_PROFILES.values(), *(folder.name for folder in PROFILES.iterdir())}))
+    return tuple(sorted({*DEFAULT_PROFILES.values(), *(folder.name for folder in PROFILES_FOLDER.iterdir())}))
 
 
-def profiles_of(of: GroupKind) -> tuple[str, ...]:
+def list_profiles_of_kind(group_kind: GroupKind) -> tuple[str, ...]:
     """Return the profiles that have a rule for this kind."""
-    return tuple(profile for profile in profiles() if of in profile_rules(profile))
+    return tuple(profile for profile in list_profiles() if group_kind in load_profile_rules(profile))
 
 
-def _folders(tree: Path) -> Iterator[tuple[GroupKind, Path]]:
+def _list_rule_folders(root: Path) -> Iterator[tuple[GroupKind, Path]]:
     """Yield the folders with a rule, by kind. Core kinds have no folder for their group."""
-    for file in sorted(tree.rglob("health.*")):
+    for file in sorted(root.rglob("health.*")):
         if file.name in ("health.lua", "health.yaml"):
-            *group, kind = file.parent.relative_to(tree).parts
+            *group, kind = file.parent.relative_to(root).parts
             yield GroupKind("/".join(group), kind), file.parent
 
 
-def _rule(folder: Path, of: GroupKind, profile: str) -> Rule:
+def _load_rule(folder: Path, group_kind: GroupKind, profile: str) -> HealthRule:
     script, table = folder / "health.lua", folder / "health.yaml"
-    text = script.read_text() if script.exists() else to_lua(of.kind, load(table.read_text()))
-    where = str(folder.relative_to(RULES.parent))
+    text = script.read_text() if script.exists() else table_to_lua(group_kind.kind, read_yaml(table.read_text()))
+    where = str(folder.relative_to(RULES_FOLDER.parent))
     # argo: bundled scripts have all libraries
-    return Rule(*of, Origin.BUNDLED, profile, text, open_libs=True, where=where)
+    return HealthRule(*group_kind, RuleOrigin.BUNDLED, profile, text, open_libs=True, where=where)

@@ -23,148 +23,154 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 
 # k8s: the groups of built-in kinds and aggregated APIs. Other groups below k8s.io, such as
 # gateway.networking.k8s.io, are custom resources.
-_KUBERNETES: Final = """
+_KUBERNETES_GROUP_PREFIXES: Final = """
     admission admissionregistration apiextensions apiregistration authentication authorization certificates
     coordination custom.metrics discovery events external.metrics flowcontrol.apiserver imagepolicy
     internal.apiserver metrics networking node rbac.authorization resource scheduling storage storagemigration
 """
-KUBERNETES_GROUPS: Final = frozenset(f"{group}.k8s.io" for group in _KUBERNETES.split())
-_LOUD: Final = {
-    "Stalled": Health.DEGRADED,
-    "Reconciling": Health.PROGRESSING,
-    "Failed": Health.DEGRADED,
-    "Suspended": Health.SUSPENDED,
+KUBERNETES_GROUPS: Final = frozenset(f"{group}.k8s.io" for group in _KUBERNETES_GROUP_PREFIXES.split())
+_HEALTH_BY_TRUE_CONDITION: Final = {
+    "Stalled": HealthStatus.DEGRADED,
+    "Reconciling": HealthStatus.PROGRESSING,
+    "Failed": HealthStatus.DEGRADED,
+    "Suspended": HealthStatus.SUSPENDED,
 }
-_FINISHED: Final = ("Succeeded", "Complete", "Completed")
-_DECIDING: Final = ("Ready", "Available", *_FINISHED)
-_FAILURE: Final = re.compile(
+_FINISHED_CONDITIONS: Final = ("Succeeded", "Complete", "Completed")
+_DECIDING_CONDITIONS: Final = ("Ready", "Available", *_FINISHED_CONDITIONS)
+_FAILURE_REASON: Final = re.compile(
     r"^err|fail|error|invalid|time[d_-]?out|deadline|back[_-]?off|crash|denied|forbidden|unauthorized|rejected|abort",
     re.IGNORECASE,
 )
-_VOCABULARY: Final = {
-    Health.HEALTHY: """
+_PHASES_BY_HEALTH: Final = {
+    HealthStatus.HEALTHY: """
         ready running active available bound succeeded success successful complete completed done finished healthy
         deployed established installed online synced ok
     """,
-    Health.DEGRADED: """
+    HealthStatus.DEGRADED: """
         failed failure error errored degraded unhealthy invalid lost crashed crashloopbackoff aborted rejected
         timedout timeout broken
     """,
-    Health.PROGRESSING: """
+    HealthStatus.PROGRESSING: """
         pending creating provisioning initializing initialising init starting started deploying installing updating
         upgrading scaling progressing inprogress reconciling processing queued waiting restarting resuming new
         preparing building binding deleting terminating stopping unknown
     """,
-    Health.SUSPENDED: "suspended paused stopped hibernated",
+    HealthStatus.SUSPENDED: "suspended paused stopped hibernated",
 }
-_WORDS: Final = {word: health for health, words in _VOCABULARY.items() for word in words.split()}
+_HEALTH_BY_PHASE: Final = {phase: health for health, phases in _PHASES_BY_HEALTH.items() for phase in phases.split()}
 
 
-def is_custom(group: str) -> bool:
+def is_custom_resource_group(group: str) -> bool:
     """k8s: the group of a custom resource must contain a dot, so `apps` and the core group are built in."""
     return "." in group and group not in KUBERNETES_GROUPS
 
 
-def judge(manifest: Manifest) -> Assessment | None:
+def assess_custom_resource(manifest: Manifest) -> Assessment | None:
     group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
     # argo: an Application has no health unless its check is enabled.
-    if not is_custom(group) or (group, manifest.get("kind")) == ("argoproj.io", "Application"):
+    if not is_custom_resource_group(group) or (group, manifest.get("kind")) == ("argoproj.io", "Application"):
         return None
-    health, message = _verdict(manifest)
+    health, message = _assess_status(manifest)
     return Assessment(health, f"fallback: {message}", f"fallback {group}/{manifest.get('kind')}")
 
 
-def _verdict(manifest: Manifest) -> tuple[Health, str]:
-    status = _mapping(manifest.get("status"))
+def _assess_status(manifest: Manifest) -> tuple[HealthStatus, str]:
+    status = _as_mapping(manifest.get("status"))
     if not status:
-        return Health.HEALTHY, "no status"
-    generation = _number(_mapping(manifest.get("metadata")).get("generation"))
-    if _is_behind(status, generation):
-        return Health.PROGRESSING, f"waiting for the controller to observe generation {generation}"
+        return HealthStatus.HEALTHY, "no status"
+    generation = _as_int(_as_mapping(manifest.get("metadata")).get("generation"))
+    if _is_generation_behind(status, generation):
+        return HealthStatus.PROGRESSING, f"waiting for the controller to observe generation {generation}"
     return (
-        _by_conditions(status, generation)
-        or _by_phase(status)
-        or (Health.HEALTHY, "no known field in the status")
+        _assess_conditions(status, generation)
+        or _assess_phase(status)
+        or (HealthStatus.HEALTHY, "no known field in the status")
     )
 
 
-def _by_conditions(status: Mapping[str, Any], generation: int) -> tuple[Health, str] | None:
-    found = _conditions(status)
-    for kind, health in _LOUD.items():
-        if _is(found.get(kind), "True"):
-            return health, _told(found[kind])
-    for kind in _FINISHED:
-        if _is(found.get(kind), "True") and not _is_behind(found[kind], generation):
-            return Health.HEALTHY, _told(found[kind])
-    deciding = next((found[kind] for kind in _DECIDING if kind in found), None)
-    return None if deciding is None else _by_condition(deciding, status, generation)
+def _assess_conditions(status: Mapping[str, Any], generation: int) -> tuple[HealthStatus, str] | None:
+    conditions = _conditions_by_type(status)
+    for condition_type, health in _HEALTH_BY_TRUE_CONDITION.items():
+        if _has_status(conditions.get(condition_type), "True"):
+            return health, _render_condition(conditions[condition_type])
+    for condition_type in _FINISHED_CONDITIONS:
+        if _has_status(conditions.get(condition_type), "True") and not _is_generation_behind(
+            conditions[condition_type], generation
+        ):
+            return HealthStatus.HEALTHY, _render_condition(conditions[condition_type])
+    condition = next(
+        (conditions[condition_type] for condition_type in _DECIDING_CONDITIONS if condition_type in conditions), None
+    )
+    return None if condition is None else _assess_condition(condition, status, generation)
 
 
-def _by_condition(condition: Mapping[str, Any], status: Mapping[str, Any], generation: int) -> tuple[Health, str]:
-    told = _told(condition)
-    if _is_behind(condition, generation):
-        return Health.PROGRESSING, f"waiting for generation {generation}; before that, {told}"
-    if _is(condition, "True"):
-        return Health.HEALTHY, told
-    phase = _by_phase(status)
-    if phase and phase[0] in (Health.DEGRADED, Health.SUSPENDED):
+def _assess_condition(
+    condition: Mapping[str, Any], status: Mapping[str, Any], generation: int
+) -> tuple[HealthStatus, str]:
+    summary = _render_condition(condition)
+    if _is_generation_behind(condition, generation):
+        return HealthStatus.PROGRESSING, f"waiting for generation {generation}; before that, {summary}"
+    if _has_status(condition, "True"):
+        return HealthStatus.HEALTHY, summary
+    phase = _assess_phase(status)
+    if phase and phase[0] in (HealthStatus.DEGRADED, HealthStatus.SUSPENDED):
         return phase
-    failed = _is(condition, "False") and _FAILURE.search(_text(condition.get("reason")))
-    return (Health.DEGRADED if failed else Health.PROGRESSING), told
+    failed = _has_status(condition, "False") and _FAILURE_REASON.search(_as_text(condition.get("reason")))
+    return (HealthStatus.DEGRADED if failed else HealthStatus.PROGRESSING), summary
 
 
-def _by_phase(status: Mapping[str, Any]) -> tuple[Health, str] | None:
+def _assess_phase(status: Mapping[str, Any]) -> tuple[HealthStatus, str] | None:
     for field in ("phase", "state"):
-        if word := _text(status.get(field)):
-            health = _WORDS.get(re.sub(r"[\s_-]", "", word).lower())
+        if phase := _as_text(status.get(field)):
+            health = _HEALTH_BY_PHASE.get(re.sub(r"[\s_-]", "", phase).lower())
             if health is None:
-                return Health.HEALTHY, f"{field} is {word}, which is not a known phase"
-            detail = _text(status.get("message"))
-            return health, f"{field} is {word}: {detail}" if detail else f"{field} is {word}"
+                return HealthStatus.HEALTHY, f"{field} is {phase}, which is not a known phase"
+            detail = _as_text(status.get("message"))
+            return health, f"{field} is {phase}: {detail}" if detail else f"{field} is {phase}"
     return None
 
 
-def _conditions(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _conditions_by_type(status: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the conditions by type; the first of each type counts."""
-    listed = status.get("conditions")
-    found: dict[str, Mapping[str, Any]] = {}
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, dict) and (kind := _text(each.get("type"))):
-            found.setdefault(kind, each)
-    return found
+    entries = status.get("conditions")
+    conditions: dict[str, Mapping[str, Any]] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and (condition_type := _as_text(entry.get("type"))):
+            conditions.setdefault(condition_type, entry)
+    return conditions
 
 
-def _told(condition: Mapping[str, Any]) -> str:
+def _render_condition(condition: Mapping[str, Any]) -> str:
     """Render `Ready=False (Pending): waiting for a volume`, without missing parts."""
-    status, reason, message = (_text(condition.get(name)) for name in ("status", "reason", "message"))
-    told = f"{_text(condition.get('type'))}={status or 'Unknown'}"
+    status, reason, message = (_as_text(condition.get(name)) for name in ("status", "reason", "message"))
+    summary = f"{_as_text(condition.get('type'))}={status or 'Unknown'}"
     if reason:
-        told += f" ({reason})"
-    return f"{told}: {message}" if message else told
+        summary += f" ({reason})"
+    return f"{summary}: {message}" if message else summary
 
 
-def _is(condition: Mapping[str, Any] | None, status: str) -> bool:
+def _has_status(condition: Mapping[str, Any] | None, status: str) -> bool:
     return condition is not None and condition.get("status") == status
 
 
-def _is_behind(holder: Mapping[str, Any], generation: int) -> bool:
-    seen = holder.get("observedGeneration")
-    return isinstance(seen, int | float) and not isinstance(seen, bool) and seen < generation
+def _is_generation_behind(holder: Mapping[str, Any], generation: int) -> bool:
+    observed = holder.get("observedGeneration")
+    return isinstance(observed, int | float) and not isinstance(observed, bool) and observed < generation
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _as_mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: object) -> int:
+def _as_int(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _text(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else ""

@@ -12,49 +12,49 @@ from typing import Final
 
 from argosy.errors import UserError
 
-MOST_ALTERNATIVES: Final = 256
-_PART: Final = re.compile(r"(\*+|\?|\[[!^]?[^\]]*\]|\\.)", re.DOTALL)
+MAX_ALTERNATIVES: Final = 256
+_WILDCARD_PART: Final = re.compile(r"(\*+|\?|\[[!^]?[^\]]*\]|\\.)", re.DOTALL)
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
-Token = re.Pattern[str] | None  # one character, or None for any number of them
+PatternToken = re.Pattern[str] | None  # one character, or None for any number of them
 
 
-def matches(pattern: str, text: str) -> bool:
+def matches_kind_pattern(pattern: str, text: str) -> bool:
     """argo: `*` also matches the slash between group and kind."""
-    return any(_fits(tokens, text) for tokens in read(pattern))
+    return any(_matches_tokens(tokens, text) for tokens in parse_kind_pattern(pattern))
 
 
 @cache
-def read(pattern: str) -> tuple[tuple[Token, ...], ...]:
+def parse_kind_pattern(pattern: str) -> tuple[tuple[PatternToken, ...], ...]:
     """Return the tokens of each alternative. Raises UserError for an invalid pattern."""
-    return tuple(tuple(_tokens(one, pattern)) for one in _alternatives(pattern))
+    return tuple(tuple(_parse_tokens(alternative, pattern)) for alternative in _expand_braces(pattern))
 
 
-def _alternatives(pattern: str) -> list[str]:
+def _expand_braces(pattern: str) -> list[str]:
     pieces = _BRACES.split(pattern)
     if any(brace in piece for piece in pieces[::2] for brace in "{}"):
         raise UserError(f"the pattern {pattern!r} has an unbalanced brace; write {{a,b}}")
-    choices = [piece.split(",") if place % 2 else [piece] for place, piece in enumerate(pieces)]
+    choices = [piece.split(",") if position % 2 else [piece] for position, piece in enumerate(pieces)]
     count = 1
     for choice in choices:
         count *= len(choice)
-    if count > MOST_ALTERNATIVES:
-        raise UserError(f"the pattern {pattern!r} has over {MOST_ALTERNATIVES} alternatives; write several patterns")
-    return ["".join(chosen) for chosen in product(*choices)]
+    if count > MAX_ALTERNATIVES:
+        raise UserError(f"the pattern {pattern!r} has over {MAX_ALTERNATIVES} alternatives; write several patterns")
+    return ["".join(combination) for combination in product(*choices)]
 
 
-def _tokens(text: str, pattern: str) -> list[Token]:
-    tokens: list[Token] = []
-    for place, part in enumerate(_PART.split(text)):
-        if place % 2 == 0:
+def _parse_tokens(text: str, pattern: str) -> list[PatternToken]:
+    tokens: list[PatternToken] = []
+    for position, part in enumerate(_WILDCARD_PART.split(text)):
+        if position % 2 == 0:
             tokens += [re.compile(re.escape(character)) for character in part]
         elif part[0] == "*":
             tokens.append(None)
         else:
-            tokens.append(_one(part, pattern))
+            tokens.append(_parse_token(part, pattern))
     return tokens
 
 
-def _one(part: str, pattern: str) -> Token:
+def _parse_token(part: str, pattern: str) -> PatternToken:
     if part == "?":
         return re.compile(".", re.DOTALL)
     if part[0] == "\\":
@@ -67,20 +67,20 @@ def _one(part: str, pattern: str) -> Token:
         raise UserError(f"the pattern {pattern!r} has an invalid character set {part}; write [a-z]") from error
 
 
-def _fits(tokens: tuple[Token, ...], text: str) -> bool:
+def _matches_tokens(tokens: tuple[PatternToken, ...], text: str) -> bool:
     """Match greedily: on a mismatch, only the last `*` takes one more character."""
-    at, place = 0, 0
-    star, resume = -1, 0
-    while place < len(text):
-        token = tokens[at] if at < len(tokens) else None
-        if at < len(tokens) and token is None:
-            star, resume = at, place
-            at += 1
-        elif token is not None and token.fullmatch(text, place, place + 1):
-            at, place = at + 1, place + 1
+    token_index, position = 0, 0
+    star, resume_position = -1, 0
+    while position < len(text):
+        token = tokens[token_index] if token_index < len(tokens) else None
+        if token_index < len(tokens) and token is None:
+            star, resume_position = token_index, position
+            token_index += 1
+        elif token is not None and token.fullmatch(text, position, position + 1):
+            token_index, position = token_index + 1, position + 1
         elif star >= 0:
-            resume += 1
-            at, place = star + 1, resume
+            resume_position += 1
+            token_index, position = star + 1, resume_position
         else:
             return False
-    return all(token is None for token in tokens[at:])
+    return all(token is None for token in tokens[token_index:])

@@ -7,58 +7,67 @@ from __future__ import annotations
 
 from argosy.errors import UserError
 from argosy.gitops.health import builtin, fallback
-from argosy.gitops.health.bundled import Origin, Rule, bundled_rules, profile_rules
-from argosy.gitops.health.kind_keys import is_wild, key_text
-from argosy.gitops.health.kind_patterns import matches, read
-from argosy.gitops.health.settings import Check, Customizations
+from argosy.gitops.health.bundled import HealthRule, RuleOrigin, load_bundled_rules, load_profile_rules
+from argosy.gitops.health.kind_keys import has_wildcard, render_kind
+from argosy.gitops.health.kind_patterns import matches_kind_pattern, parse_kind_pattern
+from argosy.gitops.health.settings import CustomHealthCheck, Customizations
 from argosy.kube.names import GroupKind
 
 
-class Rulebook:
+class HealthRules:
     """The rules in force. Create a new one when the settings change."""
 
     def __init__(self, customizations: Customizations = Customizations()) -> None:  # noqa: B008
-        exact = [check for check in customizations.checks if not is_wild(check.pattern)]
-        self._exact = {check.pattern: check for check in reversed(exact)}
+        exact = [check for check in customizations.checks if not has_wildcard(check.pattern)]
+        self._checks_by_kind = {check.pattern: check for check in reversed(exact)}
         # settings.py reports invalid patterns; here they match nothing.
-        wild = [check for check in customizations.checks if is_wild(check.pattern)]
-        self._patterns = [check for check in wild if _is_sound(check.pattern)]
+        wildcard_checks = [check for check in customizations.checks if has_wildcard(check.pattern)]
+        self._wildcard_checks = [check for check in wildcard_checks if _is_valid_pattern(check.pattern)]
         self._profiles = customizations.profiles
-        self._falls_back = customizations.fallback
-        self._known: dict[GroupKind, Rule | None] = {}
+        self._uses_fallback = customizations.fallback
+        self._rules_by_kind: dict[GroupKind, HealthRule | None] = {}
 
-    def rule_for(self, group: str, kind: str) -> Rule | None:
+    def find_rule(self, group: str, kind: str) -> HealthRule | None:
         """Return the first rule of: argocd-cm, the chosen profile, bundled, built-in, fallback."""
-        of = GroupKind(group, kind)
-        if of not in self._known:
-            self._known[of] = self._checked(of) or self._ours(of)
-        return self._known[of]
+        group_kind = GroupKind(group, kind)
+        if group_kind not in self._rules_by_kind:
+            self._rules_by_kind[group_kind] = self._find_user_rule(group_kind) or self._find_own_rule(group_kind)
+        return self._rules_by_kind[group_kind]
 
-    def _checked(self, of: GroupKind) -> Rule | None:
-        text = key_text(*of)
-        check = self._exact.get(text)
+    def _find_user_rule(self, group_kind: GroupKind) -> HealthRule | None:
+        text = render_kind(*group_kind)
+        check = self._checks_by_kind.get(text)
         if check is None:
-            check = next((row for row in self._patterns if matches(row.pattern, text)), None)
-        return _from_check(of, check) if check else None
+            check = next(
+                (candidate for candidate in self._wildcard_checks if matches_kind_pattern(candidate.pattern, text)),
+                None,
+            )
+        return _build_rule(group_kind, check) if check else None
 
-    def _ours(self, of: GroupKind) -> Rule | None:
-        chosen = self._profiles.get(key_text(*of), "")
-        if chosen and (rule := profile_rules(chosen).get(of)):
+    def _find_own_rule(self, group_kind: GroupKind) -> HealthRule | None:
+        profile = self._profiles.get(render_kind(*group_kind), "")
+        if profile and (rule := load_profile_rules(profile).get(group_kind)):
             return rule
-        if rule := bundled_rules().get(of):
+        if rule := load_bundled_rules().get(group_kind):
             return rule
-        if of in builtin.CHECKS:
-            return Rule(*of, Origin.BUILT_IN)
-        return Rule(*of, Origin.FALLBACK) if self._falls_back and fallback.is_custom(of.group) else None
+        if group_kind in builtin.BUILTIN_CHECKS:
+            return HealthRule(*group_kind, RuleOrigin.BUILT_IN)
+        return (
+            HealthRule(*group_kind, RuleOrigin.FALLBACK)
+            if self._uses_fallback and fallback.is_custom_resource_group(group_kind.group)
+            else None
+        )
 
 
-def _from_check(of: GroupKind, check: Check) -> Rule:
-    return Rule(*of, Origin.ARGOCD_CM, script=check.script, open_libs=check.open_libs, where=check.where)
+def _build_rule(group_kind: GroupKind, check: CustomHealthCheck) -> HealthRule:
+    return HealthRule(
+        *group_kind, RuleOrigin.ARGOCD_CM, script=check.script, open_libs=check.open_libs, where=check.where
+    )
 
 
-def _is_sound(pattern: str) -> bool:
+def _is_valid_pattern(pattern: str) -> bool:
     try:
-        read(pattern)
+        parse_kind_pattern(pattern)
     except UserError:
         return False
     return True

@@ -10,28 +10,28 @@ from typing import Final, Literal, NamedTuple
 EVERY_KIND: Final = "*"
 
 
-class Place(NamedTuple):
+class SettingLocation(NamedTuple):
     """Index of a manifest, and the path of a field. Steps below a string field lead into the YAML that it contains."""
 
     manifest: int = -1
     path: tuple[str | int, ...] = ()
 
-    def below(self, *steps: str | int) -> Place:
-        return Place(self.manifest, (*self.path, *steps))
+    def append_steps(self, *steps: str | int) -> SettingLocation:
+        return SettingLocation(self.manifest, (*self.path, *steps))
 
 
-NOWHERE: Final = Place()
+UNKNOWN_LOCATION: Final = SettingLocation()
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SettingFault:
     """`text` says what is wrong and, after a semicolon, what to do. Severity error: a setting is not in force."""
 
     where: str
     text: str
     rule: str = "AGY406"
     severity: Literal["error", "warning"] = "error"
-    place: Place = NOWHERE
+    location: SettingLocation = UNKNOWN_LOCATION
     pattern: str = ""  # pattern of the affected kinds; empty if none is named
     line: int = 0  # line in the text of the field; 0 for the field itself
 
@@ -39,8 +39,8 @@ class Fault:
         return f"{self.where}: {self.text} ({self.rule})"
 
 
-def meant(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+def find_similar_word(word: str, known_words: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the most similar known word, ignoring case; empty if none is similar."""
-    names = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
-    return names[near[0]] if near else ""
+    names = {name.lower(): name for name in known_words}
+    similar = difflib.get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
+    return names[similar[0]] if similar else ""

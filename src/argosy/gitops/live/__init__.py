@@ -4,57 +4,62 @@ In: a cache of live manifests, desired manifests, settings. Out: the objects of 
 orphans. Never: sends a request to a cluster; changes a manifest.
 """
 
-from argosy.gitops.live.app_resources import Concern, concerned, in_other_versions, managed
-from argosy.gitops.live.cache_policy import Keeping, is_slim
-from argosy.gitops.live.cache_reader import BY_NAMESPACE, BY_OWNER, BY_PARENT, CacheReader, indexes
+from argosy.gitops.live.app_resources import (
+    AffectedApplication,
+    find_affected_applications,
+    find_managed_resources,
+    find_version_mismatches,
+)
+from argosy.gitops.live.cache_policy import ApplicationCachePolicy, is_trimmed
+from argosy.gitops.live.cache_reader import BY_NAMESPACE, BY_OWNER, BY_PARENT, CacheReader, build_indexes
 from argosy.gitops.live.exclusions import Exclusions, read_exclusions
-from argosy.gitops.live.orphans import orphans
-from argosy.gitops.live.orphans import warning as orphan_warning
-from argosy.gitops.live.ownership import Parent
-from argosy.gitops.live.pod_status import images_of
-from argosy.gitops.live.resource_tree import Node, tree, walk
+from argosy.gitops.live.orphans import find_orphans
+from argosy.gitops.live.orphans import orphan_warning as orphan_warning
+from argosy.gitops.live.ownership import ParentRef
+from argosy.gitops.live.pod_status import list_images
+from argosy.gitops.live.resource_tree import ResourceNode, build_tree, walk_tree
 from argosy.gitops.live.tracking import (
-    Tracking,
     TrackingId,
-    instance_name,
+    TrackingSettings,
+    add_tracking,
+    build_instance_name,
     is_self_referenced,
-    owner,
-    read_id,
+    normalize_tracking,
+    parse_tracking_id,
+    read_instance_name,
     read_tracking,
-    settle,
-    track,
-    tracking_id,
+    read_tracking_id,
 )
 
 __all__ = [
     "BY_NAMESPACE",
     "BY_OWNER",
     "BY_PARENT",
+    "AffectedApplication",
+    "ApplicationCachePolicy",
     "CacheReader",
-    "Concern",
     "Exclusions",
-    "Keeping",
-    "Node",
-    "Parent",
-    "Tracking",
+    "ParentRef",
+    "ResourceNode",
     "TrackingId",
-    "concerned",
-    "images_of",
-    "in_other_versions",
-    "indexes",
-    "instance_name",
+    "TrackingSettings",
+    "add_tracking",
+    "build_indexes",
+    "build_instance_name",
+    "build_tree",
+    "find_affected_applications",
+    "find_managed_resources",
+    "find_orphans",
+    "find_version_mismatches",
     "is_self_referenced",
-    "is_slim",
-    "managed",
+    "is_trimmed",
+    "list_images",
+    "normalize_tracking",
     "orphan_warning",
-    "orphans",
-    "owner",
+    "parse_tracking_id",
     "read_exclusions",
-    "read_id",
+    "read_instance_name",
     "read_tracking",
-    "settle",
-    "track",
-    "tracking_id",
-    "tree",
-    "walk",
+    "read_tracking_id",
+    "walk_tree",
 ]

@@ -10,112 +10,138 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from argosy.gitops.live.cache_reader import BY_OWNER, BY_PARENT, CacheReader
-from argosy.gitops.live.ownership import CLAIM, STATEFUL_SET, Parent, claims, parent_of, parents
-from argosy.gitops.live.tracking import Tracking, owner
+from argosy.gitops.live.ownership import (
+    PERSISTENT_VOLUME_CLAIM,
+    STATEFUL_SET,
+    ParentRef,
+    build_parent,
+    claim_name_prefixes,
+    read_parents,
+)
+from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 
-def managed(
-    cache: CacheReader, instance: str, wanted: Collection[ResourceKey], allowed: Callable[[ResourceKey], bool]
+def find_managed_resources(
+    cache: CacheReader, instance: str, desired_keys: Collection[ResourceKey], is_allowed: Callable[[ResourceKey], bool]
 ) -> dict[ResourceKey, Manifest]:
     """Return the top-level objects that the instance tracks, and the live objects with a desired key."""
     # The index holds tracked objects whose manifest names no parent; it cannot see claims of a StatefulSet.
-    found = {key_of(live): live for live in cache.find(BY_OWNER, instance) if not _is_claimed(cache, live)}
-    for key in wanted:
+    live_by_key = {
+        key_of(live): live for live in cache.find(BY_OWNER, instance) if not _is_stateful_set_claim(cache, live)
+    }
+    for key in desired_keys:
         if (live := cache.get(key)) is not None:
-            found[key] = live
-    return {key: live for key, live in _once(found, frozenset(wanted)).items() if allowed(key)}
+            live_by_key[key] = live
+    return {
+        key: live for key, live in _drop_duplicate_uids(live_by_key, frozenset(desired_keys)).items() if is_allowed(key)
+    }
 
 
-def in_other_versions(
+def find_version_mismatches(
     desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest]
 ) -> Iterator[tuple[Manifest, Manifest]]:
     """Yield (desired, live) pairs in different apiVersions: the cache holds the version that the cluster prefers."""
     for manifest in desired:
         if manifest["metadata"].get("name"):
-            found = live.get(key_of(manifest))
-            if found is not None and found["apiVersion"] != manifest["apiVersion"]:
-                yield manifest, found
+            live_manifest = live.get(key_of(manifest))
+            if live_manifest is not None and live_manifest["apiVersion"] != manifest["apiVersion"]:
+                yield manifest, live_manifest
 
 
-class Concern(NamedTuple):
+class AffectedApplication(NamedTuple):
     instance: str
     is_managed: bool  # argo: False for a child; then only the tree and health can change
 
 
-def concerned(cache: CacheReader, manifest: Manifest, tracking: Tracking) -> set[Concern]:
+def find_affected_applications(
+    cache: CacheReader, manifest: Manifest, tracking: TrackingSettings
+) -> set[AffectedApplication]:
     """Return the Applications that a change of this manifest affects. Call it for the old and the new manifest."""
-    found: set[Concern] = set()
+    affected: set[AffectedApplication] = set()
     seen: set[ResourceKey] = set()
-    todo = [manifest]
-    while todo:
-        each = todo.pop()
-        seen.add(key_of(each))
-        above = list(living_parents(cache, each))
-        if instance := owner(each, tracking):
-            found.add(Concern(instance, each is manifest and not above))
+    pending = [manifest]
+    while pending:
+        current = pending.pop()
+        seen.add(key_of(current))
+        live_parents = list(list_parents(cache, current))
+        if instance := read_instance_name(current, tracking):
+            affected.add(AffectedApplication(instance, current is manifest and not live_parents))
         else:  # argo: the nearest ancestor with tracking counts
-            lives = (living(cache, parent) for parent in above)
-            todo += [parent for parent in lives if parent is not None and key_of(parent) not in seen]
-    return found
+            parent_manifests = (find_parent_manifest(cache, parent) for parent in live_parents)
+            pending += [parent for parent in parent_manifests if parent is not None and key_of(parent) not in seen]
+    return affected
 
 
-def living_parents(cache: CacheReader, manifest: Manifest) -> Iterator[Parent]:
+def list_parents(cache: CacheReader, manifest: Manifest) -> Iterator[ParentRef]:
     """Yield all parents that a manifest names, and for a claim the StatefulSet that its name points to."""
-    yield from parents(manifest)
-    yield from _claimants(cache, manifest)
+    yield from read_parents(manifest)
+    yield from _list_claiming_stateful_sets(cache, manifest)
 
 
-def _claimants(cache: CacheReader, manifest: Manifest) -> Iterator[Parent]:
+def _list_claiming_stateful_sets(cache: CacheReader, manifest: Manifest) -> Iterator[ParentRef]:
     metadata = manifest["metadata"]
     namespace = metadata.get("namespace")
-    if namespace and manifest["kind"] == CLAIM.kind and key_of(manifest).group_kind == CLAIM:
+    if (
+        namespace
+        and manifest["kind"] == PERSISTENT_VOLUME_CLAIM.kind
+        and key_of(manifest).group_kind == PERSISTENT_VOLUME_CLAIM
+    ):
         for stateful_set in cache.list(STATEFUL_SET, namespace=namespace):
-            if metadata["name"].startswith(claims(stateful_set)):
-                of = stateful_set["metadata"]
-                yield parent_of(STATEFUL_SET, of["name"], manifest, uid=of.get("uid") or "")
+            if metadata["name"].startswith(claim_name_prefixes(stateful_set)):
+                owner_metadata = stateful_set["metadata"]
+                yield build_parent(STATEFUL_SET, owner_metadata["name"], manifest, uid=owner_metadata.get("uid") or "")
 
 
-def _is_claimed(cache: CacheReader, manifest: Manifest) -> bool:
-    return manifest["kind"] == CLAIM.kind and next(_claimants(cache, manifest), None) is not None
+def _is_stateful_set_claim(cache: CacheReader, manifest: Manifest) -> bool:
+    return (
+        manifest["kind"] == PERSISTENT_VOLUME_CLAIM.kind
+        and next(_list_claiming_stateful_sets(cache, manifest), None) is not None
+    )
 
 
-def living(cache: CacheReader, parent: Parent) -> Manifest | None:
+def find_parent_manifest(cache: CacheReader, parent: ParentRef) -> Manifest | None:
     """Return the live parent, or None if it is gone, even if a newer object with another uid has its name."""
     for key in (parent.key, parent.key._replace(namespace="")):
-        found = cache.get(key)
-        if found is not None and parent.uid in ("", found["metadata"].get("uid")):
-            return found
+        manifest = cache.get(key)
+        if manifest is not None and parent.uid in ("", manifest["metadata"].get("uid")):
+            return manifest
     return None
 
 
-def children(cache: CacheReader, manifest: Manifest) -> dict[ResourceKey, Manifest]:
+def list_children(cache: CacheReader, manifest: Manifest) -> dict[ResourceKey, Manifest]:
     """Return the direct children, sorted by key."""
     key, uid = key_of(manifest), manifest["metadata"].get("uid") or ""
-    found = [each for each in cache.owned(uid) if _names(each, uid)] if uid else []
-    found += [each for each in cache.find(BY_PARENT, key) if _names(each, uid, key)]
-    if key.namespace and key.group_kind == STATEFUL_SET and (lead := claims(manifest)):
-        found += [
-            each for each in cache.list(CLAIM, namespace=key.namespace) if each["metadata"]["name"].startswith(lead)
+    candidates = [child for child in cache.list_owned(uid) if _has_parent(child, uid)] if uid else []
+    candidates += [child for child in cache.find(BY_PARENT, key) if _has_parent(child, uid, key)]
+    if key.namespace and key.group_kind == STATEFUL_SET and (claim_prefixes := claim_name_prefixes(manifest)):
+        candidates += [
+            child
+            for child in cache.list(PERSISTENT_VOLUME_CLAIM, namespace=key.namespace)
+            if child["metadata"]["name"].startswith(claim_prefixes)
         ]
-    if not found:
+    if not candidates:
         return {}
-    near = {key_of(each): each for each in found if key.namespace in ("", each["metadata"].get("namespace") or "")}
-    return dict(sorted(near.items()))
+    children_by_key = {
+        key_of(child): child for child in candidates if key.namespace in ("", child["metadata"].get("namespace") or "")
+    }
+    return dict(sorted(children_by_key.items()))
 
 
-def _names(child: Manifest, uid: str, key: ResourceKey | None = None) -> bool:
-    return any(parent.uid == uid or (parent.key == key and not parent.uid) for parent in parents(child))
+def _has_parent(child: Manifest, uid: str, key: ResourceKey | None = None) -> bool:
+    return any(parent.uid == uid or (parent.key == key and not parent.uid) for parent in read_parents(child))
 
 
-def _once(found: dict[ResourceKey, Manifest], wanted: frozenset[ResourceKey]) -> dict[ResourceKey, Manifest]:
+def _drop_duplicate_uids(
+    live_by_key: dict[ResourceKey, Manifest], desired_keys: frozenset[ResourceKey]
+) -> dict[ResourceKey, Manifest]:
     """argo: an object served under two API groups counts once, under its desired key if it has one."""
-    uids = {live["metadata"].get("uid") for live in found.values()}
-    if len(uids) == len(found):
-        return found
-    chosen: dict[str, ResourceKey] = {}
-    for key in sorted(found, key=lambda key: (key not in wanted, key)):
-        chosen.setdefault(found[key]["metadata"].get("uid") or str(key), key)
-    kept = wanted.union(chosen.values())
-    return {key: live for key, live in found.items() if key in kept}
+    uids = {live["metadata"].get("uid") for live in live_by_key.values()}
+    if len(uids) == len(live_by_key):
+        return live_by_key
+    key_by_uid: dict[str, ResourceKey] = {}
+    for key in sorted(live_by_key, key=lambda key: (key not in desired_keys, key)):
+        key_by_uid.setdefault(live_by_key[key]["metadata"].get("uid") or str(key), key)
+    kept_keys = desired_keys.union(key_by_uid.values())
+    return {key: live for key, live in live_by_key.items() if key in kept_keys}

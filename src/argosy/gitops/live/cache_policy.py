@@ -12,14 +12,14 @@ from typing import Any, Final
 import orjson
 
 from argosy.gitops.live.ownership import STATEFUL_SET
-from argosy.gitops.live.stuck_pods import CONTAINER_LISTS, find_image_failure
-from argosy.gitops.live.tracking import Tracking, owner
+from argosy.gitops.live.stuck_pods import CONTAINER_STATUS_FIELDS, find_image_failure
+from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
 APPLICATION: Final = GroupKind("argoproj.io", "Application")
 # argosy reads more than the metadata of these kinds, tracked or not.
-READ_WHOLE: Final = frozenset(
+KINDS_KEPT_WHOLE: Final = frozenset(
     {
         APPLICATION,
         GroupKind("argoproj.io", "AppProject"),
@@ -38,85 +38,87 @@ READ_WHOLE: Final = frozenset(
         STATEFUL_SET,  # templates of claims
     }
 )
-TEXTS: Final = frozenset({"data", "binaryData"})  # k8s: up to 1 MiB, for example the Secret of a Helm release
-MOST_SHAPES: Final = 5000
+DATA_FIELDS: Final = frozenset({"data", "binaryData"})  # k8s: up to 1 MiB, for example the Secret of a Helm release
+MAX_SHARED_FIELD_SETS: Final = 5000
 
 
-class Keeping:
+class ApplicationCachePolicy:
     """Implements `kube.controller.informer_set.CachePolicy`."""
 
-    def __init__(self, tracking: Callable[[], Tracking]) -> None:
+    def __init__(self, tracking: Callable[[], TrackingSettings]) -> None:
         self._tracking = tracking
         # Returns the same version of the object if another part of the process already holds it.
-        self.once: Callable[[Manifest], Manifest] = lambda manifest: manifest
-        self._shapes: dict[bytes, Any] = {}
+        self.deduplicate: Callable[[Manifest], Manifest] = lambda manifest: manifest
+        self._field_sets: dict[bytes, Any] = {}
 
-    def is_read(self, kind: GroupKind) -> bool:
-        return kind in READ_WHOLE
+    def needs_full_objects(self, kind: GroupKind) -> bool:
+        return kind in KINDS_KEPT_WHOLE
 
-    def is_wanted(self, manifest: Manifest) -> bool:
-        return bool(owner(manifest, self._tracking()))
+    def requires_full_kind(self, manifest: Manifest) -> bool:
+        return bool(read_instance_name(manifest, self._tracking()))
 
-    def is_short(self, manifest: Manifest) -> bool:
-        return is_slim(manifest) and self.is_wanted(manifest)
+    def is_trimmed_too_much(self, manifest: Manifest) -> bool:
+        return is_trimmed(manifest) and self.requires_full_kind(manifest)
 
-    def kept(self, manifest: Manifest) -> Manifest:
+    def trim(self, manifest: Manifest) -> Manifest:
         """Return the manifest as the cache keeps it.
 
         k8s: managedFields are half of a small object. argosy reads those of tracked objects and of Applications.
         """
-        if (known := self.once(manifest)) is not manifest:
-            return known
+        if (existing := self.deduplicate(manifest)) is not manifest:
+            return existing
         metadata = manifest["metadata"]
         entries = metadata.get("managedFields")
         is_application = manifest["kind"] == APPLICATION.kind and manifest["apiVersion"].startswith(APPLICATION.group)
-        if is_application or self.is_wanted(manifest):
-            kept = {"managedFields": [self._shared(each) for each in entries]} if entries else {}
-            return {**manifest, "metadata": {**metadata, **kept}} if kept else manifest
-        slim = {name: each for name, each in metadata.items() if name != "managedFields"}
-        return self._little({**manifest, "metadata": slim} if entries else manifest)
+        if is_application or self.requires_full_kind(manifest):
+            shared = {"managedFields": [self._share_fields(item) for item in entries]} if entries else {}
+            return {**manifest, "metadata": {**metadata, **shared}} if shared else manifest
+        slim_metadata = {name: item for name, item in metadata.items() if name != "managedFields"}
+        return self._trim_untracked({**manifest, "metadata": slim_metadata} if entries else manifest)
 
-    def _little(self, manifest: Manifest) -> Manifest:
+    def _trim_untracked(self, manifest: Manifest) -> Manifest:
         """Trim untracked Pods (many) and untracked ConfigMaps and Secrets (large) to the fields that argosy reads."""
         if manifest["apiVersion"] != "v1":
             return manifest
         if manifest["kind"] == "Pod":
             spec, status = manifest.get("spec") or {}, manifest.get("status") or {}
-            return {**manifest, "spec": _images(spec), "status": _start(status)}
+            return {**manifest, "spec": _trim_pod_spec(spec), "status": _trim_pod_status(status)}
         is_setting = manifest["metadata"].get("namespace") == self._tracking().control_namespace
-        if manifest["kind"] not in ("ConfigMap", "Secret") or is_setting or TEXTS.isdisjoint(manifest):
+        if manifest["kind"] not in ("ConfigMap", "Secret") or is_setting or DATA_FIELDS.isdisjoint(manifest):
             return manifest
-        return {name: each for name, each in manifest.items() if name not in TEXTS}
+        return {name: value for name, value in manifest.items() if name not in DATA_FIELDS}
 
-    def _shared(self, entry: dict[str, Any]) -> dict[str, Any]:
+    def _share_fields(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Store equal fieldsV1 values once: objects applied from the same template have the same ones."""
         fields = entry.get("fieldsV1")
         if not fields:
             return entry
-        shape = orjson.dumps(fields)
-        if len(self._shapes) >= MOST_SHAPES:
-            self._shapes.clear()  # values in use stay shared
-        return {**entry, "fieldsV1": self._shapes.setdefault(shape, fields)}
+        serialized = orjson.dumps(fields)
+        if len(self._field_sets) >= MAX_SHARED_FIELD_SETS:
+            self._field_sets.clear()  # values in use stay shared
+        return {**entry, "fieldsV1": self._field_sets.setdefault(serialized, fields)}
 
 
-def is_slim(manifest: Manifest) -> bool:
+def is_trimmed(manifest: Manifest) -> bool:
     """True if fields may have been removed from the manifest."""
     return not manifest["metadata"].get("managedFields")
 
 
-def _images(spec: dict[str, Any]) -> dict[str, Any]:
+def _trim_pod_spec(spec: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: [{"name": each.get("name"), "image": each.get("image")} for each in spec.get(name) or ()]
+        name: [{"name": container.get("name"), "image": container.get("image")} for container in spec.get(name) or ()]
         for name in ("initContainers", "containers")
         if name in spec
     }
 
 
-def _start(status: dict[str, Any]) -> dict[str, Any]:
+def _trim_pod_status(status: dict[str, Any]) -> dict[str, Any]:
     """Keep the phase, and containers whose image cannot be pulled: then a newer commit may supersede the sync."""
-    kept = {name: value for name, value in status.items() if name == "phase"}
-    for field in CONTAINER_LISTS:
-        failed = [each for each in status.get(field) or () if find_image_failure({"status": {field: [each]}})]
+    trimmed = {name: value for name, value in status.items() if name == "phase"}
+    for field in CONTAINER_STATUS_FIELDS:
+        failed = [
+            container for container in status.get(field) or () if find_image_failure({"status": {field: [container]}})
+        ]
         if failed:
-            kept[field] = [{"name": each.get("name"), "state": each["state"]} for each in failed]
-    return kept
+            trimmed[field] = [{"name": container.get("name"), "state": container["state"]} for container in failed]
+    return trimmed

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
-from argosy.gitops.live.ownership import is_child, unsaid_parent
-from argosy.gitops.live.tracking import Tracking, owner
+from argosy.gitops.live.ownership import infer_parent, is_child
+from argosy.gitops.live.tracking import TrackingSettings, read_instance_name
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -17,7 +17,7 @@ BY_OWNER: Final = "live.owner"  # instance name → objects that it tracks and t
 BY_PARENT: Final = "live.parent"  # key → children without an ownerReference to it
 BY_NAMESPACE: Final = "live.namespace"  # namespace → objects in it that have no parent
 
-Index = Callable[[Manifest], Iterable[Hashable]]
+IndexFunction = Callable[[Manifest], Iterable[Hashable]]
 
 
 class CacheReader(Protocol):
@@ -27,28 +27,28 @@ class CacheReader(Protocol):
 
     def find(self, index: str, value: Hashable) -> Sequence[Manifest]: ...
 
-    def owned(self, uid: str) -> Sequence[Manifest]:
+    def list_owned(self, uid: str) -> Sequence[Manifest]:
         """Return all objects with an ownerReference to this uid."""
 
     def list(self, kind: GroupKind, *, namespace: str = "") -> Sequence[Manifest]: ...
 
 
-def indexes(tracking: Tracking) -> Mapping[str, Index]:
+def build_indexes(tracking: TrackingSettings) -> Mapping[str, IndexFunction]:
     """Return the index functions to add to the cache, and to add again when the tracking settings change."""
 
-    def owners(manifest: Manifest) -> Iterator[Hashable]:
-        if (instance := owner(manifest, tracking)) and not is_child(manifest):
+    def index_by_instance(manifest: Manifest) -> Iterator[Hashable]:
+        if (instance := read_instance_name(manifest, tracking)) and not is_child(manifest):
             yield instance
 
-    return {BY_OWNER: owners, BY_PARENT: _unsaid, BY_NAMESPACE: _namespaces}
+    return {BY_OWNER: index_by_instance, BY_PARENT: _index_by_inferred_parent, BY_NAMESPACE: _index_by_namespace}
 
 
-def _unsaid(manifest: Manifest) -> Iterator[Hashable]:
-    if (parent := unsaid_parent(manifest)) is not None:
+def _index_by_inferred_parent(manifest: Manifest) -> Iterator[Hashable]:
+    if (parent := infer_parent(manifest)) is not None:
         yield parent.key
 
 
-def _namespaces(manifest: Manifest) -> Iterator[Hashable]:
+def _index_by_namespace(manifest: Manifest) -> Iterator[Hashable]:
     namespace = manifest["metadata"].get("namespace")
     if namespace and not is_child(manifest):
         yield namespace

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects import Manifest, get_annotation
 
 INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
-NOT_RECOGNIZED: Final = "RuntimeNotRecognized"
+RUNTIME_NOT_RECOGNIZED: Final = "RuntimeNotRecognized"
 TEXT_FORMATS: Final = ("vllm", "huggingface", "tgis", "caikit", "pytorch-llm")
 
 
@@ -39,32 +39,36 @@ class ServedModel:
     def is_text(self) -> bool:
         return self.format.lower() in TEXT_FORMATS
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "name": self.name, "namespace": self.namespace, "ready": self.ready, "why": self.why, "url": self.url,
             "runtime": self.runtime, "application": self.app, "format": self.format, "source": self.source,
         }  # fmt: skip
 
 
-def read_model(service: Manifest) -> ServedModel:
+def read_served_model(service: Manifest) -> ServedModel:
     status, metadata = service.get("status") or {}, service["metadata"]
     predictor = (service.get("spec") or {}).get("predictor") or {}
     model = predictor.get("model") or {}
-    ready: Manifest = next((each for each in status.get("conditions") or () if each.get("type") == "Ready"), {})
+    ready: Manifest = next(
+        (condition for condition in status.get("conditions") or () if condition.get("type") == "Ready"), {}
+    )
     failure = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
     is_ready = ready.get("status") == "True"
     runtime = status.get("servingRuntimeName") or status.get("clusterServingRuntimeName") or model.get("runtime")
-    mode = status.get("deploymentMode") or annotation(service, "serving.kserve.io/deploymentMode") or ""
+    mode = status.get("deploymentMode") or get_annotation(service, "serving.kserve.io/deploymentMode") or ""
     storage = model.get("storage") or {}
-    said = invalid(service) or ready.get("message") or failure.get("message") or ready.get("reason") or ""
+    message = (
+        describe_invalid_spec(service) or ready.get("message") or failure.get("message") or ready.get("reason") or ""
+    )
     return ServedModel(
         str(metadata["name"]),
         str(metadata.get("namespace") or ""),
         str(ready.get("status") or "Unknown"),
-        "" if is_ready else str(said),
+        "" if is_ready else str(message),
         str(status.get("url") or ""),
         str(runtime or ("" if model else "custom container")),
-        _app(service),
+        _read_application_name(service),
         str((model.get("modelFormat") or {}).get("name") or ""),
         str(model.get("storageUri") or storage.get("path") or ""),
         str(model.get("protocolVersion") or ""),
@@ -72,7 +76,7 @@ def read_model(service: Manifest) -> ServedModel:
     )
 
 
-def invalid(service: Manifest) -> str:
+def describe_invalid_spec(service: Manifest) -> str:
     """Explain why its spec cannot be served; empty if it can, or if nothing is reported.
 
     kserve: a missing runtime is only reported as "waiting"; its name is in the spec.
@@ -81,14 +85,17 @@ def invalid(service: Manifest) -> str:
     failure = status.get("lastFailureInfo") or {}
     if status.get("transitionStatus") != "InvalidSpec" or not failure.get("reason"):
         return ""
-    named = (((service.get("spec") or {}).get("predictor") or {}).get("model") or {}).get("runtime")
-    said = str(failure.get("message") or "")
-    if failure["reason"] == NOT_RECOGNIZED and named:
+    runtime_name = (((service.get("spec") or {}).get("predictor") or {}).get("model") or {}).get("runtime")
+    message = str(failure.get("message") or "")
+    if failure["reason"] == RUNTIME_NOT_RECOGNIZED and runtime_name:
         namespace = service["metadata"].get("namespace") or "default"
-        said = f"ServingRuntime {named} not found in namespace {namespace}, and no ClusterServingRuntime has that name"
-    return f"{failure['reason']}: {said}" if said else str(failure["reason"])
+        message = (
+            f"ServingRuntime {runtime_name} not found in namespace {namespace}, and no ClusterServingRuntime "
+            "has that name"
+        )
+    return f"{failure['reason']}: {message}" if message else str(failure["reason"])
 
 
-def _app(service: Manifest) -> str:
-    tracked = annotation(service, TRACKING_ID) or ""
+def _read_application_name(service: Manifest) -> str:
+    tracked = get_annotation(service, TRACKING_ID) or ""
     return tracked.partition(":")[0] or str((service["metadata"].get("labels") or {}).get(INSTANCE_LABEL) or "")

@@ -12,86 +12,86 @@ from argosy.gitops.application.hooks import has_option
 from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
 
-CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
+PERSISTENT_VOLUME_CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 STATEFUL_SET: Final = GroupKind("apps", "StatefulSet")
-_ACCOUNT_TOKEN: Final = "kubernetes.io/service-account-token"  # noqa: S105 - a type's name
-_ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
-_ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
-_OPERATOR_GROUP: Final = "olm.operatorGroup"
-_CONTROLLERS_ONLY: Final = "ControllerReferencesOnly=true"
+_SERVICE_ACCOUNT_TOKEN_TYPE: Final = "kubernetes.io/service-account-token"
+_SERVICE_ACCOUNT_NAME_ANNOTATION: Final = "kubernetes.io/service-account.name"
+_SERVICE_ACCOUNT_UID_ANNOTATION: Final = "kubernetes.io/service-account.uid"
+_OPERATOR_GROUP_ANNOTATION: Final = "olm.operatorGroup"
+_CONTROLLER_REFERENCES_ONLY: Final = "ControllerReferencesOnly=true"
 
 
-class Parent(NamedTuple):
+class ParentRef(NamedTuple):
     key: ResourceKey  # has the child's namespace, even if the parent is cluster-scoped
     uid: str = ""  # empty if only the name is known
     version: str = ""
 
 
-def parents(manifest: Manifest) -> Iterator[Parent]:
+def read_parents(manifest: Manifest) -> Iterator[ParentRef]:
     """Yield the parents that the manifest itself shows; for claims of a StatefulSet see `claim_name_prefixes`."""
-    yield from _said(manifest)
-    if (unsaid := unsaid_parent(manifest)) is not None:
-        yield unsaid
+    yield from _read_owner_references(manifest)
+    if (inferred := infer_parent(manifest)) is not None:
+        yield inferred
 
 
 def is_child(manifest: Manifest) -> bool:
-    return next(parents(manifest), None) is not None
+    return next(read_parents(manifest), None) is not None
 
 
-def unsaid_parent(manifest: Manifest) -> Parent | None:
+def infer_parent(manifest: Manifest) -> ParentRef | None:
     """argo: the relations that Argo CD infers without an ownerReference."""
     group, _ = split_api_version(manifest["apiVersion"])
-    find = _UNSAID.get((group, manifest["kind"]))
-    found = find(manifest) if find else None
-    return None if found is None or has_option(manifest, _CONTROLLERS_ONLY) else found
+    infer = _PARENT_INFERENCES.get((group, manifest["kind"]))
+    parent = infer(manifest) if infer else None
+    return None if parent is None or has_option(manifest, _CONTROLLER_REFERENCES_ONLY) else parent
 
 
-def claims(stateful_set: Manifest) -> tuple[str, ...]:
+def claim_name_prefixes(stateful_set: Manifest) -> tuple[str, ...]:
     """Return the prefixes of the names of the claims that the StatefulSet creates."""
-    if has_option(stateful_set, _CONTROLLERS_ONLY):
+    if has_option(stateful_set, _CONTROLLER_REFERENCES_ONLY):
         return ()
     templates = (stateful_set.get("spec") or {}).get("volumeClaimTemplates") or ()
     name = stateful_set["metadata"]["name"]
-    return tuple(f"{(each.get('metadata') or {}).get('name')}-{name}-" for each in templates)
+    return tuple(f"{(template.get('metadata') or {}).get('name')}-{name}-" for template in templates)
 
 
-def parent_of(kind: GroupKind, name: str, child: Manifest, *, uid: str = "", version: str = "v1") -> Parent:
-    return Parent(ResourceKey(*kind, child["metadata"].get("namespace") or "", name), uid, version)
+def build_parent(kind: GroupKind, name: str, child: Manifest, *, uid: str = "", version: str = "v1") -> ParentRef:
+    return ParentRef(ResourceKey(*kind, child["metadata"].get("namespace") or "", name), uid, version)
 
 
-def _said(manifest: Manifest) -> Iterator[Parent]:
+def _read_owner_references(manifest: Manifest) -> Iterator[ParentRef]:
     references = manifest["metadata"].get("ownerReferences")
     if not references:
         return
-    controllers_only = has_option(manifest, _CONTROLLERS_ONLY)
-    for each in references:
-        if not controllers_only or each.get("controller"):
-            group, version = split_api_version(each["apiVersion"])
-            kind = GroupKind(group, each["kind"])
-            yield parent_of(kind, each["name"], manifest, uid=each.get("uid") or "", version=version)
+    controllers_only = has_option(manifest, _CONTROLLER_REFERENCES_ONLY)
+    for reference in references:
+        if not controllers_only or reference.get("controller"):
+            group, version = split_api_version(reference["apiVersion"])
+            kind = GroupKind(group, reference["kind"])
+            yield build_parent(kind, reference["name"], manifest, uid=reference.get("uid") or "", version=version)
 
 
-def _service(endpoints: Manifest) -> Parent | None:
+def _infer_service(endpoints: Manifest) -> ParentRef | None:
     if endpoints["metadata"].get("ownerReferences"):
         return None
-    return parent_of(GroupKind("", "Service"), endpoints["metadata"]["name"], endpoints)
+    return build_parent(GroupKind("", "Service"), endpoints["metadata"]["name"], endpoints)
 
 
-def _account(secret: Manifest) -> Parent | None:
-    if secret.get("type") != _ACCOUNT_TOKEN:
+def _infer_service_account(secret: Manifest) -> ParentRef | None:
+    if secret.get("type") != _SERVICE_ACCOUNT_TOKEN_TYPE:
         return None
     annotations = secret["metadata"].get("annotations") or {}
-    name, uid = annotations.get(_ACCOUNT_NAME), annotations.get(_ACCOUNT_UID)
-    return parent_of(GroupKind("", "ServiceAccount"), name, secret, uid=uid) if name and uid else None
+    name, uid = annotations.get(_SERVICE_ACCOUNT_NAME_ANNOTATION), annotations.get(_SERVICE_ACCOUNT_UID_ANNOTATION)
+    return build_parent(GroupKind("", "ServiceAccount"), name, secret, uid=uid) if name and uid else None
 
 
-def _operator_group(operator: Manifest) -> Parent | None:
-    name = (operator["metadata"].get("annotations") or {}).get(_OPERATOR_GROUP)
-    return parent_of(GroupKind("operators.coreos.com", "OperatorGroup"), name, operator) if name else None
+def _infer_operator_group(operator: Manifest) -> ParentRef | None:
+    name = (operator["metadata"].get("annotations") or {}).get(_OPERATOR_GROUP_ANNOTATION)
+    return build_parent(GroupKind("operators.coreos.com", "OperatorGroup"), name, operator) if name else None
 
 
-_UNSAID: Final[Mapping[tuple[str, str], Callable[[Manifest], Parent | None]]] = {
-    ("", "Endpoints"): _service,
-    ("", "Secret"): _account,
-    ("operators.coreos.com", "ClusterServiceVersion"): _operator_group,
+_PARENT_INFERENCES: Final[Mapping[tuple[str, str], Callable[[Manifest], ParentRef | None]]] = {
+    ("", "Endpoints"): _infer_service,
+    ("", "Secret"): _infer_service_account,
+    ("operators.coreos.com", "ClusterServiceVersion"): _infer_operator_group,
 }

@@ -10,92 +10,96 @@ from typing import Any
 
 from argosy.kube.objects import Manifest
 
-Info = tuple[tuple[str, str], ...]
+PodInfo = tuple[tuple[str, str], ...]
 
 
-def images(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
+def list_pod_spec_images(pod_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the distinct images, sorted."""
     containers = [*(pod_spec.get("initContainers") or ()), *(pod_spec.get("containers") or ())]
-    return tuple(sorted({each["image"] for each in containers if each.get("image")}))
+    return tuple(sorted({container["image"] for container in containers if container.get("image")}))
 
 
-def images_of(manifest: Manifest) -> tuple[str, ...]:
+def list_images(manifest: Manifest) -> tuple[str, ...]:
     """Return the images of a Pod, or of any kind with a Pod template."""
     spec = manifest.get("spec") or {}
     for path in ((), ("template", "spec"), ("jobTemplate", "spec", "template", "spec")):
-        inner: Any = spec
-        for step in path:
-            inner = inner.get(step) if isinstance(inner, dict) else None
-        if isinstance(inner, dict) and isinstance(inner.get("containers"), list):
-            return images(inner)
+        value: Any = spec
+        for field in path:
+            value = value.get(field) if isinstance(value, dict) else None
+        if isinstance(value, dict) and isinstance(value.get("containers"), list):
+            return list_pod_spec_images(value)
     return ()
 
 
-def info(pod: Manifest) -> Info:
+def build_pod_info(pod: Manifest) -> PodInfo:
     """argo: same names and order."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    first, main = status.get("initContainerStatuses") or [], status.get("containerStatuses") or []
-    is_starting, reason, up = _starting(spec, first, _phase(status))
-    counted = [*first]
-    if not is_starting or _is_true(status, "Initialized"):
-        reason, more = _running(main, reason)
-        up += more
-        counted += main
-    restarts = sum(each.get("restartCount") or 0 for each in counted)
-    total = len(spec.get("containers") or ()) + sum(map(_stays, spec.get("initContainers") or ()))
+    init_statuses, main_statuses = status.get("initContainerStatuses") or [], status.get("containerStatuses") or []
+    is_initializing, reason, ready = _summarize_init_containers(spec, init_statuses, _read_phase(status))
+    counted_statuses = [*init_statuses]
+    if not is_initializing or _is_condition_true(status, "Initialized"):
+        reason, running = _summarize_containers(main_statuses, reason)
+        ready += running
+        counted_statuses += main_statuses
+    restarts = sum(container_status.get("restartCount") or 0 for container_status in counted_statuses)
+    total = len(spec.get("containers") or ()) + sum(map(_is_sidecar, spec.get("initContainers") or ()))
     return tuple(
         (name, text)
         for name, text in (
-            ("Status Reason", _ending(pod, status, reason)),
+            ("Status Reason", _final_reason(pod, status, reason)),
             ("Node", spec.get("nodeName") or ""),
-            ("Containers", f"{up}/{total}"),
+            ("Containers", f"{ready}/{total}"),
             ("Restart Count", str(restarts) if restarts else ""),
         )
         if text or name == "Node"
     )
 
 
-def _phase(status: Mapping[str, Any]) -> str:
+def _read_phase(status: Mapping[str, Any]) -> str:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
             return "SchedulingGated"
     return str(status.get("reason") or status.get("phase") or "")
 
 
-def _starting(spec: Mapping[str, Any], statuses: Sequence[Mapping[str, Any]], reason: str) -> tuple[bool, str, int]:
+def _summarize_init_containers(
+    spec: Mapping[str, Any], statuses: Sequence[Mapping[str, Any]], reason: str
+) -> tuple[bool, str, int]:
     """Return (an init container still blocks the Pod, reason, number of ready sidecars)."""
-    of = {each.get("name"): each for each in spec.get("initContainers") or ()}
-    up = 0
-    for place, each in enumerate(statuses):
-        state = each.get("state") or {}
-        ended, waits = state.get("terminated"), state.get("waiting") or {}
-        if ended is not None and not ended.get("exitCode"):
+    init_containers = {
+        container_status.get("name"): container_status for container_status in spec.get("initContainers") or ()
+    }
+    ready = 0
+    for position, container_status in enumerate(statuses):
+        state = container_status.get("state") or {}
+        terminated, waiting = state.get("terminated"), state.get("waiting") or {}
+        if terminated is not None and not terminated.get("exitCode"):
             continue
-        if _stays(of.get(each.get("name")) or {}) and each.get("started"):
-            up += bool(each.get("ready"))
+        if _is_sidecar(init_containers.get(container_status.get("name")) or {}) and container_status.get("started"):
+            ready += bool(container_status.get("ready"))
             continue
-        if ended is not None:
-            return True, f"Init:{_ended(ended)}", up
-        if waits.get("reason") and waits["reason"] != "PodInitializing":
-            return True, f"Init:{waits['reason']}", up
-        return True, f"Init:{place}/{len(of)}", up
-    return False, reason, up
+        if terminated is not None:
+            return True, f"Init:{_termination_reason(terminated)}", ready
+        if waiting.get("reason") and waiting["reason"] != "PodInitializing":
+            return True, f"Init:{waiting['reason']}", ready
+        return True, f"Init:{position}/{len(init_containers)}", ready
+    return False, reason, ready
 
 
-def _running(statuses: Sequence[Mapping[str, Any]], reason: str) -> tuple[str, int]:
-    up = 0
-    for each in statuses[::-1]:  # k8s: the first container decides, so it comes last
-        state = each.get("state") or {}
+def _summarize_containers(statuses: Sequence[Mapping[str, Any]], reason: str) -> tuple[str, int]:
+    ready = 0
+    for container_status in statuses[::-1]:  # k8s: the first container decides, so it comes last
+        state = container_status.get("state") or {}
         if (state.get("waiting") or {}).get("reason"):
             reason = state["waiting"]["reason"]
         elif state.get("terminated") is not None:
-            reason = _ended(state["terminated"])
-        elif each.get("ready") and state.get("running") is not None:
-            up += 1
-    return ("Running" if reason == "Completed" and up else reason), up
+            reason = _termination_reason(state["terminated"])
+        elif container_status.get("ready") and state.get("running") is not None:
+            ready += 1
+    return ("Running" if reason == "Completed" and ready else reason), ready
 
 
-def _ending(pod: Manifest, status: Mapping[str, Any], reason: str) -> str:
+def _final_reason(pod: Manifest, status: Mapping[str, Any], reason: str) -> str:
     if not pod["metadata"].get("deletionTimestamp"):
         return reason
     if status.get("reason") == "NodeLost":
@@ -103,18 +107,18 @@ def _ending(pod: Manifest, status: Mapping[str, Any], reason: str) -> str:
     return reason if status.get("phase") in ("Failed", "Succeeded") else "Terminating"
 
 
-def _ended(terminated: Mapping[str, Any]) -> str:
+def _termination_reason(terminated: Mapping[str, Any]) -> str:
     if terminated.get("reason"):
         return str(terminated["reason"])
     return f"Signal:{terminated['signal']}" if terminated.get("signal") else f"ExitCode:{terminated.get('exitCode', 0)}"
 
 
-def _stays(init_container: Mapping[str, Any]) -> bool:
+def _is_sidecar(init_container: Mapping[str, Any]) -> bool:
     """k8s: an init container with restartPolicy Always is a sidecar."""
     return init_container.get("restartPolicy") == "Always"
 
 
-def _is_true(status: Mapping[str, Any], condition: str) -> bool:
+def _is_condition_true(status: Mapping[str, Any], condition: str) -> bool:
     return any(
-        each.get("type") == condition and each.get("status") == "True" for each in status.get("conditions") or ()
+        entry.get("type") == condition and entry.get("status") == "True" for entry in status.get("conditions") or ()
     )

@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple
 
 # k8s: the kubelet backs off after a failed pull, or cannot pull. A single ErrImagePull may be temporary.
 IMAGE_FAILURES: Final = frozenset({"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
-CONTAINER_LISTS: Final = ("initContainerStatuses", "containerStatuses")
-REVISION: Final = "deployment.kubernetes.io/revision"  # k8s: a Deployment has the one of its newest ReplicaSet
+CONTAINER_STATUS_FIELDS: Final = ("initContainerStatuses", "containerStatuses")
+DEPLOYMENT_REVISION_ANNOTATION: Final = (
+    "deployment.kubernetes.io/revision"  # k8s: a Deployment has the one of its newest ReplicaSet
+)
 
 
 class WaitingContainer(NamedTuple):
@@ -21,10 +23,10 @@ class WaitingContainer(NamedTuple):
     message: str
 
 
-def waiting_containers(pod: Mapping[str, Any]) -> Iterator[WaitingContainer]:
+def list_waiting_containers(pod: Mapping[str, Any]) -> Iterator[WaitingContainer]:
     """Yield the containers of a Pod that have not started, with the kubelet's reason."""
     status = _mapping(pod.get("status"))
-    for field in CONTAINER_LISTS:
+    for field in CONTAINER_STATUS_FIELDS:
         containers = status.get(field)
         for container in containers if isinstance(containers, list) else ():
             container = _mapping(container)
@@ -36,14 +38,14 @@ def waiting_containers(pod: Mapping[str, Any]) -> Iterator[WaitingContainer]:
 
 def find_image_failure(pod: Mapping[str, Any]) -> WaitingContainer | None:
     """Return the first container whose image cannot be pulled."""
-    return next((found for found in waiting_containers(pod) if found.reason in IMAGE_FAILURES), None)
+    return next((container for container in list_waiting_containers(pod) if container.reason in IMAGE_FAILURES), None)
 
 
 def is_image_current(
     pod: Mapping[str, Any],
     container: str,
     owners: Sequence[Mapping[str, Any]],
-    others: Iterable[Mapping[str, Any]] = (),
+    related_objects: Iterable[Mapping[str, Any]] = (),
 ) -> bool:
     """Return True if a new Pod would have the same image in this container.
 
@@ -55,14 +57,16 @@ def is_image_current(
         spec = _mapping(owner.get("spec"))
         if spec.get("template") or spec.get("jobTemplate"):
             return _contains(spec, image)
-    return any(_contains(manifest.get("spec"), image) for manifest in (*owners, *others))
+    return any(_contains(manifest.get("spec"), image) for manifest in (*owners, *related_objects))
 
 
 def is_old_replica_set(manifest: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
     """Return True if the owner is a Deployment with a newer ReplicaSet."""
     if (manifest.get("kind"), owner.get("kind")) != ("ReplicaSet", "Deployment"):
         return False
-    revision, newest = (_mapping(each["metadata"].get("annotations")).get(REVISION) for each in (manifest, owner))
+    revision, newest = (
+        _mapping(item["metadata"].get("annotations")).get(DEPLOYMENT_REVISION_ANNOTATION) for item in (manifest, owner)
+    )
     return revision is not None and newest is not None and revision != newest
 
 

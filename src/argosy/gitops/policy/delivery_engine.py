@@ -14,22 +14,27 @@ from typing import Any, Final
 
 from argosy.annotations import ENGINE, SIMULATED, SKIP_RECONCILE
 from argosy.kube.objects import Manifest
-from argosy.languages.globs import matches
-from argosy.languages.go_regexp import Unreadable, expression
+from argosy.languages.globs import matches_glob
+from argosy.languages.go_regexp import InvalidGoRegexp, compile_go_regexp
 
 ARGOSY: Final = "argosy"
-NAME, COMPONENT, PART_OF = (f"app.kubernetes.io/{each}" for each in ("name", "component", "part-of"))
+NAME_LABEL, COMPONENT_LABEL, PART_OF_LABEL = (
+    f"app.kubernetes.io/{label}" for label in ("name", "component", "part-of")
+)
 # argo: labels of the application controller in its manifests, its chart, and with an operator. The Pods of an operator
 # have only the name label.
-NAMES: Final = ("argocd-application-controller", "openshift-gitops-application-controller")
-SELECTORS: Final = (f"{NAME} in ({','.join(NAMES)})", f"{COMPONENT}=application-controller,{PART_OF}=argocd")
-POD: Final = "Pod"
-KINDS: Final = ("StatefulSet", "Deployment", POD)
-OVER: Final = ("Succeeded", "Failed")  # k8s: phases in which a Pod has ended
+CONTROLLER_NAMES: Final = ("argocd-application-controller", "openshift-gitops-application-controller")
+CONTROLLER_SELECTORS: Final = (
+    f"{NAME_LABEL} in ({','.join(CONTROLLER_NAMES)})",
+    f"{COMPONENT_LABEL}=application-controller,{PART_OF_LABEL}=argocd",
+)
+POD_KIND: Final = "Pod"
+CONTROLLER_KINDS: Final = ("StatefulSet", "Deployment", POD_KIND)
+ENDED_POD_PHASES: Final = ("Succeeded", "Failed")  # k8s: phases in which a Pod has ended
 # argo: the namespaces that an application controller watches besides its own: a flag, else an environment variable,
 # which its manifests take from a ConfigMap.
-FLAG, VARIABLE = "--application-namespaces", "ARGOCD_APPLICATION_NAMESPACES"
-PARAMETERS, PARAMETER = "argocd-cmd-params-cm", "application.namespaces"
+NAMESPACES_FLAG, NAMESPACES_VARIABLE = "--application-namespaces", "ARGOCD_APPLICATION_NAMESPACES"
+PARAMETERS_CONFIG_MAP, NAMESPACES_PARAMETER = "argocd-cmd-params-cm", "application.namespaces"
 
 
 class Deliverer(enum.StrEnum):
@@ -44,28 +49,28 @@ class Deliverer(enum.StrEnum):
         return self in (Deliverer.ARGOSY, Deliverer.BOTH)
 
 
-def is_controller(manifest: Manifest) -> bool:
+def is_application_controller(manifest: Manifest) -> bool:
     """True if the labels match CONTROLLER_SELECTORS."""
     labels = manifest["metadata"].get("labels") or {}
-    if manifest.get("kind") not in KINDS:
+    if manifest.get("kind") not in CONTROLLER_KINDS:
         return False
-    is_component = labels.get(COMPONENT) == "application-controller" and labels.get(PART_OF) == "argocd"
-    return labels.get(NAME) in NAMES or is_component
+    is_component = labels.get(COMPONENT_LABEL) == "application-controller" and labels.get(PART_OF_LABEL) == "argocd"
+    return labels.get(NAME_LABEL) in CONTROLLER_NAMES or is_component
 
 
-def is_running(found: Manifest) -> bool:
+def is_running(workload: Manifest) -> bool:
     """True if an Argo CD controller runs, should run, or has not ended yet. Simulated ones do not count."""
-    spec, status = found.get("spec") or {}, found.get("status") or {}
-    if is_simulated(found):
+    spec, status = workload.get("spec") or {}, workload.get("status") or {}
+    if is_simulated(workload):
         return False
-    if found.get("kind") == POD:
-        return status.get("phase") not in OVER
+    if workload.get("kind") == POD_KIND:
+        return status.get("phase") not in ENDED_POD_PHASES
     return _count(spec.get("replicas", 1)) > 0 or _count(status.get("replicas")) > 0
 
 
-def is_simulated(found: Manifest) -> bool:
+def is_simulated(workload: Manifest) -> bool:
     """True for a simulated workload of the sandbox: it is always ready, but runs nothing."""
-    return SIMULATED in (found["metadata"].get("annotations") or {})
+    return SIMULATED in (workload["metadata"].get("annotations") or {})
 
 
 def _count(value: Any) -> int:
@@ -75,134 +80,151 @@ def _count(value: Any) -> int:
 # -- namespaces in scope -----------------------------------------------------------------------------------------------
 
 
-def patterns(text: object) -> tuple[str, ...]:
-    return tuple(each.strip() for each in text.split(",") if each.strip()) if isinstance(text, str) else ()
+def split_patterns(text: object) -> tuple[str, ...]:
+    return tuple(pattern.strip() for pattern in text.split(",") if pattern.strip()) if isinstance(text, str) else ()
 
 
-def claimed(found: Manifest) -> tuple[str, ...] | None:
+def read_configured_namespaces(workload: Manifest) -> tuple[str, ...] | None:
     """Return the namespaces that a workload or Pod is configured to watch; None: see the ConfigMap of its namespace."""
-    for each in _containers(found):
-        words = [str(word) for part in ("command", "args") for word in each.get(part) or ()]
-        for place, word in enumerate(words):
-            if word == FLAG:
-                return patterns(next(iter(words[place + 1 :]), ""))
-            if word.startswith(f"{FLAG}="):
-                return patterns(word.partition("=")[2])
-        for variable in each.get("env") or ():
-            if isinstance(variable, dict) and variable.get("name") == VARIABLE and "value" in variable:
-                return patterns(variable["value"])
+    for container in _list_containers(workload):
+        arguments = [str(argument) for part in ("command", "args") for argument in container.get(part) or ()]
+        for index, argument in enumerate(arguments):
+            if argument == NAMESPACES_FLAG:
+                return split_patterns(next(iter(arguments[index + 1 :]), ""))
+            if argument.startswith(f"{NAMESPACES_FLAG}="):
+                return split_patterns(argument.partition("=")[2])
+        for variable in container.get("env") or ():
+            if isinstance(variable, dict) and variable.get("name") == NAMESPACES_VARIABLE and "value" in variable:
+                return split_patterns(variable["value"])
     return None
 
 
-def account(found: Manifest) -> str:
+def read_service_account(workload: Manifest) -> str:
     """Return the ServiceAccount of the workload."""
-    return str(_pod(found).get("serviceAccountName") or "default")
+    return str(_find_pod_spec(workload).get("serviceAccountName") or "default")
 
 
-def _pod(found: Manifest) -> Mapping[str, Any]:
-    spec = found.get("spec") or {}
-    return spec if found.get("kind") == POD else (spec.get("template") or {}).get("spec") or {}
+def _find_pod_spec(workload: Manifest) -> Mapping[str, Any]:
+    spec = workload.get("spec") or {}
+    return spec if workload.get("kind") == POD_KIND else (spec.get("template") or {}).get("spec") or {}
 
 
-def _containers(found: Manifest) -> list[Mapping[str, Any]]:
-    return [each for each in _pod(found).get("containers") or () if isinstance(each, dict)]
+def _list_containers(workload: Manifest) -> list[Mapping[str, Any]]:
+    return [container for container in _find_pod_spec(workload).get("containers") or () if isinstance(container, dict)]
 
 
-def fits(pattern: str, namespace: str) -> bool:
+def matches_namespace(pattern: str, namespace: str) -> bool:
     """argo: a glob, or a regular expression between slashes.
 
     An unsupported expression, such as with lookahead, matches.
     """
-    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/") and _expressed(pattern[1:-1], namespace):
+    if (
+        len(pattern) > 1
+        and pattern.startswith("/")
+        and pattern.endswith("/")
+        and _matches_expression(pattern[1:-1], namespace)
+    ):
         return True
-    return matches(pattern, namespace)
+    return matches_glob(pattern, namespace)
 
 
 @lru_cache(maxsize=4096)
-def _expressed(pattern: str, namespace: str) -> bool:
+def _matches_expression(pattern: str, namespace: str) -> bool:
     try:
-        return bool(expression(pattern)(namespace))
-    except Unreadable:
+        return bool(compile_go_regexp(pattern)(namespace))
+    except InvalidGoRegexp:
         return True
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Controller:
+class ArgoCDController:
     """An application controller of Argo CD: it watches its own namespace and those that match `extra_namespaces`."""
 
     kind: str
     namespace: str
     name: str
-    reach: tuple[str, ...] = ()
+    extra_namespaces: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
 
-    def looks_at(self, namespace: str) -> bool:
-        return namespace == self.namespace or any(fits(each, namespace) for each in self.reach)
+    def watches_namespace(self, namespace: str) -> bool:
+        return namespace == self.namespace or any(
+            matches_namespace(pattern, namespace) for pattern in self.extra_namespaces
+        )
 
 
 # -- deliverer ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Engines:
+class DeliveryEngines:
     """The known Argo CD controllers."""
 
-    controllers: tuple[Controller, ...] = ()
+    controllers: tuple[ArgoCDController, ...] = ()
     is_known: bool = True  # False: argosy may not list workloads, so there may be one
 
     @property
-    def argocd(self) -> tuple[str, ...]:
+    def controller_names(self) -> tuple[str, ...]:
         """All controllers, such as `StatefulSet argocd/name`."""
-        return _names(self.controllers)
+        return _list_names(self.controllers)
 
-    def over(self, namespace: str) -> tuple[str, ...]:
+    def list_watching(self, namespace: str) -> tuple[str, ...]:
         """Return the controllers that watch a namespace."""
-        return _names(each for each in self.controllers if each.looks_at(namespace))
+        return _list_names(controller for controller in self.controllers if controller.watches_namespace(namespace))
 
-    def deliverer(self, annotations: Mapping[str, str], namespace: str) -> Deliverer:
-        word, is_paused = annotations.get(ENGINE), annotations.get(SKIP_RECONCILE) == "true"
-        is_looked_at = bool(self.over(namespace))
-        if word == ARGOSY:
+    def find_deliverer(self, annotations: Mapping[str, str], namespace: str) -> Deliverer:
+        engine, is_paused = annotations.get(ENGINE), annotations.get(SKIP_RECONCILE) == "true"
+        is_watched = bool(self.list_watching(namespace))
+        if engine == ARGOSY:
             # The pause annotation is for Argo CD; without it, both deliver.
-            return Deliverer.BOTH if is_looked_at and not is_paused else Deliverer.ARGOSY
+            return Deliverer.BOTH if is_watched and not is_paused else Deliverer.ARGOSY
         if is_paused:
             return Deliverer.NOBODY
-        if is_looked_at:
+        if is_watched:
             return Deliverer.ARGOCD
         if not self.is_known:
             return Deliverer.UNKNOWN
-        return Deliverer.NOBODY if word else Deliverer.ARGOSY
+        return Deliverer.NOBODY if engine else Deliverer.ARGOSY
 
-    def told(self, annotations: Mapping[str, str], namespace: str) -> str:
+    def describe_deliverer(self, annotations: Mapping[str, str], namespace: str) -> str:
         """Describe which engine delivers the Application, and why."""
-        who, word = self.deliverer(annotations, namespace), annotations.get(ENGINE)
-        match who:
+        deliverer, engine = self.find_deliverer(annotations, namespace), annotations.get(ENGINE)
+        match deliverer:
             case Deliverer.ARGOCD:
-                return f"{who} ({', '.join(self.over(namespace))}); argosy observes"
+                return f"{deliverer} ({', '.join(self.list_watching(namespace))}); argosy observes"
             case Deliverer.BOTH:
-                return f'{who}: set {SKIP_RECONCILE}: "true", so that only argosy does'
-            case Deliverer.NOBODY if word and annotations.get(SKIP_RECONCILE) != "true":
-                return f"{who}: {ENGINE} is {word}, and no Argo CD watches namespace {namespace}"
+                return f'{deliverer}: set {SKIP_RECONCILE}: "true", so that only argosy does'
+            case Deliverer.NOBODY if engine and annotations.get(SKIP_RECONCILE) != "true":
+                return f"{deliverer}: {ENGINE} is {engine}, and no Argo CD watches namespace {namespace}"
             case Deliverer.NOBODY:
-                return f'{who}: {SKIP_RECONCILE} is "true"'
+                return f'{deliverer}: {SKIP_RECONCILE} is "true"'
             case Deliverer.UNKNOWN:
-                return f"{who}: cannot list workloads, so Argo CD may run here; argosy delivers with {ENGINE}: argosy"
-        return f"{who} ({ENGINE}: {word})" if word else str(who)
+                return (
+                    f"{deliverer}: cannot list workloads, so Argo CD may run here; argosy delivers with "
+                    f"{ENGINE}: argosy"
+                )
+        return f"{deliverer} ({ENGINE}: {engine})" if engine else str(deliverer)
 
-    def is_usual(self, annotations: Mapping[str, str], namespace: str) -> bool:
+    def is_argosy_only(self, annotations: Mapping[str, str], namespace: str) -> bool:
         """True if argosy delivers and no other engine could, so that nothing needs to be shown."""
-        is_marked = ENGINE in annotations or annotations.get(SKIP_RECONCILE) == "true"
-        return not self.over(namespace) and not is_marked
+        has_annotation = ENGINE in annotations or annotations.get(SKIP_RECONCILE) == "true"
+        return not self.list_watching(namespace) and not has_annotation
 
     @property
-    def sentence(self) -> str:
+    def log_message(self) -> str:
         """A message for the log."""
         if self.controllers:
-            places = sorted({place for each in self.controllers for place in (each.namespace, *each.reach)})
+            namespaces = sorted(
+                {
+                    namespace
+                    for controller in self.controllers
+                    for namespace in (controller.namespace, *controller.extra_namespaces)
+                }
+            )
             return (
-                f"Argo CD runs in this cluster ({', '.join(self.argocd)}): Applications in {', '.join(places)} are "
+                f"Argo CD runs in this cluster ({', '.join(self.controller_names)}): Applications in "
+                f"{', '.join(namespaces)} are "
                 f"only observed, except those with {ENGINE}: argosy; all others are delivered"
             )
         if not self.is_known:
@@ -212,49 +234,60 @@ class Engines:
             )
         return "no Argo CD runs in this cluster: all Applications are delivered, except paused ones"
 
-    def beside(self, namespace: str) -> str:
+    def describe_for_namespace(self, namespace: str) -> str:
         """Describe what other engines mean for a namespace; empty if there are none."""
-        if near := self.over(namespace):
-            told = f"an Argo CD ({', '.join(near)}) delivers the Applications in {namespace}: argosy only observes them"
-            return f"{told}, until argosy app adopt"
+        if watching := self.list_watching(namespace):
+            message = (
+                f"an Argo CD ({', '.join(watching)}) delivers the Applications in {namespace}: argosy only "
+                "observes them"
+            )
+            return f"{message}, until argosy app adopt"
         if self.controllers:
-            told = f"an Argo CD ({', '.join(self.argocd)}) does not watch the Applications in {namespace}"
-            return f"{told}: argosy delivers them"
+            message = f"an Argo CD ({', '.join(self.controller_names)}) does not watch the Applications in {namespace}"
+            return f"{message}: argosy delivers them"
         return ""
 
 
-def _names(controllers: Iterable[Controller]) -> tuple[str, ...]:
-    return tuple(sorted({str(each) for each in controllers}))
+def _list_names(controllers: Iterable[ArgoCDController]) -> tuple[str, ...]:
+    return tuple(sorted({str(controller) for controller in controllers}))
 
 
-Reach = Callable[[Manifest], Iterable[str]]
+FindExtraNamespaces = Callable[[Manifest], Iterable[str]]
 
 
-def running(found: Iterable[Manifest]) -> list[Manifest]:
+def list_running_controllers(workloads: Iterable[Manifest]) -> list[Manifest]:
     """Return the running application controllers; Pods only if their namespace has no workload of them.
 
     A real cluster creates Pods for simulated workloads, too: these do not count either.
     """
-    found = tuple(found)
-    there = [each for each in found if is_running(each)]
-    told = {each["metadata"].get("namespace") for each in there if each.get("kind") != POD}
-    told |= {each["metadata"].get("namespace") for each in found if is_simulated(each)}
-    return [each for each in there if each.get("kind") != POD or each["metadata"].get("namespace") not in told]
+    workloads = tuple(workloads)
+    running_workloads = [workload for workload in workloads if is_running(workload)]
+    covered_namespaces = {
+        workload["metadata"].get("namespace") for workload in running_workloads if workload.get("kind") != POD_KIND
+    }
+    covered_namespaces |= {workload["metadata"].get("namespace") for workload in workloads if is_simulated(workload)}
+    return [
+        workload
+        for workload in running_workloads
+        if workload.get("kind") != POD_KIND or workload["metadata"].get("namespace") not in covered_namespaces
+    ]
 
 
-def engines_of(found: Iterable[Manifest], reach: Reach = lambda found: ()) -> Engines:
+def build_engines(
+    workloads: Iterable[Manifest], find_extra_namespaces: FindExtraNamespaces = lambda found: ()
+) -> DeliveryEngines:
     """Build DeliveryEngines. `find_extra_namespaces` returns those that a controller watches besides its own."""
-    return Engines(
+    return DeliveryEngines(
         tuple(
             sorted(
                 {
-                    Controller(
-                        str(each.get("kind")),
-                        str(each["metadata"].get("namespace") or ""),
-                        each["metadata"]["name"],
-                        tuple(sorted(set(reach(each)))),
+                    ArgoCDController(
+                        str(workload.get("kind")),
+                        str(workload["metadata"].get("namespace") or ""),
+                        workload["metadata"]["name"],
+                        tuple(sorted(set(find_extra_namespaces(workload)))),
                     )
-                    for each in running(found)
+                    for workload in list_running_controllers(workloads)
                 }
             )
         )

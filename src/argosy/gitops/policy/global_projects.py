@@ -11,25 +11,25 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.gitops.application.project import KindPattern, Project
-from argosy.kube.objects import load
-from argosy.kube.objects.field_reader import Fields
-from argosy.kube.schema.selectors.labels import LabelSelector, from_label_selector
+from argosy.kube.objects import read_yaml
+from argosy.kube.objects.field_reader import FieldReader
+from argosy.kube.schema.selectors.labels import LabelSelector, label_selector_from_wire
 
-GLOBAL: Final = "globalProjects"
+GLOBAL_PROJECTS_KEY: Final = "globalProjects"
 _ENTRY_FIELDS: Final = ("labelSelector", "projectName")
 _SELECTOR_FIELDS: Final = ("matchLabels", "matchExpressions")
 
 
-def inherited(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> dict[str, Project]:
+def apply_global_projects(projects: Mapping[str, Project], argocd_cm: Mapping[str, str]) -> dict[str, Project]:
     """Apply the setting. Raises UserError if it is invalid. A missing project gives nothing."""
-    made = dict(projects)
-    for selector, name in _rules(argocd_cm.get(GLOBAL, "")):
-        if (giver := projects.get(name)) is None:
+    effective_projects = dict(projects)
+    for selector, name in _read_rules(argocd_cm.get(GLOBAL_PROJECTS_KEY, "")):
+        if (global_project := projects.get(name)) is None:
             continue
-        for each in projects.values():
-            if each.name != name and selector.matches(each.labels):
-                made[each.name] = _with(made[each.name], giver)
-    return made
+        for project in projects.values():
+            if project.name != name and selector.matches(project.labels):
+                effective_projects[project.name] = _merge_projects(effective_projects[project.name], global_project)
+    return effective_projects
 
 
 def deny_everything(project: Project) -> Project:
@@ -45,59 +45,69 @@ def deny_everything(project: Project) -> Project:
     )
 
 
-def givers(project: Project, argocd_cm: Mapping[str, str]) -> list[str]:
+def list_global_projects(project: Project, argocd_cm: Mapping[str, str]) -> list[str]:
     """Return the names of the projects that a project inherits from. Raises UserError if the setting is invalid."""
-    found = [name for selector, name in _rules(argocd_cm.get(GLOBAL, "")) if selector.matches(project.labels)]
-    return [name for name in dict.fromkeys(found) if name != project.name]
-
-
-def _rules(text: str) -> list[tuple[LabelSelector, str]]:
-    where = f"argocd-cm: {GLOBAL}"
-    given = load(text, where=where)
-    if given is not None and not isinstance(given, list):
-        raise UserError("must be a list of labelSelector and projectName entries; write each after a dash", where=where)
-    found = []
-    for place, each in enumerate(given or ()):
-        fields = Fields(each, where, f"[{place}]")
-        selector = fields.fields("labelSelector")
-        _require_known(fields, _ENTRY_FIELDS, where, f"[{place}]")
-        _require_known(selector, _SELECTOR_FIELDS, where, f"[{place}].labelSelector")
-        if selector.values:  # argo: an empty selector matches no project, not all
-            found.append((_selector(selector), fields.text("projectName")))
-    return found
-
-
-def _require_known(given: Fields, known: tuple[str, ...], where: str, path: str) -> None:
-    """Raise UserError for an unknown field: a misspelt selector would silently restrict nothing."""
-    for name in given.values:
-        if name not in known:
-            raise UserError(f"{path} has no field {str(name)[:40]!r}; write {' or '.join(known)}", where=where)
-
-
-def _selector(given: Fields) -> LabelSelector:
-    expressions = [
-        {"key": each.text("key"), "operator": each.text("operator"), "values": each.all_texts("values")}
-        for each in given.all_fields("matchExpressions")
+    matching_names = [
+        name
+        for selector, name in _read_rules(argocd_cm.get(GLOBAL_PROJECTS_KEY, ""))
+        if selector.matches(project.labels)
     ]
-    return from_label_selector({"matchLabels": given.texts("matchLabels"), "matchExpressions": expressions})
+    return [name for name in dict.fromkeys(matching_names) if name != project.name]
 
 
-def _with(project: Project, giver: Project) -> Project:
-    """argo: add these parts of the global project."""
-    return replace(
-        project,
-        source_repos=project.source_repos + giver.source_repos,
-        destinations=project.destinations + giver.destinations,
-        service_accounts=project.service_accounts + giver.service_accounts,
-        cluster_allowed=project.cluster_allowed + giver.cluster_allowed,
-        cluster_denied=project.cluster_denied + giver.cluster_denied,
-        namespaced_allowed=_either(project.namespaced_allowed, giver.namespaced_allowed),
-        namespaced_denied=project.namespaced_denied + giver.namespaced_denied,
-        windows=project.windows + giver.windows,
+def _read_rules(text: str) -> list[tuple[LabelSelector, str]]:
+    where = f"argocd-cm: {GLOBAL_PROJECTS_KEY}"
+    entries = read_yaml(text, where=where)
+    if entries is not None and not isinstance(entries, list):
+        raise UserError("must be a list of labelSelector and projectName entries; write each after a dash", where=where)
+    rules = []
+    for index, entry in enumerate(entries or ()):
+        fields = FieldReader(entry, where, f"[{index}]")
+        selector = fields.read_map("labelSelector")
+        _require_known(fields, _ENTRY_FIELDS, where, f"[{index}]")
+        _require_known(selector, _SELECTOR_FIELDS, where, f"[{index}].labelSelector")
+        if selector.values:  # argo: an empty selector matches no project, not all
+            rules.append((_read_selector(selector), fields.read_text("projectName")))
+    return rules
+
+
+def _require_known(fields: FieldReader, known_names: tuple[str, ...], where: str, path: str) -> None:
+    """Raise UserError for an unknown field: a misspelt selector would silently restrict nothing."""
+    for name in fields.values:
+        if name not in known_names:
+            raise UserError(f"{path} has no field {str(name)[:40]!r}; write {' or '.join(known_names)}", where=where)
+
+
+def _read_selector(fields: FieldReader) -> LabelSelector:
+    expressions = [
+        {
+            "key": expression.read_text("key"),
+            "operator": expression.read_text("operator"),
+            "values": expression.read_text_list("values"),
+        }
+        for expression in fields.read_map_list("matchExpressions")
+    ]
+    return label_selector_from_wire(
+        {"matchLabels": fields.read_text_map("matchLabels"), "matchExpressions": expressions}
     )
 
 
-def _either(
-    one: tuple[KindPattern, ...] | None, other: tuple[KindPattern, ...] | None
+def _merge_projects(project: Project, global_project: Project) -> Project:
+    """argo: add these parts of the global project."""
+    return replace(
+        project,
+        source_repos=project.source_repos + global_project.source_repos,
+        destinations=project.destinations + global_project.destinations,
+        service_accounts=project.service_accounts + global_project.service_accounts,
+        cluster_allowed=project.cluster_allowed + global_project.cluster_allowed,
+        cluster_denied=project.cluster_denied + global_project.cluster_denied,
+        namespaced_allowed=_merge_patterns(project.namespaced_allowed, global_project.namespaced_allowed),
+        namespaced_denied=project.namespaced_denied + global_project.namespaced_denied,
+        windows=project.windows + global_project.windows,
+    )
+
+
+def _merge_patterns(
+    left: tuple[KindPattern, ...] | None, right: tuple[KindPattern, ...] | None
 ) -> tuple[KindPattern, ...] | None:
-    return one if not other else (one or ()) + other
+    return left if not right else (left or ()) + right

@@ -15,14 +15,14 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.cluster_address import ClusterAddress
 from argosy.gitops.application.cluster_globs import matches_cluster, require_glob
 from argosy.gitops.application.project import Project
-from argosy.kube.objects.boolean_text import parse_switch, read_switch
-from argosy.languages.globs import glob_pattern
+from argosy.kube.objects.boolean_text import parse_boolean, read_boolean
+from argosy.languages.globs import compile_glob
 
-WHERE: Final = "destinationServiceAccounts"
-ENABLED: Final = "application.sync.impersonation.enabled"
-ENFORCED: Final = "application.sync.impersonation.enforced"
+SERVICE_ACCOUNTS_FIELD: Final = "destinationServiceAccounts"
+ENABLED_KEY: Final = "application.sync.impersonation.enabled"
+ENFORCED_KEY: Final = "application.sync.impersonation.enforced"
 _MAX_SHOWN_LENGTH: Final = 60  # of a value in a message
-SERVICE_ACCOUNT: Final = "system:serviceaccount:"
+SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
 _INVALID_CHARACTERS: Final = frozenset("!*[]{}\\/")  # argo
 
 
@@ -31,13 +31,13 @@ class NoServiceAccount(PolicyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Impersonation:
+class ImpersonationPolicy:
     """argo: whether syncs impersonate service accounts, and whether a sync without one is refused."""
 
     is_enabled: bool = False
     is_enforced: bool = True
 
-    def user_for(self, project: Project, app: Application, server: ClusterAddress) -> str:
+    def find_user(self, project: Project, app: Application, server: ClusterAddress) -> str:
         """Return the user to impersonate; empty: use the controller's own rights. Raises NoServiceAccount."""
         if not self.is_enabled:
             return ""
@@ -54,11 +54,11 @@ class Impersonation:
         return user
 
 
-def read_impersonation(argocd_cm: Mapping[str, str]) -> Impersonation:
+def read_impersonation(argocd_cm: Mapping[str, str]) -> ImpersonationPolicy:
     """Read both settings. An invalid value restricts: no sync gets the controller's own rights."""
-    text = argocd_cm.get(ENABLED, "")
-    is_disabled = not text.strip() or parse_switch(text) is False
-    return Impersonation(not is_disabled, read_switch(argocd_cm, ENFORCED, default=True))
+    text = argocd_cm.get(ENABLED_KEY, "")
+    is_disabled = not text.strip() or parse_boolean(text) is False
+    return ImpersonationPolicy(not is_disabled, read_boolean(argocd_cm, ENFORCED_KEY, default=True))
 
 
 def find_impersonation_fault(argocd_cm: Mapping[str, str]) -> str:
@@ -66,27 +66,30 @@ def find_impersonation_fault(argocd_cm: Mapping[str, str]) -> str:
 
     argo: only the exact word true enables it there. Another spelling enables it here, and is a fault.
     """
-    text = argocd_cm.get(ENABLED, "")
-    if text == "true" or not text.strip() or parse_switch(text) is False:
+    text = argocd_cm.get(ENABLED_KEY, "")
+    if text == "true" or not text.strip() or parse_boolean(text) is False:
         return ""
-    shown = text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[: _MAX_SHOWN_LENGTH - 1]}…"
-    return f"{ENABLED}: {shown!r} is neither true nor false, so impersonation is enabled; write exactly true or false"
+    shortened = text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[: _MAX_SHOWN_LENGTH - 1]}…"
+    return (
+        f"{ENABLED_KEY}: {shortened!r} is neither true nor false, so impersonation is enabled; write exactly "
+        "true or false"
+    )
 
 
 def find_service_account(project: Project, app: Application, server: ClusterAddress) -> str:
     """argo: the first entry that matches cluster and namespace; empty if none does."""
     namespace = app.destination.namespace
     for entry in project.service_accounts:
-        require_glob(entry.server, WHERE)
+        require_glob(entry.server, SERVICE_ACCOUNTS_FIELD)
         if not (matches_cluster(entry.server, server) and _matches(entry.namespace, namespace)):
             continue
         account = entry.account
         if not account.strip() or _INVALID_CHARACTERS & set(account):
             raise PolicyError(f"default service account contains invalid chars '{account}'")
-        return SERVICE_ACCOUNT + (account if ":" in account else f"{namespace or app.namespace}:{account}")
+        return SERVICE_ACCOUNT_PREFIX + (account if ":" in account else f"{namespace or app.namespace}:{account}")
     return ""
 
 
 def _matches(pattern: str, text: str) -> bool:
     """Match a glob. Raises UserError if it is invalid, because its intended restriction is unknown."""
-    return glob_pattern(pattern, WHERE).fullmatch(text) is not None
+    return compile_glob(pattern, SERVICE_ACCOUNTS_FIELD).fullmatch(text) is not None

@@ -11,31 +11,37 @@ from typing import Final
 from argosy.gitops.application import Application, Destination, Source
 from argosy.gitops.application.cluster_globs import denies_cluster, matches_cluster
 from argosy.gitops.application.project import DestinationPattern, KindPattern, Project
-from argosy.gitops.policy.destination_clusters import Clusters
-from argosy.gitops.policy.repository_patterns import Address, allows, denies, is_selected, read_address
+from argosy.gitops.policy.destination_clusters import DestinationClusters
+from argosy.gitops.policy.repository_patterns import (
+    RepositorySpellings,
+    is_allowed_by,
+    is_denied_by,
+    is_selected,
+    read_repository_spellings,
+)
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.languages.globs import matches
+from argosy.languages.globs import matches_glob
 
 # Parts of the messages below: an operation state has only a message to tell that a project refused it.
-_REFUSALS: Final = (
+_REFUSAL_MARKERS: Final = (
     "is not permitted in project",
     "is not permitted to use project",
     "do not match any of the allowed destinations in project",
 )
 
 
-def is_refusal(message: str) -> bool:
+def is_project_refusal(message: str) -> bool:
     """True if a message says that a project forbids something."""
-    return any(refusal in message for refusal in _REFUSALS)
+    return any(refusal in message for refusal in _REFUSAL_MARKERS)
 
 
-def violations(
+def list_violations(
     project: Project | None,
     app: Application,
     *,
     control_namespace: str,
-    clusters: Clusters | None = None,
-    place_refused: str = "",
+    clusters: DestinationClusters | None = None,
+    destination_error: str = "",
 ) -> list[str]:
     """Return what the project forbids in the Application.
 
@@ -43,50 +49,52 @@ def violations(
     """
     if project is None:
         return [f"application references project {app.project} which does not exist"]  # argo: its words
-    found = []
+    messages = []
     is_elsewhere = app.namespace != control_namespace
-    if is_elsewhere and not any(matches(each, app.namespace) for each in project.source_namespaces):
-        found.append(
+    if is_elsewhere and not any(matches_glob(pattern, app.namespace) for pattern in project.source_namespaces):
+        messages.append(
             f"application '{app.name}' in namespace '{app.namespace}' is not permitted to use project "
             f"'{project.name}': sourceNamespaces does not list it"
         )
-    found += forbidden_sources(project, app.sources)
-    if place_refused:
-        found.append(place_refused)  # argo: an invalid destination is not checked against the list
+    messages += list_forbidden_sources(project, app.sources)
+    if destination_error:
+        messages.append(destination_error)  # argo: an invalid destination is not checked against the list
     elif not permits_destination(project, app.destination):
-        place = app.destination.server or app.destination.name
-        found.append(
-            f"application destination server '{place}' and namespace '{app.destination.namespace}' do not match any of "
-            f"the allowed destinations in project '{project.name}': {_destination_rule(project, app.destination)}"
+        server = app.destination.server or app.destination.name
+        messages.append(
+            f"application destination server '{server}' and namespace '{app.destination.namespace}' do not "
+            "match any of "
+            f"the allowed destinations in project '{project.name}': "
+            f"{_describe_destination_rule(project, app.destination)}"
         )
-    elif clusters is not None and not _is_scoped(clusters, project, app.destination):
-        place = app.destination.server or app.destination.name
-        found.append(
-            f"cluster '{place}' is not permitted in project '{project.name}': permitOnlyProjectScopedClusters is set, "
+    elif clusters is not None and not _is_project_scoped(clusters, project, app.destination):
+        server = app.destination.server or app.destination.name
+        messages.append(
+            f"cluster '{server}' is not permitted in project '{project.name}': permitOnlyProjectScopedClusters is set, "
             f"and no cluster Secret gives it to this project"
         )
-    return found
+    return messages
 
 
-def forbidden_sources(project: Project, sources: Iterable[Source]) -> list[str]:
+def list_forbidden_sources(project: Project, sources: Iterable[Source]) -> list[str]:
     """Return the forbidden sources, also those of an operation, which may differ from the Application's."""
     return [
-        f"application repo {each.repo_url} is not permitted in project '{project.name}': "  # argo: its words
-        f"{_source_rule(project, each.repo_url)}"
-        for each in sources
-        if not permits_source(project, each.repo_url)
+        f"application repo {source.repo_url} is not permitted in project '{project.name}': "  # argo: its words
+        f"{_describe_source_rule(project, source.repo_url)}"
+        for source in sources
+        if not permits_source(project, source.repo_url)
     ]
 
 
-def _source_rule(project: Project, url: str) -> str:
-    address = read_address(url)
+def _describe_source_rule(project: Project, url: str) -> str:
+    address = read_repository_spellings(url)
     denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
-    matching = [pattern for pattern in denials if denies(pattern, address)]
+    matching = [pattern for pattern in denials if is_denied_by(pattern, address)]
     if matching:
         return f"sourceRepos denies it by {matching[0]!r}"
     if denials and not address.is_parsed:
         return "sourceRepos denies some repositories, and this URL cannot be parsed"
-    if not _lists_source(project, address):
+    if not _allows_source(project, address):
         return "sourceRepos does not list it"
     return (
         "sourceIntegrity requires verified signatures, which argosy cannot check yet; use signatureKeys instead, or "
@@ -94,36 +102,37 @@ def _source_rule(project: Project, url: str) -> str:
     )
 
 
-def _destination_rule(project: Project, destination: Destination) -> str:
+def _describe_destination_rule(project: Project, destination: Destination) -> str:
     for entry in project.destinations:
-        fits, denies = _fits_destination(entry, destination)
-        if fits and denies:
-            written = [each for each in entry if each.startswith("!")]
-            return f"destinations denies it by {written[0]!r}"
+        is_match, is_denial = _match_destination(entry, destination)
+        if is_match and is_denial:
+            denials = [part for part in entry if part.startswith("!")]
+            return f"destinations denies it by {denials[0]!r}"
     return "destinations does not list it"
 
 
-def _is_scoped(clusters: Clusters, project: Project, destination: Destination) -> bool:
-    place = clusters.find(destination._replace(name="") if destination.server else destination)
+def _is_project_scoped(clusters: DestinationClusters, project: Project, destination: Destination) -> bool:
+    cluster = clusters.find(destination._replace(name="") if destination.server else destination)
     return any(
-        each.project == project.name and place is not None and place.server == each.server for each in clusters.known
+        known_cluster.project == project.name and cluster is not None and cluster.server == known_cluster.server
+        for known_cluster in clusters.known_clusters
     )
 
 
 def permits_source(project: Project, url: str) -> bool:
     """argo: at least one pattern must match, and none with `!` before it."""
-    address = read_address(url)
+    address = read_repository_spellings(url)
     denials = [pattern for pattern in project.source_repos if pattern.startswith("!")]
-    if denials and (not address.is_parsed or any(denies(pattern, address) for pattern in denials)):
+    if denials and (not address.is_parsed or any(is_denied_by(pattern, address) for pattern in denials)):
         return False
-    return _lists_source(project, address) and not _needs_integrity(project, address)
+    return _allows_source(project, address) and not _needs_integrity(project, address)
 
 
-def _lists_source(project: Project, address: Address) -> bool:
-    return any(allows(pattern, address) for pattern in project.source_repos if not pattern.startswith("!"))
+def _allows_source(project: Project, address: RepositorySpellings) -> bool:
+    return any(is_allowed_by(pattern, address) for pattern in project.source_repos if not pattern.startswith("!"))
 
 
-def _needs_integrity(project: Project, address: Address) -> bool:
+def _needs_integrity(project: Project, address: RepositorySpellings) -> bool:
     """True if sourceIntegrity requires signatures of the repository. Not implemented, so nothing passes it."""
     policies = [policy for policy in project.integrity if policy.mode != "none"]
     return any(not address.is_parsed or is_selected(policy.repositories, address) for policy in policies)
@@ -133,59 +142,61 @@ def permits_destination(project: Project, destination: Destination) -> bool:
     """argo: cluster by name or address, and namespace must match; an entry with `!` before a part denies."""
     allowed = False
     for entry in project.destinations:
-        fits, denies = _fits_destination(entry, destination)
-        if fits and denies:
+        is_match, is_denial = _match_destination(entry, destination)
+        if is_match and is_denial:
             return False
-        allowed = allowed or fits
+        allowed = allowed or is_match
     return allowed
 
 
-def _fits_destination(entry: DestinationPattern, destination: Destination) -> tuple[bool, bool]:
-    destination = destination.known
-    denies_place = entry.server.startswith("!") or entry.name.startswith("!")
+def _match_destination(entry: DestinationPattern, destination: Destination) -> tuple[bool, bool]:
+    destination = destination.with_in_cluster_alias
+    denies_server = entry.server.startswith("!") or entry.name.startswith("!")
     denies_namespace = entry.namespace.startswith("!")
-    at_server = denies_cluster if denies_place or denies_namespace else matches_cluster
-    in_place = bool(entry.server and destination.server and at_server(entry.server, destination.server)) or bool(
-        entry.name and destination.name and matches(entry.name.removeprefix("!"), destination.name)
-    )
-    in_namespace = matches(entry.namespace.removeprefix("!"), destination.namespace)
-    if denies_place:
-        return in_place, True
-    return in_place and in_namespace, denies_namespace
+    match_server = denies_cluster if denies_server or denies_namespace else matches_cluster
+    is_server_match = bool(
+        entry.server and destination.server and match_server(entry.server, destination.server)
+    ) or bool(entry.name and destination.name and matches_glob(entry.name.removeprefix("!"), destination.name))
+    is_namespace_match = matches_glob(entry.namespace.removeprefix("!"), destination.namespace)
+    if denies_server:
+        return is_server_match, True
+    return is_server_match and is_namespace_match, denies_namespace
 
 
-def permits(project: Project, key: ResourceKey, *, is_namespaced: bool, destination: Destination) -> str:
+def find_permission_error(project: Project, key: ResourceKey, *, is_namespaced: bool, destination: Destination) -> str:
     """Return why an object may not be managed; empty if it may."""
     if not permits_kind(project, key.group_kind, is_namespaced=is_namespaced, name=key.name):
-        rule = _kind_rule(project, key, is_namespaced)
+        rule = _describe_kind_rule(project, key, is_namespaced)
         return f"resource {key.group}:{key.kind} is not permitted in project {project.name}: {rule}"
-    place = destination._replace(namespace=key.namespace)
-    if is_namespaced and key.namespace and not permits_destination(project, place):
-        rule = _destination_rule(project, place)
+    object_destination = destination._replace(namespace=key.namespace)
+    if is_namespaced and key.namespace and not permits_destination(project, object_destination):
+        rule = _describe_destination_rule(project, object_destination)
         return f"namespace {key.namespace} is not permitted in project '{project.name}': {rule}"
     return ""
 
 
-def _kind_rule(project: Project, key: ResourceKey, is_namespaced: bool) -> str:
+def _describe_kind_rule(project: Project, key: ResourceKey, is_namespaced: bool) -> str:
     denied, name = (project.namespaced_denied, "") if is_namespaced else (project.cluster_denied, key.name)
-    lists = "namespaceResource" if is_namespaced else "clusterResource"
-    if _lists(denied, key.group_kind, name):
-        return f"{lists}Blacklist lists it"
-    return f"{lists}Whitelist does not list it"
+    field_prefix = "namespaceResource" if is_namespaced else "clusterResource"
+    if _any_matches_kind(denied, key.group_kind, name):
+        return f"{field_prefix}Blacklist lists it"
+    return f"{field_prefix}Whitelist does not list it"
 
 
 def permits_kind(project: Project, kind: GroupKind, *, is_namespaced: bool, name: str = "") -> bool:
     """argo: namespaced kinds are permitted unless a list restricts them, cluster-scoped kinds only if listed."""
     if is_namespaced:
-        allowed = project.namespaced_allowed is None or _lists(project.namespaced_allowed, kind)
-        return allowed and not _lists(project.namespaced_denied, kind)
-    return _lists(project.cluster_allowed, kind, name) and not _lists(project.cluster_denied, kind, name)
+        allowed = project.namespaced_allowed is None or _any_matches_kind(project.namespaced_allowed, kind)
+        return allowed and not _any_matches_kind(project.namespaced_denied, kind)
+    return _any_matches_kind(project.cluster_allowed, kind, name) and not _any_matches_kind(
+        project.cluster_denied, kind, name
+    )
 
 
-def _lists(patterns: Iterable[KindPattern], kind: GroupKind, name: str = "") -> bool:
+def _any_matches_kind(patterns: Iterable[KindPattern], kind: GroupKind, name: str = "") -> bool:
     return any(
-        matches(each.group, kind.group)
-        and matches(each.kind, kind.kind)
-        and (not each.name or matches(each.name, name))
-        for each in patterns
+        matches_glob(pattern.group, kind.group)
+        and matches_glob(pattern.kind, kind.kind)
+        and (not pattern.name or matches_glob(pattern.name, name))
+        for pattern in patterns
     )

@@ -9,34 +9,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-MASS_SHARE: Final = 0.5
-MASS_COUNT: Final = 10
+MASS_PRUNE_SHARE: Final = 0.5
+MASS_PRUNE_COUNT: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PruneCandidate:
     """The facts about a live object that is no longer in Git."""
 
     owner: str  # the Application in its tracking mark; empty for none
     is_self_referenced: bool  # the tracking mark names this object and is not a copy
-    is_rendered_whole: bool  # all desired manifests of the revision are known
+    is_desired_state_complete: bool  # all desired manifests of the revision are known
     is_in_destination: bool  # it is in a cluster and namespace that the project permits
-    is_served: bool = True  # its kind is served; otherwise it is unknown whether its key has a namespace
+    is_kind_served: bool = True  # its kind is served; otherwise it is unknown whether its key has a namespace
     refusal: str = ""  # the project's reason against this kind
     is_excluded: bool = False  # settings exclude its kind
-    controller: str = ""  # its owner, from ownerReferences
+    owner_reference: str = ""  # its owner, from ownerReferences
     options: frozenset[str] = frozenset()  # sync options of the Application and of the object
 
 
-def may_delete(candidate: Candidate, instance: str) -> str:
+def find_reason_to_keep(candidate: PruneCandidate, instance: str) -> str:
     """Return why a sync must not delete the object; empty if it may."""
     if not instance or candidate.owner != instance:
         return f"it belongs to {candidate.owner or 'no application'}, not to this application"
     if not candidate.is_self_referenced:
         return "its tracking ID names another object, from which it was copied"
-    if not candidate.is_rendered_whole:
+    if not candidate.is_desired_state_complete:
         return "the desired manifests are not completely known"
-    if not candidate.is_served:
+    if not candidate.is_kind_served:
         return "its kind is not served at the moment, so it is unknown whether Git has it"
     if not candidate.is_in_destination:
         return "it is outside the destinations of this application"
@@ -44,13 +44,13 @@ def may_delete(candidate: Candidate, instance: str) -> str:
         return "settings exclude its kind"
     if candidate.refusal:
         return candidate.refusal
-    if candidate.controller:
-        return f"{candidate.controller} owns it"
+    if candidate.owner_reference:
+        return f"{candidate.owner_reference} owns it"
     if "Prune=false" in candidate.options:
         return "ignored (no prune)"  # argo: its words
     return ""
 
 
-def is_mass(deletions: int, managed: int) -> bool:
+def is_mass_prune(deletions: int, managed_count: int) -> bool:
     """True if an automated sync must ask before so many deletions."""
-    return deletions > MASS_COUNT and deletions > managed * MASS_SHARE
+    return deletions > MASS_PRUNE_COUNT and deletions > managed_count * MASS_PRUNE_SHARE

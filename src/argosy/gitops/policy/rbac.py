@@ -16,30 +16,36 @@ from itertools import chain
 from typing import Final
 
 from argosy.gitops.application.project import Project
-from argosy.gitops.policy.rbac_addresses import ADDRESS_RESOURCES, spell_object
+from argosy.gitops.policy.rbac_addresses import ADDRESS_RESOURCES, list_object_spellings
 from argosy.gitops.policy.rbac_config import AccessPolicy
-from argosy.gitops.policy.rbac_matching import Fits, Matching, RuleSet, judge, judge_address
+from argosy.gitops.policy.rbac_matching import (
+    NameMatcher,
+    PatternMatcher,
+    RbacRuleSet,
+    build_access_matcher,
+    is_address_allowed,
+)
 from argosy.gitops.policy.roles import (
-    OF_PROJECTS,
-    Book,
-    Rule,
-    book,
-    built_in_grants,
-    built_in_members,
+    PROJECT_RESOURCES,
+    RbacRule,
+    RbacTable,
+    build_rbac_table,
     is_reserved,
-    project_grants,
-    project_members,
-    role_of,
+    list_builtin_grants,
+    list_builtin_members,
+    list_project_grants,
+    list_project_members,
+    parse_role_subject,
 )
 
-_FURTHEST: Final = 10  # argo: maximum depth of role memberships
-_MOST_ANSWERS: Final = 20_000  # per requester: some megabytes
-_MOST_SUBJECTS: Final = 5_000
-_NOBODYS: Final = Book({}, {})
+_MAX_ROLE_DEPTH: Final = 10  # argo: maximum depth of role memberships
+_MAX_CACHED_ANSWERS: Final = 20_000  # per requester: some megabytes
+_MAX_CACHED_SUBJECTS: Final = 5_000
+_EMPTY_TABLE: Final = RbacTable({}, {})
 
 
 @dataclass(frozen=True, slots=True)
-class Subjects:
+class RbacRequester:
     """The requester: an account or user with groups, a project role, or, without a name, an anonymous user."""
 
     name: str = ""
@@ -47,177 +53,189 @@ class Subjects:
     is_project_role: bool = False
 
 
-class Enforcer:
+class RbacEnforcer:
     """All RBAC rules of an installation at one time."""
 
     def __init__(self, policy: AccessPolicy, projects: Iterable[Project] = ()) -> None:
         self._policy = policy
-        self.matching = Matching(policy.is_regex)
-        grants = chain(built_in_grants(policy.is_regex), policy.grants)
-        self._common = book(grants, chain(built_in_members(), policy.members))
-        self._projects = {each.name: book(project_grants(each), project_members(each)) for each in projects}
-        self._concerned = self._by_subject()
-        self._sets: dict[frozenset[Rule], RuleSet] = {}
-        self._permissions: dict[Subjects, Permissions] = {}
-        self._shared: dict[str, Permissions] = {}
+        self.matcher = PatternMatcher(policy.is_regex)
+        grants = chain(list_builtin_grants(policy.is_regex), policy.grants)
+        self._global_table = build_rbac_table(grants, chain(list_builtin_members(), policy.members))
+        self._project_tables = {
+            project.name: build_rbac_table(list_project_grants(project), list_project_members(project))
+            for project in projects
+        }
+        self._projects_by_subject = self._index_projects()
+        self._rule_sets: dict[frozenset[RbacRule], RbacRuleSet] = {}
+        self._permissions_by_requester: dict[RbacRequester, RbacPermissions] = {}
+        self._permissions_by_digest: dict[str, RbacPermissions] = {}
 
-    def permissions(self, asking: Subjects) -> Permissions:
+    def get_permissions(self, requester: RbacRequester) -> RbacPermissions:
         """Return the permissions of a requester; one shared value for all with the same rights."""
-        if (known := self._permissions.get(asking)) is None:
-            if len(self._permissions) >= _MOST_SUBJECTS:
-                self._permissions.clear()
-                self._shared.clear()
-            made = Permissions(self, asking)
-            known = self._permissions[asking] = self._shared.setdefault(made.digest, made)
-        return known
+        if (cached := self._permissions_by_requester.get(requester)) is None:
+            if len(self._permissions_by_requester) >= _MAX_CACHED_SUBJECTS:
+                self._permissions_by_requester.clear()
+                self._permissions_by_digest.clear()
+            new_permissions = RbacPermissions(self, requester)
+            cached = self._permissions_by_requester[requester] = self._permissions_by_digest.setdefault(
+                new_permissions.digest, new_permissions
+            )
+        return cached
 
     @property
-    def names(self) -> set[str]:
+    def member_names(self) -> set[str]:
         """All subjects that are members of a role."""
-        return {*self._common.roles, *(name for each in self._projects.values() for name in each.roles)}
+        return {*self._global_table.roles, *(name for table in self._project_tables.values() for name in table.roles)}
 
     def has_project(self, name: str) -> bool:
-        return name in self._projects
+        return name in self._project_tables
 
     @property
     def project_names(self) -> tuple[str, ...]:
-        return tuple(sorted(self._projects))
+        return tuple(sorted(self._project_tables))
 
-    def voices(self, asking: Subjects, project: str = "") -> frozenset[RuleSet]:
+    def list_rule_sets(self, requester: RbacRequester, project: str = "") -> frozenset[RbacRuleSet]:
         """Return the rules of each subject of the requester, for objects of a project or, without one, of none."""
         if self._policy.is_broken:
             return frozenset()
-        here = self._projects.get(project, _NOBODYS)
-        speaking = [*self._speaking(asking, project, here)]
-        heard = [self._rules(self._closure(voice, here), here) for voice in speaking]
-        for voice in ("", self._policy.usual):  # argo: these two also count without the rules of the project
-            heard += [self._rules(self._closure(voice, _NOBODYS), _NOBODYS)]
-        return frozenset(each for each in heard if each.allows_any)
+        project_table = self._project_tables.get(project, _EMPTY_TABLE)
+        subjects = [*self._list_subjects(requester, project, project_table)]
+        rule_sets = [
+            self._build_rule_set(self._expand_roles(subject, project_table), project_table) for subject in subjects
+        ]
+        for subject in ("", self._policy.default_role):  # argo: these two also count without the rules of the project
+            rule_sets += [self._build_rule_set(self._expand_roles(subject, _EMPTY_TABLE), _EMPTY_TABLE)]
+        return frozenset(rule_set for rule_set in rule_sets if rule_set.allows_any)
 
-    def concerned(self, asking: Subjects) -> set[str]:
+    def list_projects_with_rules(self, requester: RbacRequester) -> set[str]:
         """Return the projects that give the requester additional rules."""
-        voices = (self._policy.usual, asking.name, *asking.groups)
-        reached = (subject for voice in voices for subject in self._closure(voice, _NOBODYS))
-        return set().union(*(self._concerned.get(subject, ()) for subject in reached))
+        own_subjects = (self._policy.default_role, requester.name, *requester.groups)
+        all_subjects = (
+            subject for own_subject in own_subjects for subject in self._expand_roles(own_subject, _EMPTY_TABLE)
+        )
+        return set().union(*(self._projects_by_subject.get(subject, ()) for subject in all_subjects))
 
-    def _speaking(self, asking: Subjects, project: str, here: Book) -> Iterator[str]:
-        if self._policy.usual:
-            yield self._policy.usual
-        if asking.is_project_role:
-            own = role_of(asking.name)
-            if own is not None and (not project or own[0] == project):
-                yield asking.name
+    def _list_subjects(self, requester: RbacRequester, project: str, project_table: RbacTable) -> Iterator[str]:
+        if self._policy.default_role:
+            yield self._policy.default_role
+        if requester.is_project_role:
+            project_role = parse_role_subject(requester.name)
+            if project_role is not None and (not project or project_role[0] == project):
+                yield requester.name
             return
-        if not is_reserved(asking.name):
-            yield asking.name
-        for group in asking.groups:
+        if not is_reserved(requester.name):
+            yield requester.name
+        for group in requester.groups:
             # argo: a group counts only through its roles, not by rules that name it
-            if not is_reserved(group) and (group in self._common.roles or group in here.roles):
+            if not is_reserved(group) and (group in self._global_table.roles or group in project_table.roles):
                 yield group
 
-    def _closure(self, voice: str, here: Book) -> set[str]:
-        reached = {voice}
-        edge = [voice]
-        for _ in range(_FURTHEST):
-            edge = [
+    def _expand_roles(self, subject: str, project_table: RbacTable) -> set[str]:
+        reached = {subject}
+        frontier = [subject]
+        for _ in range(_MAX_ROLE_DEPTH):
+            frontier = [
                 role
-                for each in edge
-                for role in (*self._common.roles.get(each, ()), *here.roles.get(each, ()))
+                for member in frontier
+                for role in (*self._global_table.roles.get(member, ()), *project_table.roles.get(member, ()))
                 if role not in reached
             ]
-            if not edge:
+            if not frontier:
                 break
-            reached.update(edge)
+            reached.update(frontier)
         return reached
 
-    def _rules(self, subjects: set[str], here: Book) -> RuleSet:
+    def _build_rule_set(self, subjects: set[str], project_table: RbacTable) -> RbacRuleSet:
         rules = frozenset(
             rule
             for subject in subjects
-            for rule in (*self._common.rules.get(subject, ()), *here.rules.get(subject, ()))
+            for rule in (*self._global_table.rules.get(subject, ()), *project_table.rules.get(subject, ()))
         )
-        if (known := self._sets.get(rules)) is None:
-            known = self._sets[rules] = RuleSet(rules, self.matching)
-        return known
+        if (rule_set := self._rule_sets.get(rules)) is None:
+            rule_set = self._rule_sets[rules] = RbacRuleSet(rules, self.matcher)
+        return rule_set
 
-    def _by_subject(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for name, each in self._projects.items():
-            for subject in (*each.rules, *each.roles):
-                found.setdefault(subject, set()).add(name)
-        return found
+    def _index_projects(self) -> dict[str, set[str]]:
+        index: dict[str, set[str]] = {}
+        for name, table in self._project_tables.items():
+            for subject in (*table.rules, *table.roles):
+                index.setdefault(subject, set()).add(name)
+        return index
 
 
-class Permissions:
+class RbacPermissions:
     """The permissions of a requester; answers are cached."""
 
-    def __init__(self, enforcer: Enforcer, asking: Subjects) -> None:
+    def __init__(self, enforcer: RbacEnforcer, requester: RbacRequester) -> None:
         self._enforcer = enforcer
-        self._asking = asking
-        self._concerned = enforcer.concerned(asking)
-        self._voices: dict[str, frozenset[RuleSet]] = {}
+        self._requester = requester
+        self._projects_with_rules = enforcer.list_projects_with_rules(requester)
+        self._rule_sets: dict[str, frozenset[RbacRuleSet]] = {}
         self._answers: dict[tuple[str, str, str], bool] = {}
-        self._judges: dict[tuple[str, str, str], Fits] = {}
+        self._matchers: dict[tuple[str, str, str], NameMatcher] = {}
         self._digest = ""
 
     def may(self, resource: str, action: str, name: str) -> bool:
         question = (resource, action, name)
         answer = self._answers.get(question)
         if answer is None:
-            if len(self._answers) >= _MOST_ANSWERS:
+            if len(self._answers) >= _MAX_CACHED_ANSWERS:
                 self._answers.clear()
             answer = self._answers[question] = self._decide(resource, action, name)
         return answer
 
     def _decide(self, resource: str, action: str, name: str) -> bool:
-        project = self._project(resource, name)
+        project = self._find_project(resource, name)
         if resource not in ADDRESS_RESOURCES:
-            return bool(self._judge(project, resource, action)(name))
-        objects = (voice.objects(resource, action) for voice in self._heard(project))
-        return judge_address(objects, self._enforcer.matching, spell_object(resource, name))
+            return bool(self._find_matcher(project, resource, action)(name))
+        objects = (rule_set.find_patterns(resource, action) for rule_set in self._list_rule_sets(project))
+        return is_address_allowed(objects, self._enforcer.matcher, list_object_spellings(resource, name))
 
     @property
     def digest(self) -> str:
         """Equal for all requesters with the same rights by the same rules."""
         if not self._digest:
-            places = ["", *sorted(self._concerned)]
-            told = [f"{place}={','.join(sorted(each.digest for each in self._heard(place)))}" for place in places]
-            if self._asking.is_project_role:
-                told += [self._asking.name, *self._enforcer.project_names]
-            self._digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
+            projects = ["", *sorted(self._projects_with_rules)]
+            parts = [
+                f"{project}={','.join(sorted(rule_set.digest for rule_set in self._list_rule_sets(project)))}"
+                for project in projects
+            ]
+            if self._requester.is_project_role:
+                parts += [self._requester.name, *self._enforcer.project_names]
+            self._digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
         return self._digest
 
-    def covers(self, other: Permissions) -> bool:
+    def covers(self, other: RbacPermissions) -> bool:
         """True if all rights of the other are included; False also if that cannot be proven."""
         projects = {"", *self._enforcer.project_names}
         return all(
-            any(own.covers(voice) for own in self._heard(project))
+            any(own_rules.covers(other_rules) for own_rules in self._list_rule_sets(project))
             for project in projects
-            for voice in other._heard(project)
+            for other_rules in other._list_rule_sets(project)
         )
 
-    def _judge(self, project: str, resource: str, action: str) -> Fits:
-        place = (project, resource, action)
-        if (known := self._judges.get(place)) is None:
-            if len(self._judges) >= _MOST_ANSWERS:
-                self._judges.clear()
-            objects = (voice.objects(resource, action) for voice in self._heard(project))
-            known = self._judges[place] = judge(objects, self._enforcer.matching)
-        return known
+    def _find_matcher(self, project: str, resource: str, action: str) -> NameMatcher:
+        cache_key = (project, resource, action)
+        if (matcher := self._matchers.get(cache_key)) is None:
+            if len(self._matchers) >= _MAX_CACHED_ANSWERS:
+                self._matchers.clear()
+            objects = (rule_set.find_patterns(resource, action) for rule_set in self._list_rule_sets(project))
+            matcher = self._matchers[cache_key] = build_access_matcher(objects, self._enforcer.matcher)
+        return matcher
 
-    def _heard(self, project: str) -> frozenset[RuleSet]:
-        if (known := self._voices.get(project)) is None:
-            known = self._voices[project] = self._enforcer.voices(self._asking, project)
-        return known
+    def _list_rule_sets(self, project: str) -> frozenset[RbacRuleSet]:
+        if (rule_sets := self._rule_sets.get(project)) is None:
+            rule_sets = self._rule_sets[project] = self._enforcer.list_rule_sets(self._requester, project)
+        return rule_sets
 
-    def _project(self, resource: str, name: str) -> str:
+    def _find_project(self, resource: str, name: str) -> str:
         """Return the project whose own rules apply, only if they may differ from the general ones."""
         if resource == "projects":
             project = name
-        elif resource in OF_PROJECTS and "/" in name:
+        elif resource in PROJECT_RESOURCES and "/" in name:
             project = name.partition("/")[0]
         else:
             return ""
-        if self._asking.is_project_role:
+        if self._requester.is_project_role:
             return project if self._enforcer.has_project(project) else ""
-        return project if project in self._concerned else ""
+        return project if project in self._projects_with_rules else ""

@@ -9,27 +9,29 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from argosy.gitops.application.cluster_address import cluster_spellings, parse_cluster_address
-from argosy.gitops.policy.repository_patterns import read_address
+from argosy.gitops.application.cluster_address import list_spellings, parse_cluster_address
+from argosy.gitops.policy.repository_patterns import read_repository_spellings
 
-CLUSTERS: Final = "clusters"
-ADDRESS_RESOURCES: Final = frozenset({CLUSTERS, "repositories", "write-repositories"})
-_OBJECT: Final = re.compile(r"(?P<project>[^/:@]*/)?(?P<address>[^/:]+:.*|/.*)", re.DOTALL)
+CLUSTERS_RESOURCE: Final = "clusters"
+ADDRESS_RESOURCES: Final = frozenset({CLUSTERS_RESOURCE, "repositories", "write-repositories"})
+_ADDRESS_OBJECT: Final = re.compile(r"(?P<project>[^/:@]*/)?(?P<address>[^/:]+:.*|/.*)", re.DOTALL)
 
 
-class Spellings(NamedTuple):
+class ObjectSpellings(NamedTuple):
     allowed_as: tuple[str, ...]
     denied_as: tuple[str, ...]
 
 
-def spell_object(resource: str, name: str) -> Spellings:
+def list_object_spellings(resource: str, name: str) -> ObjectSpellings:
     """Return the spellings in lower case. An object that is not an address has one."""
-    found = _OBJECT.fullmatch(name)
-    if found is None:
-        return Spellings((name.lower(),), (name.lower(),))
-    project = (found["project"] or "").lower()
-    if resource == CLUSTERS:
-        texts = tuple(project + text.lower() for text in cluster_spellings(parse_cluster_address(found["address"])))
-        return Spellings(texts, texts)
-    address = read_address(found["address"])
-    return Spellings(*(tuple(project + text for text in texts) for texts in (address.allowed_as, address.denied_as)))
+    match = _ADDRESS_OBJECT.fullmatch(name)
+    if match is None:
+        return ObjectSpellings((name.lower(),), (name.lower(),))
+    project = (match["project"] or "").lower()
+    if resource == CLUSTERS_RESOURCE:
+        texts = tuple(project + text.lower() for text in list_spellings(parse_cluster_address(match["address"])))
+        return ObjectSpellings(texts, texts)
+    address = read_repository_spellings(match["address"])
+    return ObjectSpellings(
+        *(tuple(project + text for text in texts) for texts in (address.allowed_as, address.denied_as))
+    )

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 
 RBAC_CM: Final = "argocd-rbac-cm"
-_OVERLAY: Final = ("policy.", ".csv")
-_MODES: Final = ("glob", "regex")
+_OVERLAY_AFFIXES: Final = ("policy.", ".csv")
+_MATCH_MODES: Final = ("glob", "regex")
 _EFFECTS: Final = ("allow", "deny")
-_WORDS_OF_A_GRANT: Final = 6
-_FORMS: Final = "write 'p, subject, resource, action, object, allow' or 'g, subject, role'"
+_GRANT_FIELD_COUNT: Final = 6
+_RULE_SYNTAX: Final = "write 'p, subject, resource, action, object, allow' or 'g, subject, role'"
 
 
-class Grant(NamedTuple):
+class RbacGrant(NamedTuple):
     """argo: a policy line that starts with p."""
 
     subject: str
@@ -31,7 +31,7 @@ class Grant(NamedTuple):
     effect: str
 
 
-class Member(NamedTuple):
+class RoleMember(NamedTuple):
     """argo: a policy line that starts with g."""
 
     subject: str
@@ -40,39 +40,41 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    grants: tuple[Grant, ...] = ()
-    members: tuple[Member, ...] = ()
-    usual: str = ""  # argo: policy.default, the role of all users
+    grants: tuple[RbacGrant, ...] = ()
+    members: tuple[RoleMember, ...] = ()
+    default_role: str = ""  # argo: policy.default, the role of all users
     scopes: tuple[str, ...] = ("groups",)  # argo: the token claims that identify a user
     is_regex: bool = False  # argo: policy.matchMode; otherwise globs
     faults: tuple[str, ...] = ()
     is_broken: bool = False  # argo: an unreadable line removes all rights
 
 
-def read_access(data: Mapping[str, str]) -> AccessPolicy:
+def read_access_policy(data: Mapping[str, str]) -> AccessPolicy:
     """argo: policy.csv, then each policy.*.csv in the order of their names."""
-    begin, end = _OVERLAY
-    overlays = sorted(name for name in data if name.startswith(begin) and name.endswith(end) and name != "policy.csv")
-    grants: list[Grant] = []
-    members: list[Member] = []
+    prefix, suffix = _OVERLAY_AFFIXES
+    overlays = sorted(
+        name for name in data if name.startswith(prefix) and name.endswith(suffix) and name != "policy.csv"
+    )
+    grants: list[RbacGrant] = []
+    members: list[RoleMember] = []
     faults: list[str] = []
     is_broken = False
     for name in ("policy.csv", *overlays):
         for number, line in enumerate(data.get(name, "").splitlines(), 1):
-            match words_of(line):
+            match split_policy_line(line):
                 case []:
                     continue
-                case ["p", subject, resource, action, thing, effect] if effect in _EFFECTS:
-                    grants.append(Grant(subject, resource, action, thing, effect))
+                case ["p", subject, resource, action, object_name, effect] if effect in _EFFECTS:
+                    grants.append(RbacGrant(subject, resource, action, object_name, effect))
                 case ["g", subject, role, *_]:
-                    members.append(Member(subject, role))
-                case words:
-                    is_broken = is_broken or len(words) != _WORDS_OF_A_GRANT or words[0] != "p"
-                    faults.append(f"{RBAC_CM}: {name} line {number}: {line.strip()!r} is not a rule; {_FORMS}")
-    mode = data.get("policy.matchMode", "").strip() or _MODES[0]
-    if mode not in _MODES:
+                    members.append(RoleMember(subject, role))
+                case fields:
+                    is_broken = is_broken or len(fields) != _GRANT_FIELD_COUNT or fields[0] != "p"
+                    faults.append(f"{RBAC_CM}: {name} line {number}: {line.strip()!r} is not a rule; {_RULE_SYNTAX}")
+    mode = data.get("policy.matchMode", "").strip() or _MATCH_MODES[0]
+    if mode not in _MATCH_MODES:
         faults.append(f"{RBAC_CM}: policy.matchMode: {mode!r} is not valid; write glob or regex")
-    scopes, fault = _scopes(data.get("scopes", ""))
+    scopes, fault = _read_scopes(data.get("scopes", ""))
     return AccessPolicy(
         tuple(grants),
         tuple(members),
@@ -84,21 +86,21 @@ def read_access(data: Mapping[str, str]) -> AccessPolicy:
     )
 
 
-def words_of(line: str) -> list[str]:
+def split_policy_line(line: str) -> list[str]:
     """argo: split one CSV line into trimmed fields; empty for a comment."""
     if not line.strip() or line.lstrip().startswith("#"):
         return []
-    return [word.strip() for word in next(csv.reader([line], skipinitialspace=True))]
+    return [field.strip() for field in next(csv.reader([line], skipinitialspace=True))]
 
 
-def _scopes(text: str) -> tuple[tuple[str, ...], list[str]]:
-    usual = AccessPolicy().scopes
+def _read_scopes(text: str) -> tuple[tuple[str, ...], list[str]]:
+    defaults = AccessPolicy().scopes
     if not text.strip():
-        return usual, []
+        return defaults, []
     try:
-        given = load(text, where=f"{RBAC_CM}: scopes")
+        names = read_yaml(text, where=f"{RBAC_CM}: scopes")
     except UserError as error:
-        return usual, [str(error)]
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        return usual, [f"{RBAC_CM}: scopes: {text.strip()!r} is not a list of names; write it as '[groups, email]'"]
-    return tuple(given), []
+        return defaults, [str(error)]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return defaults, [f"{RBAC_CM}: scopes: {text.strip()!r} is not a list of names; write it as '[groups, email]'"]
+    return tuple(names), []

@@ -15,54 +15,56 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.gitops.policy.rbac_addresses import ADDRESS_RESOURCES, Spellings
-from argosy.gitops.policy.roles import Rule
-from argosy.languages.globs import escape_ipv6, glob_pattern
-from argosy.languages.go_regexp import Unreadable, expression
+from argosy.gitops.policy.rbac_addresses import ADDRESS_RESOURCES, ObjectSpellings
+from argosy.gitops.policy.roles import RbacRule
+from argosy.languages.globs import compile_glob, escape_ipv6
+from argosy.languages.go_regexp import InvalidGoRegexp, compile_go_regexp
 
-Fits = Callable[[str], object]
+NameMatcher = Callable[[str], object]
 
-_MOST_KNOWN: Final = 4_096
-_LONGEST: Final = 1_000  # characters of a pattern, and of a name in regex mode: no object has a longer one
+_MAX_CACHED_PATTERNS: Final = 4_096
+_MAX_PATTERN_LENGTH: Final = 1_000  # characters of a pattern, and of a name in regex mode: no object has a longer one
 _ONLY_STARS: Final = re.compile(r"[^?\[\]{}\\,!]*")  # a glob with no other special character than *
-_ANY_TEXT: Final = frozenset({".*", "^.*$"})
-_PLAIN: Final = re.compile(r"[^*?\[\]{}\\,!]*")  # argo: a glob without special characters matches only itself
+_MATCH_ALL_EXPRESSIONS: Final = frozenset({".*", "^.*$"})
+_PLAIN_NAME: Final = re.compile(r"[^*?\[\]{}\\,!]*")  # argo: a glob without special characters matches only itself
 
 
-class Objects(NamedTuple):
+class NamePatterns(NamedTuple):
     """The name patterns of the rules for one action on one resource; `denied` is None if all are denied."""
 
     allowed: frozenset[str]
     denied: frozenset[str] | None
 
 
-class Matching:
+class PatternMatcher:
     """argo: policy.matchMode; a regular expression may match anywhere, a glob matches the whole name."""
 
     def __init__(self, is_regex: bool) -> None:
         self.is_regex = is_regex
-        self._known: dict[str, Fits | None] = {}
+        self._matchers: dict[str, NameMatcher | None] = {}
 
-    def fitting(self, pattern: str) -> Fits | None:
+    def find_matcher(self, pattern: str) -> NameMatcher | None:
         """Return the matcher of a pattern; None if it is invalid."""
-        if pattern not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            self._known[pattern] = self._made(pattern)
-        return self._known[pattern]
+        if pattern not in self._matchers:
+            if len(self._matchers) >= _MAX_CACHED_PATTERNS:
+                self._matchers.clear()
+            self._matchers[pattern] = self._build_matcher(pattern)
+        return self._matchers[pattern]
 
-    def any_of(self, patterns: Iterable[str]) -> Fits:
+    def build_any_matcher(self, patterns: Iterable[str]) -> NameMatcher:
         """Return a matcher for any of the valid patterns."""
-        readable = [each for each in sorted(set(patterns)) if self.fitting(each) is not None]
-        made = [self.fitting(each) for each in readable]
-        if _everything in made:
-            return _everything
+        valid_patterns = [pattern for pattern in sorted(set(patterns)) if self.find_matcher(pattern) is not None]
+        matchers = [self.find_matcher(pattern) for pattern in valid_patterns]
+        if _match_all in matchers:
+            return _match_all
         if self.is_regex:
-            return _first_of([fits for fits in made if fits])
-        plain = frozenset(each for each in readable if _PLAIN.fullmatch(each))
-        globs = [glob_pattern(each, "").pattern for each in readable if each not in plain]
-        together = re.compile("|".join(globs), re.DOTALL).fullmatch if globs else None
-        return _first_of([fits for fits in (plain.__contains__ if plain else None, together) if fits])
+            return _combine_matchers([matcher for matcher in matchers if matcher])
+        plain = frozenset(pattern for pattern in valid_patterns if _PLAIN_NAME.fullmatch(pattern))
+        globs = [compile_glob(pattern, "").pattern for pattern in valid_patterns if pattern not in plain]
+        match_globs = re.compile("|".join(globs), re.DOTALL).fullmatch if globs else None
+        return _combine_matchers(
+            [matcher for matcher in (plain.__contains__ if plain else None, match_globs) if matcher]
+        )
 
     def object_pattern(self, resource: str, pattern: str) -> str:
         """Return the pattern for objects of a resource. The case of addresses does not matter."""
@@ -73,56 +75,62 @@ class Matching:
     def pattern_covers(self, wide: str, narrow: str) -> bool:
         """True if one pattern matches everything that the other matches; False also if that cannot be proven."""
         if wide == narrow:
-            return self.fitting(wide) is not None
+            return self.find_matcher(wide) is not None
         if self.is_regex:
-            return wide in _ANY_TEXT
+            return wide in _MATCH_ALL_EXPRESSIONS
         if wide == "*":
             return True
         # Then a * of the wide pattern matches each * of the narrow one.
         only_stars = _ONLY_STARS.fullmatch(wide) and _ONLY_STARS.fullmatch(narrow)
-        fits = self.fitting(wide)
-        return bool(only_stars and fits and fits(narrow))
+        matcher = self.find_matcher(wide)
+        return bool(only_stars and matcher and matcher(narrow))
 
-    def _made(self, pattern: str) -> Fits | None:
-        if len(pattern) > _LONGEST:
+    def _build_matcher(self, pattern: str) -> NameMatcher | None:
+        if len(pattern) > _MAX_PATTERN_LENGTH:
             return None
         if self.is_regex:
-            return _expression(pattern)
+            return _compile_expression(pattern)
         if pattern == "*":
-            return _everything
-        if _PLAIN.fullmatch(pattern):
+            return _match_all
+        if _PLAIN_NAME.fullmatch(pattern):
             return pattern.__eq__
         try:
-            return glob_pattern(pattern, "").fullmatch
+            return compile_glob(pattern, "").fullmatch
         except UserError:
             return None
 
 
-def judge(voices: Iterable[Objects], matching: Matching) -> Fits:
+def build_access_matcher(rule_patterns: Iterable[NamePatterns], matcher: PatternMatcher) -> NameMatcher:
     """Return a matcher for the names that one of the subjects may use; subjects without denials are combined."""
-    free: set[str] = set()
-    bound: list[tuple[Fits, Fits]] = []
-    for objects in voices:
-        if objects.denied is None or not objects.allowed:
+    undenied: set[str] = set()
+    restricted: list[tuple[NameMatcher, NameMatcher]] = []
+    for patterns in rule_patterns:
+        if patterns.denied is None or not patterns.allowed:
             continue
-        if not objects.denied:
-            free |= objects.allowed
+        if not patterns.denied:
+            undenied |= patterns.allowed
         else:
-            bound.append((matching.any_of(objects.allowed), matching.any_of(objects.denied)))
-    freely = matching.any_of(free)
-    if matching.is_regex:
-        return lambda text: len(text) <= _LONGEST and (freely(text) or _is_any(bound, text))
-    return freely if not bound else lambda text: freely(text) or _is_any(bound, text)
+            restricted.append((matcher.build_any_matcher(patterns.allowed), matcher.build_any_matcher(patterns.denied)))
+    match_undenied = matcher.build_any_matcher(undenied)
+    if matcher.is_regex:
+        return lambda text: (
+            len(text) <= _MAX_PATTERN_LENGTH and (match_undenied(text) or _is_allowed_by_any(restricted, text))
+        )
+    return (
+        match_undenied if not restricted else lambda text: match_undenied(text) or _is_allowed_by_any(restricted, text)
+    )
 
 
-def judge_address(voices: Iterable[Objects], matching: Matching, spellings: Spellings) -> bool:
+def is_address_allowed(
+    rule_patterns: Iterable[NamePatterns], matcher: PatternMatcher, spellings: ObjectSpellings
+) -> bool:
     """Decide for all spellings of an address: one allowed spelling is enough, and one denied spelling decides."""
-    if any(len(text) > _LONGEST for text in spellings.denied_as):
+    if any(len(text) > _MAX_PATTERN_LENGTH for text in spellings.denied_as):
         return False
     rules = [
-        (matching.any_of(objects.allowed), matching.any_of(objects.denied))
-        for objects in voices
-        if objects.denied is not None and objects.allowed
+        (matcher.build_any_matcher(patterns.allowed), matcher.build_any_matcher(patterns.denied))
+        for patterns in rule_patterns
+        if patterns.denied is not None and patterns.allowed
     ]
     return any(
         any(map(allowed, spellings.allowed_as)) and not any(map(denied, spellings.denied_as))
@@ -130,93 +138,95 @@ def judge_address(voices: Iterable[Objects], matching: Matching, spellings: Spel
     )
 
 
-def _is_any(bound: Sequence[tuple[Fits, Fits]], text: str) -> bool:
-    return any(allowed(text) and not denied(text) for allowed, denied in bound)
+def _is_allowed_by_any(restricted: Sequence[tuple[NameMatcher, NameMatcher]], text: str) -> bool:
+    return any(allowed(text) and not denied(text) for allowed, denied in restricted)
 
 
-class RuleSet:
+class RbacRuleSet:
     """All rules of one subject."""
 
-    def __init__(self, rules: frozenset[Rule], matching: Matching) -> None:
+    def __init__(self, rules: frozenset[RbacRule], matcher: PatternMatcher) -> None:
         self._rules = rules
-        self._matching = matching
-        self._known: dict[tuple[str, str], Objects] = {}
+        self._matcher = matcher
+        self._patterns: dict[tuple[str, str], NamePatterns] = {}
         self.allows_any = any(rule.is_allowed for rule in rules)
 
-    def objects(self, resource: str, action: str) -> Objects:
-        objects = self._known.get((resource, action))
-        if objects is None:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            objects = self._known[resource, action] = self._objects(resource, action)
-        return objects
+    def find_patterns(self, resource: str, action: str) -> NamePatterns:
+        patterns = self._patterns.get((resource, action))
+        if patterns is None:
+            if len(self._patterns) >= _MAX_CACHED_PATTERNS:
+                self._patterns.clear()
+            patterns = self._patterns[resource, action] = self._collect_patterns(resource, action)
+        return patterns
 
     @cached_property
     def digest(self) -> str:
-        mode = "regex" if self._matching.is_regex else "glob"
+        mode = "regex" if self._matcher.is_regex else "glob"
         return hashlib.sha256(repr((mode, sorted(self._rules))).encode()).hexdigest()
 
-    def covers(self, other: RuleSet) -> bool:
+    def covers(self, other: RbacRuleSet) -> bool:
         """True if these rules allow everything that the others allow; False also if that cannot be proven."""
         allowed, denied = self._split()
         other_allowed, other_denied = other._split()
-        covered = all(any(self._rule_covers(own, rule) for own in allowed) for rule in other_allowed)
+        covered = all(any(self._rule_covers(own_rule, rule) for own_rule in allowed) for rule in other_allowed)
         return covered and denied <= other_denied
 
-    def _split(self) -> tuple[frozenset[Rule], frozenset[Rule]]:
+    def _split(self) -> tuple[frozenset[RbacRule], frozenset[RbacRule]]:
         """Return allow rules and deny rules."""
         allowed = frozenset(rule for rule in self._rules if rule.is_allowed)
         return allowed, self._rules - allowed
 
-    def _rule_covers(self, wide: Rule, narrow: Rule) -> bool:
-        if wide.name != narrow.name and not self._matching.is_regex:
+    def _rule_covers(self, wide: RbacRule, narrow: RbacRule) -> bool:
+        if wide.name != narrow.name and not self._matcher.is_regex:
             wide, narrow = wide._replace(name=wide.name.lower()), narrow._replace(name=narrow.name.lower())
         patterns = ((wide.resource, narrow.resource), (wide.action, narrow.action), (wide.name, narrow.name))
-        return all(self._matching.pattern_covers(one, other) for one, other in patterns)
+        return all(
+            self._matcher.pattern_covers(wide_pattern, narrow_pattern) for wide_pattern, narrow_pattern in patterns
+        )
 
-    def _objects(self, resource: str, action: str) -> Objects:
+    def _collect_patterns(self, resource: str, action: str) -> NamePatterns:
         allowed: list[str] = []
         denied: list[str] = []
         for rule in self._rules:
-            fits = self._fits(rule, resource, action)
-            if fits is None and (self._matching.is_regex or not rule.is_allowed):
-                return Objects(frozenset(), None)
-            if fits:
-                (allowed if rule.is_allowed else denied).append(self._matching.object_pattern(resource, rule.name))
-        return Objects(frozenset(allowed), frozenset(denied))
+            is_match = self._matches_rule(rule, resource, action)
+            if is_match is None and (self._matcher.is_regex or not rule.is_allowed):
+                return NamePatterns(frozenset(), None)
+            if is_match:
+                (allowed if rule.is_allowed else denied).append(self._matcher.object_pattern(resource, rule.name))
+        return NamePatterns(frozenset(allowed), frozenset(denied))
 
-    def _fits(self, rule: Rule, resource: str, action: str) -> bool | None:
+    def _matches_rule(self, rule: RbacRule, resource: str, action: str) -> bool | None:
         """Return None if a pattern that would decide is invalid."""
         for pattern, text in ((rule.resource, resource), (rule.action, action)):
-            if (fits := self._matching.fitting(pattern)) is None:
+            if (matcher := self._matcher.find_matcher(pattern)) is None:
                 return None
-            if not fits(text):
+            if not matcher(text):
                 return False
-        pattern = self._matching.object_pattern(resource, rule.name)
-        return None if self._matching.fitting(pattern) is None else True
+        pattern = self._matcher.object_pattern(resource, rule.name)
+        return None if self._matcher.find_matcher(pattern) is None else True
 
 
-def _expression(pattern: str) -> Fits | None:
+def _compile_expression(pattern: str) -> NameMatcher | None:
     try:
-        return expression(pattern)
-    except Unreadable:
+        return compile_go_regexp(pattern)
+    except InvalidGoRegexp:
         return None
 
 
-def _first_of(made: Sequence[Fits]) -> Fits:
-    match made:
+def _combine_matchers(matchers: Sequence[NameMatcher]) -> NameMatcher:
+    match matchers:
         case []:
-            return _nothing
-        case [one]:
-            return one
-        case [one, other]:
-            return lambda text: one(text) or other(text)
-    return lambda text: any(fits(text) for fits in made)
+            return _match_none
+        case [first]:
+            return first
+        case [first, second]:
+            return lambda text: first(text) or second(text)
+    return lambda text: any(matcher(text) for matcher in matchers)
 
 
-def _everything(_text: str) -> bool:
+def _match_all(_text: str) -> bool:
     return True
 
 
-def _nothing(_text: str) -> bool:
+def _match_none(_text: str) -> bool:
     return False

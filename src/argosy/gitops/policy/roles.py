@@ -10,29 +10,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from argosy.gitops.application.project import Project, Role
-from argosy.gitops.policy.rbac_config import Grant, Member, words_of
+from argosy.gitops.application.project import Project, ProjectRole
+from argosy.gitops.policy.rbac_config import RbacGrant, RoleMember, split_policy_line
 
 ADMIN_ROLE: Final = "role:admin"
 READER_ROLE: Final = "role:readonly"
-RESERVED: Final = ("role:", "proj:")  # prefixes of roles; no user may have such a name
-OF_PROJECTS: Final = frozenset({"applications", "applicationsets", "clusters", "exec", "logs", "repositories"})
+RESERVED_PREFIXES: Final = ("role:", "proj:")  # prefixes of roles; no user may have such a name
+PROJECT_RESOURCES: Final = frozenset({"applications", "applicationsets", "clusters", "exec", "logs", "repositories"})
 
-_WITHIN, _ALONE = "*/*", "*"
+_ANY_PROJECT_OBJECT, _ANY_OBJECT = "*/*", "*"
 # argo: rights of the two built-in roles; an admin also has those of a reader
-_READ: Final = {
-    "applications": _WITHIN,
-    "applicationsets": _WITHIN,
-    "logs": _WITHIN,
-    "accounts": _ALONE,
-    "certificates": _ALONE,
-    "clusters": _ALONE,
-    "gpgkeys": _ALONE,
-    "projects": _ALONE,
-    "repositories": _ALONE,
-    "write-repositories": _ALONE,
+_READER_OBJECTS: Final = {
+    "applications": _ANY_PROJECT_OBJECT,
+    "applicationsets": _ANY_PROJECT_OBJECT,
+    "logs": _ANY_PROJECT_OBJECT,
+    "accounts": _ANY_OBJECT,
+    "certificates": _ANY_OBJECT,
+    "clusters": _ANY_OBJECT,
+    "gpgkeys": _ANY_OBJECT,
+    "projects": _ANY_OBJECT,
+    "repositories": _ANY_OBJECT,
+    "write-repositories": _ANY_OBJECT,
 }
-_RULED: Final = {
+_ADMIN_ACTIONS: Final = {
     "applications": "create update update/* delete delete/* sync rollback override action/*",
     "applicationsets": "get create update delete",
     "exec": "create debug",
@@ -46,7 +46,7 @@ _RULED: Final = {
 }
 
 
-class Rule(NamedTuple):
+class RbacRule(NamedTuple):
     """One rule of a subject."""
 
     resource: str
@@ -56,45 +56,45 @@ class Rule(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class RbacTable:
     """Rules by subject, and roles by member."""
 
-    rules: dict[str, list[Rule]]
+    rules: dict[str, list[RbacRule]]
     roles: dict[str, list[str]]
 
 
-def book(grants: Iterable[Grant], members: Iterable[Member]) -> Book:
-    made = Book({}, {})
+def build_rbac_table(grants: Iterable[RbacGrant], members: Iterable[RoleMember]) -> RbacTable:
+    table = RbacTable({}, {})
     for grant in grants:
-        rule = Rule(grant.resource, grant.action, grant.name, grant.effect == "allow")
-        made.rules.setdefault(grant.subject, []).append(rule)
+        rule = RbacRule(grant.resource, grant.action, grant.name, grant.effect == "allow")
+        table.rules.setdefault(grant.subject, []).append(rule)
     for member in members:
-        made.roles.setdefault(member.subject, []).append(member.role)
-    return made
+        table.roles.setdefault(member.subject, []).append(member.role)
+    return table
 
 
-def built_in_grants(is_regex: bool) -> Iterator[Grant]:
+def list_builtin_grants(is_regex: bool) -> Iterator[RbacGrant]:
     """Yield the built-in grants. Unlike in Argo CD, they have the same meaning in regex mode."""
-    written = _as_expression if is_regex else str
-    for resource, name in _READ.items():
-        yield Grant(READER_ROLE, written(resource), written("get"), written(name), "allow")
-    for resource, actions in _RULED.items():
-        name = _READ.get(resource, _WITHIN)
+    to_pattern = _glob_to_expression if is_regex else str
+    for resource, name in _READER_OBJECTS.items():
+        yield RbacGrant(READER_ROLE, to_pattern(resource), to_pattern("get"), to_pattern(name), "allow")
+    for resource, actions in _ADMIN_ACTIONS.items():
+        name = _READER_OBJECTS.get(resource, _ANY_PROJECT_OBJECT)
         for action in actions.split():
-            yield Grant(ADMIN_ROLE, written(resource), written(action), written(name), "allow")
+            yield RbacGrant(ADMIN_ROLE, to_pattern(resource), to_pattern(action), to_pattern(name), "allow")
 
 
-def built_in_members() -> Iterator[Member]:
-    yield Member(ADMIN_ROLE, READER_ROLE)
-    yield Member("admin", ADMIN_ROLE)
+def list_builtin_members() -> Iterator[RoleMember]:
+    yield RoleMember(ADMIN_ROLE, READER_ROLE)
+    yield RoleMember("admin", ADMIN_ROLE)
 
 
-def role_subject(project: str, role: str) -> str:
+def format_role_subject(project: str, role: str) -> str:
     """argo: the subject name of a project role in rules."""
     return f"proj:{project}:{role}"
 
 
-def role_of(subject: str) -> tuple[str, str] | None:
+def parse_role_subject(subject: str) -> tuple[str, str] | None:
     """Return project and role of a subject, or None if it is not a project role."""
     match subject.split(":"):
         case ["proj", project, role]:
@@ -103,39 +103,39 @@ def role_of(subject: str) -> tuple[str, str] | None:
 
 
 def is_reserved(subject: str) -> bool:
-    return subject.startswith(RESERVED)
+    return subject.startswith(RESERVED_PREFIXES)
 
 
-def project_grants(project: Project) -> Iterator[Grant]:
+def list_project_grants(project: Project) -> Iterator[RbacGrant]:
     for role in project.roles:
-        subject = role_subject(project.name, role.name)
+        subject = format_role_subject(project.name, role.name)
         # argo: a role includes the right to see its project
-        yield Grant(subject, "projects", "get", project.name, "allow")
-        yield from _role_grants(subject, role)
+        yield RbacGrant(subject, "projects", "get", project.name, "allow")
+        yield from _list_role_grants(subject, role)
 
 
-def project_members(project: Project) -> Iterator[Member]:
+def list_project_members(project: Project) -> Iterator[RoleMember]:
     for role in project.roles:
         for group in role.groups:
-            yield Member(group, role_subject(project.name, role.name))
+            yield RoleMember(group, format_role_subject(project.name, role.name))
 
 
-def _as_expression(glob: str) -> str:
+def _glob_to_expression(glob: str) -> str:
     return f"^{re.escape(glob).replace(re.escape('*'), '.*')}$"
 
 
-def _role_grants(subject: str, role: Role) -> list[Grant]:
+def _list_role_grants(subject: str, role: ProjectRole) -> list[RbacGrant]:
     """Return no grants if one line is invalid for a project: an unreadable denial must not be ignored."""
-    found: list[Grant] = []
+    grants: list[RbacGrant] = []
     for policy in role.policies:
         for line in policy.splitlines():
-            match words_of(line):
+            match split_policy_line(line):
                 case []:
                     continue
                 case ["p", who, resource, action, name, ("allow" | "deny") as effect] if (
-                    who == subject and resource in OF_PROJECTS | {"*"}
+                    who == subject and resource in PROJECT_RESOURCES | {"*"}
                 ):
-                    found.append(Grant(subject, resource, action, name, effect))
+                    grants.append(RbacGrant(subject, resource, action, name, effect))
                 case _:
                     return []
-    return found
+    return grants

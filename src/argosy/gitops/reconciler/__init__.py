@@ -10,10 +10,10 @@ TYPE_CHECKING = False  # type checkers treat this name as true
 if TYPE_CHECKING:
     from typing import Any
 
-    from argosy.gitops.reconciler.reconcile import Pipeline
-    from argosy.gitops.reconciler.status_update import Passed, Rest
+    from argosy.gitops.reconciler.reconcile import Reconciler
+    from argosy.gitops.reconciler.status_update import ReconcileResult, SettledPass
 
-__all__ = ["Passed", "Pipeline", "Rest"]
+__all__ = ["ReconcileResult", "Reconciler", "SettledPass"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,4 +22,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from argosy.gitops.reconciler import reconcile, status_update
 
-    return getattr(reconcile if name == "Pipeline" else status_update, name)
+    return getattr(reconcile if name == "Reconciler" else status_update, name)

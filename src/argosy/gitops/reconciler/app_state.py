@@ -15,100 +15,100 @@ from typing import Any, Final
 
 from argosy.annotations import COMPARE_OPTIONS
 from argosy.errors import ClusterError, UserError
-from argosy.fair_share import on_behalf_of
+from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.application.step_results import Assessment, Comparison, Health, SyncStatus
+from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, SyncStatus
 from argosy.gitops.diff import (
-    NOTHING_REMOVED,
-    CompareRules,
-    CustomShapes,
-    Memory,
-    Question,
-    Removed,
-    compare,
-    needs_confined,
-    questions,
-    rules_for,
+    NO_JQ_RESULTS,
+    CrdShapes,
+    DiffCache,
+    DiffOptions,
+    JqQuestion,
+    JqResults,
+    build_diff_options,
+    compare_manifests,
+    list_jq_questions,
+    needs_real_jq,
 )
-from argosy.gitops.health.aggregate import Managed, aggregate
+from argosy.gitops.health.aggregate import ResourceWithHealth, aggregate_health
 from argosy.gitops.live import (
     CacheReader,
-    in_other_versions,
-    instance_name,
+    build_instance_name,
+    find_managed_resources,
+    find_orphans,
+    find_version_mismatches,
     is_self_referenced,
-    is_slim,
-    managed,
+    is_trimmed,
+    normalize_tracking,
     orphan_warning,
-    orphans,
-    owner,
-    settle,
-    walk,
+    read_instance_name,
+    walk_tree,
 )
-from argosy.gitops.reconciler.app_state_report import build_resources, build_warnings, find_shared
-from argosy.gitops.reconciler.desired_state import Assembled
-from argosy.gitops.reconciler.fetch_cache import Answers, Asked
-from argosy.gitops.reconciler.impersonation import impersonate
-from argosy.gitops.reconciler.permissions import Allowed, permission, refuse_strangers
-from argosy.gitops.reconciler.read_your_writes import Doorway
-from argosy.gitops.reconciler.server_side_diff import Predictions
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.resources import Resource, told_keys
+from argosy.gitops.reconciler.app_state_report import build_resources, build_warnings, find_shared_resources
+from argosy.gitops.reconciler.desired_state import DesiredState
+from argosy.gitops.reconciler.fetch_cache import FetchCache, ObjectFetch
+from argosy.gitops.reconciler.impersonation import impersonate_service_account
+from argosy.gitops.reconciler.permissions import IsAllowed, build_permission_check, check_keys_in_scope
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.server_side_diff import DryRunPredictor
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.resources import ResourceStatus, list_resource_keys
 from argosy.kube.client import Catalog
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-DEFINITION: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
-READER: Final = "argosy-reader"
-LASTS: Final = 300.0  # seconds
+CRD_KIND: Final = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
+READER_FIELD_MANAGER: Final = "argosy-reader"
+MAX_CACHE_SECONDS: Final = 300.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class AppState:
     """If something could not be determined, `comparison` is Unknown and a condition says why."""
 
-    assembled: Assembled
-    comparison: Comparison
+    desired: DesiredState
+    comparison: AppComparison
     live: Mapping[ResourceKey, Manifest]
-    resources: Sequence[Resource] | None = None  # None: not known
-    health: Assessment = field(default_factory=lambda: Assessment(Health.UNKNOWN))
-    conditions: tuple[Condition, ...] = ()
-    shared: str = ""  # about the first object that another Application tracks too
+    resources: Sequence[ResourceStatus] | None = None  # None: not known
+    health: Assessment = field(default_factory=lambda: Assessment(HealthStatus.UNKNOWN))
+    conditions: tuple[AppCondition, ...] = ()
+    shared_resource: str = ""  # about the first object that another Application tracks too
     is_invalid: bool = False  # the Application is invalid, so nothing was compared
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """True if everything is known, so that it may be synced."""
         return self.comparison.status is not SyncStatus.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _CachedState:
     """A cached AppState and its inputs. It is valid as long as the inputs are identical."""
 
-    given: tuple[Any, ...]
+    inputs: tuple[Any, ...]
     spec: Any
     live: Mapping[ResourceKey, Manifest]
-    look: Look
+    app_state: AppState
     until: float  # monotonic; a check may read the clock
 
-    def holds(self, given: tuple[Any, ...], spec: Any, live: Mapping[ResourceKey, Manifest]) -> bool:
+    def is_valid_for(self, inputs: tuple[Any, ...], spec: Any, live: Mapping[ResourceKey, Manifest]) -> bool:
         return (
-            all(map(operator.is_, self.given, given))
+            all(map(operator.is_, self.inputs, inputs))
             and self.live.keys() == live.keys()
             and all(map(operator.is_, map(self.live.__getitem__, live), live.values()))
             and bool(self.spec == spec)
         )
 
 
-class Looker:
+class AppStateComparer:
     def __init__(
         self,
-        cluster: Doorway,
+        cluster: ReadYourWritesClient,
         cache: CacheReader,
-        memory: Memory,
-        knows: Callable[[GroupKind], bool] = lambda kind: True,
+        diff_cache: DiffCache,
+        is_kind_cached: Callable[[GroupKind], bool] = lambda kind: True,
         *,
         applications: CacheReader | None = None,
     ) -> None:
@@ -116,231 +116,268 @@ class Looker:
 
         `applications` is the cache with the Applications, if these are in another cluster.
         """
-        self.cluster, self.cache, self.memory, self.knows = cluster, cache, memory, knows
+        self.cluster, self.cache, self.diff_cache, self.is_kind_cached = cluster, cache, diff_cache, is_kind_cached
         self._applications = cache if applications is None else applications
-        self.shape_of = CustomShapes(partial(cache.list, DEFINITION))
-        self._versions, self._whole = Answers(), Answers()  # in another apiVersion; full versions of slim entries
-        self._seen: dict[ResourceKey, _Seen] = {}
-        self.predictions = Predictions()
+        self.find_shape = CrdShapes(partial(cache.list, CRD_KIND))
+        self._converted, self._full_objects = (
+            FetchCache(),
+            FetchCache(),
+        )  # in another apiVersion; full versions of slim entries
+        self._cached_states: dict[ResourceKey, _CachedState] = {}
+        self.predictions = DryRunPredictor()
 
     def forget(self, app: ResourceKey) -> None:
-        self._seen.pop(app, None)
-        for each in (self._versions, self._whole, self.predictions):
-            each.forget(app)
+        self._cached_states.pop(app, None)
+        for cache in (self._converted, self._full_objects, self.predictions):
+            cache.forget(app)
 
-    def asked_for(self) -> int:
+    def count_fetched(self) -> int:
         """Return how many manifests are kept besides the cache."""
-        return self._versions.count() + self._whole.count()
+        return self._converted.count() + self._full_objects.count()
 
-    async def look(
+    async def compare_app_state(
         self,
         app: Application,
         project: Project,
-        assembled: Assembled,
-        rules: Rules,
+        desired: DesiredState,
+        settings: ReconcilerSettings,
         kinds: Catalog,
         *,
-        afresh: bool = False,
-    ) -> Look:
+        repeat_dry_runs: bool = False,
+    ) -> AppState:
         """Return the same AppState as last time if no input changed; `repeat_dry_runs` ignores cached ones."""
-        refuse_strangers(assembled.keys, app, rules, kinds)
-        allowed = permission(app, project, rules, kinds)
-        unsure = self._unsure(assembled.keys, kinds)
-        live = self._newest(app, assembled, rules, allowed, unsure)
-        whole = await self._whole.to(app.key, map(self._whole_of, filter(is_slim, live.values())))
-        live |= await self._asked_for(unsure, live, allowed) | whole
-        given = (project, assembled.desired, rules, kinds)
+        check_keys_in_scope(desired.keys, app, settings, kinds)
+        is_allowed = build_permission_check(app, project, settings, kinds)
+        uncached_keys = self._find_uncached(desired.keys, kinds)
+        live = self._collect_live(app, desired, settings, is_allowed, uncached_keys)
+        full_objects = await self._full_objects.fetch_all(
+            app.key, map(self._full_object_fetch, filter(is_trimmed, live.values()))
+        )
+        live |= await self._fetch_uncached(uncached_keys, live, is_allowed) | full_objects
+        inputs = (project, desired.manifests, settings, kinds)
         spec = (app.wire.get("spec"), app.annotations.get(COMPARE_OPTIONS))
-        seen = self._seen.get(app.key)
-        if afresh and rules_for(app, rules.compare).server_side:
-            seen = None
+        cached = self._cached_states.get(app.key)
+        if repeat_dry_runs and build_diff_options(app, settings.diff).server_side:
+            cached = None
             self.predictions.forget(app.key)
-        if seen is not None and seen.until > time.monotonic() and seen.holds(given, spec, live):
-            known = seen.look.assembled
-            if (known.revisions, known.sources) == (assembled.revisions, assembled.sources):
-                return seen.look
-            look = replace(seen.look, assembled=assembled)
-            self._seen[app.key] = replace(seen, look=look)
-            return look
-        with on_behalf_of(rules.tenant(app.project)):
-            look = await self._looked(app, project, assembled, rules, allowed, dict(live))
+        if cached is not None and cached.until > time.monotonic() and cached.is_valid_for(inputs, spec, live):
+            cached_desired = cached.app_state.desired
+            if (cached_desired.revisions, cached_desired.sources) == (desired.revisions, desired.sources):
+                return cached.app_state
+            app_state = replace(cached.app_state, desired=desired)
+            self._cached_states[app.key] = replace(cached, app_state=app_state)
+            return app_state
+        with charge_work_to(settings.build_tenant(app.project)):
+            app_state = await self._compare(app, project, desired, settings, is_allowed, dict(live))
         # Orphans and failed checks may differ next time, although no input here changed.
-        if project.orphans is None and not any(each.type.is_error for each in look.conditions):
-            self._seen[app.key] = _Seen(given, spec, live, look, time.monotonic() + LASTS)
+        if project.orphans is None and not any(condition.type.is_error for condition in app_state.conditions):
+            self._cached_states[app.key] = _CachedState(
+                inputs, spec, live, app_state, time.monotonic() + MAX_CACHE_SECONDS
+            )
         else:
-            self._seen.pop(app.key, None)
-        return look
+            self._cached_states.pop(app.key, None)
+        return app_state
 
-    def _newest(
-        self, app: Application, assembled: Assembled, rules: Rules, allowed: Allowed, unsure: Set[ResourceKey]
+    def _collect_live(
+        self,
+        app: Application,
+        desired: DesiredState,
+        settings: ReconcilerSettings,
+        is_allowed: IsAllowed,
+        uncached_keys: Set[ResourceKey],
     ) -> dict[ResourceKey, Manifest]:
         """Overlay the cache with our own writes. Deleted objects count until the operation has seen them go."""
-        instance = instance_name(app, rules.tracking)
-        live = managed(self.cache, instance, assembled.keys, allowed)
-        for key in assembled.keys:
+        instance = build_instance_name(app, settings.tracking)
+        live = find_managed_resources(self.cache, instance, desired.keys, is_allowed)
+        for key in desired.keys:
             cached = live.get(key)
-            found = self.cluster.newest(key, cached)
-            if cached is None and key in unsure:
+            manifest = self.cluster.find_newest(key, cached)
+            if cached is None and key in uncached_keys:
                 continue  # our write would count forever, because no watch reports its deletion
-            if found is not None and found is not cached and allowed(key):
-                live[key] = found
+            if manifest is not None and manifest is not cached and is_allowed(key):
+                live[key] = manifest
         if app.operation is None:
-            return {key: found for key, found in live.items() if not self.cluster.is_deleted(key, found)}
+            return {key: manifest for key, manifest in live.items() if not self.cluster.is_deleted(key, manifest)}
         return live
 
-    async def _looked(
+    async def _compare(
         self,
         app: Application,
         project: Project,
-        assembled: Assembled,
-        rules: Rules,
-        allowed: Allowed,
+        desired: DesiredState,
+        settings: ReconcilerSettings,
+        is_allowed: IsAllowed,
         live: dict[ResourceKey, Manifest],
-    ) -> Look:
-        instance = instance_name(app, rules.tracking)
-        others = starmap(self._in_its_version, in_other_versions(assembled.desired, live))
-        live |= await self._versions.to(app.key, others)
-        compare_rules = rules_for(app, rules.compare, mark=repr(rules.tracking))
-        settled = self._settled(assembled.desired, live, rules)
-        acting = partial(impersonate, self.cluster, app, project, rules)
-        predicted = await self.predictions.of(app.key, assembled.desired, live, compare_rules, acting)
-        asked = partial(questions, predicted=predicted, memory=self.memory, shape_of=self.shape_of)
-        comparison = compare(
-            assembled.desired,
-            settled,
-            compare_rules,
-            predicted=predicted,
-            removed=await removed_by(rules, compare_rules, asked(assembled.desired, settled, compare_rules)),
-            is_own=partial(is_self_referenced, tracking=rules.tracking),
-            memory=self.memory,
-            shape_of=self.shape_of,
+    ) -> AppState:
+        instance = build_instance_name(app, settings.tracking)
+        fetches = starmap(self._converted_fetch, find_version_mismatches(desired.manifests, live))
+        live |= await self._converted.fetch_all(app.key, fetches)
+        diff_options = build_diff_options(app, settings.diff, cache_salt=repr(settings.tracking))
+        adapted = self._adapt_live(desired.manifests, live, settings)
+        impersonated_client = partial(impersonate_service_account, self.cluster, app, project, settings)
+        predicted = await self.predictions.predict(app.key, desired.manifests, live, diff_options, impersonated_client)
+        list_questions = partial(
+            list_jq_questions, predicted=predicted, cache=self.diff_cache, find_shape=self.find_shape
         )
-        judged = await self._judged(comparison, live, rules)
-        found = aggregate(app.key, judged, uid=app.uid)
-        shared = find_shared(live, instance, rules)
-        return Look(
-            assembled,
+        comparison = compare_manifests(
+            desired.manifests,
+            adapted,
+            diff_options,
+            predicted=predicted,
+            jq_results=await evaluate_jq(
+                settings, diff_options, list_questions(desired.manifests, adapted, diff_options)
+            ),
+            is_own=partial(is_self_referenced, tracking=settings.tracking),
+            cache=self.diff_cache,
+            find_shape=self.find_shape,
+        )
+        assessed = await self._assess_health(comparison, live, settings)
+        app_health = aggregate_health(app.key, assessed, uid=app.uid)
+        shared_resources = find_shared_resources(live, instance, settings)
+        return AppState(
+            desired,
             comparison,
             live,
-            build_resources(app, comparison, judged, live, allowed),
-            Assessment(found.health, found.message),
+            build_resources(app, comparison, assessed, live, is_allowed),
+            Assessment(app_health.health, app_health.message),
             (
-                *assembled.conditions,
-                *build_warnings(comparison, found, shared),
-                *self._orphan_warning(app, project, live, rules, allowed),
+                *desired.conditions,
+                *build_warnings(comparison, app_health, shared_resources),
+                *self._warn_of_orphans(app, project, live, settings, is_allowed),
             ),
-            shared[0] if shared else "",
+            shared_resources[0] if shared_resources else "",
         )
 
-    def _unsure(self, keys: Sequence[ResourceKey], kinds: Catalog) -> set[ResourceKey]:
+    def _find_uncached(self, keys: Sequence[ResourceKey], kinds: Catalog) -> set[ResourceKey]:
         """Return keys for which a cache miss proves nothing: the kind is not cached, or the watch missed our write."""
-        unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.knows(kind)}
-        doubtful = {key for key in keys if self.cluster.is_doubtful(key) and key.group_kind in kinds}
+        unknown = {kind for kind in {key.group_kind for key in keys} if kind in kinds and not self.is_kind_cached(kind)}
+        doubtful = {key for key in keys if self.cluster.may_have_missed_delete(key) and key.group_kind in kinds}
         return doubtful | {key for key in keys if unknown and key.group_kind in unknown}
 
-    async def _asked_for(
-        self, unsure: Set[ResourceKey], live: Mapping[ResourceKey, Manifest], allowed: Allowed
+    async def _fetch_uncached(
+        self, keys: Set[ResourceKey], live: Mapping[ResourceKey, Manifest], is_allowed: IsAllowed
     ) -> dict[ResourceKey, Manifest]:
         """Fetch the objects that the cache may not have."""
-        asked = [key for key in sorted(unsure) if key not in live and allowed(key)]
-        return {key: there for key in asked if (there := await self._read(key)) is not None}
+        missing_keys = [key for key in sorted(keys) if key not in live and is_allowed(key)]
+        return {key: manifest for key in missing_keys if (manifest := await self._fetch_object(key)) is not None}
 
-    def _whole_of(self, slim: Manifest) -> Asked:
+    def _full_object_fetch(self, slim: Manifest) -> ObjectFetch:
         """Fetch the full object of a slim cache entry, which no Application tracked until now."""
         key, metadata = key_of(slim), slim["metadata"]
-        return Asked(key, (metadata.get("uid"), metadata.get("resourceVersion")), partial(self._read, key))
+        return ObjectFetch(
+            key, (metadata.get("uid"), metadata.get("resourceVersion")), partial(self._fetch_object, key)
+        )
 
-    async def _read(self, key: ResourceKey) -> Manifest | None:
+    async def _fetch_object(self, key: ResourceKey) -> Manifest | None:
         try:
             return await self.cluster.get(key)
         except ClusterError as error:
             raise UserError(f"cannot read {key.kind} {key.name}: {error}") from error
 
-    def whole(self, look: Look) -> Iterable[Manifest]:
+    def list_descendants(self, app_state: AppState) -> Iterable[Manifest]:
         """Return the managed objects and all their descendants."""
-        return walk(self.cache, look.live)
+        return walk_tree(self.cache, app_state.live)
 
-    def tracked(self, app: Application, rules: Rules) -> dict[ResourceKey, Manifest]:
+    def list_tracked(self, app: Application, settings: ReconcilerSettings) -> dict[ResourceKey, Manifest]:
         """Return the objects with the tracking mark of the Application; used if its desired state is unknown."""
-        excludes = rules.exclusions.excludes
-        return managed(self.cache, instance_name(app, rules.tracking), (), lambda key: not excludes(key.group_kind))
+        excludes = settings.exclusions.excludes
+        return find_managed_resources(
+            self.cache, build_instance_name(app, settings.tracking), (), lambda key: not excludes(key.group_kind)
+        )
 
-    async def belongings(
-        self, app: Application, live: Mapping[ResourceKey, Manifest], rules: Rules, kinds: Catalog
+    async def list_owned(
+        self, app: Application, live: Mapping[ResourceKey, Manifest], settings: ReconcilerSettings, kinds: Catalog
     ) -> dict[ResourceKey, Manifest]:
         """Return `live`, plus objects from the Application's status that carry its tracking mark."""
-        instance, excludes = instance_name(app, rules.tracking), rules.exclusions.excludes
-        unsure = self._unsure(told_keys(app.status), kinds)
-        asked = await self._asked_for(unsure, live, lambda key: not excludes(key.group_kind))
-        return {**live, **{key: each for key, each in asked.items() if owner(each, rules.tracking) == instance}}
+        instance, excludes = build_instance_name(app, settings.tracking), settings.exclusions.excludes
+        uncached_keys = self._find_uncached(list_resource_keys(app.status), kinds)
+        fetched = await self._fetch_uncached(uncached_keys, live, lambda key: not excludes(key.group_kind))
+        return {
+            **live,
+            **{
+                key: manifest
+                for key, manifest in fetched.items()
+                if read_instance_name(manifest, settings.tracking) == instance
+            },
+        }
 
-    async def health_of_tracked(self, app: Application, rules: Rules) -> Assessment | None:
+    async def assess_tracked(self, app: Application, settings: ReconcilerSettings) -> Assessment | None:
         """Aggregate the health of the objects that carry the tracking mark. None if there are none."""
-        live = self.tracked(app, rules)
-        said = await rules.assess_all(list(live.values()))
-        judged = [Managed(key, None, live[key], each) for key, each in zip(live, said, strict=True)]
-        found = aggregate(app.key, judged, uid=app.uid)
-        return Assessment(found.health, found.message) if live else None
+        live = self.list_tracked(app, settings)
+        assessments = await settings.assess_all(list(live.values()))
+        assessed = [
+            ResourceWithHealth(key, None, live[key], assessment)
+            for key, assessment in zip(live, assessments, strict=True)
+        ]
+        app_health = aggregate_health(app.key, assessed, uid=app.uid)
+        return Assessment(app_health.health, app_health.message) if live else None
 
-    def _in_its_version(self, manifest: Manifest, other: Manifest) -> Asked:
+    def _converted_fetch(self, manifest: Manifest, live: Manifest) -> ObjectFetch:
         """Fetch a live object in the apiVersion that Git uses, if the cluster prefers another version.
 
         A dry-run apply of an empty object returns the live object in the requested apiVersion.
         """
-        metadata = other["metadata"]
-        named = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
-        nothing = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": named}
+        metadata = live["metadata"]
+        identity = {name: metadata[name] for name in ("name", "namespace") if metadata.get(name)}
+        empty_manifest = {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": identity}
 
         async def ask() -> Manifest | None:
             try:
-                return await self.cluster.apply(nothing, manager=READER, dry_run=True)
+                return await self.cluster.apply(empty_manifest, manager=READER_FIELD_MANAGER, dry_run=True)
             except ClusterError:
                 return None  # compare the cached version; a sync will report the error
 
-        mark = (metadata.get("uid"), metadata.get("resourceVersion"), manifest["apiVersion"])
-        return Asked(key_of(manifest), mark, ask)
+        version = (metadata.get("uid"), metadata.get("resourceVersion"), manifest["apiVersion"])
+        return ObjectFetch(key_of(manifest), version, ask)
 
     @staticmethod
-    def _settled(
-        desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest], rules: Rules
+    def _adapt_live(
+        desired: Sequence[Manifest], live: Mapping[ResourceKey, Manifest], settings: ReconcilerSettings
     ) -> dict[ResourceKey, Manifest]:
-        by_key = {key_of(each): each for each in desired if each["metadata"].get("name")}
+        by_key = {key_of(manifest): manifest for manifest in desired if manifest["metadata"].get("name")}
         return {
-            key: settle(by_key[key], found, rules.tracking) if key in by_key else found for key, found in live.items()
+            key: normalize_tracking(by_key[key], live_manifest, settings.tracking) if key in by_key else live_manifest
+            for key, live_manifest in live.items()
         }
 
-    async def _judged(
-        self, comparison: Comparison, live: Mapping[ResourceKey, Manifest], rules: Rules
-    ) -> list[Managed]:
-        there = [pair for pair in comparison.pairs if pair.live is not None]
-        said = await rules.assess_all([live.get(pair.key) or pair.live or {} for pair in there])
-        by_key = {pair.key: each for pair, each in zip(there, said, strict=True)}
-        return [Managed(pair.key, pair.desired, pair.live, by_key.get(pair.key)) for pair in comparison.pairs]
+    async def _assess_health(
+        self, comparison: AppComparison, live: Mapping[ResourceKey, Manifest], settings: ReconcilerSettings
+    ) -> list[ResourceWithHealth]:
+        live_pairs = [pair for pair in comparison.pairs if pair.live is not None]
+        assessments = await settings.assess_all([live.get(pair.key) or pair.live or {} for pair in live_pairs])
+        by_key = {pair.key: assessment for pair, assessment in zip(live_pairs, assessments, strict=True)}
+        return [
+            ResourceWithHealth(pair.key, pair.desired, pair.live, by_key.get(pair.key)) for pair in comparison.pairs
+        ]
 
-    def _orphan_warning(
+    def _warn_of_orphans(
         self,
         app: Application,
         project: Project,
         live: Mapping[ResourceKey, Manifest],
-        rules: Rules,
-        allowed: Allowed,
-    ) -> list[Condition]:
+        settings: ReconcilerSettings,
+        is_allowed: IsAllowed,
+    ) -> list[AppCondition]:
         if project.orphans is None:
             return []
 
         def exists(instance: str) -> bool:
             namespace, _, name = instance.rpartition("_")
-            key = app.key._replace(namespace=namespace or rules.control_namespace, name=name)
+            key = app.key._replace(namespace=namespace or settings.control_namespace, name=name)
             return self._applications.get(key) is not None
 
         namespace, rule = app.destination.namespace, project.orphans
-        found = orphans(self.cache, rule, namespace, live, rules.tracking, exists=exists, permitted=allowed)
-        said = orphan_warning(found, project.orphans)
-        return [Condition(ConditionType.ORPHANED_RESOURCE_WARNING, said)] if said else []
+        orphaned = find_orphans(
+            self.cache, rule, namespace, live, settings.tracking, application_exists=exists, is_permitted=is_allowed
+        )
+        message = orphan_warning(orphaned, project.orphans)
+        return [AppCondition(ConditionType.ORPHANED_RESOURCE_WARNING, message)] if message else []
 
 
-async def removed_by(rules: Rules, compare_rules: CompareRules, asked: Iterable[Question]) -> Removed:
+async def evaluate_jq(
+    settings: ReconcilerSettings, diff_options: DiffOptions, jq_questions: Iterable[JqQuestion]
+) -> JqResults:
     """Run the jq expressions that only the real jq can evaluate."""
-    if rules.remove_all is None or not needs_confined(compare_rules):
-        return NOTHING_REMOVED
-    return Removed(*await rules.remove_all(asked))
+    if settings.evaluate_jq is None or not needs_real_jq(diff_options):
+        return NO_JQ_RESULTS
+    return JqResults(*await settings.evaluate_jq(jq_questions))

@@ -11,66 +11,73 @@ from typing import Final
 
 from argosy.gitops.application import Application
 from argosy.gitops.application.hooks import is_hook
-from argosy.gitops.application.step_results import Comparison, SyncStatus
-from argosy.gitops.health.aggregate import ApplicationHealth, Managed, conditions, own_assessment
-from argosy.gitops.live import owner
-from argosy.gitops.reconciler.permissions import Allowed
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.resources import Resource, resource_of
+from argosy.gitops.application.step_results import AppComparison, SyncStatus
+from argosy.gitops.health.aggregate import (
+    ApplicationHealth,
+    ResourceWithHealth,
+    find_resource_health,
+    render_fault_conditions,
+)
+from argosy.gitops.live import read_instance_name
+from argosy.gitops.reconciler.permissions import IsAllowed
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.resources import ResourceStatus, build_resource
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-_CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
+_CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 
 
 def build_resources(
     app: Application,
-    comparison: Comparison,
-    assessed: Sequence[Managed],
+    comparison: AppComparison,
+    assessed: Sequence[ResourceWithHealth],
     live: Mapping[ResourceKey, Manifest],
-    is_allowed: Allowed,
-) -> list[Resource]:
-    assessments = {managed.key: own_assessment(app.key, managed, uid=app.uid) for managed in assessed}
-    confirms = not _CONFIRM.isdisjoint(app.policy.options)
+    is_allowed: IsAllowed,
+) -> list[ResourceStatus]:
+    assessments = {managed.key: find_resource_health(app.key, managed, uid=app.uid) for managed in assessed}
+    app_requires_confirmation = not _CONFIRM_OPTIONS.isdisjoint(app.policy.options)
     entries = []
     for pair in comparison.pairs:
         status = SyncStatus.OUT_OF_SYNC if pair.differs else SyncStatus.SYNCED
         if comparison.status is SyncStatus.UNKNOWN or not is_allowed(pair.key):
             status = SyncStatus.UNKNOWN
         entries.append(
-            resource_of(
+            build_resource(
                 pair.key,
                 pair.desired,
                 pair.live,
                 status=status,
                 assessment=assessments.get(pair.key),
-                confirms=confirms,
+                app_requires_confirmation=app_requires_confirmation,
             )
         )
     # argo: hooks, skipped objects and copies of tracked objects are listed while they exist, without a sync status
     paired_keys = {pair.key for pair in comparison.pairs}
     entries += [
-        resource_of(key, None, manifest, status=None, is_own=is_hook(manifest))
+        build_resource(key, None, manifest, status=None, has_own_tracking=is_hook(manifest))
         for key, manifest in live.items()
         if key not in paired_keys
     ]
     return entries
 
 
-def find_shared(live: Mapping[ResourceKey, Manifest], instance: str, settings: Rules) -> list[str]:
+def find_shared_resources(
+    live: Mapping[ResourceKey, Manifest], instance: str, settings: ReconcilerSettings
+) -> list[str]:
     return [
         f"{key.kind}/{key.name} is part of applications {instance} and {other_instance}"
         for key, manifest in live.items()
-        if (other_instance := owner(manifest, settings.tracking)) not in ("", instance)
+        if (other_instance := read_instance_name(manifest, settings.tracking)) not in ("", instance)
     ]
 
 
 def build_warnings(
-    comparison: Comparison, app_health: ApplicationHealth, shared_resources: Sequence[str]
-) -> list[Condition]:
-    warnings = [Condition(ConditionType.SHARED_RESOURCE_WARNING, text) for text in shared_resources]
-    warnings += [Condition(ConditionType.COMPARISON_ERROR, text) for text in comparison.faults]
+    comparison: AppComparison, app_health: ApplicationHealth, shared_resources: Sequence[str]
+) -> list[AppCondition]:
+    warnings = [AppCondition(ConditionType.SHARED_RESOURCE_WARNING, text) for text in shared_resources]
+    warnings += [AppCondition(ConditionType.COMPARISON_ERROR, text) for text in comparison.faults]
     # argo: a broken health check is a ComparisonError there, which stops every sync; here it is only reported.
-    warnings += [Condition(ConditionType.UNKNOWN_ERROR, text) for text in conditions(app_health.faults)]
+    warnings += [AppCondition(ConditionType.UNKNOWN_ERROR, text) for text in render_fault_conditions(app_health.faults)]
     return warnings

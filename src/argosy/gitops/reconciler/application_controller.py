@@ -14,32 +14,32 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.errors import ClusterError, Conflict, ManifestError
-from argosy.fair_share import on_behalf_of
+from argosy.fair_share import charge_work_to
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.live import CacheReader, concerned
-from argosy.gitops.reconciler import Passed, Pipeline
-from argosy.gitops.reconciler.ownership.claim import Claims
-from argosy.gitops.reconciler.ownership.delivery_turn import Turns
-from argosy.gitops.reconciler.ownership.takeover import Takeover
+from argosy.gitops.live import CacheReader, find_affected_applications
+from argosy.gitops.reconciler import Reconciler, ReconcileResult
+from argosy.gitops.reconciler.ownership.claim import ApplicationClaims
+from argosy.gitops.reconciler.ownership.claim_queue import ClaimQueue
+from argosy.gitops.reconciler.ownership.delivery_handover import DeliveryHandover
 from argosy.gitops.reconciler.setting_errors import SettingFaultLog
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.settings_watch import Settings
-from argosy.gitops.reconciler.unknown_state import known_revisions
-from argosy.gitops.status.status import unreadable
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
+from argosy.gitops.reconciler.unknown_state import read_compared_revisions
+from argosy.gitops.status.status import build_unreadable_patch
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.controller import Cache, Context, Requeue, Watch
-from argosy.kube.controller.log_context import note
-from argosy.kube.controller.sharding.members import Standing
-from argosy.kube.controller.write_fence import NotOurs
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
+from argosy.kube.controller.log_context import add_log_fields
+from argosy.kube.controller.sharding.membership import KeyOwnership
+from argosy.kube.controller.write_fence import NotOwner
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
 log = logging.getLogger(__name__)
-MOST_STEPS: Final = 20  # passes in a row; then other Applications get their turn
-UNSURE: Final = 1.0  # seconds until ownership is checked again
-APPLICATION: Final = GroupKind("argoproj.io", "Application")
+MAX_PASSES_IN_A_ROW: Final = 20  # passes in a row; then other Applications get their turn
+OWNERSHIP_RETRY_SECONDS: Final = 1.0  # seconds until ownership is checked again
+APPLICATION_KIND: Final = GroupKind("argoproj.io", "Application")
 
 
 class ApplicationController:
@@ -48,236 +48,267 @@ class ApplicationController:
     name = "application"
     watches: Sequence[Watch] = ()
 
-    def __init__(self, pipeline: Pipeline, settings: Settings, cache: Cache, turns: Turns) -> None:
-        self.pipeline, self.settings, self.cache, self.turns = pipeline, settings, cache, turns
-        self.wake: Callable[[ResourceKey], None] = lambda key: None
-        self.passed: Callable[[Application, Passed, float], None] = lambda app, passed, seconds: None
-        self.claims: Claims | None = None  # set if several replicas share the Applications
-        self.takeover: Takeover | None = None  # set together with `claims`
+    def __init__(
+        self,
+        reconciler: Reconciler,
+        settings_watcher: SettingsWatcher,
+        cache: InformerCache,
+        handover: DeliveryHandover,
+    ) -> None:
+        self.reconciler, self.settings_watcher, self.cache, self.handover = (
+            reconciler,
+            settings_watcher,
+            cache,
+            handover,
+        )
+        self.enqueue: Callable[[ResourceKey], None] = lambda key: None
+        self.on_pass_finished: Callable[[Application, ReconcileResult, float], None] = lambda app, passed, seconds: None
+        self.claims: ApplicationClaims | None = None  # set if several replicas share the Applications
+        self.claim_queue: ClaimQueue | None = None  # set together with `claims`
         self._fault_log = SettingFaultLog()
-        self._asked: dict[ResourceKey, float] = {}  # monotonic time of the last request for a refresh or an operation
-        self._afresh: dict[ResourceKey, float] = {}  # monotonic time of the last hard refresh
-        self._read: dict[ResourceKey, tuple[Manifest, Application]] = {}
-        self._busy: dict[ResourceKey, Manifest | None] = {}  # being reconciled, with the newest event since it was read
+        self._requested_at: dict[
+            ResourceKey, float
+        ] = {}  # monotonic time of the last request for a refresh or an operation
+        self._hard_refreshed_at: dict[ResourceKey, float] = {}  # monotonic time of the last hard refresh
+        self._parsed: dict[ResourceKey, tuple[Manifest, Application]] = {}
+        self._in_progress: dict[
+            ResourceKey, Manifest | None
+        ] = {}  # being reconciled, with the newest event since it was read
 
-    def noticed(self, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
+    def find_affected(self, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
         """Return the Applications that a change in the control cluster affects."""
-        woken = {key for each in (before, after) if each is not None for key in self._concerned(each)}
+        affected = {
+            key for manifest in (before, after) if manifest is not None for key in self._find_affected_by(manifest)
+        }
         key = key_of(after or before or {})
-        if key.group_kind == APPLICATION and (after is None or not self._is_echo(key, after)):
-            woken.add(key)
-        return woken
+        if key.group_kind == APPLICATION_KIND and (after is None or not self._is_own_write(key, after)):
+            affected.add(key)
+        return affected
 
-    def noticed_in(self, there: CacheReader, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
+    def find_affected_in(self, cache: CacheReader, before: Manifest | None, after: Manifest | None) -> set[ResourceKey]:
         """Return the Applications that a change in another cluster affects; it holds no settings or Applications."""
-        return {key for each in (before, after) if each is not None for key in self._tracked(there, each)}
+        return {
+            key for manifest in (before, after) if manifest is not None for key in self._find_tracking(cache, manifest)
+        }
 
-    def _is_echo(self, key: ResourceKey, manifest: Manifest) -> bool:
+    def _is_own_write(self, key: ResourceKey, manifest: Manifest) -> bool:
         """True if the event only reports our own write, and nothing is left to do."""
-        if self.pipeline.cluster.newest(key, manifest) is not manifest:
+        if self.reconciler.cluster.find_newest(key, manifest) is not manifest:
             return True  # our newer write came from a pass that read this version
         if "operation" in manifest or names.REFRESH in _annotations(manifest):
             # The time of the newest request: revisions resolved after an older request may predate the push behind this
             # one.
-            self._asked[key] = time.monotonic()
-        if key in self._busy:
-            self._busy[key] = manifest  # it may arrive before the response to our write; checked at the end of the pass
+            self._requested_at[key] = time.monotonic()
+        if key in self._in_progress:
+            self._in_progress[key] = (
+                manifest  # it may arrive before the response to our write; checked at the end of the pass
+            )
             return True
-        return self.pipeline.is_at_rest(manifest)
+        return self.reconciler.is_settled(manifest)
 
-    def _concerned(self, manifest: Manifest) -> Iterable[ResourceKey]:
-        if self.settings.concerns(manifest):
-            self.settings.outdate()
-            yield from self.cache.keys(APPLICATION)
+    def _find_affected_by(self, manifest: Manifest) -> Iterable[ResourceKey]:
+        if self.settings_watcher.affects_settings(manifest):
+            self.settings_watcher.invalidate()
+            yield from self.cache.keys(APPLICATION_KIND)
             return
-        yield from self._tracked(self.cache, manifest)
+        yield from self._find_tracking(self.cache, manifest)
 
-    def _tracked(self, there: CacheReader, manifest: Manifest) -> Iterable[ResourceKey]:
-        rules = self.settings.rules()
-        for concern in concerned(there, manifest, rules.tracking):
+    def _find_tracking(self, cache: CacheReader, manifest: Manifest) -> Iterable[ResourceKey]:
+        settings = self.settings_watcher.current_settings()
+        for concern in find_affected_applications(cache, manifest, settings.tracking):
             namespace, _, name = concern.instance.rpartition("_")
-            app = ResourceKey(*APPLICATION, namespace or rules.control_namespace, name)
+            app = ResourceKey(*APPLICATION_KIND, namespace or settings.control_namespace, name)
             if not concern.is_managed:
-                self.pipeline.stir(app)
+                self.reconciler.invalidate(app)
             yield app
 
-    def idle(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
+    def list_idle(self, keys: Iterable[ResourceKey], changed: Manifest | None) -> set[ResourceKey]:
         """Return the keys without an operation that are not the changed object itself; they may need no new pass."""
-        if changed is None or self.settings.concerns(changed):
+        if changed is None or self.settings_watcher.affects_settings(changed):
             return set()
-        own = key_of(changed)
-        newest = self.pipeline.cluster.newest
-        return {key for key in keys if key != own and not (newest(key, self.cache.get(key)) or {}).get("operation")}
+        changed_key = key_of(changed)
+        newest = self.reconciler.cluster.find_newest
+        return {
+            key for key in keys if key != changed_key and not (newest(key, self.cache.get(key)) or {}).get("operation")
+        }
 
-    async def is_touched(self, key: ResourceKey) -> bool:
+    async def may_render_differently(self, key: ResourceKey) -> bool:
         """True if the sources may render differently than last time."""
-        manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
-        known = self._read.get(key)
-        if manifest is None or known is None or not _are_same(known[0], manifest):
+        manifest = self.reconciler.cluster.find_newest(key, self.cache.get(key))
+        parsed = self._parsed.get(key)
+        if manifest is None or parsed is None or not _is_same_version(parsed[0], manifest):
             return True
-        rules = self.settings.rules()
-        project = rules.projects.get(known[1].project)
-        return project is None or await self.pipeline.assembler.is_touched(known[1], project, rules)
+        settings = self.settings_watcher.current_settings()
+        project = settings.projects.get(parsed[1].project)
+        return project is None or await self.reconciler.desired_states.may_render_differently(
+            parsed[1], project, settings
+        )
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         """Run passes as long as the next one can start at once; each result is written before the next pass."""
-        self._busy[key] = None
+        self._in_progress[key] = None
         try:
-            return await self._steps(key, context)
+            return await self._run_passes(key, context)
         finally:
-            self.pipeline.fleet.passed(key)
-            told = self._busy.pop(key)
-            if told is not None and not self.pipeline.is_at_rest(told):
-                self.wake(key)
+            self.reconciler.destinations.on_passes_finished(key)
+            newest_event = self._in_progress.pop(key)
+            if newest_event is not None and not self.reconciler.is_settled(newest_event):
+                self.enqueue(key)
 
-    async def _steps(self, key: ResourceKey, context: Context) -> Requeue | None:
-        for _ in range(MOST_STEPS):
-            passed = await self._shared(key, context)
-            if passed is None or passed.wait != 0.0:
+    async def _run_passes(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        for _ in range(MAX_PASSES_IN_A_ROW):
+            result = await self._run_pass_if_owned(key, context)
+            if result is None or result.wait != 0.0:
                 break
-        if passed is None:
+        if result is None:
             return None
-        if passed.wait is not None:
-            return Requeue(passed.wait)
-        rules = self.settings.rules()
-        periods = [each for each in (rules.reconciliation, rules.hard_reconciliation) if each > 0]  # argo: 0 is never
-        return Requeue(min(periods) + random.random() * rules.jitter) if periods else None  # noqa: S311 - spreads load
+        if result.wait is not None:
+            return Requeue(result.wait)
+        settings = self.settings_watcher.current_settings()
+        periods = [
+            period for period in (settings.reconciliation_seconds, settings.hard_reconciliation_seconds) if period > 0
+        ]  # argo: 0 is never
+        return Requeue(min(periods) + random.random() * settings.jitter_seconds) if periods else None  # noqa: S311 - spreads load
 
-    async def _shared(self, key: ResourceKey, context: Context) -> Passed | None:
+    async def _run_pass_if_owned(self, key: ResourceKey, context: ControllerContext) -> ReconcileResult | None:
         """Run one pass if this replica owns the Application. Others are watched too, because ownership may change."""
-        if self.claims is None or self.takeover is None:
-            return await self._step(key, context)
-        if not await self.takeover.turn(key):
+        if self.claims is None or self.claim_queue is None:
+            return await self._run_pass(key, context)
+        if not await self.claim_queue.wait_for_turn(key):
             return None
         try:
-            with self.claims.step(key) as standing:
-                if standing is Standing.OURS:
-                    return await self._step(key, context)
-        except NotOurs as error:
+            with self.claims.hold_ownership(key) as ownership:
+                if ownership is KeyOwnership.OURS:
+                    return await self._run_pass(key, context)
+        except NotOwner as error:
             log.info("ownership lost during a pass: app=%s error=%s", key, error)
-            return Passed(wait=UNSURE)
-        self._asked.pop(key, None)
-        return Passed(wait=UNSURE) if standing is Standing.LATER else None
+            return ReconcileResult(wait=OWNERSHIP_RETRY_SECONDS)
+        self._requested_at.pop(key, None)
+        return ReconcileResult(wait=OWNERSHIP_RETRY_SECONDS) if ownership is KeyOwnership.LEASE_EXPIRED else None
 
     async def claim(self, key: ResourceKey) -> None:
         """Write our claim to the Application if it is to be reconciled; the passes follow later."""
         try:
-            await self._claim(key, self.pipeline.cluster.newest(key, self.cache.get(key)))
+            await self._claim_if_owned(key, self.reconciler.cluster.find_newest(key, self.cache.get(key)))
         except Conflict:  # the cached version is outdated
-            await self._claim(key, await self.pipeline.cluster.get(key))
+            await self._claim_if_owned(key, await self.reconciler.cluster.get(key))
 
-    async def _claim(self, key: ResourceKey, manifest: Manifest | None) -> None:
-        if self.claims is None or manifest is None or self.turns.wait(manifest) != 0.0:
+    async def _claim_if_owned(self, key: ResourceKey, manifest: Manifest | None) -> None:
+        if self.claims is None or manifest is None or self.handover.seconds_until_delivery(manifest) != 0.0:
             return
         try:
-            destination = self.application(manifest).destination
+            destination = self.parse_application(manifest).destination
         except ManifestError:
             return  # reported by its pass
-        if self.settings.rules().clusters.is_paused(destination):
+        if self.settings_watcher.current_settings().clusters.is_paused(destination):
             return
-        with self.claims.step(key) as standing:
-            if standing is Standing.OURS:
-                await self._claimed(manifest)
+        with self.claims.hold_ownership(key) as ownership:
+            if ownership is KeyOwnership.OURS:
+                await self._with_claim(manifest)
 
-    def let_go(self, key: ResourceKey) -> None:
+    def on_ownership_lost(self, key: ResourceKey) -> None:
         """Forget an Application that another replica owns now, because our state of it becomes outdated."""
         self._forget(key)
-        self.turns.forget(key)
+        self.handover.forget(key)
 
-    async def _step(self, key: ResourceKey, context: Context) -> Passed | None:
+    async def _run_pass(self, key: ResourceKey, context: ControllerContext) -> ReconcileResult | None:
         # Our own last write may be newer than the cached version.
-        manifest = self.pipeline.cluster.newest(key, self.cache.get(key))
-        self._busy[key] = None
+        manifest = self.reconciler.cluster.find_newest(key, self.cache.get(key))
+        self._in_progress[key] = None
         if manifest is None:
             self._forget(key)
-            self.turns.forget(key)
+            self.handover.forget(key)
             return None
-        turn = self.turns.wait(manifest)
-        if turn is None:
+        wait = self.handover.seconds_until_delivery(manifest)
+        if wait is None:
             self._forget(key)
-        if turn != 0.0:
-            self.pipeline.take(key)
-            return None if turn is None else Passed(wait=turn)
-        rules = self.settings.rules()
-        self._fault_log.log_new(rules.faults)
+        if wait != 0.0:
+            self.reconciler.on_ownership_gained(key)
+            return None if wait is None else ReconcileResult(wait=wait)
+        settings = self.settings_watcher.current_settings()
+        self._fault_log.log_new(settings.faults)
         try:
-            app = self.application(manifest)
+            app = self.parse_application(manifest)
         except ManifestError as error:
-            await self._refuse(await self._claimed(manifest), error)
+            await self._report_unreadable(await self._with_claim(manifest), error)
             return None
-        note(project=app.project, revision=",".join(known_revisions(app)))
-        if rules.clusters.is_paused(app.destination):
+        add_log_fields(project=app.project, revision=",".join(read_compared_revisions(app)))
+        if settings.clusters.is_paused(app.destination):
             return None
-        app = self.application(await self._claimed(manifest))
-        asked = self._asked.pop(key, None)
-        began = context.clock.monotonic()
-        with on_behalf_of(rules.tenant(app.project)):
-            passed = await self.pipeline.reconcile(app, rules, asked, is_hard=self._is_hard(key, rules, context))
-        seconds = context.clock.monotonic() - began
-        after = await self._written(app, passed, self.pipeline.cluster)
-        self.passed(app, passed, seconds)
-        if after is not None and passed.rest is not None:
-            self.pipeline.settle(self.application(after), passed.rest)
-        return passed
+        app = self.parse_application(await self._with_claim(manifest))
+        requested_at = self._requested_at.pop(key, None)
+        started_at = context.clock.monotonic()
+        with charge_work_to(settings.build_tenant(app.project)):
+            result = await self.reconciler.reconcile(
+                app, settings, requested_at, is_hard=self._is_hard_refresh_due(key, settings, context)
+            )
+        seconds = context.clock.monotonic() - started_at
+        written_app = await self._write_result(app, result, self.reconciler.cluster)
+        self.on_pass_finished(app, result, seconds)
+        if written_app is not None and result.settled is not None:
+            self.reconciler.mark_written(self.parse_application(written_app), result.settled)
+        return result
 
     def _forget(self, key: ResourceKey) -> None:
         """Drop all state of an Application that is deleted or owned by another replica."""
-        self.pipeline.forget(key)
-        self._read.pop(key, None)
-        self._asked.pop(key, None)
-        self._afresh.pop(key, None)
+        self.reconciler.forget(key)
+        self._parsed.pop(key, None)
+        self._requested_at.pop(key, None)
+        self._hard_refreshed_at.pop(key, None)
 
-    async def _claimed(self, manifest: Manifest) -> Manifest:
+    async def _with_claim(self, manifest: Manifest) -> Manifest:
         if self.claims is None:
             return manifest
-        claimed = await self.claims.claim(manifest, self.pipeline.cluster)
+        claimed = await self.claims.claim(manifest, self.reconciler.cluster)
         if claimed is not manifest and names.FENCE in _annotations(manifest):  # otherwise it had no owner before
-            self.pipeline.take(key_of(manifest))
+            self.reconciler.on_ownership_gained(key_of(manifest))
         return claimed
 
-    def _is_hard(self, key: ResourceKey, rules: Rules, context: Context) -> bool:
+    def _is_hard_refresh_due(self, key: ResourceKey, settings: ReconcilerSettings, context: ControllerContext) -> bool:
         """argo: after timeout.hard.reconciliation all sources are rendered again, as with a hard refresh."""
         now = context.clock.monotonic()
-        since = self._afresh.setdefault(key, now)
-        if rules.hard_reconciliation <= 0 or now - since < rules.hard_reconciliation:
+        since = self._hard_refreshed_at.setdefault(key, now)
+        if settings.hard_reconciliation_seconds <= 0 or now - since < settings.hard_reconciliation_seconds:
             return False
-        self._afresh[key] = now
+        self._hard_refreshed_at[key] = now
         return True
 
-    async def _refuse(self, manifest: Manifest, error: ManifestError) -> None:
+    async def _report_unreadable(self, manifest: Manifest, error: ManifestError) -> None:
         """Write the parse error of an unreadable Application to its status, and keep the rest of the status."""
-        changed = unreadable(mapping(manifest.get("status")), str(error), written(self.pipeline.now()))
-        if changed is not None:
+        status_patch = build_unreadable_patch(
+            as_mapping(manifest.get("status")), str(error), format_timestamp(self.reconciler.now())
+        )
+        if status_patch is not None:
             version = manifest["metadata"].get("resourceVersion")
-            patch = {"metadata": {"resourceVersion": version}, "status": changed}
-            await self.pipeline.cluster.patch(key_of(manifest), patch, kind_of_patch=PatchKind.MERGE)
+            patch = {"metadata": {"resourceVersion": version}, "status": status_patch}
+            await self.reconciler.cluster.patch(key_of(manifest), patch, kind_of_patch=PatchKind.MERGE)
 
-    def tenant(self, key: ResourceKey) -> str:
+    def find_project(self, key: ResourceKey) -> str:
         """Return the project that a pass is accounted to; "" for all projects that do not exist."""
         manifest = self.cache.get(key)
-        project = str(mapping((manifest or {}).get("spec")).get("project") or "default")
-        return project if project in self.settings.rules().projects else ""
+        project = str(as_mapping((manifest or {}).get("spec")).get("project") or "default")
+        return project if project in self.settings_watcher.current_settings().projects else ""
 
-    def application(self, manifest: Manifest) -> Application:
+    def parse_application(self, manifest: Manifest) -> Application:
         """Parse an Application once per resourceVersion."""
         key = key_of(manifest)
-        known = self._read.get(key)
-        if known is not None and _are_same(known[0], manifest):
-            return known[1]
-        app = read_application(manifest, f"Application {key.namespace}/{key.name}", known[1] if known else None)
-        self._read[key] = manifest, app
+        parsed = self._parsed.get(key)
+        if parsed is not None and _is_same_version(parsed[0], manifest):
+            return parsed[1]
+        app = read_application(manifest, f"Application {key.namespace}/{key.name}", parsed[1] if parsed else None)
+        self._parsed[key] = manifest, app
         return app
 
-    async def _written(self, app: Application, passed: Passed, cluster: Cluster) -> Manifest | None:
+    async def _write_result(self, app: Application, result: ReconcileResult, cluster: Cluster) -> Manifest | None:
         """Write Events, then the patch: a repeated Event is deduplicated, but a lost one cannot be recovered."""
-        for event in passed.events:
+        for event in result.events:
             log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, event["reason"], event["message"])
-            await _tell(event, cluster)
-        for each in (passed.patch or {}).get("status", {}).get("conditions") or ():
-            log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, each["type"], each["message"])
-        if passed.patch is None:
+            await _create_event(event, cluster)
+        for condition in (result.patch or {}).get("status", {}).get("conditions") or ():
+            log.info("%s/%s: %s: %s", app.key.namespace, app.key.name, condition["type"], condition["message"])
+        if result.patch is None:
             return None
-        patch: dict[str, Any] = dict(passed.patch)
+        patch: dict[str, Any] = dict(result.patch)
         version = app.wire["metadata"].get("resourceVersion")
         # Only if it is still the version that was read; otherwise the user changed the request meanwhile.
         patch["metadata"] = {**patch.get("metadata", {}), "resourceVersion": version}
@@ -289,7 +320,7 @@ class ApplicationController:
             return None
 
 
-async def _tell(event: Manifest, cluster: Cluster) -> None:
+async def _create_event(event: Manifest, cluster: Cluster) -> None:
     try:
         await cluster.create(event)
     except ClusterError as error:
@@ -301,6 +332,6 @@ def _annotations(manifest: Manifest) -> Mapping[str, str]:
     return manifest["metadata"].get("annotations") or {}
 
 
-def _are_same(one: Manifest, other: Manifest) -> bool:
-    version = one["metadata"].get("resourceVersion")
-    return one is other or bool(version and version == other["metadata"].get("resourceVersion"))
+def _is_same_version(manifest: Manifest, other: Manifest) -> bool:
+    version = manifest["metadata"].get("resourceVersion")
+    return manifest is other or bool(version and version == other["metadata"].get("resourceVersion"))

@@ -16,174 +16,182 @@ from typing import Final
 
 from argosy.annotations import REFRESH
 from argosy.gitops.application import Application, read_destination
-from argosy.gitops.policy.destination_clusters import HERE, KnownCluster
-from argosy.gitops.reconciler.application_controller import APPLICATION
-from argosy.gitops.reconciler.destination import Ground, Shut
-from argosy.gitops.reconciler.remote_cluster import Outpost
-from argosy.gitops.reconciler.settings_watch import Settings
-from argosy.gitops.status.wire_format import mapping
-from argosy.kube.controller import Cache, Clock
-from argosy.kube.controller.clock import within
-from argosy.kube.controller.cluster_concurrency import Admission
+from argosy.gitops.policy.destination_clusters import IN_CLUSTER_SERVER, KnownCluster
+from argosy.gitops.reconciler.application_controller import APPLICATION_KIND
+from argosy.gitops.reconciler.destination import DestinationCluster, DestinationUnavailable
+from argosy.gitops.reconciler.remote_cluster import RemoteCluster
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
+from argosy.gitops.status.wire_format import as_mapping
+from argosy.kube.controller import Clock, InformerCache
+from argosy.kube.controller.clock import run_with_timeout
+from argosy.kube.controller.cluster_concurrency import ClusterConcurrencyLimiter
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger(__name__)
-UNUSED: Final = 600.0  # seconds without Applications until a cluster is closed
-SWEPT: Final = 60.0  # seconds between sweeps
+UNUSED_SECONDS: Final = 600.0  # seconds without Applications until a cluster is closed
+SWEEP_INTERVAL_SECONDS: Final = 60.0  # seconds between sweeps
 
 
-class Grounds:
+class ClusterRegistry:
     """A DestinationRegistry. `build_remote` builds a RemoteCluster from a Secret; `enqueue` enqueues an Application."""
 
     def __init__(
         self,
-        here: Ground,
-        settings: Settings,
-        cache: Cache,
+        local: DestinationCluster,
+        settings: SettingsWatcher,
+        cache: InformerCache,
         clock: Clock,
-        establish: Callable[[KnownCluster, Manifest], Outpost],
-        wake: Callable[[ResourceKey], None],
+        build_remote: Callable[[KnownCluster, Manifest], RemoteCluster],
+        enqueue: Callable[[ResourceKey], None],
         *,
         workers: int,
     ) -> None:
         """`cache`: the cache of the Applications' cluster."""
-        self._here, self._settings, self._cache, self._clock = here, settings, cache, clock
-        self._establish, self._wake, self._admission = establish, wake, Admission(workers, wake, clock.monotonic)
-        self._outposts: dict[str, Outpost] = {}  # by Secret name
-        self._marks: dict[str, object] = {}
-        self._unused: dict[str, float] = {}  # since when
-        self._work: dict[str, asyncio.Task[None]] = {}
-        self._ending: set[asyncio.Task[None]] = set()
-        self._swept = asyncio.Event()
+        self._local, self._settings, self._cache, self._clock = local, settings, cache, clock
+        self._build_remote, self._enqueue, self._concurrency = (
+            build_remote,
+            enqueue,
+            ClusterConcurrencyLimiter(workers, enqueue, clock.monotonic),
+        )
+        self._remotes: dict[str, RemoteCluster] = {}  # by Secret name
+        self._fingerprints: dict[str, object] = {}
+        self._unused_since: dict[str, float] = {}  # since when
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._sweep_requested = asyncio.Event()
         self._context = contextvars.copy_context()
 
     @property
-    def outposts(self) -> tuple[Outpost, ...]:
+    def remotes(self) -> tuple[RemoteCluster, ...]:
         """Destination clusters other than this one that are open or being opened."""
-        return tuple(self._outposts.values())
+        return tuple(self._remotes.values())
 
-    def grounds(self) -> Iterable[Ground]:
-        yield self._here
-        for each in self._outposts.values():
-            if each.ground is not None:
-                yield each.ground
+    def list_connected(self) -> Iterable[DestinationCluster]:
+        yield self._local
+        for remote in self._remotes.values():
+            if remote.destination is not None:
+                yield remote.destination
 
-    def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
-        known = self._settings.rules().clusters.find(app.destination)
-        if known is not None and known.server == HERE:
-            return nullcontext(self._here)
-        outpost = None if known is None else self._outpost(known)
-        if known is None or outpost is None:
-            return nullcontext(Shut(f"cluster {app.destination.name or app.destination.server} is not configured"))
-        return self._within(known.secret, outpost, app)
+    def enter(self, app: Application) -> AbstractContextManager[DestinationCluster | DestinationUnavailable]:
+        cluster = self._settings.current_settings().clusters.find(app.destination)
+        if cluster is not None and cluster.server == IN_CLUSTER_SERVER:
+            return nullcontext(self._local)
+        remote = None if cluster is None else self._get_or_open(cluster)
+        if cluster is None or remote is None:
+            return nullcontext(
+                DestinationUnavailable(f"cluster {app.destination.name or app.destination.server} is not configured")
+            )
+        return self._enter_remote(cluster.secret_name, remote, app)
 
-    def passed(self, app: ResourceKey) -> None:
-        self._admission.ended(app)
+    def on_passes_finished(self, app: ResourceKey) -> None:
+        self._concurrency.end_turn(app)
 
-    def is_inside(self, app: ResourceKey) -> bool:
+    def is_reconciling_remotely(self, app: ResourceKey) -> bool:
         """True if the Application is being reconciled in another cluster."""
-        return self._admission.is_inside(app)
+        return self._concurrency.has_slot(app)
 
-    def _outpost(self, known: KnownCluster) -> Outpost | None:
+    def _get_or_open(self, cluster: KnownCluster) -> RemoteCluster | None:
         """Return the open cluster, unless its Secret changed."""
-        secret = self._settings.cluster_secret(known.secret)
+        secret = self._settings.find_cluster_secret(cluster.secret_name)
         if secret is None:
             return None
-        mark = _mark(secret, self._settings.programs())
-        if known.secret in self._outposts and self._marks[known.secret] != mark:
-            log.info("cluster %s: reconnecting because its Secret changed", known.name)
-            self._close(known.secret)
-        if known.secret not in self._outposts:
-            outpost = self._establish(known, secret)
-            outpost.changed = lambda: self.wake_all(known.secret)
-            self._outposts[known.secret], self._marks[known.secret] = outpost, mark
-            self._admission.open(known.secret, lambda: outpost.is_slow)
+        fingerprint = _build_fingerprint(secret, self._settings.list_auth_programs())
+        if cluster.secret_name in self._remotes and self._fingerprints[cluster.secret_name] != fingerprint:
+            log.info("cluster %s: reconnecting because its Secret changed", cluster.name)
+            self._close(cluster.secret_name)
+        if cluster.secret_name not in self._remotes:
+            remote = self._build_remote(cluster, secret)
+            remote.on_state_change = lambda: self.enqueue_all(cluster.secret_name)
+            self._remotes[cluster.secret_name], self._fingerprints[cluster.secret_name] = remote, fingerprint
+            self._concurrency.add_cluster(cluster.secret_name, lambda: remote.is_slow)
             # Its task has no context of the first Application, and outlives that Application's reconciliation.
-            self._work[known.secret] = asyncio.create_task(
-                outpost.run(), name=f"cluster {known.name}", context=self._context.copy()
+            self._tasks[cluster.secret_name] = asyncio.create_task(
+                remote.run(), name=f"cluster {cluster.name}", context=self._context.copy()
             )
-        self._unused.pop(known.secret, None)
-        return self._outposts[known.secret]
+        self._unused_since.pop(cluster.secret_name, None)
+        return self._remotes[cluster.secret_name]
 
     @contextlib.contextmanager
-    def _within(self, secret: str, outpost: Outpost, app: Application) -> Iterator[Ground | Shut]:
-        ground = outpost.ground
-        if ground is None:
-            yield Shut(outpost.said)  # its Applications are enqueued when that changes
-        elif not self._admission.enter(secret, app.key, app.project):
-            yield Shut()
+    def _enter_remote(
+        self, secret_name: str, remote: RemoteCluster, app: Application
+    ) -> Iterator[DestinationCluster | DestinationUnavailable]:
+        destination = remote.destination
+        if destination is None:
+            yield DestinationUnavailable(remote.problem)  # its Applications are enqueued when that changes
+        elif not self._concurrency.try_acquire(secret_name, app.key, app.project):
+            yield DestinationUnavailable()
         else:
             try:
-                yield ground
+                yield destination
             finally:
-                self._admission.leave(secret, app.key)
+                self._concurrency.release(secret_name, app.key)
 
-    def wake_all(self, secret: str) -> None:
-        for app in self._goers().get(secret, ()):
-            self._wake(app)
+    def enqueue_all(self, secret_name: str) -> None:
+        for app in self._apps_by_cluster().get(secret_name, ()):
+            self._enqueue(app)
 
-    def _goers(self) -> dict[str, list[ResourceKey]]:
+    def _apps_by_cluster(self) -> dict[str, list[ResourceKey]]:
         """Map Secrets of clusters to the Applications that deliver there."""
-        clusters = self._settings.rules().clusters
-        found: dict[str, list[ResourceKey]] = {}
-        known: dict[tuple[str, str], str] = {}
-        for manifest in self._cache.list(APPLICATION):
-            place = mapping(mapping(manifest.get("spec")).get("destination"))
-            named = str(place.get("server") or ""), str(place.get("name") or "")
-            if named not in known:
-                cluster = clusters.find(read_destination(*named))
-                known[named] = cluster.secret if cluster is not None else ""
-            if known[named]:
-                found.setdefault(known[named], []).append(key_of(manifest))
-        return found
+        clusters = self._settings.current_settings().clusters
+        apps: dict[str, list[ResourceKey]] = {}
+        secrets: dict[tuple[str, str], str] = {}
+        for manifest in self._cache.list(APPLICATION_KIND):
+            destination = as_mapping(as_mapping(manifest.get("spec")).get("destination"))
+            server_and_name = str(destination.get("server") or ""), str(destination.get("name") or "")
+            if server_and_name not in secrets:
+                cluster = clusters.find(read_destination(*server_and_name))
+                secrets[server_and_name] = cluster.secret_name if cluster is not None else ""
+            if secrets[server_and_name]:
+                apps.setdefault(secrets[server_and_name], []).append(key_of(manifest))
+        return apps
 
-    def look_again(self) -> None:
+    def sweep_soon(self) -> None:
         """Sweep soon, because a Secret may have changed or gone."""
-        self._swept.set()
+        self._sweep_requested.set()
 
-    def follow_settings(self) -> None:
-        for each in self._outposts.values():
-            each.follow_settings()
+    def apply_settings(self) -> None:
+        for remote in self._remotes.values():
+            remote.apply_settings()
 
     async def run(self) -> None:
         """Close unused clusters until cancelled. Others stay open for running work: see `close`."""
         self._context = contextvars.copy_context()
         while True:
             with contextlib.suppress(TimeoutError):
-                await within(self._clock, SWEPT, self._swept.wait())
-            self._swept.clear()
+                await run_with_timeout(self._clock, SWEEP_INTERVAL_SECONDS, self._sweep_requested.wait())
+            self._sweep_requested.clear()
             self._sweep()
 
     async def close(self) -> None:
         """Close all clusters; call it when no reconciliation is running."""
-        for secret in list(self._outposts):
+        for secret in list(self._remotes):
             self._close(secret)
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        await asyncio.gather(*self._closing, return_exceptions=True)
 
     def _sweep(self) -> None:
-        goers, now = self._goers(), self._clock.monotonic()
-        for secret in list(self._outposts):
-            if self._settings.cluster_secret(secret) is None:
+        apps_by_cluster, now = self._apps_by_cluster(), self._clock.monotonic()
+        for secret in list(self._remotes):
+            if self._settings.find_cluster_secret(secret) is None:
                 self._close(secret)
-            elif secret in goers:
-                self._unused.pop(secret, None)
-            elif now - self._unused.setdefault(secret, now) >= UNUSED:
+            elif secret in apps_by_cluster:
+                self._unused_since.pop(secret, None)
+            elif now - self._unused_since.setdefault(secret, now) >= UNUSED_SECONDS:
                 self._close(secret)
 
-    def _close(self, secret: str) -> None:
-        self._unused.pop(secret, None)
-        self._marks.pop(secret, None)
-        del self._outposts[secret]
-        self._admission.close(secret)
-        task = self._work.pop(secret)
+    def _close(self, secret_name: str) -> None:
+        self._unused_since.pop(secret_name, None)
+        self._fingerprints.pop(secret_name, None)
+        del self._remotes[secret_name]
+        self._concurrency.remove_cluster(secret_name)
+        task = self._tasks.pop(secret_name)
         task.cancel()
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
 
-def _mark(secret: Manifest, programs: frozenset[str]) -> object:
+def _build_fingerprint(secret: Manifest, programs: frozenset[str]) -> object:
     """Return a value that changes when a cluster must be reconnected. argo: also on request by an annotation."""
     metadata = secret["metadata"]
-    asked = (metadata.get("annotations") or {}).get(REFRESH)
-    return metadata.get("uid"), asked, tuple(sorted((secret.get("data") or {}).items())), programs
+    refresh_request = (metadata.get("annotations") or {}).get(REFRESH)
+    return metadata.get("uid"), refresh_request, tuple(sorted((secret.get("data") or {}).items())), programs

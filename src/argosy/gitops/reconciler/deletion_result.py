@@ -8,24 +8,26 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.gitops.application import Application
-from argosy.gitops.application.finalizers import is_served
-from argosy.gitops.reconciler.status_update import Passed
+from argosy.gitops.application.finalizers import is_controller_finalizer
+from argosy.gitops.reconciler.status_update import ReconcileResult
 from argosy.gitops.status import events
-from argosy.gitops.status.conditions import Condition, ConditionType, conditions_wire
-from argosy.gitops.sync.app_deletion import Deleted
+from argosy.gitops.status.conditions import AppCondition, ConditionType, conditions_to_wire
+from argosy.gitops.sync.app_deletion import DeletionStep
 
 
-def build_deletion_result(app: Application, step: Deleted, now: str) -> Passed:
+def build_deletion_result(app: Application, step: DeletionStep, now: str) -> ReconcileResult:
     """Build the patch and the Event for one step of the deletion; `now` is an RFC 3339 timestamp."""
     patch: dict[str, Any] = {}
     if step.finalizers != app.finalizers:
         patch["metadata"] = {"finalizers": list(step.finalizers)}
-    errors = [Condition(ConditionType.DELETION_ERROR, step.error)] if step.error else []
+    errors = [AppCondition(ConditionType.DELETION_ERROR, step.error)] if step.error else []
     before = app.status.get("conditions") or []
     is_still_waiting = not step.error and step.finalizers == app.finalizers  # keep the condition of the last error
     evaluated_types = set() if is_still_waiting else {ConditionType.DELETION_ERROR}
-    after = conditions_wire(before, errors, evaluated_types, now)
+    after = conditions_to_wire(before, errors, evaluated_types, now)
     if after != before:
         patch["status"] = {"conditions": after}
-    is_done = any(map(is_served, app.finalizers)) and not any(map(is_served, step.finalizers))
-    return Passed(patch or None, (events.gone(app),) if is_done else (), wait=step.wait)
+    is_done = any(map(is_controller_finalizer, app.finalizers)) and not any(
+        map(is_controller_finalizer, step.finalizers)
+    )
+    return ReconcileResult(patch or None, (events.deletion_completed_event(app),) if is_done else (), wait=step.wait)

@@ -13,107 +13,111 @@ from datetime import datetime
 from typing import Protocol
 
 from argosy.gitops.application import Application
-from argosy.gitops.diff import Memory
+from argosy.gitops.diff import DiffCache
 from argosy.gitops.live import CacheReader
-from argosy.gitops.reconciler.app_state import Look, Looker
-from argosy.gitops.reconciler.desired_state import Assembler
-from argosy.gitops.reconciler.operation import Operator
-from argosy.gitops.reconciler.read_your_writes import Doorway
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.status.conditions import Condition, ConditionType
+from argosy.gitops.reconciler.app_state import AppState, AppStateComparer
+from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
+from argosy.gitops.reconciler.operation import OperationRunner
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.status.conditions import AppCondition, ConditionType
 from argosy.kube.names import GroupKind, ResourceKey
 
 
-def everything(kind: GroupKind) -> bool:
+def every_kind_is_cached(kind: GroupKind) -> bool:
     """Default for a cache that is complete for every kind."""
     return True
 
 
-def no_trouble(kind: GroupKind) -> str:
+def no_list_error(kind: GroupKind) -> str:
     """Default for a cluster whose kinds can all be listed."""
     return ""
 
 
-def as_they_are(rules: Rules) -> Rules:
-    return rules
+def use_settings_unchanged(settings: ReconcilerSettings) -> ReconcilerSettings:
+    return settings
 
 
-class Ground:
+class DestinationCluster:
     def __init__(
         self,
-        cluster: Doorway,
+        cluster: ReadYourWritesClient,
         cache: CacheReader,
-        assembler: Assembler,
+        desired_states: DesiredStateBuilder,
         now: Callable[[], datetime],
         *,
-        knows: Callable[[GroupKind], bool] = everything,
-        why_unlisted: Callable[[GroupKind], str] = no_trouble,
+        is_kind_cached: Callable[[GroupKind], bool] = every_kind_is_cached,
+        find_list_error: Callable[[GroupKind], str] = no_list_error,
         applications: CacheReader | None = None,
-        localised: Callable[[Rules], Rules] = as_they_are,
+        localize: Callable[[ReconcilerSettings], ReconcilerSettings] = use_settings_unchanged,
     ) -> None:
         """`applications`: the cache with the Applications, if they are in another cluster.
 
         `localize` adapts the settings to this cluster. `find_list_error` returns why a kind cannot be listed; "" if it
         can.
         """
-        self.cluster, self.cache, self._why_unlisted = cluster, cache, why_unlisted
-        self.looker = Looker(cluster, cache, Memory(), knows, applications=applications)
-        self.operator = Operator(cluster, assembler, self.looker, now)
-        self._localised = localised
-        self._rules: tuple[Rules, Rules] | None = None
+        self.cluster, self.cache, self._find_list_error = cluster, cache, find_list_error
+        self.comparer = AppStateComparer(cluster, cache, DiffCache(), is_kind_cached, applications=applications)
+        self.operation_runner = OperationRunner(cluster, desired_states, self.comparer, now)
+        self._localize = localize
+        self._localized: tuple[ReconcilerSettings, ReconcilerSettings] | None = None
 
-    def rules(self, rules: Rules) -> Rules:
+    def localize_settings(self, settings: ReconcilerSettings) -> ReconcilerSettings:
         """Return the settings for this cluster: the identical object for identical settings, because caches compare
         identity.
         """
-        if self._rules is None or self._rules[0] is not rules:
-            self._rules = rules, self._localised(rules)
-        return self._rules[1]
+        if self._localized is None or self._localized[0] is not settings:
+            self._localized = settings, self._localize(settings)
+        return self._localized[1]
 
-    def unlisted_conditions(self, look: Look) -> tuple[Condition, ...]:
+    def unlisted_conditions(self, app_state: AppState) -> tuple[AppCondition, ...]:
         """Name each kind of the Application that this cluster fails to list. Its objects are read one by one."""
-        kinds = {key.group_kind for key in (*look.assembled.keys, *look.live)}
+        kinds = {key.group_kind for key in (*app_state.desired.keys, *app_state.live)}
         return tuple(
-            Condition(ConditionType.UNKNOWN_ERROR, f"{kind} cannot be listed, its objects are read one by one: {why}")
+            AppCondition(
+                ConditionType.UNKNOWN_ERROR, f"{kind} cannot be listed, its objects are read one by one: {why}"
+            )
             for kind in sorted(kinds)
-            if (why := self._why_unlisted(kind))
+            if (why := self._find_list_error(kind))
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Shut:
+class DestinationUnavailable:
     """The destination cannot be used now. `reason` is empty if it is too early to tell, or if the cluster is busy."""
 
-    said: str = ""
+    reason: str = ""
     wait: float | None = None  # seconds until the next try; None: the registry wakes the Application
 
 
-class Fleet(Protocol):
+class DestinationRegistry(Protocol):
     """The clusters that Applications are delivered to."""
 
-    def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
+    def enter(self, app: Application) -> AbstractContextManager[DestinationCluster | DestinationUnavailable]:
         """Enter the destination of the Application, a known cluster. It stays in use until the context ends."""
 
-    def passed(self, app: ResourceKey) -> None:
+    def on_passes_finished(self, app: ResourceKey) -> None:
         """Called when the passes of the Application are over for now, also if it never entered its destination."""
 
-    def grounds(self) -> Iterable[Ground]:
+    def list_connected(self) -> Iterable[DestinationCluster]:
         """Return the destinations that are connected."""
 
 
-class OnlyHere:
+class LocalDestinationRegistry:
     """A registry of one: Applications are delivered only to the cluster that they are in."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, destination: DestinationCluster) -> None:
+        self._destination = destination
 
-    def entered(self, app: Application) -> AbstractContextManager[Ground | Shut]:
-        if app.destination.is_here:
-            return nullcontext(self._ground)
-        return nullcontext(Shut(f"no connection to cluster {app.destination.name or app.destination.server}"))
+    def enter(self, app: Application) -> AbstractContextManager[DestinationCluster | DestinationUnavailable]:
+        if app.destination.is_in_cluster:
+            return nullcontext(self._destination)
+        return nullcontext(
+            DestinationUnavailable(f"no connection to cluster {app.destination.name or app.destination.server}")
+        )
 
-    def passed(self, app: ResourceKey) -> None:
+    def on_passes_finished(self, app: ResourceKey) -> None:
         pass
 
-    def grounds(self) -> Iterable[Ground]:
-        return (self._ground,)
+    def list_connected(self) -> Iterable[DestinationCluster]:
+        return (self._destination,)

@@ -13,33 +13,33 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 
-class Asked(NamedTuple):
+class ObjectFetch(NamedTuple):
     key: ResourceKey
-    mark: object  # the object is the same as long as this is equal
-    ask: Callable[[], Awaitable[Manifest | None]]
+    version: object  # the object is the same as long as this is equal
+    fetch: Callable[[], Awaitable[Manifest | None]]
 
 
-class Answers:
+class FetchCache:
     def __init__(self) -> None:
-        self._known: dict[ResourceKey, dict[ResourceKey, tuple[object, Manifest]]] = {}
+        self._cached: dict[ResourceKey, dict[ResourceKey, tuple[object, Manifest]]] = {}
 
-    async def to(self, app: ResourceKey, asked: Iterable[Asked]) -> dict[ResourceKey, Manifest]:
+    async def fetch_all(self, app: ResourceKey, fetches: Iterable[ObjectFetch]) -> dict[ResourceKey, Manifest]:
         """Return the objects that exist; identical manifests as last time for those whose version did not change."""
-        before, found = self._known.get(app, {}), dict[ResourceKey, tuple[object, Manifest]]()
-        for key, mark, ask in asked:
-            known = before.get(key)
-            if known is None or known[0] != mark:
-                there = await ask()
-                known = None if there is None else (mark, there)
-            if known is not None:
-                found[key] = known
+        cached, fetched = self._cached.get(app, {}), dict[ResourceKey, tuple[object, Manifest]]()
+        for key, version, fetch in fetches:
+            entry = cached.get(key)
+            if entry is None or entry[0] != version:
+                manifest = await fetch()
+                entry = None if manifest is None else (version, manifest)
+            if entry is not None:
+                fetched[key] = entry
         self.forget(app)
-        if found:
-            self._known[app] = found
-        return {key: there for key, (_, there) in found.items()}
+        if fetched:
+            self._cached[app] = fetched
+        return {key: manifest for key, (_, manifest) in fetched.items()}
 
     def forget(self, app: ResourceKey) -> None:
-        self._known.pop(app, None)
+        self._cached.pop(app, None)
 
     def count(self) -> int:
-        return sum(map(len, self._known.values()))
+        return sum(map(len, self._cached.values()))

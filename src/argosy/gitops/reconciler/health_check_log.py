@@ -14,7 +14,7 @@ from argosy.gitops.application.step_results import Assessment
 from argosy.kube.objects import Manifest, key_of
 
 log = logging.getLogger("argosy.gitops.health")  # part of the application controller's log
-MAX_REMEMBERED: Final = 1000  # pairs of check and error
+MAX_LOGGED_FAILURES: Final = 1000  # pairs of check and error
 
 
 class CheckFailureLog:
@@ -32,7 +32,7 @@ class CheckFailureLog:
             failure = (assessment.rule, assessment.fault)
             if failure in self._logged:
                 continue
-            if len(self._logged) >= MAX_REMEMBERED:
+            if len(self._logged) >= MAX_LOGGED_FAILURES:
                 del self._logged[next(iter(self._logged))]
             self._logged[failure] = None
             log.warning("health check failed: %s: Lua error for %s: %s", assessment.rule, key_of(manifest), failure[1])

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from argosy import annotations as names
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.diff import CompareSettings, UpdateFilter
-from argosy.gitops.live import CacheReader, owner
-from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.diff import DiffSettings, UpdateFilter
+from argosy.gitops.live import CacheReader, read_instance_name
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -25,34 +25,34 @@ log = logging.getLogger(__name__)
 class _Update(NamedTuple):
     before: Manifest
     after: Manifest
-    concerned: Collection[ResourceKey]
-    there: CacheReader | None
+    affected: Collection[ResourceKey]
+    cache: CacheReader | None
 
 
-class Updates:
+class IgnoredUpdateFilter:
     """Assesses health in batches a moment later, because an assessment may need a confined process."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._filter: tuple[CompareSettings, UpdateFilter] | None = None
-        self._held: asyncio.Queue[_Update] = asyncio.Queue()
+    def __init__(self, settings_watcher: SettingsWatcher) -> None:
+        self._settings_watcher = settings_watcher
+        self._filter: tuple[DiffSettings, UpdateFilter] | None = None
+        self._queue: asyncio.Queue[_Update] = asyncio.Queue()
 
-    def holds_back(
+    def hold_if_ignorable(
         self,
         before: Manifest | None,
         after: Manifest | None,
-        concerned: Collection[ResourceKey],
-        there: CacheReader | None = None,
+        affected: Collection[ResourceKey],
+        cache: CacheReader | None = None,
     ) -> bool:
         """True if the update needs no pass unless health changed; it is then queued for the health check.
 
         `cache` is that of another cluster, if the update happened there: health may depend on other objects there.
         """
-        if before is None or after is None or not concerned or not self._may_be_ignored(after):
+        if before is None or after is None or not affected or not self._may_be_ignored(after):
             return False
-        if not self._filtering().is_same(before, after):
+        if not self._current_filter().is_irrelevant(before, after):
             return False
-        self._held.put_nowait(_Update(before, after, concerned, there))
+        self._queue.put_nowait(_Update(before, after, affected, cache))
         return True
 
     def _may_be_ignored(self, manifest: Manifest) -> bool:
@@ -60,36 +60,40 @@ class Updates:
         annotations = manifest["metadata"].get("annotations") or {}
         if annotations.get(names.IGNORE_RESOURCE_UPDATES) == "true":
             return True
-        return bool(owner(manifest, self._settings.rules().tracking))
+        return bool(read_instance_name(manifest, self._settings_watcher.current_settings().tracking))
 
-    def _filtering(self) -> UpdateFilter:
-        compare = self._settings.rules().compare
+    def _current_filter(self) -> UpdateFilter:
+        compare = self._settings_watcher.current_settings().diff
         if self._filter is None or self._filter[0] is not compare:
             self._filter = compare, UpdateFilter(compare)
         return self._filter[1]
 
-    async def run(self, wake: Callable[[ResourceKey], None]) -> None:
+    async def run(self, enqueue: Callable[[ResourceKey], None]) -> None:
         """Check queued updates until cancelled."""
         while True:
-            held = [await self._held.get()]
-            while not self._held.empty():
-                held.append(self._held.get_nowait())
-            for there in {each.there for each in held}:
-                for key in await self._changed([each for each in held if each.there is there], there):
-                    wake(key)
+            updates = [await self._queue.get()]
+            while not self._queue.empty():
+                updates.append(self._queue.get_nowait())
+            for cache in {update.cache for update in updates}:
+                for key in await self._find_health_changes(
+                    [update for update in updates if update.cache is cache], cache
+                ):
+                    enqueue(key)
 
-    async def _changed(self, held: Collection[_Update], there: CacheReader | None) -> set[ResourceKey]:
+    async def _find_health_changes(self, updates: Collection[_Update], cache: CacheReader | None) -> set[ResourceKey]:
         try:
-            said = await self._settings.assess([side for each in held for side in (each.before, each.after)], there)
+            assessments = await self._settings_watcher.assess_health(
+                [side for update in updates for side in (update.before, update.after)], cache
+            )
         except Exception:  # the pass will report the error
             log.exception("cannot compare health before and after an update")
-            return {key for each in held for key in each.concerned}
-        pairs = zip(held, said[::2], said[1::2], strict=True)
-        return {key for each, one, other in pairs if _may_differ(one, other) for key in each.concerned}
+            return {key for update in updates for key in update.affected}
+        pairs = zip(updates, assessments[::2], assessments[1::2], strict=True)
+        return {key for update, before, after in pairs if _may_health_differ(before, after) for key in update.affected}
 
 
-def _may_differ(one: Assessment | None, other: Assessment | None) -> bool:
+def _may_health_differ(before: Assessment | None, after: Assessment | None) -> bool:
     """argo: only the health status counts, not its message. A failed assessment may be anything."""
-    if one is None or other is None:
-        return one is not other
-    return bool(one.fault or other.fault) or one.health is not other.health
+    if before is None or after is None:
+        return before is not after
+    return bool(before.fault or after.fault) or before.health is not after.health

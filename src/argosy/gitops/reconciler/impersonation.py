@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.reconciler.read_your_writes import Doorway
-from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
+from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.kube.client import User
 
 
-def user_to_impersonate(app: Application, project: Project, rules: Rules) -> str:
+def user_to_impersonate(app: Application, project: Project, settings: ReconcilerSettings) -> str:
     """Return the user to impersonate; empty for none. Raises NoServiceAccount."""
-    known = rules.clusters.find(app.destination)
-    server = known.server if known is not None else app.destination.known.server
-    return rules.impersonation.user_for(project, app, server)
+    cluster = settings.clusters.find(app.destination)
+    server = cluster.server if cluster is not None else app.destination.with_in_cluster_alias.server
+    return settings.impersonation.find_user(project, app, server)
 
 
-def impersonate(cluster: Doorway, app: Application, project: Project, rules: Rules) -> Doorway:
+def impersonate_service_account(
+    cluster: ReadYourWritesClient, app: Application, project: Project, settings: ReconcilerSettings
+) -> ReadYourWritesClient:
     """Raises NoServiceAccount."""
-    user = user_to_impersonate(app, project, rules)
+    user = user_to_impersonate(app, project, settings)
     return cluster.acting_as(User(user)) if user else cluster

@@ -11,139 +11,164 @@ from datetime import datetime
 from typing import Final
 
 from argosy import annotations as names
-from argosy.gitops.application import Application, OperationRequest, Progress
+from argosy.gitops.application import Application, OperationPhase, OperationRequest
 from argosy.gitops.application.project import Project
-from argosy.gitops.policy.sync_windows import verdict
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.reconciler.desired_state import Assembler
-from argosy.gitops.reconciler.destination import Ground, Shut
-from argosy.gitops.reconciler.operation import begun, spelled
-from argosy.gitops.reconciler.operation_end import REMOVED, is_removed, why_superseded
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.status_update import Operation
-from argosy.gitops.reconciler.unknown_state import standing
+from argosy.gitops.policy.sync_windows import evaluate_sync_windows
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.desired_state import DesiredStateBuilder
+from argosy.gitops.reconciler.destination import DestinationCluster, DestinationUnavailable
+from argosy.gitops.reconciler.operation import format_conditions, start_operation
+from argosy.gitops.reconciler.operation_end import OPERATION_REMOVED, find_superseding_reason, is_operation_removed
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.status_update import OperationResult
+from argosy.gitops.reconciler.unknown_state import adjust_sync_status
 from argosy.gitops.status import events
-from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.hold import read_hold, told
-from argosy.gitops.sync.auto_sync import Later, Refusal, Start, Target, decide
-from argosy.gitops.sync.termination import TERMINATING
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.hold import describe_hold, read_hold
+from argosy.gitops.sync.auto_sync import DelaySync, RefuseSync, StartSync, SyncTarget, decide_auto_sync
+from argosy.gitops.sync.termination import TERMINATING_PREFIX
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
-CLOSED: Final = 30.0  # seconds until a closed sync window is checked again
+CLOSED_WINDOW_RECHECK_SECONDS: Final = 30.0  # seconds until a closed sync window is checked again
 
 
 class OperationDispatcher:
     """Begins, advances, terminates, rejects or postpones the operation of an Application, one pass at a time."""
 
-    def __init__(self, desired_states: Assembler, now: Callable[[], datetime]) -> None:
+    def __init__(self, desired_states: DesiredStateBuilder, now: Callable[[], datetime]) -> None:
         self._desired_states, self._now = desired_states, now
 
     async def run(
         self,
-        destination: Ground,
+        destination: DestinationCluster,
         app: Application,
         project: Project,
-        settings: Rules,
-        app_state: Look,
+        settings: ReconcilerSettings,
+        app_state: AppState,
         seconds_waited: float,
-    ) -> Operation:
+    ) -> OperationResult:
         state = app.state
-        if app.operation is not None and (state is None or state.progress.is_over):
+        if app.operation is not None and (state is None or state.phase.is_over):
             return await self._begin_operation(destination, app, app.operation, project, settings, seconds_waited)
-        if state is None or state.progress.is_over:
+        if state is None or state.phase.is_over:
             return await self._auto_sync(destination, app, project, settings, app_state)
-        if state.progress is Progress.RUNNING and (
+        if state.phase is OperationPhase.RUNNING and (
             reason := self._find_termination_reason(destination, app, project, settings, app_state)
         ):
-            return Operation(replace(state, progress=Progress.TERMINATING, message=f"{TERMINATING}{reason}"), 0.0)
-        step = await destination.operator.step(app, state, project, settings, await destination.cluster.kinds())
-        is_over = step.state.progress.is_over
-        end_events = (events.completed(app, step.state),) if is_over else ()
-        return Operation(step.state, 0.0 if is_over else step.wait, is_over=is_over, events=end_events)
+            return OperationResult(
+                replace(state, phase=OperationPhase.TERMINATING, message=f"{TERMINATING_PREFIX}{reason}"), 0.0
+            )
+        step = await destination.operation_runner.step(app, state, project, settings, await destination.cluster.kinds())
+        is_over = step.state.phase.is_over
+        end_events = (events.operation_completed_event(app, step.state),) if is_over else ()
+        return OperationResult(step.state, 0.0 if is_over else step.wait, is_over=is_over, events=end_events)
 
     def _find_termination_reason(
-        self, destination: Ground, app: Application, project: Project, settings: Rules, app_state: Look
+        self,
+        destination: DestinationCluster,
+        app: Application,
+        project: Project,
+        settings: ReconcilerSettings,
+        app_state: AppState,
     ) -> str:
         """Return why the running operation must be terminated; empty if it goes on."""
-        if is_removed(app):
-            return REMOVED
-        return why_superseded(
+        if is_operation_removed(app):
+            return OPERATION_REMOVED
+        return find_superseding_reason(
             app, app_state, self._build_sync_target(app, app_state), project, settings, destination.cache, self._now()
         )
 
-    def reject(self, app: Application, errors: Sequence[Condition]) -> Operation:
+    def reject(self, app: Application, errors: Sequence[AppCondition]) -> OperationResult:
         """argo: an operation of an invalid Application ends before it starts."""
-        if app.operation is None and not is_removed(app):
-            return Operation(app.state)
+        if app.operation is None and not is_operation_removed(app):
+            return OperationResult(app.state)
         now, state = self._now(), app.state
-        if app.operation is not None and (state is None or state.progress.is_over):
-            state = begun(app.operation, now, state)
+        if app.operation is not None and (state is None or state.phase.is_over):
+            state = start_operation(app.operation, now, state)
         assert state is not None
-        state = replace(state, progress=Progress.ERROR, message=spelled(errors), finished=written(now))
-        return Operation(state, is_over=True, events=(events.completed(app, state),))
+        state = replace(
+            state, phase=OperationPhase.ERROR, message=format_conditions(errors), finished=format_timestamp(now)
+        )
+        return OperationResult(state, is_over=True, events=(events.operation_completed_event(app, state),))
 
     async def _begin_operation(
         self,
-        destination: Ground,
+        destination: DestinationCluster,
         app: Application,
         request: OperationRequest,
         project: Project,
-        settings: Rules,
+        settings: ReconcilerSettings,
         seconds_waited: float = 0.0,
-    ) -> Operation:
-        step = await destination.operator.begin(
+    ) -> OperationResult:
+        step = await destination.operation_runner.begin(
             app, request, project, settings, await destination.cluster.kinds(), seconds_waited
         )
-        return Operation(step.state, step.wait, events=(events.started(app, step.state),))
+        return OperationResult(step.state, step.wait, events=(events.operation_started_event(app, step.state),))
 
     async def _auto_sync(
-        self, destination: Ground, app: Application, project: Project, settings: Rules, app_state: Look
-    ) -> Operation:
+        self,
+        destination: DestinationCluster,
+        app: Application,
+        project: Project,
+        settings: ReconcilerSettings,
+        app_state: AppState,
+    ) -> OperationResult:
         """Start an automated sync if one is due and allowed."""
         has_errors = any(condition.type is ConditionType.COMPARISON_ERROR for condition in app_state.conditions)
-        if not app_state.is_whole or has_errors:
-            return Operation(app.state)
+        if not app_state.is_complete or has_errors:
+            return OperationResult(app.state)
         target, hold = self._build_sync_target(app, app_state), read_hold(app.annotations)
-        decision = decide(app, standing(app, app_state), target, self._now(), settings.heal)
-        if decision is not None and not verdict(project.windows, app, self._now(), is_manual=False).is_allowed:
+        decision = decide_auto_sync(app, adjust_sync_status(app, app_state), target, self._now(), settings.heal_backoff)
+        if (
+            decision is not None
+            and not evaluate_sync_windows(project.windows, app, self._now(), is_manual=False).is_allowed
+        ):
             # argo: while a sync window blocks, nothing is decided, and earlier conditions stay
-            wait = None if isinstance(decision, Refusal) else CLOSED
-            return Operation(app.state, wait, is_decided=False)
+            wait = None if isinstance(decision, RefuseSync) else CLOSED_WINDOW_RECHECK_SECONDS
+            return OperationResult(app.state, wait, is_auto_sync_evaluated=False)
         match decision:
-            case Start() | Later() if hold is not None:
-                hold_message = f"Skipping sync attempt to [{' '.join(target.revisions)}]: {told(hold, app.name)}"
-                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, hold_message),))
-            case Start(request):
-                return replace(await self._begin_operation(destination, app, request, project, settings), asked=request)
-            case Later(seconds):
-                return Operation(app.state, seconds)
-            case Refusal(message):
-                return Operation(app.state, conditions=(Condition(ConditionType.SYNC_ERROR, message),))
-        return Operation(app.state)
+            case StartSync() | DelaySync() if hold is not None:
+                hold_message = (
+                    f"Skipping sync attempt to [{' '.join(target.revisions)}]: {describe_hold(hold, app.name)}"
+                )
+                return OperationResult(app.state, conditions=(AppCondition(ConditionType.SYNC_ERROR, hold_message),))
+            case StartSync(request):
+                return replace(
+                    await self._begin_operation(destination, app, request, project, settings), new_request=request
+                )
+            case DelaySync(seconds):
+                return OperationResult(app.state, seconds)
+            case RefuseSync(message):
+                return OperationResult(app.state, conditions=(AppCondition(ConditionType.SYNC_ERROR, message),))
+        return OperationResult(app.state)
 
-    def _build_sync_target(self, app: Application, app_state: Look) -> Target:
+    def _build_sync_target(self, app: Application, app_state: AppState) -> SyncTarget:
         """argo: with manifest-generate-paths, a new revision may be known to contain no changes."""
-        revisions, state = app_state.assembled.revisions, app.state
+        revisions, state = app_state.desired.revisions, app.state
         if state is None or not state.has_result or not app.annotations.get(names.MANIFEST_GENERATE_PATHS):
-            return Target(revisions)
+            return SyncTarget(revisions)
         synced = state.revisions or (state.revision,)
-        return Target(revisions, may_hold_changes=not self._desired_states.is_carried(app, synced))
+        return SyncTarget(revisions, may_hold_changes=not self._desired_states.is_unchanged_since(app, synced))
 
-    def postpone(self, app: Application, unavailable: Shut) -> Operation:
+    def postpone(self, app: Application, unavailable: DestinationUnavailable) -> OperationResult:
         """Say in the operation that it waits for the cluster, or end it at once if it is to be terminated."""
-        if app.operation is None and not is_removed(app):
-            return Operation(app.state, unavailable.wait, is_decided=False)
+        if app.operation is None and not is_operation_removed(app):
+            return OperationResult(app.state, unavailable.wait, is_auto_sync_evaluated=False)
         state, operation_events = app.state, tuple[Manifest, ...]()
-        if app.operation is not None and (state is None or state.progress.is_over):
-            state = begun(app.operation, self._now(), state)
-            operation_events = (events.started(app, state),)
+        if app.operation is not None and (state is None or state.phase.is_over):
+            state = start_operation(app.operation, self._now(), state)
+            operation_events = (events.operation_started_event(app, state),)
         assert state is not None
-        if state.progress is Progress.TERMINATING or is_removed(app):
-            message = f"operation terminated; resources that it created may still be running: {unavailable.said}"
-            state = replace(state, progress=Progress.FAILED, message=message, finished=written(self._now()))
-            return Operation(
-                state, 0.0, is_over=True, events=(*operation_events, events.completed(app, state)), is_decided=False
+        if state.phase is OperationPhase.TERMINATING or is_operation_removed(app):
+            message = f"operation terminated; resources that it created may still be running: {unavailable.reason}"
+            state = replace(state, phase=OperationPhase.FAILED, message=message, finished=format_timestamp(self._now()))
+            return OperationResult(
+                state,
+                0.0,
+                is_over=True,
+                events=(*operation_events, events.operation_completed_event(app, state)),
+                is_auto_sync_evaluated=False,
             )
-        state = replace(state, message=f"waiting for {unavailable.said}")
-        return Operation(state, unavailable.wait, events=operation_events, is_decided=False)
+        state = replace(state, message=f"waiting for {unavailable.reason}")
+        return OperationResult(state, unavailable.wait, events=operation_events, is_auto_sync_evaluated=False)

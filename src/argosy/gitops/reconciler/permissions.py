@@ -11,69 +11,82 @@ from collections.abc import Callable, Iterable
 from argosy.errors import UserError
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.live import instance_name, is_self_referenced, owner
-from argosy.gitops.policy.projects import permits, permits_destination
-from argosy.gitops.policy.prune_policy import Candidate, may_delete
-from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.live import build_instance_name, is_self_referenced, read_instance_name
+from argosy.gitops.policy.projects import find_permission_error, permits_destination
+from argosy.gitops.policy.prune_policy import PruneCandidate, find_reason_to_keep
+from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.client import Catalog
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-Allowed = Callable[[ResourceKey], bool]
+IsAllowed = Callable[[ResourceKey], bool]
 
 
-def permission(app: Application, project: Project, rules: Rules, kinds: Catalog) -> Allowed:
+def build_permission_check(
+    app: Application, project: Project, settings: ReconcilerSettings, kinds: Catalog
+) -> IsAllowed:
     """Return a check for keys. It caches by kind and namespace, because most keys differ only in their names."""
-    app = rules.clusters.placed(app)  # rules may name a cluster or its address
-    known: dict[tuple[str, ...], bool] = {}
-    named = any(each.name for each in (*project.cluster_allowed, *project.cluster_denied))
+    app = settings.clusters.resolve_destination(app)  # rules may name a cluster or its address
+    cached: dict[tuple[str, ...], bool] = {}
+    has_name_rules = any(pattern.name for pattern in (*project.cluster_allowed, *project.cluster_denied))
 
-    def allowed(key: ResourceKey) -> bool:
-        place = key[:3]
-        if (found := known.get(place)) is not None:
-            return found
+    def is_allowed(key: ResourceKey) -> bool:
+        cache_key = key[:3]
+        if (is_permitted := cached.get(cache_key)) is not None:
+            return is_permitted
         is_namespaced = has_namespace(key, kinds)
-        found = not permits(project, key, is_namespaced=is_namespaced, destination=app.destination)
-        found = found and not _stranger(key, app, rules, kinds)
+        is_permitted = not find_permission_error(project, key, is_namespaced=is_namespaced, destination=app.destination)
+        is_permitted = is_permitted and not _find_scope_problem(key, app, settings, kinds)
         # settings are cached even if their kind is excluded
-        found = found and not rules.exclusions.excludes(key.group_kind)
-        if is_namespaced or not named:
-            known[place] = found
-        return found
+        is_permitted = is_permitted and not settings.exclusions.excludes(key.group_kind)
+        if is_namespaced or not has_name_rules:
+            cached[cache_key] = is_permitted
+        return is_permitted
 
-    return allowed
+    return is_allowed
 
 
-def refuse_strangers(keys: Iterable[ResourceKey], app: Application, rules: Rules, kinds: Catalog) -> None:
+def check_keys_in_scope(
+    keys: Iterable[ResourceKey], app: Application, settings: ReconcilerSettings, kinds: Catalog
+) -> None:
     """argo: a desired object outside the namespaces that a cluster Secret permits is an error."""
-    place = rules.clusters.find(app.destination)
-    for key in keys if place is not None and place.namespaces else ():
-        if said := _stranger(key, app, rules, kinds):
-            raise UserError(said)
+    cluster = settings.clusters.find(app.destination)
+    for key in keys if cluster is not None and cluster.namespaces else ():
+        if problem := _find_scope_problem(key, app, settings, kinds):
+            raise UserError(problem)
 
 
-def why_not_delete(
-    live: Manifest, app: Application, project: Project, rules: Rules, kinds: Catalog, options: SyncOptions | None
+def find_deletion_refusal(
+    live: Manifest,
+    app: Application,
+    project: Project,
+    settings: ReconcilerSettings,
+    kinds: Catalog,
+    options: SyncOptions | None,
 ) -> str:
     """Return why the object must not be deleted; `options` is None if the Application itself is deleted."""
     key = key_of(live)
     is_namespaced = has_namespace(key, kinds)
-    place = app.destination._replace(namespace=key.namespace) if is_namespaced else app.destination
-    keeps = options is not None and options.with_own(live).is_off("Prune")  # argo: the object's own option wins
-    owners = [each for each in live["metadata"].get("ownerReferences") or () if isinstance(each, dict)]
-    candidate = Candidate(
-        owner=owner(live, rules.tracking),
-        is_self_referenced=is_self_referenced(live, rules.tracking),
-        is_rendered_whole=True,  # a render is complete or fails
-        is_served=options is None or key.group_kind in kinds,  # objects of a deleted Application need not be served
-        is_in_destination=permits_destination(project, place) and not _stranger(key, app, rules, kinds),
-        refusal=permits(project, key, is_namespaced=is_namespaced, destination=app.destination),
-        is_excluded=rules.exclusions.excludes(key.group_kind),
-        controller=f"{owners[0].get('kind')}/{owners[0].get('name')}" if owners else "",
-        options=frozenset({"Prune=false"} if keeps else ()),
+    object_destination = app.destination._replace(namespace=key.namespace) if is_namespaced else app.destination
+    is_prune_disabled = options is not None and options.with_manifest_options(live).is_off(
+        "Prune"
+    )  # argo: the object's own option wins
+    owners = [reference for reference in live["metadata"].get("ownerReferences") or () if isinstance(reference, dict)]
+    candidate = PruneCandidate(
+        owner=read_instance_name(live, settings.tracking),
+        is_self_referenced=is_self_referenced(live, settings.tracking),
+        is_desired_state_complete=True,  # a render is complete or fails
+        is_kind_served=options is None
+        or key.group_kind in kinds,  # objects of a deleted Application need not be served
+        is_in_destination=permits_destination(project, object_destination)
+        and not _find_scope_problem(key, app, settings, kinds),
+        refusal=find_permission_error(project, key, is_namespaced=is_namespaced, destination=app.destination),
+        is_excluded=settings.exclusions.excludes(key.group_kind),
+        owner_reference=f"{owners[0].get('kind')}/{owners[0].get('name')}" if owners else "",
+        options=frozenset({"Prune=false"} if is_prune_disabled else ()),
     )
-    return may_delete(candidate, instance_name(app, rules.tracking))
+    return find_reason_to_keep(candidate, build_instance_name(app, settings.tracking))
 
 
 def has_namespace(key: ResourceKey, kinds: Catalog) -> bool:
@@ -82,8 +95,8 @@ def has_namespace(key: ResourceKey, kinds: Catalog) -> bool:
     return info.namespaced if info else bool(key.namespace)
 
 
-def _stranger(key: ResourceKey, app: Application, rules: Rules, kinds: Catalog) -> str:
-    place = rules.clusters.find(app.destination)
-    if place is None or not place.namespaces:
+def _find_scope_problem(key: ResourceKey, app: Application, settings: ReconcilerSettings, kinds: Catalog) -> str:
+    cluster = settings.clusters.find(app.destination)
+    if cluster is None or not cluster.namespaces:
         return ""
-    return place.stranger(key, is_namespaced=has_namespace(key, kinds))
+    return cluster.find_scope_error(key, is_namespaced=has_namespace(key, kinds))

@@ -12,120 +12,129 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.live import is_slim
+from argosy.gitops.live import is_trimmed
 from argosy.kube.client import Catalog, Cluster, Listing, PatchKind, Propagation, User, WatchEvent
-from argosy.kube.controller.write_fence import carried
+from argosy.kube.controller.write_fence import run_write
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-MOST: Final = 20_000
-TOLD: Final = 60.0  # seconds after which the watch must have delivered a write
-EVENTS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
-LINGERING: Final = frozenset({GroupKind("", "Pod"), GroupKind("", "Namespace")})
-KINDS_SECONDS: Final = 10.0  # a change of a CRD usually invalidates it earlier
-DEFINING: Final = frozenset(
+MAX_REMEMBERED_WRITES: Final = 20_000
+WATCH_DELIVERY_SECONDS: Final = 60.0  # seconds after which the watch must have delivered a write
+EVENT_KINDS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
+SLOWLY_DELETED_KINDS: Final = frozenset({GroupKind("", "Pod"), GroupKind("", "Namespace")})
+KINDS_CACHE_SECONDS: Final = 10.0  # a change of a CRD usually invalidates it earlier
+DEFINING_KINDS: Final = frozenset(
     {GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"), GroupKind("apiregistration.k8s.io", "APIService")}
 )
 
 
-class _Written(NamedTuple):
+class _OwnWrite(NamedTuple):
     manifest: Manifest
-    at: float
+    written_at: float
 
 
-class Doorway:
+class ReadYourWritesClient:
     """Implements `Cluster`, and remembers its writes until the watch delivers them."""
 
     def __init__(
         self,
         cluster: Cluster,
-        cached: Callable[[ResourceKey], Manifest | None],
+        get_cached: Callable[[ResourceKey], Manifest | None],
         clock: Callable[[], float] = time.monotonic,
-        kept: Callable[[Manifest], Manifest] = lambda manifest: manifest,
+        reduce_manifest: Callable[[Manifest], Manifest] = lambda manifest: manifest,
     ) -> None:
         """`reduce_manifest` reduces a manifest to what the cache keeps of it."""
-        self._cluster, self._cached, self._clock, self._kept = cluster, cached, clock, kept
-        self._wrote: dict[ResourceKey, _Written] = {}
-        self._deleted: dict[ResourceKey, Manifest] = {}  # with the cached object at that time
-        self._writing = Counter[ResourceKey]()  # number of calls in flight
-        self._gone: dict[ResourceKey, object] = {}  # uids whose deletion the watch reported during such a call
+        self._cluster, self._get_cached, self._clock, self._reduce_manifest = (
+            cluster,
+            get_cached,
+            clock,
+            reduce_manifest,
+        )
+        self._writes: dict[ResourceKey, _OwnWrite] = {}
+        self._deletions: dict[ResourceKey, Manifest] = {}  # with the cached object at that time
+        self._calls_in_flight = Counter[ResourceKey]()  # number of calls in flight
+        self._deleted_uids: dict[ResourceKey, object] = {}  # uids whose deletion the watch reported during such a call
         self._kinds: Catalog = {}
         self._kinds_until = 0.0
 
     # -- newest state ------------------------------------------------------------------------------------------
 
-    def newest(self, key: ResourceKey, cached: Manifest | None) -> Manifest | None:
+    def find_newest(self, key: ResourceKey, cached: Manifest | None) -> Manifest | None:
         """Return our own write until the cache has it, otherwise the cached object."""
-        wrote = self._wrote.get(key)
-        if wrote is None:
+        own_write = self._writes.get(key)
+        if own_write is None:
             return cached
-        if cached is not None and version_of(cached) >= version_of(wrote.manifest):
-            del self._wrote[key]
+        if cached is not None and numeric_version(cached) >= numeric_version(own_write.manifest):
+            del self._writes[key]
             return cached
-        return wrote.manifest
+        return own_write.manifest
 
-    def is_doubtful(self, key: ResourceKey) -> bool:
+    def may_have_missed_delete(self, key: ResourceKey) -> bool:
         """True if our write is so old that the object may have been deleted while no watch was open."""
-        wrote = self._wrote.get(key)
-        return wrote is not None and self._clock() >= wrote.at + TOLD
+        own_write = self._writes.get(key)
+        return own_write is not None and self._clock() >= own_write.written_at + WATCH_DELIVERY_SECONDS
 
-    def once(self, manifest: Manifest) -> Manifest:
+    def reuse_own_write(self, manifest: Manifest) -> Manifest:
         """Reuse our stored write response if the watch delivered the same revision.
 
         So there is one copy in memory, and results cached for one object hold for the other.
         """
-        wrote = self._wrote.get(key_of(manifest))
-        return wrote.manifest if wrote is not None and _are_same(wrote.manifest, manifest) else manifest
+        own_write = self._writes.get(key_of(manifest))
+        return (
+            own_write.manifest
+            if own_write is not None and _is_same_revision(own_write.manifest, manifest)
+            else manifest
+        )
 
-    def wrote(self, kind: GroupKind) -> set[ResourceKey]:
+    def list_written(self, kind: GroupKind) -> set[ResourceKey]:
         """Return the keys of a kind that we wrote and the cache may not have."""
-        return {key for key in self._wrote if key.group_kind == kind}
+        return {key for key in self._writes if key.group_kind == kind}
 
     def is_deleted(self, key: ResourceKey, cached: Manifest) -> bool:
         """True if we deleted the object, and the cache still has it."""
-        if key not in self._deleted:
+        if key not in self._deletions:
             return False
-        if self._deleted[key] is cached:
+        if self._deletions[key] is cached:
             return True
-        del self._deleted[key]
+        del self._deletions[key]
         return False
 
-    def notice(self, before: Manifest | None, after: Manifest | None) -> None:
+    def on_watch_event(self, before: Manifest | None, after: Manifest | None) -> None:
         """Handle a watch event: drop what is no longer needed."""
         if (manifest := after or before) is None:
             return
         key = key_of(manifest)
-        if key.group_kind in DEFINING:
+        if key.group_kind in DEFINING_KINDS:
             self._kinds_until = 0.0
         if after is not None:
-            self.newest(key, after)  # drops our write if the watch delivered it
+            self.find_newest(key, after)  # drops our write if the watch delivered it
         else:
-            self._deleted.pop(key, None)
-            uid, wrote = manifest["metadata"].get("uid"), self._wrote.get(key)
-            if wrote is not None and wrote.manifest["metadata"].get("uid") == uid:
-                del self._wrote[key]
-            if key in self._writing:
-                self._gone[key] = uid  # the response to a write may arrive after its deletion event
+            self._deletions.pop(key, None)
+            uid, own_write = manifest["metadata"].get("uid"), self._writes.get(key)
+            if own_write is not None and own_write.manifest["metadata"].get("uid") == uid:
+                del self._writes[key]
+            if key in self._calls_in_flight:
+                self._deleted_uids[key] = uid  # the response to a write may arrive after its deletion event
 
-    def _keep(self, manifest: Manifest) -> Manifest:
+    def _remember_write(self, manifest: Manifest) -> Manifest:
         key = key_of(manifest)
-        cached = self._cached(key)
-        is_told = cached is not None and _are_same(cached, manifest) and not is_slim(cached)
+        cached = self._get_cached(key)
+        is_delivered = cached is not None and _is_same_revision(cached, manifest) and not is_trimmed(cached)
         # the watch event may have arrived first
-        manifest = cached if cached is not None and is_told else self._kept(manifest)
-        if key.group_kind in DEFINING:
+        manifest = cached if cached is not None and is_delivered else self._reduce_manifest(manifest)
+        if key.group_kind in DEFINING_KINDS:
             self._kinds_until = 0.0
-        self._deleted.pop(key, None)
-        if key.group_kind in EVENTS:
+        self._deletions.pop(key, None)
+        if key.group_kind in EVENT_KINDS:
             return manifest  # Events are not watched, so they would never be dropped
-        if key in self._gone and self._gone[key] == manifest["metadata"].get("uid"):
+        if key in self._deleted_uids and self._deleted_uids[key] == manifest["metadata"].get("uid"):
             return manifest  # already deleted; no more watch events will come
-        if version_of(manifest):  # k8s: only numeric versions can be compared
-            self._wrote.pop(key, None)
-            if not is_told:
-                self._wrote[key] = _Written(manifest, self._clock())
-            if len(self._wrote) > MOST:
-                del self._wrote[next(iter(self._wrote))]
+        if numeric_version(manifest):  # k8s: only numeric versions can be compared
+            self._writes.pop(key, None)
+            if not is_delivered:
+                self._writes[key] = _OwnWrite(manifest, self._clock())
+            if len(self._writes) > MAX_REMEMBERED_WRITES:
+                del self._writes[next(iter(self._writes))]
         return manifest
 
     # -- reading ------------------------------------------------------------------------------------------------
@@ -134,22 +143,22 @@ class Doorway:
         """Return the identical catalog as long as no kind changed."""
         if self._clock() >= self._kinds_until:
             # set before the call, so that a change during it causes another call
-            self._kinds_until = self._clock() + KINDS_SECONDS
+            self._kinds_until = self._clock() + KINDS_CACHE_SECONDS
             try:
-                found = await self._cluster.kinds()
+                kinds = await self._cluster.kinds()
             except BaseException:
                 self._kinds_until = 0.0
                 raise
-            if found != self._kinds:
-                self._kinds = found
+            if kinds != self._kinds:
+                self._kinds = kinds
         return self._kinds
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        wrote = self._wrote.get(key)
-        found = await self._cluster.get(key)
-        if found is None and wrote is not None and self._wrote.get(key) is wrote:
-            del self._wrote[key]  # written before this call, and deleted since
-        return found
+        own_write = self._writes.get(key)
+        manifest = await self._cluster.get(key)
+        if manifest is None and own_write is not None and self._writes.get(key) is own_write:
+            del self._writes[key]  # written before this call, and deleted since
+        return manifest
 
     async def list(
         self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
@@ -175,23 +184,25 @@ class Doorway:
     ) -> AsyncIterator[str]:
         return self._cluster.logs(key, container=container, follow=follow, tail=tail, since=since, previous=previous)
 
-    def acting_as(self, user: User) -> Doorway:
+    def acting_as(self, user: User) -> ReadYourWritesClient:
         """Impersonate a user; fencing and the memory of writes are shared."""
-        other = copy.copy(self)
-        other._cluster = self._cluster.acting_as(user)
-        return other
+        client = copy.copy(self)
+        client._cluster = self._cluster.acting_as(user)
+        return client
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    async def _changed(self, key: ResourceKey, call: Callable[[], Awaitable[Manifest]], verb: str) -> Manifest:
-        self._writing[key] += 1
+    async def _write_and_remember(
+        self, key: ResourceKey, call: Callable[[], Awaitable[Manifest]], verb: str
+    ) -> Manifest:
+        self._calls_in_flight[key] += 1
         try:
-            return self._keep(await carried(call, f"{verb} {key}"))
+            return self._remember_write(await run_write(call, f"{verb} {key}"))
         finally:
-            self._writing[key] -= 1
-            if not self._writing[key]:
-                del self._writing[key]
-                self._gone.pop(key, None)
+            self._calls_in_flight[key] -= 1
+            if not self._calls_in_flight[key]:
+                del self._calls_in_flight[key]
+                self._deleted_uids.pop(key, None)
 
     async def create(
         self,
@@ -204,23 +215,23 @@ class Doorway:
         def call() -> Awaitable[Manifest]:
             return self._cluster.create(manifest, subresource_of=subresource_of, dry_run=dry_run, manager=manager)
 
-        is_kept = not (dry_run or subresource_of)
-        if is_kept and manifest["metadata"].get("name"):
-            return await self._changed(key_of(manifest), call, "create")
-        made = await (call() if dry_run else carried(call, f"create {_told(manifest)}"))
-        return self._keep(made) if is_kept else made
+        is_remembered = not (dry_run or subresource_of)
+        if is_remembered and manifest["metadata"].get("name"):
+            return await self._write_and_remember(key_of(manifest), call, "create")
+        created = await (call() if dry_run else run_write(call, f"create {_format_object_name(manifest)}"))
+        return self._remember_write(created) if is_remembered else created
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
         def call() -> Awaitable[Manifest]:
             return self._cluster.apply(manifest, manager=manager, force=force, dry_run=dry_run)
 
-        return await call() if dry_run else await self._changed(key_of(manifest), call, "apply")
+        return await call() if dry_run else await self._write_and_remember(key_of(manifest), call, "apply")
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
         def call() -> Awaitable[Manifest]:
             return self._cluster.replace(manifest, dry_run=dry_run, manager=manager)
 
-        return await call() if dry_run else await self._changed(key_of(manifest), call, "replace")
+        return await call() if dry_run else await self._write_and_remember(key_of(manifest), call, "replace")
 
     async def patch(
         self,
@@ -244,7 +255,7 @@ class Doorway:
                 dry_run=dry_run,
             )
 
-        return await call() if dry_run else await self._changed(key, call, "patch")
+        return await call() if dry_run else await self._write_and_remember(key, call, "patch")
 
     async def delete(
         self,
@@ -255,40 +266,40 @@ class Doorway:
         version: str | None = None,
         grace: int | None = None,
     ) -> None:
-        cached = self._cached(key)
-        await carried(
+        cached = self._get_cached(key)
+        await run_write(
             lambda: self._cluster.delete(key, propagation=propagation, uid=uid, version=version, grace=grace),
             f"delete {key}",
         )
-        self._wrote.pop(key, None)
-        if cached is not None and propagation is Propagation.BACKGROUND and _goes_at_once(key, cached):
-            self._deleted[key] = cached
-        if len(self._deleted) > MOST:
-            del self._deleted[next(iter(self._deleted))]
+        self._writes.pop(key, None)
+        if cached is not None and propagation is Propagation.BACKGROUND and _is_deleted_at_once(key, cached):
+            self._deletions[key] = cached
+        if len(self._deletions) > MAX_REMEMBERED_WRITES:
+            del self._deletions[next(iter(self._deletions))]
 
 
-def _told(manifest: Manifest) -> str:
+def _format_object_name(manifest: Manifest) -> str:
     """Describe a manifest for an error message; its name may be generated by the server."""
     metadata = manifest["metadata"]
     name = metadata.get("name") or metadata.get("generateName")
     return "/".join(filter(None, (manifest["kind"], metadata.get("namespace"), name)))
 
 
-def _goes_at_once(key: ResourceKey, manifest: Manifest) -> bool:
+def _is_deleted_at_once(key: ResourceKey, manifest: Manifest) -> bool:
     """k8s: Pods, Namespaces and objects with finalizers exist for a while after they were deleted."""
     metadata = manifest["metadata"]
-    is_slow = key.group_kind in LINGERING or metadata.get("finalizers") or metadata.get("deletionTimestamp")
+    is_slow = key.group_kind in SLOWLY_DELETED_KINDS or metadata.get("finalizers") or metadata.get("deletionTimestamp")
     return not is_slow
 
 
-def _are_same(one: Manifest, other: Manifest) -> bool:
+def _is_same_revision(manifest: Manifest, other: Manifest) -> bool:
     """True for the same resourceVersion of the same object in the same apiVersion."""
-    return one["apiVersion"] == other["apiVersion"] and all(
-        one["metadata"].get(name) == other["metadata"].get(name) is not None for name in ("uid", "resourceVersion")
+    return manifest["apiVersion"] == other["apiVersion"] and all(
+        manifest["metadata"].get(name) == other["metadata"].get(name) is not None for name in ("uid", "resourceVersion")
     )
 
 
-def version_of(manifest: Manifest) -> int:
+def numeric_version(manifest: Manifest) -> int:
     """k8s: return a numeric resourceVersion, which can be compared; 0 if it is not numeric."""
     text = str(manifest["metadata"].get("resourceVersion") or "")
     return int(text) if text.isdecimal() else 0

@@ -12,55 +12,55 @@ from typing import NamedTuple
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ClusterError
 from argosy.gitops.application.hooks import is_hook
-from argosy.gitops.diff import CompareRules
+from argosy.gitops.diff import DiffOptions
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 
-class _Said(NamedTuple):
+class _CachedPrediction(NamedTuple):
     """The dry-run response for a manifest while the live object had this version."""
 
     manifest: Manifest
     version: object
-    answer: Manifest
+    predicted: Manifest
 
 
-class Predictions:
+class DryRunPredictor:
     def __init__(self) -> None:
-        self._said: dict[ResourceKey, dict[ResourceKey, _Said]] = {}  # by Application
+        self._cached: dict[ResourceKey, dict[ResourceKey, _CachedPrediction]] = {}  # by Application
 
     def forget(self, app: ResourceKey) -> None:
-        self._said.pop(app, None)
+        self._cached.pop(app, None)
 
-    async def of(
+    async def predict(
         self,
         app: ResourceKey,
         desired: Sequence[Manifest],
         live: Mapping[ResourceKey, Manifest],
-        rules: CompareRules,
-        acting: Callable[[], Cluster],
+        diff_options: DiffOptions,
+        open_client: Callable[[], Cluster],
     ) -> dict[ResourceKey, Manifest]:
         """argo: only with server-side diff; objects that do not exist yet need no prediction."""
-        if not rules.server_side:
+        if not diff_options.server_side:
             return {}
-        cluster = acting()  # argo: a dry run uses the rights of the sync
-        known, said = self._said.get(app, {}), dict[ResourceKey, _Said]()
+        cluster = open_client()  # argo: a dry run uses the rights of the sync
+        cached, predictions = self._cached.get(app, {}), dict[ResourceKey, _CachedPrediction]()
         for manifest in desired:
             if not manifest["metadata"].get("name") or (key := key_of(manifest)) not in live or is_hook(manifest):
                 continue
-            before, version = known.get(key), _version(live[key])
-            if before is not None and before.manifest is manifest and before.version == version:
-                said[key] = before
+            entry, version = cached.get(key), _object_version(live[key])
+            if entry is not None and entry.manifest is manifest and entry.version == version:
+                predictions[key] = entry
                 continue
             try:
-                answer = await cluster.apply(manifest, manager=FIELD_MANAGER, force=True, dry_run=True)
+                predicted = await cluster.apply(manifest, manager=FIELD_MANAGER, force=True, dry_run=True)
             except ClusterError:
                 continue  # compared without a prediction; the sync will report the refusal
-            said[key] = _Said(manifest, version, answer)
-        self._said[app] = said
-        return {key: each.answer for key, each in said.items()}
+            predictions[key] = _CachedPrediction(manifest, version, predicted)
+        self._cached[app] = predictions
+        return {key: prediction.predicted for key, prediction in predictions.items()}
 
 
-def _version(live: Manifest) -> object:
+def _object_version(live: Manifest) -> object:
     return live["metadata"].get("uid"), live["metadata"].get("resourceVersion")

@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.application.sync_policy import seconds_of
-from argosy.kube.objects.boolean_text import parse_switch
+from argosy.gitops.application.sync_policy import parse_duration
+from argosy.kube.objects.boolean_text import parse_boolean
 from argosy.kube.objects.port_list import parse_ports
 from argosy.kube.schema import quantity
 
 Check = Callable[[str], str]  # a non-empty value → what is wrong with it, or ""
-PROXIES, HOSTS = "server.proxies", "notifications.hosts"
-OVERRIDE: Final = "application.sync.requireOverridePrivilegeForRevisionSync"
-ADMIN_ENABLED: Final = "admin.enabled"
+PROXIES_KEY, HOSTS_KEY = "server.proxies", "notifications.hosts"
+OVERRIDE_KEY: Final = "application.sync.requireOverridePrivilegeForRevisionSync"
+ADMIN_ENABLED_KEY: Final = "admin.enabled"
 _ACCOUNT_ENABLED: Final = re.compile(r"accounts\.[^.]+\.enabled")
 _GO_BOOLEANS: Final = frozenset({"1", "t", "true", "0", "f", "false"})  # argo: strconv.ParseBool
 _NOT_BOOLEAN: Final = "is not a boolean; write true or false"
 
 
 def check_boolean(value: str) -> str:
-    return "" if parse_switch(value) is not None else _NOT_BOOLEAN
+    return "" if parse_boolean(value) is not None else _NOT_BOOLEAN
 
 
 def check_quantity(value: str) -> str:
@@ -44,7 +44,7 @@ def _check_go_boolean(value: str) -> str:
 
 def _check_duration(value: str) -> str:
     try:
-        seconds_of(value)
+        parse_duration(value)
     except ValueError:
         return "is not a duration; write it as 30s, 5m or 1h30m"
     return ""
@@ -71,14 +71,14 @@ def _check_hosts(value: str) -> str:
     hosts = [entry.strip() for entry in value.split(",") if entry.strip()]
     if not hosts:
         return "names no host; write one such as *.slack.com, or remove the key to allow every host"
-    wrong = next((host for host in hosts if re.search(r"\s|/", host)), "")
-    return f"has {wrong!r}, which is not a host; separate hosts with commas" if wrong else ""
+    invalid_host = next((host for host in hosts if re.search(r"\s|/", host)), "")
+    return f"has {invalid_host!r}, which is not a host; separate hosts with commas" if invalid_host else ""
 
 
-CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
+CHECKS_BY_CONFIG_MAP: Final[Mapping[str, Mapping[str, Check]]] = {
     "argosy-cm": {
-        PROXIES: _check_networks,
-        HOSTS: _check_hosts,
+        PROXIES_KEY: _check_networks,
+        HOSTS_KEY: _check_hosts,
         "notifications.selfService": check_boolean,
         "notebooks.parallel": _check_number,
         "notebooks.memory": check_quantity,
@@ -86,8 +86,8 @@ CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
         "notebooks.network": _check_ports,
     },
     "argocd-cm": {
-        OVERRIDE: check_boolean,
-        ADMIN_ENABLED: _check_go_boolean,
+        OVERRIDE_KEY: check_boolean,
+        ADMIN_ENABLED_KEY: _check_go_boolean,
         "users.anonymous.enabled": check_boolean,
         "users.session.duration": _check_duration,
         "statusbadge.enabled": check_boolean,
@@ -97,16 +97,16 @@ CHECKS: Final[Mapping[str, Mapping[str, Check]]] = {
 
 def is_account_switch(key: str) -> bool:
     """True if the key of argocd-cm enables or disables an account."""
-    return key == ADMIN_ENABLED or _ACCOUNT_ENABLED.fullmatch(key) is not None
+    return key == ADMIN_ENABLED_KEY or _ACCOUNT_ENABLED.fullmatch(key) is not None
 
 
 def find_wrong_values(config_map: str, data: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Yield key, value and fault of each invalid value in a ConfigMap."""
-    checks = CHECKS.get(config_map, {})
+    checks = CHECKS_BY_CONFIG_MAP.get(config_map, {})
     for key in data:
         check = checks.get(key)
         if check is None and config_map == "argocd-cm" and is_account_switch(key):
             check = _check_go_boolean
         value = data[key].strip()
-        if check is not None and value and (wrong := check(value)):
-            yield key, value, wrong
+        if check is not None and value and (problem := check(value)):
+            yield key, value, problem

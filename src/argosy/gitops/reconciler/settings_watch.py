@@ -16,53 +16,59 @@ from argosy.errors import UserError
 from argosy.fair_share import Budget
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.application.sync_policy import seconds_of
-from argosy.gitops.clusters.cluster_secret import max_memory_of, programs_of
-from argosy.gitops.diff import read_compare_settings
-from argosy.gitops.health.assess import Assessor
-from argosy.gitops.health.cluster_facts import facts_from
-from argosy.gitops.health.rule_lookup import Rulebook
-from argosy.gitops.health.settings import from_config_maps
+from argosy.gitops.application.sync_policy import parse_duration
+from argosy.gitops.clusters.cluster_secret import read_exec_programs, read_max_memory
+from argosy.gitops.diff import read_diff_settings
+from argosy.gitops.health.assess import HealthAssessor
+from argosy.gitops.health.cluster_facts import read_cluster_facts
+from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.settings import read_config_maps
 from argosy.gitops.live import CacheReader, Exclusions, read_exclusions, read_tracking
-from argosy.gitops.live.exclusions import EXCLUSIONS, INCLUSIONS
+from argosy.gitops.live.exclusions import EXCLUSIONS_SETTING, INCLUSIONS_SETTING
 from argosy.gitops.policy.destination_clusters import is_own_cluster_enabled, read_clusters
-from argosy.gitops.policy.global_projects import GLOBAL, deny_everything, inherited
+from argosy.gitops.policy.global_projects import GLOBAL_PROJECTS_KEY, apply_global_projects, deny_everything
 from argosy.gitops.policy.impersonation import read_impersonation
-from argosy.gitops.policy.rbac_config import RBAC_CM, read_access
+from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
 from argosy.gitops.reconciler.health_check_log import CheckFailureLog
 from argosy.gitops.reconciler.setting_errors import describe_fault, find_key, find_unread_values, name_setting
-from argosy.gitops.reconciler.settings import RemoveAll, Rules
+from argosy.gitops.reconciler.settings import EvaluateJq, ReconcilerSettings
 from argosy.gitops.render import read_build_settings
-from argosy.gitops.source.credentials import Trust, read_credentials
+from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import PROTOCOLS, SourceSettings, read_settings
+from argosy.gitops.source.settings import PROTOCOLS_SETTING, SourceSettings, read_source_settings
 from argosy.gitops.source.webhooks import WebhookSecrets, read_webhook_secrets
 from argosy.gitops.sync.auto_sync import HealBackoff
-from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.gitops.sync.stale_status import DEFAULT_OBSERVED_KINDS, read_observed_kinds
 from argosy.isolation.backoff import ScriptBackoff
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.boolean_text import read_switch
-from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, Confined, jq_limits, remove_confined
+from argosy.kube.objects.boolean_text import read_boolean
+from argosy.languages.jq_pool import DEFAULT_JQ_SECONDS, JqWorkerPool, build_jq_limits, delete_paths_confined
 
-CONFIG_MAP: Final = GroupKind("", "ConfigMap")
-SECRET: Final = GroupKind("", "Secret")
-PROJECT: Final = GroupKind("argoproj.io", "AppProject")
-SETTINGS: Final = (CONFIG_MAP, PROJECT, SECRET)  # without these it is unknown what may be delivered, and where
-STORAGE_CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
-ARGOCD_CM, ARGOSY_CM, PARAMETERS = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
-KNOWN_HOSTS, AUTHORITIES, GPG_KEYS = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
-ARGOCD_SECRET: Final = "argocd-secret"  # noqa: S105 - its name
-_MAPS: Final = frozenset({ARGOCD_CM, ARGOSY_CM, PARAMETERS, KNOWN_HOSTS, AUTHORITIES, GPG_KEYS, RBAC_CM})
-MASS_PRUNE: Final = "sync.massPrune"
-JQ_TIMEOUT: Final = "controller.ignore.normalizer.jq.timeout"
-BUDGET, BUDGET_WINDOW = "fairness.project.budget", "fairness.project.window"  # in argosy-cm: durations
+CONFIG_MAP_KIND: Final = GroupKind("", "ConfigMap")
+SECRET_KIND: Final = GroupKind("", "Secret")
+PROJECT_KIND: Final = GroupKind("argoproj.io", "AppProject")
+SETTINGS_KINDS: Final = (
+    CONFIG_MAP_KIND,
+    PROJECT_KIND,
+    SECRET_KIND,
+)  # without these it is unknown what may be delivered, and where
+STORAGE_CLASS_KIND: Final = GroupKind("storage.k8s.io", "StorageClass")
+ARGOCD_CM, ARGOSY_CM, PARAMETERS_CM = "argocd-cm", "argosy-cm", "argocd-cmd-params-cm"
+KNOWN_HOSTS_CM, TLS_CERTS_CM, GPG_KEYS_CM = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm", "argocd-gpg-keys-cm"
+ARGOCD_SECRET: Final = "argocd-secret"
+_SETTINGS_CONFIG_MAPS: Final = frozenset(
+    {ARGOCD_CM, ARGOSY_CM, PARAMETERS_CM, KNOWN_HOSTS_CM, TLS_CERTS_CM, GPG_KEYS_CM, RBAC_CM}
+)
+MASS_PRUNE_KEY: Final = "sync.massPrune"
+JQ_TIMEOUT_KEY: Final = "controller.ignore.normalizer.jq.timeout"
+BUDGET_KEY, BUDGET_WINDOW_KEY = "fairness.project.budget", "fairness.project.window"  # in argosy-cm: durations
 # in argosy-cm: patterns of kinds whose status counts only if it is current
-OBSERVED_KINDS: Final = "sync.observedGeneration"
-_TYPE: Final = "argocd.argoproj.io/secret-type"
-EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
+OBSERVED_KINDS_KEY: Final = "sync.observedGeneration"
+_SECRET_TYPE_LABEL: Final = "argocd.argoproj.io/secret-type"
+DEFAULT_PROJECT_MANIFEST: Final[Mapping[str, Any]] = {
     "metadata": {"name": "default"},
     "spec": {
         "sourceRepos": ["*"],
@@ -73,12 +79,12 @@ EVERYTHING_ALLOWED: Final[Mapping[str, Any]] = {
 T = TypeVar("T")
 
 
-class Settings:
+class SettingsWatcher:
     def __init__(
         self,
-        cache: Cache,
+        cache: InformerCache,
         repositories: Repositories,
-        confined: Confined,
+        confined: JqWorkerPool,
         *,
         control_namespace: str,
         wave_delay: float = 2.0,
@@ -86,124 +92,137 @@ class Settings:
         self._cache, self._confined = cache, confined
         self._wave_delay = wave_delay
         self.control_namespace = control_namespace
-        self._assessor = Assessor(Rulebook(), confined)
+        self._assessor = HealthAssessor(HealthRules(), confined)
         self._check_failures = CheckFailureLog()
-        self._checks: tuple[dict[str, str], dict[str, str]] | None = None
+        self._check_data: tuple[dict[str, str], dict[str, str]] | None = None
         self._jq_seconds = DEFAULT_JQ_SECONDS
-        self._rules = Rules(repositories, self.assess, self._remover(), control_namespace=control_namespace)
+        self._settings = ReconcilerSettings(
+            repositories, self.assess_health, self._build_jq_evaluator(), control_namespace=control_namespace
+        )
         # The last good values of restricting settings; None: none was read yet.
         self._global_projects: str | None = None
         self._exclusions: Exclusions | None = None
-        self._sources: SourceSettings | None = None
-        self._is_own_enabled: bool | None = None
+        self._source_settings: SourceSettings | None = None
+        self._is_own_cluster_enabled: bool | None = None
         self._has_read_tracking = False
         self._is_stale = True
 
-    def concerns(self, manifest: Manifest) -> bool:
+    def affects_settings(self, manifest: Manifest) -> bool:
         """True if a change of this object may change the settings."""
         metadata, kind = manifest["metadata"], manifest.get("kind")
         if metadata.get("namespace") != self.control_namespace:
-            return kind == STORAGE_CLASS.kind
-        if kind == CONFIG_MAP.kind:
-            return metadata["name"] in _MAPS
-        if kind == SECRET.kind:
-            return _TYPE in (metadata.get("labels") or {})
-        return kind == PROJECT.kind
+            return kind == STORAGE_CLASS_KIND.kind
+        if kind == CONFIG_MAP_KIND.kind:
+            return metadata["name"] in _SETTINGS_CONFIG_MAPS
+        if kind == SECRET_KIND.kind:
+            return _SECRET_TYPE_LABEL in (metadata.get("labels") or {})
+        return kind == PROJECT_KIND.kind
 
-    def outdate(self) -> None:
+    def invalidate(self) -> None:
         self._is_stale = True
 
-    def rules(self) -> Rules:
+    def current_settings(self) -> ReconcilerSettings:
         if self._is_stale:
-            self._rules = self._read()
+            self._settings = self._read_settings()
             self._is_stale = False
-        return self._rules
+        return self._settings
 
-    def _read(self) -> Rules:
-        before, faults = self._rules, list[str]()
-        ours, theirs, parameters = map(self._data, (ARGOSY_CM, ARGOCD_CM, PARAMETERS))
+    def _read_settings(self) -> ReconcilerSettings:
+        previous, faults = self._settings, list[str]()
+        argosy_cm, argocd_cm, parameters = map(self._read_config_map, (ARGOSY_CM, ARGOCD_CM, PARAMETERS_CM))
 
-        def good(read: Callable[[], T], last: T) -> T:
+        def read_or_keep(read: Callable[[], T], last: T) -> T:
             try:
                 return read()
             except (UserError, ValueError) as error:
                 faults.append(describe_fault(error))
                 return last
 
-        jq_seconds = good(partial(_jq_seconds, parameters), self._jq_seconds)
-        remove_all = before.remove_all if jq_seconds == self._jq_seconds else self._remover(jq_seconds)
+        jq_seconds = read_or_keep(partial(_read_jq_seconds, parameters), self._jq_seconds)
+        evaluate_jq = previous.evaluate_jq if jq_seconds == self._jq_seconds else self._build_jq_evaluator(jq_seconds)
         self._jq_seconds = jq_seconds
-        self._update_repositories(before.repositories, ours, faults)
-        tracking = read_tracking(theirs, self.control_namespace)
-        exclusions = self._read_exclusions(theirs, faults)
-        compare = read_compare_settings(theirs, parameters)
-        faults += [*tracking.faults, *compare.faults, *self._judge_by(theirs, ours)]
+        self._update_repositories(previous.repositories, argosy_cm, faults)
+        tracking = read_tracking(argocd_cm, self.control_namespace)
+        exclusions = self._read_exclusions(argocd_cm, faults)
+        diff = read_diff_settings(argocd_cm, parameters)
+        faults += [*tracking.faults, *diff.faults, *self._update_health_checks(argocd_cm, argosy_cm)]
         # A typo must not change which objects are tracked; the fault is reported above.
-        has_argocd_cm = self._config_map(ARGOCD_CM) is not None
+        has_argocd_cm = self._find_config_map(ARGOCD_CM) is not None
         if tracking.faults or (self._has_read_tracking and not has_argocd_cm):
-            tracking = before.tracking
+            tracking = previous.tracking
         self._has_read_tracking |= has_argocd_cm
-        projects, wrong = self._projects()
-        access = read_access(self._data(RBAC_CM))
-        maps = {ARGOSY_CM: ours, ARGOCD_CM: theirs, PARAMETERS: parameters}
-        rules = replace(
-            before,
-            remove_all=remove_all,
-            access=before.access if access.faults else access,
-            build=good(partial(read_build_settings, theirs, ours), before.build),
+        projects, project_faults = self._read_projects()
+        access = read_access_policy(self._read_config_map(RBAC_CM))
+        maps = {ARGOSY_CM: argosy_cm, ARGOCD_CM: argocd_cm, PARAMETERS_CM: parameters}
+        settings = replace(
+            previous,
+            evaluate_jq=evaluate_jq,
+            access=previous.access if access.faults else access,
+            build=read_or_keep(partial(read_build_settings, argocd_cm, argosy_cm), previous.build),
             tracking=tracking,
             exclusions=exclusions,
-            compare=compare,
-            sync=good(partial(self._sync, ours, parameters), before.sync),
-            heal=good(partial(_heal, parameters), before.heal),
-            projects=self._inheriting(projects, theirs, faults),
-            clusters=replace(read_clusters(self._secrets(), theirs), has_own=self._has_own_cluster(theirs)),
-            # A ConfigMap that is missing for a moment must not give syncs the rights of the controller.
-            impersonation=read_impersonation(theirs) if has_argocd_cm else before.impersonation,
-            signature_keys=self._data(GPG_KEYS),
-            reconciliation=good(partial(_seconds, theirs, "timeout.reconciliation", 120.0), before.reconciliation),
-            hard_reconciliation=good(
-                partial(_seconds, theirs, "timeout.hard.reconciliation", 0.0), before.hard_reconciliation
+            diff=diff,
+            sync=read_or_keep(partial(self._read_sync_settings, argosy_cm, parameters), previous.sync),
+            heal_backoff=read_or_keep(partial(_read_heal_backoff, parameters), previous.heal_backoff),
+            projects=self._apply_global_projects(projects, argocd_cm, faults),
+            clusters=replace(
+                read_clusters(self._list_secrets(), argocd_cm), has_in_cluster=self._has_own_cluster(argocd_cm)
             ),
-            jitter=good(partial(_seconds, theirs, "timeout.reconciliation.jitter", 60.0), before.jitter),
-            budget=good(partial(_budget, ours), before.budget),
-            asks_before_mass_prune=good(partial(_asks, ours), before.asks_before_mass_prune),
-            shows_health=read_switch(parameters, "controller.resource.health.persist", default=False),
+            # A ConfigMap that is missing for a moment must not give syncs the rights of the controller.
+            impersonation=read_impersonation(argocd_cm) if has_argocd_cm else previous.impersonation,
+            signature_keys=self._read_config_map(GPG_KEYS_CM),
+            reconciliation_seconds=read_or_keep(
+                partial(_read_seconds, argocd_cm, "timeout.reconciliation", 120.0), previous.reconciliation_seconds
+            ),
+            hard_reconciliation_seconds=read_or_keep(
+                partial(_read_seconds, argocd_cm, "timeout.hard.reconciliation", 0.0),
+                previous.hard_reconciliation_seconds,
+            ),
+            jitter_seconds=read_or_keep(
+                partial(_read_seconds, argocd_cm, "timeout.reconciliation.jitter", 60.0), previous.jitter_seconds
+            ),
+            budget=read_or_keep(partial(_read_budget, argosy_cm), previous.budget),
+            confirms_mass_prune=read_or_keep(partial(_read_mass_prune, argosy_cm), previous.confirms_mass_prune),
+            persists_resource_health=read_boolean(parameters, "controller.resource.health.persist", default=False),
         )
-        faults = [name_setting(each, maps) for each in (*faults, *find_unread_values(maps))]
-        unread = [fault for fault in dict.fromkeys(faults) if find_key(fault) in self._unread_keys()]
-        faults = [*dict.fromkeys((*faults, *wrong, *access.faults))]
-        return replace(rules, faults=tuple(faults), unread_restrictions=tuple(unread))
+        faults = [name_setting(setting_fault, maps) for setting_fault in (*faults, *find_unread_values(maps))]
+        unread_restrictions = [fault for fault in dict.fromkeys(faults) if find_key(fault) in self._list_unread_keys()]
+        faults = [*dict.fromkeys((*faults, *project_faults, *access.faults))]
+        return replace(settings, faults=tuple(faults), unread_restrictions=tuple(unread_restrictions))
 
     def _update_repositories(self, repositories: Repositories, argosy_cm: Mapping[str, str], faults: list[str]) -> None:
         repositories.settings = self._read_sources(argosy_cm, repositories.settings, faults)
-        repositories.credentials = tuple(read_credentials(self._secrets()))
-        repositories.trust = Trust(self._data(KNOWN_HOSTS).get("ssh_known_hosts", ""), self._data(AUTHORITIES))
+        repositories.credentials = tuple(read_credentials(self._list_secrets()))
+        repositories.trust = HostTrust(
+            self._read_config_map(KNOWN_HOSTS_CM).get("ssh_known_hosts", ""), self._read_config_map(TLS_CERTS_CM)
+        )
 
-    def _remover(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> RemoveAll:
+    def _build_jq_evaluator(self, jq_seconds: float = DEFAULT_JQ_SECONDS) -> EvaluateJq:
         """Use a new backoff: an expression that timed out before has another timeout now."""
-        return partial(remove_confined, pool=self._confined, backoff=ScriptBackoff(), limits=jq_limits(jq_seconds))
+        return partial(
+            delete_paths_confined, pool=self._confined, backoff=ScriptBackoff(), limits=build_jq_limits(jq_seconds)
+        )
 
-    def _config_map(self, name: str) -> Manifest | None:
+    def _find_config_map(self, name: str) -> Manifest | None:
         return self._cache.get(ResourceKey("", "ConfigMap", self.control_namespace, name))
 
-    def _data(self, name: str) -> dict[str, str]:
-        found = self._config_map(name) or {}
-        return {key: value for key, value in (found.get("data") or {}).items() if isinstance(value, str)}
+    def _read_config_map(self, name: str) -> dict[str, str]:
+        config_map = self._find_config_map(name) or {}
+        return {key: value for key, value in (config_map.get("data") or {}).items() if isinstance(value, str)}
 
-    def _secrets(self) -> list[Manifest]:
-        found = self._cache.list(SECRET, namespace=self.control_namespace)
-        return [each for each in found if _TYPE in (each["metadata"].get("labels") or {})]
+    def _list_secrets(self) -> list[Manifest]:
+        secrets = self._cache.list(SECRET_KIND, namespace=self.control_namespace)
+        return [secret for secret in secrets if _SECRET_TYPE_LABEL in (secret["metadata"].get("labels") or {})]
 
-    def webhook_secrets(self) -> WebhookSecrets:
+    def load_webhook_secrets(self) -> WebhookSecrets:
         """Read the webhook secrets when needed; they are not kept in memory."""
-        found = self._cache.get(ResourceKey("", "Secret", self.control_namespace, ARGOCD_SECRET)) or {}
-        return read_webhook_secrets({name: _decoded(text) for name, text in (found.get("data") or {}).items()})
+        secret = self._cache.get(ResourceKey("", "Secret", self.control_namespace, ARGOCD_SECRET)) or {}
+        return read_webhook_secrets({name: _decode_base64(text) for name, text in (secret.get("data") or {}).items()})
 
-    def _projects(self) -> tuple[dict[str, Project], list[str]]:
-        projects = {"default": read_project(EVERYTHING_ALLOWED)}
+    def _read_projects(self) -> tuple[dict[str, Project], list[str]]:
+        projects = {"default": read_project(DEFAULT_PROJECT_MANIFEST)}
         faults = []
-        for manifest in self._cache.list(PROJECT, namespace=self.control_namespace):
+        for manifest in self._cache.list(PROJECT_KIND, namespace=self.control_namespace):
             name = manifest["metadata"]["name"]
             try:
                 projects[name] = read_project(manifest, f"AppProject {name}")
@@ -212,161 +231,170 @@ class Settings:
                 faults.append(str(error))
         return projects, faults
 
-    def _unread_keys(self) -> set[str]:
+    def _list_unread_keys(self) -> set[str]:
         """Return the keys of restricting settings that have no good value yet."""
         return {
-            *([GLOBAL] if self._global_projects is None else ()),
-            *([EXCLUSIONS, INCLUSIONS] if self._exclusions is None else ()),
-            *([PROTOCOLS] if self._sources is None else ()),
+            *([GLOBAL_PROJECTS_KEY] if self._global_projects is None else ()),
+            *([EXCLUSIONS_SETTING, INCLUSIONS_SETTING] if self._exclusions is None else ()),
+            *([PROTOCOLS_SETTING] if self._source_settings is None else ()),
         }
 
-    def _has_own_cluster(self, theirs: Mapping[str, str]) -> bool:
+    def _has_own_cluster(self, argocd_cm: Mapping[str, str]) -> bool:
         """Return the last good value if it is unreadable; without one, nothing is delivered to the own cluster."""
-        if self._config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
-            return self._is_own_enabled is not False
-        is_enabled = is_own_cluster_enabled(theirs)
+        if self._find_config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
+            return self._is_own_cluster_enabled is not False
+        is_enabled = is_own_cluster_enabled(argocd_cm)
         if is_enabled is None:
-            return self._is_own_enabled is True
-        self._is_own_enabled = is_enabled
+            return self._is_own_cluster_enabled is True
+        self._is_own_cluster_enabled = is_enabled
         return is_enabled
 
-    def _read_exclusions(self, theirs: Mapping[str, str], faults: list[str]) -> Exclusions:
-        exclusions, is_missing = read_exclusions(theirs), self._config_map(ARGOCD_CM) is None
+    def _read_exclusions(self, argocd_cm: Mapping[str, str], faults: list[str]) -> Exclusions:
+        exclusions, is_missing = read_exclusions(argocd_cm), self._find_config_map(ARGOCD_CM) is None
         faults += exclusions.faults
         if is_missing or exclusions.faults:
             return exclusions if self._exclusions is None else self._exclusions
         self._exclusions = exclusions
         return exclusions
 
-    def _read_sources(self, ours: Mapping[str, str], before: SourceSettings, faults: list[str]) -> SourceSettings:
+    def _read_sources(
+        self, argosy_cm: Mapping[str, str], previous: SourceSettings, faults: list[str]
+    ) -> SourceSettings:
         """Return the last good value if one is unreadable; without one, only protocols that are named explicitly."""
-        is_missing = self._config_map(ARGOSY_CM) is None  # missing for a moment, or not listed yet
-        if is_missing and self._sources is not None:
-            return self._sources
+        is_missing = self._find_config_map(ARGOSY_CM) is None  # missing for a moment, or not listed yet
+        if is_missing and self._source_settings is not None:
+            return self._source_settings
         try:
-            sources = read_settings(ours, self.control_namespace)
+            sources = read_source_settings(argosy_cm, self.control_namespace)
         except (UserError, ValueError) as error:
             faults.append(describe_fault(error))
         else:
             if not is_missing:
-                self._sources = sources
+                self._source_settings = sources
             return sources
-        if self._sources is not None:
-            return self._sources
+        if self._source_settings is not None:
+            return self._source_settings
         try:
-            protocols = read_settings({key: ours[key] for key in (PROTOCOLS,) if key in ours}).protocols
+            protocols = read_source_settings(
+                {key: argosy_cm[key] for key in (PROTOCOLS_SETTING,) if key in argosy_cm}
+            ).protocols
         except (UserError, ValueError) as error:
             faults.append(describe_fault(error))
             protocols = frozenset()
-        return replace(before, protocols=protocols)
+        return replace(previous, protocols=protocols)
 
-    def _inheriting(
-        self, projects: Mapping[str, Project], theirs: Mapping[str, str], faults: list[str]
+    def _apply_global_projects(
+        self, projects: Mapping[str, Project], argocd_cm: Mapping[str, str], faults: list[str]
     ) -> Mapping[str, Project]:
         """Apply globalProjects to the projects; without a good value of it, all projects permit nothing."""
-        if self._config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
-            return inherited(projects, {GLOBAL: self._global_projects or ""})
+        if self._find_config_map(ARGOCD_CM) is None:  # missing for a moment, or not listed yet
+            return apply_global_projects(projects, {GLOBAL_PROJECTS_KEY: self._global_projects or ""})
         try:
-            inheriting = inherited(projects, theirs)
+            effective_projects = apply_global_projects(projects, argocd_cm)
         except (UserError, ValueError) as error:
             faults.append(describe_fault(error))
             if self._global_projects is None:
                 return {name: deny_everything(project) for name, project in projects.items()}
-            return inherited(projects, {GLOBAL: self._global_projects})
-        self._global_projects = theirs.get(GLOBAL, "")
-        return inheriting
+            return apply_global_projects(projects, {GLOBAL_PROJECTS_KEY: self._global_projects})
+        self._global_projects = argocd_cm.get(GLOBAL_PROJECTS_KEY, "")
+        return effective_projects
 
-    def _sync(self, ours: Mapping[str, str], parameters: Mapping[str, str]) -> SyncSettings:
-        delay = _seconds(parameters, "controller.sync.wave.delay.seconds", self._wave_delay)
-        observed = ours.get(OBSERVED_KINDS)
+    def _read_sync_settings(self, argosy_cm: Mapping[str, str], parameters: Mapping[str, str]) -> SyncSettings:
+        delay = _read_seconds(parameters, "controller.sync.wave.delay.seconds", self._wave_delay)
+        observed = argosy_cm.get(OBSERVED_KINDS_KEY)
         return SyncSettings(
             observed_kinds=(
-                DEFAULT_OBSERVED_KINDS if observed is None else read_observed_kinds(observed, OBSERVED_KINDS)
+                DEFAULT_OBSERVED_KINDS if observed is None else read_observed_kinds(observed, OBSERVED_KINDS_KEY)
             ),
-            wave_delay=_seconds(ours, "sync.waveDelay", delay),
-            timeout=_seconds(parameters, "controller.sync.timeout.seconds", 0.0),
+            wave_delay_seconds=_read_seconds(argosy_cm, "sync.waveDelay", delay),
+            timeout_seconds=_read_seconds(parameters, "controller.sync.timeout.seconds", 0.0),
         )
 
-    def _judge_by(self, theirs: dict[str, str], ours: dict[str, str]) -> tuple[str, ...]:
-        customizations = from_config_maps(theirs, ours)
-        if self._checks != (theirs, ours):  # with the same checks, cached assessments stay valid
-            self._assessor = Assessor(Rulebook(customizations), self._confined)
-            self._checks = (theirs, ours)
+    def _update_health_checks(self, argocd_cm: dict[str, str], argosy_cm: dict[str, str]) -> tuple[str, ...]:
+        customizations = read_config_maps(argocd_cm, argosy_cm)
+        if self._check_data != (argocd_cm, argosy_cm):  # with the same checks, cached assessments stay valid
+            self._assessor = HealthAssessor(HealthRules(customizations), self._confined)
+            self._check_data = (argocd_cm, argosy_cm)
             self._check_failures.forget()
         return customizations.faults
 
-    async def assess(self, manifests: Sequence[Manifest], there: CacheReader | None = None) -> list[Assessment | None]:
+    async def assess_health(
+        self, manifests: Sequence[Manifest], cache: CacheReader | None = None
+    ) -> list[Assessment | None]:
         """Assess objects; `cache` is that of their cluster, if it is not the control cluster."""
-        facts = facts_from((there or self._cache).list(STORAGE_CLASS))
+        facts = read_cluster_facts((cache or self._cache).list(STORAGE_CLASS_KIND))
         assessments = await self._assessor.assess_all(manifests, facts)
         self._check_failures.log_failures(manifests, assessments)
         return assessments
 
-    def localised(self, there: CacheReader, server: str, rules: Rules) -> Rules:
+    def localize_settings(self, cache: CacheReader, server: str, settings: ReconcilerSettings) -> ReconcilerSettings:
         """Return the settings for another cluster: its facts and exclusions."""
         return replace(
-            rules,
-            assess_all=partial(self.assess, there=there),
-            exclusions=replace(rules.exclusions, cluster=server),
+            settings,
+            assess_all=partial(self.assess_health, cache=cache),
+            exclusions=replace(settings.exclusions, cluster=server),
         )
 
-    def cluster_secret(self, name: str) -> Manifest | None:
+    def find_cluster_secret(self, name: str) -> Manifest | None:
         return self._cache.get(ResourceKey("", "Secret", self.control_namespace, name))
 
-    def programs(self) -> frozenset[str]:
+    def list_auth_programs(self) -> frozenset[str]:
         """Return the programs that may be run to authenticate to a cluster."""
-        return programs_of(self._data(ARGOSY_CM))
+        return read_exec_programs(self._read_config_map(ARGOSY_CM))
 
-    def max_memory(self) -> int:
+    def read_max_memory(self) -> int:
         """Return the bytes that lists and watches of one other cluster may use."""
-        return max_memory_of(self._data(ARGOSY_CM))
+        return read_max_memory(self._read_config_map(ARGOSY_CM))
 
 
-def _heal(parameters: Mapping[str, str]) -> HealBackoff:
-    usual, backoff = HealBackoff(), "controller.self.heal.backoff."
+def _read_heal_backoff(parameters: Mapping[str, str]) -> HealBackoff:
+    defaults, prefix = HealBackoff(), "controller.self.heal.backoff."
     return HealBackoff(
-        first=_seconds(parameters, f"{backoff}timeout.seconds", usual.first),
-        factor=_seconds(parameters, f"{backoff}factor", usual.factor),
-        longest=_seconds(parameters, f"{backoff}cap.seconds", usual.longest),
-        flat=_seconds(parameters, "controller.self.heal.timeout.seconds", usual.flat),
+        first_seconds=_read_seconds(parameters, f"{prefix}timeout.seconds", defaults.first_seconds),
+        factor=_read_seconds(parameters, f"{prefix}factor", defaults.factor),
+        max_seconds=_read_seconds(parameters, f"{prefix}cap.seconds", defaults.max_seconds),
+        constant_seconds=_read_seconds(parameters, "controller.self.heal.timeout.seconds", defaults.constant_seconds),
     )
 
 
-def _budget(ours: Mapping[str, str]) -> Budget:
-    usual = Budget()
-    budget = Budget(_seconds(ours, BUDGET, usual.seconds), _seconds(ours, BUDGET_WINDOW, usual.window))
-    for name, seconds in ((BUDGET, budget.seconds), (BUDGET_WINDOW, budget.window)):
+def _read_budget(argosy_cm: Mapping[str, str]) -> Budget:
+    defaults = Budget()
+    budget = Budget(
+        _read_seconds(argosy_cm, BUDGET_KEY, defaults.seconds),
+        _read_seconds(argosy_cm, BUDGET_WINDOW_KEY, defaults.window),
+    )
+    for name, seconds in ((BUDGET_KEY, budget.seconds), (BUDGET_WINDOW_KEY, budget.window)):
         if seconds <= 0:
             raise UserError("the duration must be longer than zero, such as 60s", where=f"{ARGOSY_CM}: {name}")
     return budget
 
 
-def _asks(ours: Mapping[str, str]) -> bool:
+def _read_mass_prune(argosy_cm: Mapping[str, str]) -> bool:
     """True if an automated sync needs confirmation before it prunes most of the objects."""
-    word = ours.get(MASS_PRUNE, "ask").strip()
-    if word not in ("ask", "allow"):
-        raise UserError(f"{word!r} is not valid; write ask or allow", where=f"{ARGOSY_CM}: {MASS_PRUNE}")
-    return word == "ask"
+    value = argosy_cm.get(MASS_PRUNE_KEY, "ask").strip()
+    if value not in ("ask", "allow"):
+        raise UserError(f"{value!r} is not valid; write ask or allow", where=f"{ARGOSY_CM}: {MASS_PRUNE_KEY}")
+    return value == "ask"
 
 
-def _decoded(text: Any) -> str:
+def _decode_base64(text: Any) -> str:
     try:
         return base64.b64decode(str(text)).decode()
     except ValueError:
         return ""
 
 
-def _seconds(data: Mapping[str, str], name: str, usual: float) -> float:
+def _read_seconds(data: Mapping[str, str], name: str, default: float) -> float:
     text = data.get(name, "").strip()
     try:
-        return seconds_of(text) if text else usual
+        return parse_duration(text) if text else default
     except ValueError as error:
         raise UserError(str(error), where=name) from None
 
 
-def _jq_seconds(parameters: Mapping[str, str]) -> float:
+def _read_jq_seconds(parameters: Mapping[str, str]) -> float:
     """argo: a duration with a unit; 0 is the default, and so is a number without a unit, which Go does not parse."""
-    text = parameters.get(JQ_TIMEOUT, "").strip()
+    text = parameters.get(JQ_TIMEOUT_KEY, "").strip()
     if text.isdecimal() and text.strip("0"):
-        raise UserError(f"{text!r} has no unit; write {text}s", where=JQ_TIMEOUT)
-    return _seconds(parameters, JQ_TIMEOUT, DEFAULT_JQ_SECONDS) or DEFAULT_JQ_SECONDS
+        raise UserError(f"{text!r} has no unit; write {text}s", where=JQ_TIMEOUT_KEY)
+    return _read_seconds(parameters, JQ_TIMEOUT_KEY, DEFAULT_JQ_SECONDS) or DEFAULT_JQ_SECONDS

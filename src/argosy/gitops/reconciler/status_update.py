@@ -13,127 +13,146 @@ from typing import Any
 
 from argosy import annotations as names
 from argosy.gitops.application import Application, OperationRequest, OperationState
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.reconciler.destination import Ground
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.unknown_state import looked_for, standing
-from argosy.gitops.status.conditions import Condition
-from argosy.gitops.status.history import with_deployment
-from argosy.gitops.status.operations import request_wire
-from argosy.gitops.status.status import Report, changes, status
-from argosy.gitops.status.summary import summary
-from argosy.gitops.sync.app_deletion import finalizers_for
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.destination import DestinationCluster
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.unknown_state import adjust_sync_status, list_evaluated_conditions
+from argosy.gitops.status.conditions import AppCondition
+from argosy.gitops.status.history import append_deployment
+from argosy.gitops.status.operations import request_to_wire
+from argosy.gitops.status.status import StatusReport, build_status, build_status_patch
+from argosy.gitops.status.summary import build_summary
+from argosy.gitops.sync.app_deletion import compute_finalizers
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ReconcileResult:
     """The result of a pass: a merge patch for the Application, Events, and seconds until the next pass."""
 
     patch: dict[str, Any] | None = None
     events: Sequence[Manifest] = ()
     wait: float | None = None
-    rest: Rest | None = None  # set if nothing is left to do once the patch is written
+    settled: SettledPass | None = None  # set if nothing is left to do once the patch is written
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class OperationResult:
     """The operation after this pass."""
 
     state: OperationState | None
     wait: float | None = None
-    asked: OperationRequest | None = None  # of an automated sync that starts now
+    new_request: OperationRequest | None = None  # of an automated sync that starts now
     is_over: bool = False
     events: tuple[Manifest, ...] = ()
-    conditions: tuple[Condition, ...] = field(default_factory=tuple)
-    is_decided: bool = True  # True if automated sync was evaluated
+    conditions: tuple[AppCondition, ...] = field(default_factory=tuple)
+    is_auto_sync_evaluated: bool = True  # True if automated sync was evaluated
 
     def changes_nothing(self, app: Application) -> bool:
         """True if the operation is as it was read and waits for nothing, so that another pass would change nothing."""
-        return self.state is app.state and not self.is_over and (self.wait, self.asked, self.events) == (None, None, ())
+        return (
+            self.state is app.state
+            and not self.is_over
+            and (self.wait, self.new_request, self.events) == (None, None, ())
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class SettledPass:
     """The inputs of a pass that left nothing to do. While they are the same, no pass is needed."""
 
     app: Application
-    look: Look
-    rules: Rules
-    unlisted: tuple[Condition, ...] = ()
+    app_state: AppState
+    settings: ReconcilerSettings
+    unlisted_conditions: tuple[AppCondition, ...] = ()
 
-    def is_of(self, app: Application, look: Look, rules: Rules, unlisted: tuple[Condition, ...] = ()) -> bool:
-        is_same = self.app.wire is app.wire and self.look is look and self.rules is rules
-        return is_same and self.unlisted == unlisted
+    def is_valid_for(
+        self,
+        app: Application,
+        app_state: AppState,
+        settings: ReconcilerSettings,
+        unlisted: tuple[AppCondition, ...] = (),
+    ) -> bool:
+        is_same = self.app.wire is app.wire and self.app_state is app_state and self.settings is settings
+        return is_same and self.unlisted_conditions == unlisted
 
 
-class Reporter:
+class StatusReporter:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._summaries: dict[ResourceKey, tuple[Any, Mapping[str, str], dict[str, Any]]] = {}
 
-    def stir(self, app: ResourceKey) -> None:
+    def invalidate(self, app: ResourceKey) -> None:
         """Forget the summary, because a child of a managed object changed."""
         self._summaries.pop(app, None)
 
-    def reported(
+    def build_result(
         self,
         app: Application,
-        rules: Rules,
-        look: Look,
-        operation: Operation,
+        settings: ReconcilerSettings,
+        app_state: AppState,
+        operation: OperationResult,
         refresh: str | None,
-        ground: Ground | None = None,
-    ) -> Passed:
+        destination: DestinationCluster | None = None,
+    ) -> ReconcileResult:
         """Build the patch. `destination` is None if nothing was compared."""
         patch: dict[str, Any] = {}
-        report = self._report(app, rules, look, operation)
-        if ground is not None and look.resources is not None:
-            report = replace(report, summary=self._summary(ground, app, look))
-        if (changed := changes(app.status, status(report))) is not None:
-            patch["status"] = changed
-        if operation.asked is not None:
-            patch["operation"] = request_wire(operation.asked)
+        report = self._build_report(app, settings, app_state, operation)
+        if destination is not None and app_state.resources is not None:
+            report = replace(report, summary=self._cached_summary(destination, app, app_state))
+        if (status_changes := build_status_patch(app.status, build_status(report))) is not None:
+            patch["status"] = status_changes
+        if operation.new_request is not None:
+            patch["operation"] = request_to_wire(operation.new_request)
         elif operation.is_over:
             patch["operation"] = None
         if refresh is not None:
             # argo: removed only if it was not set again meanwhile; here the resourceVersion of the patch ensures that
-            answered = [each for each in (names.REFRESH, names.REFRESH_TIMESTAMP) if each in app.annotations]
-            patch["metadata"] = {"annotations": dict.fromkeys(answered)}
-        if look.is_whole and (kept := finalizers_for(app, look.comparison.hooks)) != app.finalizers:
-            patch.setdefault("metadata", {})["finalizers"] = list(kept)
-        return Passed(patch or None, operation.events, operation.wait)
+            handled_annotations = [
+                annotation for annotation in (names.REFRESH, names.REFRESH_TIMESTAMP) if annotation in app.annotations
+            ]
+            patch["metadata"] = {"annotations": dict.fromkeys(handled_annotations)}
+        if (
+            app_state.is_complete
+            and (finalizers := compute_finalizers(app, app_state.comparison.hooks)) != app.finalizers
+        ):
+            patch.setdefault("metadata", {})["finalizers"] = list(finalizers)
+        return ReconcileResult(patch or None, operation.events, operation.wait)
 
-    def _report(self, app: Application, rules: Rules, look: Look, operation: Operation) -> Report:
+    def _build_report(
+        self, app: Application, settings: ReconcilerSettings, app_state: AppState, operation: OperationResult
+    ) -> StatusReport:
         history = app.status.get("history") or []
         if operation.is_over and operation.state is not None:
-            history = with_deployment(history, operation.state, app.history_limit)
-        return Report(
+            history = append_deployment(history, operation.state, app.history_limit)
+        return StatusReport(
             app=app,
-            now=written(self._now()),
+            now=format_timestamp(self._now()),
             state=operation.state,
-            status=standing(app, look).status,
-            revisions=look.assembled.revisions,
-            sources=look.assembled.sources,
-            tools=look.assembled.tools,
-            resources=look.resources,
-            shows_health=rules.shows_health,
-            health=look.health,
-            conditions=(*look.conditions, *operation.conditions),
-            looked_for=looked_for(look, is_decided=operation.is_decided),
-            is_compared=not look.is_invalid,
-            is_lost=look.resources is None and not look.is_invalid,
+            status=adjust_sync_status(app, app_state).status,
+            revisions=app_state.desired.revisions,
+            sources=app_state.desired.sources,
+            tools=app_state.desired.tools,
+            resources=app_state.resources,
+            persists_resource_health=settings.persists_resource_health,
+            health=app_state.health,
+            conditions=(*app_state.conditions, *operation.conditions),
+            evaluated_types=list_evaluated_conditions(
+                app_state, is_auto_sync_evaluated=operation.is_auto_sync_evaluated
+            ),
+            is_compared=not app_state.is_invalid,
+            is_comparison_failed=app_state.resources is None and not app_state.is_invalid,
             history=history,
-            controller_namespace=rules.control_namespace,
+            controller_namespace=settings.control_namespace,
         )
 
-    def _summary(self, ground: Ground, app: Application, look: Look) -> dict[str, Any]:
+    def _cached_summary(self, destination: DestinationCluster, app: Application, app_state: AppState) -> dict[str, Any]:
         """Return the cached summary for the same live objects; `invalidate` drops it if a child changes."""
-        known = self._summaries.get(app.key)
-        if known is not None and known[0] is look.live and known[1] == app.annotations:
-            return known[2]
-        found = summary(ground.looker.whole(look), app.annotations)
-        self._summaries[app.key] = look.live, app.annotations, found
-        return found
+        entry = self._summaries.get(app.key)
+        if entry is not None and entry[0] is app_state.live and entry[1] == app.annotations:
+            return entry[2]
+        new_summary = build_summary(destination.comparer.list_descendants(app_state), app.annotations)
+        self._summaries[app.key] = app_state.live, app.annotations, new_summary
+        return new_summary

@@ -12,85 +12,89 @@ from typing import Final
 
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
-from argosy.gitops.application.step_results import Assessment, Comparison, Health, SyncStatus
-from argosy.gitops.application.unknown_fields import missing_field
-from argosy.gitops.policy.projects import violations
-from argosy.gitops.reconciler.app_state import Look
-from argosy.gitops.reconciler.desired_state import Assembled
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, SyncStatus
+from argosy.gitops.application.unknown_fields import find_missing_field
+from argosy.gitops.policy.projects import list_violations
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.gitops.reconciler.desired_state import DesiredState
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.wire_format import as_mapping
 
 # argo: each evaluation replaces the conditions that it owns, and no others
-OF_SPEC: Final = frozenset({ConditionType.INVALID_SPEC_ERROR, ConditionType.UNKNOWN_ERROR})
-OF_SOURCE: Final = OF_SPEC | {
+SPEC_CONDITIONS: Final = frozenset({ConditionType.INVALID_SPEC_ERROR, ConditionType.UNKNOWN_ERROR})
+SOURCE_CONDITIONS: Final = SPEC_CONDITIONS | {
     ConditionType.COMPARISON_ERROR,
     ConditionType.SHARED_RESOURCE_WARNING,
     ConditionType.REPEATED_RESOURCE_WARNING,
     ConditionType.EXCLUDED_RESOURCE_WARNING,
     ConditionType.SOURCE_WARNING,
 }
-OF_LOOK: Final = OF_SOURCE | {ConditionType.ORPHANED_RESOURCE_WARNING}
+COMPARISON_CONDITIONS: Final = SOURCE_CONDITIONS | {ConditionType.ORPHANED_RESOURCE_WARNING}
 
 
-def looked_for(look: Look, *, is_decided: bool) -> frozenset[ConditionType]:
+def list_evaluated_conditions(app_state: AppState, *, is_auto_sync_evaluated: bool) -> frozenset[ConditionType]:
     """Return the condition types that this pass evaluated; also those of automated sync, if evaluated."""
-    if look.is_invalid:
-        return OF_SPEC
-    own = OF_LOOK if look.resources is not None else OF_SOURCE
-    return own | {ConditionType.SYNC_ERROR} if is_decided else own
+    if app_state.is_invalid:
+        return SPEC_CONDITIONS
+    types = COMPARISON_CONDITIONS if app_state.resources is not None else SOURCE_CONDITIONS
+    return types | {ConditionType.SYNC_ERROR} if is_auto_sync_evaluated else types
 
 
-def invalid(app: Application, project: Project | None, rules: Rules) -> list[Condition]:
+def validate_application(app: Application, project: Project | None, settings: ReconcilerSettings) -> list[AppCondition]:
     """Return the errors of the Application itself."""
-    placed = rules.clusters.placed(app)
-    clusters = rules.clusters if project is not None and project.only_scoped_clusters else None
-    said = violations(
+    resolved_app = settings.clusters.resolve_destination(app)
+    clusters = settings.clusters if project is not None and project.only_scoped_clusters else None
+    messages = list_violations(
         project,
-        placed,
-        control_namespace=rules.control_namespace,
+        resolved_app,
+        control_namespace=settings.control_namespace,
         clusters=clusters,
-        place_refused=rules.clusters.refusal(app.destination),
+        destination_error=settings.clusters.find_destination_error(app.destination),
     )
     if not app.sources:
-        said.append("spec.source.repoURL and either spec.source.path or spec.source.chart are required")
-    place = "spec.sources" if app.has_many_sources else "spec.source"
-    said += [f"{place}: {text}" for source in app.sources if (text := missing_field(source))]
-    return [Condition(ConditionType.INVALID_SPEC_ERROR, text) for text in said]
+        messages.append("spec.source.repoURL and either spec.source.path or spec.source.chart are required")
+    field_name = "spec.sources" if app.has_many_sources else "spec.source"
+    messages += [f"{field_name}: {text}" for source in app.sources if (text := find_missing_field(source))]
+    return [AppCondition(ConditionType.INVALID_SPEC_ERROR, text) for text in messages]
 
 
-def unread_restrictions(rules: Rules) -> list[Condition]:
+def build_unread_conditions(settings: ReconcilerSettings) -> list[AppCondition]:
     """Return a condition for each restricting setting that was never read, because its limits are unknown."""
     return [
-        Condition(ConditionType.UNKNOWN_ERROR, f"{fault}; until then no Application is synced")
-        for fault in rules.unread_restrictions
+        AppCondition(ConditionType.UNKNOWN_ERROR, f"{fault}; until then no Application is synced")
+        for fault in settings.unread_restrictions
     ]
 
 
-def standing(app: Application, look: Look) -> Comparison:
+def adjust_sync_status(app: Application, app_state: AppState) -> AppComparison:
     """argo: an Application is OutOfSync if managedNamespaceMetadata changed, which is in no manifest."""
-    asked = mapping(mapping(app.wire.get("spec")).get("syncPolicy")).get("managedNamespaceMetadata")
+    namespace_metadata = as_mapping(as_mapping(app.wire.get("spec")).get("syncPolicy")).get("managedNamespaceMetadata")
     state = app.state
-    if asked is None or state is None or not state.has_result or not look.is_whole:
-        return look.comparison
-    if asked == (dict(state.namespace_metadata) if state.namespace_metadata is not None else None):
-        return look.comparison
-    return replace(look.comparison, status=SyncStatus.OUT_OF_SYNC)
+    if namespace_metadata is None or state is None or not state.has_result or not app_state.is_complete:
+        return app_state.comparison
+    if namespace_metadata == (dict(state.namespace_metadata) if state.namespace_metadata is not None else None):
+        return app_state.comparison
+    return replace(app_state.comparison, status=SyncStatus.OUT_OF_SYNC)
 
 
-def unknown(
-    app: Application, conditions: Sequence[Condition], revisions: tuple[str, ...] = (), *, is_invalid: bool = False
-) -> Look:
+def build_unknown_state(
+    app: Application, conditions: Sequence[AppCondition], revisions: tuple[str, ...] = (), *, is_invalid: bool = False
+) -> AppState:
     """argo: if something cannot be determined, the whole status is Unknown; a valid Application keeps its health."""
-    word = "" if is_invalid else mapping(app.status.get("health")).get("status")
-    health = Health(word) if word in set(Health) else Health.UNKNOWN
-    nothing = Assembled(app.sources, revisions, ())
-    comparison = replace(Comparison(), status=SyncStatus.UNKNOWN)
-    return Look(nothing, comparison, {}, health=Assessment(health), conditions=tuple(conditions), is_invalid=is_invalid)
+    health_text = "" if is_invalid else as_mapping(app.status.get("health")).get("status")
+    health = HealthStatus(health_text) if health_text in set(HealthStatus) else HealthStatus.UNKNOWN
+    empty_desired = DesiredState(app.sources, revisions, ())
+    comparison = replace(AppComparison(), status=SyncStatus.UNKNOWN)
+    return AppState(
+        empty_desired, comparison, {}, health=Assessment(health), conditions=tuple(conditions), is_invalid=is_invalid
+    )
 
 
-def known_revisions(app: Application) -> tuple[str, ...]:
+def read_compared_revisions(app: Application) -> tuple[str, ...]:
     """Return the revisions of the last comparison."""
-    sync = mapping(app.status.get("sync"))
-    found = sync.get("revisions") if app.has_many_sources else [sync.get("revision")]
-    return tuple(str(each or "") for each in found) if isinstance(found, list) and any(found) else ()
+    sync = as_mapping(app.status.get("sync"))
+    revisions = sync.get("revisions") if app.has_many_sources else [sync.get("revision")]
+    return (
+        tuple(str(revision or "") for revision in revisions) if isinstance(revisions, list) and any(revisions) else ()
+    )

@@ -17,136 +17,144 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from argosy.gitops.diff.secret_masks import SHORTEST
+from argosy.gitops.diff.secret_masks import MASK
 from argosy.gitops.live.tracking import read_tracking
-from argosy.gitops.redaction.public_words import Public, addresses
-from argosy.gitops.redaction.secret_encodings import forms
+from argosy.gitops.redaction.public_words import PublicWords, list_addresses
+from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_provenance import SecretOrigin, SecretScope, find_origin
-from argosy.gitops.redaction.secret_search import Needles, run
-from argosy.gitops.redaction.secret_values import in_address
-from argosy.gitops.status.wire_format import mapping
-from argosy.kube.controller.cache import Cache
+from argosy.gitops.redaction.secret_search import SecretSearch, find_value_range
+from argosy.gitops.redaction.secret_values import list_url_credentials
+from argosy.gitops.status.wire_format import as_mapping
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-MARK: Final = SHORTEST.encode()
-SHARED: Final = 16  # cached chunks of streams
+MASK_BYTES: Final = MASK.encode()
+MAX_CACHED_CHUNKS: Final = 16  # cached chunks of streams
 SECRET: Final = GroupKind("", "Secret")
-HTML: Final = ("text/html", "image/svg")
-_PIECE: Final = re.compile(rb"""<(?:[^<>"']|"[^"]*"|'[^']*')*>|[^<]+""")
+HTML_MEDIA_TYPES: Final = ("text/html", "image/svg")
+_TAG_OR_TEXT: Final = re.compile(rb"""<(?:[^<>"']|"[^"]*"|'[^']*')*>|[^<]+""")
 _QUOTED: Final = re.compile(rb""""[^"]*"|'[^']*'""")
 _ESCAPED: Final = re.compile(r"""["\\\x00-\x1f]""")  # JSON escapes these characters
-_PARTS: Final = ("parts", "html")  # fields of page events that contain HTML
+_HTML_FIELDS: Final = ("parts", "html")  # fields of page events that contain HTML
 
-Hide = Callable[[bytes], bytes]
+MaskBytes = Callable[[bytes], bytes]
 
 
-class Mask:
+class SecretMask:
     """Masks secret values; it cannot be switched off. Without a scope it masks the values of all known Secrets."""
 
     def __init__(
         self,
-        secrets: Callable[[], Iterable[Manifest]],
-        public: Public | None = None,
+        list_secrets: Callable[[], Iterable[Manifest]],
+        public: PublicWords | None = None,
         origins: Callable[[ResourceKey], SecretOrigin | None] = lambda key: None,
     ) -> None:
-        self.needles = Needles(secrets, origins)
+        self.search = SecretSearch(list_secrets, origins)
         self.generation = 0  # grows with each change of known values
         self.scope: SecretScope | None = None
         self.find_line_scope: Callable[[], SecretScope | None] = lambda: None  # scope of the line being logged
-        self._public = Public() if public is None else public
+        self._public = PublicWords() if public is None else public
         self._sent: Callable[[], Iterable[str]] | None = None
-        self._hidden: OrderedDict[tuple[SecretScope | None, bytes], bytes] = OrderedDict()
+        self._masked_chunks: OrderedDict[tuple[SecretScope | None, bytes], bytes] = OrderedDict()
         self._root = self
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Drop cached chunks because a Secret changed."""
         self._root.generation += 1
-        self._hidden.clear()
+        self._masked_chunks.clear()
 
     def version(self, namespaces: Iterable[str]) -> int:
         """Return a number that grows whenever more may have to be hidden in a scope of these namespaces."""
-        return self.needles.version(namespaces) + self._public.withdrawals
+        return self.search.version(namespaces) + self._public.withdrawals
 
-    def within(self, scope: SecretScope, sent: Callable[[], Iterable[str]] | None = None) -> Mask:
+    def for_scope(self, scope: SecretScope, sent: Callable[[], Iterable[str]] | None = None) -> SecretMask:
         """Return a mask of the Secrets in a scope alone.
 
         `sent` returns the texts that the caller sent. Pass it only for data that quotes the request and no stored data:
         a sent text that the data quotes as a whole is not masked.
         """
-        made = copy.copy(self)
-        made.scope, made._sent = scope, sent
-        return made
+        scoped = copy.copy(self)
+        scoped.scope, scoped._sent = scope, sent
+        return scoped
 
-    def find(self, data: bytes) -> list[bytes]:
+    def find_values(self, data: bytes) -> list[bytes]:
         """Return the secret values that occur in the data, in their encoded form, longest first."""
-        return self._found(data)
+        return self._find_needles(data)
 
-    def hide(self, data: bytes, words: set[int] | None = None) -> bytes:
+    def mask_text_bytes(self, data: bytes, words: set[int] | None = None) -> bytes:
         """Mask values in plain text. `words`, also below: hashes of the data's words, if known."""
-        return _without(data, self._found(data, words), self.needles)
+        return _replace_needles(data, self._find_needles(data, words), self.search)
 
-    def hide_as(self, data: bytes, media: str, words: set[int] | None = None) -> bytes:
-        if media.startswith(HTML):
-            return self.hide_html(data, words)
-        return self.hide_json(data, words) if media.startswith("application/json") else self.hide(data, words)
+    def mask_media(self, data: bytes, media_type: str, words: set[int] | None = None) -> bytes:
+        if media_type.startswith(HTML_MEDIA_TYPES):
+            return self.mask_html(data, words)
+        return (
+            self.mask_json(data, words)
+            if media_type.startswith("application/json")
+            else self.mask_text_bytes(data, words)
+        )
 
-    def hide_text(self, text: str) -> str:
-        return self.hide(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+    def mask_text(self, text: str) -> str:
+        return self.mask_text_bytes(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
-    def hide_html(self, data: bytes, words: set[int] | None = None) -> bytes:
+    def mask_html(self, data: bytes, words: set[int] | None = None) -> bytes:
         """Mask values in an HTML page of ours."""
-        found = self._found(data, words)
-        return _in_html(data, lambda piece: _without(piece, found, self.needles)) if found else data
+        needles = self._find_needles(data, words)
+        return (
+            _mask_html_text(data, lambda fragment: _replace_needles(fragment, needles, self.search))
+            if needles
+            else data
+        )
 
-    def hide_json(self, data: bytes, words: set[int] | None = None, *, has_parts: bool = False) -> bytes:
+    def mask_json(self, data: bytes, words: set[int] | None = None, *, has_html_fields: bool = False) -> bytes:
         """Mask values in a JSON document; `has_html_fields`: some of its strings are HTML."""
-        found = self._found(data, words)
-        if not found:
+        needles = self._find_needles(data, words)
+        if not needles:
             return data
         try:
             document = orjson.loads(data)
         except orjson.JSONDecodeError:
-            return _without(data, found, self.needles)
+            return _replace_needles(data, needles, self.search)
         try:
-            leaves = _Leaves(self, None if b"\\u" in data else found, has_parts=has_parts)
-            return orjson.dumps(leaves.value(document))
+            masker = _DocumentMasker(self, None if b"\\u" in data else needles, has_html_fields=has_html_fields)
+            return orjson.dumps(masker.mask_value(document))
         except RecursionError:
-            return _without(data, found, self.needles)
+            return _replace_needles(data, needles, self.search)
 
-    def hide_values(self, manifest: Manifest) -> Manifest:
+    def mask_manifest(self, manifest: Manifest) -> Manifest:
         """Mask values in an object before it becomes YAML, which wraps long strings so that values are not found."""
-        found: Manifest = _Leaves(self, None, has_parts=False).value(manifest)
-        return found
+        masked: Manifest = _DocumentMasker(self, None, has_html_fields=False).mask_value(manifest)
+        return masked
 
-    def hide_again(self, chunk: bytes) -> bytes:
+    def mask_chunk(self, chunk: bytes) -> bytes:
         """Mask a chunk of a stream; the result is cached, because many clients get the same chunk."""
         key = (self.scope, chunk)
-        if (known := self._hidden.get(key)) is None:
-            known = self._hidden[key] = self._in_chunk(chunk)
-            if len(self._hidden) > SHARED:
-                self._hidden.popitem(last=False)
-        return known
+        if (masked := self._masked_chunks.get(key)) is None:
+            masked = self._masked_chunks[key] = self._mask_uncached_chunk(chunk)
+            if len(self._masked_chunks) > MAX_CACHED_CHUNKS:
+                self._masked_chunks.popitem(last=False)
+        return masked
 
-    def _in_chunk(self, chunk: bytes) -> bytes:
-        if not self._found(chunk):
+    def _mask_uncached_chunk(self, chunk: bytes) -> bytes:
+        if not self._find_needles(chunk):
             return chunk
         is_page = chunk.startswith(b"event:") or b"\nevent:" in chunk
         lines = chunk.split(b"\n")
-        return b"\n".join(self._in_line(each, is_page=is_page) for each in lines)
+        return b"\n".join(self._mask_line(line, is_page=is_page) for line in lines)
 
-    def _in_line(self, line: bytes, *, is_page: bool) -> bytes:
-        for lead in (b"data: ", b""):
-            if line.startswith(lead) and line[len(lead) :][:1] in (b"{", b"["):
-                return lead + self.hide_json(line[len(lead) :], has_parts=is_page)
-        return self.hide(line)
+    def _mask_line(self, line: bytes, *, is_page: bool) -> bytes:
+        for prefix in (b"data: ", b""):
+            if line.startswith(prefix) and line[len(prefix) :][:1] in (b"{", b"["):
+                return prefix + self.mask_json(line[len(prefix) :], has_html_fields=is_page)
+        return self.mask_text_bytes(line)
 
-    def _found(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
-        found = [each for each in self.needles.near(data, words) if self._is_hidden(each)]
-        if found and self._sent is not None:
-            own = _quoted_needles(found, self._sent(), data)
-            found = [each for each in found if each not in own]
-        return found
+    def _find_needles(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
+        needles = [needle for needle in self.search.find_needles(data, words) if self._is_hidden(needle)]
+        if needles and self._sent is not None:
+            sent_needles = _find_sent_needles(needles, self._sent(), data)
+            needles = [needle for needle in needles if needle not in sent_needles]
+        return needles
 
     def _is_hidden(self, needle: bytes) -> bool:
         """True if one of the Secrets with this value may be quoted here, and the value is not public here."""
@@ -154,178 +162,192 @@ class Mask:
         spellings = (text, html.unescape(text)) if "&" in text else (text,)
         if scope is None:
             return not any(spelling in self._public for spelling in spellings)
-        origins = self.needles.list_origins(needle, scope.namespaces)
-        is_block = self.needles.block(needle) is not None
+        origins = self.search.list_origins(needle, scope.namespaces)
+        is_block = self.search.find_block(needle) is not None
         quotable = [origin for origin in origins if origin is None or scope.covers(origin, needle, is_block=is_block)]
         if not quotable:
             return False
-        if any(spelling in scope.words or self._public.is_everywhere(spelling) for spelling in spellings):
+        if any(spelling in scope.words or self._public.is_public_everywhere(spelling) for spelling in spellings):
             return False
         if not scope.can_read(quotable):
             return True
         if any(self._public.is_name_in(spelling, scope.readable) for spelling in spellings):
             return False
         # a chart may encode a value of the Application's spec, which is not in Git
-        return not (self.needles.is_plain_spelling(needle) and scope.shows_in_git(needle))
+        return not (self.search.is_plain_spelling(needle) and scope.shows_in_git(needle))
 
 
-class _Leaves:
+class _DocumentMasker:
     """Masks the strings and keys of a document. `needles`: values found in the whole; escaped strings are searched
     separately.
     """
 
-    def __init__(self, mask: Mask, found: Sequence[bytes] | None, *, has_parts: bool) -> None:
-        self._mask, self._found, self._has_parts = mask, found, has_parts
+    def __init__(self, mask: SecretMask, needles: Sequence[bytes] | None, *, has_html_fields: bool) -> None:
+        self._mask, self._needles, self._has_html_fields = mask, needles, has_html_fields
 
-    def value(self, value: Any, *, is_part: bool = False) -> Any:
+    def mask_value(self, value: Any, *, is_html: bool = False) -> Any:
         if isinstance(value, str):
-            if len(value) < len(SHORTEST) - 1:
+            if len(value) < len(MASK) - 1:
                 return value
             data = value.encode()
-            if self._found is not None and not _ESCAPED.search(value) and not any(each in data for each in self._found):
+            if (
+                self._needles is not None
+                and not _ESCAPED.search(value)
+                and not any(item in data for item in self._needles)
+            ):
                 return value
-            return (self._mask.hide_html(data) if is_part else self._mask.hide(data)).decode("utf-8", "replace")
+            return (self._mask.mask_html(data) if is_html else self._mask.mask_text_bytes(data)).decode(
+                "utf-8", "replace"
+            )
         if isinstance(value, list):
-            return [self.value(each, is_part=is_part) for each in value]
+            return [self.mask_value(item, is_html=is_html) for item in value]
         if isinstance(value, dict):
-            return self._mapping(value, is_part=is_part)
+            return self._mask_mapping(value, is_html=is_html)
         return value
 
-    def _mapping(self, mapping: dict[str, Any], *, is_part: bool) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        for name, each in mapping.items():
-            shown = self.value(name)
-            while shown in made:  # two masked keys stay distinct
-                shown += "+"
-            made[shown] = self.value(each, is_part=is_part or (self._has_parts and name in _PARTS))
-        return made
+    def _mask_mapping(self, mapping: dict[str, Any], *, is_html: bool) -> dict[str, Any]:
+        masked: dict[str, Any] = {}
+        for name, item in mapping.items():
+            masked_name = self.mask_value(name)
+            while masked_name in masked:  # two masked keys stay distinct
+                masked_name += "+"
+            masked[masked_name] = self.mask_value(
+                item, is_html=is_html or (self._has_html_fields and name in _HTML_FIELDS)
+            )
+        return masked
 
 
-def _in_html(data: bytes, hide: Hide) -> bytes:
+def _mask_html_text(data: bytes, mask_bytes: MaskBytes) -> bytes:
     """Mask text between tags and attribute values, which keeps the structure of the page."""
 
-    def quoted(match: re.Match[bytes]) -> bytes:
+    def mask_attribute(match: re.Match[bytes]) -> bytes:
         text = match[0]
-        return text[:1] + hide(text[1:-1]) + text[-1:]
+        return text[:1] + mask_bytes(text[1:-1]) + text[-1:]
 
-    def piece(match: re.Match[bytes]) -> bytes:
+    def mask_tag_or_text(match: re.Match[bytes]) -> bytes:
         text = match[0]
-        return _QUOTED.sub(quoted, text) if text[:1] == b"<" else hide(text)
+        return _QUOTED.sub(mask_attribute, text) if text[:1] == b"<" else mask_bytes(text)
 
-    return _PIECE.sub(piece, data)
+    return _TAG_OR_TEXT.sub(mask_tag_or_text, data)
 
 
-def _without(data: bytes, found: Sequence[bytes], needles: Needles) -> bytes:
-    for needle in found:
+def _replace_needles(data: bytes, found_needles: Sequence[bytes], search: SecretSearch) -> bytes:
+    for needle in found_needles:
         if needle not in data:
             continue
-        if (block := needles.block(needle)) is None:
-            data = data.replace(needle, MARK)
+        if (block := search.find_block(needle)) is None:
+            data = data.replace(needle, MASK_BYTES)
             continue
-        while (at := data.find(needle)) >= 0:
-            first, last = run(block, data, at)
-            data = data[:first] + MARK + data[last:]
+        while (offset := data.find(needle)) >= 0:
+            first, last = find_value_range(block, data, offset)
+            data = data[:first] + MASK_BYTES + data[last:]
     return data
 
 
-def _quoted_needles(found: Sequence[bytes], sent: Iterable[str], data: bytes) -> set[bytes]:
+def _find_sent_needles(needles: Sequence[bytes], sent: Iterable[str], data: bytes) -> set[bytes]:
     """Return the needles within a sent text, if the data quotes the whole of that text."""
-    spellings = {needle: {text := needle.decode("utf-8", "replace"), html.unescape(text)} for needle in found}
-    own: set[bytes] = set()
+    spellings = {needle: {text := needle.decode("utf-8", "replace"), html.unescape(text)} for needle in needles}
+    sent_needles: set[bytes] = set()
     for text in sent:
-        inside = [needle for needle in found if any(spelling in text for spelling in spellings[needle])]
-        if inside and any(form in data for form in forms(text)):
-            own.update(inside)
-            own.update(form for needle in inside for form in forms(needle.decode("utf-8", "replace")))
-    return own
+        contained = [needle for needle in needles if any(spelling in text for spelling in spellings[needle])]
+        if contained and any(form in data for form in iter_forms(text)):
+            sent_needles.update(contained)
+            sent_needles.update(form for needle in contained for form in iter_forms(needle.decode("utf-8", "replace")))
+    return sent_needles
 
 
-class Looks(Protocol):
+class SecretCacheSource(Protocol):
     """The part of ClusterView that masking needs."""
 
     @property
-    def cache(self) -> Cache: ...
+    def cache(self) -> InformerCache: ...
 
-    def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
+    def add_listener(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
 
 
-def find_instance_label(cache: Cache, control: str) -> str:
+def find_instance_label(cache: InformerCache, control_namespace: str) -> str:
     """Return the label key that names an object's Application, by the current settings."""
-    settings = mapping(mapping(cache.get(ResourceKey("", "ConfigMap", control, "argocd-cm"))).get("data"))
-    return read_tracking({name: str(text) for name, text in settings.items()}, control).label
+    settings = as_mapping(
+        as_mapping(cache.get(ResourceKey("", "ConfigMap", control_namespace, "argocd-cm"))).get("data")
+    )
+    return read_tracking({name: str(text) for name, text in settings.items()}, control_namespace).label
 
 
-def mask_of(lookout: Looks, control: str = "") -> Mask:
+def build_mask(source: SecretCacheSource, control_namespace: str = "") -> SecretMask:
     """Build a mask from the Secrets of a ClusterView. Names of objects are public in their namespace: a host name in a
     Secret is also the name of a Service.
     """
-    cache, projects = lookout.cache, dict[ResourceKey, str]()
+    cache, projects = source.cache, dict[ResourceKey, str]()
 
-    public = Public(control=control, find_label=lambda: find_instance_label(cache, control))
+    public = PublicWords(
+        control_namespace=control_namespace, find_label=lambda: find_instance_label(cache, control_namespace)
+    )
 
-    def origin(key: ResourceKey) -> SecretOrigin | None:
+    def find_secret_origin(key: ResourceKey) -> SecretOrigin | None:
         project = projects.get(key)
-        return find_origin(key, cache, control) if project is None else SecretOrigin(key.namespace, project)
+        return find_origin(key, cache, control_namespace) if project is None else SecretOrigin(key.namespace, project)
 
-    mask = Mask(lambda: cache.list(SECRET), public, origin)
+    mask = SecretMask(lambda: cache.list(SECRET), public, find_secret_origin)
 
-    def noticed(before: Manifest | None, after: Manifest | None) -> None:
+    def on_change(before: Manifest | None, after: Manifest | None) -> None:
         changed: Manifest = after or before or {}
         if changed.get("kind") == SECRET.kind:
-            mask.needles.noticed(key_of(changed), after)
-            mask.forget()
+            mask.search.on_change(key_of(changed), after)
+            mask.invalidate()
         elif after is not None:
-            seen(after)
+            add_object(after)
         elif changed.get("kind") == "AppProject":
-            mask.forget()
+            mask.invalidate()
 
-    def seen(manifest: Manifest) -> None:
+    def add_object(manifest: Manifest) -> None:
         withdrawals = public.withdrawals
-        public.see(manifest)
+        public.add_object(manifest)
         if public.withdrawals != withdrawals:
-            mask.forget()
-        if found := passwords(manifest):
-            projects[key_of(manifest)] = str(mapping(manifest.get("spec")).get("project") or "default")
-            mask.needles.noticed(key_of(manifest), {"stringData": found})
-            mask.forget()
+            mask.invalidate()
+        if url_passwords := read_url_passwords(manifest):
+            projects[key_of(manifest)] = str(as_mapping(manifest.get("spec")).get("project") or "default")
+            mask.search.on_change(key_of(manifest), {"stringData": url_passwords})
+            mask.invalidate()
         elif manifest.get("kind") == "AppProject":
-            mask.forget()
+            mask.invalidate()
 
     for kind in cache.kinds():
         for manifest in cache.list(kind) if kind != SECRET else ():
-            seen(manifest)
-    lookout.listen(noticed)
-    mask.needles.read()
+            add_object(manifest)
+    source.add_listener(on_change)
+    mask.search.update_index()
     return mask
 
 
-def passwords(manifest: Manifest) -> dict[str, str]:
+def read_url_passwords(manifest: Manifest) -> dict[str, str]:
     """List the passwords in an Application's repository URLs; they stay known after its deletion."""
     if manifest.get("kind") != "Application":
         return {}
-    found = [each for address in addresses(manifest) if "@" in address for each in in_address(address)]
-    return {str(number): each for number, each in enumerate(found)}
+    values = [
+        value for address in list_addresses(manifest) if "@" in address for value in list_url_credentials(address)
+    ]
+    return {str(number): value for number, value in enumerate(values)}
 
 
-class MaskedLogs(logging.Filter):
+class LogMaskFilter(logging.Filter):
     """Log filter that masks secret values.
 
     A line about an Application is masked with the Secrets of that Application, any other line with all of them.
     """
 
-    def __init__(self, mask: Mask) -> None:
+    def __init__(self, mask: SecretMask) -> None:
         super().__init__()
         self._mask = mask
 
     def filter(self, record: logging.LogRecord) -> bool:
         try:
             text, scope = record.getMessage(), self._mask.find_line_scope()
-            mask = self._mask if scope is None else self._mask.within(scope)
+            mask = self._mask if scope is None else self._mask.for_scope(scope)
             if record.exc_info and not record.exc_text:
                 record.exc_text = logging.Formatter().formatException(record.exc_info)
             if record.exc_text:
-                record.exc_text = mask.hide_text(record.exc_text)
-            record.msg, record.args = mask.hide_text(text), ()
+                record.exc_text = mask.mask_text(record.exc_text)
+            record.msg, record.args = mask.mask_text(text), ()
         except Exception:  # a line that cannot be masked is not logged
             record.msg, record.args = "cannot mask this log line", ()
         return True

@@ -19,18 +19,18 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 MAX_SCOPES: Final = 20_000
-OBJECTS_SECONDS: Final = 10.0  # how long a check of live objects is valid
+OBJECTS_TTL_SECONDS: Final = 10.0  # how long a check of live objects is valid
 
 
-class _Entry(NamedTuple):
+class _CachedScope(NamedTuple):
     application: Manifest
     project: Manifest | None
     scope: SecretScope
-    until: float  # by the monotonic clock
-    git: Container[str] | None
+    valid_until: float  # by the monotonic clock
+    git_words: Container[str] | None
 
-    def is_of(self, application: Manifest, project: Manifest | None, git: Container[str] | None) -> bool:
-        return self.application is application and self.project is project and self.git is git
+    def is_built_from(self, application: Manifest, project: Manifest | None, git_words: Container[str] | None) -> bool:
+        return self.application is application and self.project is project and self.git_words is git_words
 
 
 class ScopeCache:
@@ -40,26 +40,30 @@ class ScopeCache:
     """
 
     def __init__(
-        self, *, has_remote_secrets: bool = False, clock: Callable[[], float] = time.monotonic, control: str = ""
+        self,
+        *,
+        has_remote_secrets: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        control_namespace: str = "",
     ) -> None:
-        self._has_remote_secrets, self._clock, self._control = has_remote_secrets, clock, control
-        self._entries: OrderedDict[ResourceKey, _Entry] = OrderedDict()  # least recently used first
+        self._has_remote_secrets, self._clock, self._control_namespace = has_remote_secrets, clock, control_namespace
+        self._entries: OrderedDict[ResourceKey, _CachedScope] = OrderedDict()  # least recently used first
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def forget(self, key: ResourceKey) -> None:
+    def drop(self, key: ResourceKey) -> None:
         """Drop the scope of a deleted Application."""
         with self._lock:
             self._entries.pop(key, None)
 
-    def get(
+    def get_or_build(
         self,
         application: Manifest,
         project: Manifest | None,
         is_delivered: Callable[[str], bool] = lambda _: False,
-        git: Container[str] | None = None,
+        git_words: Container[str] | None = None,
     ) -> SecretScope:
         """Return the scope. `is_delivered`: True if a namespace that the project forbids has objects of the
         Application; `git_words`: words in its manifests in Git.
@@ -67,26 +71,26 @@ class ScopeCache:
         key, now = key_of(application), self._clock()
         with self._lock:
             entry = self._entries.get(key)
-            if entry is not None and entry.is_of(application, project, git) and now < entry.until:
+            if entry is not None and entry.is_built_from(application, project, git_words) and now < entry.valid_until:
                 self._entries.move_to_end(key)
                 return entry.scope
-        until = math.inf
+        valid_until = math.inf
 
-        def look(namespace: str) -> bool:
-            nonlocal until
-            until = now + OBJECTS_SECONDS
+        def check_objects(namespace: str) -> bool:
+            nonlocal valid_until
+            valid_until = now + OBJECTS_TTL_SECONDS
             return is_delivered(namespace)
 
         scope = secret_provenance.build_scope(
             application,
             project,
             has_remote_secrets=self._has_remote_secrets,
-            is_delivered=look,
-            git=git,
-            control=self._control,
+            is_delivered=check_objects,
+            git_words=git_words,
+            control_namespace=self._control_namespace,
         )
         with self._lock:
-            self._entries[key] = _Entry(application, project, scope, until, git)
+            self._entries[key] = _CachedScope(application, project, scope, valid_until, git_words)
             self._entries.move_to_end(key)
             while len(self._entries) > MAX_SCOPES:
                 self._entries.popitem(last=False)

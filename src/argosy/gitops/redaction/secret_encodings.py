@@ -20,29 +20,31 @@ MIN_FORM_BYTES: Final = 7  # minimum length of a search form
 MAX_ESCAPE_LEVELS: Final = 3  # e.g. a page shows YAML that quotes JSON with the value in a string
 MAX_ESCAPED_FORMS: Final = 60  # forms per text
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
-_ALIEN: Final = re.compile(r"[^\x00-\x7f]")
-_GO: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_NON_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+_GO_ESCAPES: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 
 
-def forms(value: str) -> Iterator[bytes]:
-    yield from (form for _, form in list_forms(value))
+def iter_forms(value: str) -> Iterator[bytes]:
+    yield from (form for _, form in iter_named_forms(value))
 
 
-def list_forms(value: str) -> Iterator[tuple[str, bytes]]:
+def iter_named_forms(value: str) -> Iterator[tuple[str, bytes]]:
     """Yield each form with the name of its encoding. Texts whose characters are escaped alike have the same names."""
     raw = value.encode("utf-8", "replace")
     yield from (
-        (name, form) for text, name in _escaped(raw.decode()).items() if len(form := text.encode()) >= MIN_FORM_BYTES
+        (name, form)
+        for text, name in _build_escaped_forms(raw.decode()).items()
+        if len(form := text.encode()) >= MIN_FORM_BYTES
     )
     yield "hex", raw.hex().encode()
     yield "HEX", raw.hex().upper().encode()
-    for name, encoded in _encoded(raw):
+    for name, encoded in _base64_forms(raw):
         yield name, encoded
         yield f"{name} url", encoded.translate(_URL_SAFE)
 
 
-def _escaped(value: str) -> dict[str, str]:
+def _build_escaped_forms(value: str) -> dict[str, str]:
     """Return the escaped forms of a value, each with its name. A value of letters and digits has one form; each
     character that some format escapes adds more.
     """
@@ -52,7 +54,7 @@ def _escaped(value: str) -> dict[str, str]:
     for depth in range(MAX_ESCAPE_LEVELS):
         escaped: dict[str, str] = {}
         for text, name in newest.items():
-            for encoder, form in _once(text, is_plain=depth == 0):
+            for encoder, form in _escape_once(text, is_unescaped=depth == 0):
                 if form not in names:
                     escaped.setdefault(form, f"{name} {encoder}")
         newest = escaped
@@ -62,31 +64,31 @@ def _escaped(value: str) -> dict[str, str]:
     return dict(islice(names.items(), MAX_ESCAPED_FORMS))
 
 
-def _once(text: str, *, is_plain: bool) -> Iterator[tuple[str, str]]:
+def _escape_once(text: str, *, is_unescaped: bool) -> Iterator[tuple[str, str]]:
     yield "", text
     inner = orjson.dumps(text).decode()[1:-1]
     yield "json", inner
     yield "html", html.escape(text)
-    if is_plain:
-        yield "go", inner.translate(_GO)  # as Go programs write it
+    if is_unescaped:
+        yield "go", inner.translate(_GO_ESCAPES)  # as Go programs write it
         yield "ascii", json.dumps(text)[1:-1]  # ASCII only
-        yield "yaml", _ASTRAL.sub(_yaml, inner)  # quoted YAML, which keeps most characters, or only ASCII
-        yield "ascii yaml", _ALIEN.sub(_yaml, inner)
+        yield "yaml", _ASTRAL.sub(_escape_for_yaml, inner)  # quoted YAML, which keeps most characters, or only ASCII
+        yield "ascii yaml", _NON_ASCII.sub(_escape_for_yaml, inner)
         yield "segment", quote(text, safe="")
         yield "path", quote(text)
         yield "query", quote_plus(text)
 
 
-def _yaml(match: re.Match[str]) -> str:
+def _escape_for_yaml(match: re.Match[str]) -> str:
     number = ord(match[0])
     return f"\\x{number:02X}" if number < 0x100 else f"\\u{number:04X}" if number < 0x10000 else f"\\U{number:08X}"
 
 
-def _encoded(raw: bytes) -> Iterator[tuple[str, bytes]]:
+def _base64_forms(raw: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield base64 forms at each alignment within a longer text, without parts that depend on the surrounding text."""
     yield "base64", base64.b64encode(raw)
     yield "base64 line", base64.b64encode(raw + b"\n")
     for skipped in range(3):
-        whole = raw[skipped : skipped + (len(raw) - skipped) // 3 * 3]
-        if len(whole) >= MIN_FORM_BYTES - 1:
-            yield f"base64 from {skipped}", base64.b64encode(whole)
+        aligned = raw[skipped : skipped + (len(raw) - skipped) // 3 * 3]
+        if len(aligned) >= MIN_FORM_BYTES - 1:
+            yield f"base64 from {skipped}", base64.b64encode(aligned)

@@ -20,14 +20,14 @@ from urllib.parse import unquote
 from argosy.errors import ArgosyError
 from argosy.gitops.application import IN_CLUSTER, Destination, read_application, read_destination
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.projects import permits_destination, permits_kind, violations
-from argosy.gitops.redaction.secret_encodings import forms
-from argosy.gitops.redaction.secret_values import LABEL, values
-from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.kube.controller.cache import Cache
+from argosy.gitops.policy.projects import list_violations, permits_destination, permits_kind
+from argosy.gitops.redaction.secret_encodings import iter_forms
+from argosy.gitops.redaction.secret_values import SECRET_TYPE_LABEL, extract_secret_texts
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.languages.globs import matches
+from argosy.languages.globs import matches_glob
 
 # Fields without values. Anything not listed stays masked: patches, plug-in parameters, chart values.
 PUBLIC_SOURCE_FIELDS: Final = ("repoURL", "path", "targetRevision", "chart", "ref", "name")
@@ -80,7 +80,7 @@ class SecretScope:
     words: str = field(default="", repr=False)  # public words of the Application: commits, paths, options, names
 
     has_guessable: bool = False  # masks guessable values too: for texts that no tenant writes
-    git: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
+    git_words: Container[str] | None = field(default=None, repr=False)  # words in the Application's manifests in Git
     readable: frozenset[str] = frozenset()  # namespaces whose Secrets the writers of its Git can read anyway
 
     def covers(self, origin: SecretOrigin, form: bytes, *, is_block: bool = False) -> bool:
@@ -113,10 +113,10 @@ class SecretScope:
 
     def shows_in_git(self, form: bytes) -> bool:
         """True if the value is in the Application's Git. It counts only if `can_read` is true for its origins."""
-        if self.git is None:
+        if self.git_words is None:
             return False
         text = form.decode("utf-8", "replace")
-        return any(spelling in self.git for spelling in dict.fromkeys((text, unescape(text))))
+        return any(spelling in self.git_words for spelling in dict.fromkeys((text, unescape(text))))
 
 
 INSTALLATION: Final = SecretScope()
@@ -128,8 +128,8 @@ def build_scope(
     *,
     has_remote_secrets: bool = False,
     is_delivered: Callable[[str], bool] = lambda namespace: False,
-    git: Container[str] | None = None,
-    control: str = "",
+    git_words: Container[str] | None = None,
+    control_namespace: str = "",
 ) -> SecretScope:
     """Return the scope of an Application: its project, and the namespaces that its project lets it deliver to.
 
@@ -138,52 +138,54 @@ def build_scope(
     another cluster count only if Secrets of other clusters are known, too. `git_words`: words in the manifests of the
     Application.
     """
-    spec, status = mapping(application.get("spec")), mapping(application.get("status"))
-    place = mapping(spec.get("destination"))
-    destination = read_destination(*(str(place.get(name) or "") for name in ("server", "name", "namespace")))
-    results = mapping(mapping(status.get("operationState")).get("syncResult")).get("resources")
-    rows = [*mappings(status.get("resources")), *mappings(results)]
+    spec, status = as_mapping(application.get("spec")), as_mapping(application.get("status"))
+    wire_destination = as_mapping(spec.get("destination"))
+    destination = read_destination(*(str(wire_destination.get(name) or "") for name in ("server", "name", "namespace")))
+    results = as_mapping(as_mapping(status.get("operationState")).get("syncResult")).get("resources")
+    rows = [*as_mappings(status.get("resources")), *as_mappings(results)]
     namespaces = {destination.namespace, *(str(row.get("namespace") or "") for row in rows)} - {""}
-    if not destination.is_here and not has_remote_secrets:
+    if not destination.is_in_cluster and not has_remote_secrets:
         namespaces = set()
     readable: frozenset[str] = frozenset()
     if project is not None:
         delivered = {str(row.get("namespace") or "") for row in rows if row.get("status") in DELIVERED_STATUSES}
         with suppress(ArgosyError):
-            rules = read_project(project, "project")
+            parsed_project = read_project(project, "project")
             namespaces = {
                 name
                 for name in namespaces
-                if name in delivered or _may_deliver(rules, destination._replace(namespace=name)) or is_delivered(name)
+                if name in delivered
+                or _permits_namespace(parsed_project, destination._replace(namespace=name))
+                or is_delivered(name)
             }
-            if destination.is_here and not has_remote_secrets:  # namespaces of other clusters have the same names
-                readable = _readable_namespaces(application, rules, namespaces, control)
-    words = "\n".join(dict.fromkeys(_public_words(application)))
+            if destination.is_in_cluster and not has_remote_secrets:  # namespaces of other clusters have the same names
+                readable = _find_readable_namespaces(application, parsed_project, namespaces, control_namespace)
+    words = "\n".join(dict.fromkeys(_iter_public_words(application)))
     name = str(spec.get("project") or "default")
-    return SecretScope(name, frozenset(namespaces), words, git=git if readable else None, readable=readable)
+    return SecretScope(name, frozenset(namespaces), words, git_words=git_words if readable else None, readable=readable)
 
 
-def _readable_namespaces(
-    application: Manifest, project: Project, namespaces: Iterable[str], control: str
+def _find_readable_namespaces(
+    application: Manifest, project: Project, namespaces: Iterable[str], control_namespace: str
 ) -> frozenset[str]:
     """Return the namespaces that the Application may deliver Pods to now. Empty if syncs impersonate a service account,
     whose rights are not known here. Raises ArgosyError.
     """
     app = read_application(application)
-    if project.service_accounts or violations(project, app, control_namespace=control):
+    if project.service_accounts or list_violations(project, app, control_namespace=control_namespace):
         return frozenset()
     if not any(permits_kind(project, kind, is_namespaced=True) for kind in POD_KINDS):
         return frozenset()
     return frozenset(name for name in namespaces if permits_destination(project, Destination(*IN_CLUSTER, name)))
 
 
-def _may_deliver(project: Project, destination: Destination) -> bool:
+def _permits_namespace(project: Project, destination: Destination) -> bool:
     """True if the project permits the destination. For another cluster only the namespace is compared: it has two
     names.
     """
-    if destination.is_here:
+    if destination.is_in_cluster:
         return permits_destination(project, Destination(*IN_CLUSTER, destination.namespace))
-    return any(matches(entry.namespace, destination.namespace) for entry in project.destinations)
+    return any(matches_glob(entry.namespace, destination.namespace) for entry in project.destinations)
 
 
 def is_guessable(form: bytes) -> bool:
@@ -194,23 +196,25 @@ def is_guessable(form: bytes) -> bool:
     spellings = [text, unquote(text), unescape(text)]
     for decode in (bytes.fromhex, base64.b64decode, base64.urlsafe_b64decode):
         with suppress(ValueError, binascii.Error):
-            spellings += _printable_texts(decode(text))
+            spellings += _iter_printable_texts(decode(text))
     return any(map(_is_short_or_plain, spellings))
 
 
 def find_guessable_forms(secret: Manifest) -> GuessableForms:
     """Return all forms of a Secret's guessable values. The whole value decides about each form."""
-    return GuessableForms(form for text in values(secret).short if is_guessable_value(text) for form in forms(text))
+    return GuessableForms(
+        form for text in extract_secret_texts(secret).short if is_guessable_value(text) for form in iter_forms(text)
+    )
 
 
 def is_guessable_value(value: str) -> bool:
     """True if a whole value, or the text that it encodes as a whole, is short or simple."""
-    decoded = [data.decode("utf-8", "replace").strip() for data in _decode(value)]
+    decoded = [data.decode("utf-8", "replace").strip() for data in _iter_decoded(value)]
     printable = [text for text in decoded if text.isprintable() and "\ufffd" not in text]
     return any(map(_is_short_or_plain, [value, unquote(value), unescape(value), *printable]))
 
 
-def _decode(value: str) -> Iterator[bytes]:
+def _iter_decoded(value: str) -> Iterator[bytes]:
     with suppress(ValueError):
         yield bytes.fromhex(value)
     with suppress(ValueError, binascii.Error):
@@ -229,7 +233,7 @@ def _escaped_character(match: re.Match[str]) -> str:
     return chr(min(int(match[1][1:], 16), sys.maxunicode)) if len(match[1]) > 1 else match[1]
 
 
-def _printable_texts(data: bytes) -> Iterator[str]:
+def _iter_printable_texts(data: bytes) -> Iterator[str]:
     """Yield the text of decoded bytes. A part of a value may begin or end within a character, or with a newline."""
     for first in range(MAX_CUT_BYTES + 1):
         for last in range(MAX_CUT_BYTES + 1):
@@ -245,21 +249,21 @@ def _is_short_or_plain(text: str) -> bool:
     return len(text) < UNGUESSABLE_LENGTH or len(set(text)) < UNGUESSABLE_CHARACTERS or not has_mixture
 
 
-def find_origin(key: ResourceKey, cache: Cache, control: str) -> SecretOrigin | None:
+def find_origin(key: ResourceKey, cache: InformerCache, control_namespace: str) -> SecretOrigin | None:
     """Return where a secret value comes from; None if the object is gone."""
-    found = cache.get(key)
-    if found is None:
+    manifest = cache.get(key)
+    if manifest is None:
         return None
-    if control and key.namespace != control:
+    if control_namespace and key.namespace != control_namespace:
         return SecretOrigin(key.namespace)
-    return SecretOrigin(key.namespace, declared_project(found), True, find_guessable_forms(found))
+    return SecretOrigin(key.namespace, read_declared_project(manifest), True, find_guessable_forms(manifest))
 
 
-def declared_project(secret: Manifest) -> str:
+def read_declared_project(secret: Manifest) -> str:
     """argo: a repository or cluster may be declared for one project only."""
-    labels, data = mapping(mapping(secret.get("metadata")).get("labels")), mapping(secret.get("data"))
+    labels, data = as_mapping(as_mapping(secret.get("metadata")).get("labels")), as_mapping(secret.get("data"))
     encoded = data.get("project")
-    if LABEL not in labels or not isinstance(encoded, str):
+    if SECRET_TYPE_LABEL not in labels or not isinstance(encoded, str):
         return ""
     try:
         return base64.b64decode(encoded, validate=True).decode()
@@ -267,35 +271,37 @@ def declared_project(secret: Manifest) -> str:
         return ""
 
 
-def _public_words(application: Manifest) -> Iterator[str]:
+def _iter_public_words(application: Manifest) -> Iterator[str]:
     """Yield commits, paths, options and names of an Application: texts in Git outside of its Secrets."""
-    metadata, status = mapping(application.get("metadata")), mapping(application.get("status"))
+    metadata, status = as_mapping(application.get("metadata")), as_mapping(application.get("status"))
     yield from (str(metadata.get(name) or "") for name in ("name", "namespace"))
-    yield from _spec_words(mapping(application.get("spec")))
-    state = mapping(status.get("operationState"))
-    for place in (status.get("sync"), state.get("syncResult"), *mappings(status.get("history"))):
+    yield from _iter_spec_words(as_mapping(application.get("spec")))
+    state = as_mapping(status.get("operationState"))
+    for holder in (status.get("sync"), state.get("syncResult"), *as_mappings(status.get("history"))):
         for name in REVISION_FIELDS:
-            yield from _option_texts(mapping(place).get(name))
-    for row in mappings(status.get("resources")):
+            yield from _iter_option_texts(as_mapping(holder).get(name))
+    for row in as_mappings(status.get("resources")):
         yield from (str(row.get(name) or "") for name in ("kind", "namespace", "name"))
 
 
-def _spec_words(spec: Mapping[str, Any]) -> Iterator[str]:
+def _iter_spec_words(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield options by an allow-list: an unknown field may hold a secret value."""
-    yield from _option_texts(spec.get("project"))
-    yield from _option_texts([mapping(spec.get("destination")).get(name) for name in ("server", "name", "namespace")])
-    yield from _option_texts(mapping(spec.get("syncPolicy")).get("syncOptions"))
-    for source in (mapping(spec.get("source")), *mappings(spec.get("sources"))):
-        yield from _option_texts([source.get(name) for name in PUBLIC_SOURCE_FIELDS])
-        helm, kustomize = mapping(source.get("helm")), mapping(source.get("kustomize"))
-        yield from _option_texts([helm.get("releaseName"), helm.get("valueFiles"), kustomize.get("images")])
-        yield from _option_texts([row.get("name") for row in mappings(helm.get("parameters"))])
+    yield from _iter_option_texts(spec.get("project"))
+    yield from _iter_option_texts(
+        [as_mapping(spec.get("destination")).get(name) for name in ("server", "name", "namespace")]
+    )
+    yield from _iter_option_texts(as_mapping(spec.get("syncPolicy")).get("syncOptions"))
+    for source in (as_mapping(spec.get("source")), *as_mappings(spec.get("sources"))):
+        yield from _iter_option_texts([source.get(name) for name in PUBLIC_SOURCE_FIELDS])
+        helm, kustomize = as_mapping(source.get("helm")), as_mapping(source.get("kustomize"))
+        yield from _iter_option_texts([helm.get("releaseName"), helm.get("valueFiles"), kustomize.get("images")])
+        yield from _iter_option_texts([row.get("name") for row in as_mappings(helm.get("parameters"))])
 
 
-def _option_texts(value: Any) -> Iterator[str]:
+def _iter_option_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         if "@" not in value or "://" not in value:  # a URL may contain a password
             yield value
     elif isinstance(value, list):
         for inner in value:
-            yield from _option_texts(inner)
+            yield from _iter_option_texts(inner)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from argosy.gitops.redaction.secret_encodings import forms
+from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_provenance import SecretOrigin, unescape
-from argosy.gitops.redaction.secret_values import Long, values
+from argosy.gitops.redaction.secret_values import LongValue, extract_secret_texts
 from argosy.gitops.redaction.substring_index import count_common_prefix, list_first_words, list_words, may_contain
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
@@ -24,31 +24,31 @@ BLOCK_STEP_BYTES: Final = 256  # distance between blocks
 MAX_BLOCKS: Final = 256  # blocks per value
 MAX_RELEASE_BLOCKS: Final = 8  # a Helm release is compressed, so no part of it is shown
 
-Listing = Callable[[], Iterable[Manifest]]
-Origin = SecretOrigin | None  # None: unknown
-FindOrigin = Callable[[ResourceKey], Origin]
+ListSecrets = Callable[[], Iterable[Manifest]]
+MaybeOrigin = SecretOrigin | None  # None: unknown
+FindOrigin = Callable[[ResourceKey], MaybeOrigin]
 
 
-class Block(NamedTuple):
-    long: Long
-    at: int
-    form: int  # which of its forms
+class LongValueBlock(NamedTuple):
+    value: LongValue
+    offset: int
+    form_index: int  # which of its forms
 
 
-class _Known(NamedTuple):
+class _IndexedSecret(NamedTuple):
     """State of one Secret when its needles were built."""
 
     version: object
     needles: tuple[bytes, ...]
-    origin: Origin
+    origin: MaybeOrigin
 
 
-def is_plain(origin: Origin) -> TypeGuard[SecretOrigin]:
+def is_identified_by_namespace(origin: MaybeOrigin) -> TypeGuard[SecretOrigin]:
     """True if the origin is identified by its namespace alone."""
     return origin is not None and not origin.project and not origin.is_installation
 
 
-class _Owners:
+class _OriginCounts:
     """Origins of a value that several objects hold, with the number of objects. Each change is O(1), even if a pull
     Secret is copied into thousands of namespaces.
     """
@@ -57,215 +57,221 @@ class _Owners:
 
     def __init__(self) -> None:
         self.by_namespace: dict[str, int] = {}  # origins identified by their namespace alone
-        self.others: dict[Origin, int] = {}
+        self.others: dict[MaybeOrigin, int] = {}
 
-    def add(self, origin: Origin) -> None:
-        counts, name = self._find(origin)
+    def add(self, origin: MaybeOrigin) -> None:
+        counts, name = self._find_counter(origin)
         counts[name] = counts.get(name, 0) + 1
 
-    def remove(self, origin: Origin) -> None:
-        counts, name = self._find(origin)
+    def remove(self, origin: MaybeOrigin) -> None:
+        counts, name = self._find_counter(origin)
         if counts[name] > 1:
             counts[name] -= 1
         else:
             del counts[name]
 
-    def select(self, namespaces: Iterable[str]) -> list[Origin]:
+    def select(self, namespaces: Iterable[str]) -> list[MaybeOrigin]:
         return [*self.others, *(SecretOrigin(name) for name in namespaces if name in self.by_namespace)]
 
     def __bool__(self) -> bool:
         return bool(self.by_namespace or self.others)
 
-    def _find(self, origin: Origin) -> tuple[dict[Any, int], Any]:
-        return (self.by_namespace, origin.namespace) if is_plain(origin) else (self.others, origin)
+    def _find_counter(self, origin: MaybeOrigin) -> tuple[dict[Any, int], Any]:
+        return (self.by_namespace, origin.namespace) if is_identified_by_namespace(origin) else (self.others, origin)
 
 
-class Needles:
+class SecretSearch:
     """Index of all search forms (needles). Every fourth byte of the data starts a word; wherever a needle occurs, one
     of its first four bytes starts one of them, so all are searched at once. Thread-safe.
     """
 
-    def __init__(self, secrets: Listing, find_origin: FindOrigin = lambda key: None) -> None:
-        self._secrets, self._find_origin = secrets, find_origin
-        self._known: dict[ResourceKey, _Known] = {}
-        self._came: dict[ResourceKey, Manifest | None] = {}
-        self._owners: dict[bytes, Origin | _Owners] = {}  # origins of each needle's value
-        self._blocks: dict[bytes, Block] = {}
+    def __init__(self, list_secrets: ListSecrets, find_origin: FindOrigin = lambda key: None) -> None:
+        self._list_secrets, self._find_origin = list_secrets, find_origin
+        self._indexed: dict[ResourceKey, _IndexedSecret] = {}
+        self._pending: dict[ResourceKey, Manifest | None] = {}
+        self._origins: dict[bytes, MaybeOrigin | _OriginCounts] = {}  # origins of each needle's value
+        self._blocks: dict[bytes, LongValueBlock] = {}
         self._by_word: dict[int, bytes | dict[bytes, None]] = {}
         self._changes: dict[str, int] = {}  # by namespace: number of changes
         self._other_changes = 0  # changes of values with other origins
-        self._is_read = False
+        self._is_loaded = False
         self._lock = threading.Lock()
 
-    def noticed(self, key: ResourceKey, secret: Manifest | None) -> None:
+    def on_change(self, key: ResourceKey, secret: Manifest | None) -> None:
         """Record that a Secret was added, changed or deleted (None)."""
-        self._came[key] = secret
+        self._pending[key] = secret
 
-    def read(self) -> None:
+    def update_index(self) -> None:
         """Index the Secrets that are known so far."""
         with self._lock:
-            self._renew()
+            self._apply_pending()
 
     def __len__(self) -> int:
-        self.read()
-        return len(self._owners)
+        self.update_index()
+        return len(self._origins)
 
-    def near(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
+    def find_needles(self, data: bytes, words: set[int] | None = None) -> list[bytes]:
         """Return the needles in the data, longest first. `words`: the words of the data, if known.
 
         A text with a part of a needle costs no pass over the data: the time would reveal that the part is right.
         """
-        if self._came or not self._is_read:
-            self.read()
+        if self._pending or not self._is_loaded:
+            self.update_index()
         words = list_words(data) if words is None else words
         with self._lock:
-            found = {each for word in words & self._by_word.keys() for each in _some(self._by_word[word])}
-        return sorted((each for each in found if may_contain(words, each) and each in data), key=len, reverse=True)
+            candidates = {
+                needle for word in words & self._by_word.keys() for needle in _iter_needles(self._by_word[word])
+            }
+        return sorted(
+            (needle for needle in candidates if may_contain(words, needle) and needle in data), key=len, reverse=True
+        )
 
-    def block(self, needle: bytes) -> Block | None:
+    def find_block(self, needle: bytes) -> LongValueBlock | None:
         return self._blocks.get(needle)
 
-    def list_origins(self, needle: bytes, namespaces: Iterable[str]) -> list[Origin]:
+    def list_origins(self, needle: bytes, namespaces: Iterable[str]) -> list[MaybeOrigin]:
         """Return the origins of a needle's value. Of origins identified by their namespace, only those in `namespaces`:
         the cost does not grow with the number of namespaces that share the value.
         """
         with self._lock:
-            if needle not in self._owners:
+            if needle not in self._origins:
                 return []
-            owners = self._owners[needle]
-            return owners.select(namespaces) if isinstance(owners, _Owners) else [owners]
+            owners = self._origins[needle]
+            return owners.select(namespaces) if isinstance(owners, _OriginCounts) else [owners]
 
     def is_plain_spelling(self, needle: bytes) -> bool:
         """True if a needle is a plain or escaped value: only for a value itself the base64 form is a needle, too."""
         text = needle.decode("utf-8", "replace")
         encoded = {base64.b64encode(spelling.encode("utf-8", "replace")) for spelling in (text, unescape(text))}
         with self._lock:
-            return not encoded.isdisjoint(self._owners.keys())
+            return not encoded.isdisjoint(self._origins.keys())
 
     def version(self, namespaces: Iterable[str]) -> int:
         """Return a number that grows whenever a value changes that a scope of these namespaces may cover."""
-        if self._came or not self._is_read:
-            self.read()
+        if self._pending or not self._is_loaded:
+            self.update_index()
         return self._other_changes + sum(self._changes.get(name, 0) for name in namespaces)
 
     # -- index ---------------------------------------------------------------------------------------------------
 
-    def _renew(self) -> None:
-        if not self._is_read:
-            self._is_read = True
-            for number, secret in enumerate(self._secrets()):
-                self._take(_key(secret, number), secret)
-        while self._came:
-            key, came = self._came.popitem()
-            self._take(key, came)
+    def _apply_pending(self) -> None:
+        if not self._is_loaded:
+            self._is_loaded = True
+            for number, secret in enumerate(self._list_secrets()):
+                self._index_secret(_build_secret_key(secret, number), secret)
+        while self._pending:
+            key, changed = self._pending.popitem()
+            self._index_secret(key, changed)
 
-    def _take(self, key: ResourceKey, secret: Manifest | None) -> None:
-        known = self._known.get(key)
-        version = None if secret is None else _version(secret)
+    def _index_secret(self, key: ResourceKey, secret: Manifest | None) -> None:
+        indexed = self._indexed.get(key)
+        version = None if secret is None else _read_version(secret)
         origin = None if secret is None else self._find_origin(key)
-        if known is not None and version is not None and (known.version, known.origin) == (version, origin):
+        if indexed is not None and version is not None and (indexed.version, indexed.origin) == (version, origin):
             return
-        made = () if secret is None else self._made(secret)
-        self._count_change(origin, made)
-        self._count_change(known.origin if known else None, known.needles if known else ())
-        for each in made:
-            self._add(each, origin)
-        if known is not None:
-            del self._known[key]
-            for each in known.needles:
-                self._drop(each, known.origin)
+        needles = () if secret is None else self._build_needles(secret)
+        self._count_change(origin, needles)
+        self._count_change(indexed.origin if indexed else None, indexed.needles if indexed else ())
+        for needle in needles:
+            self._add_needle(needle, origin)
+        if indexed is not None:
+            del self._indexed[key]
+            for needle in indexed.needles:
+                self._drop_needle(needle, indexed.origin)
         if secret is not None:
-            self._known[key] = _Known(version, made, origin)
+            self._indexed[key] = _IndexedSecret(version, needles, origin)
 
-    def _count_change(self, origin: Origin, needles: Sequence[bytes]) -> None:
+    def _count_change(self, origin: MaybeOrigin, needles: Sequence[bytes]) -> None:
         if not needles:
             return
-        if is_plain(origin):
+        if is_identified_by_namespace(origin):
             self._changes[origin.namespace] = self._changes.get(origin.namespace, 0) + 1
         else:
             self._other_changes += 1
 
-    def _made(self, secret: Mapping[str, Any]) -> tuple[bytes, ...]:
-        found = values(secret)
-        made = {form: None for text in found.short for form in forms(text)}
-        for long in found.long:
-            for number, form in enumerate(_forms(long)):
-                for at in _places(form, long):
-                    piece = form[at : at + BLOCK_BYTES]
-                    made[piece] = None
-                    self._blocks.setdefault(piece, Block(long, at, number))
-        return tuple(made)
+    def _build_needles(self, secret: Mapping[str, Any]) -> tuple[bytes, ...]:
+        secret_texts = extract_secret_texts(secret)
+        needles = {form: None for text in secret_texts.short for form in iter_forms(text)}
+        for long in secret_texts.long:
+            for number, form in enumerate(_list_long_forms(long)):
+                for offset in _block_offsets(form, long):
+                    block = form[offset : offset + BLOCK_BYTES]
+                    needles[block] = None
+                    self._blocks.setdefault(block, LongValueBlock(long, offset, number))
+        return tuple(needles)
 
-    def _add(self, needle: bytes, origin: Origin) -> None:
-        if needle in self._owners:
-            owners = self._owners[needle]
-            if not isinstance(owners, _Owners):
-                first, owners = owners, _Owners()
+    def _add_needle(self, needle: bytes, origin: MaybeOrigin) -> None:
+        if needle in self._origins:
+            owners = self._origins[needle]
+            if not isinstance(owners, _OriginCounts):
+                first, owners = owners, _OriginCounts()
                 owners.add(first)
-                self._owners[needle] = owners
+                self._origins[needle] = owners
             owners.add(origin)
             return
-        self._owners[needle] = origin
+        self._origins[needle] = origin
         for word in list_first_words(needle):
-            known = self._by_word.get(word)
-            if known is None:
+            indexed = self._by_word.get(word)
+            if indexed is None:
                 self._by_word[word] = needle
-            elif isinstance(known, dict):
-                known[needle] = None
+            elif isinstance(indexed, dict):
+                indexed[needle] = None
             else:
-                self._by_word[word] = {known: None, needle: None}
+                self._by_word[word] = {indexed: None, needle: None}
 
-    def _drop(self, needle: bytes, origin: Origin) -> None:
-        owners = self._owners[needle]
-        if isinstance(owners, _Owners):
+    def _drop_needle(self, needle: bytes, origin: MaybeOrigin) -> None:
+        owners = self._origins[needle]
+        if isinstance(owners, _OriginCounts):
             owners.remove(origin)
             if owners:
                 return
-        del self._owners[needle]
+        del self._origins[needle]
         self._blocks.pop(needle, None)
         for word in list_first_words(needle):
-            known = self._by_word.get(word)
-            if isinstance(known, dict) and len(known) > 1:
-                del known[needle]
+            indexed = self._by_word.get(word)
+            if isinstance(indexed, dict) and len(indexed) > 1:
+                del indexed[needle]
             else:
                 self._by_word.pop(word, None)
 
 
-def _places(form: bytes, long: Long) -> Iterator[int]:
+def _block_offsets(form: bytes, long: LongValue) -> Iterator[int]:
     """Yield the start of each block; the last one ends at the end of the value."""
-    most = MAX_RELEASE_BLOCKS if long.is_release else MAX_BLOCKS
-    step = max(BLOCK_STEP_BYTES, len(form) // most)
+    max_blocks = MAX_RELEASE_BLOCKS if long.is_release else MAX_BLOCKS
+    step = max(BLOCK_STEP_BYTES, len(form) // max_blocks)
     yield from range(0, len(form) - BLOCK_BYTES, step)
     yield len(form) - BLOCK_BYTES
 
 
 @lru_cache(4)
-def _forms(long: Long) -> tuple[bytes, ...]:
-    return tuple(sorted(long.forms(), key=len))
+def _list_long_forms(long: LongValue) -> tuple[bytes, ...]:
+    return tuple(sorted(long.iter_forms(), key=len))
 
 
-def run(block: Block, data: bytes, at: int) -> tuple[int, int]:
+def find_value_range(block: LongValueBlock, data: bytes, offset: int) -> tuple[int, int]:
     """Return the range around a found block that belongs to its value."""
-    whole = _forms(block.long)[block.form]
-    before = count_common_prefix(whole[: block.at][::-1], data[max(0, at - block.at) : at][::-1])
-    after = count_common_prefix(whole[block.at :], data[at : at + len(whole) - block.at])
-    return at - before, at + after
+    form = _list_long_forms(block.value)[block.form_index]
+    before = count_common_prefix(form[: block.offset][::-1], data[max(0, offset - block.offset) : offset][::-1])
+    after = count_common_prefix(form[block.offset :], data[offset : offset + len(form) - block.offset])
+    return offset - before, offset + after
 
 
-def _some(known: bytes | dict[bytes, None]) -> Iterable[bytes]:
-    return (known,) if isinstance(known, bytes) else known
+def _iter_needles(entry: bytes | dict[bytes, None]) -> Iterable[bytes]:
+    return (entry,) if isinstance(entry, bytes) else entry
 
 
-def _key(secret: Mapping[str, Any], number: int) -> ResourceKey:
+def _build_secret_key(secret: Mapping[str, Any], number: int) -> ResourceKey:
     """Build the key of a Secret; one without a name is identified by its number."""
     metadata = secret.get("metadata")
-    named = metadata if isinstance(metadata, Mapping) else {}
-    return ResourceKey("", "Secret", str(named.get("namespace", "")), str(named.get("name", "")) or f"#{number}")
+    metadata_map = metadata if isinstance(metadata, Mapping) else {}
+    return ResourceKey(
+        "", "Secret", str(metadata_map.get("namespace", "")), str(metadata_map.get("name", "")) or f"#{number}"
+    )
 
 
-def _version(secret: Mapping[str, Any]) -> object:
+def _read_version(secret: Mapping[str, Any]) -> object:
     """Return the uid and resourceVersion, or a hash of the content if there is none."""
     metadata = secret.get("metadata")
-    named = metadata if isinstance(metadata, Mapping) else {}
-    number, uid = named.get("resourceVersion"), named.get("uid")
+    metadata_map = metadata if isinstance(metadata, Mapping) else {}
+    number, uid = metadata_map.get("resourceVersion"), metadata_map.get("uid")
     return (uid, number) if number else hash(repr(secret))

@@ -16,148 +16,155 @@ from urllib.parse import unquote
 
 import orjson
 
-LEAST: Final = 8  # characters
-LEAST_SIGNS: Final = 4  # distinct ones: a line of dashes is no secret
-LEAST_TOKEN: Final = 16
-LEAST_LINE: Final = 16  # per line of a multi-line value
-LONG: Final = 1 << 10  # characters; longer values are searched by blocks
-MOST_TAKEN: Final = 1_000  # texts per Secret
-MOST_READ: Final = 1 << 20  # characters of a file that is parsed
-RELEASE: Final = "helm.sh/release.v1"
-LABEL: Final = "argocd.argoproj.io/secret-type"
+MIN_VALUE_CHARACTERS: Final = 8  # characters
+MIN_DISTINCT_CHARACTERS: Final = 4  # distinct ones: a line of dashes is no secret
+MIN_TOKEN_CHARACTERS: Final = 16
+MIN_LINE_CHARACTERS: Final = 16  # per line of a multi-line value
+MAX_SHORT_VALUE_CHARACTERS: Final = 1 << 10  # characters; longer values are searched by blocks
+MAX_TEXTS_PER_SECRET: Final = 1_000  # texts per Secret
+MAX_PARSED_CHARACTERS: Final = 1 << 20  # characters of a file that is parsed
+HELM_RELEASE_TYPE: Final = "helm.sh/release.v1"
+SECRET_TYPE_LABEL: Final = "argocd.argoproj.io/secret-type"
 # argo: fields of declared repositories and clusters that are not secret
-DECLARED: Final = {
+PUBLIC_DECLARED_FIELDS: Final = {
     "url", "name", "server", "type", "project", "namespaces", "shard", "clusterResources", "insecure", "enableLfs",
     "enableOCI", "proxy", "noProxy", "username", "githubAppID", "githubAppInstallationID", "githubAppEnterpriseBaseUrl",
     "forceHttpBasicAuth", "insecureIgnoreHostKey", "insecureOCIForceHttp", "depth", "useAzureWorkloadIdentity",
 }  # fmt: skip
-CERTIFICATES: Final = {"ca.crt", "service-ca.crt", "tls.crt", "namespace"}
-PUBLIC_LEAVES: Final = {
+PUBLIC_KEYS: Final = {"ca.crt", "service-ca.crt", "tls.crt", "namespace"}
+PUBLIC_FIELD_NAMES: Final = {
     "apiVersion", "command", "serverName", "caData", "certData", "awsClusterName", "roleARN", "name", "kind",
     "certificate-authority-data", "server", "current-context", "username", "user", "host", "hostname", "type",
 }  # fmt: skip
 # argo: keys of argocd-secret: times, and token ids
-PUBLIC_ENDINGS: Final = ("Mtime", ".tokens")
+PUBLIC_KEY_SUFFIXES: Final = ("Mtime", ".tokens")
 # `.env`, ini, properties, YAML: `name = value`; also several on one line, as in a connection string
-_NAMED: Final = re.compile(r"""^[\s\-]*(?:export\s+)?["']?([\w.\-/]+)["']?\s*[=:](?!//)\s*(\S.*)$""")
-_JOINED: Final = re.compile(r"(?:^|[;&,\s])([\w.\-]+)=([^;&,\s]+)")
-_IN_ADDRESS: Final = re.compile(r"://([^/\s@]+)@")
+_NAMED_VALUE: Final = re.compile(r"""^[\s\-]*(?:export\s+)?["']?([\w.\-/]+)["']?\s*[=:](?!//)\s*(\S.*)$""")
+_JOINED_PAIRS: Final = re.compile(r"(?:^|[;&,\s])([\w.\-]+)=([^;&,\s]+)")
+_URL_CREDENTIALS: Final = re.compile(r"://([^/\s@]+)@")
 
 
-class Long(NamedTuple):
+class LongValue(NamedTuple):
     """A long value, base64-encoded as in the cluster."""
 
     encoded: str
     is_release: bool = False
 
-    def forms(self) -> Iterator[bytes]:
+    def iter_forms(self) -> Iterator[bytes]:
         """Yield the value as base64 and decoded."""
-        yield from ({self.encoded.encode(), self.plain()})
+        yield from ({self.encoded.encode(), self.decode()})
 
-    def plain(self) -> bytes:
-        found = _bytes(self.encoded)
-        return self.encoded.encode("utf-8", "surrogatepass") if found is None else found
+    def decode(self) -> bytes:
+        decoded = _decode_base64(self.encoded)
+        return self.encoded.encode("utf-8", "surrogatepass") if decoded is None else decoded
 
 
-class Values(NamedTuple):
+class SecretTexts(NamedTuple):
     short: tuple[str, ...]
-    long: tuple[Long, ...]
+    long: tuple[LongValue, ...]
 
 
-def values(secret: Mapping[str, Any]) -> Values:
+def extract_secret_texts(secret: Mapping[str, Any]) -> SecretTexts:
     """Extract all secret texts of a Secret."""
     short: dict[str, None] = {}
-    long: list[Long] = []
-    is_release = secret.get("type") == RELEASE
-    for encoded, text in _fields(secret):
-        if len(encoded) > LONG:
-            long.append(Long(encoded, is_release))
+    long: list[LongValue] = []
+    is_release = secret.get("type") == HELM_RELEASE_TYPE
+    for encoded, text in _iter_fields(secret):
+        if len(encoded) > MAX_SHORT_VALUE_CHARACTERS:
+            long.append(LongValue(encoded, is_release))
             if is_release:
                 continue  # compressed: nothing in it is readable
         if text is None:
             short[encoded.strip()] = None
             continue
-        for each in islice(_inside(text), MOST_TAKEN):
-            short[each.strip()] = None
-    kept = (each for each in short if LEAST <= len(each) <= LONG and len(set(each)) >= LEAST_SIGNS)
-    return Values(tuple(islice(kept, MOST_TAKEN)), tuple(long))
+        for candidate in islice(_iter_texts(text), MAX_TEXTS_PER_SECRET):
+            short[candidate.strip()] = None
+    usable = (
+        candidate
+        for candidate in short
+        if MIN_VALUE_CHARACTERS <= len(candidate) <= MAX_SHORT_VALUE_CHARACTERS
+        and len(set(candidate)) >= MIN_DISTINCT_CHARACTERS
+    )
+    return SecretTexts(tuple(islice(usable, MAX_TEXTS_PER_SECRET)), tuple(long))
 
 
-def _fields(secret: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+def _iter_fields(secret: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     """Yield each value as stored, and decoded if it is text."""
     metadata = secret.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
-    is_declared = isinstance(labels, Mapping) and LABEL in labels
-    data, plain = secret.get("data"), secret.get("stringData")
+    is_declared = isinstance(labels, Mapping) and SECRET_TYPE_LABEL in labels
+    data, string_data = secret.get("data"), secret.get("stringData")
     for name, encoded in data.items() if isinstance(data, Mapping) else ():
-        if not isinstance(encoded, str) or name in CERTIFICATES or str(name).endswith(PUBLIC_ENDINGS):
+        if not isinstance(encoded, str) or name in PUBLIC_KEYS or str(name).endswith(PUBLIC_KEY_SUFFIXES):
             continue
-        if is_declared and name in DECLARED:  # public, except for a password in a URL
-            yield from ((each, each) for each in in_address(_text(encoded) or ""))
+        if is_declared and name in PUBLIC_DECLARED_FIELDS:  # public, except for a password in a URL
+            yield from ((password, password) for password in list_url_credentials(_decode_text(encoded) or ""))
             continue
-        yield encoded, _text(encoded)
-    for value in plain.values() if isinstance(plain, Mapping) else ():
+        yield encoded, _decode_text(encoded)
+    for value in string_data.values() if isinstance(string_data, Mapping) else ():
         if isinstance(value, str):
             yield value, value
 
 
-def in_address(text: str) -> list[str]:
+def list_url_credentials(text: str) -> list[str]:
     """List passwords in URLs, and tokens used as user names."""
-    found = (each.partition(":") for each in _IN_ADDRESS.findall(text))
-    told = (password or (user if len(user) >= LEAST_TOKEN else "") for user, _, password in found)
-    return [form for each in told if each for form in dict.fromkeys((each, unquote(each)))]
+    user_infos = (item.partition(":") for item in _URL_CREDENTIALS.findall(text))
+    credentials = (password or (user if len(user) >= MIN_TOKEN_CHARACTERS else "") for user, _, password in user_infos)
+    return [form for item in credentials if item for form in dict.fromkeys((item, unquote(item)))]
 
 
-def _bytes(encoded: str) -> bytes | None:
+def _decode_base64(encoded: str) -> bytes | None:
     try:
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
         return None
 
 
-def _text(encoded: str) -> str | None:
-    found = _bytes(encoded)
+def _decode_text(encoded: str) -> str | None:
+    decoded = _decode_base64(encoded)
     try:
-        return None if found is None else found.decode()
+        return None if decoded is None else decoded.decode()
     except UnicodeDecodeError:
         return None
 
 
-def _inside(text: str) -> Iterator[str]:
+def _iter_texts(text: str) -> Iterator[str]:
     """Yield the value itself and its parts: JSON leaves, lines, and values of named lines."""
     yield text
-    if len(text) > MOST_READ:
+    if len(text) > MAX_PARSED_CHARACTERS:
         return
-    yield from in_address(text)
+    yield from list_url_credentials(text)
     if text.lstrip()[:1] in ("{", "["):
         try:
-            yield from _leaves("", orjson.loads(text))
+            yield from _iter_json_leaves("", orjson.loads(text))
             return
         except (orjson.JSONDecodeError, RecursionError):
             pass
     lines = text.splitlines()
     for line in lines:
-        yield from _named(line)
+        yield from _iter_named_values(line)
     if len(lines) > 1:
-        yield from (line for each in lines if len(line := each.strip()) >= LEAST_LINE and line[:5] != "-----")
+        yield from (
+            line for raw_line in lines if len(line := raw_line.strip()) >= MIN_LINE_CHARACTERS and line[:5] != "-----"
+        )
 
 
-def _named(line: str) -> Iterator[str]:
-    pairs: Iterable[tuple[str, str]] = _JOINED.findall(line)
-    if whole := _NAMED.match(line):
-        pairs = [(whole[1], whole[2]), *pairs]
+def _iter_named_values(line: str) -> Iterator[str]:
+    pairs: Iterable[tuple[str, str]] = _JOINED_PAIRS.findall(line)
+    if match := _NAMED_VALUE.match(line):
+        pairs = [(match[1], match[2]), *pairs]
     for name, value in pairs:
-        if name not in PUBLIC_LEAVES and name.lower() not in PUBLIC_LEAVES:
+        if name not in PUBLIC_FIELD_NAMES and name.lower() not in PUBLIC_FIELD_NAMES:
             yield value.strip().rstrip(",").strip("\"'")
 
 
-def _leaves(name: str, value: Any) -> Iterator[str]:
+def _iter_json_leaves(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, dict):
-        for inner, each in value.items():
-            yield from _leaves(inner, each)
+        for field_name, item in value.items():
+            yield from _iter_json_leaves(field_name, item)
     elif isinstance(value, list):
-        for each in value:
-            yield from _leaves(name, each)
-    elif isinstance(value, str) and name not in PUBLIC_LEAVES:
+        for item in value:
+            yield from _iter_json_leaves(name, item)
+    elif isinstance(value, str) and name not in PUBLIC_FIELD_NAMES:
         yield value
-        yield from in_address(value)
+        yield from list_url_credentials(value)

@@ -25,29 +25,31 @@ def list_words(data: bytes) -> set[int]:
 def list_first_words(text: bytes) -> set[int]:
     """Return the words that start at the first bytes of a text: one of them is in any data that contains the text."""
     assert len(text) >= MIN_TEXT_BYTES, "a shorter text may contain no whole word of the data"
-    return {_read_word(text, at) for at in range(WORD_BYTES)}
+    return {_read_word(text, offset) for offset in range(WORD_BYTES)}
 
 
 def may_contain(words: set[int], text: bytes) -> bool:
     """True if the data may contain the text: if all words of one alignment are among its words."""
     assert len(text) >= MIN_TEXT_BYTES, "a shorter text may contain no whole word of the data"
-    return any(all(_read_word(text, at) in words for at in _places(text, first)) for first in range(WORD_BYTES))
+    return any(
+        all(_read_word(text, offset) in words for offset in _word_offsets(text, first)) for first in range(WORD_BYTES)
+    )
 
 
-def _places(text: bytes, first: int) -> Iterable[int]:
+def _word_offsets(text: bytes, first: int) -> Iterable[int]:
     return range(first, len(text) - WORD_BYTES + 1, WORD_BYTES)
 
 
-def _read_word(text: bytes, at: int) -> int:
-    return int.from_bytes(text[at : at + WORD_BYTES], sys.byteorder)
+def _read_word(text: bytes, offset: int) -> int:
+    return int.from_bytes(text[offset : offset + WORD_BYTES], sys.byteorder)
 
 
-def count_common_prefix(one: bytes, other: bytes) -> int:
+def count_common_prefix(left: bytes, right: bytes) -> int:
     """Return the length of the common prefix in bytes."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if left[low:middle] == right[low:middle]:
             low = middle
         else:
             high = middle - 1

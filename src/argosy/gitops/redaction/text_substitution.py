@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heapreplace
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
-from argosy.gitops.redaction.secret_encodings import list_forms
+from argosy.gitops.redaction.secret_encodings import iter_named_forms
 from argosy.gitops.redaction.substring_index import MIN_TEXT_BYTES, count_common_prefix, list_first_words, may_contain
 
 MIN_CUT_CHARACTERS: Final = 7  # length of a short commit on pages
@@ -26,7 +26,7 @@ ANCHOR_BYTES: Final = MIN_TEXT_BYTES
 MAX_PASSES: Final = 8  # passes over the data, one per text; more texts are searched with one pattern
 
 
-class StandIn(NamedTuple):
+class TextReplacement(NamedTuple):
     text: str
     sent: str
 
@@ -34,46 +34,48 @@ class StandIn(NamedTuple):
 class Substitutions:
     """Replacements of texts in all encoded forms, and of texts that a page cuts off."""
 
-    def __init__(self, pairs: Iterable[StandIn] = (), padding_text: str = "") -> None:
+    def __init__(self, pairs: Iterable[TextReplacement] = (), padding_text: str = "") -> None:
         """`padding_text`: the longest text that may contain one of the pairs. The text around a pair costs as much as
         if it were in the pair: each escaped character adds forms.
         """
         self._texts: dict[bytes, _TextsOfAnchor] = {}  # by anchor
         self._searched: dict[int, set[bytes]] = {}  # by word: forms to search for
         for text, sent in pairs:
-            self._add(StandIn(text, sent))
-            self._add(StandIn(text.lower(), sent.lower()))  # also if equal, so that the cost reveals nothing
+            self._add_pair(TextReplacement(text, sent))
+            self._add_pair(
+                TextReplacement(text.lower(), sent.lower())
+            )  # also if equal, so that the cost reveals nothing
         if padding_text:
-            self._pad(padding_text)
+            self._spend_padding_work(padding_text)
 
     def __bool__(self) -> bool:
         return bool(self._texts)
 
-    def _add(self, pair: StandIn) -> None:
+    def _add_pair(self, pair: TextReplacement) -> None:
         text = pair.text.encode("utf-8", "replace")
         shortest = pair.text[:MIN_CUT_CHARACTERS].encode("utf-8", "replace")
         can_be_cut = len(pair.text) >= MIN_CUT_CHARACTERS
         if can_be_cut:
             self._find_texts(text).cuts.setdefault(text, pair)
-            self._search(shortest)
-        sent_forms = dict(list_forms(pair.sent))
-        for name, given in list_forms(pair.text):
-            if len(given) >= ANCHOR_BYTES and name in sent_forms:
-                self._find_texts(given).forms.setdefault(given, sent_forms[name])
-                self._search(shortest if can_be_cut and given.startswith(shortest) else given)
+            self._index_search_text(shortest)
+        sent_forms = dict(iter_named_forms(pair.sent))
+        for name, form in iter_named_forms(pair.text):
+            if len(form) >= ANCHOR_BYTES and name in sent_forms:
+                self._find_texts(form).forms.setdefault(form, sent_forms[name])
+                self._index_search_text(shortest if can_be_cut and form.startswith(shortest) else form)
 
     def _find_texts(self, text: bytes) -> _TextsOfAnchor:
         return self._texts.setdefault(text[:ANCHOR_BYTES], _TextsOfAnchor())
 
-    def _pad(self, padding_text: str) -> None:
+    def _spend_padding_work(self, padding_text: str) -> None:
         """Do the work for forms that the padding text has and the pairs do not have."""
         count, data = sum(len(texts.forms) for texts in self._texts.values()), padding_text.encode("utf-8", "replace")
         data = data.ljust(ANCHOR_BYTES)
-        for _ in range(count, len({form for _, form in list_forms(padding_text)})):
+        for _ in range(count, len({form for _, form in iter_named_forms(padding_text)})):
             quote(html.escape(padding_text))
             list_first_words(data)
 
-    def _search(self, text: bytes) -> None:
+    def _index_search_text(self, text: bytes) -> None:
         for word in list_first_words(text):
             self._searched.setdefault(word, set()).add(text)
 
@@ -83,17 +85,17 @@ class Substitutions:
         Each step finds one text and continues behind it, so there are fewer steps than bytes, whatever the texts are.
         """
         find_next = _build_search(data, [text for text in self._list_candidates(words) if may_contain(words, text)])
-        pieces, done, place = list[bytes](), 0, find_next(0)
-        while place >= 0:
-            match = self._texts[data[place : place + ANCHOR_BYTES]].match(data, place)
+        pieces, copied_until, position = list[bytes](), 0, find_next(0)
+        while position >= 0:
+            match = self._texts[data[position : position + ANCHOR_BYTES]].match(data, position)
             if match is not None:
                 length, replacement = match
-                pieces += (data[done:place], replacement)
-                done = place = place + length
+                pieces += (data[copied_until:position], replacement)
+                copied_until = position = position + length
             else:
-                place += 1
-            place = find_next(place)
-        return b"".join((*pieces, data[done:])) if pieces else data
+                position += 1
+            position = find_next(position)
+        return b"".join((*pieces, data[copied_until:])) if pieces else data
 
     def _list_candidates(self, words: set[int]) -> set[bytes]:
         return {text for word in words & self._searched.keys() for text in self._searched[word]}
@@ -106,7 +108,7 @@ class _TextsOfAnchor:
 
     def __init__(self) -> None:
         self.forms: dict[bytes, bytes] = {}  # form -> replacement
-        self.cuts: dict[bytes, StandIn] = {}  # texts that may be cut off
+        self.cuts: dict[bytes, TextReplacement] = {}  # texts that may be cut off
 
     @cached_property
     def _sorted_forms(self) -> list[bytes]:
@@ -133,10 +135,10 @@ class _TextsOfAnchor:
             open_forms.append(form)
         return beginnings
 
-    def match(self, data: bytes, place: int) -> tuple[int, bytes] | None:
+    def match(self, data: bytes, position: int) -> tuple[int, bytes] | None:
         """Return the length of the longest text at a position of the data, and its replacement."""
         longest_form, longest_cut = self._longest
-        ahead = data[place : place + max(longest_form, longest_cut)]
+        ahead = data[position : position + max(longest_form, longest_cut)]
         form = self._find_form(ahead)
         if form is not None and len(form) >= longest_cut:
             return len(form), self.forms[form]
@@ -163,8 +165,10 @@ class _TextsOfAnchor:
         cuts = self._sorted_cuts[max(0, number - 1) : number + 1]
         if not cuts:
             return None
-        same, cut = max(((count_common_prefix(text, ahead), text) for text in cuts), key=lambda found: found[0])
-        characters = len(cut[:same].decode("utf-8", "ignore"))
+        common_bytes, cut = max(
+            ((count_common_prefix(text, ahead), text) for text in cuts), key=lambda candidate: candidate[0]
+        )
+        characters = len(cut[:common_bytes].decode("utf-8", "ignore"))
         if characters < MIN_CUT_CHARACTERS:
             return None
         text, sent = self.cuts[cut]
@@ -176,18 +180,18 @@ def _build_search(data: bytes, texts: list[bytes]) -> Callable[[int], int]:
     if len(texts) > MAX_PASSES:
         pattern = re.compile(_build_pattern(texts))
         return lambda start: match.start() if (match := pattern.search(data, start)) else -1
-    places = [(place, text) for text in texts if (place := data.find(text)) >= 0]
-    heapify(places)
+    positions = [(position, text) for text in texts if (position := data.find(text)) >= 0]
+    heapify(positions)
 
     def find_next(start: int) -> int:
-        while places and places[0][0] < start:
-            text = places[0][1]
-            place = data.find(text, start)
-            if place >= 0:
-                heapreplace(places, (place, text))
+        while positions and positions[0][0] < start:
+            text = positions[0][1]
+            position = data.find(text, start)
+            if position >= 0:
+                heapreplace(positions, (position, text))
             else:
-                heappop(places)
-        return places[0][0] if places else -1
+                heappop(positions)
+        return positions[0][0] if positions else -1
 
     return find_next
 
@@ -196,9 +200,10 @@ def _build_pattern(texts: Iterable[bytes], depth: int = ANCHOR_BYTES) -> bytes:
     """Return a pattern of all texts, in which each of the first bytes is compared once for all of them."""
     if not depth:
         return b"(?:%s)" % b"|".join(map(re.escape, sorted(set(texts), key=len)))
-    rests: dict[bytes, list[bytes]] = {}  # by the first byte
+    remainders: dict[bytes, list[bytes]] = {}  # by the first byte
     for text in texts:
-        rests.setdefault(text[:1], []).append(text[1:])
+        remainders.setdefault(text[:1], []).append(text[1:])
     return b"(?:%s)" % b"|".join(
-        re.escape(first) + _build_pattern(inner, depth - 1) for first, inner in sorted(rests.items())
+        re.escape(first) + _build_pattern(remainder_texts, depth - 1)
+        for first, remainder_texts in sorted(remainders.items())
     )

@@ -13,7 +13,7 @@ from typing import Final
 from argosy.gitops.application import Application, Source
 from argosy.gitops.render.settings import BuildSettings
 
-_REFERENCE: Final = re.compile(r"\$(?:\{([^}]*)\}|(\{)|([*#$@!?\-0-9])|([A-Za-z_][A-Za-z0-9_]*))")
+_VARIABLE_REFERENCE: Final = re.compile(r"\$(?:\{([^}]*)\}|(\{)|([*#$@!?\-0-9])|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 def build_environment(app: Application, source: Source, revision: str, settings: BuildSettings) -> dict[str, str]:
@@ -37,10 +37,10 @@ def substitute(text: str, environment: Mapping[str, str]) -> str:
     if "$" not in text:
         return text
 
-    def value(found: re.Match[str]) -> str:
-        braced, _, special, plain = found.groups()
+    def replace_match(match: re.Match[str]) -> str:
+        braced, _, special, plain = match.groups()
         name = braced or special or plain or ""
         # argo: an empty or unclosed brace is dropped.
         return "$" if name == "$" else environment.get(name, "") if name else ""
 
-    return _REFERENCE.sub(value, text)
+    return _VARIABLE_REFERENCE.sub(replace_match, text)

@@ -14,69 +14,75 @@ from typing import Any
 
 from argosy.errors import RenderError
 from argosy.gitops.application import PluginOptions
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 from argosy.gitops.render.build_environment import substitute
-from argosy.gitops.render.external_program import Command, manifests_in, output_of
+from argosy.gitops.render.external_program import Command, read_manifests, run_program
 from argosy.gitops.render.settings import PluginCommand
-from argosy.gitops.render.tree_export import exported
+from argosy.gitops.render.tree_export import export_tree
 from argosy.isolation.limits import ProgramLimits
 from argosy.kube.objects import Manifest
-from argosy.languages.globs import glob_pattern
+from argosy.languages.globs import compile_glob
 
-LIMITS = ProgramLimits(wall=60, cpu=60, memory=1 << 30, output=64 << 20, scratch=1 << 30)
-_SETTING = "render.plugin."
+PLUGIN_LIMITS = ProgramLimits(wall=60, cpu=60, memory=1 << 30, output=64 << 20, scratch=1 << 30)
+_SETTING_PREFIX = "render.plugin."
 
 
-def generate(
-    tree: Tree,
+def generate_manifests(
+    tree: FileTree,
     folder: str,
     options: PluginOptions | None,
     plugins: Mapping[str, PluginCommand],
     environment: Mapping[str, str],
     *,
-    limits: ProgramLimits = LIMITS,
+    limits: ProgramLimits = PLUGIN_LIMITS,
 ) -> list[Manifest]:
     """Run the plug-in named by the source, or else the first plug-in whose globs match a file in the folder."""
     options = options or PluginOptions()
-    name = options.name or _discovered(tree, folder, plugins)
+    name = options.name or _discover_plugin(tree, folder, plugins)
     if name not in plugins:
-        known = ", ".join(sorted(plugins)) or "none"
-        message = f"unknown plug-in {name!r} (declared: {known}); declare it as {_SETTING}{name} in argosy-cm"
+        plugin_names = ", ".join(sorted(plugins)) or "none"
+        message = (
+            f"unknown plug-in {name!r} (declared: {plugin_names}); declare it as {_SETTING_PREFIX}{name} in argosy-cm"
+        )
         raise RenderError(message, where=folder or ".")
     plugin = plugins[name]
-    limits = replace(limits, wall=plugin.seconds, cpu=plugin.seconds)
+    limits = replace(limits, wall=plugin.timeout_seconds, cpu=plugin.timeout_seconds)
     # argo: a plug-in gets a writable copy of the whole repository, and runs in the source's folder.
-    with exported(tree, writable=True) as root:
-        told = variables(options, environment)
-        command = Command(plugin.generate, f"plug-in {name}", root, folder, limits, told, scratch=root.parent)
+    with export_tree(tree, writable=True) as root:
+        plugin_environment = build_plugin_environment(options, environment)
+        command = Command(
+            plugin.generate, f"plug-in {name}", root, folder, limits, plugin_environment, scratch=root.parent
+        )
         if plugin.init:
-            output_of(command._replace(argv=plugin.init, name=f"init of plug-in {name}"))
-        return manifests_in(output_of(command), command)
+            run_program(command._replace(argv=plugin.init, name=f"init of plug-in {name}"))
+        return read_manifests(run_program(command), command)
 
 
-def variables(options: PluginOptions, environment: Mapping[str, str]) -> dict[str, str]:
+def build_plugin_environment(options: PluginOptions, environment: Mapping[str, str]) -> dict[str, str]:
     """Build a plug-in's environment: build variables override parameters, and the source's `env` gets a prefix."""
     # argo: without the prefix a source could set PATH or LD_PRELOAD.
-    own = {f"ARGOCD_ENV_{each.name}": substitute(each.value, environment) for each in options.env}
-    parameters = json.dumps([dict(each) for each in options.parameters] or None, separators=(",", ":"))
-    given = {name: text for each in options.parameters for name, text in _parameter(each)}
-    told = {**given, **own, "ARGOCD_APP_PARAMETERS": parameters, **environment}
-    return {name: text for name, text in told.items() if "\0" not in name + text and "=" not in name}
+    env_variables = {f"ARGOCD_ENV_{entry.name}": substitute(entry.value, environment) for entry in options.env}
+    parameters_json = json.dumps([dict(entry) for entry in options.parameters] or None, separators=(",", ":"))
+    parameter_variables = {
+        name: text for entry in options.parameters for name, text in _list_parameter_variables(entry)
+    }
+    all_variables = {**parameter_variables, **env_variables, "ARGOCD_APP_PARAMETERS": parameters_json, **environment}
+    return {name: text for name, text in all_variables.items() if "\0" not in name + text and "=" not in name}
 
 
-def _parameter(parameter: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _list_parameter_variables(parameter: Mapping[str, Any]) -> list[tuple[str, str]]:
     name = str(parameter.get("name", ""))
-    found = [("", parameter["string"])] if "string" in parameter else []
-    found += [(f"_{number}", text) for number, text in enumerate(parameter.get("array") or ())]
-    found += [(f"_{key}", text) for key, text in (parameter.get("map") or {}).items()]
-    return [("PARAM_" + re.sub(r"[^A-Z0-9_]", "_", (name + key).upper()), str(text)) for key, text in found]
+    suffixed_values = [("", parameter["string"])] if "string" in parameter else []
+    suffixed_values += [(f"_{i}", text) for i, text in enumerate(parameter.get("array") or ())]
+    suffixed_values += [(f"_{key}", text) for key, text in (parameter.get("map") or {}).items()]
+    return [("PARAM_" + re.sub(r"[^A-Z0-9_]", "_", (name + key).upper()), str(text)) for key, text in suffixed_values]
 
 
-def _discovered(tree: Tree, folder: str, plugins: Mapping[str, PluginCommand]) -> str:
-    names = [entry.name for entry in tree.listing(folder)]
+def _discover_plugin(tree: FileTree, folder: str, plugins: Mapping[str, PluginCommand]) -> str:
+    names = [entry.name for entry in tree.list_folder(folder)]
     for name, plugin in plugins.items():
-        patterns = [glob_pattern(each, _SETTING + name) for each in plugin.files]
-        if any(pattern.fullmatch(each) for pattern in patterns for each in names):
+        patterns = [compile_glob(text, _SETTING_PREFIX + name) for text in plugin.file_globs]
+        if any(pattern.fullmatch(text) for pattern in patterns for text in names):
             return name
     raise RenderError(
         "no plug-in matches the files here; set source.plugin.name, or `files` of a plug-in in argosy-cm",

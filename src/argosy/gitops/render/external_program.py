@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from argosy.errors import ManifestError, RenderError
 from argosy.gitops.render.program_output import last_lines
-from argosy.isolation.errors import OverLimit, RefusedError
+from argosy.isolation.errors import LimitExceeded, RefusedError
 from argosy.isolation.limits import ProgramLimits
 from argosy.isolation.program import run
 from argosy.isolation.scratch_folders import find_scratch_folder
-from argosy.kube.objects import Manifest, load_all
+from argosy.kube.objects import Manifest, read_yaml_documents
 
-_PLACE = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::(?P<line>\d+))?")
+_FILE_LOCATION = re.compile(r"(?P<file>[\w./@+-]+\.\w+)(?::(?P<line>\d+))?")
 
 
 class Command(NamedTuple):
@@ -35,11 +35,11 @@ class Command(NamedTuple):
     scratch: Path | None = None
 
 
-def output_of(command: Command) -> bytes:
+def run_program(command: Command) -> bytes:
     """Run the program and return its stdout. Raises RenderError if it fails, OverLimit with its name."""
     where = command.folder or "."
     try:
-        done = run(
+        result = run(
             command.argv,
             folder=command.root / command.folder,
             readable=(command.root,),
@@ -48,39 +48,39 @@ def output_of(command: Command) -> bytes:
             disposable=(find_scratch_folder(command.root) or command.root.parent,),
             limits=command.limits,
         )
-    except OverLimit as problem:
-        raise OverLimit(problem.limit, f"{command.name}: {problem.message}", where=where) from None
+    except LimitExceeded as problem:
+        raise LimitExceeded(problem.limit, f"{command.name}: {problem.message}", where=where) from None
     except RefusedError as problem:
         raise RenderError(f"{command.name} cannot run: {problem}", where=where) from None
-    if done.code != 0:
-        how = f"code {done.code}" if done.code >= 0 else f"signal {-done.code}"
-        said = " | ".join(last_lines(done.stderr, 4).splitlines()) or "no output"
-        file, line = _place(last_lines(done.stderr, 4), command)
-        raise RenderError(f"{command.name} failed with {how}: {said}", where=file or where, line=line)
-    return done.stdout
+    if result.code != 0:
+        exit_text = f"code {result.code}" if result.code >= 0 else f"signal {-result.code}"
+        stderr_text = " | ".join(last_lines(result.stderr, 4).splitlines()) or "no output"
+        file, line = _find_error_location(last_lines(result.stderr, 4), command)
+        raise RenderError(f"{command.name} failed with {exit_text}: {stderr_text}", where=file or where, line=line)
+    return result.stdout
 
 
-def manifests_in(output: bytes, command: Command) -> list[Manifest]:
+def read_manifests(output: bytes, command: Command) -> list[Manifest]:
     """Parse YAML or JSON documents; the caller validates the manifests."""
     try:
-        found = [value for value in load_all(output, where=command.name) if value is not None]
+        manifests = [value for value in read_yaml_documents(output, where=command.name) if value is not None]
     except ManifestError as problem:
-        raise _unreadable(f"{problem.message} (line {problem.line} of it)", command) from None
-    for value in found:
+        raise _build_output_error(f"{problem.message} (line {problem.line} of it)", command) from None
+    for value in manifests:
         if not isinstance(value, dict):
-            raise _unreadable(f"{json.dumps(value)[:40]} is not a mapping", command)
-    return found
+            raise _build_output_error(f"{json.dumps(value)[:40]} is not a mapping", command)
+    return manifests
 
 
-def _unreadable(what: str, command: Command) -> RenderError:
-    return RenderError(f"{command.name} did not print manifests: {what}", where=command.folder or ".")
+def _build_output_error(reason: str, command: Command) -> RenderError:
+    return RenderError(f"{command.name} did not print manifests: {reason}", where=command.folder or ".")
 
 
-def _place(said: str, command: Command) -> tuple[str, int]:
+def _find_error_location(stderr_text: str, command: Command) -> tuple[str, int]:
     """Find the first file of the source that stderr mentions, and its line (0 if none)."""
     root = command.root.resolve()
-    for found in _PLACE.finditer(said):
-        file = (root / command.folder / found["file"]).resolve()
+    for match in _FILE_LOCATION.finditer(stderr_text):
+        file = (root / command.folder / match["file"]).resolve()
         if file.is_relative_to(root) and file.is_file():
-            return str(file.relative_to(root)), int(found["line"] or 0)
+            return str(file.relative_to(root)), int(match["line"] or 0)
     return "", 0

@@ -6,11 +6,11 @@ In: the content of a file. Out: the same content, or a RenderError. Never: fetch
 from __future__ import annotations
 
 from argosy.errors import RenderError
-from argosy.gitops.application.lfs_pointers import NOT_FETCHED, is_lfs_pointer
+from argosy.gitops.application.lfs_pointers import LFS_NOT_FETCHED_MESSAGE, is_lfs_pointer
 
 
-def refuse_pointer(content: bytes, where: str) -> bytes:
+def reject_lfs_pointer(content: bytes, where: str) -> bytes:
     """Raise RenderError for a pointer: parsed as YAML it is a string, and its manifests would be missing."""
     if is_lfs_pointer(content):
-        raise RenderError(NOT_FETCHED, where=where)
+        raise RenderError(LFS_NOT_FETCHED_MESSAGE, where=where)
     return content

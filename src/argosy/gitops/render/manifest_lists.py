@@ -11,22 +11,24 @@ from typing import Any
 from argosy.errors import RenderError
 from argosy.kube.objects import Manifest
 
-_DEEPEST = 20
+_MAX_LIST_DEPTH = 20
 
 
-def flattened(manifests: Iterable[Manifest], depth: int = 0) -> Iterator[Manifest]:
+def flatten_lists(manifests: Iterable[Manifest], depth: int = 0) -> Iterator[Manifest]:
     """argo: an object with a list in `items` is a List, whatever its kind."""
     for manifest in manifests:
         items = manifest.get("items")
         if isinstance(items, list):
-            if depth > _DEEPEST:
-                raise RenderError(f"nests lists more than {_DEEPEST} levels deep: flatten them")
-            yield from flattened((_item(each, place, manifest) for place, each in enumerate(items)), depth + 1)
+            if depth > _MAX_LIST_DEPTH:
+                raise RenderError(f"nests lists more than {_MAX_LIST_DEPTH} levels deep: flatten them")
+            yield from flatten_lists(
+                (_read_list_item(item, index, manifest) for index, item in enumerate(items)), depth + 1
+            )
         elif not _is_null_list(manifest):
             yield manifest
 
 
-def fault_of(value: Any) -> str:
+def describe_manifest_problem(value: Any) -> str:
     """Return why the value is not a manifest, as the predicate of a sentence; empty if it is a manifest or a List."""
     if not isinstance(value, dict):
         return "is not a Kubernetes object: expected fields such as apiVersion and kind"
@@ -44,16 +46,19 @@ def fault_of(value: Any) -> str:
     return ""
 
 
-def _item(item: Any, place: int, listing: Manifest) -> Manifest:
-    kind = str(listing.get("kind") or "")
+def _read_list_item(item: Any, index: int, list_manifest: Manifest) -> Manifest:
+    kind = str(list_manifest.get("kind") or "")
     if isinstance(item, dict) and not item.get("kind") and kind.endswith("List") and kind != "List":
         # k8s: an item of a ConfigMapList without a kind is a ConfigMap.
-        named = {"apiVersion": item.get("apiVersion") or listing.get("apiVersion"), "kind": kind.removesuffix("List")}
-        item = {**item, **named}
-    if fault := fault_of(item):
-        raise RenderError(f"contains a {kind or 'list'} whose items[{place}] {fault}")
-    found: Manifest = item
-    return found
+        type_fields = {
+            "apiVersion": item.get("apiVersion") or list_manifest.get("apiVersion"),
+            "kind": kind.removesuffix("List"),
+        }
+        item = {**item, **type_fields}
+    if problem := describe_manifest_problem(item):
+        raise RenderError(f"contains a {kind or 'list'} whose items[{index}] {problem}")
+    manifest: Manifest = item
+    return manifest
 
 
 def _is_null_list(manifest: Manifest) -> bool:

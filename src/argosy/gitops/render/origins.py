@@ -8,192 +8,220 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from argosy.gitops.application.step_results import Origin
+from argosy.gitops.application.step_results import FieldOrigin
 from argosy.kube.names import ResourceKey, split_api_version
-from argosy.kube.objects.field_lines import Lines, Marked
+from argosy.kube.objects.field_lines import FieldLines, LocatedNode
 
-_DEEPEST = 120
+_MAX_DEPTH = 120
 
 
-class Traced:
+class OriginNode:
     """The origin of a value, and of the fields or elements in it."""
 
-    __slots__ = ("below", "origin")
+    __slots__ = ("children", "origin")
 
-    def __init__(self, origin: Origin, below: dict[str, Traced] | list[Traced] | None = None) -> None:
+    def __init__(self, origin: FieldOrigin, children: dict[str, OriginNode] | list[OriginNode] | None = None) -> None:
         self.origin = origin
-        self.below = below
+        self.children = children
 
-    def at(self, pointer: str) -> Origin:
+    def find_origin(self, pointer: str) -> FieldOrigin:
         """Return the origin of the field at a JSON pointer, or of its nearest parent that has one."""
-        here = self
+        node = self
         for step in pointer.split("/")[1:]:
-            found = here.step(step.replace("~1", "/").replace("~0", "~"))
-            if found is None:
+            child = node.find_child(step.replace("~1", "/").replace("~0", "~"))
+            if child is None:
                 break
-            here = found
-        return here.origin
+            node = child
+        return node.origin
 
-    def step(self, name: str) -> Traced | None:
-        if isinstance(self.below, dict):
-            return self.below.get(name)
-        if isinstance(self.below, list) and name.isdecimal() and int(name) < len(self.below):
-            return self.below[int(name)]
+    def find_child(self, name: str) -> OriginNode | None:
+        if isinstance(self.children, dict):
+            return self.children.get(name)
+        if isinstance(self.children, list) and name.isdecimal() and int(name) < len(self.children):
+            return self.children[int(name)]
         return None
 
 
-Trace = Mapping[ResourceKey, Traced]
+OriginTrees = Mapping[ResourceKey, OriginNode]
 
 
 class LazyOrigins:
-    """Implements `Origins`, computed on first use. To pickle it, pass a partial of a module function."""
+    """Implements `FieldOrigins`, computed on first use. To pickle it, pass a partial of a module function."""
 
-    def __init__(self, trace: Callable[[], Trace]) -> None:
-        self._trace = trace
-        self._found: Trace | None = None
+    def __init__(self, trace_origins: Callable[[], OriginTrees]) -> None:
+        self._trace_origins = trace_origins
+        self._origin_trees: OriginTrees | None = None
 
-    def find(self, key: ResourceKey, pointer: str) -> Origin | None:
-        if self._found is None:
-            self._found = self._trace()
+    def find(self, key: ResourceKey, pointer: str) -> FieldOrigin | None:
+        if self._origin_trees is None:
+            self._origin_trees = self._trace_origins()
         # A manifest without a namespace gets the destination's namespace later.
-        found = self._found.get(key) or self._found.get(key._replace(namespace=""))
-        return found.at(pointer) if found else None
+        node = self._origin_trees.get(key) or self._origin_trees.get(key._replace(namespace=""))
+        return node.find_origin(pointer) if node else None
 
-    def __reduce__(self) -> tuple[type[LazyOrigins], tuple[Callable[[], Trace]]]:
-        return LazyOrigins, (self._trace,)
+    def __reduce__(self) -> tuple[type[LazyOrigins], tuple[Callable[[], OriginTrees]]]:
+        return LazyOrigins, (self._trace_origins,)
 
 
-def of_documents(files: Iterable[tuple[str, bytes]], *, repository: str = "") -> dict[ResourceKey, Traced]:
+def trace_documents(files: Iterable[tuple[str, bytes]], *, repository: str = "") -> dict[ResourceKey, OriginNode]:
     """Trace plain files, given by name and content; Lists are flattened."""
-    found: dict[ResourceKey, Traced] = {}
+    origin_trees: dict[ResourceKey, OriginNode] = {}
     for file, text in files:
-        for document in Lines(text.decode("utf-8", "replace")).documents:
-            for manifest, kind, api_version in _manifests(document):
-                found[_key(manifest, kind, api_version)] = traced(manifest, file, repository)
-    return found
+        for document in FieldLines(text.decode("utf-8", "replace")).documents:
+            for manifest, kind, api_version in _iterate_manifests(document):
+                origin_trees[_build_key(manifest, kind, api_version)] = trace_document(manifest, file, repository)
+    return origin_trees
 
 
-def _manifests(
-    marked: Marked, kind: str = "", api_version: str = "", depth: int = 0
-) -> Iterator[tuple[Marked, str, str]]:
-    kind, api_version = marked.said("kind") or kind, marked.said("apiVersion") or api_version
-    items = marked.field("items")
-    if items is None or not isinstance(items.below, list):
-        if isinstance(marked.below, dict):
+def _iterate_manifests(
+    marked: LocatedNode, kind: str = "", api_version: str = "", depth: int = 0
+) -> Iterator[tuple[LocatedNode, str, str]]:
+    kind, api_version = marked.read_text("kind") or kind, marked.read_text("apiVersion") or api_version
+    items = marked.find_field("items")
+    if items is None or not isinstance(items.children, list):
+        if isinstance(marked.children, dict):
             yield marked, kind, api_version
-    elif depth < _DEEPEST:
-        for each in items.below:
-            yield from _manifests(each, kind.removesuffix("List"), api_version, depth + 1)
+    elif depth < _MAX_DEPTH:
+        for item in items.children:
+            yield from _iterate_manifests(item, kind.removesuffix("List"), api_version, depth + 1)
 
 
-def _key(manifest: Marked, kind: str, api_version: str) -> ResourceKey:
+def _build_key(manifest: LocatedNode, kind: str, api_version: str) -> ResourceKey:
     group, _ = split_api_version(api_version)
-    return ResourceKey(group, kind, manifest.said("metadata", "namespace"), manifest.said("metadata", "name"))
+    return ResourceKey(group, kind, manifest.read_text("metadata", "namespace"), manifest.read_text("metadata", "name"))
 
 
-def traced(marked: Marked, file: str, repository: str = "", depth: int = 0) -> Traced:
+def trace_document(marked: LocatedNode, file: str, repository: str = "", depth: int = 0) -> OriginNode:
     """Trace a document as written in its file."""
-    found = Traced(Origin(file, marked.line, repository))
-    if depth > _DEEPEST:
-        return found
-    if isinstance(marked.below, dict):
-        found.below = {name: traced(each, file, repository, depth + 1) for name, each in marked.below.items()}
-    elif isinstance(marked.below, list):
-        found.below = [traced(each, file, repository, depth + 1) for each in marked.below]
-    return found
+    node = OriginNode(FieldOrigin(file, marked.line, repository))
+    if depth > _MAX_DEPTH:
+        return node
+    if isinstance(marked.children, dict):
+        node.children = {
+            name: trace_document(child, file, repository, depth + 1) for name, child in marked.children.items()
+        }
+    elif isinstance(marked.children, list):
+        node.children = [trace_document(child, file, repository, depth + 1) for child in marked.children]
+    return node
 
 
-class Guide:
+class FieldAuthor:
     """Attributes a change to an origin: this class attributes all of it to one. None as an author keeps old origins."""
 
     __slots__ = ("is_exact", "origin")
 
-    def __init__(self, origin: Origin, *, is_exact: bool = False) -> None:
+    def __init__(self, origin: FieldOrigin, *, is_exact: bool = False) -> None:
         self.origin = origin
         self.is_exact = is_exact  # it names every field that it sets, so it also owns unchanged fields
 
-    def field(self, name: str, value: Any) -> Guide:
+    def for_field(self, name: str, value: Any) -> FieldAuthor:
         """Return the author of a field that now has this value."""
         return self
 
-    def element(self, place: int, value: Any) -> Guide:
+    def for_element(self, index: int, value: Any) -> FieldAuthor:
         return self
 
 
-def written(value: Any, guide: Guide | None, above: Traced | None = None, over: Origin | None = None) -> Traced:
+def trace_new_value(
+    value: Any, author: FieldAuthor | None, parent: OriginNode | None = None, replaced: FieldOrigin | None = None
+) -> OriginNode:
     """Trace a new value; `parent` holds it, `replaced` is the origin of the value that it replaces."""
-    origin = guide.origin if guide else above.origin if above else Origin("")
-    if guide and over and over != origin:
-        origin = Origin(origin.file, origin.line, origin.repository, over)
-    found = Traced(origin)
+    origin = author.origin if author else parent.origin if parent else FieldOrigin("")
+    if author and replaced and replaced != origin:
+        origin = FieldOrigin(origin.file, origin.line, origin.repository, replaced)
+    node = OriginNode(origin)
     if type(value) is dict:
-        found.below = {name: written(each, guide and guide.field(name, each), found) for name, each in value.items()}
+        node.children = {
+            name: trace_new_value(child, author and author.for_field(name, child), node)
+            for name, child in value.items()
+        }
     elif type(value) is list:
-        found.below = [written(each, guide and guide.element(at, each), found) for at, each in enumerate(value)]
-    return found
+        node.children = [
+            trace_new_value(child, author and author.for_element(index, child), node)
+            for index, child in enumerate(value)
+        ]
+    return node
 
 
-def changed(before: Any, tree: Traced, after: Any, guide: Guide | None) -> Traced:
+def trace_changed_value(before: Any, tree: OriginNode, after: Any, author: FieldAuthor | None) -> OriginNode:
     """Trace `after`: unchanged values keep their origin; values that changed or were set again get the author's."""
-    if type(before) is type(after) and before == after and not (guide and guide.is_exact):
+    if type(before) is type(after) and before == after and not (author and author.is_exact):
         return tree
-    if type(before) is dict and type(after) is dict and isinstance(tree.below, dict):
-        fields: dict[str, Traced] = {}
+    if type(before) is dict and type(after) is dict and isinstance(tree.children, dict):
+        fields: dict[str, OriginNode] = {}
         for name, value in after.items():
-            known, inner = tree.below.get(name), guide and guide.field(name, value)
-            if known is not None and name in before:
-                fields[name] = changed(before[name], known, value, inner)
+            child, child_author = tree.children.get(name), author and author.for_field(name, value)
+            if child is not None and name in before:
+                fields[name] = trace_changed_value(before[name], child, value, child_author)
             else:
-                fields[name] = written(value, inner, tree)
-        return Traced(tree.origin, fields)
-    if type(before) is list and type(after) is list and isinstance(tree.below, list):
-        pairs = zip(after, _aligned(before, after))
-        elements = [_element(before, tree, at, each, old, guide) for at, (each, old) in enumerate(pairs)]
-        return Traced(tree.origin, elements)
-    if guide is None and type(after) not in (dict, list):
+                fields[name] = trace_new_value(value, child_author, tree)
+        return OriginNode(tree.origin, fields)
+    if type(before) is list and type(after) is list and isinstance(tree.children, list):
+        pairs = zip(after, _align_elements(before, after))
+        elements = [
+            _trace_element(before, tree, index, element, old_index, author)
+            for index, (element, old_index) in enumerate(pairs)
+        ]
+        return OriginNode(tree.origin, elements)
+    if author is None and type(after) not in (dict, list):
         return tree
-    return written(after, guide, tree, tree.origin)
+    return trace_new_value(after, author, tree, tree.origin)
 
 
-def _element(before: list[Any], tree: Traced, at: int, value: Any, old: int | None, guide: Guide | None) -> Traced:
-    inner = guide and guide.element(at, value)
-    if old is None or not isinstance(tree.below, list) or old >= len(tree.below):
-        return written(value, inner, tree)
-    return changed(before[old], tree.below[old], value, inner)
+def _trace_element(
+    before: list[Any], tree: OriginNode, index: int, value: Any, old_index: int | None, author: FieldAuthor | None
+) -> OriginNode:
+    element_author = author and author.for_element(index, value)
+    if old_index is None or not isinstance(tree.children, list) or old_index >= len(tree.children):
+        return trace_new_value(value, element_author, tree)
+    return trace_changed_value(before[old_index], tree.children[old_index], value, element_author)
 
 
-def _aligned(before: list[Any], after: list[Any]) -> list[int | None]:
+def _align_elements(before: list[Any], after: list[Any]) -> list[int | None]:
     """Return the old index of each new element: equal elements first, then equal merge keys, then the same index."""
-    left = dict(enumerate(before))
-    found: list[int | None] = [None] * len(after)
-    for match in (_is_in_place, _is_equal, _is_namesake):
-        for at, each in enumerate(after):
-            if found[at] is None:
-                place = next((place for place, old in left.items() if match(place, old, at, each)), None)
-                if place is not None:
-                    found[at] = place
-                    del left[place]
+    remaining = dict(enumerate(before))
+    old_indexes: list[int | None] = [None] * len(after)
+    for match in (_is_equal_at_same_index, _is_equal, _has_same_merge_key):
+        for index, element in enumerate(after):
+            if old_indexes[index] is None:
+                old_index = next(
+                    (old_index for old_index, old in remaining.items() if match(old_index, old, index, element)), None
+                )
+                if old_index is not None:
+                    old_indexes[index] = old_index
+                    del remaining[old_index]
     if len(before) == len(after):
-        for at in [at for at, place in enumerate(found) if place is None and at in left]:
-            found[at] = at
-    return found
+        for index in [index for index, old_index in enumerate(old_indexes) if old_index is None and index in remaining]:
+            old_indexes[index] = index
+    return old_indexes
 
 
-def _is_in_place(place: int, old: Any, at: int, new: Any) -> bool:
-    return place == at and type(old) is type(new) and bool(old == new)
+def _is_equal_at_same_index(old_index: int, old: Any, index: int, new: Any) -> bool:
+    return old_index == index and type(old) is type(new) and bool(old == new)
 
 
-def _is_equal(place: int, old: Any, at: int, new: Any) -> bool:
+def _is_equal(old_index: int, old: Any, index: int, new: Any) -> bool:
     return type(old) is type(new) and bool(old == new)
 
 
-def _is_namesake(place: int, old: Any, at: int, new: Any) -> bool:
+def _has_same_merge_key(old_index: int, old: Any, index: int, new: Any) -> bool:
     if type(old) is not dict or type(new) is not dict:
         return False
-    for key in KEYS:
+    for key in MERGE_KEY_FIELDS:
         if key in old and key in new:
             return bool(old[key] == new[key])
     return False
 
 
-KEYS = ("name", "mountPath", "devicePath", "containerPort", "port", "key", "ip", "topologyKey", "uid", "type")
+MERGE_KEY_FIELDS = (
+    "name",
+    "mountPath",
+    "devicePath",
+    "containerPort",
+    "port",
+    "key",
+    "ip",
+    "topologyKey",
+    "uid",
+    "type",
+)

@@ -15,47 +15,47 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.errors import SourceError
-from argosy.gitops.application.file_tree import Tree, TreeEntry
-from argosy.gitops.application.step_results import Input
-from argosy.gitops.render.generate_paths import PATHS, paths_are_current
-from argosy.gitops.render.settings import Fetch
+from argosy.gitops.application.file_tree import FileTree, TreeEntry
+from argosy.gitops.application.step_results import RenderInput
+from argosy.gitops.render.generate_paths import GENERATE_PATHS_SCOPE, are_generate_paths_unchanged
+from argosy.gitops.render.settings import FetchTree
 
-ENVIRONMENT: Final = "env"
-_FOLDER: Final = "folder"
-_WORTH_IT: Final = 3
+ENVIRONMENT_SCOPE: Final = "env"
+_FOLDER_ID: Final = "folder"
+_MIN_LOOKUPS_PER_FOLDER: Final = 3
 
 
 class RecordingTree:
     """Implements `Tree`, and records the id of every lookup. A folder that is only looked up may change inside."""
 
-    def __init__(self, tree: Tree, place: str, record: dict[Input, str]) -> None:
+    def __init__(self, tree: FileTree, scope: str, record: dict[RenderInput, str]) -> None:
         self.tree = tree
-        self.place = place
+        self.scope = scope
         self.record = record
 
-    def __reduce__(self) -> tuple[Callable[[Tree], Tree], tuple[Tree]]:
-        return _itself, (self.tree,)  # lookups in another process do not belong to the render
+    def __reduce__(self) -> tuple[Callable[[FileTree], FileTree], tuple[FileTree]]:
+        return _return_tree, (self.tree,)  # lookups in another process do not belong to the render
 
-    def entry(self, path: str) -> TreeEntry | None:
-        found = self.tree.entry(path)
-        self.record[Input(self.place, path)] = _mark(found)
-        return found
+    def find_entry(self, path: str) -> TreeEntry | None:
+        entry = self.tree.find_entry(path)
+        self.record[RenderInput(self.scope, path)] = _compute_entry_id(entry)
+        return entry
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
-        found = self.tree.listing(path)
-        self.record[Input(self.place, f"{path}/")] = _digest(found)
-        return found
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
+        entries = self.tree.list_folder(path)
+        self.record[RenderInput(self.scope, f"{path}/")] = _hash_entry_names(entries)
+        return entries
 
-    def read(self, path: str) -> bytes:
-        if Input(self.place, path) not in self.record:
-            self.entry(path)
-        return self.tree.read(path)
+    def read_file(self, path: str) -> bytes:
+        if RenderInput(self.scope, path) not in self.record:
+            self.find_entry(path)
+        return self.tree.read_file(path)
 
 
 class RecordingEnvironment(Mapping[str, str]):
     """Build variables; only those that are looked up become inputs."""
 
-    def __init__(self, variables: Mapping[str, str], record: dict[Input, str]) -> None:
+    def __init__(self, variables: Mapping[str, str], record: dict[RenderInput, str]) -> None:
         self.variables = variables
         self.record = record
 
@@ -63,7 +63,7 @@ class RecordingEnvironment(Mapping[str, str]):
         return dict, (dict(self.variables),)
 
     def __getitem__(self, name: str) -> str:
-        self.record[Input(ENVIRONMENT, name)] = self.variables.get(name, "")
+        self.record[RenderInput(ENVIRONMENT_SCOPE, name)] = self.variables.get(name, "")
         return self.variables[name]
 
     def __contains__(self, name: object) -> bool:
@@ -79,98 +79,108 @@ class RecordingEnvironment(Mapping[str, str]):
 class RecordingFetch:
     """Fetches each remote base once. Pickling keeps the fetched trees; another process cannot fetch more."""
 
-    def __init__(self, fetch: Fetch, record: dict[Input, str]) -> None:
-        self._fetch: Fetch | None = fetch
+    def __init__(self, fetch: FetchTree, record: dict[RenderInput, str]) -> None:
+        self._fetch: FetchTree | None = fetch
         self._record = record
-        self._trees: dict[tuple[str, str], Tree] = {}
+        self._trees: dict[tuple[str, str], FileTree] = {}
 
-    def __call__(self, url: str, ref: str) -> Tree:
-        known = self._trees.get((url, ref))
-        if known is None:
+    def __call__(self, url: str, ref: str) -> FileTree:
+        tree = self._trees.get((url, ref))
+        if tree is None:
             if self._fetch is None:
                 raise SourceError("was not fetched during the render; render again", where=f"{url}@{ref}")
-            known = RecordingTree(self._fetch(url, ref), f"{url}@{ref}", self._record)
-            self._trees[url, ref] = known
-        return known
+            tree = RecordingTree(self._fetch(url, ref), f"{url}@{ref}", self._record)
+            self._trees[url, ref] = tree
+        return tree
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_fetch": None, "_record": {}, "_trees": self._trees}
 
 
-def _itself(tree: Tree) -> Tree:
+def _return_tree(tree: FileTree) -> FileTree:
     return tree
 
 
-def are_current(inputs: Mapping[Input, str], trees: Mapping[str, Tree], environment: Mapping[str, str]) -> bool:
+def are_inputs_unchanged(
+    inputs: Mapping[RenderInput, str], trees: Mapping[str, FileTree], environment: Mapping[str, str]
+) -> bool:
     """True if the same source with the same settings would render the same manifests again.
 
     `trees` are keyed by scope; an input of a scope that is not in `trees` counts as changed.
     """
-    skipped = paths_are_current(inputs, trees)
-    same = _same_folders(inputs, trees)
-    for (place, path), id in inputs.items():
-        if place in same and (path.rpartition("/")[0] in same[place] or path in same[place]):
+    are_paths_unchanged = are_generate_paths_unchanged(inputs, trees)
+    unchanged_folders = _find_unchanged_folders(inputs, trees)
+    for (scope, path), id in inputs.items():
+        if scope in unchanged_folders and (
+            path.rpartition("/")[0] in unchanged_folders[scope] or path in unchanged_folders[scope]
+        ):
             continue
         if path.endswith("//"):
             continue
-        if place == PATHS or (skipped and _is_of_commit(place, path)):
+        if scope == GENERATE_PATHS_SCOPE or (are_paths_unchanged and _depends_on_commit(scope, path)):
             continue
-        if place == ENVIRONMENT:
+        if scope == ENVIRONMENT_SCOPE:
             if environment.get(path, "") != id:
                 return False
-        elif place not in trees or _ask(trees[place], path) != id:
+        elif scope not in trees or _compute_input_id(trees[scope], path) != id:
             return False
     return True
 
 
-def knows_ids(tree: Tree) -> bool:
+def has_folder_ids(tree: FileTree) -> bool:
     """True if the tree stores folder ids, as a commit does; on disk, computing one means reading every file below."""
     return bool(getattr(tree, "id", ""))
 
 
-def whole_folders(tree: Tree, place: str, record: Mapping[Input, str]) -> dict[Input, str]:
+def build_folder_inputs(tree: FileTree, scope: str, record: Mapping[RenderInput, str]) -> dict[RenderInput, str]:
     """Return inputs for whole folders in which several lookups were made.
 
     They must come first among the inputs, so that they are found without reading the others.
     """
-    if not knows_ids(tree):
+    if not has_folder_ids(tree):
         return {}
-    asked = Counter(path.rpartition("/")[0] for where, path in record if where == place)
-    found = {folder: tree.entry(folder) for folder, count in asked.items() if count >= _WORTH_IT}
-    return {Input(place, f"{folder}//"): each.id for folder, each in found.items() if each and each.kind == "folder"}
+    lookup_counts = Counter(path.rpartition("/")[0] for input_scope, path in record if input_scope == scope)
+    entries = {
+        folder: tree.find_entry(folder) for folder, count in lookup_counts.items() if count >= _MIN_LOOKUPS_PER_FOLDER
+    }
+    return {
+        RenderInput(scope, f"{folder}//"): entry.id
+        for folder, entry in entries.items()
+        if entry and entry.kind == "folder"
+    }
 
 
-def _same_folders(inputs: Mapping[Input, str], trees: Mapping[str, Tree]) -> dict[str, set[str]]:
-    same: dict[str, set[str]] = {}
-    for (place, path), id in inputs.items():
+def _find_unchanged_folders(inputs: Mapping[RenderInput, str], trees: Mapping[str, FileTree]) -> dict[str, set[str]]:
+    unchanged: dict[str, set[str]] = {}
+    for (scope, path), id in inputs.items():
         if not path.endswith("//"):
             break
-        entry = trees[place].entry(path[:-2]) if place in trees else None
+        entry = trees[scope].find_entry(path[:-2]) if scope in trees else None
         if entry is not None and entry.kind == "folder" and entry.id == id:
-            same.setdefault(place, set()).add(path[:-2])
-    return same
+            unchanged.setdefault(scope, set()).add(path[:-2])
+    return unchanged
 
 
-def _is_of_commit(place: str, path: str) -> bool:
+def _depends_on_commit(scope: str, path: str) -> bool:
     # argo: with manifest-generate-paths, the last render is reused for the new commit, with its old revision in it.
-    return not place or (place == ENVIRONMENT and path.startswith("ARGOCD_APP_REVISION"))
+    return not scope or (scope == ENVIRONMENT_SCOPE and path.startswith("ARGOCD_APP_REVISION"))
 
 
-def _ask(tree: Tree, path: str) -> str:
+def _compute_input_id(tree: FileTree, path: str) -> str:
     if path.endswith("/"):
-        return _digest(tree.listing(path[:-1]))
-    return _mark(tree.entry(path))
+        return _hash_entry_names(tree.list_folder(path[:-1]))
+    return _compute_entry_id(tree.find_entry(path))
 
 
-def _mark(entry: TreeEntry | None) -> str:
+def _compute_entry_id(entry: TreeEntry | None) -> str:
     if entry is None:
         return ""
     if entry.kind == "folder":
-        return _FOLDER
+        return _FOLDER_ID
     # A link and a file may have the same content, hence the same id.
     return entry.id if entry.kind == "file" else f"link {entry.id}"
 
 
-def _digest(entries: Sequence[TreeEntry]) -> str:
+def _hash_entry_names(entries: Sequence[TreeEntry]) -> str:
     text = "\0".join(f"{entry.kind}/{entry.name}" for entry in entries)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

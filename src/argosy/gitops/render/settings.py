@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import Tree
-from argosy.kube.objects.boolean_text import read_switch
+from argosy.gitops.application.file_tree import FileTree
+from argosy.kube.objects.boolean_text import read_boolean
 
-Fetch = Callable[[str, str], Tree]
+FetchTree = Callable[[str, str], FileTree]
 """Fetches the tree of a remote base by URL and ref; the caller that passes it decides which URLs are allowed."""
 
-KUBE_VERSION: Final = "1.32.13"  # the version of the embedded cluster
+DEFAULT_KUBE_VERSION: Final = "1.32.13"  # the version of the embedded cluster
 MIB: Final = 1 << 20
-_SWITCHES: Final = {"helm.enable": "Helm", "kustomize.enable": "Kustomize", "jsonnet.enable": "Jsonnet"}
+_TOOL_BY_ENABLE_KEY: Final = {"helm.enable": "Helm", "kustomize.enable": "Kustomize", "jsonnet.enable": "Jsonnet"}
 _ENABLE_HELM: Final = "--enable-helm"
-_READ_ANYWHERE: Final = "--load-restrictor=LoadRestrictionsNone"
-_READ_WITHIN: Final = "--load-restrictor=LoadRestrictionsRootOnly"
+_LOAD_RESTRICTIONS_NONE: Final = "--load-restrictor=LoadRestrictionsNone"
+_LOAD_RESTRICTIONS_ROOT_ONLY: Final = "--load-restrictor=LoadRestrictionsRootOnly"
 
 
 class RenderLimits(NamedTuple):
@@ -38,15 +38,15 @@ class PluginCommand(NamedTuple):
 
     generate: tuple[str, ...]
     init: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()  # the plug-in applies to a source if any of these globs matches a file
-    seconds: float = 60.0
+    file_globs: tuple[str, ...] = ()  # the plug-in applies to a source if any of these globs matches a file
+    timeout_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
     """Settings that apply to all sources."""
 
-    kube_version: str = KUBE_VERSION
+    kube_version: str = DEFAULT_KUBE_VERSION
     api_versions: tuple[str, ...] = ()
     disabled_tools: frozenset[str] = frozenset()  # Helm, Kustomize, Jsonnet
     kustomize_options: tuple[str, ...] = ()
@@ -55,45 +55,47 @@ class BuildSettings:
     limits: RenderLimits = field(default_factory=RenderLimits)
 
     @property
-    def enables_helm(self) -> bool:
+    def is_helm_enabled(self) -> bool:
         """True if a kustomization may inflate charts."""
         return _ENABLE_HELM in self.kustomize_options
 
     @property
-    def reads_anywhere(self) -> bool:
+    def can_read_outside_folder(self) -> bool:
         """True if a kustomization may read files outside its folder; never files outside the repository."""
-        return _READ_ANYWHERE in self.kustomize_options
+        return _LOAD_RESTRICTIONS_NONE in self.kustomize_options
 
     def check_kustomize_options(self) -> None:
-        for each in self.kustomize_options:
-            if each not in (_ENABLE_HELM, _READ_ANYWHERE, _READ_WITHIN):
-                message = f"{each!r} is not allowed, only {_ENABLE_HELM} and {_READ_ANYWHERE} are: remove it"
+        for option in self.kustomize_options:
+            if option not in (_ENABLE_HELM, _LOAD_RESTRICTIONS_NONE, _LOAD_RESTRICTIONS_ROOT_ONLY):
+                message = f"{option!r} is not allowed, only {_ENABLE_HELM} and {_LOAD_RESTRICTIONS_NONE} are: remove it"
                 raise RenderError(message, where="kustomize.buildOptions")
 
 
 def read_build_settings(
-    argocd: Mapping[str, str], argosy: Mapping[str, str] | None = None, *, kube_version: str = KUBE_VERSION
+    argocd: Mapping[str, str], argosy: Mapping[str, str] | None = None, *, kube_version: str = DEFAULT_KUBE_VERSION
 ) -> BuildSettings:
     """Read Argo CD's keys, and the keys that only argosy has."""
     argosy = argosy or {}
     return BuildSettings(
         kube_version=kube_version,
-        disabled_tools=frozenset(tool for key, tool in _SWITCHES.items() if not read_switch(argocd, key, default=True)),
-        kustomize_options=_options(argocd.get("kustomize.buildOptions", "")),
+        disabled_tools=frozenset(
+            tool for key, tool in _TOOL_BY_ENABLE_KEY.items() if not read_boolean(argocd, key, default=True)
+        ),
+        kustomize_options=_split_options(argocd.get("kustomize.buildOptions", "")),
         kustomize_binaries={
-            **_with_lead(argocd, "kustomize.version."),
-            **_with_lead(argocd, "kustomize.path."),
-            **_with_lead(argosy, "kustomize.binary."),
+            **_select_by_prefix(argocd, "kustomize.version."),
+            **_select_by_prefix(argocd, "kustomize.path."),
+            **_select_by_prefix(argosy, "kustomize.binary."),
         },
-        plugins={name: _plugin(name, text) for name, text in _with_lead(argosy, "render.plugin.").items()},
+        plugins={name: _read_plugin(name, text) for name, text in _select_by_prefix(argosy, "render.plugin.").items()},
         limits=RenderLimits(
-            manifests=_count(argosy, "render.limit.manifests", RenderLimits().manifests),
-            manifest_bytes=_count(argosy, "render.limit.bytes", RenderLimits().manifest_bytes),
+            manifests=_read_positive_integer(argosy, "render.limit.manifests", RenderLimits().manifests),
+            manifest_bytes=_read_positive_integer(argosy, "render.limit.bytes", RenderLimits().manifest_bytes),
         ),
     )
 
 
-def _options(text: str) -> tuple[str, ...]:
+def _split_options(text: str) -> tuple[str, ...]:
     """Split into options; a value that follows its option is joined as `--option=value`."""
     if not text:
         return ()
@@ -103,56 +105,56 @@ def _options(text: str) -> tuple[str, ...]:
         words = shlex.split(text)
     except ValueError as error:
         raise RenderError(f"invalid quoting ({error}): correct the quotes", where="kustomize.buildOptions") from None
-    found: list[str] = []
+    options: list[str] = []
     for word in words:
-        if found and found[-1].startswith("-") and not word.startswith("-"):
-            found[-1] = f"{found[-1]}={word}"
+        if options and options[-1].startswith("-") and not word.startswith("-"):
+            options[-1] = f"{options[-1]}={word}"
         else:
-            found.append(word)
-    return tuple(found)
+            options.append(word)
+    return tuple(options)
 
 
-def _with_lead(data: Mapping[str, str], lead: str) -> dict[str, str]:
-    return {key.removeprefix(lead): value.strip() for key, value in data.items() if key.startswith(lead)}
+def _select_by_prefix(data: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {key.removeprefix(prefix): value.strip() for key, value in data.items() if key.startswith(prefix)}
 
 
-def _count(data: Mapping[str, str], key: str, default: int) -> int:
+def _read_positive_integer(data: Mapping[str, str], key: str, default: int) -> int:
     text = data.get(key, "").strip()
     if text and not (text.isdecimal() and 0 < int(text) < 1 << 40):
         raise RenderError(f"{text!r} must be a whole number above zero", where=f"argosy-cm: {key}")
     return int(text) if text else default
 
 
-def _plugin(name: str, text: str) -> PluginCommand:
+def _read_plugin(name: str, text: str) -> PluginCommand:
     """Read a plug-in from JSON or YAML: the lists `generate`, `init` and `files` (globs), and the number `seconds`."""
     where = f"argosy-cm: render.plugin.{name}"
-    given = _fields(text, where)
-    if unknown := given.keys() - {"generate", "init", "files", "seconds"}:
+    plugin_fields = _read_mapping(text, where)
+    if unknown := plugin_fields.keys() - {"generate", "init", "files", "seconds"}:
         raise RenderError(f"unknown field {min(unknown)!r} of a plug-in: remove it", where=where)
-    words = {field: _words(given, field, where) for field in ("generate", "init", "files")}
-    if not words["generate"]:
+    word_lists = {field: _read_string_list(plugin_fields, field, where) for field in ("generate", "init", "files")}
+    if not word_lists["generate"]:
         raise RenderError("generate is missing: set it to the program and its arguments", where=where)
-    seconds = given.get("seconds", 60)
+    seconds = plugin_fields.get("seconds", 60)
     if type(seconds) not in (int, float) or not 0 < seconds <= 600:
         raise RenderError("seconds must be a number above 0, at most 600", where=where)
-    return PluginCommand(words["generate"], words["init"], words["files"], float(seconds))
+    return PluginCommand(word_lists["generate"], word_lists["init"], word_lists["files"], float(seconds))
 
 
-def _fields(text: str, where: str) -> dict[str, Any]:
+def _read_mapping(text: str, where: str) -> dict[str, Any]:
     from argosy.errors import ManifestError
-    from argosy.kube.objects import load
+    from argosy.kube.objects import read_yaml
 
     try:
-        given = load(text, where=where)
+        mapping = read_yaml(text, where=where)
     except ManifestError as error:
         raise RenderError(error.message, where=where) from error
-    if not isinstance(given, dict):
-        raise RenderError(f"must be a mapping, not {json.dumps(given)[:40]}", where=where)
-    return given
+    if not isinstance(mapping, dict):
+        raise RenderError(f"must be a mapping, not {json.dumps(mapping)[:40]}", where=where)
+    return mapping
 
 
-def _words(given: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]:
-    words = given.get(field) or []
-    if not isinstance(words, list) or not all(type(each) is str and each for each in words):
+def _read_string_list(plugin_fields: Mapping[str, Any], field: str, where: str) -> tuple[str, ...]:
+    words = plugin_fields.get(field) or []
+    if not isinstance(words, list) or not all(type(word) is str and word for word in words):
         raise RenderError(f"{field} must be a list of strings, one per argument", where=where)
     return tuple(words)

@@ -6,30 +6,30 @@ from typing import Final
 
 from argosy.errors import RenderError
 from argosy.gitops.application import Source
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.render.kustomize.kustomization_file import NAMES
-from argosy.gitops.render.kustomize.tree_paths import joined, located
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.render.kustomize.kustomization_file import KUSTOMIZATION_FILE_NAMES
+from argosy.gitops.render.kustomize.tree_paths import join_path, resolve_path
 from argosy.gitops.render.settings import BuildSettings
-from argosy.gitops.render.submodules import find_submodule, submodule_text
-from argosy.languages.globs import glob_pattern
+from argosy.gitops.render.submodules import find_submodule, format_submodule_error
+from argosy.languages.globs import compile_glob
 
 DIRECTORY: Final = "Directory"
 HELM: Final = "Helm"
 KUSTOMIZE: Final = "Kustomize"
 PLUGIN: Final = "Plugin"
-_SWITCH: Final = {HELM: "helm.enable", KUSTOMIZE: "kustomize.enable"}
+_ENABLE_KEY_BY_TOOL: Final = {HELM: "helm.enable", KUSTOMIZE: "kustomize.enable"}
 CHART_FILE: Final = "Chart.yaml"
 
 
-def source_folder(tree: Tree, path: str) -> str:
+def resolve_source_folder(tree: FileTree, path: str) -> str:
     """Return the folder that a source's path names, with links resolved."""
     where = path or "."
     if path.startswith("/"):
         message = "the source's path is absolute: make it relative to the root of the repository"
         raise RenderError(message, where=where)
-    folder, kind = located(tree, joined("", path, where), where)
+    folder, kind = resolve_path(tree, join_path("", path, where), where)
     if not kind and (submodule := find_submodule(tree, folder)):
-        raise RenderError(submodule_text(submodule), where=where)
+        raise RenderError(format_submodule_error(submodule), where=where)
     if not kind:
         raise RenderError("there is no such folder in the repository: correct the source's path", where=where)
     if kind != "folder":
@@ -37,38 +37,43 @@ def source_folder(tree: Tree, path: str) -> str:
     return folder
 
 
-def detect(tree: Tree, folder: str, source: Source, settings: BuildSettings) -> str:
+def detect_tool(tree: FileTree, folder: str, source: Source, settings: BuildSettings) -> str:
     """Return the tool that the source configures, or else the tool that the files in its folder belong to."""
-    given = {HELM: source.helm, KUSTOMIZE: source.kustomize, DIRECTORY: source.directory, PLUGIN: source.plugin}
-    asked = [tool for tool, block in given.items() if block is not None]
+    options_by_tool = {
+        HELM: source.helm,
+        KUSTOMIZE: source.kustomize,
+        DIRECTORY: source.directory,
+        PLUGIN: source.plugin,
+    }
+    configured_tools = [tool for tool, options in options_by_tool.items() if options is not None]
     where = source.path or "."
-    if len(asked) > 1:
-        message = f"the source has settings for {' and '.join(asked)}: keep those of one tool"
+    if len(configured_tools) > 1:
+        message = f"the source has settings for {' and '.join(configured_tools)}: keep those of one tool"
         raise RenderError(message, where=where)
-    tool = asked[0] if asked else _found(tree, folder, settings, where)
+    tool = configured_tools[0] if configured_tools else _detect_tool_from_files(tree, folder, settings, where)
     if tool in settings.disabled_tools:
         # argo: reads the files as a directory instead, and so deploys only part of them.
-        message = f"this needs {tool}, which {_SWITCH.get(tool, tool)} disables: enable it, or set"
+        message = f"this needs {tool}, which {_ENABLE_KEY_BY_TOOL.get(tool, tool)} disables: enable it, or set"
         raise RenderError(f"{message} directory in the source to read the files as they are", where=where)
     return tool
 
 
-def _found(tree: Tree, folder: str, settings: BuildSettings, where: str) -> str:
-    lead = f"{folder}/" if folder else ""
+def _detect_tool_from_files(tree: FileTree, folder: str, settings: BuildSettings, where: str) -> str:
+    folder_prefix = f"{folder}/" if folder else ""
     for plugin, command in settings.plugins.items():
-        if command.files and _has(tree, folder, command.files, f"render.plugin.{plugin}"):
+        if command.file_globs and _has_matching_file(tree, folder, command.file_globs, f"render.plugin.{plugin}"):
             return PLUGIN
     # argo: a folder with both files is a kustomization.
-    if any(_is_file(tree, lead + name, where) for name in NAMES):
+    if any(_is_file(tree, folder_prefix + name, where) for name in KUSTOMIZATION_FILE_NAMES):
         return KUSTOMIZE
-    return HELM if _is_file(tree, lead + CHART_FILE, where) else DIRECTORY
+    return HELM if _is_file(tree, folder_prefix + CHART_FILE, where) else DIRECTORY
 
 
-def _is_file(tree: Tree, path: str, where: str) -> bool:
-    entry = tree.entry(path)
-    return entry is not None and (entry.kind == "file" or located(tree, path, where)[1] == "file")
+def _is_file(tree: FileTree, path: str, where: str) -> bool:
+    entry = tree.find_entry(path)
+    return entry is not None and (entry.kind == "file" or resolve_path(tree, path, where)[1] == "file")
 
 
-def _has(tree: Tree, folder: str, globs: tuple[str, ...], where: str) -> bool:
-    patterns = [glob_pattern(each, where) for each in globs]
-    return any(pattern.fullmatch(entry.name) for entry in tree.listing(folder) for pattern in patterns)
+def _has_matching_file(tree: FileTree, folder: str, globs: tuple[str, ...], where: str) -> bool:
+    patterns = [compile_glob(glob, where) for glob in globs]
+    return any(pattern.fullmatch(entry.name) for entry in tree.list_folder(folder) for pattern in patterns)

@@ -14,86 +14,86 @@ import orjson
 
 from argosy.errors import LimitError, RenderError
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.application.step_results import Origin, Origins
-from argosy.gitops.render.manifest_lists import fault_of, flattened
-from argosy.gitops.render.settings import BuildSettings, Fetch
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.step_results import FieldOrigin, FieldOrigins
+from argosy.gitops.render.manifest_lists import describe_manifest_problem, flatten_lists
+from argosy.gitops.render.settings import BuildSettings, FetchTree
 from argosy.gitops.render.tool_detection import DIRECTORY, HELM, KUSTOMIZE, PLUGIN
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 if TYPE_CHECKING:
     from argosy.gitops.application import DirectoryOptions
-    from argosy.gitops.render.kustomize.build_level import Inflate
+    from argosy.gitops.render.kustomize.build_level import InflateChart
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RenderJob:
     """Everything that a tool may read. Trees and environment record every lookup as a render input."""
 
-    tree: Tree
+    tree: FileTree
     folder: str
     tool: str
     app: Application
     source: Source
     settings: BuildSettings
     environment: Mapping[str, str]
-    refs: Mapping[str, Tree] = field(default_factory=dict)
-    fetch: Fetch | None = None
+    refs: Mapping[str, FileTree] = field(default_factory=dict)
+    fetch: FetchTree | None = None
     notes: list[str] = field(default_factory=list)  # tools append to it
 
 
-Made = tuple[list[Manifest], Origins]
+ToolOutput = tuple[list[Manifest], FieldOrigins]
 
 
-class Unknown:
-    """Implements `Origins` for tools whose origins are not known."""
+class NoOrigins:
+    """Implements `FieldOrigins` for tools whose origins are not known."""
 
-    def find(self, key: ResourceKey, pointer: str) -> Origin | None:
+    def find(self, key: ResourceKey, pointer: str) -> FieldOrigin | None:
         return None
 
 
-def run(job: Job) -> Made:
-    made, origins = _TOOLS[job.tool](job)
+def run_tool(job: RenderJob) -> ToolOutput:
+    output_manifests, origins = _TOOLS[job.tool](job)
     try:
-        manifests = list(flattened(made))
+        manifests = list(flatten_lists(output_manifests))
     except RenderError as error:
         raise RenderError(f"the output of {job.tool} {error.message}", where=job.source.path or ".") from None
-    _check(manifests, job)
+    _check_limits(manifests, job)
     return manifests, origins
 
 
-def _kustomize(job: Job) -> Made:
+def _run_kustomize(job: RenderJob) -> ToolOutput:
     from argosy.gitops.render import kustomize
     from argosy.gitops.render.origins import LazyOrigins
 
     job.settings.check_kustomize_options()
-    if binary := _kustomize_binary(job):
-        return _built_with(binary, job), Unknown()
-    asked: dict[str, Any] = {
+    if binary := _find_kustomize_binary(job):
+        return _build_with_binary(binary, job), NoOrigins()
+    build_arguments: dict[str, Any] = {
         "options": job.source.kustomize,
         "environment": job.environment,
         "settings": job.settings,
         "fetch": job.fetch,
-        "inflate": _inflate() if job.settings.enables_helm else None,
+        "inflate": _import_inflate() if job.settings.is_helm_enabled else None,
     }
-    manifests = kustomize.build(job.tree, job.folder, **asked)
-    return manifests, LazyOrigins(partial(kustomize.trace, job.tree, job.folder, **asked))
+    manifests = kustomize.build(job.tree, job.folder, **build_arguments)
+    return manifests, LazyOrigins(partial(kustomize.trace_origins, job.tree, job.folder, **build_arguments))
 
 
-def _kustomize_binary(job: Job) -> str:
+def _find_kustomize_binary(job: RenderJob) -> str:
     version = job.source.kustomize.version if job.source.kustomize else ""
     if not version and not job.settings.kustomize_binaries:
         return ""
-    from argosy.gitops.render.kustomize.binary import chosen
+    from argosy.gitops.render.kustomize.binary import choose_binary
 
-    return chosen(version, job.settings.kustomize_binaries)
+    return choose_binary(version, job.settings.kustomize_binaries)
 
 
-def _built_with(binary: str, job: Job) -> list[Manifest]:
-    from argosy.gitops.render.kustomize.binary import build_with
+def _build_with_binary(binary: str, job: RenderJob) -> list[Manifest]:
+    from argosy.gitops.render.kustomize.binary import build_with_binary
 
-    return build_with(
+    return build_with_binary(
         binary,
         job.tree,
         job.folder,
@@ -103,7 +103,7 @@ def _built_with(binary: str, job: Job) -> list[Manifest]:
     )
 
 
-def _helm(job: Job) -> Made:
+def _run_helm(job: RenderJob) -> ToolOutput:
     from argosy.gitops.render import helm
     from argosy.gitops.render.build_environment import substitute
 
@@ -119,61 +119,61 @@ def _helm(job: Job) -> Made:
     )
 
 
-def _inflate() -> Inflate:
+def _import_inflate() -> InflateChart:
     from argosy.gitops.render.helm import inflate
 
     return inflate
 
 
-def _directory(job: Job) -> Made:
+def _run_directory(job: RenderJob) -> ToolOutput:
     from argosy.gitops.application import DirectoryOptions
-    from argosy.gitops.render.directory import directory_trace, read_directory
+    from argosy.gitops.render.directory import read_directory, trace_directory
     from argosy.gitops.render.origins import LazyOrigins
 
     options = job.source.directory or DirectoryOptions()
-    evaluate = None if "Jsonnet" in job.settings.disabled_tools else partial(_jsonnet, job, options)
-    found = read_directory(job.tree, job.folder, options, job.settings.limits, evaluate, job.notes)
-    made = {
+    evaluate = None if "Jsonnet" in job.settings.disabled_tools else partial(_evaluate_jsonnet, job, options)
+    path_manifest_pairs = read_directory(job.tree, job.folder, options, job.settings.limits, evaluate, job.notes)
+    jsonnet_paths = {
         key_of(manifest): path
-        for path, manifest in found
+        for path, manifest in path_manifest_pairs
         if path.endswith(".jsonnet") and manifest["metadata"].get("name")
     }
-    trace = partial(directory_trace, job.tree, job.folder, options, job.settings.limits, made)
-    return [manifest for _, manifest in found], LazyOrigins(trace)
+    trace = partial(trace_directory, job.tree, job.folder, options, job.settings.limits, jsonnet_paths)
+    return [manifest for _, manifest in path_manifest_pairs], LazyOrigins(trace)
 
 
-def _jsonnet(job: Job, options: DirectoryOptions, files: Sequence[str]) -> Mapping[str, list[Manifest]]:
+def _evaluate_jsonnet(job: RenderJob, options: DirectoryOptions, files: Sequence[str]) -> Mapping[str, list[Manifest]]:
     from argosy.gitops.render import jsonnet
 
-    return jsonnet.evaluate(job.tree, job.folder, files, options.jsonnet, job.environment)
+    return jsonnet.evaluate_files(job.tree, job.folder, files, options.jsonnet, job.environment)
 
 
-def _plugin(job: Job) -> Made:
+def _run_plugin(job: RenderJob) -> ToolOutput:
     from argosy.gitops.render import config_management_plugin
 
-    made = config_management_plugin.generate(
+    manifests = config_management_plugin.generate_manifests(
         job.tree, job.folder, job.source.plugin, job.settings.plugins, job.environment
     )
-    return made, Unknown()
+    return manifests, NoOrigins()
 
 
-_TOOLS: Mapping[str, Callable[[Job], Made]] = {
-    KUSTOMIZE: _kustomize,
-    DIRECTORY: _directory,
-    HELM: _helm,
-    PLUGIN: _plugin,
+_TOOLS: Mapping[str, Callable[[RenderJob], ToolOutput]] = {
+    KUSTOMIZE: _run_kustomize,
+    DIRECTORY: _run_directory,
+    HELM: _run_helm,
+    PLUGIN: _run_plugin,
 }
 
 
-def _check(manifests: list[Manifest], job: Job) -> None:
+def _check_limits(manifests: list[Manifest], job: RenderJob) -> None:
     limits = job.settings.limits
     where = job.source.path or "."
     if len(manifests) > limits.manifests:
         message = f"{len(manifests)} manifests exceed the limit of {limits.manifests}: split the application"
         raise LimitError(message, where=where)
     for manifest in manifests:
-        if fault := fault_of(manifest):
-            raise RenderError(f"a manifest from {job.tool} {fault}", where=where)
-    if sum(len(orjson.dumps(each)) for each in manifests) > limits.manifest_bytes:
+        if problem := describe_manifest_problem(manifest):
+            raise RenderError(f"a manifest from {job.tool} {problem}", where=where)
+    if sum(len(orjson.dumps(rendered_manifest)) for rendered_manifest in manifests) > limits.manifest_bytes:
         message = f"the manifests exceed {limits.manifest_bytes} bytes in total: split the application"
         raise LimitError(message, where=where)

@@ -15,9 +15,9 @@ from argosy.errors import SourceRefused
 from argosy.gitops.application.repository_url import RepositoryUrl, parse_url
 from argosy.kube.objects import Manifest
 
-SECRET_TYPE = "argocd.argoproj.io/secret-type"  # noqa: S105  the name of a label
-REPOSITORY, TEMPLATE = "repository", "repo-creds"
-NOT_YET = {
+SECRET_TYPE_LABEL = "argocd.argoproj.io/secret-type"
+REPOSITORY_SECRET, CREDENTIAL_TEMPLATE_SECRET = "repository", "repo-creds"
+UNSUPPORTED_FIELDS = {
     "githubAppPrivateKey": "a GitHub App",
     "gcpServiceAccountKey": "a Google service account",
     "useAzureWorkloadIdentity": "Azure workload identity",
@@ -25,7 +25,7 @@ NOT_YET = {
 
 
 @dataclass(frozen=True, slots=True)
-class Credential:
+class RepositoryCredential:
     """Credentials for a repository URL or a URL prefix."""
 
     url: RepositoryUrl
@@ -44,64 +44,74 @@ class Credential:
     fault: str = ""  # why the Secret is unusable
 
     @property
-    def lets_in(self) -> bool:
+    def has_credentials(self) -> bool:
         return bool(self.password or self.bearer_token or self.ssh_key or self.client_certificate or self.username)
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        hidden = (self.password, self.bearer_token, self.ssh_key, self.client_key, self.proxy)
-        return tuple(value for value in hidden if value)
+    def secret_values(self) -> tuple[str, ...]:
+        values = (self.password, self.bearer_token, self.ssh_key, self.client_key, self.proxy)
+        return tuple(value for value in values if value)
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class HostTrust:
     """ssh_known_hosts, and certificate authorities by host, from Argo CD's two ConfigMaps."""
 
     known_hosts: str = ""
-    authorities: Mapping[str, str] = field(default_factory=dict)
+    authorities_by_host: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_credentials(secrets: Iterable[Manifest]) -> list[Credential]:
+def read_credentials(secrets: Iterable[Manifest]) -> list[RepositoryCredential]:
     """Read all repository Secrets. An unusable one stays in the list with its fault: no weaker match may replace it."""
-    found = (_read(secret) for secret in secrets)
-    return [credential for credential in found if credential is not None]
+    credentials = (_read_credential(secret) for secret in secrets)
+    return [credential for credential in credentials if credential is not None]
 
 
-def find_credential(credentials: Iterable[Credential], url: RepositoryUrl, project: str = "") -> Credential | None:
+def find_credential(
+    credentials: Iterable[RepositoryCredential], url: RepositoryUrl, project: str = ""
+) -> RepositoryCredential | None:
     """Return the repository's own credential, else the template with the longest prefix; SourceRefused if unusable."""
     usable = [credential for credential in credentials if credential.project in ("", project)]
-    own = [one for one in usable if not one.is_template and one.url.identity == url.identity and _same_user(one, url)]
-    below = [one for one in usable if one.is_template and url.rest_after(one.url) is not None]
-    chosen = max(own, key=lambda one: bool(one.project), default=None)
+    exact = [
+        candidate
+        for candidate in usable
+        if not candidate.is_template and candidate.url.identity == url.identity and _matches_user(candidate, url)
+    ]
+    templates = [
+        candidate for candidate in usable if candidate.is_template and url.segments_after(candidate.url) is not None
+    ]
+    chosen = max(exact, key=lambda candidate: bool(candidate.project), default=None)
     # argo: a repository without its own credentials uses those of the template.
-    if chosen is None or not (chosen.lets_in or chosen.fault):
-        chosen = max(below, key=lambda one: (len(one.url.segments), bool(one.project)), default=chosen)
+    if chosen is None or not (chosen.has_credentials or chosen.fault):
+        chosen = max(
+            templates, key=lambda candidate: (len(candidate.url.segments), bool(candidate.project)), default=chosen
+        )
     if chosen is not None and chosen.fault:
         raise SourceRefused(chosen.fault, where=f"Secret {chosen.secret}")
     return chosen
 
 
-def _same_user(credential: Credential, url: RepositoryUrl) -> bool:
+def _matches_user(credential: RepositoryCredential, url: RepositoryUrl) -> bool:
     return not (credential.url.user and url.user) or credential.url.user == url.user
 
 
-def _read(secret: Manifest) -> Credential | None:
+def _read_credential(secret: Manifest) -> RepositoryCredential | None:
     metadata: Mapping[str, Any] = secret.get("metadata") or {}
-    kind = (metadata.get("labels") or {}).get(SECRET_TYPE)
-    if kind not in (REPOSITORY, TEMPLATE):
+    secret_type = (metadata.get("labels") or {}).get(SECRET_TYPE_LABEL)
+    if secret_type not in (REPOSITORY_SECRET, CREDENTIAL_TEMPLATE_SECRET):
         return None
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}".lstrip("/")
-    values, fault = _values(secret)
+    values, fault = _decode_fields(secret)
     if values.get("type", "git") not in ("", "git"):
         return None
     try:
         url = parse_url(values.get("url", ""))
     except SourceRefused:
         return None  # no usable URL, so it matches nothing
-    return Credential(
+    return RepositoryCredential(
         url=url,
         secret=name,
-        is_template=kind == TEMPLATE,
+        is_template=secret_type == CREDENTIAL_TEMPLATE_SECRET,
         project=values.get("project", ""),
         username=values.get("username", ""),
         password=values.get("password", ""),
@@ -112,11 +122,11 @@ def _read(secret: Manifest) -> Credential | None:
         proxy=values.get("proxy", ""),
         no_proxy=values.get("noProxy", ""),
         skips_verification=any(values.get(key) == "true" for key in ("insecure", "insecureIgnoreHostKey")),
-        fault=fault or _fault(values),
+        fault=fault or _find_fault(values),
     )
 
 
-def _values(secret: Manifest) -> tuple[dict[str, str], str]:
+def _decode_fields(secret: Manifest) -> tuple[dict[str, str], str]:
     """Return the decoded fields, and an error that names an undecodable field but never its value."""
     values: dict[str, str] = {}
     fault = ""
@@ -130,11 +140,11 @@ def _values(secret: Manifest) -> tuple[dict[str, str], str]:
     return {key: value if "PrivateKey" in key else value.strip() for key, value in values.items()}, fault
 
 
-def _fault(values: Mapping[str, str]) -> str:
-    for key, name in NOT_YET.items():
+def _find_fault(values: Mapping[str, str]) -> str:
+    for key, name in UNSUPPORTED_FIELDS.items():
         if values.get(key) not in (None, "", "false"):
             return f"{name} is not supported yet ({key}); use a token or an ssh key"
-    single = ("username", "password", "bearerToken", "proxy", "noProxy")
-    if wrong := [key for key in single if any(ord(char) < 32 for char in values.get(key, ""))]:
-        return f"field {wrong[0]} contains a line break or another control character; remove it"
+    single_line_fields = ("username", "password", "bearerToken", "proxy", "noProxy")
+    if invalid_fields := [key for key in single_line_fields if any(ord(char) < 32 for char in values.get(key, ""))]:
+        return f"field {invalid_fields[0]} contains a line break or another control character; remove it"
     return ""

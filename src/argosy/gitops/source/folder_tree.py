@@ -19,20 +19,20 @@ from argosy.gitops.application.file_tree import TreeEntry
 from argosy.gitops.source.limits import SourceLimits
 from argosy.gitops.source.tree_paths import split_path
 
-DEEPEST = 100
-_LEFT_OUT = ".git"
-_MODES = {"file": "100644", "folder": "40000", "link": "120000"}
-Kind = Literal["file", "folder", "link"]
+MAX_FOLDER_DEPTH = 100
+_IGNORED_NAME = ".git"
+_GIT_MODES = {"file": "100644", "folder": "40000", "link": "120000"}
+EntryKind = Literal["file", "folder", "link"]
 
 
 class _LazyEntry(TreeEntry):
     """Computes its id on first access, so that listing a folder does not read every file below it."""
 
-    _find: Callable[[], str]
+    _compute_id: Callable[[], str]
 
     @property
     def id(self) -> str:
-        return self._find()
+        return self._compute_id()
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.name, self.kind, self.id))
@@ -57,31 +57,31 @@ class FolderTree:
         if not path.is_dir():
             raise SourceError("not a folder; name an existing one", where=str(path))
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         parts = split_path(path)
         if not parts:
-            return self._lazy("", "folder", "")
-        with self._opened(parts[:-1]) as folder:
-            kind = _kind(folder, parts[-1]) if folder is not None else None
-        return self._lazy(parts[-1], kind, path) if kind and _LEFT_OUT not in parts else None
+            return self._lazy_entry("", "folder", "")
+        with self._open_folder(parts[:-1]) as folder:
+            kind = _entry_kind(folder, parts[-1]) if folder is not None else None
+        return self._lazy_entry(parts[-1], kind, path) if kind and _IGNORED_NAME not in parts else None
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
-        with self._opened(split_path(path)) as folder:
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
+        with self._open_folder(split_path(path)) as folder:
             if folder is None:
                 return ()
             names = sorted(os.listdir(folder))
             if len(names) > self.limits.folder_entries:
                 raise SourceTooLarge(f"has {len(names)} entries; split it", where=path)
-            kinds = [(name, _kind(folder, name)) for name in names if name != _LEFT_OUT]
-        above = f"{path}/" if path else ""
-        return [self._lazy(name, kind, above + name) for name, kind in kinds if kind]
+            kinds = [(name, _entry_kind(folder, name)) for name in names if name != _IGNORED_NAME]
+        prefix = f"{path}/" if path else ""
+        return [self._lazy_entry(name, kind, prefix + name) for name, kind in kinds if kind]
 
-    def read(self, path: str) -> bytes:
+    def read_file(self, path: str) -> bytes:
         parts = split_path(path)
         if not parts:
             raise SourceError("the source itself is a folder, not a file")
-        with self._opened(parts[:-1]) as folder:
-            kind = _kind(folder, parts[-1]) if folder is not None and _LEFT_OUT not in parts else None
+        with self._open_folder(parts[:-1]) as folder:
+            kind = _entry_kind(folder, parts[-1]) if folder is not None and _IGNORED_NAME not in parts else None
             if folder is None or kind is None:
                 raise SourceError("no such file", where=path)
             if kind == "folder":
@@ -89,15 +89,15 @@ class FolderTree:
             try:
                 if kind == "link":
                     return os.fsencode(os.readlink(parts[-1], dir_fd=folder))
-                return self._content(folder, parts[-1], path)
+                return self._read_content(folder, parts[-1], path)
             except OSError as error:
                 raise SourceError(f"cannot be read: {error.strerror}", where=path) from error
 
-    def _content(self, folder: int, name: str, path: str) -> bytes:
+    def _read_content(self, folder: int, name: str, path: str) -> bytes:
         # Non-blocking: the file may have been replaced by a pipe.
-        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
-        with open(opened, "rb") as file:
-            status = os.fstat(opened)
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise SourceError("is not a regular file", where=path)
             content = file.read(self.limits.file_bytes + 1)
@@ -108,56 +108,56 @@ class FolderTree:
         return content
 
     @contextlib.contextmanager
-    def _opened(self, parts: Sequence[str]) -> Iterator[int | None]:
+    def _open_folder(self, parts: Sequence[str]) -> Iterator[int | None]:
         """Yield a descriptor of the folder, opened part by part to follow no link; None if it is not a folder."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-        here = os.open(self.path, flags)
+        descriptor = os.open(self.path, flags)
         try:
             for part in parts:
-                inner = os.open(part, flags | os.O_NOFOLLOW, dir_fd=here)
-                os.close(here)
-                here = inner
-            found: int | None = here
+                child_descriptor = os.open(part, flags | os.O_NOFOLLOW, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = child_descriptor
+            result: int | None = descriptor
         except (OSError, ValueError):
-            found = None
+            result = None
         try:
-            yield found
+            yield result
         finally:
-            os.close(here)
+            os.close(descriptor)
 
-    def _lazy(self, name: str, kind: Kind, path: str) -> TreeEntry:
+    def _lazy_entry(self, name: str, kind: EntryKind, path: str) -> TreeEntry:
         entry = _LazyEntry(name, kind, "")
-        entry._find = lambda: self._id(kind, path)
+        entry._compute_id = lambda: self._object_id(kind, path)
         return entry
 
-    def _id(self, kind: Kind, path: str) -> str:
-        known = self._ids.get(path)
-        if known is None:
-            content = self._folder_content(path) if kind == "folder" else self.read(path)
-            word = "tree" if kind == "folder" else "blob"
+    def _object_id(self, kind: EntryKind, path: str) -> str:
+        cached_id = self._ids.get(path)
+        if cached_id is None:
+            content = self._tree_object_content(path) if kind == "folder" else self.read_file(path)
+            object_type = "tree" if kind == "folder" else "blob"
             # The id that git assigns, so that a folder and a commit with the same files share cached renders.
-            digest = hashlib.sha1(f"{word} {len(content)}\0".encode() + content, usedforsecurity=False)
-            known = self._ids[path] = digest.hexdigest()
-        return known
+            digest = hashlib.sha1(f"{object_type} {len(content)}\0".encode() + content, usedforsecurity=False)
+            cached_id = self._ids[path] = digest.hexdigest()
+        return cached_id
 
-    def _folder_content(self, path: str) -> bytes:
-        if path.count("/") > DEEPEST:
-            raise SourceTooLarge(f"is more than {DEEPEST} folders deep; move it up", where=path)
+    def _tree_object_content(self, path: str) -> bytes:
+        if path.count("/") > MAX_FOLDER_DEPTH:
+            raise SourceTooLarge(f"is more than {MAX_FOLDER_DEPTH} folders deep; move it up", where=path)
         lines = []
-        for entry in self.listing(path):
+        for entry in self.list_folder(path):
             name = os.fsencode(entry.name)
-            mode = self._mode(entry, f"{path}/{entry.name}" if path else entry.name)
-            order = name + b"/" if entry.kind == "folder" else name
-            lines.append((order, mode.encode() + b" " + name + b"\0" + bytes.fromhex(entry.id)))
+            mode = self._git_mode(entry, f"{path}/{entry.name}" if path else entry.name)
+            sort_key = name + b"/" if entry.kind == "folder" else name
+            lines.append((sort_key, mode.encode() + b" " + name + b"\0" + bytes.fromhex(entry.id)))
         return b"".join(line for _, line in sorted(lines))
 
-    def _mode(self, entry: TreeEntry, path: str) -> str:
+    def _git_mode(self, entry: TreeEntry, path: str) -> str:
         if entry.kind == "file" and os.lstat(self.path / path).st_mode & 0o100:
             return "100755"
-        return _MODES[entry.kind]
+        return _GIT_MODES[entry.kind]
 
 
-def _kind(folder: int, name: str) -> Kind | None:
+def _entry_kind(folder: int, name: str) -> EntryKind | None:
     try:
         mode = os.lstat(name, dir_fd=folder).st_mode
     except (OSError, ValueError):

@@ -11,152 +11,168 @@ from dataclasses import dataclass
 from functools import total_ordering
 from typing import NamedTuple
 
-_TAIL = r"(?:-(?P<pre>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
-_VERSION = re.compile(r"v?(?P<major>\d{1,18})(?:\.(?P<minor>\d{1,18}))?(?:\.(?P<patch>\d{1,18}))?" + _TAIL, re.ASCII)
+_PRERELEASE_AND_BUILD = r"(?:-(?P<pre>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+_VERSION = re.compile(
+    r"v?(?P<major>\d{1,18})(?:\.(?P<minor>\d{1,18}))?(?:\.(?P<patch>\d{1,18}))?" + _PRERELEASE_AND_BUILD, re.ASCII
+)
 _PART = r"(?:\d{1,18}|[xX*])"
 _TERM = re.compile(
     r"(?P<sign>=>|>=|<=|=<|!=|~>|=|>|<|~|\^|)\s*"
-    rf"v?(?P<major>{_PART})(?:\.(?P<minor>{_PART}))?(?:\.(?P<patch>{_PART}))?{_TAIL}",
+    rf"v?(?P<major>{_PART})(?:\.(?P<minor>{_PART}))?(?:\.(?P<patch>{_PART}))?{_PRERELEASE_AND_BUILD}",
     re.ASCII,
 )
 _HYPHEN = re.compile(r"(\S+)\s+-\s+(\S+)")
-_GAP = re.compile(r"\s*,\s*|\s+|$")
-LONGEST = 256
+_TERM_SEPARATOR = re.compile(r"\s*,\s*|\s+|$")
+MAX_RANGE_LENGTH = 256
 
 
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
-class Version:
+class SemanticVersion:
     """A semantic version; missing parts are zero."""
 
     numbers: tuple[int, int, int]
-    pre: str = ""
+    prerelease: str = ""
 
-    def _order(self) -> tuple[object, ...]:
+    def _sort_key(self) -> tuple[object, ...]:
         # Numeric identifiers sort before alphanumeric ones, and a release after its pre-releases.
-        parts = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.pre.split(".") if part]
-        return (self.numbers, not self.pre, parts)
+        parts = [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in self.prerelease.split(".") if part]
+        return (self.numbers, not self.prerelease, parts)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Version) and self._order() == other._order()
+        return isinstance(other, SemanticVersion) and self._sort_key() == other._sort_key()
 
-    def __lt__(self, other: Version) -> bool:
-        return self._order() < other._order()
+    def __lt__(self, other: SemanticVersion) -> bool:
+        return self._sort_key() < other._sort_key()
 
     def __hash__(self) -> int:
-        return hash((self.numbers, self.pre))
+        return hash((self.numbers, self.prerelease))
 
 
-class _Term(NamedTuple):
-    sign: str
-    version: Version
-    given: int  # how many of major, minor, patch are given as numbers
+class _RangeTerm(NamedTuple):
+    operator: str
+    version: SemanticVersion
+    given_parts: int  # how many of major, minor, patch are given as numbers
 
-    def admits(self, version: Version) -> bool:
-        numbers, given = version.numbers, self.given
-        same = numbers[:given] == self.version.numbers[:given]
-        match self.sign:
+    def matches(self, version: SemanticVersion) -> bool:
+        numbers, given_parts = version.numbers, self.given_parts
+        is_same_prefix = numbers[:given_parts] == self.version.numbers[:given_parts]
+        match self.operator:
             case "!=":
-                return not (same if 0 < given < 3 else version == self.version)
+                return not (is_same_prefix if 0 < given_parts < 3 else version == self.version)
             case ">":
-                return version > self.version if given in (0, 3) else numbers[:given] > self.version.numbers[:given]
+                return (
+                    version > self.version
+                    if given_parts in (0, 3)
+                    else numbers[:given_parts] > self.version.numbers[:given_parts]
+                )
             case "<":
                 return version < self.version
             case ">=" | "=>":
                 return version >= self.version
             case "<=" | "=<":
-                return numbers[:given] <= self.version.numbers[:given] if 0 < given < 3 else version <= self.version
+                return (
+                    numbers[:given_parts] <= self.version.numbers[:given_parts]
+                    if 0 < given_parts < 3
+                    else version <= self.version
+                )
             case "^":
-                return version >= self.version and self._is_compatible(numbers)
+                return version >= self.version and self._is_in_caret_range(numbers)
             case "~" | "~>":
-                return version >= self.version and self._is_near(numbers)
-        return version == self.version if given == 3 else version >= self.version and self._is_near(numbers)
+                return version >= self.version and self._is_in_tilde_range(numbers)
+        return (
+            version == self.version
+            if given_parts == 3
+            else version >= self.version and self._is_in_tilde_range(numbers)
+        )
 
-    def _is_near(self, numbers: tuple[int, int, int]) -> bool:
-        wanted = self.version.numbers
-        if self.given == 0 or (self.given == 3 and not any(wanted)):  # argo: ~0.0.0 admits everything
+    def _is_in_tilde_range(self, numbers: tuple[int, int, int]) -> bool:
+        bound = self.version.numbers
+        if self.given_parts == 0 or (self.given_parts == 3 and not any(bound)):  # argo: ~0.0.0 admits everything
             return True
-        kept = 1 if self.given == 1 else 2
-        return numbers[:kept] == wanted[:kept]
+        fixed_parts = 1 if self.given_parts == 1 else 2
+        return numbers[:fixed_parts] == bound[:fixed_parts]
 
-    def _is_compatible(self, numbers: tuple[int, int, int]) -> bool:
+    def _is_in_caret_range(self, numbers: tuple[int, int, int]) -> bool:
         """True if the versions agree up to the first given number that is not zero."""
-        wanted = self.version.numbers
-        for place in range(self.given):
-            if wanted[place] or place == self.given - 1:
-                return numbers[: place + 1] == wanted[: place + 1]
+        bound = self.version.numbers
+        for position in range(self.given_parts):
+            if bound[position] or position == self.given_parts - 1:
+                return numbers[: position + 1] == bound[: position + 1]
         return True
 
 
-class Range(NamedTuple):
+class VersionRange(NamedTuple):
     """Groups joined by ||; a version matches if it satisfies all terms of one group."""
 
-    groups: tuple[tuple[_Term, ...], ...]
+    groups: tuple[tuple[_RangeTerm, ...], ...]
 
-    def admits(self, version: Version) -> bool:
-        return any(_group_admits(group, version) for group in self.groups)
+    def matches(self, version: SemanticVersion) -> bool:
+        return any(_matches_group(group, version) for group in self.groups)
 
 
-def _group_admits(group: tuple[_Term, ...], version: Version) -> bool:
+def _matches_group(group: tuple[_RangeTerm, ...], version: SemanticVersion) -> bool:
     # argo: pre-releases match only if the range names one, such as the `-0` of `>=1.2.0-0`.
-    if version.pre and not any(term.version.pre for term in group):
+    if version.prerelease and not any(term.version.prerelease for term in group):
         return False
-    return all(term.admits(version) for term in group)
+    return all(term.matches(version) for term in group)
 
 
-def parse_version(text: str) -> Version | None:
-    if len(text) > LONGEST or not (found := _VERSION.fullmatch(text)):
+def parse_version(text: str) -> SemanticVersion | None:
+    if len(text) > MAX_RANGE_LENGTH or not (match := _VERSION.fullmatch(text)):
         return None
-    numbers = (int(found["major"]), int(found["minor"] or 0), int(found["patch"] or 0))
-    return Version(numbers, found["pre"] or "")
+    numbers = (int(match["major"]), int(match["minor"] or 0), int(match["patch"] or 0))
+    return SemanticVersion(numbers, match["pre"] or "")
 
 
-def parse_range(text: str) -> Range | None:
-    if len(text) > LONGEST:
+def parse_range(text: str) -> VersionRange | None:
+    if len(text) > MAX_RANGE_LENGTH:
         return None
     text = _HYPHEN.sub(r">=\1 <=\2", text)
     groups = [_parse_group(part.strip()) for part in text.split("||")]
-    return Range(tuple(group for group in groups if group)) if all(groups) else None
+    return VersionRange(tuple(group for group in groups if group)) if all(groups) else None
 
 
-def _parse_group(text: str) -> tuple[_Term, ...]:
-    terms: list[_Term] = []
-    place = 0
-    while place < len(text):
-        found = _TERM.match(text, place)
-        if not found:
+def _parse_group(text: str) -> tuple[_RangeTerm, ...]:
+    terms: list[_RangeTerm] = []
+    position = 0
+    while position < len(text):
+        match = _TERM.match(text, position)
+        if not match:
             return ()
-        terms.append(_term(found))
-        place = found.end()
-        gap = _GAP.match(text, place)
+        terms.append(_build_term(match))
+        position = match.end()
+        gap = _TERM_SEPARATOR.match(text, position)
         if not gap or (gap.end() == len(text) and "," in gap[0]):
             return ()
-        place = gap.end()
+        position = gap.end()
     return tuple(terms)
 
 
-def _term(found: re.Match[str]) -> _Term:
+def _build_term(match: re.Match[str]) -> _RangeTerm:
     numbers = [0, 0, 0]
-    given = 0
-    for place, part in enumerate((found["major"], found["minor"], found["patch"])):
+    given_parts = 0
+    for position, part in enumerate((match["major"], match["minor"], match["patch"])):
         if part is None or not part.isdigit():
             break
-        numbers[place], given = int(part), place + 1
-    return _Term(found["sign"], Version((numbers[0], numbers[1], numbers[2]), found["pre"] or ""), given)
+        numbers[position], given_parts = int(part), position + 1
+    return _RangeTerm(
+        match["sign"], SemanticVersion((numbers[0], numbers[1], numbers[2]), match["pre"] or ""), given_parts
+    )
 
 
-def newest_tag(ref: str, tags: Iterable[str], prefix: str = "") -> str | None:
+def find_newest_tag(ref: str, tags: Iterable[str], prefix: str = "") -> str | None:
     """Return the tag that a ref selects; None if the ref is no version and no range, or if no tag is in the range.
 
     A full version is a pin: it selects the tag of that name even if there is none.
     """
     if parse_version(ref):
         return prefix + ref
-    if not (wanted := parse_range(ref)):
+    if not (version_range := parse_range(ref)):
         return None
-    best: tuple[Version, str] | None = None
+    best: tuple[SemanticVersion, str] | None = None
     for tag in tags:
         version = parse_version(tag.removeprefix(prefix)) if tag.startswith(prefix) else None
-        if version and wanted.admits(version) and (best is None or version > best[0]):
+        if version and version_range.matches(version) and (best is None or version > best[0]):
             best = (version, tag)
     return best[1] if best else None

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from argosy.kube.objects.field_reader import Fields
+from argosy.kube.objects.field_reader import FieldReader
 
-MOST_COMMITS: Final = 2048  # GitHub lists no more of a push
-MOST_FILES: Final = 50_000
+MAX_LISTED_COMMITS: Final = 2048  # GitHub lists no more of a push
+MAX_LISTED_FILES: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Push:
     ref: str  # full name: refs/heads/main
     before: str = ""
     after: str = ""  # empty if the ref was deleted
-    changed: frozenset[str] | None = None  # files; None if the list may be incomplete
+    changed_files: frozenset[str] | None = None  # files; None if the list may be incomplete
     default_branch: str = ""  # empty if the host does not send it
 
     @property
@@ -36,116 +36,120 @@ class Push:
         return self.ref.removeprefix("refs/tags/") if self.ref.startswith("refs/tags/") else ""
 
 
-def github_pushes(event: str, payload: Fields) -> Iterator[Push]:
+def read_github_pushes(event: str, payload: FieldReader) -> Iterator[Push]:
     if event != "push":
         return
-    repository = payload.fields("repository")
-    is_sure = not any(payload.flag(name) for name in ("forced", "created", "deleted"))
+    repository = payload.read_map("repository")
+    is_complete = not any(payload.read_bool(name) for name in ("forced", "created", "deleted"))
     yield Push(
-        _texts(repository, "clone_url", "ssh_url", "html_url"),
-        payload.text("ref"),
-        _commit(payload.text("before")),
-        _commit(payload.text("after")),
-        _files(payload.all_fields("commits")) if is_sure else None,
-        repository.text("default_branch"),
+        _read_texts(repository, "clone_url", "ssh_url", "html_url"),
+        payload.read_text("ref"),
+        _read_commit_id(payload.read_text("before")),
+        _read_commit_id(payload.read_text("after")),
+        _list_changed_files(payload.read_map_list("commits")) if is_complete else None,
+        repository.read_text("default_branch"),
     )
 
 
-def gitea_pushes(event: str, payload: Fields) -> Iterator[Push]:
+def read_gitea_pushes(event: str, payload: FieldReader) -> Iterator[Push]:
     """Read events of Gitea, Gogs and Forgejo. Creating or deleting a branch is a separate event there."""
     if event == "push":
-        repository, commits = payload.fields("repository"), payload.all_fields("commits")
-        before, after = _commit(payload.text("before")), _commit(payload.text("after"))
-        is_sure = before and after and payload.count("total_commits") <= len(commits)
+        repository, commits = payload.read_map("repository"), payload.read_map_list("commits")
+        before, after = _read_commit_id(payload.read_text("before")), _read_commit_id(payload.read_text("after"))
+        is_complete = before and after and payload.read_int("total_commits") <= len(commits)
         yield Push(
-            _texts(repository, "clone_url", "ssh_url", "html_url"),
-            payload.text("ref"),
+            _read_texts(repository, "clone_url", "ssh_url", "html_url"),
+            payload.read_text("ref"),
             before,
             after,
-            _files(commits) if is_sure else None,
-            repository.text("default_branch"),
+            _list_changed_files(commits) if is_complete else None,
+            repository.read_text("default_branch"),
         )
     elif event in ("create", "delete"):
-        repository = payload.fields("repository")
-        folder = "tags" if payload.text("ref_type") == "tag" else "heads"
-        ref = payload.text("ref").removeprefix(f"refs/{folder}/")
+        repository = payload.read_map("repository")
+        ref_type = "tags" if payload.read_text("ref_type") == "tag" else "heads"
+        ref = payload.read_text("ref").removeprefix(f"refs/{ref_type}/")
         yield Push(
-            _texts(repository, "clone_url", "ssh_url", "html_url"),
-            f"refs/{folder}/{ref}",
-            after=_commit(payload.text("sha")),
-            default_branch=repository.text("default_branch"),
+            _read_texts(repository, "clone_url", "ssh_url", "html_url"),
+            f"refs/{ref_type}/{ref}",
+            after=_read_commit_id(payload.read_text("sha")),
+            default_branch=repository.read_text("default_branch"),
         )
 
 
-def gitlab_pushes(event: str, payload: Fields) -> Iterator[Push]:
+def read_gitlab_pushes(event: str, payload: FieldReader) -> Iterator[Push]:
     """Read hooks of a project, and of a whole instance, whose events are all named System Hook."""
-    kind = payload.text("object_kind") or payload.text("event_name")
+    kind = payload.read_text("object_kind") or payload.read_text("event_name")
     if event not in ("Push Hook", "Tag Push Hook", "System Hook") or kind not in ("push", "tag_push"):
         return
-    project, commits = payload.fields("project"), payload.all_fields("commits")
-    before, after = _commit(payload.text("before")), _commit(payload.text("after"))
-    is_sure = before and after and payload.count("total_commits_count") <= len(commits)
+    project, commits = payload.read_map("project"), payload.read_map_list("commits")
+    before, after = _read_commit_id(payload.read_text("before")), _read_commit_id(payload.read_text("after"))
+    is_complete = before and after and payload.read_int("total_commits_count") <= len(commits)
     yield Push(
-        _texts(project, "git_http_url", "git_ssh_url", "web_url"),
-        payload.text("ref"),
+        _read_texts(project, "git_http_url", "git_ssh_url", "web_url"),
+        payload.read_text("ref"),
         before,
         after,
-        _files(commits) if is_sure else None,
-        project.text("default_branch"),
+        _list_changed_files(commits) if is_complete else None,
+        project.read_text("default_branch"),
     )
 
 
-def bitbucket_pushes(event: str, payload: Fields) -> Iterator[Push]:
+def read_bitbucket_pushes(event: str, payload: FieldReader) -> Iterator[Push]:
     if event != "repo:push":
         return
-    repository = payload.fields("repository")
-    urls = _texts(repository.fields("links").fields("html"), "href")
-    for change in payload.fields("push").all_fields("changes"):
-        old, new = change.optional("old"), change.optional("new")
-        if named := new or old:
-            folder = "tags" if named.text("type") == "tag" else "heads"
-            yield Push(urls, f"refs/{folder}/{named.text('name')}", _target(old), _target(new))
+    repository = payload.read_map("repository")
+    urls = _read_texts(repository.read_map("links").read_map("html"), "href")
+    for change in payload.read_map("push").read_map_list("changes"):
+        old, new = change.find_map("old"), change.find_map("new")
+        if ref := new or old:
+            ref_type = "tags" if ref.read_text("type") == "tag" else "heads"
+            yield Push(
+                urls, f"refs/{ref_type}/{ref.read_text('name')}", _read_target_commit(old), _read_target_commit(new)
+            )
 
 
-def bitbucket_server_pushes(event: str, payload: Fields) -> Iterator[Push]:
+def read_bitbucket_server_pushes(event: str, payload: FieldReader) -> Iterator[Push]:
     if event != "repo:refs_changed":
         return
-    links = payload.fields("repository").fields("links")
-    urls = tuple(url for each in links.all_fields("clone") if (url := each.text("href")))
-    for change in payload.all_fields("changes"):
-        ref = change.fields("ref").text("id") or change.text("refId")
-        yield Push(urls, ref, _commit(change.text("fromHash")), _commit(change.text("toHash")))
+    links = payload.read_map("repository").read_map("links")
+    urls = tuple(url for link in links.read_map_list("clone") if (url := link.read_text("href")))
+    for change in payload.read_map_list("changes"):
+        ref = change.read_map("ref").read_text("id") or change.read_text("refId")
+        yield Push(
+            urls, ref, _read_commit_id(change.read_text("fromHash")), _read_commit_id(change.read_text("toHash"))
+        )
 
 
-def azure_pushes(_activity: str, payload: Fields) -> Iterator[Push]:
-    if payload.text("eventType") != "git.push":
+def read_azure_pushes(_activity: str, payload: FieldReader) -> Iterator[Push]:
+    if payload.read_text("eventType") != "git.push":
         return
-    resource = payload.fields("resource")
-    repository = resource.fields("repository")
-    urls = _texts(repository, "remoteUrl")
-    default = repository.text("defaultBranch").removeprefix("refs/heads/")
-    for change in resource.all_fields("refUpdates"):
-        old, new = _commit(change.text("oldObjectId")), _commit(change.text("newObjectId"))
-        yield Push(urls, change.text("name"), old, new, default_branch=default)
+    resource = payload.read_map("resource")
+    repository = resource.read_map("repository")
+    urls = _read_texts(repository, "remoteUrl")
+    default_branch = repository.read_text("defaultBranch").removeprefix("refs/heads/")
+    for change in resource.read_map_list("refUpdates"):
+        old, new = _read_commit_id(change.read_text("oldObjectId")), _read_commit_id(change.read_text("newObjectId"))
+        yield Push(urls, change.read_text("name"), old, new, default_branch=default_branch)
 
 
-def _texts(given: Fields, *names: str) -> tuple[str, ...]:
-    return tuple(text for name in names if (text := given.text(name)))
+def _read_texts(fields: FieldReader, *names: str) -> tuple[str, ...]:
+    return tuple(text for name in names if (text := fields.read_text(name)))
 
 
-def _commit(text: str) -> str:
+def _read_commit_id(text: str) -> str:
     """Return the commit id, or an empty string for the all-zero id."""
     return text if text.strip("0") else ""
 
 
-def _target(change: Fields | None) -> str:
-    return change.fields("target").text("hash") if change else ""
+def _read_target_commit(change: FieldReader | None) -> str:
+    return change.read_map("target").read_text("hash") if change else ""
 
 
-def _files(commits: Sequence[Fields]) -> frozenset[str] | None:
+def _list_changed_files(commits: Sequence[FieldReader]) -> frozenset[str] | None:
     """Return the files of all commits; None if no commit is listed, or so many that the list may be truncated."""
-    found: set[str] = set()
+    files: set[str] = set()
     for commit in commits:
         for name in ("added", "modified", "removed"):
-            found.update(commit.all_texts(name))
-    return frozenset(found) if 0 < len(commits) < MOST_COMMITS and len(found) <= MOST_FILES else None
+            files.update(commit.read_text_list(name))
+    return frozenset(files) if 0 < len(commits) < MAX_LISTED_COMMITS and len(files) <= MAX_LISTED_FILES else None

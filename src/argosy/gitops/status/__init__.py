@@ -4,30 +4,30 @@ In: values. Out: the Application's status, its history, Events, as JSON data. Ne
 clock.
 """
 
-from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.history import Deployment, deployments, with_deployment
-from argosy.gitops.status.hold import Hold, hold_text, read_hold
-from argosy.gitops.status.operations import request_wire, state_wire
-from argosy.gitops.status.resources import Resource, resource_of
-from argosy.gitops.status.status import Report, changes, is_outdated, status
-from argosy.gitops.status.summary import summary
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.history import DeploymentRecord, append_deployment, read_deployments
+from argosy.gitops.status.hold import SyncHold, hold_to_annotation, read_hold
+from argosy.gitops.status.operations import request_to_wire, state_to_wire
+from argosy.gitops.status.resources import ResourceStatus, build_resource
+from argosy.gitops.status.status import StatusReport, build_status, build_status_patch, is_outdated
+from argosy.gitops.status.summary import build_summary
 
 __all__ = [
-    "Condition",
+    "AppCondition",
     "ConditionType",
-    "Deployment",
-    "Hold",
-    "Report",
-    "Resource",
-    "changes",
-    "deployments",
-    "hold_text",
+    "DeploymentRecord",
+    "ResourceStatus",
+    "StatusReport",
+    "SyncHold",
+    "append_deployment",
+    "build_resource",
+    "build_status",
+    "build_status_patch",
+    "build_summary",
+    "hold_to_annotation",
     "is_outdated",
+    "read_deployments",
     "read_hold",
-    "request_wire",
-    "resource_of",
-    "state_wire",
-    "status",
-    "summary",
-    "with_deployment",
+    "request_to_wire",
+    "state_to_wire",
 ]

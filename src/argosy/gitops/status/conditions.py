@@ -10,9 +10,9 @@ import enum
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from argosy.gitops.status.wire_format import mappings
+from argosy.gitops.status.wire_format import as_mappings
 
-LONGEST: Final = 8192  # characters of a message, so that the status stays small enough
+MAX_MESSAGE_LENGTH: Final = 8192  # characters of a message, so that the status stays small enough
 
 
 class ConditionType(enum.StrEnum):
@@ -34,33 +34,37 @@ class ConditionType(enum.StrEnum):
         return self.endswith("Error")
 
 
-class Condition(NamedTuple):
+class AppCondition(NamedTuple):
     type: ConditionType
     message: str
 
 
-def conditions_wire(
-    before: Any, found: Iterable[Condition], looked_for: Collection[ConditionType], now: str
+def conditions_to_wire(
+    before: Any, new_conditions: Iterable[AppCondition], evaluated_types: Collection[ConditionType], now: str
 ) -> list[dict[str, str]]:
     """Replace the types that were evaluated; others stay as they are."""
-    told = dict.fromkeys(Condition(each.type, _shortened(each.message)) for each in found)
-    since = {_words(each): each.get("lastTransitionTime") for each in mappings(before)}
-    kept = [dict(each) for each in mappings(before) if each.get("type") not in looked_for and _words(each) not in told]
-    fresh = [_wire(each, since.get(each) or now) for each in told]
-    return sorted(kept + fresh, key=lambda each: [str(each.get(name)) for name in _ORDER])
+    shortened = dict.fromkeys(AppCondition(condition.type, _shorten(condition.message)) for condition in new_conditions)
+    since = {_condition_identity(condition): condition.get("lastTransitionTime") for condition in as_mappings(before)}
+    unchanged = [
+        dict(condition)
+        for condition in as_mappings(before)
+        if condition.get("type") not in evaluated_types and _condition_identity(condition) not in shortened
+    ]
+    added = [_condition_to_wire(condition, since.get(condition) or now) for condition in shortened]
+    return sorted(unchanged + added, key=lambda condition: [str(condition.get(name)) for name in _SORT_FIELDS])
 
 
-_ORDER: Final = ("type", "message", "lastTransitionTime")
+_SORT_FIELDS: Final = ("type", "message", "lastTransitionTime")
 
 
-def _words(written: Mapping[str, Any]) -> tuple[str, str]:
+def _condition_identity(condition: Mapping[str, Any]) -> tuple[str, str]:
     """Return a tuple that equals a Condition of the same type and message."""
-    return str(written.get("type")), str(written.get("message"))
+    return str(condition.get("type")), str(condition.get("message"))
 
 
-def _wire(condition: Condition, since: str) -> dict[str, str]:
+def _condition_to_wire(condition: AppCondition, since: str) -> dict[str, str]:
     return {"type": condition.type.value, "message": condition.message, "lastTransitionTime": since}
 
 
-def _shortened(message: str) -> str:
-    return message if len(message) <= LONGEST else message[: LONGEST - 2] + " …"
+def _shorten(message: str) -> str:
+    return message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 2] + " …"

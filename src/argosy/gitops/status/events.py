@@ -10,18 +10,18 @@ import enum
 import hashlib
 from typing import Final
 
-from argosy.gitops.application import Application, OperationState, Progress
-from argosy.gitops.status.hold import Hold
-from argosy.gitops.status.wire_format import given, mapping
+from argosy.gitops.application import Application, OperationPhase, OperationState
+from argosy.gitops.status.hold import SyncHold
+from argosy.gitops.status.wire_format import as_mapping, omit_empty
 from argosy.kube.objects import Manifest
 
-COMPONENT: Final = "argocd-application-controller"  # argo: the same component, because users filter by it
-LONGEST: Final = 1024  # k8s: characters of a message
-LONGEST_NAME: Final = 253
-NOBODY: Final = "Unknown user"  # argo: if the user is unknown
+EVENT_COMPONENT: Final = "argocd-application-controller"  # argo: the same component, because users filter by it
+MAX_MESSAGE_LENGTH: Final = 1024  # k8s: characters of a message
+MAX_NAME_LENGTH: Final = 253
+UNKNOWN_USER: Final = "Unknown user"  # argo: if the user is unknown
 
 
-class Reason(enum.StrEnum):
+class EventReason(enum.StrEnum):
     """argo: all reasons of Argo CD."""
 
     STATUS_REFRESHED = "StatusRefreshed"
@@ -33,99 +33,129 @@ class Reason(enum.StrEnum):
     OPERATION_COMPLETED = "OperationCompleted"
 
 
-def event(
-    app: Application, reason: Reason, message: str, *, at: str, by: str = "", is_warning: bool = False
+def build_event(
+    app: Application, reason: EventReason, message: str, *, timestamp: str, username: str = "", is_warning: bool = False
 ) -> Manifest:
     """Build an Event; the same content at the same time about the same Application gives the same name."""
-    told = "\n".join((app.uid, app.namespace, app.name, reason, message, at, by))
-    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
-    metadata = mapping(app.wire.get("metadata"))
-    about = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "name": app.name, "namespace": app.namespace}
-    about |= given(uid=app.uid, resourceVersion=metadata.get("resourceVersion"))
-    marks = {"dest-server": app.destination.server, "dest-namespace": app.destination.namespace, **given(user=by)}
+    identity = "\n".join((app.uid, app.namespace, app.name, reason, message, timestamp, username))
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    metadata = as_mapping(app.wire.get("metadata"))
+    involved_object = {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "name": app.name,
+        "namespace": app.namespace,
+    }
+    involved_object |= omit_empty(uid=app.uid, resourceVersion=metadata.get("resourceVersion"))
+    annotations = {
+        "dest-server": app.destination.server,
+        "dest-namespace": app.destination.namespace,
+        **omit_empty(user=username),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{app.name[: LONGEST_NAME - 17]}.{digest}",
+            "name": f"{app.name[: MAX_NAME_LENGTH - 17]}.{digest}",
             "namespace": app.namespace,
-            "annotations": marks,
+            "annotations": annotations,
         },
-        "involvedObject": about,
+        "involvedObject": involved_object,
         "reason": reason.value,
-        "message": message if len(message) <= LONGEST else message[: LONGEST - 2] + " …",
+        "message": message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 2] + " …",
         "type": "Warning" if is_warning else "Normal",
-        "source": {"component": COMPONENT},
-        "firstTimestamp": at,
-        "lastTimestamp": at,
+        "source": {"component": EVENT_COMPONENT},
+        "firstTimestamp": timestamp,
+        "lastTimestamp": timestamp,
         "count": 1,
     }
 
 
-def started(app: Application, state: OperationState) -> Manifest:
+def operation_started_event(app: Application, state: OperationState) -> Manifest:
     request = state.request
-    which = _revision(state) or "the newest revision"
+    revision = _format_revision(state) or "the newest revision"
     if request.is_automated:
-        message = f"Initiated automated sync to '{which}'"
+        message = f"Initiated automated sync to '{revision}'"
     else:
-        parts = "partial " if request.sync.resources else ""
-        message = f"{request.by or NOBODY} initiated {parts}sync to {which}"
-    return event(app, Reason.OPERATION_STARTED, message, at=state.started, by=request.by)
+        prefix = "partial " if request.sync.resources else ""
+        message = f"{request.username or UNKNOWN_USER} initiated {prefix}sync to {revision}"
+    return build_event(app, EventReason.OPERATION_STARTED, message, timestamp=state.started, username=request.username)
 
 
-def completed(app: Application, state: OperationState) -> Manifest:
-    what = "Partial sync operation" if state.request.sync.resources else "Sync operation"
-    which = f" to {_revision(state)}" if state.has_result else ""
-    succeeded = state.progress is Progress.SUCCEEDED
+def operation_completed_event(app: Application, state: OperationState) -> Manifest:
+    subject = "Partial sync operation" if state.request.sync.resources else "Sync operation"
+    target = f" to {_format_revision(state)}" if state.has_result else ""
+    succeeded = state.phase is OperationPhase.SUCCEEDED
     outcome = "succeeded" if succeeded else f"failed: {state.message}"
-    return event(
+    return build_event(
         app,
-        Reason.OPERATION_COMPLETED,
-        f"{what}{which} {outcome}",
-        at=state.finished,
-        by=state.request.by,
+        EventReason.OPERATION_COMPLETED,
+        f"{subject}{target} {outcome}",
+        timestamp=state.finished,
+        username=state.request.username,
         is_warning=not succeeded,
     )
 
 
-def refreshed(app: Application, *, at: str, by: str = "", is_hard: bool = False) -> Manifest:
-    asked = f"{by or NOBODY} asked for a {'hard ' if is_hard else ''}refresh{_where(app)}"
-    return event(app, Reason.STATUS_REFRESHED, asked, at=at, by=by)
+def refresh_requested_event(app: Application, *, timestamp: str, username: str = "", is_hard: bool = False) -> Manifest:
+    message = (
+        f"{username or UNKNOWN_USER} asked for a {'hard ' if is_hard else ''}refresh{_format_compared_revision(app)}"
+    )
+    return build_event(app, EventReason.STATUS_REFRESHED, message, timestamp=timestamp, username=username)
 
 
-def held(app: Application, hold: Hold) -> Manifest:
-    which = f" at {hold.revision}" if hold.revision else ""
-    why = f": {hold.reason}" if hold.reason else ""
-    message = f"{hold.by or NOBODY} held automated sync{which}{why}"
-    return event(app, Reason.RESOURCE_UPDATED, message, at=hold.at, by=hold.by)
+def held_event(app: Application, hold: SyncHold) -> Manifest:
+    revision_text = f" at {hold.revision}" if hold.revision else ""
+    reason_text = f": {hold.reason}" if hold.reason else ""
+    message = f"{hold.by or UNKNOWN_USER} held automated sync{revision_text}{reason_text}"
+    return build_event(app, EventReason.RESOURCE_UPDATED, message, timestamp=hold.at, username=hold.by)
 
 
-def released(app: Application, *, at: str, by: str = "") -> Manifest:
-    return event(app, Reason.RESOURCE_UPDATED, f"{by or NOBODY} released automated sync{_where(app)}", at=at, by=by)
+def released_event(app: Application, *, timestamp: str, username: str = "") -> Manifest:
+    return build_event(
+        app,
+        EventReason.RESOURCE_UPDATED,
+        f"{username or UNKNOWN_USER} released automated sync{_format_compared_revision(app)}",
+        timestamp=timestamp,
+        username=username,
+    )
 
 
-def rolled_back(app: Application, *, at: str, to: int, revision: str, by: str = "") -> Manifest:
-    message = f"{by or NOBODY} initiated rollback to {to} ({revision})"
-    return event(app, Reason.OPERATION_STARTED, message, at=at, by=by)
+def rollback_event(app: Application, *, timestamp: str, history_id: int, revision: str, username: str = "") -> Manifest:
+    message = f"{username or UNKNOWN_USER} initiated rollback to {history_id} ({revision})"
+    return build_event(app, EventReason.OPERATION_STARTED, message, timestamp=timestamp, username=username)
 
 
-def deleted(app: Application, *, at: str, by: str = "") -> Manifest:
-    return event(app, Reason.RESOURCE_DELETED, f"{by or NOBODY} deleted application{_where(app)}", at=at, by=by)
+def deletion_requested_event(app: Application, *, timestamp: str, username: str = "") -> Manifest:
+    return build_event(
+        app,
+        EventReason.RESOURCE_DELETED,
+        f"{username or UNKNOWN_USER} deleted application{_format_compared_revision(app)}",
+        timestamp=timestamp,
+        username=username,
+    )
 
 
-def gone(app: Application) -> Manifest:
+def deletion_completed_event(app: Application) -> Manifest:
     """Build the Event of a completed deletion; the user is not known at this point."""
-    return event(app, Reason.RESOURCE_DELETED, f"deleted application and its resources{_where(app)}", at=app.deleted)
+    return build_event(
+        app,
+        EventReason.RESOURCE_DELETED,
+        f"deleted application and its resources{_format_compared_revision(app)}",
+        timestamp=app.deletion_timestamp,
+    )
 
 
-def _where(app: Application) -> str:
+def _format_compared_revision(app: Application) -> str:
     """Return the revision that the Application was compared with at the time."""
-    sync = mapping(app.status.get("sync"))
+    sync = as_mapping(app.status.get("sync"))
     many = sync.get("revisions")
-    found = [str(each) for each in (many if isinstance(many, list) and many else [sync.get("revision")]) if each]
-    return f" at {', '.join(found)}" if found else ""
+    revisions = [
+        str(revision) for revision in (many if isinstance(many, list) and many else [sync.get("revision")]) if revision
+    ]
+    return f" at {', '.join(revisions)}" if revisions else ""
 
 
-def _revision(state: OperationState) -> str:
+def _format_revision(state: OperationState) -> str:
     sync = state.request.sync
     return ", ".join(state.revisions) or state.revision or ", ".join(sync.revisions) or sync.revision

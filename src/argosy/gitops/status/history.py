@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.gitops.application import OperationState, Progress
-from argosy.gitops.status.wire_format import given, mapping, mappings, synced_wire
+from argosy.gitops.application import OperationPhase, OperationState
+from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty, synced_sources_to_wire
 
 
 @dataclass(frozen=True, slots=True)
-class Deployment:
+class DeploymentRecord:
     """One entry of the history."""
 
     id: int
@@ -28,23 +28,23 @@ class Deployment:
     has_many_sources: bool = False
 
 
-def is_recorded(state: OperationState) -> bool:
+def should_record(state: OperationState) -> bool:
     """argo: complete syncs that succeeded; neither dry runs nor partial syncs such as self-heals."""
     sync = state.request.sync
-    return state.progress is Progress.SUCCEEDED and state.has_result and not sync.dry_run and not sync.resources
+    return state.phase is OperationPhase.SUCCEEDED and state.has_result and not sync.dry_run and not sync.resources
 
 
-def with_deployment(history: Sequence[Mapping[str, Any]], state: OperationState, limit: int) -> list[dict[str, Any]]:
+def append_deployment(history: Sequence[Mapping[str, Any]], state: OperationState, limit: int) -> list[dict[str, Any]]:
     """Append the operation; the newest entry is last, and the oldest are dropped."""
-    entries = [dict(each) for each in history]
-    if is_recorded(state) and not (entries and _is_same(entries[-1], state)):
-        entries.append(_entry(_next_id(entries), state))
+    entries = [dict(entry) for entry in history]
+    if should_record(state) and not (entries and _is_recorded_already(entries[-1], state)):
+        entries.append(_build_entry(_next_id(entries), state))
     return entries[max(len(entries) - limit, 0) :] if limit > 0 else []
 
 
-def deployments(status: Mapping[str, Any]) -> tuple[Deployment, ...]:
+def read_deployments(status: Mapping[str, Any]) -> tuple[DeploymentRecord, ...]:
     """Return the history of a status, oldest first."""
-    return tuple(_deployment(each) for each in mappings(status.get("history")))
+    return tuple(_read_deployment(entry) for entry in as_mappings(status.get("history")))
 
 
 def _next_id(entries: Sequence[Mapping[str, Any]]) -> int:
@@ -52,32 +52,32 @@ def _next_id(entries: Sequence[Mapping[str, Any]]) -> int:
     return last + 1 if isinstance(last, int) else len(entries)
 
 
-def _entry(number: int, state: OperationState) -> dict[str, Any]:
-    many = bool(state.revisions) or len(state.sources) > 1
+def _build_entry(number: int, state: OperationState) -> dict[str, Any]:
+    has_many = bool(state.revisions) or len(state.sources) > 1
     return {
         "id": number,
-        **(given(revisions=list(state.revisions)) if many else given(revision=state.revision)),
-        **synced_wire(state.sources, are_many=many),
+        **(omit_empty(revisions=list(state.revisions)) if has_many else omit_empty(revision=state.revision)),
+        **synced_sources_to_wire(state.sources, are_many=has_many),
         "deployedAt": state.finished or state.started,
-        **given(deployStartedAt=state.started),
-        "initiatedBy": given(username=state.request.by, automated=state.request.is_automated),
+        **omit_empty(deployStartedAt=state.started),
+        "initiatedBy": omit_empty(username=state.request.username, automated=state.request.is_automated),
     }
 
 
-def _is_same(entry: Mapping[str, Any], state: OperationState) -> bool:
+def _is_recorded_already(entry: Mapping[str, Any], state: OperationState) -> bool:
     """True if the operation is already recorded, after a restart."""
-    written = tuple(entry.get("revisions") or ()) or (entry.get("revision") or "",)
-    return entry.get("deployStartedAt") == state.started != "" and written == (state.revisions or (state.revision,))
+    revisions = tuple(entry.get("revisions") or ()) or (entry.get("revision") or "",)
+    return entry.get("deployStartedAt") == state.started != "" and revisions == (state.revisions or (state.revision,))
 
 
-def _deployment(entry: Mapping[str, Any]) -> Deployment:
-    many, single = mappings(entry.get("sources")), mapping(entry.get("source"))
-    by = mapping(entry.get("initiatedBy"))
+def _read_deployment(entry: Mapping[str, Any]) -> DeploymentRecord:
+    many, single = as_mappings(entry.get("sources")), as_mapping(entry.get("source"))
+    by = as_mapping(entry.get("initiatedBy"))
     number = entry.get("id")
     revisions = entry.get("revisions") if many else [entry.get("revision")]
-    return Deployment(
+    return DeploymentRecord(
         id=number if isinstance(number, int) else 0,
-        revisions=tuple(str(each or "") for each in (revisions if isinstance(revisions, list) else ())),
+        revisions=tuple(str(revision or "") for revision in (revisions if isinstance(revisions, list) else ())),
         sources=tuple(many or ([single] if single else [])),
         deployed=str(entry.get("deployedAt") or ""),
         started=str(entry.get("deployStartedAt") or ""),

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from argosy.annotations import HOLD
 
 
-class Hold(NamedTuple):
+class SyncHold(NamedTuple):
     """Who requested the hold, why, when, and at which revision."""
 
     reason: str = ""
@@ -21,17 +21,17 @@ class Hold(NamedTuple):
     revision: str = ""
 
 
-def hold_text(hold: Hold) -> str:
+def hold_to_annotation(hold: SyncHold) -> str:
     return json.dumps(hold._asdict(), ensure_ascii=False)
 
 
-def told(hold: Hold, name: str) -> str:
+def describe_hold(hold: SyncHold, app_name: str) -> str:
     """Describe who holds it, since when and why, and the command that releases it."""
-    who, since = f" by {hold.by}" if hold.by else "", f" since {hold.at}" if hold.at else ""
-    return f"held{who}{since}: {hold.reason or 'no reason is given'}; argosy app release {name} ends it"
+    by_text, since_text = f" by {hold.by}" if hold.by else "", f" since {hold.at}" if hold.at else ""
+    return f"held{by_text}{since_text}: {hold.reason or 'no reason is given'}; argosy app release {app_name} ends it"
 
 
-def read_hold(annotations: Mapping[str, str]) -> Hold | None:
+def read_hold(annotations: Mapping[str, str]) -> SyncHold | None:
     """Read the hold; text that is not JSON is a reason written by hand, and holds too."""
     text = annotations.get(HOLD)
     if text is None:
@@ -39,7 +39,7 @@ def read_hold(annotations: Mapping[str, str]) -> Hold | None:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return Hold(reason=text)
+        return SyncHold(reason=text)
     if not isinstance(value, dict):
-        return Hold(reason=text)
-    return Hold(*(str(value.get(name) or "") for name in Hold._fields))
+        return SyncHold(reason=text)
+    return SyncHold(*(str(value.get(name) or "") for name in SyncHold._fields))

@@ -12,94 +12,105 @@ from typing import Any, Final
 
 from argosy.gitops.application import IN_CLUSTER
 from argosy.gitops.application.cluster_address import parse_cluster_address
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.observability.metrics import Family, Sample
+from argosy.observability.metrics import MetricFamily, Sample
 
-HERE, HERE_NAME = IN_CLUSTER
-INFO, CONDITION, SYNCS = "argocd_app_info", "argocd_app_condition", "argocd_app_sync_total"
-SYNC_SECONDS: Final = "argocd_app_sync_duration_seconds_total"
-ABOUT: Final = {
-    INFO: "Information about Applications.",
-    CONDITION: "Conditions of Applications.",
-    SYNCS: "Operations that have ended since this began.",
-    SYNC_SECONDS: "Seconds that operations took which have ended since this began.",
+IN_CLUSTER_SERVER, IN_CLUSTER_NAME = IN_CLUSTER
+INFO_METRIC, CONDITION_METRIC, SYNCS_METRIC = "argocd_app_info", "argocd_app_condition", "argocd_app_sync_total"
+SYNC_SECONDS_METRIC: Final = "argocd_app_sync_duration_seconds_total"
+METRIC_HELP: Final = {
+    INFO_METRIC: "Information about Applications.",
+    CONDITION_METRIC: "Conditions of Applications.",
+    SYNCS_METRIC: "Operations that have ended since this began.",
+    SYNC_SECONDS_METRIC: "Seconds that operations took which have ended since this began.",
 }
 
-ServerOf = Callable[[Mapping[str, Any]], str]  # destination → server address
+FindServer = Callable[[Mapping[str, Any]], str]  # destination → server address
 
 
-def server_of(destination: Mapping[str, Any]) -> str:
+def find_server(destination: Mapping[str, Any]) -> str:
     """argo: the server address, also of a destination by name; a caller that knows Secrets passes another function."""
     server = parse_cluster_address(str(destination.get("server") or ""))
-    return str(server or (HERE if destination.get("name") == HERE_NAME else ""))
+    return str(server or (IN_CLUSTER_SERVER if destination.get("name") == IN_CLUSTER_NAME else ""))
 
 
-def of_applications(apps: Iterable[Manifest], server: ServerOf = server_of) -> list[Family]:
+def build_application_metrics(
+    apps: Iterable[Manifest], find_server_address: FindServer = find_server
+) -> list[MetricFamily]:
     apps = list(apps)
-    conditions = (each for app in apps for each in _conditions(app, server))
+    conditions = (sample for app in apps for sample in _build_condition_samples(app, find_server_address))
     return [
-        Family(INFO, "gauge", ABOUT[INFO], [_info(app, server) for app in apps]),
-        Family(CONDITION, "gauge", ABOUT[CONDITION], conditions),
+        MetricFamily(
+            INFO_METRIC,
+            "gauge",
+            METRIC_HELP[INFO_METRIC],
+            [_build_info_sample(app, find_server_address) for app in apps],
+        ),
+        MetricFamily(CONDITION_METRIC, "gauge", METRIC_HELP[CONDITION_METRIC], conditions),
     ]
 
 
-def identity(manifest: Mapping[str, Any], server: ServerOf = server_of) -> dict[str, str]:
+def build_app_labels(manifest: Mapping[str, Any], find_server_address: FindServer = find_server) -> dict[str, str]:
     metadata = manifest["metadata"]
     return {
         "namespace": str(metadata.get("namespace", "")),
         "name": str(metadata.get("name", "")),
-        "project": str(mapping(manifest.get("spec")).get("project") or "default"),
-        "dest_server": server(mapping(mapping(manifest.get("spec")).get("destination"))),
+        "project": str(as_mapping(manifest.get("spec")).get("project") or "default"),
+        "dest_server": find_server_address(as_mapping(as_mapping(manifest.get("spec")).get("destination"))),
     }
 
 
-def of_operation(state: Mapping[str, Any]) -> dict[str, str]:
+def build_operation_labels(state: Mapping[str, Any]) -> dict[str, str]:
     """Return the labels of a finished operation, besides those of its Application."""
-    sync = mapping(mapping(state.get("operation")).get("sync"))
+    sync = as_mapping(as_mapping(state.get("operation")).get("sync"))
     return {"phase": str(state.get("phase", "")), "dry_run": str(bool(sync.get("dryRun"))).lower()}
 
 
-def seconds_of(state: Mapping[str, Any]) -> float:
+def operation_seconds(state: Mapping[str, Any]) -> float:
     """Return the seconds that an operation took; 0 if its times are invalid."""
     try:
-        began, ended = (datetime.fromisoformat(str(state.get(each))) for each in ("startedAt", "finishedAt"))
+        began, ended = (
+            datetime.fromisoformat(str(state.get(field_name))) for field_name in ("startedAt", "finishedAt")
+        )
         return max(0.0, (ended - began).total_seconds())
     except (ValueError, TypeError):
         return 0.0
 
 
-def _conditions(app: Manifest, server: ServerOf) -> Iterator[Sample]:
-    found = mapping(app.get("status")).get("conditions")
-    kinds = Counter(str(mapping(each).get("type", "")) for each in (found if isinstance(found, list) else ()))
+def _build_condition_samples(app: Manifest, find_server_address: FindServer) -> Iterator[Sample]:
+    conditions = as_mapping(app.get("status")).get("conditions")
+    kinds = Counter(
+        str(as_mapping(condition).get("type", "")) for condition in (conditions if isinstance(conditions, list) else ())
+    )
     for kind, count in sorted(kinds.items()):
-        yield Sample({**identity(app, server), "condition": kind}, count)
+        yield Sample({**build_app_labels(app, find_server_address), "condition": kind}, count)
 
 
-def _info(manifest: Manifest, server: ServerOf) -> Sample:
+def _build_info_sample(manifest: Manifest, find_server_address: FindServer) -> Sample:
     """argo: the labels of argocd_app_info."""
-    metadata, spec, status = (mapping(manifest.get(each)) for each in ("metadata", "spec", "status"))
+    metadata, spec, status = (as_mapping(manifest.get(field_name)) for field_name in ("metadata", "spec", "status"))
     sources = spec.get("sources")
-    source = mapping(spec.get("source") or (sources[0] if isinstance(sources, list) and sources else None))
-    automated = mapping(spec.get("syncPolicy")).get("automated")
+    source = as_mapping(spec.get("source") or (sources[0] if isinstance(sources, list) and sources else None))
+    automated = as_mapping(spec.get("syncPolicy")).get("automated")
     operation = "delete" if metadata.get("deletionTimestamp") else "sync" if manifest.get("operation") else ""
-    known = identity(manifest, server)
-    address = known.pop("dest_server")
+    app_labels = build_app_labels(manifest, find_server_address)
+    address = app_labels.pop("dest_server")
     labels = {
-        **known,
+        **app_labels,
         "autosync_enabled": str(isinstance(automated, dict) and automated.get("enabled") is not False).lower(),
-        "repo": plain(str(source.get("repoURL", ""))),
+        "repo": remove_url_user(str(source.get("repoURL", ""))),
         "dest_server": address,
-        "dest_namespace": str(mapping(spec.get("destination")).get("namespace", "")),
-        "sync_status": str(mapping(status.get("sync")).get("status") or "Unknown"),
-        "health_status": str(mapping(status.get("health")).get("status") or "Unknown"),
+        "dest_namespace": str(as_mapping(spec.get("destination")).get("namespace", "")),
+        "sync_status": str(as_mapping(status.get("sync")).get("status") or "Unknown"),
+        "health_status": str(as_mapping(status.get("health")).get("status") or "Unknown"),
         "operation": operation,
     }
     return Sample(labels, 1)
 
 
-def plain(url: str) -> str:
+def remove_url_user(url: str) -> str:
     """Remove the user from a URL."""
-    scheme, found, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if found else url
+    scheme, separator, remainder = url.partition("://")
+    host, slash, path = remainder.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if separator else url

@@ -15,14 +15,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from argosy.annotations import PART_OF
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
 BUDGETS_LABELS: Final = {"app.kubernetes.io/name": "argosy-controller", PART_OF: "argosy"}
 VALID_SECONDS: Final = 120.0  # then an entry is ignored, because its controller has stopped
 ABANDONED_SECONDS: Final = 3600.0  # then any controller may remove an entry; before, clocks may just differ
-_UNREADABLE: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
+_PARSE_ERRORS: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def budget_uses_to_wire(uses: Mapping[str, BudgetUse], now: datetime) -> str:
         project: {"usedSeconds": round(use.used, 1), "budgetSeconds": use.budget, "windowSeconds": use.window}
         for project, use in uses.items()
     }
-    return json.dumps({"observedAt": written(now), "projects": projects}, sort_keys=True)
+    return json.dumps({"observedAt": format_timestamp(now), "projects": projects}, sort_keys=True)
 
 
 def read_budget_uses(config_map: Manifest | None, now: datetime) -> dict[str, BudgetUse]:
@@ -70,7 +70,7 @@ def _find_worst(entries: Iterable[Mapping[str, BudgetUse]], project: str) -> Bud
 
 
 def _read_valid_entries(config_map: Manifest | None, now: datetime) -> Iterator[Mapping[str, BudgetUse]]:
-    for text in mapping((config_map or {}).get("data")).values():
+    for text in as_mapping((config_map or {}).get("data")).values():
         observed_at, uses = _read_entry(str(text))
         if observed_at is not None and abs((now - observed_at).total_seconds()) <= VALID_SECONDS:
             yield uses
@@ -81,8 +81,8 @@ def _read_entry(text: str) -> tuple[datetime | None, Mapping[str, BudgetUse]]:
     """Return when the entry was written, None if it cannot be read, and the projects in it."""
     try:
         wire = json.loads(text)
-        observed_at, projects = datetime.fromisoformat(wire["observedAt"]), mapping(wire["projects"])
-    except _UNREADABLE:
+        observed_at, projects = datetime.fromisoformat(wire["observedAt"]), as_mapping(wire["projects"])
+    except _PARSE_ERRORS:
         return None, {}
     if observed_at.tzinfo is None:
         return None, {}
@@ -93,7 +93,7 @@ def _read_entry(text: str) -> tuple[datetime | None, Mapping[str, BudgetUse]]:
 def _read_use(wire: Any) -> BudgetUse | None:
     try:
         use = BudgetUse(*(float(wire[name]) for name in ("usedSeconds", "budgetSeconds", "windowSeconds")))
-    except _UNREADABLE:
+    except _PARSE_ERRORS:
         return None
     is_sound = all(math.isfinite(number) and number >= 0 for number in (use.used, use.budget, use.window))
     return use if is_sound else None

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.application.hooks import is_hook, sync_options, wave
+from argosy.gitops.application.hooks import is_hook, list_sync_options, read_wave
 from argosy.gitops.application.step_results import Assessment, SyncStatus
-from argosy.gitops.status.wire_format import given, mappings
+from argosy.gitops.status.wire_format import as_mappings, omit_empty
 from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
 
-_CONFIRM: Final = frozenset({"Delete=confirm", "Prune=confirm"})
+_CONFIRM_OPTIONS: Final = frozenset({"Delete=confirm", "Prune=confirm"})
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ResourceStatus:
     """One entry of status.resources."""
 
     key: ResourceKey
@@ -32,58 +32,67 @@ class Resource:
     requires_confirmation: bool = False  # before it is deleted
 
 
-def resource_of(
+def build_resource(
     key: ResourceKey,
     desired: Manifest | None,
     live: Manifest | None,
     *,
     status: SyncStatus | None,
     assessment: Assessment | None = None,
-    is_own: bool = True,
-    confirms: bool = False,
-) -> Resource:
+    has_own_tracking: bool = True,
+    app_requires_confirmation: bool = False,
+) -> ResourceStatus:
     """Build an entry. `has_own_tracking`: its tracking mark names itself and is no copy."""
-    shown = live or desired or {}
-    runs = is_hook(shown)
+    manifest = live or desired or {}
+    is_hook_manifest = is_hook(manifest)
     # argo: the wave of the desired manifest; extra objects have none, except hooks
-    counted = desired if desired is not None else shown if runs else None
-    return Resource(
+    wave_manifest = desired if desired is not None else manifest if is_hook_manifest else None
+    return ResourceStatus(
         key,
-        version=split_api_version(str(shown.get("apiVersion") or ""))[1],
-        status=status if is_own and not runs else None,
+        version=split_api_version(str(manifest.get("apiVersion") or ""))[1],
+        status=status if has_own_tracking and not is_hook_manifest else None,
         assessment=assessment,
-        is_hook=runs,
-        requires_pruning=desired is None and live is not None and is_own,  # argo: also for live hooks
-        wave=wave(counted) if counted is not None else 0,
-        requires_confirmation=confirms or _confirms(desired) or _confirms(live),
+        is_hook=is_hook_manifest,
+        requires_pruning=desired is None and live is not None and has_own_tracking,  # argo: also for live hooks
+        wave=read_wave(wave_manifest) if wave_manifest is not None else 0,
+        requires_confirmation=app_requires_confirmation
+        or _requires_confirmation(desired)
+        or _requires_confirmation(live),
     )
 
 
-def _confirms(manifest: Manifest | None) -> bool:
-    return manifest is not None and not _CONFIRM.isdisjoint(sync_options(manifest))
+def _requires_confirmation(manifest: Manifest | None) -> bool:
+    return manifest is not None and not _CONFIRM_OPTIONS.isdisjoint(list_sync_options(manifest))
 
 
-def resources_wire(resources: Iterable[Resource], *, shows_health: bool) -> list[dict[str, Any]]:
+def resources_to_wire(resources: Iterable[ResourceStatus], *, with_health: bool) -> list[dict[str, Any]]:
     """argo: health is written only if the installation enables it."""
-    return [_wire(each, shows_health=shows_health) for each in sorted(resources, key=lambda each: each.key)]
+    return [
+        _resource_to_wire(resource, with_health=with_health)
+        for resource in sorted(resources, key=lambda resource: resource.key)
+    ]
 
 
-def told_keys(status: Mapping[str, Any]) -> list[ResourceKey]:
+def list_resource_keys(status: Mapping[str, Any]) -> list[ResourceKey]:
     """Return the keys of `status.resources`."""
     parts = ("group", "kind", "namespace", "name")
-    return [ResourceKey(*(str(each.get(part) or "") for part in parts)) for each in mappings(status.get("resources"))]
+    return [
+        ResourceKey(*(str(entry.get(part) or "") for part in parts)) for entry in as_mappings(status.get("resources"))
+    ]
 
 
-def _wire(resource: Resource, *, shows_health: bool) -> dict[str, Any]:
-    key, found = resource.key, resource.assessment if shows_health else None
-    return given(
+def _resource_to_wire(resource: ResourceStatus, *, with_health: bool) -> dict[str, Any]:
+    key, assessment = resource.key, resource.assessment if with_health else None
+    return omit_empty(
         group=key.group,
         version=resource.version,
         kind=key.kind,
         namespace=key.namespace,
         name=key.name,
         status=resource.status and resource.status.value,
-        health=given(status=found.health.value, message=found.message) if found and found.health else None,
+        health=omit_empty(status=assessment.health.value, message=assessment.message)
+        if assessment and assessment.health
+        else None,
         hook=resource.is_hook,
         requiresPruning=resource.requires_pruning,
         syncWave=resource.wave,

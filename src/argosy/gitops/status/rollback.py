@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 
-LEFT: Final = "Health of what was left"  # argo: operation.info is free-form
-SHORT: Final = 7  # characters of a commit
-_CONTENT: Final = ("revision", "revisions", "source", "sources")
+PREVIOUS_HEALTH_INFO: Final = "Health of what was left"  # argo: operation.info is free-form
+SHORT_COMMIT_LENGTH: Final = 7  # characters of a commit
+_CONTENT_FIELDS: Final = ("revision", "revisions", "source", "sources")
 
 
 @dataclass(frozen=True, slots=True)
-class Rollback:
+class ActiveRollback:
     """`revision` is the current one of `ref`; `health` is its health before the rollback, if known."""
 
     to: int
@@ -29,12 +29,12 @@ class Rollback:
     health: str = ""
 
     @property
-    def deed(self) -> str:
+    def action(self) -> str:
         return f"rolled back to deployment {self.to}{f' by {self.by}' if self.by else ''}"
 
     @property
     def title(self) -> str:
-        return f"{self.deed[0].upper()}{self.deed[1:]}:"
+        return f"{self.action[0].upper()}{self.action[1:]}:"
 
     @property
     def git(self) -> str:
@@ -43,80 +43,88 @@ class Rollback:
         return f"{self.ref}{still} has {self.revision}{fared}"
 
     def __str__(self) -> str:
-        return f"{self.deed}; {self.git}"
+        return f"{self.action}; {self.git}"
 
 
-def rollback_of(status: Mapping[str, Any], ref: str) -> Rollback | None:
+def find_active_rollback(status: Mapping[str, Any], ref: str) -> ActiveRollback | None:
     """Return the rollback in force: the deployed revision was deployed before, and Git has another one."""
-    history, sync = mappings(status.get("history")), mapping(status.get("sync"))
+    history, sync = as_mappings(status.get("history")), as_mapping(status.get("sync"))
     if len(history) < 3 or sync.get("status") != "OutOfSync":
         return None
-    place = _beginning(history)
-    to = gone_back(history)[place]
-    now, deployed = _revisions(sync), _revisions(history[-1])
-    if to is None or not now or now == deployed:
+    index = _first_equal_index(history)
+    to = find_restored_ids(history)[index]
+    git_revisions, deployed = _list_revisions(sync), _list_revisions(history[-1])
+    if to is None or not git_revisions or git_revisions == deployed:
         return None
-    state, before = mapping(status.get("operationState")), _revisions(history[place - 1])
-    by, began = mapping(history[place].get("initiatedBy")), str(history[place].get("deployedAt") or "")
-    was_deployed = any(_revisions(each) == now for each in history)
-    fared = _fared(state) if now == before and _revisions(mapping(state.get("syncResult"))) == deployed else ""
-    revision = ", ".join(_short(each) for each in now)
-    return Rollback(to, str(by.get("username") or ""), began, ref, revision, was_deployed, fared)
+    state, before = as_mapping(status.get("operationState")), _list_revisions(history[index - 1])
+    by, started_at = as_mapping(history[index].get("initiatedBy")), str(history[index].get("deployedAt") or "")
+    was_deployed = any(_list_revisions(entry) == git_revisions for entry in history)
+    previous_health = (
+        _find_bad_health(state)
+        if git_revisions == before and _list_revisions(as_mapping(state.get("syncResult"))) == deployed
+        else ""
+    )
+    revision = ", ".join(_shorten_revision(entry) for entry in git_revisions)
+    return ActiveRollback(to, str(by.get("username") or ""), started_at, ref, revision, was_deployed, previous_health)
 
 
-def gone_back(history: Sequence[Mapping[str, Any]]) -> list[int | None]:
+def find_restored_ids(history: Sequence[Mapping[str, Any]]) -> list[int | None]:
     """Return for each entry the ID of the earlier entry that it restored, or None."""
-    found: list[int | None] = [None] * len(history)
-    revisions = [tuple(_revisions(each)) for each in history]
+    restored: list[int | None] = [None] * len(history)
+    revisions = [tuple(_list_revisions(deployment)) for deployment in history]
     if len(set(revisions)) == len(revisions):
-        return found  # fast path: most histories have no rollback
-    known: dict[tuple[str, ...], Mapping[str, Any]] = {}
-    for place, (entry, at) in enumerate(zip(history, revisions, strict=True)):
-        earlier = known.get(at)
-        if earlier is not None and _is_same(entry, earlier) and not _is_same(entry, history[place - 1]):
-            found[place] = _number(earlier)
-        known[at] = entry
-    return found
+        return restored  # fast path: most histories have no rollback
+    entry_by_revisions: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    for index, (entry, entry_revisions) in enumerate(zip(history, revisions, strict=True)):
+        earlier = entry_by_revisions.get(entry_revisions)
+        if (
+            earlier is not None
+            and _has_same_content(entry, earlier)
+            and not _has_same_content(entry, history[index - 1])
+        ):
+            restored[index] = _history_id(earlier)
+        entry_by_revisions[entry_revisions] = entry
+    return restored
 
 
-def _beginning(history: Sequence[Mapping[str, Any]]) -> int:
+def _first_equal_index(history: Sequence[Mapping[str, Any]]) -> int:
     """Return the first of the last equal entries: syncing the same again is no new rollback."""
-    place = len(history) - 1
-    while place and _is_same(history[place - 1], history[-1]):
-        place -= 1
-    return place
+    index = len(history) - 1
+    while index and _has_same_content(history[index - 1], history[-1]):
+        index -= 1
+    return index
 
 
-def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all(one.get(name) == other.get(name) for name in _CONTENT)
+def _has_same_content(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return all(left.get(name) == right.get(name) for name in _CONTENT_FIELDS)
 
 
-def _number(entry: Mapping[str, Any]) -> int:
+def _history_id(entry: Mapping[str, Any]) -> int:
     number = entry.get("id")
     return number if isinstance(number, int) else 0
 
 
-def _revisions(part: Mapping[str, Any]) -> list[str]:
+def _list_revisions(part: Mapping[str, Any]) -> list[str]:
     many = part.get("revisions")
-    found = many if isinstance(many, list) and many else [part.get("revision")]
-    return [str(each) for each in found if each]
+    revisions = many if isinstance(many, list) and many else [part.get("revision")]
+    return [str(revision) for revision in revisions if revision]
 
 
-def _fared(state: Mapping[str, Any]) -> str:
-    health = _left(mapping(state.get("operation")))
+def _find_bad_health(state: Mapping[str, Any]) -> str:
+    health = _find_previous_health(as_mapping(state.get("operation")))
     return "" if health == "Healthy" else health
 
 
 def is_rollback(request: Mapping[str, Any]) -> bool:
     """True if the operation was requested as a rollback; its revisions alone do not tell."""
-    return bool(_left(request))
+    return bool(_find_previous_health(request))
 
 
-def _left(request: Mapping[str, Any]) -> str:
-    told = mappings(request.get("info"))
-    return next((str(each.get("value") or "") for each in told if each.get("name") == LEFT), "")
+def _find_previous_health(request: Mapping[str, Any]) -> str:
+    info = as_mappings(request.get("info"))
+    return next((str(entry.get("value") or "") for entry in info if entry.get("name") == PREVIOUS_HEALTH_INFO), "")
 
 
-def _short(revision: str) -> str:
-    is_commit = len(revision) >= 40 and all(sign in "0123456789abcdef" for sign in revision)
-    return revision[:SHORT] if is_commit else revision
+def _shorten_revision(revision: str) -> str:
+    is_commit = len(revision) >= 40 and all(character in "0123456789abcdef" for character in revision)
+    return revision[:SHORT_COMMIT_LENGTH] if is_commit else revision

@@ -11,33 +11,33 @@ from typing import Any
 from argosy.kube.names import ResourceKey
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def omit_empty(**fields: Any) -> dict[str, Any]:
     """Return the fields that are set. argo: empty, false and zero values are omitted."""
     return {name: value for name, value in fields.items() if value}
 
 
-def key_wire(key: ResourceKey) -> dict[str, str]:
+def key_to_wire(key: ResourceKey) -> dict[str, str]:
     """argo: all parts are written, even empty ones."""
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "name": key.name}
 
 
-def sources_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
+def sources_to_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
     """Return `source`, or `sources` if the Application uses it."""
     if are_many:
-        return {"sources": [dict(each) for each in sources]}
+        return {"sources": [dict(source) for source in sources]}
     return {"source": dict(sources[0])} if sources else {}
 
 
-def synced_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
+def synced_sources_to_wire(sources: Sequence[Mapping[str, Any]], *, are_many: bool) -> dict[str, Any]:
     """Return the sources of a comparison or sync. argo: next to `sources` there is an empty source."""
-    written = sources_wire(sources, are_many=are_many)
-    return {"source": {"repoURL": ""}, **written} if are_many and sources else written
+    wire = sources_to_wire(sources, are_many=are_many)
+    return {"source": {"repoURL": ""}, **wire} if are_many and sources else wire
 
 
-def mapping(value: Any) -> Mapping[str, Any]:
+def as_mapping(value: Any) -> Mapping[str, Any]:
     """Return the value if it is a map, else an empty one: other writers may store any type."""
     return value if isinstance(value, Mapping) else {}
 
 
-def mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+def as_mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

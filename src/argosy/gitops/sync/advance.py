@@ -16,43 +16,51 @@ from datetime import datetime, timedelta
 from itertools import compress
 
 from argosy.errors import ClusterError, Conflict
-from argosy.gitops.application import Application, OperationState, Outcome, Phase, Progress
+from argosy.gitops.application import Application, OperationPhase, OperationState, ResultCode, SyncPhase
 from argosy.gitops.application.hooks import DeletePolicy
-from argosy.gitops.application.step_results import Task
+from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.sync import hooks
-from argosy.gitops.sync.live_lookup import read_live
-from argosy.gitops.sync.notebook_gates import LOOK, Holds
-from argosy.gitops.sync.operation_terms import SyncSettings, Terms
+from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.notebook_gates import NOTEBOOK_CHECK_SECONDS, FindWaveHold
+from argosy.gitops.sync.operation_options import OperationOptions, SyncSettings
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.prune import MayDelete
+from argosy.gitops.sync.prune import FindDeletionRefusal
 from argosy.gitops.sync.stale_status import hold_stale_statuses
-from argosy.gitops.sync.task_health import AssessAll, refresh
-from argosy.gitops.sync.task_states import DELETION, HELD_BACK, Board, Turn, failure_text, waiting_text, with_reasons
-from argosy.gitops.sync.task_validation import Permitted, invalid
-from argosy.gitops.sync.termination import TERMINATING, terminate
-from argosy.gitops.sync.wave_gates import deadline_of, pause_of, with_pause
-from argosy.gitops.sync.wave_step import DELETING, AppliedMessages, Ran, Runner, RunState
+from argosy.gitops.sync.task_health import AssessAll, update_running_tasks
+from argosy.gitops.sync.task_states import (
+    DELETION_OF,
+    NOT_APPLIED_PREFIX,
+    SyncTask,
+    SyncTaskList,
+    append_reasons,
+    format_failure_message,
+    format_waiting_message,
+)
+from argosy.gitops.sync.task_validation import CheckPermission, find_invalid_tasks
+from argosy.gitops.sync.termination import TERMINATING_PREFIX, terminate_operation
+from argosy.gitops.sync.wave_gates import append_pause, read_deadline, read_pause
+from argosy.gitops.sync.wave_step import DELETION_CHECK_SECONDS, AppliedMessages, RunState, StepResult, StepRunner
 from argosy.kube.client import Catalog, Cluster, Propagation
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects.timestamps import CLOCK_SKEW, written
+from argosy.kube.objects.timestamps import MAX_CLOCK_SKEW, format_timestamp
 
-RUNNING = "one or more tasks are running"  # argo: these messages are Argo CD's
-UNSUCCESSFUL = "one or more synchronization tasks completed unsuccessfully"
-NOT_APPLIED = "one or more objects failed to apply"
-TOO_LATE = "operation is terminating due to timeout"
+TASKS_RUNNING = "one or more tasks are running"  # argo: these messages are Argo CD's
+TASKS_FAILED = "one or more synchronization tasks completed unsuccessfully"
+OBJECTS_FAILED_TO_APPLY = "one or more objects failed to apply"
+TIMEOUT_MESSAGE = "operation is terminating due to timeout"
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
+class AdvanceResult:
     """Write the state first. Then call again: after `wait` seconds, or when something changes if it is None."""
 
     state: OperationState
     wait: float | None = None
 
 
-async def advance(
+async def advance_operation(
     state: OperationState,
-    tasks: Sequence[Task],
+    tasks: Sequence[PlannedTask],
     app: Application,
     options: SyncOptions,
     *,
@@ -60,296 +68,320 @@ async def advance(
     assess_all: AssessAll,
     settings: SyncSettings,
     now: Callable[[], datetime],
-    may_delete: MayDelete,
-    permitted: Permitted,
-    is_mass: bool = False,
-    shared: str = "",
-    holds: Holds = lambda wave: None,
+    find_refusal: FindDeletionRefusal,
+    check_permission: CheckPermission,
+    is_mass_prune: bool = False,
+    shared_resource: str = "",
+    find_hold: FindWaveHold = lambda wave: None,
     applied_messages: AppliedMessages | None = None,
-) -> Advanced:
+) -> AdvanceResult:
     """Run one call. `is_mass_prune`: confirm all prunes. `shared_resource` names an object of another Application too.
 
     `find_hold` returns what keeps a wave from starting. `applied_messages` are the messages of earlier passes of this
     operation whose state could not be written.
     """
-    if state.progress.is_over:
-        return Advanced(state)
+    if state.phase.is_over:
+        return AdvanceResult(state)
     assess_all = hold_stale_statuses(assess_all, settings.observed_kinds)
-    terms = Terms(app, state, options, is_mass=is_mass)
-    board = Board(state, tasks)
-    if state.progress is Progress.TERMINATING:
-        progress, message = await terminate(board, cluster, assess_all, Propagation(terms.propagation))
-        if state.message == TOO_LATE:
+    operation_options = OperationOptions(app, state, options, is_mass_prune=is_mass_prune)
+    task_list = SyncTaskList(state, tasks)
+    if state.phase is OperationPhase.TERMINATING:
+        phase, message = await terminate_operation(
+            task_list, cluster, assess_all, Propagation(operation_options.propagation)
+        )
+        if state.message == TIMEOUT_MESSAGE:
             message += ", triggered by controller sync timeout"
-        elif state.message.startswith(TERMINATING):
-            message += f": {state.message.removeprefix(TERMINATING)}"
-        return Advanced(_ended(state, board, progress, message, now))
-    if is_too_late(state, settings, now()):
-        return Advanced(replace(state, progress=Progress.TERMINATING, message=TOO_LATE), 0.0)
-    if shared and options.is_on("FailOnSharedResource"):
-        return Advanced(_ended(state, board, Progress.FAILED, f"Shared resource found: {shared}", now))
+        elif state.message.startswith(TERMINATING_PREFIX):
+            message += f": {state.message.removeprefix(TERMINATING_PREFIX)}"
+        return AdvanceResult(_finish_operation(state, task_list, phase, message, now))
+    if has_timed_out(state, settings, now()):
+        return AdvanceResult(replace(state, phase=OperationPhase.TERMINATING, message=TIMEOUT_MESSAGE), 0.0)
+    if shared_resource and options.is_on("FailOnSharedResource"):
+        return AdvanceResult(
+            _finish_operation(state, task_list, OperationPhase.FAILED, f"Shared resource found: {shared_resource}", now)
+        )
     messages = {} if applied_messages is None else applied_messages
-    runner = Runner(board, terms, settings, cluster, may_delete, now, messages)
-    return await _Call(board, terms, settings, cluster, assess_all, now, permitted, runner, holds).advance()
+    runner = StepRunner(task_list, operation_options, settings, cluster, find_refusal, now, messages)
+    return await _OperationCall(
+        task_list, operation_options, settings, cluster, assess_all, now, check_permission, runner, find_hold
+    ).advance()
 
 
-def is_too_late(state: OperationState, settings: SyncSettings, now: datetime) -> bool:
+def has_timed_out(state: OperationState, settings: SyncSettings, now: datetime) -> bool:
     """argo: all attempts of an operation share one timeout."""
-    if not settings.timeout or not state.started:
+    if not settings.timeout_seconds or not state.started:
         return False
-    return now - datetime.fromisoformat(state.started) > timedelta(seconds=settings.timeout)
+    return now - datetime.fromisoformat(state.started) > timedelta(seconds=settings.timeout_seconds)
 
 
-def _ended(
-    state: OperationState, board: Board, progress: Progress, message: str, now: Callable[[], datetime]
+def _finish_operation(
+    state: OperationState, task_list: SyncTaskList, phase: OperationPhase, message: str, now: Callable[[], datetime]
 ) -> OperationState:
     return replace(
         state,
-        progress=progress,
+        phase=phase,
         message=message,
-        finished=written(now()),
-        results=board.results,
+        finished=format_timestamp(now()),
+        results=task_list.results,
         has_result=True,
     )
 
 
 @dataclass(slots=True)
-class _Call:
+class _OperationCall:
     """The steps of Argo CD's sync, in order; each returns a result if the call ends with it."""
 
-    board: Board
-    terms: Terms
+    task_list: SyncTaskList
+    operation_options: OperationOptions
     settings: SyncSettings
     cluster: Cluster
     assess_all: AssessAll
     now: Callable[[], datetime]
-    permitted: Permitted
-    runner: Runner
-    holds: Holds
+    check_permission: CheckPermission
+    runner: StepRunner
+    find_hold: FindWaveHold
     kinds: Catalog = field(default_factory=dict)
-    may_begin: bool = False  # kinds and permissions of the pending tasks were checked in this call
+    is_checked: bool = False  # kinds and permissions of the pending tasks were checked in this call
 
-    async def advance(self) -> Advanced:
-        if not self.board.is_begun and (answer := await self._begin()):
-            return answer
+    async def advance(self) -> AdvanceResult:
+        if not self.task_list.has_results and (result := await self._begin_operation()):
+            return result
         while True:
-            if answer := await self._pass():
-                return answer
+            if result := await self._run_round():
+                return result
 
-    async def _begin(self) -> Advanced | None:
+    async def _begin_operation(self) -> AdvanceResult | None:
         """argo: once per operation: create the namespace, then dry-run everything else."""
-        if answer := await self._check():
-            return answer
-        turns = [turn for turn in self.board.turns if not self.terms.is_left_alone(turn.task)]
-        space = next((turn for turn in turns if self._is_new_namespace(turn)), None)
-        if self.terms.request.dry_run:
-            space = None
-        elif space is not None and (await self.runner.run([space])).state is RunState.FAILED:
-            return self._over(Progress.FAILED, with_reasons("the namespace failed to apply", [space]))
-        there = [turn for turn in turns if turn is not space and turn.key.group_kind in self.kinds]
-        if not self.runner.try_out(there):
-            return self._over(Progress.FAILED, "one or more objects failed to apply (dry run)")
-        if self.terms.request.dry_run:
-            return self._over(Progress.SUCCEEDED, "successfully synced (no more tasks)")
+        if result := await self._check_pending_tasks():
+            return result
+        tasks = [task for task in self.task_list.tasks if not self.operation_options.is_skipped(task.planned)]
+        namespace_task = next((task for task in tasks if self._is_new_namespace(task)), None)
+        if self.operation_options.request.dry_run:
+            namespace_task = None
+        elif namespace_task is not None and (await self.runner.run([namespace_task])).state is RunState.FAILED:
+            return self._finish(
+                OperationPhase.FAILED, append_reasons("the namespace failed to apply", [namespace_task])
+            )
+        served_tasks = [task for task in tasks if task is not namespace_task and task.key.group_kind in self.kinds]
+        if not self.runner.dry_run(served_tasks):
+            return self._finish(OperationPhase.FAILED, "one or more objects failed to apply (dry run)")
+        if self.operation_options.request.dry_run:
+            return self._finish(OperationPhase.SUCCEEDED, "successfully synced (no more tasks)")
         return None
 
-    def _is_new_namespace(self, turn: Turn) -> bool:
-        destination = ResourceKey("", "Namespace", "", self.terms.app.destination.namespace)
-        return turn.key == destination and turn.live is None and not turn.task.is_prune
+    def _is_new_namespace(self, task: SyncTask) -> bool:
+        destination = ResourceKey("", "Namespace", "", self.operation_options.app.destination.namespace)
+        return task.key == destination and task.live is None and not task.planned.is_prune
 
-    async def _check(self) -> Advanced | None:
-        if self.may_begin:
+    async def _check_pending_tasks(self) -> AdvanceResult | None:
+        if self.is_checked:
             return None
         self.kinds = await self.cluster.kinds()
-        pending = [turn for turn in self.board.turns if turn.is_pending]
-        faults = invalid(pending, self.board, self.kinds, self.terms, self.permitted)
-        for turn, reason in faults:
-            self.board.record(turn, Outcome.SYNC_FAILED, None, reason)
-        self.may_begin = True
+        pending = [task for task in self.task_list.tasks if task.is_pending]
+        faults = find_invalid_tasks(pending, self.task_list, self.kinds, self.operation_options, self.check_permission)
+        for task, reason in faults:
+            self.task_list.record(task, ResultCode.SYNC_FAILED, None, reason)
+        self.is_checked = True
         if not faults:
             return None
         reasons = ", ".join(reason for _, reason in faults)
-        return self._over(Progress.FAILED, f"one or more synchronization tasks are not valid: {reasons}")
+        return self._finish(OperationPhase.FAILED, f"one or more synchronization tasks are not valid: {reasons}")
 
-    async def _pass(self) -> Advanced | None:
+    async def _run_round(self) -> AdvanceResult | None:
         """Run one round. None if a step was run whose end may be visible at once."""
-        await refresh(self.board, self.cluster, self.assess_all, self.now)
-        told = [turn for turn in self.board.turns if turn.is_hook and turn.is_over and not turn.is_told]
-        running = self._awaited()
-        if told or running:
+        await update_running_tasks(self.task_list, self.cluster, self.assess_all, self.now)
+        unwritten_hooks = [
+            task for task in self.task_list.tasks if task.is_hook and task.is_over and not task.is_written
+        ]
+        running = self._list_awaited()
+        if unwritten_hooks or running:
             # The end of a hook must be written before anything else happens, because after that the hook may be
             # deleted.
-            message = waiting_text(running) if running else RUNNING
-            return self._running(message, 0.0 if told else self._next_deadline(running))
-        if vanishing := await self._vanishing():
-            return self._running(waiting_text(vanishing, DELETION), DELETING)
-        await self._find_hooks()
+            message = format_waiting_message(running) if running else TASKS_RUNNING
+            return self._build_running(message, 0.0 if unwritten_hooks else self._seconds_until_deadline(running))
+        if being_deleted := await self._list_being_deleted():
+            return self._build_running(format_waiting_message(being_deleted, DELETION_OF), DELETION_CHECK_SECONDS)
+        await self._read_finished_hooks()
         await self._release_hooks()
-        if self.board.failures():
-            return await self._fail(NOT_APPLIED if self.terms.state.message.startswith(NOT_APPLIED) else UNSUCCESSFUL)
-        return await self._next_step()
+        if self.task_list.list_failures():
+            return await self._fail_operation(
+                OBJECTS_FAILED_TO_APPLY
+                if self.operation_options.state.message.startswith(OBJECTS_FAILED_TO_APPLY)
+                else TASKS_FAILED
+            )
+        return await self._run_next_step()
 
-    def _awaited(self) -> list[Turn]:
+    def _list_awaited(self) -> list[SyncTask]:
         """argo: a step is applied completely before any of its tasks is awaited, because they may depend on each other.
 
         After a failure the rest of the step is not applied any more, and only hooks are awaited.
         """
-        running = [turn for turn in self.board.turns if self.board.is_awaited(turn)]
-        if not self._is_half_made():
+        running = [task for task in self.task_list.tasks if self.task_list.is_awaited(task)]
+        if not self._is_partly_applied():
             return running
-        return [turn for turn in running if turn.is_hook] if self.board.failures() else []
+        return [task for task in running if task.is_hook] if self.task_list.list_failures() else []
 
-    def _is_half_made(self) -> bool:
+    def _is_partly_applied(self) -> bool:
         """True if a step is applied only partly, because of a deletion or a CRD that was not ready."""
-        pending = self._pending()
-        step = {turn for turn in self.board.turns if pending and turn.step == pending[0].step}
-        makes = {turn for turn in step if not turn.task.is_prune}
+        pending = self._list_pending()
+        step = {task for task in self.task_list.tasks if pending and task.step == pending[0].step}
+        applies = {task for task in step if not task.planned.is_prune}
         # The namespace is created before its step, so it says nothing about the others.
-        made = {turn for turn in makes if not turn.is_pending and turn.key.kind != "Namespace"}
-        return bool(made) and not makes.isdisjoint(pending)
+        applied = {task for task in applies if not task.is_pending and task.key.kind != "Namespace"}
+        return bool(applied) and not applies.isdisjoint(pending)
 
-    async def _vanishing(self) -> list[Turn]:
+    async def _list_being_deleted(self) -> list[SyncTask]:
         """argo: pruned objects must be gone before anything else happens."""
-        left = []
-        for turn in self.board.turns:
-            if turn.outcome is Outcome.PRUNED and turn.live is not None:
-                turn.live = await read_live(turn.key, self.cluster)
-                if turn.live is not None and turn.live["metadata"].get("deletionTimestamp"):
-                    left.append(turn)
-        return left
+        remaining = []
+        for task in self.task_list.tasks:
+            if task.result_code is ResultCode.PRUNED and task.live is not None:
+                task.live = await fetch_live(task.key, self.cluster)
+                if task.live is not None and task.live["metadata"].get("deletionTimestamp"):
+                    remaining.append(task)
+        return remaining
 
-    async def _find_hooks(self) -> None:
+    async def _read_finished_hooks(self) -> None:
         """Read finished hooks that the watch has not delivered yet, so that they are released and deleted."""
-        for turn in self.board.turns:
-            if turn.is_hook and turn.is_over and turn.live is None and not turn.is_fresh:
-                turn.live, turn.is_fresh = await read_live(turn.key, self.cluster), True
-                if not turn.is_ours:
-                    turn.live = None  # of another operation
+        for task in self.task_list.tasks:
+            if task.is_hook and task.is_over and task.live is None and not task.is_live_fresh:
+                task.live, task.is_live_fresh = await fetch_live(task.key, self.cluster), True
+                if not task.is_own_hook:
+                    task.live = None  # of another operation
 
     async def _release_hooks(self) -> None:
-        for turn in self.board.turns:
-            if turn.is_hook and turn.is_over and turn.live is not None:
+        for task in self.task_list.tasks:
+            if task.is_hook and task.is_over and task.live is not None:
                 try:
-                    await hooks.release(turn.key, turn.live, self.cluster)
+                    await hooks.remove_hook_finalizer(task.key, task.live, self.cluster)
                 except ClusterError as error:
-                    if error.may_pass or isinstance(error, Conflict):
+                    if error.is_retryable or isinstance(error, Conflict):
                         raise
-                    said = f"Failed to remove hook finalizer: {error.message}"
-                    self.board.record(turn, turn.outcome, Progress.ERROR, said)
+                    message = f"Failed to remove hook finalizer: {error.message}"
+                    self.task_list.record(task, task.result_code, OperationPhase.ERROR, message)
 
-    async def _fail(self, message: str) -> Advanced:
-        last = self.board.of_failure
-        has_ends = any(turn.is_pending for turn in last) or any(self._leaving(DeletePolicy.HOOK_FAILED))
-        if has_ends and self.board.results != self.terms.state.results:
+    async def _fail_operation(self, message: str) -> AdvanceResult:
+        sync_fail_tasks = self.task_list.sync_fail_tasks
+        has_cleanup = any(task.is_pending for task in sync_fail_tasks) or any(
+            self._list_hooks_to_delete(DeletePolicy.HOOK_FAILED)
+        )
+        if has_cleanup and self.task_list.results != self.operation_options.state.results:
             # The failure is written before anything reacts to it, because its cause may be gone by then.
-            return self._running(message, 0.0)
+            return self._build_running(message, 0.0)
         await self._delete_hooks(DeletePolicy.HOOK_FAILED)
-        if pending := [turn for turn in last if turn.is_pending]:
-            ran = await self.runner.run(pending)
-            if ran.state is RunState.PENDING:
-                return self._running(ran.message, ran.wait)
-            return self._running(waiting_text(pending), 0.0)
-        failures = set(self.board.failures())
-        is_reason = (turn in failures or turn.outcome is Outcome.SYNC_FAILED for turn in self.board.ordinary)
-        said = failure_text(message, list(compress(self.board.ordinary, is_reason)))
-        if any(turn.outcome is Outcome.SYNC_FAILED for turn in last):
-            said += "\n" + with_reasons("one or more SyncFail hooks failed", last)
-        return self._over(Progress.FAILED, said)
+        if pending := [task for task in sync_fail_tasks if task.is_pending]:
+            step_result = await self.runner.run(pending)
+            if step_result.state is RunState.PENDING:
+                return self._build_running(step_result.message, step_result.wait)
+            return self._build_running(format_waiting_message(pending), 0.0)
+        failures = set(self.task_list.list_failures())
+        is_cause = (
+            task in failures or task.result_code is ResultCode.SYNC_FAILED for task in self.task_list.main_tasks
+        )
+        failure_message = format_failure_message(message, list(compress(self.task_list.main_tasks, is_cause)))
+        if any(task.result_code is ResultCode.SYNC_FAILED for task in sync_fail_tasks):
+            failure_message += "\n" + append_reasons("one or more SyncFail hooks failed", sync_fail_tasks)
+        return self._finish(OperationPhase.FAILED, failure_message)
 
-    def _pending(self) -> list[Turn]:
-        pending = [turn for turn in self.board.ordinary if turn.is_pending]
-        return [turn for turn in pending if not self.terms.is_left_alone(turn.task)]
+    def _list_pending(self) -> list[SyncTask]:
+        pending = [task for task in self.task_list.main_tasks if task.is_pending]
+        return [task for task in pending if not self.operation_options.is_skipped(task.planned)]
 
-    async def _next_step(self) -> Advanced | None:
-        pending = self._pending()
+    async def _run_next_step(self) -> AdvanceResult | None:
+        pending = self._list_pending()
         if not pending:
-            return await self._succeed("successfully synced (no more tasks)")
-        if pause := self._pause():
-            return self._running(RUNNING, (pause - self.now()).total_seconds())
-        if answer := await self._check():
-            return answer
-        step = [turn for turn in pending if turn.step == pending[0].step]
-        if answer := await self._held_back(step):
-            return answer
-        ran = await self.runner.run(step)
-        whole = [turn for turn in self.board.turns if turn.step == step[0].step and not turn.is_pending]
-        return await self._after(whole, ran, is_last=len(step) == len(pending))
+            return await self._finish_successfully("successfully synced (no more tasks)")
+        if pause := self._find_pause_end():
+            return self._build_running(TASKS_RUNNING, (pause - self.now()).total_seconds())
+        if result := await self._check_pending_tasks():
+            return result
+        step = [task for task in pending if task.step == pending[0].step]
+        if result := await self._check_hold(step):
+            return result
+        step_result = await self.runner.run(step)
+        step_tasks = [task for task in self.task_list.tasks if task.step == step[0].step and not task.is_pending]
+        return await self._finish_step(step_tasks, step_result, is_last=len(step) == len(pending))
 
-    async def _held_back(self, step: Sequence[Turn]) -> Advanced | None:
+    async def _check_hold(self, step: Sequence[SyncTask]) -> AdvanceResult | None:
         """Hold a wave until its notebooks have succeeded. Prunes are not held."""
-        makes = [turn for turn in step if not turn.task.is_prune]
+        applies = [task for task in step if not task.planned.is_prune]
         phase, wave = step[0].step
-        found = self.holds(wave) if phase is Phase.SYNC and makes else None
-        if found is None:
+        hold = self.find_hold(wave) if phase is SyncPhase.SYNC and applies else None
+        if hold is None:
             return None
-        if not found.has_failed:
-            return self._running(found.message, LOOK)
-        for turn in makes:
-            self.board.record(turn, Outcome.SYNC_FAILED, Progress.FAILED, f"{HELD_BACK}{found.message}")
-        return await self._fail(NOT_APPLIED)
+        if not hold.has_failed:
+            return self._build_running(hold.message, NOTEBOOK_CHECK_SECONDS)
+        for task in applies:
+            self.task_list.record(
+                task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, f"{NOT_APPLIED_PREFIX}{hold.message}"
+            )
+        return await self._fail_operation(OBJECTS_FAILED_TO_APPLY)
 
-    async def _after(self, step: Sequence[Turn], ran: Ran, *, is_last: bool) -> Advanced | None:
-        if ran.state is RunState.PENDING:
-            return self._running(ran.message, ran.wait)
-        if ran.state is RunState.FAILED:
-            if running := [turn for turn in step if turn.is_hook and turn.is_running]:
-                return self._running(waiting_text(running), None)
-            if self.board.of_failure:
-                return self._running(RUNNING, 0.0)  # the failure is written before SyncFail hooks run
-            return await self._fail(NOT_APPLIED)
-        if is_last and not any(turn.is_hook or turn.gate.blocks for turn in step):
+    async def _finish_step(
+        self, step: Sequence[SyncTask], step_result: StepResult, *, is_last: bool
+    ) -> AdvanceResult | None:
+        if step_result.state is RunState.PENDING:
+            return self._build_running(step_result.message, step_result.wait)
+        if step_result.state is RunState.FAILED:
+            if running := [task for task in step if task.is_hook and task.is_running]:
+                return self._build_running(format_waiting_message(running), None)
+            if self.task_list.sync_fail_tasks:
+                return self._build_running(TASKS_RUNNING, 0.0)  # the failure is written before SyncFail hooks run
+            return await self._fail_operation(OBJECTS_FAILED_TO_APPLY)
+        if is_last and not any(task.is_hook or task.gate.is_blocking for task in step):
             # argo: health of the last wave is not awaited
-            return await self._succeed("successfully synced (all tasks run)")
-        if is_last or not self.settings.wave_delay:
+            return await self._finish_successfully("successfully synced (all tasks run)")
+        if is_last or not self.settings.wave_delay_seconds:
             return None
-        until = self.now() + timedelta(seconds=self.settings.wave_delay)
-        running = [turn for turn in step if turn.is_running]
-        message = with_pause(waiting_text(running) if running else RUNNING, until)
-        return self._answer(Progress.RUNNING, message, self.settings.wave_delay)
+        until = self.now() + timedelta(seconds=self.settings.wave_delay_seconds)
+        running = [task for task in step if task.is_running]
+        message = append_pause(format_waiting_message(running) if running else TASKS_RUNNING, until)
+        return self._build_result(OperationPhase.RUNNING, message, self.settings.wave_delay_seconds)
 
-    async def _succeed(self, message: str) -> Advanced:
+    async def _finish_successfully(self, message: str) -> AdvanceResult:
         await self._delete_hooks(DeletePolicy.HOOK_SUCCEEDED)
-        return self._over(Progress.SUCCEEDED, message)
+        return self._finish(OperationPhase.SUCCEEDED, message)
 
     async def _delete_hooks(self, policy: DeletePolicy) -> None:
         """argo: the end of the operation decides, not the end of the hook."""
-        for turn in self._leaving(policy):
-            assert turn.live is not None
+        for task in self._list_hooks_to_delete(policy):
+            assert task.live is not None
             try:
-                await hooks.remove(turn.key, turn.live, self.cluster, Propagation(self.terms.propagation))
+                await hooks.delete_hook(
+                    task.key, task.live, self.cluster, Propagation(self.operation_options.propagation)
+                )
             except ClusterError as error:
-                if error.may_pass or isinstance(error, Conflict):
+                if error.is_retryable or isinstance(error, Conflict):
                     raise  # argo: would leave the hook; here the operation is not over, and this pass is repeated
-                said = f"failed to delete resource: {error.message}"
-                self.board.record(turn, turn.outcome, Progress.ERROR, said)
+                message = f"failed to delete resource: {error.message}"
+                self.task_list.record(task, task.result_code, OperationPhase.ERROR, message)
 
-    def _leaving(self, policy: DeletePolicy) -> Iterator[Turn]:
-        for turn in self.board.turns:
-            if turn.is_pending and turn.is_ours:
+    def _list_hooks_to_delete(self, policy: DeletePolicy) -> Iterator[SyncTask]:
+        for task in self.task_list.tasks:
+            if task.is_pending and task.is_own_hook:
                 continue  # created just before a crash: not recorded yet
-            if turn.is_hook and turn.live is not None and not turn.is_running and turn.has_policy(policy):
-                yield turn
+            if task.is_hook and task.live is not None and not task.is_running and task.has_policy(policy):
+                yield task
 
     # -- results ------------------------------------------------------------------------------------------------
 
-    def _next_deadline(self, running: Sequence[Turn]) -> float | None:
-        times = [deadline for turn in running if (deadline := deadline_of(turn.message))]
+    def _seconds_until_deadline(self, running: Sequence[SyncTask]) -> float | None:
+        times = [deadline for task in running if (deadline := read_deadline(task.message))]
         return max(0.0, (min(times) - self.now()).total_seconds()) if times else None
 
-    def _running(self, message: str, wait: float | None) -> Advanced:
+    def _build_running(self, message: str, wait: float | None) -> AdvanceResult:
         """Return a running state, and keep the end of a pause between waves in the message."""
-        return self._answer(Progress.RUNNING, with_pause(message, self._pause()), wait)
+        return self._build_result(OperationPhase.RUNNING, append_pause(message, self._find_pause_end()), wait)
 
-    def _pause(self) -> datetime | None:
+    def _find_pause_end(self) -> datetime | None:
         """Return when the pause between two waves ends; None if there is none, it is over, or the clock jumped back."""
-        pause = pause_of(self.terms.state.message)
-        longest = timedelta(seconds=self.settings.wave_delay) + CLOCK_SKEW
-        return pause if pause and timedelta(0) < pause - self.now() <= longest else None
+        pause = read_pause(self.operation_options.state.message)
+        max_pause = timedelta(seconds=self.settings.wave_delay_seconds) + MAX_CLOCK_SKEW
+        return pause if pause and timedelta(0) < pause - self.now() <= max_pause else None
 
-    def _over(self, progress: Progress, message: str) -> Advanced:
-        return Advanced(_ended(self.terms.state, self.board, progress, message, self.now))
+    def _finish(self, phase: OperationPhase, message: str) -> AdvanceResult:
+        return AdvanceResult(_finish_operation(self.operation_options.state, self.task_list, phase, message, self.now))
 
-    def _answer(self, progress: Progress, message: str, wait: float | None) -> Advanced:
-        results = self.board.results
-        state = replace(self.terms.state, progress=progress, message=message, results=results, has_result=True)
-        return Advanced(state, wait)
+    def _build_result(self, phase: OperationPhase, message: str, wait: float | None) -> AdvanceResult:
+        results = self.task_list.results
+        state = replace(self.operation_options.state, phase=phase, message=message, results=results, has_result=True)
+        return AdvanceResult(state, wait)

@@ -14,32 +14,38 @@ from typing import Final
 
 from argosy import annotations as names
 from argosy.errors import ClusterError, Conflict
-from argosy.gitops.application import Application, Phase, Progress
-from argosy.gitops.application.finalizers import BACKGROUND, CLEAN, OF_HOOKS, OF_RESOURCES, is_served
-from argosy.gitops.application.hooks import DeletePolicy, is_hook, phases, wave
-from argosy.gitops.application.step_results import Task
+from argosy.gitops.application import Application, OperationPhase, SyncPhase
+from argosy.gitops.application.finalizers import (
+    BACKGROUND_FINALIZER,
+    CLEANUP_SUFFIX,
+    HOOK_FINALIZERS,
+    RESOURCE_FINALIZERS,
+    is_controller_finalizer,
+)
+from argosy.gitops.application.hooks import DeletePolicy, is_hook, list_hook_phases, read_wave
+from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.sync import hooks
-from argosy.gitops.sync.apply import ROUNDS, Wish, apply
-from argosy.gitops.sync.live_lookup import read_live
-from argosy.gitops.sync.operation_terms import How, is_approved
-from argosy.gitops.sync.options import CONFIRM, SyncOptions, outlives
-from argosy.gitops.sync.prune import MayDelete
-from argosy.gitops.sync.sync_plan import Occasion, prepare_hooks
+from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
+from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.operation_options import ApplyOptions, is_deletion_approved
+from argosy.gitops.sync.options import CONFIRM_VALUE, SyncOptions, find_keep_reason
+from argosy.gitops.sync.prune import FindDeletionRefusal
+from argosy.gitops.sync.sync_plan import OperationContext, prepare_hooks
 from argosy.gitops.sync.task_health import AssessAll
-from argosy.gitops.sync.task_states import Turn, shown, verdict, waiting_text
-from argosy.gitops.sync.wave_step import DELETING
+from argosy.gitops.sync.task_states import SyncTask, format_key, format_waiting_message, phase_from_health
+from argosy.gitops.sync.wave_step import DELETION_CHECK_SECONDS
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-_FINALIZERS: Final = {
-    Phase.PRE_DELETE: names.PRE_DELETE_FINALIZER,
-    Phase.POST_DELETE: names.POST_DELETE_FINALIZER,
+_FINALIZER_BY_PHASE: Final = {
+    SyncPhase.PRE_DELETE: names.PRE_DELETE_FINALIZER,
+    SyncPhase.POST_DELETE: names.POST_DELETE_FINALIZER,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class DeletionStep:
     """Write the finalizers, and the condition DeletionError if `error` is set.
 
     Nothing is left to do if the finalizers are unchanged and `wait` and `message` are empty.
@@ -51,42 +57,47 @@ class Deleted:
     error: str = ""
 
 
-def finalizers_for(app: Application, desired: Iterable[Manifest]) -> tuple[str, ...]:
+def compute_finalizers(app: Application, desired: Iterable[Manifest]) -> tuple[str, ...]:
     """argo: return the finalizers that an Application needs so that its deletion hooks will run."""
-    there = {phase for manifest in desired if is_hook(manifest) for phase in phases(manifest)}
-    wanted = [each for phase, name in _FINALIZERS.items() if phase in there for each in (name, name + CLEAN)]
-    kept = [each for each in app.finalizers if each not in OF_HOOKS or each in wanted]
-    return tuple(dict.fromkeys([*kept, *wanted]))
+    hook_phases = {phase for manifest in desired if is_hook(manifest) for phase in list_hook_phases(manifest)}
+    needed = [
+        finalizer
+        for phase, name in _FINALIZER_BY_PHASE.items()
+        if phase in hook_phases
+        for finalizer in (name, name + CLEANUP_SUFFIX)
+    ]
+    existing = [finalizer for finalizer in app.finalizers if finalizer not in HOOK_FINALIZERS or finalizer in needed]
+    return tuple(dict.fromkeys([*existing, *needed]))
 
 
-def awaits_hooks(app: Application) -> bool:
+def needs_hooks(app: Application) -> bool:
     """True if the next step of the deletion needs the hooks, so that they must be known."""
     if names.PRE_DELETE_FINALIZER in app.finalizers:
         return True
-    return not OF_RESOURCES & set(app.finalizers) and any(map(is_served, app.finalizers))
+    return not RESOURCE_FINALIZERS & set(app.finalizers) and any(map(is_controller_finalizer, app.finalizers))
 
 
-async def delete_further(
+async def advance_deletion(
     app: Application,
     live: Mapping[ResourceKey, Manifest],
     desired_hooks: Sequence[Manifest],
     *,
     cluster: Cluster,
     assess_all: AssessAll,
-    may_delete: MayDelete,
-) -> Deleted:
+    find_refusal: FindDeletionRefusal,
+) -> DeletionStep:
     """argo: PreDelete hooks, resources from the highest wave down, PostDelete hooks, then the hooks themselves."""
-    deletion = _Deletion(app, live, desired_hooks, cluster, assess_all, may_delete)
+    deletion = _Deletion(app, live, desired_hooks, cluster, assess_all, find_refusal)
     if names.PRE_DELETE_FINALIZER in app.finalizers:
-        return await deletion.run_hooks(Phase.PRE_DELETE)
-    if OF_RESOURCES & set(app.finalizers):
+        return await deletion.run_hooks(SyncPhase.PRE_DELETE)
+    if RESOURCE_FINALIZERS & set(app.finalizers):
         return await deletion.delete_resources()
     if names.POST_DELETE_FINALIZER in app.finalizers:
-        return await deletion.run_hooks(Phase.POST_DELETE)
-    for phase, name in _FINALIZERS.items():
-        if name + CLEAN in app.finalizers:
-            return await deletion.clean(phase)
-    return Deleted(app.finalizers)
+        return await deletion.run_hooks(SyncPhase.POST_DELETE)
+    for phase, name in _FINALIZER_BY_PHASE.items():
+        if name + CLEANUP_SUFFIX in app.finalizers:
+            return await deletion.remove_finished_hooks(phase)
+    return DeletionStep(app.finalizers)
 
 
 @dataclass(slots=True)
@@ -96,94 +107,100 @@ class _Deletion:
     desired: Sequence[Manifest]
     cluster: Cluster
     assess_all: AssessAll
-    may_delete: MayDelete
+    find_refusal: FindDeletionRefusal
 
-    def _turns(self, phase: Phase) -> list[Turn]:
-        occasion = Occasion(self.app, "", self.app.deleted)
-        made = prepare_hooks(self.desired, phase, occasion)
-        found = [Turn(Task(key_of(each), phase, wave(each), each, None, is_hook=True), None) for each in made]
-        return sorted(found, key=lambda turn: (turn.task.wave, turn.key))
+    def _plan_hooks(self, phase: SyncPhase) -> list[SyncTask]:
+        operation = OperationContext(self.app, "", self.app.deletion_timestamp)
+        prepared_hooks = prepare_hooks(self.desired, phase, operation)
+        planned = [
+            SyncTask(PlannedTask(key_of(hook), phase, read_wave(hook), hook, None, is_hook=True), None)
+            for hook in prepared_hooks
+        ]
+        return sorted(planned, key=lambda turn: (turn.planned.wave, turn.key))
 
-    async def run_hooks(self, phase: Phase) -> Deleted:
+    async def run_hooks(self, phase: SyncPhase) -> DeletionStep:
         """argo: all hooks at once; here a later wave waits for earlier ones, as in a sync."""
-        for _, group in groupby(self._turns(phase), key=lambda turn: turn.task.wave):
-            ends = [(turn, *await self._run(turn)) for turn in group]
-            said = []
-            for turn, progress, message in ends:
-                if progress not in (Progress.RUNNING, Progress.SUCCEEDED):
-                    await self._remove(turn)  # argo: it is created again until it succeeds
-                    said.append(f"{phase} hook {shown(turn.key)} failed: {message}")
-            if error := "; ".join(said):
-                return Deleted(self.app.finalizers, error, DELETING, error)
-            if running := [turn for turn, progress, _ in ends if progress is Progress.RUNNING]:
-                return Deleted(self.app.finalizers, waiting_text(running), None)
-        return self._without(_FINALIZERS[phase])
+        for _, group in groupby(self._plan_hooks(phase), key=lambda task: task.planned.wave):
+            results = [(task, *await self._run_hook(task)) for task in group]
+            errors = []
+            for task, progress, message in results:
+                if progress not in (OperationPhase.RUNNING, OperationPhase.SUCCEEDED):
+                    await self._remove_hook(task)  # argo: it is created again until it succeeds
+                    errors.append(f"{phase} hook {format_key(task.key)} failed: {message}")
+            if error := "; ".join(errors):
+                return DeletionStep(self.app.finalizers, error, DELETION_CHECK_SECONDS, error)
+            if running := [task for task, progress, _ in results if progress is OperationPhase.RUNNING]:
+                return DeletionStep(self.app.finalizers, format_waiting_message(running), None)
+        return self._remove_finalizers(_FINALIZER_BY_PHASE[phase])
 
-    async def _run(self, turn: Turn) -> tuple[Progress, str]:
-        turn.live = await self.cluster.get(turn.key)
-        if turn.live is not None and not turn.is_ours:
-            turn.live = await hooks.remove(turn.key, turn.live, self.cluster, Propagation.FOREGROUND)
-            if turn.live is not None:
-                return Progress.RUNNING, ""
-        if turn.live is None:
-            assert turn.task.desired is not None
-            wish = Wish(turn.key, turn.task.desired, None, How(), self.app.deleted)
-            turn.live = (await apply(wish, self.cluster)).live
-        if turn.live is None:
-            return Progress.RUNNING, ""
-        (assessment,) = await self.assess_all([turn.live])
-        return verdict(assessment, is_hook=True) or (Progress.RUNNING, "")
+    async def _run_hook(self, task: SyncTask) -> tuple[OperationPhase, str]:
+        task.live = await self.cluster.get(task.key)
+        if task.live is not None and not task.is_own_hook:
+            task.live = await hooks.delete_hook(task.key, task.live, self.cluster, Propagation.FOREGROUND)
+            if task.live is not None:
+                return OperationPhase.RUNNING, ""
+        if task.live is None:
+            assert task.planned.desired is not None
+            request = ApplyRequest(task.key, task.planned.desired, None, ApplyOptions(), self.app.deletion_timestamp)
+            task.live = (await apply_manifest(request, self.cluster)).live
+        if task.live is None:
+            return OperationPhase.RUNNING, ""
+        (assessment,) = await self.assess_all([task.live])
+        return phase_from_health(assessment, is_hook=True) or (OperationPhase.RUNNING, "")
 
-    async def _remove(self, turn: Turn) -> None:
-        if turn.live is not None:
-            await hooks.remove(turn.key, turn.live, self.cluster, Propagation.FOREGROUND)
+    async def _remove_hook(self, task: SyncTask) -> None:
+        if task.live is not None:
+            await hooks.delete_hook(task.key, task.live, self.cluster, Propagation.FOREGROUND)
 
-    async def clean(self, phase: Phase) -> Deleted:
+    async def remove_finished_hooks(self, phase: SyncPhase) -> DeletionStep:
         """Remove hooks that have succeeded."""
-        for turn in self._turns(phase):
-            turn.live = await read_live(turn.key, self.cluster)
-            if turn.live is None:
+        for task in self._plan_hooks(phase):
+            task.live = await fetch_live(task.key, self.cluster)
+            if task.live is None:
                 continue
-            if turn.has_policy(DeletePolicy.HOOK_SUCCEEDED):
-                await self._remove(turn)
+            if task.has_policy(DeletePolicy.HOOK_SUCCEEDED):
+                await self._remove_hook(task)
             else:
-                await hooks.release(turn.key, turn.live, self.cluster)
-        return self._without(_FINALIZERS[phase] + CLEAN)
+                await hooks.remove_hook_finalizer(task.key, task.live, self.cluster)
+        return self._remove_finalizers(_FINALIZER_BY_PHASE[phase] + CLEANUP_SUFFIX)
 
-    async def delete_resources(self) -> Deleted:
-        options = SyncOptions.of(self.app.policy.options)
-        going = [key for key, each in self.live.items() if self._goes(key, each, options)]
-        left = {
-            key: found
-            for key in going
-            if (found := await read_live(key, self.cluster)) is not None and self._goes(key, found, options)
+    async def delete_resources(self) -> DeletionStep:
+        options = SyncOptions.from_lists(self.app.policy.options)
+        deletable_keys = [key for key, manifest in self.live.items() if self._is_deletable(key, manifest, options)]
+        remaining = {
+            key: current
+            for key in deletable_keys
+            if (current := await fetch_live(key, self.cluster)) is not None
+            and self._is_deletable(key, current, options)
         }
-        if not left:
-            return self._without(*OF_RESOURCES)
-        unconfirmed = [key for key, each in left.items() if self._must_confirm(each, options)]
+        if not remaining:
+            return self._remove_finalizers(*RESOURCE_FINALIZERS)
+        unconfirmed = [key for key, manifest in remaining.items() if self._must_confirm(manifest, options)]
         if unconfirmed:
             more = f" and {len(unconfirmed) - 1} more resources" if len(unconfirmed) > 1 else ""
-            said = f"waiting for deletion confirmation of {shown(unconfirmed[0])}{more}"
-            return Deleted(self.app.finalizers, said)
-        highest = max(wave(each) for each in left.values())
-        now = {key: each for key, each in left.items() if wave(each) == highest}
-        for key, each in now.items():
-            await self._delete(key, each, options)
-        first, *others = now
-        more = f" and {len(others)} more resources" if others else ""
-        return Deleted(self.app.finalizers, f"waiting for deletion of {shown(first)}{more}", DELETING)
+            message = f"waiting for deletion confirmation of {format_key(unconfirmed[0])}{more}"
+            return DeletionStep(self.app.finalizers, message)
+        highest = max(read_wave(manifest) for manifest in remaining.values())
+        wave_objects = {key: manifest for key, manifest in remaining.items() if read_wave(manifest) == highest}
+        for key, manifest in wave_objects.items():
+            await self._delete_checked(key, manifest, options)
+        first, *other_keys = wave_objects
+        more = f" and {len(other_keys)} more resources" if other_keys else ""
+        return DeletionStep(
+            self.app.finalizers, f"waiting for deletion of {format_key(first)}{more}", DELETION_CHECK_SECONDS
+        )
 
-    async def _delete(self, key: ResourceKey, known: Manifest, options: SyncOptions) -> None:
+    async def _delete_checked(self, key: ResourceKey, checked: Manifest, options: SyncOptions) -> None:
         """Delete only the version that was checked: another Application may take the object over at any moment."""
-        propagation = Propagation.BACKGROUND if BACKGROUND in self.app.finalizers else Propagation.FOREGROUND
-        found: Manifest | None = known
-        if is_hook(known):
-            await hooks.release(key, known, self.cluster)
-            found = await read_live(key, self.cluster)
-        for _ in range(ROUNDS):  # after many conflicts the next call tries again
-            if found is None or not self._goes(key, found, options) or self._must_confirm(found, options):
+        propagation = Propagation.BACKGROUND if BACKGROUND_FINALIZER in self.app.finalizers else Propagation.FOREGROUND
+        current: Manifest | None = checked
+        if is_hook(checked):
+            await hooks.remove_hook_finalizer(key, checked, self.cluster)
+            current = await fetch_live(key, self.cluster)
+        for _ in range(MAX_CONFLICT_ATTEMPTS):  # after many conflicts the next call tries again
+            if current is None or not self._is_deletable(key, current, options) or self._must_confirm(current, options):
                 return
-            metadata = found["metadata"]
+            metadata = current["metadata"]
             if metadata.get("deletionTimestamp"):
                 return
             uid, version = metadata.get("uid"), metadata.get("resourceVersion")
@@ -191,25 +208,25 @@ class _Deletion:
                 await self.cluster.delete(key, propagation=propagation, uid=uid, version=version)
                 return
             except Conflict:
-                found = await read_live(key, self.cluster)
+                current = await fetch_live(key, self.cluster)
             except ClusterError as error:
                 if error.code != 404:
                     raise
                 return
 
-    def _goes(self, key: ResourceKey, manifest: Manifest, options: SyncOptions) -> bool:
+    def _is_deletable(self, key: ResourceKey, manifest: Manifest, options: SyncOptions) -> bool:
         """argo: False for objects that stay when their Application is deleted."""
-        if key == self.app.key or outlives(manifest, options):
+        if key == self.app.key or find_keep_reason(manifest, options):
             return False
-        if is_hook(manifest) and {Phase.PRE_DELETE, Phase.POST_DELETE} & set(phases(manifest)):
+        if is_hook(manifest) and {SyncPhase.PRE_DELETE, SyncPhase.POST_DELETE} & set(list_hook_phases(manifest)):
             return False
-        return not self.may_delete(manifest)
+        return not self.find_refusal(manifest)
 
     def _must_confirm(self, manifest: Manifest, options: SyncOptions) -> bool:
-        if options.with_own(manifest).value("Delete") != CONFIRM:
+        if options.with_manifest_options(manifest).get("Delete") != CONFIRM_VALUE:
             return False
-        return not is_approved(self.app, self.app.deleted)
+        return not is_deletion_approved(self.app, self.app.deletion_timestamp)
 
-    def _without(self, *finalizers: str) -> Deleted:
-        kept = tuple(each for each in self.app.finalizers if each not in finalizers)
-        return Deleted(kept, wait=0.0 if kept else None)
+    def _remove_finalizers(self, *finalizers: str) -> DeletionStep:
+        remaining = tuple(finalizer for finalizer in self.app.finalizers if finalizer not in finalizers)
+        return DeletionStep(remaining, wait=0.0 if remaining else None)

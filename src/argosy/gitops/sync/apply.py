@@ -14,20 +14,20 @@ from typing import Any, Final
 from argosy.annotations import FIELD_MANAGER
 from argosy.errors import ClusterError, Conflict, Invalid, PatchError
 from argosy.gitops.sync import client_side_patch
-from argosy.gitops.sync.client_side_patch import placed, with_last_applied
-from argosy.gitops.sync.managed_fields_migration import migration
-from argosy.gitops.sync.operation_terms import DEFINITION, REPLACER, How
+from argosy.gitops.sync.client_side_patch import add_last_applied, set_namespace
+from argosy.gitops.sync.managed_fields_migration import build_migration_patch
+from argosy.gitops.sync.operation_options import CRD_KIND, REPLACE_FIELD_MANAGER, ApplyOptions
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-ROUNDS: Final = 5  # attempts after write conflicts
-_UPDATED: Final = frozenset({DEFINITION, ("", "Namespace")})
-_BINDINGS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
+MAX_CONFLICT_ATTEMPTS: Final = 5  # attempts after write conflicts
+_UPDATED_KINDS: Final = frozenset({CRD_KIND, ("", "Namespace")})
+_BINDING_KINDS: Final = frozenset(("rbac.authorization.k8s.io", kind) for kind in ("RoleBinding", "ClusterRoleBinding"))
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyResult:
     live: Manifest | None
     message: str
     is_waiting: bool = False  # until the old object is deleted
@@ -35,154 +35,160 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ApplyRequest:
     """One manifest to apply."""
 
     key: ResourceKey
     desired: Manifest
     live: Manifest | None
-    how: How
-    since: str  # start of the operation
+    options: ApplyOptions
+    operation_started: str  # start of the operation
 
     @property
-    def name(self) -> str:
+    def kubectl_name(self) -> str:
         """k8s: the name as kubectl prints it."""
         group = f".{self.key.group}" if self.key.group else ""
         return f"{self.key.kind.lower()}{group}/{self.key.name}"
 
 
-def would_apply(wish: Wish) -> str:
+def dry_run_apply(request: ApplyRequest) -> str:
     """Do kubectl's client-side dry run: return its message, or raise its error."""
-    desired = placed(wish.desired, wish.key)
-    if wish.how.validates:
-        client_side_patch.check(desired)
-    if wish.live is None:
-        return f"{wish.name} created (dry run)"
-    if wish.how.replaces:
-        return f"{wish.name} replaced (dry run)"
-    if wish.live.get("apiVersion") != desired["apiVersion"]:
-        return f"{wish.name} configured (dry run)"
-    patch = _patch(with_last_applied(desired), wish.live)
-    return f"{wish.name} {'configured' if patch else 'unchanged'} (dry run)"
+    desired = set_namespace(request.desired, request.key)
+    if request.options.validate:
+        client_side_patch.check_strict_decoding(desired)
+    if request.live is None:
+        return f"{request.kubectl_name} created (dry run)"
+    if request.options.replace:
+        return f"{request.kubectl_name} replaced (dry run)"
+    if request.live.get("apiVersion") != desired["apiVersion"]:
+        return f"{request.kubectl_name} configured (dry run)"
+    patch = _build_patch(add_last_applied(desired), request.live)
+    return f"{request.kubectl_name} {'configured' if patch else 'unchanged'} (dry run)"
 
 
-async def apply(wish: Wish, cluster: Cluster) -> Applied:
-    wish = replace(wish, desired=placed(wish.desired, wish.key))
-    for left in reversed(range(ROUNDS)):
+async def apply_manifest(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
+    request = replace(request, desired=set_namespace(request.desired, request.key))
+    for attempts_left in reversed(range(MAX_CONFLICT_ATTEMPTS)):
         try:
-            return await _applied(wish, cluster)
+            return await _apply_once(request, cluster)
         except ClusterError as error:
-            if left and _is_outdated(error, wish):
-                wish = replace(wish, live=await cluster.get(wish.key))
-            elif isinstance(error, Conflict) and _may_force(wish):
-                return await _recreated(wish, cluster)
+            if attempts_left and _is_live_outdated(error, request):
+                request = replace(request, live=await cluster.get(request.key))
+            elif isinstance(error, Conflict) and _may_recreate(request):
+                return await _recreate(request, cluster)
             else:
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def _is_outdated(error: ClusterError, wish: Wish) -> bool:
+def _is_live_outdated(error: ClusterError, request: ApplyRequest) -> bool:
     """True if the live manifest that we know is outdated."""
-    return isinstance(error, Conflict) or (error.code == 404 and wish.live is not None)
+    return isinstance(error, Conflict) or (error.code == 404 and request.live is not None)
 
 
-def _may_force(wish: Wish) -> bool:
+def _may_recreate(request: ApplyRequest) -> bool:
     """k8s: `kubectl apply --force` recreates objects that are refused as invalid, or that stay in conflict."""
-    return wish.how.forces and wish.how.may_recreate and wish.live is not None
+    return request.options.force and request.options.may_recreate and request.live is not None
 
 
-async def _applied(wish: Wish, cluster: Cluster) -> Applied:
+async def _apply_once(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     try:
-        if wish.how.replaces:
-            return await _replaced(wish, cluster)
-        if wish.how.on_server:
-            return await _server_side(wish, cluster)
-        return await _client_side(wish, cluster)
+        if request.options.replace:
+            return await _replace(request, cluster)
+        if request.options.server_side:
+            return await _apply_server_side(request, cluster)
+        return await _apply_client_side(request, cluster)
     except Invalid:
-        if _may_force(wish):
-            return await _recreated(wish, cluster)
+        if _may_recreate(request):
+            return await _recreate(request, cluster)
         raise
 
 
-async def _client_side(wish: Wish, cluster: Cluster) -> Applied:
-    modified = with_last_applied(wish.desired)
-    if wish.live is None:
-        return Applied(await cluster.create(modified, manager=FIELD_MANAGER), f"{wish.name} created")
-    if _binds_otherwise(wish):
-        return await _recreated(wish, cluster)
-    if wish.live.get("apiVersion") != modified["apiVersion"]:
+async def _apply_client_side(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
+    modified = add_last_applied(request.desired)
+    if request.live is None:
+        return ApplyResult(await cluster.create(modified, manager=FIELD_MANAGER), f"{request.kubectl_name} created")
+    if _has_new_role_ref(request):
+        return await _recreate(request, cluster)
+    if request.live.get("apiVersion") != modified["apiVersion"]:
         # A patch cannot address fields that have other names in the version that was read; a server-side apply
         # converts.
-        await _inherit(wish, cluster, FIELD_MANAGER)
-        made = await cluster.apply(modified, manager=FIELD_MANAGER, force=True)
-        return Applied(made, f"{wish.name} configured")
-    patch = _patch(modified, wish.live)
+        await _migrate_fields(request, cluster, FIELD_MANAGER)
+        applied = await cluster.apply(modified, manager=FIELD_MANAGER, force=True)
+        return ApplyResult(applied, f"{request.kubectl_name} configured")
+    patch = _build_patch(modified, request.live)
     if not patch:
-        return Applied(wish.live, f"{wish.name} unchanged", is_unchanged=True)
-    kind = PatchKind.MERGE if client_side_patch.shape_of(modified) is None else PatchKind.STRATEGIC
+        return ApplyResult(request.live, f"{request.kubectl_name} unchanged", is_unchanged=True)
+    kind = PatchKind.MERGE if client_side_patch.find_manifest_type(modified) is None else PatchKind.STRATEGIC
     version = str(modified["apiVersion"])
-    made = await cluster.patch(wish.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)
-    return Applied(made, f"{wish.name} configured")
+    applied = await cluster.patch(request.key, patch, kind_of_patch=kind, manager=FIELD_MANAGER, api_version=version)
+    return ApplyResult(applied, f"{request.kubectl_name} configured")
 
 
-def _binds_otherwise(wish: Wish) -> bool:
+def _has_new_role_ref(request: ApplyRequest) -> bool:
     """argo: the roleRef of a binding is immutable, so a binding with another role is recreated without `force`."""
-    wanted = wish.desired.get("roleRef")
-    return wish.key.group_kind in _BINDINGS and not client_side_patch.holds((wish.live or {}).get("roleRef"), wanted)
+    role_ref = request.desired.get("roleRef")
+    return request.key.group_kind in _BINDING_KINDS and not client_side_patch.contains_desired(
+        (request.live or {}).get("roleRef"), role_ref
+    )
 
 
-def _patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
+def _build_patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
     try:
-        return client_side_patch.patch_of(modified, live)
+        return client_side_patch.build_apply_patch(modified, live)
     except PatchError as error:
         raise ClusterError(str(error), code=400, reason="BadRequest") from error
 
 
-async def _server_side(wish: Wish, cluster: Cluster) -> Applied:
-    await _inherit(wish, cluster, wish.how.migrates)
-    made = await cluster.apply(wish.desired, manager=FIELD_MANAGER, force=True)
-    return Applied(made, f"{wish.name} serverside-applied")
+async def _apply_server_side(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
+    await _migrate_fields(request, cluster, request.options.migrated_manager)
+    applied = await cluster.apply(request.desired, manager=FIELD_MANAGER, force=True)
+    return ApplyResult(applied, f"{request.kubectl_name} serverside-applied")
 
 
-async def _inherit(wish: Wish, cluster: Cluster, manager: str) -> None:
+async def _migrate_fields(request: ApplyRequest, cluster: Cluster, manager: str) -> None:
     """Take over the fields of client-side apply: otherwise they could never be removed."""
-    if wish.live is not None and (patch := migration(wish.live, manager, FIELD_MANAGER)):
-        await cluster.patch(wish.key, patch, kind_of_patch=PatchKind.JSON, manager=FIELD_MANAGER)
+    if request.live is not None and (patch := build_migration_patch(request.live, manager, FIELD_MANAGER)):
+        await cluster.patch(request.key, patch, kind_of_patch=PatchKind.JSON, manager=FIELD_MANAGER)
 
 
-async def _replaced(wish: Wish, cluster: Cluster) -> Applied:
-    if wish.live is None:
-        return Applied(await cluster.create(wish.desired, manager=REPLACER), f"{wish.name} created")
-    if wish.how.forces and wish.how.may_recreate:
-        if _is_new(wish.live, wish.since) and client_side_patch.holds(wish.live, wish.desired):
-            return Applied(wish.live, f"{wish.name} replaced")  # by this operation, before a restart
-        return await _recreated(wish, cluster)
-    version = wish.live["metadata"].get("resourceVersion") or ""
-    desired = {**wish.desired, "metadata": {**wish.desired["metadata"], "resourceVersion": version}}
-    made = await cluster.replace(desired, manager=REPLACER)
-    if wish.key.group_kind in _UPDATED:  # argo: updates these kinds instead of replacing them
-        return Applied(made, f"{wish.key.kind}/{wish.key.name} updated")
-    return Applied(made, f"{wish.name} replaced")
+async def _replace(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
+    if request.live is None:
+        return ApplyResult(
+            await cluster.create(request.desired, manager=REPLACE_FIELD_MANAGER), f"{request.kubectl_name} created"
+        )
+    if request.options.force and request.options.may_recreate:
+        if _is_created_since(request.live, request.operation_started) and client_side_patch.contains_desired(
+            request.live, request.desired
+        ):
+            return ApplyResult(request.live, f"{request.kubectl_name} replaced")  # by this operation, before a restart
+        return await _recreate(request, cluster)
+    version = request.live["metadata"].get("resourceVersion") or ""
+    desired = {**request.desired, "metadata": {**request.desired["metadata"], "resourceVersion": version}}
+    replaced = await cluster.replace(desired, manager=REPLACE_FIELD_MANAGER)
+    if request.key.group_kind in _UPDATED_KINDS:  # argo: updates these kinds instead of replacing them
+        return ApplyResult(replaced, f"{request.key.kind}/{request.key.name} updated")
+    return ApplyResult(replaced, f"{request.kubectl_name} replaced")
 
 
-async def _recreated(wish: Wish, cluster: Cluster) -> Applied:
+async def _recreate(request: ApplyRequest, cluster: Cluster) -> ApplyResult:
     """Delete and create the object. If finalizers delay the deletion, the creation is tried again later."""
-    live = wish.live or {}
+    live = request.live or {}
     uid = live["metadata"].get("uid")
     if not live["metadata"].get("deletionTimestamp"):
         try:
-            await cluster.delete(wish.key, uid=uid)
+            await cluster.delete(request.key, uid=uid)
         except ClusterError as error:
             if error.code != 404:
                 raise
-    found = await cluster.get(wish.key)
-    if found is not None and found["metadata"].get("uid") == uid:
-        return Applied(found, f"{wish.name} is being deleted", is_waiting=True)
-    made = await _applied(replace(wish, live=None), cluster)
-    return Applied(made.live, f"{wish.name} replaced")
+    remaining = await cluster.get(request.key)
+    if remaining is not None and remaining["metadata"].get("uid") == uid:
+        return ApplyResult(remaining, f"{request.kubectl_name} is being deleted", is_waiting=True)
+    recreated = await _apply_once(replace(request, live=None), cluster)
+    return ApplyResult(recreated.live, f"{request.kubectl_name} replaced")
 
 
-def _is_new(live: Manifest, since: str) -> bool:
+def _is_created_since(live: Manifest, since: str) -> bool:
     created = live["metadata"].get("creationTimestamp")
     if not created or not since:
         return False

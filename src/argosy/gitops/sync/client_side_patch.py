@@ -15,13 +15,13 @@ from argosy.errors import ClusterError, ManifestError, PatchError
 from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import strategic_merge, three_way
-from argosy.kube.patch.last_applied import encoded
+from argosy.kube.patch.last_applied import format_last_applied
 from argosy.kube.schema import defaults
-from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.typed_json import decode
 
 
-def placed(manifest: Manifest, key: ResourceKey) -> Manifest:
+def set_namespace(manifest: Manifest, key: ResourceKey) -> Manifest:
     """Set the namespace of the key; cluster-scoped manifests get none."""
     metadata = {**manifest["metadata"], "namespace": key.namespace}
     if not key.namespace:
@@ -31,37 +31,37 @@ def placed(manifest: Manifest, key: ResourceKey) -> Manifest:
     return {**manifest, "metadata": metadata}
 
 
-def with_last_applied(manifest: Manifest) -> Manifest:
+def add_last_applied(manifest: Manifest) -> Manifest:
     """k8s: add the last-applied annotation as `kubectl apply` does, for the next three-way merge."""
     annotations = {**(manifest["metadata"].get("annotations") or {})}
     annotations.pop(LAST_APPLIED, None)
     bare = {**manifest, "metadata": {**manifest["metadata"], "annotations": annotations}}
-    kept = {**annotations, LAST_APPLIED: encoded(bare)}
-    return {**manifest, "metadata": {**manifest["metadata"], "annotations": kept}}
+    new_annotations = {**annotations, LAST_APPLIED: format_last_applied(bare)}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": new_annotations}}
 
 
-def last_applied(live: Manifest) -> Manifest | None:
+def read_last_applied(live: Manifest) -> Manifest | None:
     text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
-        found = orjson.loads(text) if isinstance(text, str) and text else None
+        manifest = orjson.loads(text) if isinstance(text, str) and text else None
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return manifest if isinstance(manifest, dict) else None
 
 
-def patch_of(modified: Manifest, live: Manifest) -> dict[str, Any]:
+def build_apply_patch(modified: Manifest, live: Manifest) -> dict[str, Any]:
     """k8s: build the patch of `kubectl apply`: strategic for built-in kinds, else merge. The apiVersions are equal."""
-    if holds(live, modified):
+    if contains_desired(live, modified):
         return {}  # everything is up to date, including last-applied: nothing to change or remove
-    original = last_applied(live)
-    shape = shape_of(modified)
+    original = read_last_applied(live)
+    shape = find_manifest_type(modified)
     if shape is None:
-        return three_way.merge(original, modified, live)
-    patch = three_way.strategic(original, modified, live, shape)
-    return {} if patch and _says_nothing_new(patch, live, shape) else patch
+        return three_way.build_three_way_merge_patch(original, modified, live)
+    patch = three_way.build_three_way_strategic_patch(original, modified, live, shape)
+    return {} if patch and _changes_nothing(patch, live, shape) else patch
 
 
-def _says_nothing_new(patch: dict[str, Any], live: Manifest, shape: Type) -> bool:
+def _changes_nothing(patch: dict[str, Any], live: Manifest, shape: Type) -> bool:
     """True if the server would store the same object: quantities in another form, or defaults.
 
     k8s: kubectl sends such patches, and some servers write them: a StatefulSet then counts as changed each time.
@@ -69,38 +69,40 @@ def _says_nothing_new(patch: dict[str, Any], live: Manifest, shape: Type) -> boo
     kind, api_version = str(live["kind"]), str(live["apiVersion"])
     group, version = split_api_version(api_version)
     try:
-        made, unknown = decode(shape, strategic_merge.apply(live, patch, shape), kind=kind, api_version=api_version)
-        kept = defaults.apply(GroupKind(group, kind), version, made)
-        return not unknown and kept == decode(shape, live, kind=kind, api_version=api_version).manifest
+        patched, unknown = decode(shape, strategic_merge.apply(live, patch, shape), kind=kind, api_version=api_version)
+        defaulted = defaults.apply_defaults(GroupKind(group, kind), version, patched)
+        return not unknown and defaulted == decode(shape, live, kind=kind, api_version=api_version).manifest
     except (ManifestError, PatchError):
         return False  # the server will report the error
 
 
-def shape_of(manifest: Manifest) -> Type | None:
+def find_manifest_type(manifest: Manifest) -> Type | None:
     group, version = split_api_version(str(manifest.get("apiVersion") or ""))
-    return type_of(group, version, str(manifest.get("kind") or ""))
+    return find_builtin_type(group, version, str(manifest.get("kind") or ""))
 
 
-def check(manifest: Manifest) -> None:
+def check_strict_decoding(manifest: Manifest) -> None:
     """k8s: strict decoding as in kubectl; kinds that are not built in are validated by the server."""
-    shape = shape_of(manifest)
+    shape = find_manifest_type(manifest)
     if shape is None:
         return
     kind, api_version = str(manifest["kind"]), str(manifest["apiVersion"])
-    said = f'{kind} in version "{split_api_version(api_version)[1]}" cannot be handled as a {kind}: '
+    error_prefix = f'{kind} in version "{split_api_version(api_version)[1]}" cannot be handled as a {kind}: '
     try:
-        unknown = decode(shape, manifest, kind=kind, api_version=api_version).unknown
+        unknown = decode(shape, manifest, kind=kind, api_version=api_version).unknown_fields
     except ManifestError as error:
-        raise ClusterError(said + str(error), code=400, reason="BadRequest") from error
+        raise ClusterError(error_prefix + str(error), code=400, reason="BadRequest") from error
     if unknown:
         fields = ", ".join(f'unknown field "{path}"' for path in unknown)
-        raise ClusterError(f"{said}strict decoding error: {fields}", code=400, reason="BadRequest")
+        raise ClusterError(f"{error_prefix}strict decoding error: {fields}", code=400, reason="BadRequest")
 
 
-def holds(live: Any, desired: Any) -> bool:
+def contains_desired(live: Any, desired: Any) -> bool:
     """True if all desired values are in live."""
     if isinstance(desired, dict):
-        return isinstance(live, dict) and all(holds(live.get(name), value) for name, value in desired.items())
+        return isinstance(live, dict) and all(
+            contains_desired(live.get(name), value) for name, value in desired.items()
+        )
     if isinstance(desired, list):
-        return isinstance(live, list) and len(live) == len(desired) and all(map(holds, live, desired))
+        return isinstance(live, list) and len(live) == len(desired) and all(map(contains_desired, live, desired))
     return bool(live == desired)

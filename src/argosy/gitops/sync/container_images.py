@@ -10,24 +10,24 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 
 # argo: a Pod, workloads with Pod templates, and CronJobs.
-_PLACES: Final = (
+_POD_SPEC_PATHS: Final = (
     ("spec", "template", "spec"),
     ("spec", "jobTemplate", "spec", "template", "spec"),
     ("spec",),
 )
 
 
-def images_of(manifest: Manifest) -> tuple[str, ...]:
-    for place in _PLACES:
-        found = _at(manifest, place)
-        containers = found.get("containers") if isinstance(found, dict) else None
+def list_images(manifest: Manifest) -> tuple[str, ...]:
+    for path in _POD_SPEC_PATHS:
+        pod_spec = _get_path(manifest, path)
+        containers = pod_spec.get("containers") if isinstance(pod_spec, dict) else None
         if isinstance(containers, list):
-            images = (each.get("image") for each in containers if isinstance(each, dict))
+            images = (container.get("image") for container in containers if isinstance(container, dict))
             return tuple(image for image in images if isinstance(image, str) and image)
     return ()
 
 
-def _at(value: Any, place: tuple[str, ...]) -> Any:
-    for name in place:
+def _get_path(value: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

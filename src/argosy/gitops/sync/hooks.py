@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from argosy.annotations import HOOK_FINALIZER
 from argosy.errors import ClusterError, Conflict, Invalid
-from argosy.gitops.sync.apply import ROUNDS
-from argosy.gitops.sync.live_lookup import read_live
+from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS
+from argosy.gitops.sync.live_lookup import fetch_live
 from argosy.kube.client import Cluster, PatchKind, Propagation
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 
-async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
+async def remove_hook_finalizer(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
     """Remove the finalizer that kept the hook until its result was written."""
-    for _ in range(ROUNDS):
-        found = await read_live(key, cluster)  # the known version may be from before the finalizer was added
-        if found is None or _uid(found) != _uid(live) or HOOK_FINALIZER not in _finalizers(found):
+    for _ in range(MAX_CONFLICT_ATTEMPTS):
+        current = await fetch_live(key, cluster)  # the known version may be from before the finalizer was added
+        if current is None or _uid(current) != _uid(live) or HOOK_FINALIZER not in _finalizers(current):
             return
-        place = f"/metadata/finalizers/{_finalizers(found).index(HOOK_FINALIZER)}"
+        finalizer_path = f"/metadata/finalizers/{_finalizers(current).index(HOOK_FINALIZER)}"
         patch = [
             {"op": "test", "path": "/metadata/uid", "value": _uid(live)},
-            {"op": "test", "path": place, "value": HOOK_FINALIZER},
-            {"op": "remove", "path": place},
+            {"op": "test", "path": finalizer_path, "value": HOOK_FINALIZER},
+            {"op": "remove", "path": finalizer_path},
         ]
         try:
             await cluster.patch(key, patch, kind_of_patch=PatchKind.JSON)
@@ -36,12 +36,12 @@ async def release(key: ResourceKey, live: Manifest, cluster: Cluster) -> None:
             if error.code == 404:
                 return
             raise
-    raise Conflict(f"gave up after {ROUNDS} write conflicts", key=key)
+    raise Conflict(f"gave up after {MAX_CONFLICT_ATTEMPTS} write conflicts", key=key)
 
 
-async def remove(key: ResourceKey, live: Manifest, cluster: Cluster, propagation: Propagation) -> Manifest | None:
+async def delete_hook(key: ResourceKey, live: Manifest, cluster: Cluster, propagation: Propagation) -> Manifest | None:
     """Delete the hook; return it if it still exists."""
-    await release(key, live, cluster)
+    await remove_hook_finalizer(key, live, cluster)
     has_conflict = False
     try:
         if not live["metadata"].get("deletionTimestamp"):
@@ -52,12 +52,12 @@ async def remove(key: ResourceKey, live: Manifest, cluster: Cluster, propagation
         if error.code == 404:
             return None
         raise
-    found = await read_live(key, cluster)
-    if found is None or _uid(found) != _uid(live):
+    current = await fetch_live(key, cluster)
+    if current is None or _uid(current) != _uid(live):
         return None
     if has_conflict:
         raise Conflict("it was changed while it was deleted", key=key)
-    return found
+    return current
 
 
 def _uid(manifest: Manifest) -> str:

@@ -12,7 +12,7 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 
-async def read_live(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:
+async def fetch_live(key: ResourceKey, cluster: ClusterReader) -> Manifest | None:
     try:
         return await cluster.get(key)
     except ClusterError as error:

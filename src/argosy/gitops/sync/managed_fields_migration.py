@@ -12,21 +12,32 @@ from argosy.annotations import LAST_APPLIED
 from argosy.kube.objects import Manifest
 
 
-def migration(live: Manifest, manager: str, heir: str) -> list[dict[str, Any]]:
+def build_migration_patch(live: Manifest, manager: str, new_manager: str) -> list[dict[str, Any]]:
     """k8s: fields of `manager`, and of any other writer of last-applied, go to `new_manager`."""
     metadata = live["metadata"]
     entries: list[dict[str, Any]] = metadata.get("managedFields") or []
-    old = [entry for entry in entries if manager and _is_client_side(entry, manager)]
-    if not old:
+    old_entries = [entry for entry in entries if manager and _is_client_side(entry, manager)]
+    if not old_entries:
         return []
-    kept = [entry for entry in entries if not any(entry is each for each in old)]
-    own = next((entry for entry in kept if _is_own(entry, heir, old[0].get("apiVersion"))), None)
+    other_entries = [entry for entry in entries if not any(entry is old_entry for old_entry in old_entries)]
+    new_manager_entry = next(
+        (entry for entry in other_entries if _is_applied_by(entry, new_manager, old_entries[0].get("apiVersion"))), None
+    )
     fields: dict[str, Any] = {}
-    for entry in [*old, *([own] if own else [])]:
-        fields = _union(fields, entry.get("fieldsV1") or {})
-    heired = {**(own or old[0]), "manager": heir, "operation": "Apply", "fieldsV1": fields}
+    for entry in [*old_entries, *([new_manager_entry] if new_manager_entry else [])]:
+        fields = _merge_fields(fields, entry.get("fieldsV1") or {})
+    merged_entry = {
+        **(new_manager_entry or old_entries[0]),
+        "manager": new_manager,
+        "operation": "Apply",
+        "fieldsV1": fields,
+    }
     return [
-        {"op": "replace", "path": "/metadata/managedFields", "value": [heired, *(e for e in kept if e is not own)]},
+        {
+            "op": "replace",
+            "path": "/metadata/managedFields",
+            "value": [merged_entry, *(e for e in other_entries if e is not new_manager_entry)],
+        },
         {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion")},
     ]
 
@@ -44,11 +55,11 @@ def _owns_last_applied(entry: dict[str, Any]) -> bool:
     return fields is not None
 
 
-def _is_own(entry: dict[str, Any], heir: str, api_version: Any) -> bool:
-    same = entry.get("manager") == heir and entry.get("operation") == "Apply" and not entry.get("subresource")
+def _is_applied_by(entry: dict[str, Any], manager: str, api_version: Any) -> bool:
+    same = entry.get("manager") == manager and entry.get("operation") == "Apply" and not entry.get("subresource")
     return same and entry.get("apiVersion") == api_version
 
 
-def _union(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
-    both = {name: _union(left[name], right[name]) for name in left.keys() & right.keys()}
-    return {**left, **right, **both}
+def _merge_fields(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    merged_children = {name: _merge_fields(left[name], right[name]) for name in left.keys() & right.keys()}
+    return {**left, **right, **merged_children}

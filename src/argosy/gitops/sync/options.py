@@ -12,46 +12,46 @@ from dataclasses import dataclass
 from typing import Final
 
 from argosy.annotations import HELM_RESOURCE_POLICY
-from argosy.gitops.application.hooks import annotation_text, sync_options
+from argosy.gitops.application.hooks import get_annotation, list_sync_options
 from argosy.kube.objects import Manifest, key_of
 
-CONFIRM: Final = "confirm"
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+CONFIRM_VALUE: Final = "confirm"
+_CRD_KIND: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
     """`Name=value` pairs; the last pair of a name wins."""
 
-    given: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, *groups: Iterable[str]) -> SyncOptions:
+    def from_lists(cls, *groups: Iterable[str]) -> SyncOptions:
         return cls(tuple(option.strip() for group in groups for option in group))
 
-    def value(self, name: str) -> str:
-        return next((option.partition("=")[2] for option in reversed(self.given) if _name(option) == name), "")
+    def get(self, name: str) -> str:
+        return next((option.partition("=")[2] for option in reversed(self.options) if _option_name(option) == name), "")
 
     def is_on(self, name: str) -> bool:
-        return self.value(name) == "true"
+        return self.get(name) == "true"
 
     def is_off(self, name: str) -> bool:
-        return self.value(name) == "false"
+        return self.get(name) == "false"
 
-    def with_own(self, *manifests: Manifest | None) -> SyncOptions:
+    def with_manifest_options(self, *manifests: Manifest | None) -> SyncOptions:
         """Add the options of the manifests' own annotations."""
-        own = tuple(option for manifest in manifests if manifest for option in sync_options(manifest))
-        return SyncOptions(self.given + own) if own else self
+        manifest_options = tuple(option for manifest in manifests if manifest for option in list_sync_options(manifest))
+        return SyncOptions(self.options + manifest_options) if manifest_options else self
 
 
-def outlives(manifest: Manifest, options: SyncOptions) -> str:
+def find_keep_reason(manifest: Manifest, options: SyncOptions) -> str:
     """argo: return why the object stays when its Application is deleted; empty if it is deleted too."""
-    if key_of(manifest).group_kind == _DEFINITION:
+    if key_of(manifest).group_kind == _CRD_KIND:
         return "CRDs are not deleted with an Application"
-    if options.with_own(manifest).is_off("Delete"):
+    if options.with_manifest_options(manifest).is_off("Delete"):
         return "Delete=false"
-    return f"{HELM_RESOURCE_POLICY}: keep" if annotation_text(manifest, HELM_RESOURCE_POLICY) == "keep" else ""
+    return f"{HELM_RESOURCE_POLICY}: keep" if get_annotation(manifest, HELM_RESOURCE_POLICY) == "keep" else ""
 
 
-def _name(option: str) -> str:
+def _option_name(option: str) -> str:
     return option.partition("=")[0]

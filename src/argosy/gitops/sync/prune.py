@@ -9,47 +9,53 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from argosy.errors import ClusterError, Conflict
-from argosy.gitops.application import Outcome
-from argosy.gitops.sync.apply import ROUNDS
-from argosy.gitops.sync.live_lookup import read_live
-from argosy.gitops.sync.operation_terms import Terms
+from argosy.gitops.application import ResultCode
+from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS
+from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.operation_options import OperationOptions
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-MayDelete = Callable[[Manifest], str]
-Pruned = tuple[Outcome, str]
+FindDeletionRefusal = Callable[[Manifest], str]
+PruneResult = tuple[ResultCode, str]
 
 
-def refusal(live: Manifest, terms: Terms, may_delete: MayDelete) -> str:
+def find_prune_refusal(live: Manifest, operation_options: OperationOptions, find_refusal: FindDeletionRefusal) -> str:
     """Return why the object is not pruned; empty if it may be."""
-    return terms.keeps(live) or may_delete(live)
+    return operation_options.find_prune_refusal(live) or find_refusal(live)
 
 
-async def prune(key: ResourceKey, live: Manifest, terms: Terms, may_delete: MayDelete, cluster: Cluster) -> Pruned:
-    found: Manifest | None = live
-    for _ in range(ROUNDS):
-        if found is None:
+async def prune_object(
+    key: ResourceKey,
+    live: Manifest,
+    operation_options: OperationOptions,
+    find_refusal: FindDeletionRefusal,
+    cluster: Cluster,
+) -> PruneResult:
+    current: Manifest | None = live
+    for _ in range(MAX_CONFLICT_ATTEMPTS):
+        if current is None:
             break
-        if reason := refusal(found, terms, may_delete):
-            return Outcome.PRUNE_SKIPPED, reason
-        metadata = found["metadata"]
+        if reason := find_prune_refusal(current, operation_options, find_refusal):
+            return ResultCode.PRUNE_SKIPPED, reason
+        metadata = current["metadata"]
         if metadata.get("deletionTimestamp"):
             break
         try:
             await cluster.delete(
                 key,
-                propagation=Propagation(terms.propagation),
+                propagation=Propagation(operation_options.propagation),
                 uid=metadata.get("uid"),
                 version=metadata.get("resourceVersion"),
             )
             break
         except Conflict:
-            found = await read_live(key, cluster)
+            current = await fetch_live(key, cluster)
         except ClusterError as error:
             if error.code == 404:
                 break
-            return Outcome.SYNC_FAILED, error.message
+            return ResultCode.SYNC_FAILED, error.message
     else:
-        return Outcome.SYNC_FAILED, f"gave up after {ROUNDS} write conflicts; sync again"
-    return Outcome.PRUNED, "pruned"
+        return ResultCode.SYNC_FAILED, f"gave up after {MAX_CONFLICT_ATTEMPTS} write conflicts; sync again"
+    return ResultCode.PRUNED, "pruned"

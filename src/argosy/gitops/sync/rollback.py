@@ -10,19 +10,24 @@ from typing import Any
 
 from argosy.errors import ManifestError
 from argosy.gitops.application import OperationRequest, SyncRequest
-from argosy.gitops.application.sources import source_of
-from argosy.kube.objects.field_reader import Fields
+from argosy.gitops.application.sources import read_source_fields
+from argosy.kube.objects.field_reader import FieldReader
 
 
-def rollback_request(
-    entry: Mapping[str, Any], *, by: str = "", prune: bool = False, dry_run: bool = False, options: tuple[str, ...] = ()
+def build_rollback_request(
+    entry: Mapping[str, Any],
+    *,
+    username: str = "",
+    prune: bool = False,
+    dry_run: bool = False,
+    options: tuple[str, ...] = (),
 ) -> OperationRequest:
     """argo: a sync of the entry's sources at its revisions, without hooks."""
-    given = Fields(entry, f"history entry {entry.get('id', 0)}")
-    single, many = given.optional("source"), given.all_fields("sources")
+    fields = FieldReader(entry, f"history entry {entry.get('id', 0)}")
+    single, many = fields.find_map("source"), fields.read_map_list("sources")
     sources = many or ([single] if single else [])
     if not sources:
-        raise ManifestError("it has no source; choose another entry", where=given.where)
+        raise ManifestError("it has no source; choose another entry", where=fields.where)
     sync: dict[str, Any] = {"syncStrategy": {"apply": {}}, "prune": prune, "dryRun": dry_run}
     # argo: next to `sources` an entry has an empty `source`
     parts = ("revisions", "sources") if many else ("revision", "source")
@@ -31,14 +36,14 @@ def rollback_request(
         sync["syncOptions"] = list(options)
     return OperationRequest(
         sync=SyncRequest(
-            revision=given.text("revision"),
-            revisions=given.all_texts("revisions"),
+            revision=fields.read_text("revision"),
+            revisions=fields.read_text_list("revisions"),
             prune=prune,
             dry_run=dry_run,
             runs_hooks=False,
             options=options,
-            sources=tuple(map(source_of, sources)),
+            sources=tuple(map(read_source_fields, sources)),
         ),
-        by=by,
-        wire={"sync": sync, **({"initiatedBy": {"username": by}} if by else {})},
+        username=username,
+        wire={"sync": sync, **({"initiatedBy": {"username": username}} if username else {})},
     )

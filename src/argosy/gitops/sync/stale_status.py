@@ -10,10 +10,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
-from argosy.languages.globs import glob_pattern, matches
+from argosy.languages.globs import compile_glob, matches_glob
 
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
@@ -28,7 +28,7 @@ def read_observed_kinds(text: str, where: str) -> tuple[str, ...]:
     """Parse patterns such as `serving.kserve.io/*, apps/Deployment`. Raises UserError for an invalid pattern."""
     patterns = tuple(filter(None, _SEPARATOR.split(text)))
     for pattern in patterns:
-        glob_pattern(pattern, where)
+        compile_glob(pattern, where)
     return patterns
 
 
@@ -49,14 +49,14 @@ def hold_stale_statuses(assess_all: AssessAll, kinds: Iterable[str]) -> AssessAl
 
 
 def _correct(manifest: Manifest, assessment: Assessment | None, patterns: Sequence[str]) -> Assessment | None:
-    if assessment is None or assessment.fault or assessment.health in (None, Health.PROGRESSING):
+    if assessment is None or assessment.fault or assessment.health in (None, HealthStatus.PROGRESSING):
         return assessment
     generations = find_stale_generations(manifest)
-    if generations is None or not any(matches(pattern, _kind_text(manifest)) for pattern in patterns):
+    if generations is None or not any(matches_glob(pattern, _kind_text(manifest)) for pattern in patterns):
         return assessment
     observed, generation = generations
     message = f"waiting for generation {generation}: the status is of generation {observed}"
-    return Assessment(Health.PROGRESSING, message, assessment.rule)
+    return Assessment(HealthStatus.PROGRESSING, message, assessment.rule)
 
 
 def find_stale_generations(manifest: Manifest) -> tuple[int, int] | None:

@@ -11,80 +11,90 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 from argosy.errors import ClusterError
-from argosy.gitops.application import Outcome, Progress
+from argosy.gitops.application import OperationPhase, ResultCode
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.sync.client_side_patch import shape_of
-from argosy.gitops.sync.task_states import Board, Turn, missing_text, verdict
-from argosy.gitops.sync.wave_gates import GateKind, deadline_of, with_deadline, without_deadline
+from argosy.gitops.sync.client_side_patch import find_manifest_type
+from argosy.gitops.sync.task_states import SyncTask, SyncTaskList, format_missing_message, phase_from_health
+from argosy.gitops.sync.wave_gates import GateKind, append_deadline, read_deadline, strip_deadline
 from argosy.kube.client import ClusterReader
 from argosy.kube.objects import Manifest
 
 AssessAll = Callable[[Sequence[Manifest]], Awaitable[list[Assessment | None]]]
 
 
-async def refresh(board: Board, cluster: ClusterReader, assess_all: AssessAll, now: Callable[[], datetime]) -> None:
-    running = [turn for turn in board.turns if turn.is_running and turn.gate.kind is not GateKind.IGNORE]
-    said = await _judged(running, assess_all)
-    doubtful = [turn for turn in running if not turn.is_fresh and _matters(board, turn, said.get(turn))]
-    if doubtful:
-        read = await asyncio.gather(*(_read(board, turn, cluster) for turn in doubtful), return_exceptions=True)
-        for outcome in read:
-            if outcome is not None:
-                raise outcome
-        said |= await _judged([turn for turn in doubtful if turn.is_running], assess_all)
-    for turn in running:
-        if turn.is_running and turn.live is not None and turn in said:
-            _move(board, turn, said[turn], now())
+async def update_running_tasks(
+    task_list: SyncTaskList, cluster: ClusterReader, assess_all: AssessAll, now: Callable[[], datetime]
+) -> None:
+    running = [task for task in task_list.tasks if task.is_running and task.gate.kind is not GateKind.IGNORE]
+    assessments = await _assess_tasks(running, assess_all)
+    to_read = [
+        task for task in running if not task.is_live_fresh and _needs_read(task_list, task, assessments.get(task))
+    ]
+    if to_read:
+        read_errors = await asyncio.gather(
+            *(_read_live(task_list, task, cluster) for task in to_read), return_exceptions=True
+        )
+        for result_code in read_errors:
+            if result_code is not None:
+                raise result_code
+        assessments |= await _assess_tasks([task for task in to_read if task.is_running], assess_all)
+    for task in running:
+        if task.is_running and task.live is not None and task in assessments:
+            _update_task(task_list, task, assessments[task], now())
 
 
-def _matters(board: Board, turn: Turn, found: Assessment | None) -> bool:
+def _needs_read(task_list: SyncTaskList, task: SyncTask, assessment: Assessment | None) -> bool:
     """True if the task seems finished, or its object seems deleted although it is awaited."""
-    if turn.live is None:
-        return board.is_awaited(turn)
-    moved = verdict(found, is_hook=turn.is_hook)
-    return moved is not None and moved[0] is not Progress.RUNNING
+    if task.live is None:
+        return task_list.is_awaited(task)
+    new_phase = phase_from_health(assessment, is_hook=task.is_hook)
+    return new_phase is not None and new_phase[0] is not OperationPhase.RUNNING
 
 
-async def _judged(turns: Sequence[Turn], assess_all: AssessAll) -> dict[Turn, Assessment | None]:
-    there = [(turn, turn.live) for turn in turns if turn.live is not None]
-    if not there:
+async def _assess_tasks(tasks: Sequence[SyncTask], assess_all: AssessAll) -> dict[SyncTask, Assessment | None]:
+    live_tasks = [(task, task.live) for task in tasks if task.live is not None]
+    if not live_tasks:
         return {}
-    found = await assess_all([live for _, live in there])
-    return {turn: assessment for (turn, _), assessment in zip(there, found, strict=True)}
+    assessments = await assess_all([live for _, live in live_tasks])
+    return {task: assessment for (task, _), assessment in zip(live_tasks, assessments, strict=True)}
 
 
-async def _read(board: Board, turn: Turn, cluster: ClusterReader) -> None:
+async def _read_live(task_list: SyncTaskList, task: SyncTask, cluster: ClusterReader) -> None:
     try:
-        turn.live, turn.is_fresh = await cluster.get(turn.key), True
+        task.live, task.is_live_fresh = await cluster.get(task.key), True
     except ClusterError as error:
-        if error.may_pass:
+        if error.is_retryable:
             raise  # argo: would fail the sync, and the retry would run its hooks again
         if error.code != 404:
-            board.record(turn, turn.outcome, Progress.ERROR, f"Failed to get live resource: {error.message}")
+            task_list.record(
+                task, task.result_code, OperationPhase.ERROR, f"Failed to get live resource: {error.message}"
+            )
             return
-        turn.live = None
-    if turn.live is None:
-        board.record(turn, Outcome.SYNC_FAILED, Progress.ERROR, missing_text(turn.key))
+        task.live = None
+    if task.live is None:
+        task_list.record(task, ResultCode.SYNC_FAILED, OperationPhase.ERROR, format_missing_message(task.key))
 
 
-def _unjudged(board: Board, turn: Turn, assessment: Assessment | None) -> str:
+def _format_unassessed(task_list: SyncTaskList, task: SyncTask, assessment: Assessment | None) -> str:
     """Say in the message that a custom resource without a health check is not awaited."""
-    said = f"{turn.key.name} created" if turn.is_hook and assessment is None else without_deadline(turn.message)  # argo
-    is_custom = turn.live is not None and shape_of(turn.live) is None
-    if assessment is not None or not is_custom or not board.is_awaited(turn):
-        return said
-    return f"{said} (not awaited: no health check for {turn.key.group_kind})"
+    message = (
+        f"{task.key.name} created" if task.is_hook and assessment is None else strip_deadline(task.message)
+    )  # argo
+    is_custom = task.live is not None and find_manifest_type(task.live) is None
+    if assessment is not None or not is_custom or not task_list.is_awaited(task):
+        return message
+    return f"{message} (not awaited: no health check for {task.key.group_kind})"
 
 
-def _move(board: Board, turn: Turn, assessment: Assessment | None, now: datetime) -> None:
-    deadline = deadline_of(turn.message)
-    moved = verdict(assessment, is_hook=turn.is_hook)
-    if moved is not None and moved[0] is not Progress.RUNNING:
-        progress, message = moved
-        board.record(turn, turn.outcome, progress, message or _unjudged(board, turn, assessment))
+def _update_task(task_list: SyncTaskList, task: SyncTask, assessment: Assessment | None, now: datetime) -> None:
+    deadline = read_deadline(task.message)
+    new_phase = phase_from_health(assessment, is_hook=task.is_hook)
+    if new_phase is not None and new_phase[0] is not OperationPhase.RUNNING:
+        phase, message = new_phase
+        task_list.record(task, task.result_code, phase, message or _format_unassessed(task_list, task, assessment))
     elif deadline is not None and now >= deadline:
         reason = assessment.message if assessment else ""
-        said = f"not healthy within {turn.gate.timeout:g}s" + (f": {reason}" if reason else "")
-        board.record(turn, turn.outcome, Progress.FAILED, said)
-    elif moved is not None and moved[1]:
-        board.record(turn, turn.outcome, Progress.RUNNING, with_deadline(moved[1], deadline))
+        timeout_message = f"not healthy within {task.gate.timeout_seconds:g}s" + (f": {reason}" if reason else "")
+        task_list.record(task, task.result_code, OperationPhase.FAILED, timeout_message)
+    elif new_phase is not None and new_phase[1]:
+        task_list.record(task, task.result_code, OperationPhase.RUNNING, append_deadline(new_phase[1], deadline))

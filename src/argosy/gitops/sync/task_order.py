@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from argosy.gitops.application import Phase
-from argosy.gitops.application.step_results import Task
+from argosy.gitops.application import SyncPhase
+from argosy.gitops.application.step_results import PlannedTask
 from argosy.kube.names import ResourceKey
 
-PHASES: Final = (Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL)
+PHASES: Final = (SyncPhase.PRE_SYNC, SyncPhase.SYNC, SyncPhase.POST_SYNC, SyncPhase.SYNC_FAIL)
 _PHASE_RANK: Final = {phase: rank for rank, phase in enumerate(PHASES)}
 # argo: Argo CD's order of kinds; the group does not count, and all other kinds come last.
-_KINDS: Final = [
+_KIND_ORDER: Final = [
     "Namespace",
     "NetworkPolicy",
     "ResourceQuota",
@@ -53,54 +53,54 @@ _KINDS: Final = [
     "Ingress",
     "APIService",
 ]
-_KIND_RANK: Final = {kind: rank for rank, kind in enumerate(_KINDS)}
-_DEFINITION: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
+_KIND_RANK: Final = {kind: rank for rank, kind in enumerate(_KIND_ORDER)}
+_CRD_KIND: Final = ("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
-def in_order(tasks: Iterable[Task], destination: str = "") -> list[Task]:
+def sort_tasks(tasks: Iterable[PlannedTask], destination: str = "") -> list[PlannedTask]:
     """Sort by phase, wave, kind and name; Namespaces before their contents, CRDs before their custom resources."""
-    ordered = sorted(tasks, key=_place)
-    return _definitions_first(_namespaces_first(ordered, destination))
+    ordered = sorted(tasks, key=_sort_key)
+    return _move_crds_first(_move_namespaces_first(ordered, destination))
 
 
 def kind_rank(kind: str) -> int:
-    return _KIND_RANK.get(kind, len(_KINDS))
+    return _KIND_RANK.get(kind, len(_KIND_ORDER))
 
 
-def _place(task: Task) -> tuple[int, int, int, str, ResourceKey]:
+def _sort_key(task: PlannedTask) -> tuple[int, int, int, str, ResourceKey]:
     # argo: the name decides last; the rest of the key only makes the order stable.
     return _PHASE_RANK[task.phase], task.wave, kind_rank(task.key.kind), task.key.name, task.key
 
 
-def _namespaces_first(tasks: list[Task], destination: str) -> list[Task]:
+def _move_namespaces_first(tasks: list[PlannedTask], destination: str) -> list[PlannedTask]:
     """argo: an object without a namespace counts as one in the destination namespace, even if cluster-scoped."""
-    first: dict[str, int] = {}
-    for place, task in enumerate(tasks):
+    first_use: dict[str, int] = {}
+    for index, task in enumerate(tasks):
         if not task.is_prune and task.key.group_kind != ("", "Namespace"):
-            first.setdefault(task.key.namespace or destination, place)
+            first_use.setdefault(task.key.namespace or destination, index)
     needed = {
-        place: first[task.key.name]
-        for place, task in enumerate(tasks)
-        if task.key.group_kind == ("", "Namespace") and not task.is_prune and task.key.name in first
+        index: first_use[task.key.name]
+        for index, task in enumerate(tasks)
+        if task.key.group_kind == ("", "Namespace") and not task.is_prune and task.key.name in first_use
     }
-    return _moved(tasks, needed)
+    return _move_before(tasks, needed)
 
 
-def _definitions_first(tasks: list[Task]) -> list[Task]:
-    first: dict[tuple[str, str], int] = {}
-    for place, task in enumerate(tasks):
+def _move_crds_first(tasks: list[PlannedTask]) -> list[PlannedTask]:
+    first_use: dict[tuple[str, str], int] = {}
+    for index, task in enumerate(tasks):
         if not task.is_prune:
-            first.setdefault((task.key.group, task.key.kind), place)
+            first_use.setdefault((task.key.group, task.key.kind), index)
     needed = {}
-    for place, task in enumerate(tasks):
-        defined = defined_by(task)
-        if defined in first:
-            needed[place] = first[defined]
-    return _moved(tasks, needed)
+    for index, task in enumerate(tasks):
+        defined = find_defined_kind(task)
+        if defined in first_use:
+            needed[index] = first_use[defined]
+    return _move_before(tasks, needed)
 
 
-def defined_by(task: Task) -> tuple[str, str] | None:
-    if task.key.group_kind != _DEFINITION or task.desired is None:
+def find_defined_kind(task: PlannedTask) -> tuple[str, str] | None:
+    if task.key.group_kind != _CRD_KIND or task.desired is None:
         return None
     spec = task.desired.get("spec")
     names = spec.get("names") if isinstance(spec, dict) else None
@@ -109,15 +109,15 @@ def defined_by(task: Task) -> tuple[str, str] | None:
     return str(spec.get("group") or ""), str(names.get("kind") or "")
 
 
-def _moved(tasks: Sequence[Task], needed: dict[int, int]) -> list[Task]:
+def _move_before(tasks: Sequence[PlannedTask], needed: dict[int, int]) -> list[PlannedTask]:
     """Move each late task of `needed` before the task that needs it, into that task's step."""
-    late = {place: before for place, before in needed.items() if before < place}
+    late = {index: target for index, target in needed.items() if target < index}
     if not late:
         return list(tasks)
-    ordered: list[Task] = []
-    for place, task in enumerate(tasks):
-        arriving = sorted(moved for moved, before in late.items() if before == place)
-        ordered += [replace(tasks[moved], phase=task.phase, wave=task.wave) for moved in arriving]
-        if place not in late:
+    ordered: list[PlannedTask] = []
+    for index, task in enumerate(tasks):
+        moved_here = sorted(late_index for late_index, target in late.items() if target == index)
+        ordered += [replace(tasks[late_index], phase=task.phase, wave=task.wave) for late_index in moved_here]
+        if index not in late:
             ordered.append(task)
     return ordered

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from argosy.gitops.sync.operation_terms import Terms
-from argosy.gitops.sync.task_order import defined_by
-from argosy.gitops.sync.task_states import Board, Turn
+from argosy.gitops.sync.operation_options import OperationOptions
+from argosy.gitops.sync.task_order import find_defined_kind
+from argosy.gitops.sync.task_states import SyncTask, SyncTaskList
 from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 
-Permitted = Callable[[ResourceKey, bool], str]  # key and is_namespaced → why it is not permitted; "" if it is
+CheckPermission = Callable[[ResourceKey, bool], str]  # key and is_namespaced → why it is not permitted; "" if it is
 
 
 class ServedKind(Protocol):
@@ -25,40 +25,40 @@ class ServedKind(Protocol):
     def versions(self) -> Sequence[str]: ...
 
 
-def invalid(
-    turns: Sequence[Turn],
-    board: Board,
+def find_invalid_tasks(
+    tasks: Sequence[SyncTask],
+    task_list: SyncTaskList,
     kinds: Mapping[GroupKind, ServedKind],
-    terms: Terms,
-    permitted: Permitted,
-) -> list[tuple[Turn, str]]:
-    coming = {defined for turn in board.turns if (defined := defined_by(turn.task))}
-    found = []
-    for turn in turns:
-        kind = turn.key.group_kind
-        served = kinds.get(kind)
-        if served is None or not _has_version(turn, served):
-            if tuple(kind) in coming or terms.skips_missing_kind(turn.task):
+    operation_options: OperationOptions,
+    check_permission: CheckPermission,
+) -> list[tuple[SyncTask, str]]:
+    defined_kinds = {defined for task in task_list.tasks if (defined := find_defined_kind(task.planned))}
+    problems = []
+    for task in tasks:
+        kind = task.key.group_kind
+        served_kind = kinds.get(kind)
+        if served_kind is None or not _has_version(task, served_kind):
+            if tuple(kind) in defined_kinds or operation_options.skips_missing_kind(task.planned):
                 continue
-            reason = _not_served(turn)
+            reason = _format_not_served(task)
         else:
-            reason = permitted(turn.key, served.namespaced)
+            reason = check_permission(task.key, served_kind.namespaced)
         if reason:
-            found.append((turn, reason))
-    return found
+            problems.append((task, reason))
+    return problems
 
 
-def _has_version(turn: Turn, served: ServedKind) -> bool:
-    if turn.task.desired is None:
+def _has_version(task: SyncTask, served: ServedKind) -> bool:
+    if task.planned.desired is None:
         return True
-    _, version = split_api_version(str(turn.task.desired.get("apiVersion") or ""))
+    _, version = split_api_version(str(task.planned.desired.get("apiVersion") or ""))
     return version == served.version or version in served.versions
 
 
-def _not_served(turn: Turn) -> str:
+def _format_not_served(task: SyncTask) -> str:
     """argo: Argo CD's message, which names the kind and says what to install."""
-    key = turn.key
-    _, version = split_api_version(str((turn.task.desired or turn.live or {}).get("apiVersion") or ""))
+    key = task.key
+    _, version = split_api_version(str((task.planned.desired or task.live or {}).get("apiVersion") or ""))
     return (
         f'The Kubernetes API could not find version "{version}" of {key.group}/{key.kind} for requested resource '
         f'{key.namespace}/{key.name}. Make sure the "{key.kind}" CRD is installed on the destination cluster.'

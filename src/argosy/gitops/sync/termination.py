@@ -8,63 +8,65 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.errors import ClusterError, TransientError
-from argosy.gitops.application import Progress
+from argosy.gitops.application import OperationPhase
 from argosy.gitops.application.hooks import DeletePolicy
 from argosy.gitops.sync import hooks
-from argosy.gitops.sync.live_lookup import read_live
+from argosy.gitops.sync.live_lookup import fetch_live
 from argosy.gitops.sync.task_health import AssessAll
-from argosy.gitops.sync.task_states import Board, Turn, verdict
+from argosy.gitops.sync.task_states import SyncTask, SyncTaskList, phase_from_health
 from argosy.kube.client import Cluster, Propagation
 
-TERMINATING: Final = "operation is terminating: "  # followed by the reason if the engine terminates it
+TERMINATING_PREFIX: Final = "operation is terminating: "  # followed by the reason if the engine terminates it
 
 
-async def terminate(
-    board: Board, cluster: Cluster, assess_all: AssessAll, propagation: Propagation
-) -> tuple[Progress, str]:
+async def terminate_operation(
+    task_list: SyncTaskList, cluster: Cluster, assess_all: AssessAll, propagation: Propagation
+) -> tuple[OperationPhase, str]:
     is_clean = True
-    for turn in board.turns:
-        if not turn.is_hook:
+    for task in task_list.tasks:
+        if not task.is_hook:
             continue
         try:
-            turn.live = await _found(turn, cluster)
-            await _stop(board, turn, cluster, assess_all, propagation)
+            task.live = await _fetch_hook(task, cluster)
+            await _stop_hook(task_list, task, cluster, assess_all, propagation)
         except ClusterError as error:
             is_clean = False
-            board.record(turn, turn.outcome, Progress.ERROR, f"Failed to delete: {error.message}")
+            task_list.record(task, task.result_code, OperationPhase.ERROR, f"Failed to delete: {error.message}")
     if is_clean:
-        return Progress.FAILED, "Operation terminated"
-    return Progress.ERROR, "Operation termination had errors"
+        return OperationPhase.FAILED, "Operation terminated"
+    return OperationPhase.ERROR, "Operation termination had errors"
 
 
-async def _found(turn: Turn, cluster: Cluster) -> dict[str, object] | None:
+async def _fetch_hook(task: SyncTask, cluster: Cluster) -> dict[str, object] | None:
     try:
-        return await read_live(turn.key, cluster)
+        return await fetch_live(task.key, cluster)
     except ClusterError as error:
-        if error.may_pass:  # try again: a hook that cannot be read may still be running
+        if error.is_retryable:  # try again: a hook that cannot be read may still be running
             raise TransientError(str(error)) from error
         raise
 
 
-async def _stop(board: Board, turn: Turn, cluster: Cluster, assess_all: AssessAll, propagation: Propagation) -> None:
-    if turn.is_over:
-        if turn.live is not None:
-            await hooks.release(turn.key, turn.live, cluster)
+async def _stop_hook(
+    task_list: SyncTaskList, task: SyncTask, cluster: Cluster, assess_all: AssessAll, propagation: Propagation
+) -> None:
+    if task.is_over:
+        if task.live is not None:
+            await hooks.remove_hook_finalizer(task.key, task.live, cluster)
         return
-    if turn.is_pending and not turn.is_ours:
+    if task.is_pending and not task.is_own_hook:
         return  # not started by this operation, not even before a crash
-    if turn.live is None:
-        board.record(turn, turn.outcome, Progress.SUCCEEDED, "Terminated")  # argo: the same result
+    if task.live is None:
+        task_list.record(task, task.result_code, OperationPhase.SUCCEEDED, "Terminated")  # argo: the same result
         return
-    (assessment,) = await assess_all([turn.live])
-    moved = verdict(assessment, is_hook=True)
-    is_over = moved is not None and moved[0] is not Progress.RUNNING
+    (assessment,) = await assess_all([task.live])
+    new_phase = phase_from_health(assessment, is_hook=True)
+    is_over = new_phase is not None and new_phase[0] is not OperationPhase.RUNNING
     is_unknown = assessment is not None and bool(assessment.fault)  # argo: it may still be running
-    if not is_over or is_unknown or turn.has_policy(DeletePolicy.HOOK_FAILED):
-        await hooks.remove(turn.key, turn.live, cluster, propagation)
+    if not is_over or is_unknown or task.has_policy(DeletePolicy.HOOK_FAILED):
+        await hooks.delete_hook(task.key, task.live, cluster, propagation)
     else:
-        await hooks.release(turn.key, turn.live, cluster)
-    if is_over and moved is not None:
-        board.record(turn, turn.outcome, *moved)
+        await hooks.remove_hook_finalizer(task.key, task.live, cluster)
+    if is_over and new_phase is not None:
+        task_list.record(task, task.result_code, *new_phase)
     else:
-        board.record(turn, turn.outcome, Progress.FAILED, "Terminated")
+        task_list.record(task, task.result_code, OperationPhase.FAILED, "Terminated")

@@ -16,15 +16,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from argosy import annotations as names
-from argosy.gitops.application.hooks import annotation_text
-from argosy.gitops.application.sync_policy import seconds_of
+from argosy.gitops.application.hooks import get_annotation
+from argosy.gitops.application.sync_policy import parse_duration
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 
-_TIME: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
-_GATE: Final = re.compile(rf" \(to be healthy by {_TIME}\)")
-_PARTS: Final = "milliseconds"  # gates and pauses may be shorter than a second
-_PAUSE: Final = re.compile(rf" \(next wave not before {_TIME}\)")
+_TIMESTAMP: Final = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)"
+_DEADLINE_SUFFIX: Final = re.compile(rf" \(to be healthy by {_TIMESTAMP}\)")
+_TIME_PRECISION: Final = "milliseconds"  # gates and pauses may be shorter than a second
+_PAUSE_SUFFIX: Final = re.compile(rf" \(next wave not before {_TIMESTAMP}\)")
 
 
 class GateKind(enum.StrEnum):
@@ -37,56 +37,58 @@ class GateKind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class HealthGate:
     kind: GateKind = GateKind.WAVE
-    timeout: float = 0.0  # seconds; 0: no timeout
+    timeout_seconds: float = 0.0  # seconds; 0: no timeout
 
     @property
-    def blocks(self) -> bool:
+    def is_blocking(self) -> bool:
         return self.kind is GateKind.BLOCK
 
     @property
-    def is_free(self) -> bool:
+    def is_not_awaited(self) -> bool:
         """True if the health is not awaited and fails nothing."""
         return self.kind in (GateKind.REPORT, GateKind.IGNORE)
 
-    def deadline(self, now: datetime) -> datetime | None:
-        return now + timedelta(seconds=self.timeout) if self.timeout and not self.is_free else None
+    def compute_deadline(self, now: datetime) -> datetime | None:
+        return (
+            now + timedelta(seconds=self.timeout_seconds) if self.timeout_seconds and not self.is_not_awaited else None
+        )
 
 
-def gate_of(manifest: Manifest) -> Gate:
+def read_gate(manifest: Manifest) -> HealthGate:
     """Read the gate of a manifest; invalid annotations are ignored."""
-    word = annotation_text(manifest, names.GATE) or ""
-    text = annotation_text(manifest, names.GATE_TIMEOUT) or ""
-    if not word and not text:
-        return Gate()
+    kind_text = get_annotation(manifest, names.GATE) or ""
+    timeout_text = get_annotation(manifest, names.GATE_TIMEOUT) or ""
+    if not kind_text and not timeout_text:
+        return HealthGate()
     try:
-        timeout = seconds_of(text) if text else 0.0
+        timeout = parse_duration(timeout_text) if timeout_text else 0.0
     except ValueError:
         timeout = 0.0
-    return Gate(GateKind(word) if word in set(GateKind) else GateKind.WAVE, timeout)
+    return HealthGate(GateKind(kind_text) if kind_text in set(GateKind) else GateKind.WAVE, timeout)
 
 
-def with_deadline(message: str, deadline: datetime | None) -> str:
-    return f"{message} (to be healthy by {written(deadline, _PARTS)})" if deadline else message
+def append_deadline(message: str, deadline: datetime | None) -> str:
+    return f"{message} (to be healthy by {format_timestamp(deadline, _TIME_PRECISION)})" if deadline else message
 
 
-def deadline_of(message: str) -> datetime | None:
-    return _found(_GATE, message)
+def read_deadline(message: str) -> datetime | None:
+    return _find_timestamp(_DEADLINE_SUFFIX, message)
 
 
-def without_deadline(message: str) -> str:
-    return _GATE.sub("", message)
+def strip_deadline(message: str) -> str:
+    return _DEADLINE_SUFFIX.sub("", message)
 
 
-def with_pause(message: str, until: datetime | None) -> str:
-    return f"{message} (next wave not before {written(until, _PARTS)})" if until else message
+def append_pause(message: str, until: datetime | None) -> str:
+    return f"{message} (next wave not before {format_timestamp(until, _TIME_PRECISION)})" if until else message
 
 
-def pause_of(message: str) -> datetime | None:
-    return _found(_PAUSE, message)
+def read_pause(message: str) -> datetime | None:
+    return _find_timestamp(_PAUSE_SUFFIX, message)
 
 
-def _found(pattern: re.Pattern[str], message: str) -> datetime | None:
+def _find_timestamp(pattern: re.Pattern[str], message: str) -> datetime | None:
     match = pattern.search(message)
     return datetime.fromisoformat(match[1]) if match else None

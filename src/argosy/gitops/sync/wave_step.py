@@ -15,20 +15,26 @@ from itertools import groupby
 from typing import Any
 
 from argosy.errors import ArgosyError, ClusterError, TransientError
-from argosy.gitops.application import Outcome, Phase, Progress
+from argosy.gitops.application import OperationPhase, ResultCode, SyncPhase
 from argosy.gitops.application.hooks import DeletePolicy
 from argosy.gitops.sync import hooks
-from argosy.gitops.sync.apply import Applied, Wish, apply, would_apply
-from argosy.gitops.sync.live_lookup import read_live
-from argosy.gitops.sync.operation_terms import SyncSettings, Terms
-from argosy.gitops.sync.prune import MayDelete, prune, refusal
-from argosy.gitops.sync.task_order import defined_by
-from argosy.gitops.sync.task_states import DELETION, PROGRESS_OF, Board, Turn, waiting_text
-from argosy.gitops.sync.wave_gates import GateKind, with_deadline
+from argosy.gitops.sync.apply import ApplyRequest, ApplyResult, apply_manifest, dry_run_apply
+from argosy.gitops.sync.live_lookup import fetch_live
+from argosy.gitops.sync.operation_options import OperationOptions, SyncSettings
+from argosy.gitops.sync.prune import FindDeletionRefusal, find_prune_refusal, prune_object
+from argosy.gitops.sync.task_order import find_defined_kind
+from argosy.gitops.sync.task_states import (
+    DELETION_OF,
+    PHASE_BY_RESULT_CODE,
+    SyncTask,
+    SyncTaskList,
+    format_waiting_message,
+)
+from argosy.gitops.sync.wave_gates import GateKind, append_deadline
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.names import ResourceKey
 
-AppliedMessages = dict[tuple[ResourceKey, Phase], str]  # messages of the objects that an operation changed
+AppliedMessages = dict[tuple[ResourceKey, SyncPhase], str]  # messages of the objects that an operation changed
 
 
 class RunState(enum.Enum):
@@ -38,195 +44,214 @@ class RunState(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class StepResult:
     state: RunState
     message: str = ""  # why the step is pending
     wait: float | None = None  # seconds until the next try; None: until something changes
 
 
-DELETING = 1.0  # seconds between checks of objects being deleted; a watch event usually comes first
-DEFINING = 0.1
+DELETION_CHECK_SECONDS = 1.0  # seconds between checks of objects being deleted; a watch event usually comes first
+CRD_CHECK_SECONDS = 0.1
 
 
-class Runner:
+class StepRunner:
     def __init__(
         self,
-        board: Board,
-        terms: Terms,
+        task_list: SyncTaskList,
+        operation_options: OperationOptions,
         settings: SyncSettings,
         cluster: Cluster,
-        may_delete: MayDelete,
+        find_refusal: FindDeletionRefusal,
         now: Callable[[], datetime],
         applied_messages: AppliedMessages,
     ) -> None:
-        self._board, self._terms, self._settings = board, terms, settings
+        self._task_list, self._operation_options, self._settings = task_list, operation_options, settings
         self._applied_messages = applied_messages
-        self._cluster, self._may_delete, self._now = cluster, may_delete, now
+        self._cluster, self._find_refusal, self._now = cluster, find_refusal, now
 
     # -- dry run ------------------------------------------------------------------------------------------------
 
-    def try_out(self, turns: Sequence[Turn]) -> bool:
+    def dry_run(self, tasks: Sequence[SyncTask]) -> bool:
         """argo: a client-side dry run of all tasks, also of those that are applied server-side."""
-        is_good = True
-        for turn in turns:
-            outcome, message = self._tried(turn)
-            is_good = is_good and outcome is not Outcome.SYNC_FAILED
-            if self._terms.request.dry_run or outcome is Outcome.SYNC_FAILED:
-                progress = PROGRESS_OF[outcome]
-                progress = Progress.SUCCEEDED if progress is Progress.RUNNING else progress
-                self._board.record(turn, outcome, progress, message)
-        return is_good
+        is_valid = True
+        for task in tasks:
+            result_code, message = self._dry_run_task(task)
+            is_valid = is_valid and result_code is not ResultCode.SYNC_FAILED
+            if self._operation_options.request.dry_run or result_code is ResultCode.SYNC_FAILED:
+                phase = PHASE_BY_RESULT_CODE[result_code]
+                phase = OperationPhase.SUCCEEDED if phase is OperationPhase.RUNNING else phase
+                self._task_list.record(task, result_code, phase, message)
+        return is_valid
 
-    def _tried(self, turn: Turn) -> tuple[Outcome, str]:
-        if turn.task.is_prune:
-            reason = refusal(turn.live or {}, self._terms, self._may_delete)
-            return (Outcome.PRUNE_SKIPPED, reason) if reason else (Outcome.PRUNED, "pruned (dry run)")
+    def _dry_run_task(self, task: SyncTask) -> tuple[ResultCode, str]:
+        if task.planned.is_prune:
+            reason = find_prune_refusal(task.live or {}, self._operation_options, self._find_refusal)
+            return (ResultCode.PRUNE_SKIPPED, reason) if reason else (ResultCode.PRUNED, "pruned (dry run)")
         try:
-            return Outcome.SYNCED, would_apply(self._wish(turn))
+            return ResultCode.SYNCED, dry_run_apply(self._build_apply_request(task))
         except ArgosyError as error:
-            return Outcome.SYNC_FAILED, _words(error)
+            return ResultCode.SYNC_FAILED, _format_error(error)
 
     # -- execution ----------------------------------------------------------------------------------------------
 
-    async def run(self, turns: Sequence[Turn]) -> Ran:
-        prunes = [turn for turn in turns if turn.task.is_prune]
-        makes = [turn for turn in turns if not turn.task.is_prune]
-        if not await self._meet_hooks([turn for turn in makes if turn.is_hook]):
-            return Ran(RunState.FAILED)
-        asking = [turn for turn in prunes if self._terms.must_confirm(turn.live or {})]
-        if asking:
-            return Ran(RunState.PENDING, waiting_text(asking, "pruning confirmation of"))
-        await self._each(prunes, self._prune)
-        if any(turn.has_failed for turn in prunes):
-            return Ran(RunState.FAILED)
-        if ran := await self._clear_way([turn for turn in makes if turn.is_hook and turn.is_pending]):
-            return ran
-        return await self._make([turn for turn in makes if turn.is_pending])
+    async def run(self, tasks: Sequence[SyncTask]) -> StepResult:
+        prunes = [task for task in tasks if task.planned.is_prune]
+        applies = [task for task in tasks if not task.planned.is_prune]
+        if not await self._adopt_live_hooks([task for task in applies if task.is_hook]):
+            return StepResult(RunState.FAILED)
+        unconfirmed = [task for task in prunes if self._operation_options.must_confirm(task.live or {})]
+        if unconfirmed:
+            return StepResult(RunState.PENDING, format_waiting_message(unconfirmed, "pruning confirmation of"))
+        await self._run_concurrently(prunes, self._prune)
+        if any(task.has_failed for task in prunes):
+            return StepResult(RunState.FAILED)
+        if step_result := await self._delete_old_hooks([task for task in applies if task.is_hook and task.is_pending]):
+            return step_result
+        return await self._apply_tasks([task for task in applies if task.is_pending])
 
-    async def _meet_hooks(self, turns: Sequence[Turn]) -> bool:
+    async def _adopt_live_hooks(self, tasks: Sequence[SyncTask]) -> bool:
         """Find live objects with the names of hooks: our own hook keeps running; another one's finalizer is removed."""
 
-        async def meet(turn: Turn) -> None:
-            turn.live, turn.is_fresh = await read_live(turn.key, self._cluster), True
-            if turn.is_ours:
-                self._board.record(turn, Outcome.SYNCED, Progress.RUNNING, f"{self._wish(turn).name} created")
-            elif turn.live is not None:
+        async def adopt(task: SyncTask) -> None:
+            task.live, task.is_live_fresh = await fetch_live(task.key, self._cluster), True
+            if task.is_own_hook:
+                self._task_list.record(
+                    task,
+                    ResultCode.SYNCED,
+                    OperationPhase.RUNNING,
+                    f"{self._build_apply_request(task).kubectl_name} created",
+                )
+            elif task.live is not None:
                 try:
-                    await hooks.release(turn.key, turn.live, self._cluster)
+                    await hooks.remove_hook_finalizer(task.key, task.live, self._cluster)
                 except ClusterError as error:
-                    said = f"failed to remove hook finalizer: {error.message}"
-                    self._board.record(turn, turn.outcome, Progress.ERROR, said)
+                    message = f"failed to remove hook finalizer: {error.message}"
+                    self._task_list.record(task, task.result_code, OperationPhase.ERROR, message)
 
-        await self._each(turns, meet)
-        return not any(turn.has_failed for turn in turns)
+        await self._run_concurrently(tasks, adopt)
+        return not any(task.has_failed for task in tasks)
 
-    async def _clear_way(self, turns: Sequence[Turn]) -> Ran | None:
+    async def _delete_old_hooks(self, tasks: Sequence[SyncTask]) -> StepResult | None:
         """argo: delete hooks of earlier operations if their delete policy is BeforeHookCreation."""
-        old = [turn for turn in turns if turn.live and turn.has_policy(DeletePolicy.BEFORE_HOOK_CREATION)]
+        old = [task for task in tasks if task.live and task.has_policy(DeletePolicy.BEFORE_HOOK_CREATION)]
 
-        async def clear(turn: Turn) -> None:
-            assert turn.live is not None
+        async def delete(task: SyncTask) -> None:
+            assert task.live is not None
             try:
-                turn.live = await hooks.remove(turn.key, turn.live, self._cluster, Propagation(self._terms.propagation))
+                task.live = await hooks.delete_hook(
+                    task.key, task.live, self._cluster, Propagation(self._operation_options.propagation)
+                )
             except ClusterError as error:
-                said = f"failed to delete resource: {error.message}"
-                self._board.record(turn, turn.outcome, Progress.ERROR, said)
+                message = f"failed to delete resource: {error.message}"
+                self._task_list.record(task, task.result_code, OperationPhase.ERROR, message)
 
-        await self._each(old, clear)
-        if any(turn.has_failed for turn in old):
-            return Ran(RunState.FAILED)
-        left = [turn for turn in old if turn.live is not None]
-        return Ran(RunState.PENDING, waiting_text(left, DELETION), DELETING) if left else None
+        await self._run_concurrently(old, delete)
+        if any(task.has_failed for task in old):
+            return StepResult(RunState.FAILED)
+        remaining = [task for task in old if task.live is not None]
+        return (
+            StepResult(RunState.PENDING, format_waiting_message(remaining, DELETION_OF), DELETION_CHECK_SECONDS)
+            if remaining
+            else None
+        )
 
-    async def _prune(self, turn: Turn) -> None:
-        assert turn.live is not None
-        outcome, message = await prune(turn.key, turn.live, self._terms, self._may_delete, self._cluster)
-        self._board.record(turn, outcome, PROGRESS_OF[outcome], message)
+    async def _prune(self, task: SyncTask) -> None:
+        assert task.live is not None
+        result_code, message = await prune_object(
+            task.key, task.live, self._operation_options, self._find_refusal, self._cluster
+        )
+        self._task_list.record(task, result_code, PHASE_BY_RESULT_CODE[result_code], message)
 
-    async def _make(self, turns: Sequence[Turn]) -> Ran:
+    async def _apply_tasks(self, tasks: Sequence[SyncTask]) -> StepResult:
         """argo: a failed kind does not stop the kinds after it."""
-        waiting: list[Turn] = []
-        for _, group in groupby(turns, key=lambda turn: turn.key.kind):
-            alike = list(group)
-            if undefined := await self._undefined(alike):
-                return Ran(RunState.PENDING, waiting_text([undefined]), DEFINING)
+        waiting: list[SyncTask] = []
+        for _, group in groupby(tasks, key=lambda task: task.key.kind):
+            same_kind = list(group)
+            if unready_crd := await self._find_unready_crd(same_kind):
+                return StepResult(RunState.PENDING, format_waiting_message([unready_crd]), CRD_CHECK_SECONDS)
 
-            async def make(turn: Turn) -> None:
-                if not await self._applied(turn):
-                    waiting.append(turn)
+            async def apply_one(task: SyncTask) -> None:
+                if not await self._apply_task(task):
+                    waiting.append(task)
 
-            await self._each(alike, make)
-        if any(turn.has_failed for turn in turns):
-            return Ran(RunState.FAILED)
+            await self._run_concurrently(same_kind, apply_one)
+        if any(task.has_failed for task in tasks):
+            return StepResult(RunState.FAILED)
         if waiting:
-            return Ran(RunState.PENDING, waiting_text(waiting, DELETION), DELETING)
-        return Ran(RunState.DONE)
+            return StepResult(RunState.PENDING, format_waiting_message(waiting, DELETION_OF), DELETION_CHECK_SECONDS)
+        return StepResult(RunState.DONE)
 
-    async def _applied(self, turn: Turn) -> bool:
+    async def _apply_task(self, task: SyncTask) -> bool:
         """Apply one object. False if the old object must be deleted first."""
         try:
-            applied = await apply(self._wish(turn), self._cluster)
+            applied = await apply_manifest(self._build_apply_request(task), self._cluster)
         except TransientError:
             raise
         except ArgosyError as error:
-            self._board.record(turn, Outcome.SYNC_FAILED, Progress.FAILED, _words(error))
+            self._task_list.record(task, ResultCode.SYNC_FAILED, OperationPhase.FAILED, _format_error(error))
             return True
-        turn.live, turn.is_fresh = applied.live, True
+        task.live, task.is_live_fresh = applied.live, True
         if applied.is_waiting:
             return False
-        progress = Progress.SUCCEEDED if turn.gate.kind is GateKind.IGNORE else Progress.RUNNING
-        message = with_deadline(self._remembered(turn, applied), turn.gate.deadline(self._now()))
-        self._board.record(turn, Outcome.SYNCED, progress, message)
+        phase = OperationPhase.SUCCEEDED if task.gate.kind is GateKind.IGNORE else OperationPhase.RUNNING
+        message = append_deadline(self._applied_message(task, applied), task.gate.compute_deadline(self._now()))
+        self._task_list.record(task, ResultCode.SYNCED, phase, message)
         return True
 
-    def _remembered(self, turn: Turn, applied: Applied) -> str:
+    def _applied_message(self, task: SyncTask, applied: ApplyResult) -> str:
         """Return what this operation did to the object, also in a pass whose state could not be written."""
-        key = turn.key, turn.task.phase
+        key = task.key, task.planned.phase
         if applied.is_unchanged:
             return self._applied_messages.get(key, applied.message)
         self._applied_messages[key] = applied.message
         return applied.message
 
-    async def _undefined(self, turns: Sequence[Turn]) -> Turn | None:
+    async def _find_unready_crd(self, tasks: Sequence[SyncTask]) -> SyncTask | None:
         """argo: a CRD that was just applied gets some seconds before its custom resources are applied."""
-        wanted = {(turn.key.group, turn.key.kind) for turn in turns}
-        definition = next((turn for turn in self._board.turns if defined_by(turn.task) in wanted), None)
-        if definition is None or definition.is_pending:
+        kinds = {(task.key.group, task.key.kind) for task in tasks}
+        crd = next((task for task in self._task_list.tasks if find_defined_kind(task.planned) in kinds), None)
+        if crd is None or crd.is_pending:
             return None
-        found = definition.live
-        if found is None or not _is_established(found):
-            found = definition.live = await read_live(definition.key, self._cluster)
-        if found is None or _is_established(found):
+        live_crd = crd.live
+        if live_crd is None or not _is_established(live_crd):
+            live_crd = crd.live = await fetch_live(crd.key, self._cluster)
+        if live_crd is None or _is_established(live_crd):
             return None
-        patience = timedelta(seconds=self._settings.definition_patience)
-        born = datetime.fromisoformat(found["metadata"]["creationTimestamp"])
-        return definition if self._now() - born < patience else None
+        max_wait = timedelta(seconds=self._settings.crd_wait_seconds)
+        created_at = datetime.fromisoformat(live_crd["metadata"]["creationTimestamp"])
+        return crd if self._now() - created_at < max_wait else None
 
-    def _wish(self, turn: Turn) -> Wish:
-        assert turn.task.desired is not None
-        return Wish(turn.key, turn.task.desired, turn.live, self._terms.how(turn.task), self._terms.state.started)
+    def _build_apply_request(self, task: SyncTask) -> ApplyRequest:
+        assert task.planned.desired is not None
+        return ApplyRequest(
+            task.key,
+            task.planned.desired,
+            task.live,
+            self._operation_options.build_apply_options(task.planned),
+            self._operation_options.state.started,
+        )
 
-    async def _each(self, turns: Sequence[Turn], work: Callable[[Turn], Awaitable[None]]) -> None:
+    async def _run_concurrently(self, tasks: Sequence[SyncTask], work: Callable[[SyncTask], Awaitable[None]]) -> None:
         """Run `work` for all tasks concurrently; errors are raised after all of them have ended."""
-        if len(turns) == 1:
-            await work(turns[0])
+        if len(tasks) == 1:
+            await work(tasks[0])
             return
-        places = asyncio.Semaphore(self._settings.parallel)
+        semaphore = asyncio.Semaphore(self._settings.max_concurrent_applies)
 
-        async def one(turn: Turn) -> None:
-            async with places:
-                await work(turn)
+        async def run_one(task: SyncTask) -> None:
+            async with semaphore:
+                await work(task)
 
-        outcomes = await asyncio.gather(*map(one, turns), return_exceptions=True)
-        for outcome in outcomes:
-            if outcome is not None:
-                raise outcome
+        outcomes = await asyncio.gather(*map(run_one, tasks), return_exceptions=True)
+        for result_code in outcomes:
+            if result_code is not None:
+                raise result_code
 
 
-def _words(error: ArgosyError) -> str:
+def _format_error(error: ArgosyError) -> str:
     return error.message if isinstance(error, ClusterError) else str(error)
 
 
 def _is_established(definition: dict[str, Any]) -> bool:
     conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+    return any(condition.get("type") == "Established" and condition.get("status") == "True" for condition in conditions)

@@ -13,15 +13,19 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.gitops.workspace.new_repository import BRANCH, File, find_git
+from argosy.gitops.workspace.new_repository import DEFAULT_BRANCH, RepositoryFile, find_git
 
-PROGRAM, PLAIN = "100755", "100644"
+EXECUTABLE_MODE, FILE_MODE = "100755", "100644"
 # Ignore all Git settings: a template folder, signing key or hooks path would change the repository.
-ALONE: Final = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
+ISOLATED_GIT_ENVIRONMENT: Final = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_TERMINAL_PROMPT": "0",
+}
 
 
 @dataclass(frozen=True)
-class Author:
+class CommitAuthor:
     name: str
     email: str
 
@@ -30,12 +34,12 @@ class Author:
 
 
 @dataclass(frozen=True)
-class Change:
+class CommitContent:
     """Files that a commit writes and removes; other files stay unchanged."""
 
-    files: Sequence[File]
+    files: Sequence[RepositoryFile]
     message: str
-    author: Author
+    author: CommitAuthor
     seconds: int  # Unix time in seconds
     removed: Sequence[str] = ()  # paths
 
@@ -45,52 +49,52 @@ class BareRepository:
         self.folder = folder
 
     @property
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         return (self.folder / "HEAD").is_file()
 
     def create(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _git(self.folder, "init", "--quiet", "--bare")
-        _git(self.folder, "symbolic-ref", "HEAD", f"refs/heads/{BRANCH}")
+        _run_git(self.folder, "init", "--quiet", "--bare")
+        _run_git(self.folder, "symbolic-ref", "HEAD", f"refs/heads/{DEFAULT_BRANCH}")
 
-    def commit(self, changes: Sequence[Change], *, branch: str = BRANCH, start: str = "") -> list[str]:
+    def commit(self, changes: Sequence[CommitContent], *, branch: str = DEFAULT_BRANCH, start: str = "") -> list[str]:
         """Commit all changes to the branch, in order, and return their ids. Fails if somebody pushes in between.
 
         A branch that does not exist yet starts at `start`.
         """
-        before = self._tip(branch) or start
+        tip = self._find_tip(branch) or start
         head = f"feature done\ncommit refs/heads/{branch}"
-        parent = f"from {before}\n" if before else ""
+        parent = f"from {tip}\n" if tip else ""
         stream = b"".join(
-            _spoken(change, *((head, parent) if number == 0 else (f"commit refs/heads/{branch}", "")))
-            for number, change in enumerate(changes)
+            _build_import_commands(change, *((head, parent) if index == 0 else (f"commit refs/heads/{branch}", "")))
+            for index, change in enumerate(changes)
         )
-        _git(self.folder, "fast-import", "--quiet", given=stream + b"done\n")
-        return self.commits(branch)[-len(changes) :]
+        _run_git(self.folder, "fast-import", "--quiet", stdin=stream + b"done\n")
+        return self.list_commits(branch)[-len(changes) :]
 
-    def _tip(self, branch: str) -> str:
-        return _git(self.folder, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}").decode().strip()
+    def _find_tip(self, branch: str) -> str:
+        return _run_git(self.folder, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}").decode().strip()
 
-    def commits(self, branch: str = BRANCH) -> list[str]:
+    def list_commits(self, branch: str = DEFAULT_BRANCH) -> list[str]:
         """Return the commits of the branch, the oldest first."""
-        return _git(self.folder, "rev-list", "--reverse", branch).decode().split()
+        return _run_git(self.folder, "rev-list", "--reverse", branch).decode().split()
 
-    def messages(self, branch: str = BRANCH) -> dict[str, str]:
+    def list_messages(self, branch: str = DEFAULT_BRANCH) -> dict[str, str]:
         """Return the full message of each commit, the newest first."""
-        listed = _git(self.folder, "log", "--format=%H %B%x00", branch).decode()
-        pairs = (each.strip().partition(" ") for each in listed.split("\0") if each.strip())
+        listed = _run_git(self.folder, "log", "--format=%H %B%x00", branch).decode()
+        pairs = (entry.strip().partition(" ") for entry in listed.split("\0") if entry.strip())
         return {commit: message for commit, _, message in pairs}
 
-    def read(self, path: str, commit: str = BRANCH) -> bytes:
-        return _git(self.folder, "cat-file", "blob", f"{commit}:{path}")
+    def read_file(self, path: str, commit: str = DEFAULT_BRANCH) -> bytes:
+        return _run_git(self.folder, "cat-file", "blob", f"{commit}:{path}")
 
-    def changed(self, commit: str) -> list[str]:
+    def list_changed_paths(self, commit: str) -> list[str]:
         """Return the paths that a commit changed."""
         names = ("diff-tree", "--no-commit-id", "--name-only", "-r", "-z", commit)
-        return [path for path in _git(self.folder, *names).decode().split("\0") if path]
+        return [path for path in _run_git(self.folder, *names).decode().split("\0") if path]
 
 
-def _spoken(change: Change, head: str, parent: str) -> bytes:
+def _build_import_commands(change: CommitContent, head: str, parent: str) -> bytes:
     """Build the git fast-import stream; the final `done` makes git reject a truncated stream."""
     message = change.message.encode()
     lines = [
@@ -98,24 +102,24 @@ def _spoken(change: Change, head: str, parent: str) -> bytes:
         f"author {change.author} {change.seconds} +0000",
         f"committer {change.author} {change.seconds} +0000",
     ]
-    spoken = "\n".join(lines).encode() + b"\ndata %d\n%s\n" % (len(message), message) + parent.encode()
-    spoken += "".join(f"D {path}\n" for path in change.removed).encode()
+    commands = "\n".join(lines).encode() + b"\ndata %d\n%s\n" % (len(message), message) + parent.encode()
+    commands += "".join(f"D {path}\n" for path in change.removed).encode()
     for file in change.files:
-        mode = PROGRAM if file.is_program else PLAIN
-        spoken += f"M {mode} inline {file.path}\ndata {len(file.content)}\n".encode() + file.content + b"\n"
-    return spoken
+        mode = EXECUTABLE_MODE if file.is_executable else FILE_MODE
+        commands += f"M {mode} inline {file.path}\ndata {len(file.content)}\n".encode() + file.content + b"\n"
+    return commands
 
 
-def _git(folder: Path, *words: str, given: bytes = b"") -> bytes:
-    own: Mapping[str, str] = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    done = subprocess.run(
-        [find_git(), "--git-dir", str(folder), *words],
-        env={**own, **ALONE},
-        input=given,
+def _run_git(folder: Path, *arguments: str, stdin: bytes = b"") -> bytes:
+    environment: Mapping[str, str] = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    result = subprocess.run(
+        [find_git(), "--git-dir", str(folder), *arguments],
+        env={**environment, **ISOLATED_GIT_ENVIRONMENT},
+        input=stdin,
         capture_output=True,
         check=False,
     )
-    if done.returncode:
-        said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit code {done.returncode}"
-        raise UserError(f"git {words[0]}: {said}; check whether the repository is intact", where=str(folder))
-    return done.stdout
+    if result.returncode:
+        error_text = " ".join(result.stderr.decode(errors="replace").split()) or f"exit code {result.returncode}"
+        raise UserError(f"git {arguments[0]}: {error_text}; check whether the repository is intact", where=str(folder))
+    return result.stdout

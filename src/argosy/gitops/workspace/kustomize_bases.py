@@ -11,24 +11,24 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.gitops.render.kustomize.kustomization_file import NAMES, read_kustomization
-from argosy.gitops.render.kustomize.remote_bases import is_plain_path
-from argosy.gitops.workspace.paths import Place, enclosing, locate
+from argosy.gitops.render.kustomize.kustomization_file import KUSTOMIZATION_FILE_NAMES, read_kustomization
+from argosy.gitops.render.kustomize.remote_bases import is_local_path
+from argosy.gitops.workspace.paths import TreePath, find_enclosing_repository, locate_folder
 
-FIELDS: Final = ("resources", "components", "generators", "transformers")  # fields whose entries may be folders
+FOLDER_FIELDS: Final = ("resources", "components", "generators", "transformers")  # fields whose entries may be folders
 MAX_FOLDERS: Final = 5_000  # as in a build, which then reports that there are too many
 
 
-def root_with_bases(root: str, folder: str) -> str:
+def find_root_with_bases(root: str, folder: str) -> str:
     """Return `root`, or the parent folder that contains every base of the kustomization in `folder`.
 
     In a Git repository it is always `root`: Argo CD reads nothing outside of a repository.
     """
-    if enclosing(root) is not None:
+    if find_enclosing_repository(root) is not None:
         return root
-    waiting, seen = [folder], {folder}
-    while waiting and len(seen) <= MAX_FOLDERS:
-        for base in _bases(waiting.pop()):
+    pending, seen = [folder], {folder}
+    while pending and len(seen) <= MAX_FOLDERS:
+        for base in _list_bases(pending.pop()):
             if os.path.isfile(base):
                 continue
             root = os.path.commonpath([root, base if os.path.isdir(base) else os.path.dirname(base)])
@@ -36,34 +36,34 @@ def root_with_bases(root: str, folder: str) -> str:
             if os.path.isdir(real) and real not in seen:
                 root = os.path.commonpath([root, real])
                 seen.add(real)
-                waiting.append(real)
+                pending.append(real)
     return root
 
 
-def _bases(folder: str) -> Iterator[str]:
+def _list_bases(folder: str) -> Iterator[str]:
     """Yield the paths in a kustomization that may be folders. An unreadable kustomization has none."""
-    files = [file for name in NAMES if os.path.isfile(file := os.path.join(folder, name))]
+    files = [file for name in KUSTOMIZATION_FILE_NAMES if os.path.isfile(file := os.path.join(folder, name))]
     if len(files) != 1:
         return
     try:
-        with open(files[0], "rb") as opened:
-            kustomization = read_kustomization(opened.read(), files[0])
+        with open(files[0], "rb") as stream:
+            kustomization = read_kustomization(stream.read(), files[0])
     except (OSError, UserError):
         return  # the build reports the error
-    for field in FIELDS:
-        for entry in kustomization.listed(field):
+    for field in FOLDER_FIELDS:
+        for entry in kustomization.get_list(field):
             if isinstance(entry, str) and _may_be_folder(entry):
                 yield os.path.normpath(os.path.join(folder, entry))
 
 
 def _may_be_folder(entry: str) -> bool:
-    return is_plain_path(entry) and not entry.startswith("/") and not any(mark in entry for mark in "\n\0")
+    return is_local_path(entry) and not entry.startswith("/") and not any(character in entry for character in "\n\0")
 
 
-def locate_with_bases(typed: str) -> Place:
+def locate_with_bases(typed: str) -> TreePath:
     """Locate a typed folder in a tree that contains its bases, too."""
-    root, inner = locate(typed)
+    root, inner = locate_folder(typed)
     folder = os.path.join(root, inner) if inner else root
-    root = root_with_bases(root, folder)
+    root = find_root_with_bases(root, folder)
     inner = os.path.relpath(folder, root)
-    return Place(root, "" if inner == os.curdir else inner)
+    return TreePath(root, "" if inner == os.curdir else inner)

@@ -7,28 +7,30 @@ from __future__ import annotations
 
 import os
 
-from argosy.gitops.analysis.repository import Item, Locate
-from argosy.gitops.analysis.violation import Place
-from argosy.gitops.application.step_results import Origins, Rendered
-from argosy.gitops.workspace.manifest_files import shown
+from argosy.gitops.analysis.repository import LocateField, ManifestWithLocations
+from argosy.gitops.analysis.violation import FileLocation
+from argosy.gitops.application.step_results import FieldOrigins, RenderResult
+from argosy.gitops.workspace.manifest_files import relative_path
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import key_of_source
+from argosy.kube.objects import key_of_desired
 
 
-def located(rendered: Rendered, home: str) -> list[Item]:
+def locate_manifests(rendered: RenderResult, folder: str) -> list[ManifestWithLocations]:
     return [
-        Item(manifest, (key := key_of_source(manifest)), _locator(rendered.origins, key, home))
+        ManifestWithLocations(
+            manifest, (key := key_of_desired(manifest)), _build_locator(rendered.origins, key, folder)
+        )
         for manifest in rendered.manifests
     ]
 
 
-def _locator(origins: Origins, key: ResourceKey, home: str) -> Locate:
-    def locate(pointer: str) -> Place:
+def _build_locator(origins: FieldOrigins, key: ResourceKey, folder: str) -> LocateField:
+    def locate(pointer: str) -> FileLocation:
         origin = origins.find(key, pointer)
         if origin is None:
-            return Place(shown(home))
+            return FileLocation(relative_path(folder))
         if origin.repository:
-            return Place(f"{origin.repository}//{origin.file}", origin.line)
-        return Place(shown(os.path.join(home, origin.file)), origin.line)
+            return FileLocation(f"{origin.repository}//{origin.file}", origin.line)
+        return FileLocation(relative_path(os.path.join(folder, origin.file)), origin.line)
 
     return locate

@@ -13,40 +13,42 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.gitops.source.git.object_reader import ObjectReader
-from argosy.gitops.workspace.git_repository import Clone, Place, Repository
+from argosy.gitops.workspace.git_repository import GitRepository, RepositoryPaths, UpstreamState
 
-READ_ONLY: Final = "is read-only here: promotions are commits; make them in a clone, or start: argosy serve --repo DIR"
+READ_ONLY_MESSAGE: Final = (
+    "is read-only here: promotions are commits; make them in a clone, or start: argosy serve --repo DIR"
+)
 
 
-class MirrorRepository(Repository):
+class MirrorRepository(GitRepository):
     """`objects` is the mirror's own reader, so that files are read without starting git; logs still start one."""
 
-    def __init__(self, folder: Path, objects: ObjectReader, commit: str, shown: str) -> None:
-        super().__init__(Place(folder, folder, folder, None))
+    def __init__(self, folder: Path, objects: ObjectReader, commit: str, display_url: str) -> None:
+        super().__init__(RepositoryPaths(folder, folder, folder, None))
         self._objects = objects
-        self._commit, self._shown = commit, shown
+        self._commit, self._display_url = commit, display_url
 
     @property
     def branch(self) -> str:
         return ""
 
-    def head(self) -> str:
+    def get_head(self) -> str:
         return self._commit
 
-    def clone(self) -> Clone:
+    def get_upstream_state(self) -> UpstreamState:
         """A mirror has exactly what was pushed, so there is nothing to pull."""
-        return Clone(self.is_shallow)
+        return UpstreamState(self.is_shallow)
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def lock_promotions(self) -> Iterator[None]:
         self._refuse()
         yield
 
     def _refuse(self) -> None:
-        raise UserError(READ_ONLY, where=self._shown)
+        raise UserError(READ_ONLY_MESSAGE, where=self._display_url)
 
-    def stage(self, base: str, files: Mapping[str, bytes], message: str) -> str:
-        raise UserError(READ_ONLY, where=self._shown)
+    def create_commit(self, base: str, files: Mapping[str, bytes], message: str) -> str:
+        raise UserError(READ_ONLY_MESSAGE, where=self._display_url)
 
-    def move(self, branch: str, commit: str, before: str, why: str) -> None:
-        raise UserError(READ_ONLY, where=self._shown)
+    def move_branch(self, branch: str, commit: str, before: str, reason: str) -> None:
+        raise UserError(READ_ONLY_MESSAGE, where=self._display_url)

@@ -9,59 +9,75 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from argosy.gitops.application import Application, Source
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.workspace.source_flags import FLAGS, Given
+from argosy.gitops.workspace.source_flags import FLAGS, FlagValues
 
-_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_DEEPEST: Final = 3
-_MOST_FOLDERS: Final = 200
-_MOST_SHOWN: Final = 4
+_KUSTOMIZATION_NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_MAX_DEPTH: Final = 3
+_MAX_FOLDERS: Final = 200
+_MAX_NAMED_FOLDERS: Final = 4
 
 
-def of_nothing(checkout: Checkout, source: Source) -> str:
+def render_no_manifests_note(checkout: Checkout, source: Source) -> str:
     """Suggest where manifests may be if the source has none."""
     folder = "" if source.path in ("", ".") else source.path.strip("/")
-    where = f"no manifests in {source.path or '.'}"
-    found = list(_kustomizations(checkout.tree, folder))
-    if found:
-        some = found[:_MOST_SHOWN] if len(found) > _MOST_SHOWN + 1 else found
-        more = f" and {len(found) - len(some)} more" if len(some) < len(found) else ""
-        listed = ", ".join(some) if more or len(some) < 2 else f"{', '.join(some[:-1])} and {some[-1]}"
-        return f"{where}; {listed}{more} {'has' if len(found) == 1 else 'have'} a kustomization"
-    below = any(each.kind == "folder" for each in checkout.tree.listing(folder))
+    prefix = f"no manifests in {source.path or '.'}"
+    kustomization_folders = list(_find_kustomization_folders(checkout.tree, folder))
+    if kustomization_folders:
+        named_folders = (
+            kustomization_folders[:_MAX_NAMED_FOLDERS]
+            if len(kustomization_folders) > _MAX_NAMED_FOLDERS + 1
+            else kustomization_folders
+        )
+        more = (
+            f" and {len(kustomization_folders) - len(named_folders)} more"
+            if len(named_folders) < len(kustomization_folders)
+            else ""
+        )
+        listed = (
+            ", ".join(named_folders)
+            if more or len(named_folders) < 2
+            else f"{', '.join(named_folders[:-1])} and {named_folders[-1]}"
+        )
+        return f"{prefix}; {listed}{more} {'has' if len(kustomization_folders) == 1 else 'have'} a kustomization"
+    has_subfolders = any(entry.kind == "folder" for entry in checkout.tree.list_folder(folder))
     recurses = source.directory is not None and source.directory.recurse
-    return f"{where}; for folders below: --directory-recurse" if below and not recurses else where
+    return f"{prefix}; for folders below: --directory-recurse" if has_subfolders and not recurses else prefix
 
 
-def _kustomizations(tree: Tree, folder: str) -> Iterator[str]:
-    open_ones, seen = [(folder, 0)], 0
-    while open_ones and seen < _MOST_FOLDERS:
-        here, depth = open_ones.pop(0)
-        seen += 1
-        entries = tree.listing(here)
-        if depth and any(each.name in _KUSTOMIZATIONS for each in entries):
-            yield here
-        elif depth < _DEEPEST:
-            lead = f"{here}/" if here else ""
-            open_ones += [(lead + each.name, depth + 1) for each in entries if each.kind == "folder"]
+def _find_kustomization_folders(tree: FileTree, folder: str) -> Iterator[str]:
+    pending, visited_count = [(folder, 0)], 0
+    while pending and visited_count < _MAX_FOLDERS:
+        current_folder, depth = pending.pop(0)
+        visited_count += 1
+        entries = tree.list_folder(current_folder)
+        if depth and any(entry.name in _KUSTOMIZATION_NAMES for entry in entries):
+            yield current_folder
+        elif depth < _MAX_DEPTH:
+            prefix = f"{current_folder}/" if current_folder else ""
+            pending += [(prefix + entry.name, depth + 1) for entry in entries if entry.kind == "folder"]
 
 
-def overruled(checkout: Checkout, app: Application, source: Source, given: Given) -> Iterator[str]:
+def list_overridden_flags(
+    checkout: Checkout, app: Application, source: Source, flag_values: FlagValues
+) -> Iterator[str]:
     """Yield notes about flags whose fields .argocd-source.yaml replaces."""
-    from argosy.gitops.render.source_overrides import overridden
-    from argosy.gitops.render.tool_detection import source_folder
+    from argosy.gitops.render.source_overrides import apply_source_overrides
+    from argosy.gitops.render.tool_detection import resolve_source_folder
 
-    typed = [flag for flag in FLAGS if given.get(flag.name) not in (None, False, [])]
+    typed = [flag for flag in FLAGS if flag_values.get(flag.name) not in (None, False, [])]
     if not typed:
         return
-    after = overridden(checkout.tree, source_folder(checkout.tree, source.path), source, app.name)
+    overridden_source = apply_source_overrides(
+        checkout.tree, resolve_source_folder(checkout.tree, source.path), source, app.name
+    )
     for flag in typed:
-        if _at(source.wire, flag.field) != _at(after.wire, flag.field):
+        if _get_value(source.wire, flag.field) != _get_value(overridden_source.wire, flag.field):
             yield f"{flag.name} is overridden by .argocd-source.yaml in {source.path or '.'}, which is applied last"
 
 
-def _at(wire: Any, field: str) -> Any:
+def _get_value(wire: Any, field: str) -> Any:
     for step in field.split("."):
         wire = wire.get(step) if isinstance(wire, Mapping) else None
     return wire

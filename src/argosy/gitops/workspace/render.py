@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from argosy.errors import ArgosyError, UserError
 from argosy.gitops.render import BuildSettings, render
-from argosy.gitops.workspace.checkouts import Checkouts, Talk
-from argosy.gitops.workspace.render_request import Part, Request, parts_of
+from argosy.gitops.workspace.checkouts import CheckoutCache, ShowProgress
+from argosy.gitops.workspace.render_request import RenderPart, WorkspaceRenderRequest, list_parts
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
@@ -22,87 +22,97 @@ if TYPE_CHECKING:
     from argosy.gitops.source.settings import SourceSettings
 
 
-class Outcome(NamedTuple):
+class RenderOutcome(NamedTuple):
     path: str
     app: str
     file: str  # with the Application; empty if there is none
     manifests: list[Manifest]
     error: ArgosyError | None
-    said: str  # the error, with paths relative to the current folder
+    error_text: str  # the error, with paths relative to the current folder
     seconds: float
 
 
-def outcomes(request: Request, talk: Talk) -> Iterator[Outcome]:
-    build, allowed = _settings(request)
-    checkouts = Checkouts(request.roots, allowed, talk=talk)
+def render_parts(request: WorkspaceRenderRequest, show_progress: ShowProgress) -> Iterator[RenderOutcome]:
+    build, source_settings = _load_settings(request)
+    checkouts = CheckoutCache(request.roots, source_settings, show_progress=show_progress)
     try:
-        for part in parts_of(request, checkouts, talk):
-            yield _Work(request, checkouts, build, talk).outcome(part)
+        for part in list_parts(request, checkouts, show_progress):
+            yield _PartRenderer(request, checkouts, build, show_progress).render_part(part)
     finally:
         checkouts.close()
 
 
-def _settings(request: Request) -> tuple[BuildSettings, SourceSettings | None]:
+def _load_settings(request: WorkspaceRenderRequest) -> tuple[BuildSettings, SourceSettings | None]:
     if not request.settings:
         return BuildSettings(), None
-    from argosy.gitops.workspace.settings import read_settings_files
+    from argosy.gitops.workspace.settings import load_settings_files
 
-    return read_settings_files(request.settings)
+    return load_settings_files(request.settings)
 
 
-class _Work:
+class _PartRenderer:
     """Renders one part of a request."""
 
-    def __init__(self, request: Request, checkouts: Checkouts, build: BuildSettings, talk: Talk) -> None:
-        self.request, self.checkouts, self.build, self._talk = request, checkouts, build, talk
+    def __init__(
+        self,
+        request: WorkspaceRenderRequest,
+        checkouts: CheckoutCache,
+        build: BuildSettings,
+        show_progress: ShowProgress,
+    ) -> None:
+        self.request, self.checkouts, self.build, self._show_progress = request, checkouts, build, show_progress
         self._root = ""  # of the working tree being read
         self._folder = ""  # in it
 
-    def outcome(self, part: Part) -> Outcome:
+    def render_part(self, part: RenderPart) -> RenderOutcome:
         start = time.perf_counter()
         manifests: list[Manifest] = []
         error: ArgosyError | None = None
         try:
-            manifests = self._manifests(part)
+            manifests = self._render_manifests(part)
         except ArgosyError as raised:
             error = raised
         except OSError as raised:
             error = UserError(f"{raised.strerror or raised}; check the path and its permissions", where=part.path)
         seconds = time.perf_counter() - start
-        said = self._said(error, part) if error is not None else ""
-        return Outcome(part.path, part.app.name, part.file, manifests, error, said, seconds)
+        error_text = self._render_error(error, part) if error is not None else ""
+        return RenderOutcome(part.path, part.app.name, part.file, manifests, error, error_text, seconds)
 
-    def _manifests(self, part: Part) -> list[Manifest]:
-        opened = part.open()
-        found: list[Manifest] = []
-        for checkout, source in opened.sources:
+    def _render_manifests(self, part: RenderPart) -> list[Manifest]:
+        open_part = part.open()
+        manifests: list[Manifest] = []
+        for checkout, source in open_part.sources:
             self._root = str(getattr(checkout.tree, "path", ""))
             self._folder = os.path.join(self._root, source.path) if self._root else ""
-            rendered = render(checkout, part.app, source, self.build, refs=opened.refs, fetch=self.checkouts.fetch)
-            found += rendered.manifests
-            self._notice(part, checkout, source, rendered.notes)
-        if not found:
-            from argosy.gitops.workspace.notes import of_nothing
+            rendered = render(
+                checkout, part.app, source, self.build, refs=open_part.refs, fetch=self.checkouts.fetch_tree
+            )
+            manifests += rendered.manifests
+            self._show_source_notes(part, checkout, source, rendered.warnings)
+        if not manifests:
+            from argosy.gitops.workspace.notes import render_no_manifests_note
 
-            self._note(part, *{of_nothing(checkout, source): 0 for checkout, source in opened.sources})
-        return found
+            self._show_notes(
+                part, *{render_no_manifests_note(checkout, source): 0 for checkout, source in open_part.sources}
+            )
+        return manifests
 
-    def _notice(self, part: Part, checkout: Checkout, source: Source, notes: tuple[str, ...]) -> None:
+    def _show_source_notes(self, part: RenderPart, checkout: Checkout, source: Source, notes: tuple[str, ...]) -> None:
         if source.helm or source.kustomize or source.directory or source.plugin:  # flags create such a block
-            from argosy.gitops.workspace.notes import overruled
+            from argosy.gitops.workspace.notes import list_overridden_flags
 
-            notes = (*notes, *overruled(checkout, part.app, source, self.request.options))
-        self._note(part, *notes)
+            notes = (*notes, *list_overridden_flags(checkout, part.app, source, self.request.options))
+        self._show_notes(part, *notes)
 
-    def _note(self, part: Part, *notes: str) -> None:
+    def _show_notes(self, part: RenderPart, *notes: str) -> None:
         for note in notes:
-            self._talk(f"note: {part.lead}{note}")
+            self._show_progress(f"note: {part.message_prefix}{note}")
 
-    def _said(self, error: ArgosyError, part: Part) -> str:
-        from argosy.gitops.workspace.hints import advised, seen_from_here, with_flags
-        from argosy.gitops.workspace.paths import enclosing
+    def _render_error(self, error: ArgosyError, part: RenderPart) -> str:
+        from argosy.gitops.workspace.hints import adapt_advice, add_flag_hints, render_relative_error
+        from argosy.gitops.workspace.paths import find_enclosing_repository
 
-        error = with_flags(error, self.request.options, self._folder)
-        here = advised(error, in_git=not self._root or enclosing(self._root) is not None)
-        said = seen_from_here(here, self._root)
-        return said if part.file and said.startswith(part.file) else f"{part.lead}{said}"
+        error = add_flag_hints(error, self.request.options, self._folder)
+        adapted = adapt_advice(error, in_git=not self._root or find_enclosing_repository(self._root) is not None)
+        text = render_relative_error(adapted, self._root)
+        return text if part.file and text.startswith(part.file) else f"{part.message_prefix}{text}"

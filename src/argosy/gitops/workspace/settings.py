@@ -16,26 +16,34 @@ if TYPE_CHECKING:
     from argosy.gitops.source.settings import SourceSettings
 
 
-class Settings(NamedTuple):
+class WorkspaceSettings(NamedTuple):
     build: BuildSettings
     source: SourceSettings
 
 
-def read_settings_files(files: Iterable[Path]) -> Settings:
+def load_settings_files(files: Iterable[Path]) -> WorkspaceSettings:
     from argosy.gitops.render import read_build_settings
     from argosy.gitops.source import settings as source_settings
-    from argosy.kube.objects import load_all
+    from argosy.kube.objects import read_yaml_documents
 
     data: dict[str, dict[str, str]] = {"argocd-cm": {}, "argosy-cm": {}}
     for file in files:
         if not file.is_file():
             raise UserError("no such file; correct the path", where=f"--settings {file}")
-        held = [each for each in load_all(file.read_bytes(), where=str(file)) if isinstance(each, dict)]
-        named = {(each.get("metadata") or {}).get("name"): each for each in held if each.get("kind") == "ConfigMap"}
-        if not named.keys() & data.keys():
+        documents = [
+            document
+            for document in read_yaml_documents(file.read_bytes(), where=str(file))
+            if isinstance(document, dict)
+        ]
+        configmaps = {
+            (document.get("metadata") or {}).get("name"): document
+            for document in documents
+            if document.get("kind") == "ConfigMap"
+        }
+        if not configmaps.keys() & data.keys():
             raise UserError("contains neither argocd-cm nor argosy-cm; pass a file with one of them", where=str(file))
-        for name, known in data.items():
-            given = named.get(name, {}).get("data") or {}
-            known |= {key: value for key, value in given.items() if isinstance(value, str)}
+        for name, values in data.items():
+            configmap_data = configmaps.get(name, {}).get("data") or {}
+            values |= {key: value for key, value in configmap_data.items() if isinstance(value, str)}
     build = read_build_settings(data["argocd-cm"], data["argosy-cm"])
-    return Settings(build, source_settings.read_settings(data["argosy-cm"]))
+    return WorkspaceSettings(build, source_settings.read_source_settings(data["argosy-cm"]))

@@ -10,23 +10,23 @@ from typing import Any, Final, NamedTuple
 
 from argosy.errors import UserError
 
-Given = Mapping[str, Any]  # typed values, by flag
+FlagValues = Mapping[str, Any]  # typed values, by flag
 
 
-class Flag(NamedTuple):
+class SourceFlag(NamedTuple):
     name: str
-    shown: str  # placeholder of its value in the help; empty for a switch
+    placeholder: str  # placeholder of its value in the help; empty for a switch
     field: str  # dotted path in a source
-    form: str  # how the value is written there
-    about: str
+    value_format: str  # how the value is written there
+    help_text: str
 
     @property
     def is_repeated(self) -> bool:
-        return self.form not in ("switch", "text")
+        return self.value_format not in ("switch", "text")
 
 
 FLAGS: Final = tuple(
-    Flag(*row)
+    SourceFlag(*row)
     for row in (
         ("--release-name", "NAME", "helm.releaseName", "text", "Helm: the release (default: the Application's name)"),
         ("--values", "FILE", "helm.valueFiles", "texts", "Helm: a values file, relative to the chart; repeatable"),
@@ -96,47 +96,49 @@ FLAGS: Final = tuple(
 )
 
 
-def with_options(wire: Mapping[str, Any], given: Given) -> dict[str, Any]:
+def with_options(wire: Mapping[str, Any], flag_values: FlagValues) -> dict[str, Any]:
     """Return the source with typed values replacing or extending its own."""
     changed = dict(wire)
     for flag in FLAGS:
-        if (value := given.get(flag.name)) not in (None, False, []):
-            _put(changed, flag, value)
+        if (value := flag_values.get(flag.name)) not in (None, False, []):
+            _set_field(changed, flag, value)
     return changed
 
 
-def _put(source: dict[str, Any], flag: Flag, value: Any) -> None:
-    *above, name = flag.field.split(".")
-    holder = source
-    for each in above:
-        holder[each] = dict(holder.get(each) or {})
-        holder = holder[each]
-    match flag.form:
+def _set_field(source: dict[str, Any], flag: SourceFlag, value: Any) -> None:
+    *parents, name = flag.field.split(".")
+    container = source
+    for entry in parents:
+        container[entry] = dict(container.get(entry) or {})
+        container = container[entry]
+    match flag.value_format:
         case "switch" | "text":
-            holder[name] = value
+            container[name] = value
         case "texts":
-            holder[name] = [*(holder.get(name) or ()), *value]
+            container[name] = [*(container.get(name) or ()), *value]
         case "map":
-            holder[name] = {**(holder.get(name) or {}), **dict(_pair(flag, each) for each in value)}
+            container[name] = {**(container.get(name) or {}), **dict(_split_pair(flag, entry) for entry in value)}
         case _:
-            entries = [_entry(flag, *_pair(flag, each)) for each in value]
-            holder[name] = _renewed(holder.get(name) or (), entries)
+            entries = [_build_entry(flag, *_split_pair(flag, entry)) for entry in value]
+            container[name] = _replace_by_name(container.get(name) or (), entries)
 
 
-def _renewed(old: Iterable[Any], new: list[dict[str, Any]]) -> list[Any]:
-    names = {each["name"] for each in new}
-    return [*(each for each in old if not (isinstance(each, dict) and each.get("name") in names)), *new]
+def _replace_by_name(old: Iterable[Any], new: list[dict[str, Any]]) -> list[Any]:
+    names = {entry["name"] for entry in new}
+    return [*(entry for entry in old if not (isinstance(entry, dict) and entry.get("name") in names)), *new]
 
 
-def _pair(flag: Flag, text: str) -> tuple[str, str]:
+def _split_pair(flag: SourceFlag, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise UserError(f"{text!r} is not {flag.shown}; use a name, an equals sign and the value", where=flag.name)
+        raise UserError(
+            f"{text!r} is not {flag.placeholder}; use a name, an equals sign and the value", where=flag.name
+        )
     return name, value
 
 
-def _entry(flag: Flag, name: str, value: str) -> dict[str, Any]:
-    match flag.form:
+def _build_entry(flag: SourceFlag, name: str, value: str) -> dict[str, Any]:
+    match flag.value_format:
         case "text parameter":
             return {"name": name, "value": value, "forceString": True}
         case "file parameter":

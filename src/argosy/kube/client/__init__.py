@@ -129,7 +129,7 @@ class ClusterWriter(Protocol):
 
 
 @runtime_checkable
-class Versioned(Protocol):
+class VersionedCluster(Protocol):
     """A cluster that reports its version."""
 
     async def version(self) -> str: ...
@@ -153,35 +153,35 @@ class Cluster(ClusterReader, ClusterWriter, Protocol):
         """Return a client of the same cluster that impersonates `user` in every request."""
 
 
-class PodLogs(Protocol):
+class PodLogReader(Protocol):
     """Reads the logs of Pods. An add-on that runs Pods supplies one; without it, log requests are refused."""
 
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]: ...
 
 
 @runtime_checkable
-class SomeLogs(PodLogs, Protocol):
+class SelectivePodLogReader(PodLogReader, Protocol):
     """Reads the logs of some Pods, and takes precedence over other readers for them."""
 
-    def knows(self, pod: Manifest) -> bool: ...
+    def has_logs_of(self, pod: Manifest) -> bool: ...
 
 
 @runtime_checkable
-class EarlierLogs(Protocol):
+class PreviousPodLogReader(Protocol):
     """Reads the logs of a container before its last restart; None if they are not available."""
 
-    def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None: ...
+    def previous_lines(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None: ...
 
 
 @runtime_checkable
-class WayIn(Protocol):
+class AccessDescriber(Protocol):
     """Explains how to reach the workload of a simulated Pod, which does not support exec or port-forward."""
 
-    def way_in(self, manifest: Manifest) -> str:
+    def describe_access(self, manifest: Manifest) -> str:
         """Return one sentence for a Pod or a Service."""
 
 
-class Admitter(NamedTuple):
+class AdmissionHandler(NamedTuple):
     """Mutates or refuses every write of one kind, like an admission webhook."""
 
     kind: GroupKind
@@ -192,55 +192,55 @@ class Admitter(NamedTuple):
 
 
 @runtime_checkable
-class Admitting(Protocol):
+class AdmissionRegistry(Protocol):
     """A cluster that runs the admission handlers of add-ons. On others, add-ons rely on their controllers."""
 
-    def admit_with(self, admitters: Sequence[Admitter]) -> AbstractContextManager[None]:
+    def register_admission(self, handlers: Sequence[AdmissionHandler]) -> AbstractContextManager[None]:
         """Register more admission handlers until the context exits."""
 
 
-class Asked(NamedTuple):
+class SubresourceRequest(NamedTuple):
     """A POST to a subresource of an object. The user is already authorized."""
 
     live: Manifest
-    sent: Manifest
+    body: Manifest
     dry_run: bool = False
 
 
-class Performer(NamedTuple):
+class SubresourceExtension(NamedTuple):
     """Handles a subresource of a kind that its CRD declares with the annotation ACTIONS."""
 
     kind: GroupKind
-    part: str
-    perform: Callable[[Asked, Cluster], Awaitable[Manifest]]  # raises UserError or ClusterError
+    subresource: str
+    handle: Callable[[SubresourceRequest, Cluster], Awaitable[Manifest]]  # raises UserError or ClusterError
 
 
 @runtime_checkable
-class Performing(Protocol):
+class SubresourceRegistry(Protocol):
     """A cluster that runs the subresource extensions of add-ons; other clusters have their own API servers for that."""
 
-    def perform_with(self, performers: Sequence[Performer]) -> AbstractContextManager[None]:
+    def register_subresources(self, extensions: Sequence[SubresourceExtension]) -> AbstractContextManager[None]:
         """Register subresource extensions until the context exits."""
 
 
 __all__ = [
-    "Admitter",
-    "Admitting",
-    "Asked",
+    "AccessDescriber",
+    "AdmissionHandler",
+    "AdmissionRegistry",
     "Catalog",
     "Cluster",
     "ClusterReader",
     "ClusterWriter",
-    "EarlierLogs",
     "KindInfo",
     "Listing",
     "PatchKind",
-    "Performer",
-    "Performing",
-    "PodLogs",
+    "PodLogReader",
+    "PreviousPodLogReader",
     "Propagation",
+    "SubresourceExtension",
+    "SubresourceRegistry",
+    "SubresourceRequest",
     "User",
-    "Versioned",
+    "VersionedCluster",
     "WatchEvent",
-    "WayIn",
 ]

@@ -14,7 +14,7 @@ from typing import Any
 from argosy.errors import UserError
 from argosy.kube.client import User
 
-ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 @dataclass(frozen=True)
@@ -54,26 +54,26 @@ class Connection:
     password: str = field(default="", repr=False)
     exec_plugin: ExecPlugin | None = None
     acting_as: User | None = None
-    max_memory: int = 0  # bytes for its lists and watches; 0: no limit
+    max_memory_bytes: int = 0  # bytes for its lists and watches; 0: no limit
 
     @property
-    def secure(self) -> bool:
+    def is_secure(self) -> bool:
         return self.server.startswith("https://")
 
 
-def in_cluster() -> Connection:
+def load_in_cluster_connection() -> Connection:
     """Build the connection from the service account of this Pod. Its token file is read again after rotation."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "")
-    token, authority = ACCOUNT_DIR / "token", ACCOUNT_DIR / "ca.crt"
+    token, ca_file = SERVICE_ACCOUNT_DIR / "token", SERVICE_ACCOUNT_DIR / "ca.crt"
     if not (host and port and token.is_file()):
         raise UserError(
             "this process does not run in a Pod with a service account: use a kubeconfig instead", where="in-cluster"
         )
-    namespace = ACCOUNT_DIR / "namespace"
+    namespace = SERVICE_ACCOUNT_DIR / "namespace"
     return Connection(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         name="in-cluster",
         namespace=namespace.read_text().strip() if namespace.is_file() else "default",
-        ca_file=str(authority) if authority.is_file() else "",
+        ca_file=str(ca_file) if ca_file.is_file() else "",
         token_file=str(token),
     )

@@ -15,25 +15,25 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import Catalog, KindInfo
-from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.client.status_errors import ApiServerUnavailable
 from argosy.kube.names import GroupKind, join_api_version, split_api_version
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 ACCEPT = ",".join((_AGGREGATED.format("v2"), _AGGREGATED.format("v2beta1"), "application/json"))
-AT_ONCE = 8
+MAX_CONCURRENT_REQUESTS = 8
 MAX_GROUP_VERSIONS = 3_000  # each costs one request without aggregated discovery; the largest clusters have 1,000
 MAX_RESOURCES = 10_000
 # Valid path segments. Metrics servers name resources after metrics, so this is wider than the rule for CRDs.
 _SEGMENT = re.compile(r"[A-Za-z0-9_*:.-]{1,253}", re.ASCII)
-FORMS = frozenset({"APIGroupDiscoveryList", "APIVersions", "APIGroupList"})
+DOCUMENT_KINDS = frozenset({"APIGroupDiscoveryList", "APIVersions", "APIGroupList"})
 T = TypeVar("T")
 
 
-class Fetch(Protocol):
+class FetchDocument(Protocol):
     async def __call__(self, path: str, accept: str) -> Any: ...
 
 
-class Resource(NamedTuple):
+class DiscoveredResource(NamedTuple):
     """One resource of one API version, read from any format of discovery."""
 
     group: str
@@ -47,65 +47,71 @@ class Resource(NamedTuple):
     subresources: Mapping[str, GroupKind]
 
 
-ByVersion = Mapping[str, Sequence[Resource]]  # by the path of the group version
-NOTHING: Final[ByVersion] = {}
+ResourcesByPath = Mapping[str, Sequence[DiscoveredResource]]  # by the path of the group version
+NO_RESOURCES: Final[ResourcesByPath] = {}
 
 
-class Served(NamedTuple):
+class DiscoveryResult(NamedTuple):
     catalog: Catalog
     # (parent kind, posted kind) → `eviction`, `token`, `binding`
     subresources: Mapping[tuple[GroupKind, GroupKind], str]
-    versions: ByVersion = NOTHING
+    versions: ResourcesByPath = NO_RESOURCES
 
 
-class Discovery:
+class DiscoveryCache:
     """Caches discovery. `find_kind` fetches again for an unknown kind, so that a new CRD works at once."""
 
-    def __init__(self, fetch: Fetch, host: str = "") -> None:
+    def __init__(self, fetch: FetchDocument, host: str = "") -> None:
         self._fetch, self._host = fetch, host
-        self._served: Served | None = None
-        self._last = NOTHING  # kept after `invalidate`: the next discovery may miss kinds of a server that is down
-        self._begun = self._answered = 0
+        self._result: DiscoveryResult | None = None
+        self._last_versions = (
+            NO_RESOURCES  # kept after `invalidate`: the next discovery may miss kinds of a server that is down
+        )
+        self._last_started = self._last_answered = 0
         self._lock = asyncio.Lock()
 
-    async def refresh(self) -> Served:
+    async def refresh(self) -> DiscoveryResult:
         """Fetch discovery again. A waiting caller shares a request that another caller started after it arrived."""
-        came = self._begun
+        started_before = self._last_started
         async with self._lock:
-            if self._served is None or self._answered <= came:
-                self._begun += 1
-                asked = self._begun
-                self._served = await fetch_served(self._fetch, self._host, self._last)
-                self._last, self._answered = self._served.versions, asked
-            return self._served
+            if self._result is None or self._last_answered <= started_before:
+                self._last_started += 1
+                request_number = self._last_started
+                self._result = await fetch_discovery(self._fetch, self._host, self._last_versions)
+                self._last_versions, self._last_answered = self._result.versions, request_number
+            return self._result
 
-    async def find(self, kind: GroupKind, version: str = "") -> tuple[Served, KindInfo | None]:
-        served = self._served or await self.refresh()
-        info = served.catalog.get(kind)
+    async def find_kind(self, kind: GroupKind, version: str = "") -> tuple[DiscoveryResult, KindInfo | None]:
+        result = self._result or await self.refresh()
+        info = result.catalog.get(kind)
         if info is None or (version and version not in info.versions):
-            served = await self.refresh()
-            info = served.catalog.get(kind)
-        return served, info
+            result = await self.refresh()
+            info = result.catalog.get(kind)
+        return result, info
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """Fetch discovery again on next use, because a path from it answered 404."""
-        self._served = None
+        self._result = None
 
 
-async def fetch_served(fetch: Fetch, host: str = "", before: ByVersion = NOTHING) -> Served:
+async def fetch_discovery(
+    fetch: FetchDocument, host: str = "", previous: ResourcesByPath = NO_RESOURCES
+) -> DiscoveryResult:
     """Fetch discovery. `host` is named in errors; `previous` supplies the kinds of servers that are down."""
-    core, groups = await asyncio.gather(fetch("/api", ACCEPT), _groups(fetch))
+    core, groups = await asyncio.gather(fetch("/api", ACCEPT), _fetch_groups(fetch))
     versions = {
-        **await _resources(fetch, host, "/api", core, before),
-        **await _resources(fetch, host, "/apis", groups, before),
+        **await _fetch_resources(fetch, host, "/api", core, previous),
+        **await _fetch_resources(fetch, host, "/apis", groups, previous),
     }
-    resources = [resource for found in versions.values() for resource in found if has_safe_path(resource)]
+    resources = [
+        resource for version_resources in versions.values() for resource in version_resources if has_safe_path(resource)
+    ]
     if len(resources) > MAX_RESOURCES:
-        raise Unavailable(f"{host}: serves more than {MAX_RESOURCES} resources; is this an API server?")
-    return gather(resources)._replace(versions=versions)
+        raise ApiServerUnavailable(f"{host}: serves more than {MAX_RESOURCES} resources; is this an API server?")
+    return build_discovery_result(resources)._replace(versions=versions)
 
 
-async def _groups(fetch: Fetch) -> Any:
+async def _fetch_groups(fetch: FetchDocument) -> Any:
     try:
         return await fetch("/apis", ACCEPT)
     except ClusterError as error:
@@ -114,81 +120,85 @@ async def _groups(fetch: Fetch) -> Any:
         return {"kind": "APIGroupList", "groups": []}  # the server has only core kinds
 
 
-async def _resources(fetch: Fetch, host: str, path: str, document: Any, before: ByVersion) -> ByVersion:
-    if not isinstance(document, dict) or str(document.get("kind")) not in FORMS:
-        raise _not_understood(host, path)
+async def _fetch_resources(
+    fetch: FetchDocument, host: str, path: str, document: Any, previous: ResourcesByPath
+) -> ResourcesByPath:
+    if not isinstance(document, dict) or str(document.get("kind")) not in DOCUMENT_KINDS:
+        raise _build_format_error(host, path)
     if document["kind"] == "APIGroupDiscoveryList":
-        aggregated = _understood(read_aggregated, document, host, path)
-        return {path: before.get(path, ()) if found is None else found for path, found in aggregated}
-    limit = asyncio.Semaphore(AT_ONCE)
+        aggregated = _read_or_raise(read_aggregated_document, document, host, path)
+        return {path: previous.get(path, ()) if resources is None else resources for path, resources in aggregated}
+    limit = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
 
-    async def one(path: str) -> Sequence[Resource]:
+    async def fetch_version(path: str) -> Sequence[DiscoveredResource]:
         async with limit:
             try:
-                return _understood(read_legacy, await fetch(path, "application/json"), host, path)
+                return _read_or_raise(read_legacy_document, await fetch(path, "application/json"), host, path)
             except ArgosyError as error:
                 if path.startswith("/api/"):
                     raise
                 is_gone = isinstance(error, ClusterError) and error.code == 404
                 # k8s: an extension server that is down hides only its own kinds, and they still exist
-                return () if is_gone else before.get(path, ())
+                return () if is_gone else previous.get(path, ())
 
-    paths = _understood(_version_paths, document, host, path)
+    paths = _read_or_raise(_list_version_paths, document, host, path)
     if len(paths) > MAX_GROUP_VERSIONS:
-        raise Unavailable(f"{host}{path}: names more than {MAX_GROUP_VERSIONS} API versions; is this an API server?")
-    return dict(zip(paths, await asyncio.gather(*map(one, paths)), strict=True))
+        raise ApiServerUnavailable(
+            f"{host}{path}: names more than {MAX_GROUP_VERSIONS} API versions; is this an API server?"
+        )
+    return dict(zip(paths, await asyncio.gather(*map(fetch_version, paths)), strict=True))
 
 
-def _understood(read: Callable[[Any], Iterable[T]], document: Any, host: str, path: str) -> list[T]:
+def _read_or_raise(read: Callable[[Any], Iterable[T]], document: Any, host: str, path: str) -> list[T]:
     try:
         return list(read(document))
     except (AttributeError, KeyError, TypeError, ValueError) as error:  # the server may send any JSON
-        raise _not_understood(host, path) from error
+        raise _build_format_error(host, path) from error
 
 
-def _not_understood(host: str, path: str) -> Unavailable:
-    return Unavailable(f"{host}{path}: the answer is not a discovery document; is this an API server?")
+def _build_format_error(host: str, path: str) -> ApiServerUnavailable:
+    return ApiServerUnavailable(f"{host}{path}: the answer is not a discovery document; is this an API server?")
 
 
-def has_safe_path(resource: Resource) -> bool:
+def has_safe_path(resource: DiscoveredResource) -> bool:
     """False if its names would change the request path, such as `..` to another cluster behind a proxy."""
     names = [resource.version, resource.plural, resource.kind, *((resource.group,) if resource.group else ())]
-    return all(map(_is_segment, names))
+    return all(map(_is_path_segment, names))
 
 
-def _is_segment(name: object) -> bool:
+def _is_path_segment(name: object) -> bool:
     return isinstance(name, str) and name not in (".", "..") and _SEGMENT.fullmatch(name) is not None
 
 
-def _version_paths(document: Mapping[str, Any]) -> Iterator[str]:
+def _list_version_paths(document: Mapping[str, Any]) -> Iterator[str]:
     if document["kind"] == "APIVersions":
-        listed = [str(version) for version in document.get("versions") or ()]
-        return (f"/api/{version}" for version in listed if _is_segment(version))
-    listed = [str(version) for group in document.get("groups") or () for version in by_preference(group)]
-    return (f"/apis/{version}" for version in listed if all(map(_is_segment, version.split("/", 1))))
+        versions = [str(version) for version in document.get("versions") or ()]
+        return (f"/api/{version}" for version in versions if _is_path_segment(version))
+    versions = [str(version) for group in document.get("groups") or () for version in sort_by_preference(group)]
+    return (f"/apis/{version}" for version in versions if all(map(_is_path_segment, version.split("/", 1))))
 
 
-def by_preference(group: Mapping[str, Any]) -> list[str]:
-    listed = [version["groupVersion"] for version in group.get("versions") or ()]
+def sort_by_preference(group: Mapping[str, Any]) -> list[str]:
+    versions = [version["groupVersion"] for version in group.get("versions") or ()]
     preferred = (group.get("preferredVersion") or {}).get("groupVersion")
-    return sorted(listed, key=lambda version: version != preferred)
+    return sorted(versions, key=lambda version: version != preferred)
 
 
-def read_aggregated(document: Mapping[str, Any]) -> Iterator[tuple[str, list[Resource] | None]]:
+def read_aggregated_document(document: Mapping[str, Any]) -> Iterator[tuple[str, list[DiscoveredResource] | None]]:
     """Read resources by path of their group version; None if the extension server could not be reached."""
     for item in document.get("items") or ():
         group = (item.get("metadata") or {}).get("name") or ""
         for version in item.get("versions") or ():
-            found = list(_of_version(version, group))
-            is_hidden = not found and version.get("freshness") == "Stale"
-            yield _root(group, version["version"]), None if is_hidden else found
+            resources = list(_read_version_resources(version, group))
+            is_hidden = not resources and version.get("freshness") == "Stale"
+            yield _build_version_path(group, version["version"]), None if is_hidden else resources
 
 
-def _of_version(version: Mapping[str, Any], group: str) -> Iterator[Resource]:
+def _read_version_resources(version: Mapping[str, Any], group: str) -> Iterator[DiscoveredResource]:
     for entry in version.get("resources") or ():
-        kind = _kind_of(entry.get("responseKind") or {}, group)
+        kind = _read_response_kind(entry.get("responseKind") or {}, group)
         if kind.kind:
-            yield Resource(
+            yield DiscoveredResource(
                 kind.group,
                 version["version"],
                 entry["resource"],
@@ -198,27 +208,27 @@ def _of_version(version: Mapping[str, Any], group: str) -> Iterator[Resource]:
                 tuple(entry.get("shortNames") or ()),
                 tuple(entry.get("categories") or ()),
                 {
-                    sub["subresource"]: _kind_of(sub.get("responseKind") or {}, group)
+                    sub["subresource"]: _read_response_kind(sub.get("responseKind") or {}, group)
                     for sub in entry.get("subresources") or ()
                 },
             )
 
 
-def _kind_of(response: Mapping[str, Any], group: str) -> GroupKind:
+def _read_response_kind(response: Mapping[str, Any], group: str) -> GroupKind:
     # An empty group means the enclosing group only if the version is empty too: the core group's name is empty.
     return GroupKind(response.get("group") or ("" if response.get("version") else group), response.get("kind") or "")
 
 
-def read_legacy(document: Mapping[str, Any]) -> Iterator[Resource]:
+def read_legacy_document(document: Mapping[str, Any]) -> Iterator[DiscoveredResource]:
     group, version = split_api_version(document["groupVersion"])
     subresources: dict[str, dict[str, GroupKind]] = {}
     for entry in document.get("resources") or ():
         plural, slash, sub = entry["name"].partition("/")
         if slash:
-            subresources.setdefault(plural, {})[sub] = _kind_of(entry, group)
+            subresources.setdefault(plural, {})[sub] = _read_response_kind(entry, group)
     for entry in document.get("resources") or ():
         if "/" not in entry["name"]:
-            yield Resource(
+            yield DiscoveredResource(
                 entry.get("group") or group,
                 entry.get("version") or version,
                 entry["name"],
@@ -231,35 +241,35 @@ def read_legacy(document: Mapping[str, Any]) -> Iterator[Resource]:
             )
 
 
-def gather(resources: list[Resource]) -> Served:
+def build_discovery_result(resources: list[DiscoveredResource]) -> DiscoveryResult:
     """Combine resources: the first version that serves a kind is preferred, the first plural is the kind's plural."""
     catalog: dict[GroupKind, KindInfo] = {}
     subresources: dict[tuple[GroupKind, GroupKind], str] = {}
-    for found in resources:
-        kind = GroupKind(found.group, found.kind)
-        known = catalog.get(kind)
-        if known is None:
+    for resource in resources:
+        kind = GroupKind(resource.group, resource.kind)
+        info = catalog.get(kind)
+        if info is None:
             catalog[kind] = KindInfo(
-                found.version,
-                found.plural,
-                found.namespaced,
-                (found.version,),
-                found.verbs,
-                tuple(found.subresources),
-                found.short_names,
-                found.categories,
+                resource.version,
+                resource.plural,
+                resource.namespaced,
+                (resource.version,),
+                resource.verbs,
+                tuple(resource.subresources),
+                resource.short_names,
+                resource.categories,
             )
-        elif found.version not in known.versions:
-            catalog[kind] = known._replace(versions=(*known.versions, found.version))
-        for name, posted in found.subresources.items():
+        elif resource.version not in info.versions:
+            catalog[kind] = info._replace(versions=(*info.versions, resource.version))
+        for name, posted in resource.subresources.items():
             subresources.setdefault((kind, posted), name)
-    return Served(catalog, subresources)
+    return DiscoveryResult(catalog, subresources)
 
 
-def collection_path(kind: GroupKind, info: KindInfo, version: str, namespace: str) -> str:
+def build_collection_path(kind: GroupKind, info: KindInfo, version: str, namespace: str) -> str:
     scope = f"/namespaces/{namespace}" if info.namespaced and namespace else ""
-    return f"{_root(kind.group, version)}{scope}/{info.plural}"
+    return f"{_build_version_path(kind.group, version)}{scope}/{info.plural}"
 
 
-def _root(group: str, version: str) -> str:
+def _build_version_path(group: str, version: str) -> str:
     return f"/apis/{join_api_version(group, version)}" if group else f"/api/{version}"

@@ -21,14 +21,14 @@ from argosy.kube.client.private_groups import is_group_of_process, is_private_gr
 
 log = logging.getLogger(__name__)
 
-OTHERS, GROUP = 0o077, 0o070
+GROUP_AND_OTHERS_MASK, GROUP_MASK = 0o077, 0o070
 GROUP_READ = 0o040
 GROUP_WRITE, OTHERS_WRITE = 0o020, 0o002
-MOUNTED_DATA = "..data"  # k8s: the kubelet's link to the folder with the files of a mounted Secret
-_warned: set[Path] = set()
+KUBELET_DATA_LINK = "..data"  # k8s: the kubelet's link to the folder with the files of a mounted Secret
+_warned_paths: set[Path] = set()
 
 
-def check_private(file: Path, *, follow_links: bool = False) -> None:
+def check_private_file(file: Path, *, follow_links: bool = False) -> None:
     """Refuse a key that others can read or replace. A missing file is not refused.
 
     A file of a mounted Secret has the mode of the volume (0644, or 0440 with an fsGroup) and is accepted. A key owned
@@ -36,7 +36,7 @@ def check_private(file: Path, *, follow_links: bool = False) -> None:
     `follow_links` is for keys that argosy did not create: keys of Let's Encrypt are links to another folder.
     """
     try:
-        found = file.stat()
+        status = file.stat()
     except FileNotFoundError:
         return
     except OSError as error:
@@ -46,27 +46,27 @@ def check_private(file: Path, *, follow_links: bool = False) -> None:
         file = file.resolve()
     elif not is_mounted:
         _check_link(file)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise UserError("is not a regular file; name the file with the key or token", where=str(file))
-    if problem := _file_problem(file, found, is_mounted):
-        _refuse_or_warn(file, found, problem)
+    if problem := _describe_file_problem(file, status, is_mounted):
+        _refuse_or_warn(file, status, problem)
     check_private_folder(file.parent)
 
 
 def is_mounted_secret(file: Path) -> bool:
     """True for `tls.key -> ..data/tls.key`, where the kubelet created the link `..data`."""
-    data = file.parent / MOUNTED_DATA
+    data = file.parent / KUBELET_DATA_LINK
     return file.is_symlink() and data.is_symlink() and file.resolve().is_relative_to(data.resolve())
 
 
 def check_private_folder(folder: Path) -> None:
     """Refuse a folder in which others can replace a key. A missing folder is not refused."""
     try:
-        found = folder.stat()
+        status = folder.stat()
     except FileNotFoundError:
         return
-    if problem := _folder_problem(folder, found):
-        _refuse_or_warn(folder, found, problem)
+    if problem := _describe_folder_problem(folder, status):
+        _refuse_or_warn(folder, status, problem)
 
 
 def _check_link(file: Path) -> None:
@@ -75,65 +75,67 @@ def _check_link(file: Path) -> None:
         raise UserError(message, where=str(file))
 
 
-def _file_problem(file: Path, found: os.stat_result, is_mounted: bool) -> str:
+def _describe_file_problem(file: Path, status: os.stat_result, is_mounted: bool) -> str:
     user, quoted = os.geteuid(), shlex.quote(str(file))
-    if not _is_owner_trusted(file, found):
-        return f"belongs to another user (uid {found.st_uid}); run: sudo chown {user} {quoted}"
-    allowed = GROUP_READ if found.st_uid == 0 and user != 0 else 0
-    if _has_volume_group(file, found):
-        allowed = GROUP
-    if found.st_mode & OTHERS & ~allowed and not is_mounted:
+    if not _is_owner_trusted(file, status):
+        return f"belongs to another user (uid {status.st_uid}); run: sudo chown {user} {quoted}"
+    allowed = GROUP_READ if status.st_uid == 0 and user != 0 else 0
+    if _has_volume_group(file, status):
+        allowed = GROUP_MASK
+    if status.st_mode & GROUP_AND_OTHERS_MASK & ~allowed and not is_mounted:
         return (
-            f"can be read or written by others (mode {stat.S_IMODE(found.st_mode):04o}), "
+            f"can be read or written by others (mode {stat.S_IMODE(status.st_mode):04o}), "
             f"so it may no longer be secret; run: chmod 600 {quoted}"
         )
     return ""
 
 
-def _has_volume_group(file: Path, found: os.stat_result) -> bool:
+def _has_volume_group(file: Path, status: os.stat_result) -> bool:
     """True if the kubelet set the group permissions, as it does for every file of a volume with an fsGroup.
 
     It sets files to 0660 and the setgid bit of folders each time a Pod starts.
     """
     folder = file.parent.stat()
-    if not folder.st_mode & stat.S_ISGID or folder.st_gid != found.st_gid:
+    if not folder.st_mode & stat.S_ISGID or folder.st_gid != status.st_gid:
         return False
-    return is_group_of_process(found.st_gid) and is_private_group(found.st_gid, found.st_uid)
+    return is_group_of_process(status.st_gid) and is_private_group(status.st_gid, status.st_uid)
 
 
-def _folder_problem(folder: Path, found: os.stat_result) -> str:
+def _describe_folder_problem(folder: Path, status: os.stat_result) -> str:
     """Return why others can replace files in the folder, or "". A sticky folder such as /tmp is safe."""
-    if not _is_owner_trusted(folder, found):
-        message = f"belongs to another user (uid {found.st_uid}), who can replace the keys in it"
+    if not _is_owner_trusted(folder, status):
+        message = f"belongs to another user (uid {status.st_uid}), who can replace the keys in it"
         return message + "; use a folder of your own"
-    writers = found.st_mode & (GROUP_WRITE | OTHERS_WRITE)
-    if not writers or found.st_mode & stat.S_ISVTX:
+    writers = status.st_mode & (GROUP_WRITE | OTHERS_WRITE)
+    if not writers or status.st_mode & stat.S_ISVTX:
         return ""
-    if writers == GROUP_WRITE and is_private_group(found.st_gid, found.st_uid):
+    if writers == GROUP_WRITE and is_private_group(status.st_gid, status.st_uid):
         return ""
-    message = f"can be written by others (mode {stat.S_IMODE(found.st_mode):04o}), who can replace the keys in it; "
-    if os.geteuid() in (0, found.st_uid):
+    message = f"can be written by others (mode {stat.S_IMODE(status.st_mode):04o}), who can replace the keys in it; "
+    if os.geteuid() in (0, status.st_uid):
         return message + f"run: chmod go-w {shlex.quote(str(folder))}"
     return message + "use a folder of your own"
 
 
-def _is_owner_trusted(path: Path, found: os.stat_result) -> bool:
+def _is_owner_trusted(path: Path, status: os.stat_result) -> bool:
     """True for this user and root. Root may use files of any user, such as a bind mount, with a warning."""
     user = os.geteuid()
-    if user == 0 and found.st_uid != 0:
-        _warn(path, f"belongs to uid {found.st_uid}, who can read and replace the keys in it")
-    return user == 0 or found.st_uid in (0, user)
+    if user == 0 and status.st_uid != 0:
+        _warn_once(path, f"belongs to uid {status.st_uid}, who can read and replace the keys in it")
+    return user == 0 or status.st_uid in (0, user)
 
 
-def _refuse_or_warn(path: Path, found: os.stat_result, problem: str) -> None:
+def _refuse_or_warn(path: Path, status: os.stat_result, problem: str) -> None:
     if not is_container_mount(path):
         raise UserError(problem, where=str(path))
-    mode = stat.S_IMODE(found.st_mode)
-    _warn(path, f"is a volume with uid {found.st_uid} and mode {mode:04o}: make sure that only this container uses it")
+    mode = stat.S_IMODE(status.st_mode)
+    _warn_once(
+        path, f"is a volume with uid {status.st_uid} and mode {mode:04o}: make sure that only this container uses it"
+    )
 
 
-def _warn(path: Path, message: str) -> None:
+def _warn_once(path: Path, message: str) -> None:
     """Log once for each path, because keys are checked repeatedly."""
-    if path not in _warned:
-        _warned.add(path)
+    if path not in _warned_paths:
+        _warned_paths.add(path)
         log.warning("%s: %s", path, message)

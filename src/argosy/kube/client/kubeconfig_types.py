@@ -19,15 +19,15 @@ def _is_list_of(kind: type, value: Any) -> bool:
 
 
 # Description of the expected type, and the test for it.
-Type = tuple[str, Callable[[Any], bool]]
-STRING: Final[Type] = ("a string", lambda value: isinstance(value, str))
-BOOLEAN: Final[Type] = ("true or false", lambda value: isinstance(value, bool))
-MAPPING: Final[Type] = ("a mapping", lambda value: isinstance(value, dict))
-LIST: Final[Type] = ("a list", lambda value: isinstance(value, list))
-STRINGS: Final[Type] = ("a list of strings", lambda value: _is_list_of(str, value))
-MAPPINGS: Final[Type] = ("a list of mappings", lambda value: _is_list_of(dict, value))
+ExpectedType = tuple[str, Callable[[Any], bool]]
+STRING: Final[ExpectedType] = ("a string", lambda value: isinstance(value, str))
+BOOLEAN: Final[ExpectedType] = ("true or false", lambda value: isinstance(value, bool))
+MAPPING: Final[ExpectedType] = ("a mapping", lambda value: isinstance(value, dict))
+LIST: Final[ExpectedType] = ("a list", lambda value: isinstance(value, list))
+STRINGS: Final[ExpectedType] = ("a list of strings", lambda value: _is_list_of(str, value))
+MAPPINGS: Final[ExpectedType] = ("a list of mappings", lambda value: _is_list_of(dict, value))
 
-FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
+FIELDS: Final[Mapping[str, Mapping[str, ExpectedType]]] = {
     "contexts": {"cluster": STRING, "user": STRING, "namespace": STRING},
     "clusters": {
         "server": STRING, "certificate-authority": STRING, "certificate-authority-data": STRING,
@@ -40,7 +40,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
         "as": STRING, "as-uid": STRING, "as-groups": STRINGS, "as-user-extra": MAPPING, "exec": MAPPING,
     },
 }  # fmt: skip
-EXEC_FIELDS: Final[Mapping[str, Type]] = {
+EXEC_FIELDS: Final[Mapping[str, ExpectedType]] = {
     "command": STRING, "apiVersion": STRING, "args": STRINGS, "env": MAPPINGS, "installHint": STRING,
     "interactiveMode": STRING, "provideClusterInfo": BOOLEAN,
 }  # fmt: skip
@@ -48,7 +48,7 @@ EXEC_FIELDS: Final[Mapping[str, Type]] = {
 
 def check_types(config: Mapping[str, Any], path: str) -> None:
     """Raise UserError for the first value of a wrong type. k8s: unused entries are checked too."""
-    _check(config, {"current-context": STRING, **{section: LIST for section, _ in SECTIONS}}, "", path)
+    _check_fields(config, {"current-context": STRING, **{section: LIST for section, _ in SECTIONS}}, "", path)
     for section, inner in SECTIONS:
         for item in config.get(section) or ():
             if not isinstance(item, dict) or not item.get("name"):
@@ -56,25 +56,25 @@ def check_types(config: Mapping[str, Any], path: str) -> None:
             if not isinstance(item["name"], str):
                 raise UserError(f"{section}: the name of an entry is not a string", where=path)
             prefix = f'{section} "{item["name"]}": '
-            _check(item, {inner: MAPPING}, prefix, path)
+            _check_fields(item, {inner: MAPPING}, prefix, path)
             entry = item.get(inner) or {}
-            _check(entry, FIELDS[section], prefix, path)
+            _check_fields(entry, FIELDS[section], prefix, path)
             if section == "users":
                 _check_user(entry, prefix, path)
 
 
 def _check_user(user: Mapping[str, Any], prefix: str, path: str) -> None:
     extra = user.get("as-user-extra") or {}
-    _check(extra, dict.fromkeys(extra, STRINGS), f"{prefix}as-user-extra ", path)
+    _check_fields(extra, dict.fromkeys(extra, STRINGS), f"{prefix}as-user-extra ", path)
     plugin = user.get("exec") or {}
-    _check(plugin, EXEC_FIELDS, f"{prefix}exec ", path)
+    _check_fields(plugin, EXEC_FIELDS, f"{prefix}exec ", path)
     for variable in plugin.get("env") or ():
         if not variable.get("name"):
             raise UserError(f"{prefix}exec env has an entry without a name", where=path)
-        _check(variable, {"name": STRING, "value": STRING}, f"{prefix}exec env ", path)
+        _check_fields(variable, {"name": STRING, "value": STRING}, f"{prefix}exec env ", path)
 
 
-def _check(values: Mapping[str, Any], types: Mapping[str, Type], prefix: str, path: str) -> None:
+def _check_fields(values: Mapping[str, Any], types: Mapping[str, ExpectedType], prefix: str, path: str) -> None:
     for field, (expected, is_expected) in types.items():
         value = values.get(field)
         if value is not None and not is_expected(value):

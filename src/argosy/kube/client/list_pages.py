@@ -15,13 +15,13 @@ import orjson
 from argosy.errors import Gone
 from argosy.kube.client import KindInfo
 from argosy.kube.client.read_budget import ListSize, ObjectName, ReadBudget
-from argosy.kube.client.response_checks import Page, TooLarge, estimate_memory, read_page
-from argosy.kube.client.status_errors import Unavailable, plain_text
+from argosy.kube.client.response_checks import CollectionPage, ResponseTooLarge, estimate_memory, read_page
+from argosy.kube.client.status_errors import ApiServerUnavailable, sanitize_text
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
-    from argosy.kube.client.transport import Wire
+    from argosy.kube.client.transport import HttpTransport
 
 log = logging.getLogger(__name__)
 PAGE_SIZE: Final = 500  # k8s: kubectl's and client-go's page
@@ -32,62 +32,69 @@ MAX_EMPTY_PAGES: Final = 10  # in a row; a correct server fills its pages
 Headers = tuple[tuple[str, str], ...]
 
 
-def name_in_budget(manifest: Manifest) -> ObjectName:
+def read_object_name(manifest: Manifest) -> ObjectName:
     return manifest["metadata"].get("namespace") or "", manifest["metadata"]["name"]
 
 
-def log_unprintable(host: str, kind: GroupKind, names: list[str]) -> None:
+def log_unprintable_names(host: str, kind: GroupKind, names: list[str]) -> None:
     """Log once per list or watch that objects were left out."""
-    example = plain_text(repr(names[0]))[:100]
+    example = sanitize_text(repr(names[0]))[:100]
     log.warning(
         "objects left out, their names cannot be printed: cluster=%s kind=%s count=%d example=%s",
         host, kind, len(names), example,
     )  # fmt: skip
 
 
-class Pages:
+class ListPager:
     """Fetches one list; an empty `namespace` means all namespaces."""
 
-    def __init__(self, wire: Wire, budget: ReadBudget, kind: GroupKind, namespace: str, info: KindInfo) -> None:
-        self._wire, self._budget = wire, budget
+    def __init__(
+        self, transport: HttpTransport, budget: ReadBudget, kind: GroupKind, namespace: str, info: KindInfo
+    ) -> None:
+        self._transport, self._budget = transport, budget
         self._kind, self._namespace, self._is_namespaced = kind, namespace, info.namespaced
 
     async def fetch(self, path: str, selectors: dict[str, str], headers: Headers) -> tuple[list[Manifest], str]:
-        name = f"{path}?{selectors.get('labelSelector', '')}"
+        collection = f"{path}?{selectors.get('labelSelector', '')}"
         try:
-            return await self._fetch_all(name, path, {**selectors, "limit": str(PAGE_SIZE)}, headers)
+            return await self._fetch_all(collection, path, {**selectors, "limit": str(PAGE_SIZE)}, headers)
         except Gone:
             # The resourceVersion of the pages was compacted meanwhile: fetch the list in one response.
-            return await self._fetch_all(name, path, selectors, headers)
-        except TooLarge:
-            return await self._fetch_all(name, path, {**selectors, "limit": str(SMALL_PAGE_SIZE)}, headers)
+            return await self._fetch_all(collection, path, selectors, headers)
+        except ResponseTooLarge:
+            return await self._fetch_all(collection, path, {**selectors, "limit": str(SMALL_PAGE_SIZE)}, headers)
 
     async def _fetch_all(
-        self, name: str, path: str, query: dict[str, str], headers: Headers
+        self, collection: str, path: str, query: dict[str, str], headers: Headers
     ) -> tuple[list[Manifest], str]:
         items: list[Manifest] = []
         unprintable: list[str] = []
-        token, seen, empty = "", set[str](), 0
-        with self._budget.listing(name) as size:
+        continue_token, seen_tokens, empty_pages = "", set[str](), 0
+        with self._budget.track_list(collection) as size:
             while True:
-                page = await self._fetch_page(path, {**query, "continue": token}, headers, size)
+                page = await self._fetch_page(path, {**query, "continue": continue_token}, headers, size)
                 items += page.items
                 unprintable += page.unprintable
-                token, empty = page.next, 0 if page.items or page.unprintable else empty + 1
-                if not token:
+                continue_token, empty_pages = (
+                    page.continue_token,
+                    0 if page.items or page.unprintable else empty_pages + 1,
+                )
+                if not continue_token:
                     if unprintable:
-                        log_unprintable(self._wire.host, self._kind, unprintable)
+                        log_unprintable_names(self._transport.host, self._kind, unprintable)
                     return items, page.version
-                if token in seen or len(seen) >= MAX_PAGES or empty >= MAX_EMPTY_PAGES:
-                    raise Unavailable(f"{self._wire.host}{path}: the list does not end, the same page again and again")
-                seen.add(token)
+                if continue_token in seen_tokens or len(seen_tokens) >= MAX_PAGES or empty_pages >= MAX_EMPTY_PAGES:
+                    raise ApiServerUnavailable(
+                        f"{self._transport.host}{path}: the list does not end, the same page again and again"
+                    )
+                seen_tokens.add(continue_token)
 
-    async def _fetch_page(self, path: str, query: dict[str, str], headers: Headers, size: ListSize) -> Page:
-        asked = urlencode({name: value for name, value in query.items() if value})
-        answer = await self._wire.call("GET", f"{path}?{asked}" if asked else path, headers=headers)
-        size.add(estimate_memory(answer.content))
-        value = self._wire.decoded(answer)
-        page = read_page(value, self._kind, self._namespace, self._wire.host, is_namespaced=self._is_namespaced)
+    async def _fetch_page(self, path: str, query: dict[str, str], headers: Headers, size: ListSize) -> CollectionPage:
+        query_text = urlencode({name: value for name, value in query.items() if value})
+        response = await self._transport.request("GET", f"{path}?{query_text}" if query_text else path, headers=headers)
+        size.add(estimate_memory(response.content))
+        value = self._transport.decode_json(response)
+        page = read_page(value, self._kind, self._namespace, self._transport.host, is_namespaced=self._is_namespaced)
         if self._budget.is_limited:
-            size.add_objects({name_in_budget(item): estimate_memory(orjson.dumps(item)) for item in page.items})
+            size.add_objects({read_object_name(item): estimate_memory(orjson.dumps(item)) for item in page.items})
         return page

@@ -9,9 +9,9 @@ import os
 import re
 from pathlib import Path
 
-MOUNTS = Path("/proc/self/mountinfo")
-CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))  # created by Docker and Podman
-IN_KUBERNETES = "KUBERNETES_SERVICE_HOST"
+MOUNTINFO_PATH = Path("/proc/self/mountinfo")
+CONTAINER_MARKER_FILES = (Path("/.dockerenv"), Path("/run/.containerenv"))  # created by Docker and Podman
+KUBERNETES_HOST_VARIABLE = "KUBERNETES_SERVICE_HOST"
 
 
 def is_container_mount(path: Path) -> bool:
@@ -23,14 +23,14 @@ def is_container_mount(path: Path) -> bool:
 
 
 def is_in_container() -> bool:
-    return IN_KUBERNETES in os.environ or any(mark.exists() for mark in CONTAINER_MARKS)
+    return KUBERNETES_HOST_VARIABLE in os.environ or any(mark.exists() for mark in CONTAINER_MARKER_FILES)
 
 
 def is_mount(path: Path) -> bool:
     """True if this path is a mount point, including a bind mount of a file on the same disk."""
     real = os.path.realpath(path)
     try:
-        lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
+        lines = MOUNTINFO_PATH.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return os.path.ismount(real)
     return real != "/" and any(_unescape(line.split(" ")[4]) == real for line in lines)
@@ -38,4 +38,4 @@ def is_mount(path: Path) -> bool:
 
 def _unescape(field: str) -> str:
     """Decode octal escapes: mountinfo escapes spaces, tabs, line breaks and backslashes."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)

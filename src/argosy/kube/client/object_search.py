@@ -17,39 +17,39 @@ from argosy.kube.objects import Manifest
 
 
 @dataclass(frozen=True)
-class Noun:
+class KindNoun:
     kind: GroupKind
-    word: str  # singular noun for users
-    listing: str  # the command that lists them
-    install: str  # advice if the cluster does not serve the kind
+    singular: str  # singular noun for users
+    list_command: str  # the command that lists them
+    install_advice: str  # advice if the cluster does not serve the kind
 
 
-async def all_of(noun: Noun, cluster: Cluster, namespace: str = "") -> list[Manifest]:
+async def list_objects(noun: KindNoun, cluster: Cluster, namespace: str = "") -> list[Manifest]:
     try:
-        found = await cluster.list(noun.kind, namespace=namespace)
+        listing = await cluster.list(noun.kind, namespace=namespace)
     except ClusterError as error:
         if error.code == 404:
-            raise UserError(f"this cluster does not serve {noun.kind.kind}s; {noun.install}") from error
+            raise UserError(f"this cluster does not serve {noun.kind.kind}s; {noun.install_advice}") from error
         raise
-    return sorted(found.items, key=lambda each: (each["metadata"]["namespace"], each["metadata"]["name"]))
+    return sorted(listing.items, key=lambda manifest: (manifest["metadata"]["namespace"], manifest["metadata"]["name"]))
 
 
-def typed_name(typed: str, namespace: str = "") -> tuple[str, str]:
+def read_typed_name(typed: str, namespace: str = "") -> tuple[str, str]:
     """Split `NAMESPACE/NAME`, or `NAME` with the default namespace."""
-    before, _, name = typed.rpartition("/")
-    return before or namespace, name
+    typed_namespace, _, name = typed.rpartition("/")
+    return typed_namespace or namespace, name
 
 
-def the_one(noun: Noun, name: str, among: Sequence[Manifest]) -> Manifest | None:
-    found = [each for each in among if each["metadata"]["name"] == name]
-    if len(found) > 1:
-        places = " or ".join(f"{each['metadata']['namespace']}/{name}" for each in found)
-        raise UserError(f"{noun.word} {name} is ambiguous; choose one: {places}")
-    return found[0] if found else None
+def find_unique(noun: KindNoun, name: str, manifests: Sequence[Manifest]) -> Manifest | None:
+    matches = [manifest for manifest in manifests if manifest["metadata"]["name"] == name]
+    if len(matches) > 1:
+        choices = " or ".join(f"{manifest['metadata']['namespace']}/{name}" for manifest in matches)
+        raise UserError(f"{noun.singular} {name} is ambiguous; choose one: {choices}")
+    return matches[0] if matches else None
 
 
-def nobody(noun: Noun, namespace: str, name: str, among: Sequence[Manifest]) -> UserError:
-    near = difflib.get_close_matches(name, [str(each["metadata"]["name"]) for each in among], n=1)
-    hint = f"did you mean {near[0]}?" if near else f"list them: {noun.listing}"
+def build_not_found_error(noun: KindNoun, namespace: str, name: str, manifests: Sequence[Manifest]) -> UserError:
+    close_matches = difflib.get_close_matches(name, [str(manifest["metadata"]["name"]) for manifest in manifests], n=1)
+    hint = f"did you mean {close_matches[0]}?" if close_matches else f"list them: {noun.list_command}"
     where = f" in namespace {namespace}" if namespace else ""
-    return UserError(f"{noun.word} {name} not found{where}; {hint}")
+    return UserError(f"{noun.singular} {name} not found{where}; {hint}")

@@ -13,22 +13,22 @@ from typing import Final
 
 from argosy.errors import UserError
 
-NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+DISK_FULL_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def write_private(file: Path, data: bytes) -> None:
     """Write atomically and durably, readable only by the owner."""
     try:
-        _write_private(file, data)
+        _write_atomically(file, data)
     except OSError as error:
-        if error.errno not in NO_SPACE:
+        if error.errno not in DISK_FULL_ERRORS:
             raise
         file.with_name(f".{file.name}.part").unlink(missing_ok=True)
         message = "cannot be written, because the disk is full; free some space, then try again"
         raise UserError(message, where=str(file)) from error
 
 
-def _write_private(file: Path, data: bytes) -> None:
+def _write_atomically(file: Path, data: bytes) -> None:
     part = file.with_name(f".{file.name}.part")
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

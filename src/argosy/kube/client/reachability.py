@@ -11,32 +11,32 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.client.status_errors import ApiServerUnavailable
 
 log = logging.getLogger(__name__)
-GRACE: Final = 2.0  # seconds: a failover to another API server is not worth a log line
+OUTAGE_GRACE_SECONDS: Final = 2.0  # seconds: a failover to another API server is not worth a log line
 
 
-class Contact:
-    def __init__(self, clock: Callable[[], float] = time.monotonic, grace: float = GRACE) -> None:
+class ReachabilityLog:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, grace: float = OUTAGE_GRACE_SECONDS) -> None:
         self._clock, self._grace = clock, grace
-        self._since: float | None = None  # start of the outage, monotonic; None: the server answers
-        self._is_told = False
+        self._outage_started_at: float | None = None  # start of the outage, monotonic; None: the server answers
+        self._is_logged = False
 
-    def missed(self, why: str, waited: float = 0.0) -> None:
+    def record_failure(self, error: str, waited_seconds: float = 0.0) -> None:
         """Record a failed call; `waited` is how many seconds ago the request was sent."""
         now = self._clock()
-        self._since = now - waited if self._since is None else self._since
-        if not self._is_told and now - self._since >= self._grace:
-            self._is_told = True
-            log.warning("API server does not answer, retrying: error=%s", why)
+        self._outage_started_at = now - waited_seconds if self._outage_started_at is None else self._outage_started_at
+        if not self._is_logged and now - self._outage_started_at >= self._grace:
+            self._is_logged = True
+            log.warning("API server does not answer, retrying: error=%s", error)
 
-    def answered(self) -> None:
-        if self._is_told and self._since is not None:
-            log.warning("API server answers again: outage_seconds=%.0f", self._clock() - self._since)
-        self._since, self._is_told = None, False
+    def record_answer(self) -> None:
+        if self._is_logged and self._outage_started_at is not None:
+            log.warning("API server answers again: outage_seconds=%.0f", self._clock() - self._outage_started_at)
+        self._outage_started_at, self._is_logged = None, False
 
 
-def loudness(error: BaseException, usual: int) -> int:
+def choose_log_level(error: BaseException, default_level: int) -> int:
     """Return the log level for an error: DEBUG if the server does not answer, which is logged once for all callers."""
-    return logging.DEBUG if isinstance(error, Unavailable) and not error.code else usual
+    return logging.DEBUG if isinstance(error, ApiServerUnavailable) and not error.code else default_level

@@ -11,17 +11,17 @@ from contextlib import contextmanager
 from typing import Final
 
 from argosy.errors import Gone
-from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.client.status_errors import ApiServerUnavailable
 
-LIST_SHARE: Final = 0.9  # of the limit; the rest is for events, else every event would cause a new list
+MAX_LIST_SHARE: Final = 0.9  # of the limit; the rest is for events, else every event would cause a new list
 
 ObjectName = tuple[str, str]  # namespace and name
 
 
 class ReadBudget:
-    def __init__(self, limit: int, host: str = "") -> None:
+    def __init__(self, limit_bytes: int, host: str = "") -> None:
         """`limit` is in bytes of memory; 0: no limit."""
-        self._limit, self._host = limit, host
+        self._limit, self._host = limit_bytes, host
         self._collections: dict[str, ListSize] = {}
         self.total = 0  # bytes of all collections, including lists in progress
 
@@ -30,7 +30,7 @@ class ReadBudget:
         return bool(self._limit)
 
     @contextmanager
-    def listing(self, collection: str) -> Iterator[ListSize]:
+    def track_list(self, collection: str) -> Iterator[ListSize]:
         """Count a list in progress. On success it replaces the old size of the collection, else nothing changes."""
         size = ListSize(self, collection)
         try:
@@ -39,33 +39,33 @@ class ReadBudget:
             self.total -= size.total
             raise
         if self._limit:
-            self.total -= self.size_of(collection)
+            self.total -= self.get_size(collection)
             self._collections[collection] = size
 
-    def size_of(self, collection: str) -> int:
-        held = self._collections.get(collection)
-        return held.total if held else 0
+    def get_size(self, collection: str) -> int:
+        list_size = self._collections.get(collection)
+        return list_size.total if list_size else 0
 
     def add_event(self, collection: str, name: ObjectName, size: int) -> None:
         """Count an added or modified object; its new size replaces its last known size."""
         if not self._limit:
             return
-        held = self._collections.setdefault(collection, ListSize(self, collection))
-        self.total += held.replace(name, size)
+        list_size = self._collections.setdefault(collection, ListSize(self, collection))
+        self.total += list_size.replace_object(name, size)
         if self.total > self._limit:
             raise Gone(f"{self._host}: its events exceed the memory limit of this cluster", reason="Expired")
 
     def remove_object(self, collection: str, name: ObjectName) -> None:
         """Subtract the size of a deleted object."""
-        if held := self._collections.get(collection):
-            self.total += held.replace(name, 0)
+        if list_size := self._collections.get(collection):
+            self.total += list_size.replace_object(name, 0)
 
     def add_page(self, size: int, collection: str) -> None:
         if not self._limit:
             return
         self.total += size
-        if self.total - self.size_of(collection) > self._limit * LIST_SHARE:
-            raise Unavailable(
+        if self.total - self.get_size(collection) > self._limit * MAX_LIST_SHARE:
+            raise ApiServerUnavailable(
                 f"{self._host}: its objects take more than {self._limit / 2**30:.3g} GiB of memory; exclude kinds by "
                 "resource.exclusions, or raise cluster.maxMemory in argosy-cm"
             )
@@ -89,7 +89,7 @@ class ListSize:
         """Record the size of each object of the pages so far."""
         self._objects.update((hash(name), size) for name, size in sizes.items())
 
-    def replace(self, name: ObjectName, size: int) -> int:
+    def replace_object(self, name: ObjectName, size: int) -> int:
         """Change the size of an object (0: deleted); returns the growth of the total."""
         key = hash(name)
         growth = size - self._objects.pop(key, 0)

@@ -14,7 +14,7 @@ from argosy.kube.names import GroupKind, ResourceKey
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedResources:
     """A kind, and the names of objects if any were given."""
 
     kind: GroupKind
@@ -22,23 +22,23 @@ class Named:
     names: tuple[str, ...] = ()
 
     @property
-    def plural(self) -> str:
+    def qualified_plural(self) -> str:
         return f"{self.info.plural}.{self.kind.group}" if self.kind.group else self.info.plural
 
-    def called(self, name: str) -> str:
+    def format_name(self, name: str) -> str:
         """k8s: format like `kubectl -o name`."""
-        return called(self.kind, name)
+        return format_resource_name(self.kind, name)
 
-    def key(self, name: str, namespace: str) -> ResourceKey:
+    def build_key(self, name: str, namespace: str) -> ResourceKey:
         return ResourceKey(*self.kind, namespace if self.info.namespaced else "", name)
 
 
-def called(kind: GroupKind, name: str) -> str:
+def format_resource_name(kind: GroupKind, name: str) -> str:
     group = f".{kind.group}" if kind.group else ""
     return f"{kind.kind.lower()}{group}/{name}"
 
 
-def read_names(words: Sequence[str], catalog: Catalog) -> list[Named]:
+def parse_resource_arguments(words: Sequence[str], catalog: Catalog) -> list[NamedResources]:
     """Parse the arguments after `kubectl get`. Raises UserError."""
     if not words:
         raise UserError("no resource type given; write for example: get pods", where="kubectl")
@@ -46,30 +46,34 @@ def read_names(words: Sequence[str], catalog: Catalog) -> list[Named]:
         pairs = [word.partition("/") for word in words]
         if bad := next((kind for kind, slash, name in pairs if not slash or not name), None):
             raise UserError(f"{bad} is not of the form KIND/NAME like the other arguments", where="kubectl")
-        return [_kind(kind, catalog, (name,)) for kind, _, name in pairs]
-    return [_kind(word, catalog, tuple(words[1:])) for each in words[0].split(",") for word in _members(each, catalog)]
+        return [_find_kind(kind, catalog, (name,)) for kind, _, name in pairs]
+    return [
+        _find_kind(word, catalog, tuple(words[1:]))
+        for type_word in words[0].split(",")
+        for word in _expand_category(type_word, catalog)
+    ]
 
 
-def _members(word: str, catalog: Catalog) -> list[str]:
-    found = [
+def _expand_category(word: str, catalog: Catalog) -> list[str]:
+    plurals = [
         f"{info.plural}.{kind.group}" if kind.group else info.plural
         for kind, info in catalog.items()
         if word in info.categories
     ]
-    return found or [word]
+    return plurals or [word]
 
 
-def _kind(word: str, catalog: Catalog, names: tuple[str, ...]) -> Named:
-    name, _, rest = word.lower().partition(".")
-    found = [
-        Named(kind, info, names)
+def _find_kind(word: str, catalog: Catalog, names: tuple[str, ...]) -> NamedResources:
+    name, _, group = word.lower().partition(".")
+    matches = [
+        NamedResources(kind, info, names)
         for kind, info in catalog.items()
-        if name in (info.plural, kind.kind.lower(), *info.short_names) and _is_group(rest, kind, info)
+        if name in (info.plural, kind.kind.lower(), *info.short_names) and _matches_group(group, kind, info)
     ]
-    if not found:
+    if not matches:
         raise UserError(f"the server doesn't have a resource type {word!r}; list them with: kubectl api-resources")
-    return min(found, key=lambda each: bool(each.kind.group))  # k8s: the core group goes before others
+    return min(matches, key=lambda match: bool(match.kind.group))  # k8s: the core group goes before others
 
 
-def _is_group(rest: str, kind: GroupKind, info: KindInfo) -> bool:
-    return not rest or rest in (kind.group, *(f"{version}.{kind.group}" for version in info.versions))
+def _matches_group(group: str, kind: GroupKind, info: KindInfo) -> bool:
+    return not group or group in (kind.group, *(f"{version}.{kind.group}" for version in info.versions))

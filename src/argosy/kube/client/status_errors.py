@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
-from argosy.errors import ArgosyError, ClusterError, TransientError, cluster_error
+from argosy.errors import ArgosyError, ClusterError, TransientError, cluster_error_from_status
 from argosy.kube.names import ResourceKey
 
 # Retrying later may succeed. A 500 with a Status is a decision, such as that of a failing webhook.
-PASSING = frozenset({429, 502, 503, 504, 507})
-REASONS = {
+RETRYABLE_CODES = frozenset({429, 502, 503, 504, 507})
+REASON_BY_CODE = {
     400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
@@ -33,7 +33,7 @@ MAX_MESSAGE_CHARACTERS = 10_000  # the server's message is written to conditions
 MAX_REASON_CHARACTERS = 100
 
 
-class Unavailable(TransientError):
+class ApiServerUnavailable(TransientError):
     """The API server is not available now. `retry_after` is the value of its Retry-After header, in seconds."""
 
     def __init__(self, message: str, *, code: int = 0, retry_after: float | None = None) -> None:
@@ -44,55 +44,68 @@ class Unavailable(TransientError):
         self.retry_after = retry_after
 
 
-class Untrusted(Unavailable):
+class ApiServerNotTrusted(ApiServerUnavailable):
     """The server's certificate is not trusted: a person must act."""
 
-    passes = False
+    clears_by_itself = False
 
 
-def refusal(
+def error_from_response(
     code: int, content: bytes, headers: Mapping[str, str], *, host: str, key: ResourceKey | None = None
 ) -> ArgosyError:
-    status = _status(content)
-    if code in PASSING or (code >= 500 and status is None):
-        said = _message(status) if status and status.get("message") else _text(content) or "is not available"
-        return Unavailable(f"{host}: {said}", code=code, retry_after=_seconds(headers.get("Retry-After")))
+    status = _read_status(content)
+    if code in RETRYABLE_CODES or (code >= 500 and status is None):
+        message = (
+            _format_message(status)
+            if status and status.get("message")
+            else _read_first_line(content) or "is not available"
+        )
+        return ApiServerUnavailable(
+            f"{host}: {message}", code=code, retry_after=_parse_retry_after(headers.get("Retry-After"))
+        )
     if status is not None:
-        return cluster_error(plain_status(status, code), key)
-    return cluster_error(
-        {"message": _text(content) or "the cluster gave no reason", "code": code, "reason": REASONS.get(code, "")}, key
+        return cluster_error_from_status(sanitize_status(status, code), key)
+    return cluster_error_from_status(
+        {
+            "message": _read_first_line(content) or "the cluster gave no reason",
+            "code": code,
+            "reason": REASON_BY_CODE.get(code, ""),
+        },
+        key,
     )
 
 
-def plain_status(status: Mapping[str, Any], code: int) -> dict[str, Any]:
+def sanitize_status(status: Mapping[str, Any], code: int) -> dict[str, Any]:
     """Return a Status with fields of the types that Kubernetes defines, from untrusted data."""
-    details, given = status.get("details"), status.get("code")
+    details, status_code = status.get("details"), status.get("code")
     return {
-        "message": _message(status),
-        "reason": plain_text(str(status.get("reason") or ""))[:MAX_REASON_CHARACTERS],
-        "code": given if type(given) is int and 400 <= given < 600 else code,
+        "message": _format_message(status),
+        "reason": sanitize_text(str(status.get("reason") or ""))[:MAX_REASON_CHARACTERS],
+        "code": status_code if type(status_code) is int and 400 <= status_code < 600 else code,
         "details": details if isinstance(details, dict) else None,
     }
 
 
-def plain_text(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """Replace characters that could forge log lines or control a terminal; line breaks and tabs become spaces."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else " " if each in "\n\r\t" else "\ufffd" for each in text)
+    return "".join(
+        character if character.isprintable() else " " if character in "\n\r\t" else "\ufffd" for character in text
+    )
 
 
-def answered_without_json(host: str, content: bytes) -> TransientError:
-    return Unavailable(f"{host}: the answer ({len(content)} bytes) is not JSON; is this an API server?")
+def build_not_json_error(host: str, content: bytes) -> TransientError:
+    return ApiServerUnavailable(f"{host}: the answer ({len(content)} bytes) is not JSON; is this an API server?")
 
 
-def not_served(kind: str, api_version: str = "", key: ResourceKey | None = None) -> ClusterError:
+def build_not_served_error(kind: str, api_version: str = "", key: ResourceKey | None = None) -> ClusterError:
     """k8s: kubectl's message."""
     suffix = f' in version "{api_version}"' if api_version else ""
     return ClusterError(f'no matches for kind "{kind}"{suffix}', code=404, reason="NotFound", key=key)
 
 
-def _status(content: bytes) -> dict[str, Any] | None:
+def _read_status(content: bytes) -> dict[str, Any] | None:
     try:
         status = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -100,20 +113,20 @@ def _status(content: bytes) -> dict[str, Any] | None:
     return status if isinstance(status, dict) and status.get("kind") == "Status" else None
 
 
-def _text(content: bytes) -> str:
+def _read_first_line(content: bytes) -> str:
     """Return the first line of a plain-text body; empty for the HTML page of a proxy."""
     first = content[:300].decode(errors="replace").strip().partition("\n")[0]
-    return "" if first.startswith("<") else plain_text(first)
+    return "" if first.startswith("<") else sanitize_text(first)
 
 
-def _message(status: Mapping[str, Any]) -> str:
+def _format_message(status: Mapping[str, Any]) -> str:
     """Return the sanitized message. Line breaks are kept: kubectl prints one line per cause."""
     message = str(status.get("message") or "")
     if len(message) > MAX_MESSAGE_CHARACTERS:
         message = f"{message[:MAX_MESSAGE_CHARACTERS]}… ({len(message)} characters)"
-    return "\n".join(map(plain_text, message.split("\n")))
+    return "\n".join(map(sanitize_text, message.split("\n")))
 
 
-def _seconds(value: str | None) -> float | None:
+def _parse_retry_after(value: str | None) -> float | None:
     text = (value or "").strip()
     return float(text[:9]) if text.isascii() and text.isdigit() else None

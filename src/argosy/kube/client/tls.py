@@ -19,22 +19,22 @@ from argosy.errors import UserError
 from argosy.kube.client.connection import Connection
 
 
-def ssl_context(connection: Connection, *, cert: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
+def build_ssl_context(connection: Connection, *, cert: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
     """Build the context. `cert` and `key` come from an exec plugin and take precedence over those of the connection."""
-    context = _trusting(connection)
+    context = _build_trust_context(connection)
     if connection.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     # k8s: the CAs of many clusters lack extensions that strict verification requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    cert_from: bytes | str = cert or connection.cert_data or connection.cert_file
-    key_from: bytes | str = key or connection.key_data or connection.key_file
-    if cert_from:
-        _present(context, cert_from, key_from, connection.name)
+    cert_source: bytes | str = cert or connection.cert_data or connection.cert_file
+    key_source: bytes | str = key or connection.key_data or connection.key_file
+    if cert_source:
+        _load_client_certificate(context, cert_source, key_source, connection.name)
     return context
 
 
-def _trusting(connection: Connection) -> ssl.SSLContext:
+def _build_trust_context(connection: Connection) -> ssl.SSLContext:
     try:
         if connection.ca_data:
             return ssl.create_default_context(cadata=connection.ca_data.decode())
@@ -46,24 +46,24 @@ def _trusting(connection: Connection) -> ssl.SSLContext:
         ) from error
 
 
-def _present(context: ssl.SSLContext, cert: bytes | str, key: bytes | str, where: str) -> None:
+def _load_client_certificate(context: ssl.SSLContext, cert: bytes | str, key: bytes | str, where: str) -> None:
     with contextlib.ExitStack() as files:
-        cert_file = _as_file(cert, files)
-        key_file = _as_file(key, files) if key else None
+        cert_file = _provide_file(cert, files)
+        key_file = _provide_file(key, files) if key else None
         try:
-            context.load_cert_chain(cert_file, key_file, password=_no_password)
+            context.load_cert_chain(cert_file, key_file, password=_refuse_password)
         except (OSError, ValueError) as error:
             raise UserError(
                 "the client certificate or key cannot be used: check that they belong together", where=where
             ) from error
 
 
-def _no_password() -> str:
+def _refuse_password() -> str:
     """Refuse an encrypted key: without this, OpenSSL would prompt at the terminal and hang."""
     raise ValueError("the key is encrypted")
 
 
-def _as_file(source: bytes | str, files: contextlib.ExitStack) -> str:
+def _provide_file(source: bytes | str, files: contextlib.ExitStack) -> str:
     """Return the path of a file with the data, which exists until `files` is closed."""
     if isinstance(source, str):
         return source

@@ -10,4 +10,4 @@ from contextvars import ContextVar
 from typing import Final
 
 # Between the decision to write and the first byte, the process may renew credentials, open a connection or sleep.
-BEFORE_SENDING: Final[ContextVar[Callable[[], None]]] = ContextVar("before sending", default=lambda: None)
+BEFORE_WRITE: Final[ContextVar[Callable[[], None]]] = ContextVar("before sending", default=lambda: None)

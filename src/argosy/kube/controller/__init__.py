@@ -3,34 +3,34 @@
 In: controllers, a cluster. Out: calls of `reconcile(key)`. Never: knows a kind by name, except Lease.
 """
 
-from argosy.kube.controller.addon import AddOn, Maker
-from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.addon import AddOn, AddOnFactory
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock
-from argosy.kube.controller.controller import Context, Controller, Requeue, Watch, itself, owner
+from argosy.kube.controller.controller import Controller, ControllerContext, Requeue, Watch, itself, map_to_owner
 from argosy.kube.controller.informer import Informer
-from argosy.kube.controller.informer_set import Everything
-from argosy.kube.controller.leader_election import Terms, lead
+from argosy.kube.controller.informer_set import InformerSet
+from argosy.kube.controller.leader_election import LeaderElectionConfig, run_as_leader
 from argosy.kube.controller.work_queue import WorkQueue
-from argosy.kube.controller.workers import attend, run
+from argosy.kube.controller.workers import run, run_workers
 
 __all__ = [
     "SYSTEM_CLOCK",
     "AddOn",
+    "AddOnFactory",
     "Backoff",
-    "Cache",
     "Clock",
-    "Context",
     "Controller",
-    "Everything",
+    "ControllerContext",
     "Informer",
-    "Maker",
+    "InformerCache",
+    "InformerSet",
+    "LeaderElectionConfig",
     "Requeue",
-    "Terms",
     "Watch",
     "WorkQueue",
-    "attend",
     "itself",
-    "lead",
-    "owner",
+    "map_to_owner",
     "run",
+    "run_as_leader",
+    "run_workers",
 ]

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy.kube.client import Admitter, Performer, PodLogs
+from argosy.kube.client import AdmissionHandler, PodLogReader, SubresourceExtension
 from argosy.kube.controller.controller import Controller
 from argosy.kube.objects import Manifest
 
@@ -21,17 +21,19 @@ class AddOn:
     """The controllers of an add-on, and the objects that must exist before they start."""
 
     name: str
-    about: str = ""  # one sentence for users: what it simulates, and that it is a simulation
+    description: str = ""  # one sentence for users: what it simulates, and that it is a simulation
     controllers: Sequence[Controller] = ()
     definitions: Sequence[Manifest] = ()  # CRDs, updated at every start
-    first: Sequence[Manifest] = ()  # created at the start if missing, in this order
-    pod_logs: PodLogs | None = None  # reads Pod logs for the embedded cluster
-    admitters: Sequence[Admitter] = ()  # run in the embedded cluster before a manifest of their kind is stored
-    performers: Sequence[Performer] = ()  # handle subresources of their kinds
+    initial_manifests: Sequence[Manifest] = ()  # created at the start if missing, in this order
+    pod_log_reader: PodLogReader | None = None  # reads Pod logs for the embedded cluster
+    admission_handlers: Sequence[
+        AdmissionHandler
+    ] = ()  # run in the embedded cluster before a manifest of their kind is stored
+    subresource_extensions: Sequence[SubresourceExtension] = ()  # handle subresources of their kinds
     embedded_only: bool = False
     metrics: Callable[[], str] | None = None  # returns its metrics in the Prometheus text format
     # Runs from before the start of the controllers until after their end; its argument is the folder of the cluster
-    beside: Callable[[Path], AbstractAsyncContextManager[None]] | None = None
+    background: Callable[[Path], AbstractAsyncContextManager[None]] | None = None
 
 
-Maker = Callable[[str], AddOn]  # takes the variant, "" for the default; raises UserError for an unknown variant
+AddOnFactory = Callable[[str], AddOn]  # takes the variant, "" for the default; raises UserError for an unknown variant

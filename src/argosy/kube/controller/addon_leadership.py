@@ -12,39 +12,41 @@ from typing import Final
 
 from argosy.errors import ArgosyError, UserError
 from argosy.kube.client import Cluster
-from argosy.kube.controller import AddOn, lead
-from argosy.kube.controller.addon_loader import load_addons, running
-from argosy.kube.controller.leader_election import Election
+from argosy.kube.controller import AddOn, run_as_leader
+from argosy.kube.controller.addon_loader import load_addons, run_addons
+from argosy.kube.controller.leader_election import LeaderElection
 
-LEASE: Final = "argosy-addons"
+ADDONS_LEASE_NAME: Final = "argosy-addons"
 
 
-def chosen_addons(names: str, *, is_embedded: bool) -> list[AddOn]:
+def load_allowed_addons(names: str, *, is_embedded: bool) -> list[AddOn]:
     """Load the add-ons. Raises UserError for those that simulate parts of a real cluster."""
-    found = load_addons(names)
-    for each in found:
-        if each.embedded_only and not is_embedded:
-            raise UserError(f"{each.name} simulates a part that a real cluster has; omit it", where="--addons")
-    return found
+    addons = load_addons(names)
+    for addon in addons:
+        if addon.embedded_only and not is_embedded:
+            raise UserError(f"{addon.name} simulates a part that a real cluster has; omit it", where="--addons")
+    return addons
 
 
-async def work(
+async def run_addons_until_cancelled(
     addons: Sequence[AddOn],
     cluster: Cluster,
     namespace: str,
     *,
-    elects: bool,
-    stands: Callable[[Election], None] = lambda election: None,
+    use_leader_election: bool,
+    on_candidate: Callable[[LeaderElection], None] = lambda election: None,
 ) -> None:
     """Run the add-ons until cancelled or failed. `on_candidate`: see `run_as_leader`."""
 
-    async def duty() -> None:
-        ended = asyncio.Event()
-        async with running(addons, cluster, on_failure=ended.set):
-            await ended.wait()
+    async def run_as_holder() -> None:
+        failed = asyncio.Event()
+        async with run_addons(addons, cluster, on_failure=failed.set):
+            await failed.wait()
         raise ArgosyError("the add-ons ended; see the log")
 
-    if elects:
-        await lead(duty, cluster, namespace=namespace, name=LEASE, stands=stands)
+    if use_leader_election:
+        await run_as_leader(
+            run_as_holder, cluster, namespace=namespace, name=ADDONS_LEASE_NAME, on_election=on_candidate
+        )
     else:
-        await duty()
+        await run_as_holder()

@@ -11,37 +11,37 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-Index = Callable[[Manifest], Iterable[Hashable]]
-Entries = dict[Hashable, dict[ResourceKey, None]]  # a dict keeps the order of arrival, which a set does not
+CacheIndexFunction = Callable[[Manifest], Iterable[Hashable]]
+IndexEntries = dict[Hashable, dict[ResourceKey, None]]  # a dict keeps the order of arrival, which a set does not
 
 
-class Cache:
+class InformerCache:
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, str], dict[ResourceKey, Manifest]] = {}  # by group and kind
-        self._indexes: dict[str, tuple[Index, Entries]] = {}
-        self.index("namespace", _namespaces)
-        self.index("owner", _owners)
+        self._indexes: dict[str, tuple[CacheIndexFunction, IndexEntries]] = {}
+        self.add_index("namespace", _index_by_namespace)
+        self.add_index("owner", _index_by_owner)
 
-    def index(self, name: str, values: Index) -> None:
+    def add_index(self, name: str, index_function: CacheIndexFunction) -> None:
         """Add an index: `find(name, value)` then returns every manifest for which `values` yields `value`."""
-        self._indexes[name] = (values, {})
+        self._indexes[name] = (index_function, {})
         for manifests in self._kinds.values():
             for key, manifest in manifests.items():
-                self._enter(self._indexes[name], key, manifest)
+                self._add_to_index(self._indexes[name], key, manifest)
 
     def get(self, key: ResourceKey) -> Manifest | None:
-        known = self._kinds.get(key[:2])
-        return None if known is None else known.get(key)
+        manifests = self._kinds.get(key[:2])
+        return None if manifests is None else manifests.get(key)
 
-    def list(self, kind: GroupKind, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> Manifests:
+    def list(self, kind: GroupKind, *, namespace: str = "", labels: Mapping[str, str] | None = None) -> ManifestList:
         """List manifests of a kind, optionally only those in a namespace and with all of the labels."""
-        known = self._kinds.get(kind, {})
+        by_key = self._kinds.get(kind, {})
         if namespace:
             _, entries = self._indexes["namespace"]
-            found: Iterable[Manifest] = (known[key] for key in entries.get((kind, namespace), ()))
+            candidates: Iterable[Manifest] = (by_key[key] for key in entries.get((kind, namespace), ()))
         else:
-            found = known.values()
-        return [manifest for manifest in found if not labels or _carries(manifest, labels)]
+            candidates = by_key.values()
+        return [manifest for manifest in candidates if not labels or _has_labels(manifest, labels)]
 
     def count(self) -> int:
         """Return the number of manifests of all kinds."""
@@ -54,11 +54,11 @@ class Cache:
     def keys(self, kind: GroupKind) -> Sequence[ResourceKey]:
         return tuple(self._kinds.get(kind, ()))
 
-    def owned(self, uid: str) -> Manifests:
+    def list_owned(self, uid: str) -> ManifestList:
         """List manifests of any kind with an ownerReference to this uid."""
         return self.find("owner", uid)
 
-    def find(self, index: str, value: Hashable) -> Manifests:
+    def find(self, index: str, value: Hashable) -> ManifestList:
         keys = self._indexes[index][1].get(value, ())
         return [self._kinds[key[:2]][key] for key in keys]
 
@@ -68,51 +68,53 @@ class Cache:
         """Store a manifest and return the one that it replaces."""
         key = key_of(manifest)
         manifests = self._kinds.setdefault(key.group_kind, {})
-        before = manifests.get(key)
+        old = manifests.get(key)
         manifests[key] = manifest
         for index in self._indexes.values():
-            if before is not None:
-                self._leave(index, key, before)
-            self._enter(index, key, manifest)
-        return before
+            if old is not None:
+                self._remove_from_index(index, key, old)
+            self._add_to_index(index, key, manifest)
+        return old
 
     def drop(self, key: ResourceKey) -> Manifest | None:
-        before = self._kinds.get(key.group_kind, {}).pop(key, None)
-        if before is not None:
+        old = self._kinds.get(key.group_kind, {}).pop(key, None)
+        if old is not None:
             for index in self._indexes.values():
-                self._leave(index, key, before)
-        return before
+                self._remove_from_index(index, key, old)
+        return old
 
     @staticmethod
-    def _enter(index: tuple[Index, Entries], key: ResourceKey, manifest: Manifest) -> None:
-        values, entries = index
-        for value in values(manifest):
+    def _add_to_index(index: tuple[CacheIndexFunction, IndexEntries], key: ResourceKey, manifest: Manifest) -> None:
+        index_function, entries = index
+        for value in index_function(manifest):
             entries.setdefault(value, {})[key] = None
 
     @staticmethod
-    def _leave(index: tuple[Index, Entries], key: ResourceKey, manifest: Manifest) -> None:
-        values, entries = index
-        for value in values(manifest):
+    def _remove_from_index(
+        index: tuple[CacheIndexFunction, IndexEntries], key: ResourceKey, manifest: Manifest
+    ) -> None:
+        index_function, entries = index
+        for value in index_function(manifest):
             if keys := entries.get(value):
                 keys.pop(key, None)
                 if not keys:
                     del entries[value]
 
 
-Manifests = list[Manifest]
+ManifestList = list[Manifest]
 
 
-def _namespaces(manifest: Manifest) -> Iterator[Hashable]:
+def _index_by_namespace(manifest: Manifest) -> Iterator[Hashable]:
     key = key_of(manifest)
     if key.namespace:
         yield key.group_kind, key.namespace
 
 
-def _owners(manifest: Manifest) -> Iterator[Hashable]:
+def _index_by_owner(manifest: Manifest) -> Iterator[Hashable]:
     for reference in manifest["metadata"].get("ownerReferences") or ():
         yield reference["uid"]
 
 
-def _carries(manifest: Manifest, labels: Mapping[str, str]) -> bool:
-    mine = manifest["metadata"].get("labels") or {}
-    return all(mine.get(name) == value for name, value in labels.items())
+def _has_labels(manifest: Manifest, labels: Mapping[str, str]) -> bool:
+    manifest_labels = manifest["metadata"].get("labels") or {}
+    return all(manifest_labels.get(name) == value for name, value in labels.items())

@@ -54,33 +54,33 @@ BOOT_CLOCK = BootClock()
 
 
 async def sleep(clock: Clock, seconds: float) -> None:
-    woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def wake() -> None:
-        if not woken.done():
-            woken.set_result(None)
+        if not future.done():
+            future.set_result(None)
 
     timer = clock.call_later(max(seconds, 0.0), wake)
     try:
-        await woken
+        await future
     finally:
         timer.cancel()
 
 
-async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
+async def run_with_timeout(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
     """Return the result of `work`; if it takes longer, cancel it and raise TimeoutError."""
-    task, limit = asyncio.ensure_future(work), asyncio.ensure_future(sleep(clock, seconds))
+    task, timer = asyncio.ensure_future(work), asyncio.ensure_future(sleep(clock, seconds))
     try:
-        await asyncio.wait({task, limit}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, timer}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
         raise TimeoutError
     finally:
-        limit.cancel()
-        await let_go(task)
+        timer.cancel()
+        await cancel_and_wait(task)
 
 
-async def beside(other: asyncio.Task[Any], work: Awaitable[T]) -> T:
+async def run_unless_failed(other: asyncio.Task[Any], work: Awaitable[T]) -> T:
     """Return the result of `work`; if `other` fails first, cancel `work` and raise the error of `other`."""
     task = asyncio.ensure_future(work)
     try:
@@ -89,16 +89,16 @@ async def beside(other: asyncio.Task[Any], work: Awaitable[T]) -> T:
             other.result()
         return await task
     finally:
-        await let_go(task)
+        await cancel_and_wait(task)
 
 
-def is_ended() -> bool:
+def is_being_cancelled() -> bool:
     """True if the current task is being cancelled; else a CancelledError came from an awaited task."""
-    me = asyncio.current_task()
-    return me is None or me.cancelling() > 0
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
-async def let_go(task: asyncio.Future[Any]) -> None:
+async def cancel_and_wait(task: asyncio.Future[Any]) -> None:
     """Cancel a task and wait for its end; its exception is ignored."""
     if not task.done():
         task.cancel()
@@ -111,11 +111,11 @@ async def let_go(task: asyncio.Future[Any]) -> None:
 class Backoff:
     """Delays in seconds that double from the first to the maximum, each reduced by a random share up to `jitter`."""
 
-    first: float = 0.1
-    most: float = 60.0
+    first_seconds: float = 0.1
+    max_seconds: float = 60.0
     jitter: float = 0.2
 
     def delay(self, failures: int) -> float:
         """Return the delay after this number of consecutive failures, counted from 1."""
-        whole = min(self.first * 2.0 ** min(failures - 1, 60), self.most)
-        return whole * (1.0 - self.jitter * random.random())  # noqa: S311 - spreads load
+        seconds = min(self.first_seconds * 2.0 ** min(failures - 1, 60), self.max_seconds)
+        return seconds * (1.0 - self.jitter * random.random())  # noqa: S311 - spreads load

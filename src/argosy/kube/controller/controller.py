@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from argosy.kube.client import Cluster
-from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import Clock
 from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
 
-Mapper = Callable[[Manifest], Iterable[ResourceKey]]
+KeyMapper = Callable[[Manifest], Iterable[ResourceKey]]
 
 
 class Watch(NamedTuple):
     """On a change of any manifest of this kind, enqueue the keys that `to` returns for the old and new manifest."""
 
     kind: GroupKind
-    to: Mapper
+    to: KeyMapper
     metadata_only: bool = False  # the cache still holds full manifests if another watch of the kind needs them
 
 
@@ -31,9 +31,9 @@ class Requeue(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Context:
+class ControllerContext:
     cluster: Cluster
-    cache: Cache
+    cache: InformerCache
     clock: Clock
 
 
@@ -44,7 +44,7 @@ class Controller(Protocol):
     @property
     def watches(self) -> Sequence[Watch]: ...
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         """Read the whole state of `key`, take one step towards the desired state, and return.
 
         After UserError the key is not retried until something changes; after any other error, with backoff.
@@ -55,14 +55,14 @@ def itself(manifest: Manifest) -> Iterable[ResourceKey]:
     yield key_of(manifest)
 
 
-def owner(kind: GroupKind) -> Mapper:
+def map_to_owner(kind: GroupKind) -> KeyMapper:
     """Return a mapper from a manifest to its owners of this kind."""
 
-    def owners(manifest: Manifest) -> Iterable[ResourceKey]:
+    def map_manifest(manifest: Manifest) -> Iterable[ResourceKey]:
         metadata = manifest["metadata"]
         for reference in metadata.get("ownerReferences") or ():
             group, _ = split_api_version(reference["apiVersion"])
             if (group, reference["kind"]) == kind:
                 yield ResourceKey(group, reference["kind"], metadata.get("namespace") or "", reference["name"])
 
-    return owners
+    return map_manifest

@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 from argosy.errors import ArgosyError, ClusterError
 from argosy.kube.client import Catalog, ClusterReader, Listing, WatchEvent
-from argosy.kube.client.reachability import loudness
-from argosy.kube.controller.cache import Cache
-from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, sleep, within
-from argosy.kube.controller.informer import REFUSALS, Informer, Listener
+from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.controller.cache import InformerCache
+from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, run_with_timeout, sleep
+from argosy.kube.controller.informer import REFUSED_CODES, ChangeListener, Informer
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
 
@@ -28,91 +28,101 @@ log = logging.getLogger(__name__)
 
 IsWatched = Callable[[GroupKind, Sequence[str]], bool]  # a kind, and the verbs that it is served with
 
-AWAY = Backoff(first=0.2, most=30.0, jitter=0.5)
-REFUSED = Backoff(first=30.0, most=600.0, jitter=0.2)  # a person must change a role first
-LOOKS = (0.3, 0.5, 1.0, 2.0, 4.0)  # seconds between discoveries after a CRD change: its kind is served a little later
-BETWEEN_LOOKS = 0.2  # seconds, minimum: many CRDs change together
-ANYWAY = 120.0  # seconds between discoveries: kinds of extension API servers have no CRD
-GIVEN_UP = 3  # refused lists of a kind after which `wait_synced` does not wait for it
-ALONE = 6  # failed lists of a kind, while other kinds work, after which it does not wait: about twelve seconds
+UNREACHABLE_BACKOFF = Backoff(first_seconds=0.2, max_seconds=30.0, jitter=0.5)
+REFUSED_BACKOFF = Backoff(first_seconds=30.0, max_seconds=600.0, jitter=0.2)  # a person must change a role first
+DISCOVERY_DELAYS_SECONDS = (
+    0.3,
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+)  # seconds between discoveries after a CRD change: its kind is served a little later
+MIN_DISCOVERY_INTERVAL_SECONDS = 0.2  # seconds, minimum: many CRDs change together
+DISCOVERY_INTERVAL_SECONDS = 120.0  # seconds between discoveries: kinds of extension API servers have no CRD
+MAX_REFUSALS = 3  # refused lists of a kind after which `wait_synced` does not wait for it
+MAX_LONE_FAILURES = (
+    6  # failed lists of a kind, while other kinds work, after which it does not wait: about twelve seconds
+)
 
 
-class Thrift(Protocol):
+class CachePolicy(Protocol):
     """Decides which parts of manifests the cache keeps."""
 
-    def is_read(self, kind: GroupKind) -> bool:
+    def needs_full_objects(self, kind: GroupKind) -> bool:
         """True if full objects of the kind are always needed."""
 
-    def is_wanted(self, manifest: Manifest) -> bool:
+    def requires_full_kind(self, manifest: Manifest) -> bool:
         """True if this object, cached as metadata, requires full objects of its kind."""
 
-    def is_short(self, manifest: Manifest) -> bool:
+    def is_trimmed_too_much(self, manifest: Manifest) -> bool:
         """True if the full object is needed, but the cached one was trimmed."""
 
-    def kept(self, manifest: Manifest) -> Manifest:
+    def trim(self, manifest: Manifest) -> Manifest:
         """Return the manifest without the fields that are not needed."""
 
 
-class Lavish:
+class KeepAll:
     """A policy that keeps full manifests of all kinds."""
 
-    def is_read(self, kind: GroupKind) -> bool:
+    def needs_full_objects(self, kind: GroupKind) -> bool:
         return True
 
-    def is_wanted(self, manifest: Manifest) -> bool:
+    def requires_full_kind(self, manifest: Manifest) -> bool:
         return False
 
-    def is_short(self, manifest: Manifest) -> bool:
+    def is_trimmed_too_much(self, manifest: Manifest) -> bool:
         return False
 
-    def kept(self, manifest: Manifest) -> Manifest:
+    def trim(self, manifest: Manifest) -> Manifest:
         return manifest
 
 
 @dataclass
-class _Followed:
+class _WatchedKind:
     """A watched kind and its informer."""
 
     version: str
-    is_whole: bool
+    is_full: bool
     informer: Informer
     task: asyncio.Task[None]
     failures: int = 0
     settled: asyncio.Event = field(default_factory=asyncio.Event)  # the first list succeeded or failed for good
 
 
-class Everything:
+class InformerSet:
     def __init__(
         self,
         cluster: ClusterReader,
         is_watched: IsWatched,
-        cache: Cache,
-        on_change: Listener,
+        cache: InformerCache,
+        on_change: ChangeListener,
         *,
-        definitions: Iterable[GroupKind] = (),
-        needed: Iterable[GroupKind] = (),
+        definition_kinds: Iterable[GroupKind] = (),
+        required_kinds: Iterable[GroupKind] = (),
         clock: Clock = SYSTEM_CLOCK,
-        at_once: int = 8,
-        thrift: Thrift | None = None,
+        max_concurrent_lists: int = 8,
+        cache_policy: CachePolicy | None = None,
     ) -> None:
         """A change of any object of the definition kinds (CRDs) triggers discovery.
 
         Required kinds are watched regardless of `is_watched`, and `wait_synced` waits for them without a time limit.
         """
-        self._thrift: Thrift = thrift or Lavish()
-        self._read: set[GroupKind] = set()  # kinds whose full manifests are needed
+        self._cache_policy: CachePolicy = cache_policy or KeepAll()
+        self._full_kinds: set[GroupKind] = set()  # kinds whose full manifests are needed
         self._cluster, self._is_watched, self._cache, self._clock = cluster, is_watched, cache, clock
-        self._gentle = _Gentle(cluster, at_once)
+        self._limited_cluster = _ListLimitedReader(cluster, max_concurrent_lists)
         self._on_change = on_change
-        self._definitions, self._needed = frozenset(definitions), frozenset(needed)
-        self._followed: dict[GroupKind, _Followed] = {}
-        self._asides: dict[GroupKind, asyncio.Task[None]] = {}  # watches of definition kinds, only to trigger discovery
-        self._absent: set[GroupKind] = set()
-        self._looks = len(LOOKS)
-        self._woken = asyncio.Event()
-        self._looked = asyncio.Event()
-        self._told = asyncio.Event()  # the state of a kind has changed since the last clear
-        self._troubles: dict[GroupKind, ArgosyError] = {}
+        self._definition_kinds, self._required_kinds = frozenset(definition_kinds), frozenset(required_kinds)
+        self._watched: dict[GroupKind, _WatchedKind] = {}
+        self._definition_tasks: dict[
+            GroupKind, asyncio.Task[None]
+        ] = {}  # watches of definition kinds, only to trigger discovery
+        self._absent_kinds: set[GroupKind] = set()
+        self._discovery_count = len(DISCOVERY_DELAYS_SECONDS)
+        self._wakeup = asyncio.Event()
+        self._discovered = asyncio.Event()
+        self._state_changed = asyncio.Event()  # the state of a kind has changed since the last clear
+        self._errors: dict[GroupKind, ArgosyError] = {}
         self._context = contextvars.copy_context()
 
     async def run(self) -> None:
@@ -124,178 +134,192 @@ class Everything:
                     catalog = await self._cluster.kinds()
                 except ArgosyError as error:
                     failures += 1
-                    log.log(loudness(error, logging.WARNING), "API discovery failed: error=%s", error)
-                    await sleep(self._clock, AWAY.delay(failures))
+                    log.log(choose_log_level(error, logging.WARNING), "API discovery failed: error=%s", error)
+                    await sleep(self._clock, UNREACHABLE_BACKOFF.delay(failures))
                     continue
                 failures = 0
-                await self._adapt(catalog)
-                self._looked.set()
-                await self._rest()
+                await self._update_informers(catalog)
+                self._discovered.set()
+                await self._wait_for_next_discovery()
         finally:
-            await _end([*(each.task for each in self._followed.values()), *self._asides.values()])
-            self._followed.clear()
-            self._asides.clear()
+            await _cancel_all([*(watched.task for watched in self._watched.values()), *self._definition_tasks.values()])
+            self._watched.clear()
+            self._definition_tasks.clear()
 
-    async def synced(self) -> None:
+    async def wait_synced(self) -> None:
         """Wait until every kind of the first discovery was listed once; kinds that cannot be listed are in `errors`.
 
         Required kinds are always waited for: a server that starts may refuse any request for a short time.
         """
-        await self._looked.wait()
-        for kind in tuple(self._followed):
-            while (each := self._followed.get(kind)) is not None and not each.settled.is_set():
-                await each.settled.wait()  # loop: the informer may have been replaced meanwhile to get full objects
-        said: Sequence[str] = ()
-        while lacking := self.lacking():
-            if lacking != said:
-                log.warning("waiting for the initial list of required kinds: %s", "; ".join(lacking))
-            said = lacking
-            self._told.clear()
-            await self._told.wait()
+        await self._discovered.wait()
+        for kind in tuple(self._watched):
+            while (watched := self._watched.get(kind)) is not None and not watched.settled.is_set():
+                await watched.settled.wait()  # loop: the informer may have been replaced meanwhile to get full objects
+        last_logged: Sequence[str] = ()
+        while missing := self.list_missing():
+            if missing != last_logged:
+                log.warning("waiting for the initial list of required kinds: %s", "; ".join(missing))
+            last_logged = missing
+            self._state_changed.clear()
+            await self._state_changed.wait()
 
-    def lacking(self) -> list[str]:
+    def list_missing(self) -> list[str]:
         """List the reasons why required kinds are not synced yet."""
         return [
-            f"{kind} is required, but cannot be listed: {self._troubles.get(kind) or 'the cluster does not serve it'}"
-            for kind in sorted(self._needed)
-            if not self.knows(kind)
+            f"{kind} is required, but cannot be listed: {self._errors.get(kind) or 'the cluster does not serve it'}"
+            for kind in sorted(self._required_kinds)
+            if not self.is_synced(kind)
         ]
 
-    def look_again(self) -> None:
+    def rediscover(self) -> None:
         """Discover again, because the results of `is_watched` or the cache policy have changed."""
-        for kind in tuple(self._followed):
-            if any(map(self._thrift.is_short, self._cache.list(kind))):
-                self._read.add(kind)
-                self._tell_anew(kind)
-        self._woken.set()
+        for kind in tuple(self._watched):
+            if any(map(self._cache_policy.is_trimmed_too_much, self._cache.list(kind))):
+                self._full_kinds.add(kind)
+                self._restart_in_full(kind)
+        self._wakeup.set()
 
     @property
-    def kinds(self) -> frozenset[GroupKind]:
+    def watched_kinds(self) -> frozenset[GroupKind]:
         """All watched kinds, including those that cannot be listed."""
-        return frozenset(self._followed)
+        return frozenset(self._watched)
 
-    def reads(self, kind: GroupKind) -> bool:
+    def is_synced_in_full(self, kind: GroupKind) -> bool:
         """Like `is_synced`, but require full manifests: a kind cached as metadata is listed again in full."""
-        self._want(kind)
-        return self.knows(kind)
+        self._require_full(kind)
+        return self.is_synced(kind)
 
-    def knows(self, kind: GroupKind) -> bool:
+    def is_synced(self, kind: GroupKind) -> bool:
         """True if the cache has all objects of this kind. If False, an object missing in the cache may still exist."""
-        if kind in self._troubles or not self.knew(kind):
+        if kind in self._errors or not self.was_synced(kind):
             return False
         # k8s: a server that starts may not serve all kinds yet, and required kinds were served before
-        return kind not in self._needed or self._followed[kind].informer.is_served
+        return kind not in self._required_kinds or self._watched[kind].informer.is_served
 
-    def knew(self, kind: GroupKind) -> bool:
+    def was_synced(self, kind: GroupKind) -> bool:
         """True if the cache had all objects of this kind once; it may be stale while the server is unreachable."""
-        followed = self._followed.get(kind)
-        return followed is not None and followed.informer.synced.is_set()
+        watched = self._watched.get(kind)
+        return watched is not None and watched.informer.synced.is_set()
 
     @property
-    def troubles(self) -> Mapping[GroupKind, ArgosyError]:
+    def errors(self) -> Mapping[GroupKind, ArgosyError]:
         """Errors by kind; the cache of these kinds may be incomplete."""
-        return self._troubles
+        return self._errors
 
-    def why_unlisted(self, kind: GroupKind) -> str:
+    def describe_list_error(self, kind: GroupKind) -> str:
         """Return why a kind cannot be listed; empty if it can, or if the server refuses it (401, 403, 405)."""
-        error = self._troubles.get(kind)
-        is_refusal = isinstance(error, ClusterError) and error.code in REFUSALS
+        error = self._errors.get(kind)
+        is_refusal = isinstance(error, ClusterError) and error.code in REFUSED_CODES
         return "" if error is None or is_refusal else str(error)
 
     # -- discovery
 
-    async def _rest(self) -> None:
+    async def _wait_for_next_discovery(self) -> None:
         """Wait for a definition change or the next interval."""
-        await sleep(self._clock, BETWEEN_LOOKS)
-        pause = LOOKS[self._looks] if self._looks < len(LOOKS) else ANYWAY
-        self._looks += 1
+        await sleep(self._clock, MIN_DISCOVERY_INTERVAL_SECONDS)
+        seconds = (
+            DISCOVERY_DELAYS_SECONDS[self._discovery_count]
+            if self._discovery_count < len(DISCOVERY_DELAYS_SECONDS)
+            else DISCOVERY_INTERVAL_SECONDS
+        )
+        self._discovery_count += 1
         with contextlib.suppress(TimeoutError):
-            await within(self._clock, pause, self._woken.wait())
-        if self._woken.is_set():
-            self._woken.clear()
-            self._looks = 0
+            await run_with_timeout(self._clock, seconds, self._wakeup.wait())
+        if self._wakeup.is_set():
+            self._wakeup.clear()
+            self._discovery_count = 0
 
-    async def _adapt(self, catalog: Catalog) -> None:
-        wanted = {
+    async def _update_informers(self, catalog: Catalog) -> None:
+        versions = {
             kind: info.version
             for kind, info in catalog.items()
-            if {"list", "watch"}.issubset(info.verbs) and (kind in self._needed or self._is_watched(kind, info.verbs))
+            if {"list", "watch"}.issubset(info.verbs)
+            and (kind in self._required_kinds or self._is_watched(kind, info.verbs))
         }
-        await self._leave([kind for kind in self._followed if kind not in wanted], catalog)
-        for kind, version in wanted.items():
-            known = self._followed.get(kind)
-            if known is not None and known.version == version:
+        await self._remove_kinds([kind for kind in self._watched if kind not in versions], catalog)
+        for kind, version in versions.items():
+            watched = self._watched.get(kind)
+            if watched is not None and watched.version == version:
                 continue
-            if known is not None:  # cached objects stay, and are updated to the other version
-                await _end([known.task])
-                known.settled.set()
-            self._followed[kind] = self._follow(kind, version)
-        self._read &= catalog.keys()
-        for kind in self._definitions & catalog.keys() - self._asides.keys():
-            self._asides[kind] = self._watch_aside(kind)
-        self._told.set()
+            if watched is not None:  # cached objects stay, and are updated to the other version
+                await _cancel_all([watched.task])
+                watched.settled.set()
+            self._watched[kind] = self._start_informer(kind, version)
+        self._full_kinds &= catalog.keys()
+        for kind in self._definition_kinds & catalog.keys() - self._definition_tasks.keys():
+            self._definition_tasks[kind] = self._watch_definitions(kind)
+        self._state_changed.set()
 
-    async def _leave(self, kinds: Sequence[GroupKind], catalog: Catalog) -> None:
+    async def _remove_kinds(self, kinds: Sequence[GroupKind], catalog: Catalog) -> None:
         """Stop informers. A kind counts as removed if two discoveries miss it: a starting server may omit kinds."""
         absent = {kind for kind in kinds if kind not in catalog}
-        gone = [kind for kind in kinds if kind in catalog or kind in self._absent]
-        self._absent = absent - set(gone)
-        if self._absent:
-            self._looks = 0
-        for kind in gone:
-            left = self._followed.pop(kind)
-            await _end([left.task])
-            left.settled.set()
-            self._troubles.pop(kind, None)
+        removed = [kind for kind in kinds if kind in catalog or kind in self._absent_kinds]
+        self._absent_kinds = absent - set(removed)
+        if self._absent_kinds:
+            self._discovery_count = 0
+        for kind in removed:
+            watched = self._watched.pop(kind)
+            await _cancel_all([watched.task])
+            watched.settled.set()
+            self._errors.pop(kind, None)
             for key in self._cache.keys(kind):
-                self._tell(self._cache.drop(key), None)
+                self._notify(self._cache.drop(key), None)
 
     # -- one kind
 
-    def _want(self, kind: GroupKind) -> None:
+    def _require_full(self, kind: GroupKind) -> None:
         """Cache full objects of the kind. Until they are listed, the kind is not synced."""
-        if kind in self._read:
+        if kind in self._full_kinds:
             return
-        self._read.add(kind)
-        followed = self._followed.get(kind)
-        if followed is not None and not followed.is_whole:
-            self._tell_anew(kind)
+        self._full_kinds.add(kind)
+        watched = self._watched.get(kind)
+        if watched is not None and not watched.is_full:
+            self._restart_in_full(kind)
 
-    def _tell_anew(self, kind: GroupKind) -> None:
+    def _restart_in_full(self, kind: GroupKind) -> None:
         log.debug("caching full objects: kind=%s", kind)
-        followed = self._followed[kind]
-        followed.task.cancel()  # if this is the current task, it ends at its next await
-        self._followed[kind] = self._follow(kind, followed.version, afresh=True)
-        followed.settled.set()
+        watched = self._watched[kind]
+        watched.task.cancel()  # if this is the current task, it ends at its next await
+        self._watched[kind] = self._start_informer(kind, watched.version, force_update=True)
+        watched.settled.set()
 
-    def _follow(self, kind: GroupKind, version: str, *, afresh: bool = False) -> _Followed:
-        is_whole = kind in self._read or self._thrift.is_read(kind)
+    def _start_informer(self, kind: GroupKind, version: str, *, force_update: bool = False) -> _WatchedKind:
+        is_full = kind in self._full_kinds or self._cache_policy.needs_full_objects(kind)
         informer = Informer(
-            self._gentle,
+            self._limited_cluster,
             kind,
             self._cache,
-            metadata_only=not is_whole,
+            metadata_only=not is_full,
             clock=self._clock,
-            refused=None if kind in self._needed else REFUSED,  # everything waits for required kinds
-            kept=self._thrift.kept if is_whole else _metadata,
-            afresh=afresh,
+            refused_backoff=None
+            if kind in self._required_kinds
+            else REFUSED_BACKOFF,  # everything waits for required kinds
+            transform=self._cache_policy.trim if is_full else _trim_to_metadata,
+            force_update=force_update,
         )
-        informer.listeners.append(self._tell if is_whole else self._tell_metadata)
-        followed = _Followed(version, is_whole, informer, self._keep(kind, informer))
+        informer.listeners.append(self._notify if is_full else self._notify_metadata)
+        watched = _WatchedKind(version, is_full, informer, self._run_informer(kind, informer))
 
         def report(error: ArgosyError | None) -> None:
-            self._report(kind, followed, error)
+            self._handle_report(kind, watched, error)
 
-        informer.report = report
-        return followed
+        informer.report_error = report
+        return watched
 
-    def _watch_aside(self, kind: GroupKind) -> asyncio.Task[None]:
-        informer = Informer(self._gentle, kind, Cache(), metadata_only=True, clock=self._clock, refused=REFUSED)
-        informer.listeners.append(lambda before, after: self._woken.set())
-        return self._keep(kind, informer)
+    def _watch_definitions(self, kind: GroupKind) -> asyncio.Task[None]:
+        informer = Informer(
+            self._limited_cluster,
+            kind,
+            InformerCache(),
+            metadata_only=True,
+            clock=self._clock,
+            refused_backoff=REFUSED_BACKOFF,
+        )
+        informer.listeners.append(lambda before, after: self._wakeup.set())
+        return self._run_informer(kind, informer)
 
-    def _keep(self, kind: GroupKind, informer: Informer) -> asyncio.Task[None]:
-        async def keep() -> None:
+    def _run_informer(self, kind: GroupKind, informer: Informer) -> asyncio.Task[None]:
+        async def run_forever() -> None:
             failures = 0
             while True:
                 try:
@@ -303,49 +327,51 @@ class Everything:
                 except Exception as error:  # a failure of one kind must not stop the others
                     failures += 1
                     log.exception("informer failed, listing again: kind=%s", kind)
-                    informer.stumbled(error)
-                    await sleep(self._clock, AWAY.delay(failures))
+                    informer.reset_after_failure(error)
+                    await sleep(self._clock, UNREACHABLE_BACKOFF.delay(failures))
 
         # Not the context of the caller: the informer outlives the reconcile that needed the kind first.
-        return asyncio.create_task(keep(), name=f"everything {kind}", context=self._context.copy())
+        return asyncio.create_task(run_forever(), name=f"everything {kind}", context=self._context.copy())
 
-    def _report(self, kind: GroupKind, followed: _Followed, error: ArgosyError | None) -> None:
-        self._told.set()
+    def _handle_report(self, kind: GroupKind, watched: _WatchedKind, error: ArgosyError | None) -> None:
+        self._state_changed.set()
         if error is None:
-            followed.failures = 0
-            followed.settled.set()
-            self._troubles.pop(kind, None)
+            watched.failures = 0
+            watched.settled.set()
+            self._errors.pop(kind, None)
             return
-        followed.failures += 1
-        self._troubles[kind] = error
+        watched.failures += 1
+        self._errors[kind] = error
         # Wait for an unreachable server, because it comes back. A refusal may last for ever, and so may the failure of
         # a single kind, whose extension API server may be down.
-        is_no = isinstance(error, ClusterError) and (error.code in REFUSALS or followed.failures >= GIVEN_UP)
-        if is_no or (followed.failures >= ALONE and self._answers()):
-            followed.settled.set()
+        is_refused = isinstance(error, ClusterError) and (
+            error.code in REFUSED_CODES or watched.failures >= MAX_REFUSALS
+        )
+        if is_refused or (watched.failures >= MAX_LONE_FAILURES and self._has_working_kind()):
+            watched.settled.set()
 
-    def _answers(self) -> bool:
+    def _has_working_kind(self) -> bool:
         """True if at least one kind is listed and watched without errors."""
-        return any(each.settled.is_set() and not each.failures for each in self._followed.values())
+        return any(watched.settled.is_set() and not watched.failures for watched in self._watched.values())
 
-    def _tell_metadata(self, before: Manifest | None, after: Manifest | None) -> None:
-        if after is not None and self._thrift.is_wanted(after):
-            self._want(key_of(after).group_kind)
-        self._tell(before, after)
+    def _notify_metadata(self, old: Manifest | None, new: Manifest | None) -> None:
+        if new is not None and self._cache_policy.requires_full_kind(new):
+            self._require_full(key_of(new).group_kind)
+        self._notify(old, new)
 
-    def _tell(self, before: Manifest | None, after: Manifest | None) -> None:
+    def _notify(self, old: Manifest | None, new: Manifest | None) -> None:
         try:
-            self._on_change(before, after)
+            self._on_change(old, new)
         except Exception:  # a manifest that the listener cannot handle must not end the watch of its kind
             log.exception("change listener failed")
 
 
-class _Gentle:
+class _ListLimitedReader:
     """A ClusterReader that limits concurrent lists."""
 
-    def __init__(self, cluster: ClusterReader, at_once: int) -> None:
+    def __init__(self, cluster: ClusterReader, max_concurrent_lists: int) -> None:
         self._cluster = cluster
-        self._turn = asyncio.Semaphore(at_once)
+        self._semaphore = asyncio.Semaphore(max_concurrent_lists)
 
     async def kinds(self) -> Catalog:
         return await self._cluster.kinds()
@@ -354,20 +380,20 @@ class _Gentle:
         return await self._cluster.get(key)
 
     async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
-        async with self._turn:
+        async with self._semaphore:
             return await self._cluster.list(kind, **selectors)
 
     def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
         return self._cluster.watch(kind, **selectors)
 
 
-def _metadata(manifest: Manifest) -> Manifest:
+def _trim_to_metadata(manifest: Manifest) -> Manifest:
     """Keep only metadata, without managedFields, even if the server returned the full object."""
-    metadata = {name: each for name, each in manifest["metadata"].items() if name != "managedFields"}
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
     return {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": metadata}
 
 
-async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+async def _cancel_all(tasks: Sequence[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

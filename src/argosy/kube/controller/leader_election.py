@@ -27,9 +27,9 @@ from typing import Any
 
 from argosy.errors import ArgosyError, ClusterError, Conflict
 from argosy.kube.client import Cluster
-from argosy.kube.client.reachability import loudness
-from argosy.kube.controller.clock import BOOT_CLOCK, Backoff, Clock, sleep, within
-from argosy.kube.controller.write_fence import Step, wholly_under
+from argosy.kube.client.reachability import choose_log_level
+from argosy.kube.controller.clock import BOOT_CLOCK, Backoff, Clock, run_with_timeout, sleep
+from argosy.kube.controller.write_fence import FencedStep, require_permit_for_all_requests
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -37,23 +37,23 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Terms:
+class LeaderElectionConfig:
     """Durations in seconds. k8s: client-go's defaults. The leader has `lease - renew_deadline` to stop working."""
 
-    lease: float = 15.0
+    lease_duration: float = 15.0
     renew_deadline: float = 10.0
-    retry: float = 2.0
+    retry_period: float = 2.0
 
     def __post_init__(self) -> None:
-        if not self.retry < self.renew_deadline < self.lease:
+        if not self.retry_period < self.renew_deadline < self.lease_duration:
             raise ValueError("leader election needs retry < renew_deadline < lease")
 
 
-def own_identity() -> str:
+def build_identity() -> str:
     return f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
 
 
-async def lead(
+async def run_as_leader(
     work: Callable[[], Awaitable[None]],
     cluster: Cluster,
     *,
@@ -61,8 +61,8 @@ async def lead(
     name: str,
     identity: str = "",
     on_lost: Callable[[], None] = lambda: None,
-    stands: Callable[[Election], None] = lambda election: None,
-    terms: Terms = Terms(),
+    on_election: Callable[[LeaderElection], None] = lambda election: None,
+    config: LeaderElectionConfig = LeaderElectionConfig(),
     clock: Clock = BOOT_CLOCK,
 ) -> None:
     """Run `work` while this process leads. Ends when `work` ends or on cancellation; both release the Lease.
@@ -71,198 +71,209 @@ async def lead(
     `on_election` is called once with the election before it starts, to observe it.
     """
     key = ResourceKey("coordination.k8s.io", "Lease", namespace, name)
-    election = Election(cluster, key, identity or own_identity(), terms, clock)
-    stands(election)
+    election = LeaderElection(cluster, key, identity or build_identity(), config, clock)
+    on_election(election)
     while True:
-        await election.win()
-        election.leads = True
+        await election.acquire()
+        election.is_leader = True
         log.info("became leader: lease=%s identity=%s", key, election.identity)
-        permit = Step(str(key), election.is_valid, election.ends, terms.lease - terms.renew_deadline, clock)
-        with wholly_under(permit):  # not the renewal, which must continue
-            working = asyncio.ensure_future(work())
-        keeping = asyncio.create_task(election.keep())
+        permit = FencedStep(
+            str(key), election.is_valid, election.lease_ends_at, config.lease_duration - config.renew_deadline, clock
+        )
+        with require_permit_for_all_requests(permit):  # not the renewal, which must continue
+            work_task = asyncio.ensure_future(work())
+        renew_task = asyncio.create_task(election.renew_until_lost())
         try:
-            await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
-            if keeping.done():
+            await asyncio.wait({work_task, renew_task}, return_when=asyncio.FIRST_COMPLETED)
+            if renew_task.done():
                 log.warning("lost leadership: lease=%s identity=%s", key, election.identity)
-                permit.take_away()
+                permit.revoke()
                 on_lost()
         finally:
-            await _cancelled(working)  # the Lease is renewed until the work has ended
-            await _cancelled(keeping)
-            election.leads = False
-            if keeping.cancelled():  # the Lease is still held
+            await _cancel(work_task)  # the Lease is renewed until the work has ended
+            await _cancel(renew_task)
+            election.is_leader = False
+            if renew_task.cancelled():  # the Lease is still held
                 await election.release()
-        if keeping.cancelled():
-            return working.result()
-        keeping.result()  # raises an unexpected error
+        if renew_task.cancelled():
+            return work_task.result()
+        renew_task.result()  # raises an unexpected error
 
 
-async def _cancelled(task: asyncio.Future[None]) -> None:
+async def _cancel(task: asyncio.Future[None]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-class Election:
-    def __init__(self, cluster: Cluster, key: ResourceKey, identity: str, terms: Terms, clock: Clock) -> None:
-        self._cluster, self._key, self._terms, self._clock = cluster, key, terms, clock
-        self._seen: Manifest | None = None
-        self._seen_at = 0.0
+class LeaderElection:
+    def __init__(
+        self, cluster: Cluster, key: ResourceKey, identity: str, config: LeaderElectionConfig, clock: Clock
+    ) -> None:
+        self._cluster, self._key, self._config, self._clock = cluster, key, config, clock
+        self._observed_lease: Manifest | None = None
+        self._observed_at = 0.0
         self._renewed_at = 0.0
-        self._heard_at = clock.monotonic()
+        self._last_read_at = clock.monotonic()
         self.identity = identity
-        self.leads = False
+        self.is_leader = False
         # Called when the leader changes: its identity (empty: this process), and when its Lease can be taken.
-        self.told: Callable[[str, str], None] = lambda leader, until: None
+        self.on_leader_change: Callable[[str, str], None] = lambda leader, until: None
         self._leader: str | None = None
 
-    def free_in(self) -> float:
+    def seconds_until_free(self) -> float:
         """Return the seconds until another's Lease can be taken if it is not renewed; 0 if no other holds it."""
-        if self._seen is None or _holder(self._seen) in ("", self.identity):
+        if self._observed_lease is None or _read_holder(self._observed_lease) in ("", self.identity):
             return 0.0
-        return max(0.0, self._seen_at + self._lease_seconds(self._seen) - self._clock.monotonic())
+        return max(0.0, self._observed_at + self._read_lease_duration(self._observed_lease) - self._clock.monotonic())
 
-    def free_at(self) -> str:
+    def format_free_time(self) -> str:
         """Format the wall-clock time at which another's Lease can be taken."""
-        at = self._clock.now().astimezone(UTC) + timedelta(seconds=math.ceil(self.free_in()))
-        return f"{at:%H:%M:%S} UTC"
+        time = self._clock.now().astimezone(UTC) + timedelta(seconds=math.ceil(self.seconds_until_free()))
+        return f"{time:%H:%M:%S} UTC"
 
     def is_valid(self) -> bool:
         """True if a call that starts now has enough time before our Lease ends."""
-        return self._left() > 0.0
+        return self._seconds_left() > 0.0
 
-    def ends(self) -> float:
+    def lease_ends_at(self) -> float:
         """Return the monotonic time at which our Lease expires."""
-        return self._renewed_at + self._terms.lease
+        return self._renewed_at + self._config.lease_duration
 
-    def overdue(self) -> float:
+    def overdue_seconds(self) -> float:
         """Return the seconds since our Lease expired; 0 while it is valid."""
-        return max(0.0, self._clock.monotonic() - self.ends())
+        return max(0.0, self._clock.monotonic() - self.lease_ends_at())
 
-    def silence(self) -> float:
+    def seconds_since_read(self) -> float:
         """Return the seconds since the Lease was last read."""
-        return self._clock.monotonic() - self._heard_at
+        return self._clock.monotonic() - self._last_read_at
 
-    async def win(self) -> None:
+    async def acquire(self) -> None:
         """Return when this process holds the Lease."""
-        spread = Backoff(first=self._terms.retry, most=self._terms.retry, jitter=0.2)
+        backoff = Backoff(first_seconds=self._config.retry_period, max_seconds=self._config.retry_period, jitter=0.2)
         while True:
             try:
-                if await within(self._clock, self._terms.renew_deadline, self._take()):
-                    self._tell("")
+                if await run_with_timeout(self._clock, self._config.renew_deadline, self._try_acquire_or_renew()):
+                    self._report_leader("")
                     return
-                if (holder := _holder(self._seen or {})) not in ("", self.identity):
-                    self._tell(holder)
+                if (holder := _read_holder(self._observed_lease or {})) not in ("", self.identity):
+                    self._report_leader(holder)
             except (ArgosyError, TimeoutError) as error:
-                self._fail("acquire", error)
-            await sleep(self._clock, spread.delay(1))
+                self._log_failure("acquire", error)
+            await sleep(self._clock, backoff.delay(1))
 
-    def _tell(self, leader: str) -> None:
+    def _report_leader(self, leader: str) -> None:
         if leader != self._leader:
             self._leader = leader
-            self.told(leader, self.free_at() if leader else "")
+            self.on_leader_change(leader, self.format_free_time() if leader else "")
             if leader:
-                waits = "waiting for the lead: lease=%s leader=%s identity=%s expires_unless_renewed=%s"
-                log.info(waits, self._key, leader, self.identity, self.free_at())
+                message = "waiting for the lead: lease=%s leader=%s identity=%s expires_unless_renewed=%s"
+                log.info(message, self._key, leader, self.identity, self.format_free_time())
 
-    async def keep(self) -> None:
+    async def renew_until_lost(self) -> None:
         """Renew the Lease until it is lost: taken by another process, or not renewed in time."""
         while True:
-            await sleep(self._clock, min(self._terms.retry, self._left()))
-            if self._left() <= 0:
+            await sleep(self._clock, min(self._config.retry_period, self._seconds_left()))
+            if self._seconds_left() <= 0:
                 return
             try:
-                if not await within(self._clock, self._left(), self._take()):
+                if not await run_with_timeout(self._clock, self._seconds_left(), self._try_acquire_or_renew()):
                     return
             except (ArgosyError, TimeoutError) as error:
-                self._fail("renew", error)
+                self._log_failure("renew", error)
 
-    def _fail(self, what: str, error: BaseException) -> None:
+    def _log_failure(self, action: str, error: BaseException) -> None:
         log.log(
-            loudness(error, logging.INFO),
+            choose_log_level(error, logging.INFO),
             "cannot %s the Lease: lease=%s error=%s",
-            what,
+            action,
             self._key,
             str(error) or "no answer in time",
         )
 
-    def _left(self) -> float:
-        return self._renewed_at + self._terms.renew_deadline - self._clock.monotonic()
+    def _seconds_left(self) -> float:
+        return self._renewed_at + self._config.renew_deadline - self._clock.monotonic()
 
     async def release(self) -> None:
         """Release the Lease, so that another process can lead at once. If that fails, the Lease expires."""
-        if self._seen is None or _holder(self._seen) != self.identity:
+        if self._observed_lease is None or _read_holder(self._observed_lease) != self.identity:
             return
-        spec = {**self._seen["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": self._stamp()}
+        spec = {
+            **self._observed_lease["spec"],
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "renewTime": self._format_now(),
+        }
         try:
-            await within(self._clock, self._terms.retry, self._cluster.replace({**self._seen, "spec": spec}))
+            await run_with_timeout(
+                self._clock, self._config.retry_period, self._cluster.replace({**self._observed_lease, "spec": spec})
+            )
         except (ArgosyError, TimeoutError) as error:
             log.info("cannot release the Lease: lease=%s error=%s", self._key, str(error) or "no answer in time")
 
-    async def _take(self) -> bool:
+    async def _try_acquire_or_renew(self) -> bool:
         """Create, take over or renew the Lease if allowed. False: another process leads."""
-        began = self._clock.monotonic()
+        started_at = self._clock.monotonic()
         live = await self._cluster.get(self._key)
-        self._heard_at = self._clock.monotonic()
+        self._last_read_at = self._clock.monotonic()
         if live is None:
-            written = await self._cluster.create(self._fresh())
+            written = await self._cluster.create(self._build_lease())
         else:
             self._observe(live)
-            if not self._may_take(live):
+            if not self._can_take(live):
                 return False
             try:
-                written = await self._cluster.replace({**live, "spec": self._spec(live)})
+                written = await self._cluster.replace({**live, "spec": self._build_spec(live)})
             except Conflict:
-                return False if _holder(live) != self.identity else await self._still_ours()
+                return False if _read_holder(live) != self.identity else await self._check_holder_after_conflict()
         self._observe(written)
-        self._renewed_at = began
+        self._renewed_at = started_at
         return True
 
-    async def _still_ours(self) -> bool:
+    async def _check_holder_after_conflict(self) -> bool:
         """After a write conflict: raise if the Lease is still ours (the next try renews it), else return False."""
         live = await self._cluster.get(self._key)
-        if live is None or _holder(live) == self.identity:
+        if live is None or _read_holder(live) == self.identity:
             raise ClusterError("the Lease was changed by another client", code=409, key=self._key)
         return False
 
-    def _may_take(self, live: Manifest) -> bool:
-        if _holder(live) in ("", self.identity):
+    def _can_take(self, live: Manifest) -> bool:
+        if _read_holder(live) in ("", self.identity):
             return True
-        return self._clock.monotonic() >= self._seen_at + self._lease_seconds(live)
+        return self._clock.monotonic() >= self._observed_at + self._read_lease_duration(live)
 
-    def _lease_seconds(self, live: Manifest) -> float:
-        return float((live.get("spec") or {}).get("leaseDurationSeconds") or self._terms.lease)
+    def _read_lease_duration(self, live: Manifest) -> float:
+        return float((live.get("spec") or {}).get("leaseDurationSeconds") or self._config.lease_duration)
 
     def _observe(self, live: Manifest) -> None:
-        if self._seen is None or (self._seen.get("spec") or {}) != (live.get("spec") or {}):
-            self._seen_at = self._clock.monotonic()
-        self._seen = live
+        if self._observed_lease is None or (self._observed_lease.get("spec") or {}) != (live.get("spec") or {}):
+            self._observed_at = self._clock.monotonic()
+        self._observed_lease = live
 
-    def _fresh(self) -> Manifest:
+    def _build_lease(self) -> Manifest:
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": self._key.name, "namespace": self._key.namespace},
-            "spec": self._spec({}),
+            "spec": self._build_spec({}),
         }
 
-    def _spec(self, live: Manifest) -> dict[str, Any]:
+    def _build_spec(self, live: Manifest) -> dict[str, Any]:
         spec = live.get("spec") or {}
-        now = self._stamp()
-        ours = _holder(live) == self.identity
-        transitions = int(spec.get("leaseTransitions") or 0) + (1 if live and not ours else 0)
+        now = self._format_now()
+        is_holder = _read_holder(live) == self.identity
+        transitions = int(spec.get("leaseTransitions") or 0) + (1 if live and not is_holder else 0)
         return {
             **spec,
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": math.ceil(self._terms.lease),
-            "acquireTime": (ours and spec.get("acquireTime")) or now,
+            "leaseDurationSeconds": math.ceil(self._config.lease_duration),
+            "acquireTime": (is_holder and spec.get("acquireTime")) or now,
             "renewTime": now,
             "leaseTransitions": transitions,
         }
 
-    def _stamp(self) -> str:
+    def _format_now(self) -> str:
         return f"{self._clock.now().astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
-def _holder(lease: Manifest) -> str:
+def _read_holder(lease: Manifest) -> str:
     return (lease.get("spec") or {}).get("holderIdentity") or ""

@@ -14,123 +14,127 @@ from typing import Any, Final, TypeVar
 
 from argosy.errors import ArgosyError, ClusterError, UserError
 from argosy.kube.client import Catalog, Cluster, Listing, User, WatchEvent
-from argosy.kube.client.status_errors import Unavailable, Untrusted
-from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, let_go, sleep, within
+from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
+from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock, cancel_and_wait, run_with_timeout, sleep
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
-BETWEEN: Final = 5.0  # seconds from an answer to the next probe
-AGAIN: Final = 1.0  # seconds to the next probe after a failure
-LONGEST: Final = 10.0  # timeout of a probe in seconds
-PATIENCE: Final = 15.0  # seconds without an answer after which the cluster counts as dead
-SLOW: Final = 2.0  # seconds; a slower cluster gets fewer workers
-REFUSED: Final = frozenset({401, 403})
+PROBE_INTERVAL_SECONDS: Final = 5.0  # seconds from an answer to the next probe
+PROBE_RETRY_SECONDS: Final = 1.0  # seconds to the next probe after a failure
+PROBE_TIMEOUT_SECONDS: Final = 10.0  # timeout of a probe in seconds
+FAILURE_THRESHOLD_SECONDS: Final = 15.0  # seconds without an answer after which the cluster counts as dead
+SLOW_PROBE_SECONDS: Final = 2.0  # seconds; a slower cluster gets fewer workers
+REFUSED_CODES: Final = frozenset({401, 403})
 
 
-class Pulse:
+class LivenessProbe:
     """Probes a cluster. `failure` is why it does not answer; empty while it does, or for the first seconds without."""
 
-    def __init__(self, ask: Callable[[], Awaitable[object]], clock: Clock = SYSTEM_CLOCK) -> None:
-        self._ask, self._clock = ask, clock
-        self.said = ""
-        self.beats = asyncio.Event()  # the cluster answered, and has not been declared dead since
-        self.stopped = asyncio.Event()  # the cluster is declared dead
-        self._since = clock.monotonic()  # time of the last answer
-        self._asked: float | None = None
+    def __init__(self, probe: Callable[[], Awaitable[object]], clock: Clock = SYSTEM_CLOCK) -> None:
+        self._probe, self._clock = probe, clock
+        self.failure = ""
+        self.alive = asyncio.Event()  # the cluster answered, and has not been declared dead since
+        self.dead = asyncio.Event()  # the cluster is declared dead
+        self._last_answer_at = clock.monotonic()  # time of the last answer
+        self._probe_started_at: float | None = None
 
     @property
     def is_slow(self) -> bool:
-        late = self._asked is not None and self._clock.monotonic() - self._asked > SLOW
-        return late or not self.beats.is_set()
+        is_late = (
+            self._probe_started_at is not None and self._clock.monotonic() - self._probe_started_at > SLOW_PROBE_SECONDS
+        )
+        return is_late or not self.alive.is_set()
 
     async def run(self) -> None:
         """Probe until cancelled."""
         while True:
-            self._asked = self._clock.monotonic()
+            self._probe_started_at = self._clock.monotonic()
             try:
-                await within(self._clock, LONGEST, _started(self._ask()))
+                await run_with_timeout(self._clock, PROBE_TIMEOUT_SECONDS, _run(self._probe()))
             except TimeoutError:
-                self._missed("did not answer in time", is_certain=False)
+                self._record_failure("did not answer in time", is_certain=False)
             except (ClusterError, UserError) as error:
-                self._missed(str(error), is_certain=not isinstance(error, ClusterError) or error.code in REFUSED)
+                self._record_failure(
+                    str(error), is_certain=not isinstance(error, ClusterError) or error.code in REFUSED_CODES
+                )
             except ArgosyError as error:
-                self._missed(str(error), is_certain=isinstance(error, Untrusted))
+                self._record_failure(str(error), is_certain=isinstance(error, ApiServerNotTrusted))
             except Exception:
                 log.exception("liveness probe failed unexpectedly")
-                self._missed("cannot process the cluster's answer; see the controller log", is_certain=False)
+                self._record_failure("cannot process the cluster's answer; see the controller log", is_certain=False)
             else:
-                self._answered()
-            self._asked = None
-            await sleep(self._clock, BETWEEN if self.beats.is_set() else AGAIN)
+                self._record_answer()
+            self._probe_started_at = None
+            await sleep(self._clock, PROBE_INTERVAL_SECONDS if self.alive.is_set() else PROBE_RETRY_SECONDS)
 
-    def _answered(self) -> None:
-        self._since, self.said = self._clock.monotonic(), ""
-        self.stopped.clear()
-        self.beats.set()
+    def _record_answer(self) -> None:
+        self._last_answer_at, self.failure = self._clock.monotonic(), ""
+        self.dead.clear()
+        self.alive.set()
 
-    def _missed(self, said: str, *, is_certain: bool) -> None:
+    def _record_failure(self, failure: str, *, is_certain: bool) -> None:
         """Record a failed probe. A refusal is certain, because a person must act; other failures may be temporary."""
-        if is_certain or self._clock.monotonic() - self._since >= PATIENCE:
-            self.said = said
-            self.beats.clear()
-            self.stopped.set()
+        if is_certain or self._clock.monotonic() - self._last_answer_at >= FAILURE_THRESHOLD_SECONDS:
+            self.failure = failure
+            self.alive.clear()
+            self.dead.set()
 
-    async def lasting(self, work: Coroutine[Any, Any, T]) -> T:
+    async def run_while_alive(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of a call; raise ApiServerUnavailable as soon as the cluster is declared dead."""
-        task, end = asyncio.ensure_future(work), asyncio.ensure_future(self.stopped.wait())
+        task, death = asyncio.ensure_future(work), asyncio.ensure_future(self.dead.wait())
         try:
-            await asyncio.wait({task, end}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, death}, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            raise Unavailable(self.said)
+            raise ApiServerUnavailable(self.failure)
         finally:
-            end.cancel()
-            await let_go(task)
+            death.cancel()
+            await cancel_and_wait(task)
 
 
-async def _started(work: Awaitable[T]) -> T:
+async def _run(work: Awaitable[T]) -> T:
     return await work
 
 
-class Living:
+class FailFastCluster:
     """A `Cluster` whose calls fail when the cluster is declared dead, instead of waiting for their timeouts."""
 
-    def __init__(self, cluster: Cluster, pulse: Pulse) -> None:
-        self._cluster, self._lasting = cluster, pulse.lasting
+    def __init__(self, cluster: Cluster, probe: LivenessProbe) -> None:
+        self._cluster, self._run_while_alive = cluster, probe.run_while_alive
 
     async def kinds(self) -> Catalog:
-        return await self._lasting(self._cluster.kinds())
+        return await self._run_while_alive(self._cluster.kinds())
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        return await self._lasting(self._cluster.get(key))
+        return await self._run_while_alive(self._cluster.get(key))
 
     async def list(self, kind: GroupKind, **selectors: Any) -> Listing:
-        return await self._lasting(self._cluster.list(kind, **selectors))
+        return await self._run_while_alive(self._cluster.list(kind, **selectors))
 
     def watch(self, kind: GroupKind, **selectors: Any) -> AsyncIterator[WatchEvent]:
         return self._cluster.watch(kind, **selectors)
 
-    def logs(self, key: ResourceKey, **chosen: Any) -> AsyncIterator[str]:
-        return self._cluster.logs(key, **chosen)
+    def logs(self, key: ResourceKey, **options: Any) -> AsyncIterator[str]:
+        return self._cluster.logs(key, **options)
 
-    def acting_as(self, user: User) -> Living:
-        other = copy.copy(self)
-        other._cluster = self._cluster.acting_as(user)
-        return other
+    def acting_as(self, user: User) -> FailFastCluster:
+        clone = copy.copy(self)
+        clone._cluster = self._cluster.acting_as(user)
+        return clone
 
-    async def create(self, manifest: Manifest, **terms: Any) -> Manifest:
-        return await self._lasting(self._cluster.create(manifest, **terms))
+    async def create(self, manifest: Manifest, **options: Any) -> Manifest:
+        return await self._run_while_alive(self._cluster.create(manifest, **options))
 
-    async def apply(self, manifest: Manifest, **terms: Any) -> Manifest:
-        return await self._lasting(self._cluster.apply(manifest, **terms))
+    async def apply(self, manifest: Manifest, **options: Any) -> Manifest:
+        return await self._run_while_alive(self._cluster.apply(manifest, **options))
 
-    async def replace(self, manifest: Manifest, **terms: Any) -> Manifest:
-        return await self._lasting(self._cluster.replace(manifest, **terms))
+    async def replace(self, manifest: Manifest, **options: Any) -> Manifest:
+        return await self._run_while_alive(self._cluster.replace(manifest, **options))
 
-    async def patch(self, key: ResourceKey, patch: Any, **terms: Any) -> Manifest:
-        return await self._lasting(self._cluster.patch(key, patch, **terms))
+    async def patch(self, key: ResourceKey, patch: Any, **options: Any) -> Manifest:
+        return await self._run_while_alive(self._cluster.patch(key, patch, **options))
 
-    async def delete(self, key: ResourceKey, **terms: Any) -> None:
-        await self._lasting(self._cluster.delete(key, **terms))
+    async def delete(self, key: ResourceKey, **options: Any) -> None:
+        await self._run_while_alive(self._cluster.delete(key, **options))

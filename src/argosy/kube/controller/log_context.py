@@ -12,31 +12,31 @@ from typing import Final
 
 from argosy.kube.names import ResourceKey
 
-_current: Final[ContextVar[dict[str, str] | None]] = ContextVar("about", default=None)
+_current_fields: Final[ContextVar[dict[str, str] | None]] = ContextVar("about", default=None)
 
 
-def fields() -> Mapping[str, str]:
+def get_log_fields() -> Mapping[str, str]:
     """Return the fields of this task, including those inherited from the task that started it."""
-    return _current.get() or {}
+    return _current_fields.get() or {}
 
 
 @contextmanager
-def about(**more: str) -> Iterator[None]:
+def with_log_fields(**new_fields: str) -> Iterator[None]:
     """Add fields to the log lines of this task, and of tasks that it starts."""
-    before = _current.set({**fields(), **more})
+    token = _current_fields.set({**get_log_fields(), **new_fields})
     try:
         yield
     finally:
-        _current.reset(before)
+        _current_fields.reset(token)
 
 
-def about_object(key: ResourceKey) -> dict[str, str]:
+def build_object_field(key: ResourceKey) -> dict[str, str]:
     """Return the log field of an object, named by its kind: `application=argocd/web`."""
     return {key.kind.lower(): f"{key.namespace}/{key.name}" if key.namespace else key.name}
 
 
-def note(**more: str) -> None:
+def add_log_fields(**new_fields: str) -> None:
     """Add fields to the innermost `with_log_fields` block; without such a block, do nothing."""
-    known = _current.get()
-    if known is not None:
-        known.update((name, value) for name, value in more.items() if value)
+    current = _current_fields.get()
+    if current is not None:
+        current.update((name, value) for name, value in new_fields.items() if value)

@@ -10,23 +10,23 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from argosy.errors import TransientError
-from argosy.kube.client.status_errors import Untrusted
+from argosy.kube.client.status_errors import ApiServerNotTrusted
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
 
 T = TypeVar("T")
-AWAY: Final = Backoff(first=0.5, most=15.0)
+UNREACHABLE_BACKOFF: Final = Backoff(first_seconds=0.5, max_seconds=15.0)
 log = logging.getLogger(__name__)
 
 
-async def insist(ask: Callable[[], Awaitable[T]], clock: Clock = SYSTEM_CLOCK) -> T:
+async def retry_until_reachable(call: Callable[[], Awaitable[T]], clock: Clock = SYSTEM_CLOCK) -> T:
     failures = 0
     while True:
         try:
-            return await ask()
-        except Untrusted:
+            return await call()
+        except ApiServerNotTrusted:
             raise
         except TransientError as error:
             failures += 1
-            pause = AWAY.delay(failures)
-            log.warning("API server is not reachable, retrying: seconds=%.1f error=%s", pause, error)
-        await sleep(clock, pause)
+            seconds = UNREACHABLE_BACKOFF.delay(failures)
+            log.warning("API server is not reachable, retrying: seconds=%.1f error=%s", seconds, error)
+        await sleep(clock, seconds)

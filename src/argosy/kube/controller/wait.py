@@ -16,78 +16,91 @@ from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, sleep
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
-Named = Mapping[str, Manifest]
-Look = Callable[[], Awaitable[Listing]]
+ManifestsByName = Mapping[str, Manifest]
+ListObjects = Callable[[], Awaitable[Listing]]
 
-AGAIN = Backoff(first=0.1, most=5.0, jitter=0.2)
-UNWATCHED = ""  # the resourceVersion of a listing that cannot be watched
+RETRY_BACKOFF = Backoff(first_seconds=0.1, max_seconds=5.0, jitter=0.2)
+UNWATCHABLE_VERSION = ""  # the resourceVersion of a listing that cannot be watched
 
 
-class TooLate(UserError):
+class WaitTimeout(UserError):
     """The condition was not met in time."""
 
 
-async def until(
-    cluster: ClusterReader, key: ResourceKey, is_done: Callable[[Manifest | None], bool], seconds: float
+async def wait_for_object(
+    cluster: ClusterReader, key: ResourceKey, is_done: Callable[[Manifest | None], bool], timeout_seconds: float
 ) -> bool:
     """Wait for one object; the condition gets None while it does not exist. Permission to get that object is enough."""
 
-    async def look() -> Listing:
+    async def list_object() -> Listing:
         try:
             # k8s: a permission by name covers a list of that name only
             return await cluster.list(key.group_kind, namespace=key.namespace, fields=f"metadata.name={key.name}")
         except Forbidden:
             live = await cluster.get(key)
-            return Listing([live] if live else [], UNWATCHED)
+            return Listing([live] if live else [], UNWATCHABLE_VERSION)
 
-    return await _in_time(
-        cluster, key.group_kind, key.namespace, look, lambda found: is_done(found.get(key.name)), seconds
+    return await _wait(
+        cluster,
+        key.group_kind,
+        key.namespace,
+        list_object,
+        lambda manifests: is_done(manifests.get(key.name)),
+        timeout_seconds,
     )
 
 
-async def until_all(
-    cluster: ClusterReader, kind: GroupKind, namespace: str, is_done: Callable[[Named], bool], seconds: float
-) -> bool:
-    """Wait for all objects of a kind in a namespace; the condition gets them by name."""
-
-    async def look() -> Listing:
-        return await cluster.list(kind, namespace=namespace)
-
-    return await _in_time(cluster, kind, namespace, look, is_done, seconds)
-
-
-async def _in_time(
+async def wait_for_objects(
     cluster: ClusterReader,
     kind: GroupKind,
     namespace: str,
-    look: Look,
-    is_done: Callable[[Named], bool],
-    seconds: float,
+    is_done: Callable[[ManifestsByName], bool],
+    timeout_seconds: float,
+) -> bool:
+    """Wait for all objects of a kind in a namespace; the condition gets them by name."""
+
+    async def list_objects() -> Listing:
+        return await cluster.list(kind, namespace=namespace)
+
+    return await _wait(cluster, kind, namespace, list_objects, is_done, timeout_seconds)
+
+
+async def _wait(
+    cluster: ClusterReader,
+    kind: GroupKind,
+    namespace: str,
+    list_objects: ListObjects,
+    is_done: Callable[[ManifestsByName], bool],
+    timeout_seconds: float,
     *,
     clock: Clock = SYSTEM_CLOCK,
 ) -> bool:
-    listing = await look()
+    listing = await list_objects()
     rounds = 0
     try:
-        async with asyncio.timeout(seconds):
-            while not await _watched(cluster, kind, namespace, listing, is_done):
+        async with asyncio.timeout(timeout_seconds):
+            while not await _watch_until_done(cluster, kind, namespace, listing, is_done):
                 rounds += 1
-                await sleep(clock, AGAIN.delay(rounds))  # do not flood a server that ends watches at once
+                await sleep(clock, RETRY_BACKOFF.delay(rounds))  # do not flood a server that ends watches at once
                 with contextlib.suppress(TransientError):
-                    listing = await look()
+                    listing = await list_objects()
     except TimeoutError:
         return False
     return True
 
 
-async def _watched(
-    cluster: ClusterReader, kind: GroupKind, namespace: str, listing: Listing, is_done: Callable[[Named], bool]
+async def _watch_until_done(
+    cluster: ClusterReader,
+    kind: GroupKind,
+    namespace: str,
+    listing: Listing,
+    is_done: Callable[[ManifestsByName], bool],
 ) -> bool:
     """Return True when the condition is met; False if the watch ended before, or is forbidden."""
-    found = {manifest["metadata"]["name"]: manifest for manifest in listing.items}
-    if is_done(found):
+    manifests = {manifest["metadata"]["name"]: manifest for manifest in listing.items}
+    if is_done(manifests):
         return True
-    if listing.version == UNWATCHED:
+    if listing.version == UNWATCHABLE_VERSION:
         return False
     events = cluster.watch(kind, since=listing.version, namespace=namespace)
     async with contextlib.AsyncExitStack() as stack:
@@ -96,9 +109,9 @@ async def _watched(
         with contextlib.suppress(Gone, TransientError, Forbidden):
             async for event in events:
                 if event.type == "DELETED":
-                    found.pop(event.manifest["metadata"]["name"], None)
+                    manifests.pop(event.manifest["metadata"]["name"], None)
                 elif event.type != "BOOKMARK":
-                    found[event.manifest["metadata"]["name"]] = event.manifest
-                if is_done(found):
+                    manifests[event.manifest["metadata"]["name"]] = event.manifest
+                if is_done(manifests):
                     return True
     return False

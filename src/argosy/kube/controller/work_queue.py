@@ -12,31 +12,31 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from argosy.fair_share import Shares
+from argosy.fair_share import FairShareScheduler
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Backoff, Clock, Timer
 from argosy.kube.names import ResourceKey
 
 
-def _nobody(key: ResourceKey) -> str:
+def _get_common_tenant(key: ResourceKey) -> str:
     """Assign all keys to one tenant."""
     return ""
 
 
 @dataclass(slots=True)
-class _Line:
+class _TenantQueue:
     """The waiting keys of one tenant, in order, with the time since which each waits."""
 
     urgent: dict[ResourceKey, float] = field(default_factory=dict)
-    ready: dict[ResourceKey, float] = field(default_factory=dict)
+    normal: dict[ResourceKey, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(self.urgent) + len(self.ready)
+        return len(self.urgent) + len(self.normal)
 
-    def first_times(self) -> Iterator[float]:
-        return (next(iter(keys.values())) for keys in (self.urgent, self.ready) if keys)
+    def oldest_times(self) -> Iterator[float]:
+        return (next(iter(keys.values())) for keys in (self.urgent, self.normal) if keys)
 
     def pop(self) -> ResourceKey:
-        keys = self.urgent or self.ready
+        keys = self.urgent or self.normal
         key = next(iter(keys))
         del keys[key]
         return key
@@ -48,68 +48,72 @@ class WorkQueue:
         *,
         clock: Clock = SYSTEM_CLOCK,
         backoff: Backoff = Backoff(),  # noqa: B008 - frozen
-        tenant_of: Callable[[ResourceKey], str] = _nobody,
-        slots: int = 0,
+        find_tenant: Callable[[ResourceKey], str] = _get_common_tenant,
+        slots_per_tenant: int = 0,
     ) -> None:
         """`slots` is how many keys of one tenant are processed at once; the same number is reserved for tenants that
         have none in process. With 0, only the number of workers limits them."""
         self._clock = clock
         self._backoff = backoff
-        self._tenant_of = tenant_of
-        self._shares = Shares(slots, reserve=slots, clock=clock.monotonic) if slots else None
-        self._lines: dict[str, _Line] = {}  # non-empty queues by tenant
+        self._find_tenant = find_tenant
+        self._scheduler = (
+            FairShareScheduler(slots_per_tenant, reserve=slots_per_tenant, clock=clock.monotonic)
+            if slots_per_tenant
+            else None
+        )
+        self._tenant_queues: dict[str, _TenantQueue] = {}  # non-empty queues by tenant
         self._tenants: dict[ResourceKey, str] = {}  # tenants of keys that wait or are in process
         self._urgent: set[ResourceKey] = set()
-        self._wanted: set[ResourceKey] = set()  # keys that wait, or will be enqueued again when they are done
-        self._working: dict[ResourceKey, float] = {}  # keys in process, with their start times
-        self._later: dict[ResourceKey, tuple[float, Timer]] = {}
+        self._dirty: set[ResourceKey] = set()  # keys that wait, or will be enqueued again when they are done
+        self._processing: dict[ResourceKey, float] = {}  # keys in process, with their start times
+        self._delayed: dict[ResourceKey, tuple[float, Timer]] = {}
         self._failures: dict[ResourceKey, int] = {}
-        self._takers: deque[asyncio.Future[None]] = deque()
-        self._waiting = 0  # idle workers
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._idle_workers = 0  # idle workers
         self._closed = False
-        self.moved_at = clock.monotonic()  # when a key was last taken or done, or the queue was closed
-        self.added = self.retried = 0
+        self.last_progress_at = clock.monotonic()  # when a key was last taken or done, or the queue was closed
+        self.added_count = self.retried_count = 0
 
     def __len__(self) -> int:
         """Return the number of keys that wait for a worker."""
-        return sum(map(len, self._lines.values()))
+        return sum(map(len, self._tenant_queues.values()))
 
-    def depths(self) -> Mapping[str, int]:
+    def list_depths(self) -> Mapping[str, int]:
         """Return the number of keys that wait for a worker, by tenant."""
-        return {tenant: len(line) for tenant, line in self._lines.items()}
+        return {tenant: len(queue) for tenant, queue in self._tenant_queues.items()}
 
     @property
     def is_idle(self) -> bool:
         """True if no key waits or is in process; delayed keys may remain."""
-        return not self._lines and not self._working
+        return not self._tenant_queues and not self._processing
 
     @property
     def is_closed(self) -> bool:
         return self._closed
 
     @property
-    def workers(self) -> int:
+    def worker_count(self) -> int:
         """The number of workers, idle or busy."""
-        return self._waiting + len(self._working)
+        return self._idle_workers + len(self._processing)
 
     @property
-    def oldest(self) -> float:
+    def oldest_wait_seconds(self) -> float:
         """How many seconds the oldest key has waited."""
-        since = [first for line in self._lines.values() for first in line.first_times()]
-        return self._clock.monotonic() - min(since) if since else 0.0
+        times = [time for queue in self._tenant_queues.values() for time in queue.oldest_times()]
+        return self._clock.monotonic() - min(times) if times else 0.0
 
     @property
-    def longest(self) -> tuple[ResourceKey | None, float]:
+    def longest_processing(self) -> tuple[ResourceKey | None, float]:
         """The key that has been in process for the longest time, and its seconds."""
-        working = self.working
-        key = max(working, key=working.__getitem__, default=None)
-        return (None, 0.0) if key is None else (key, working[key])
+        seconds_by_key = self.processing_seconds
+        key = max(seconds_by_key, key=seconds_by_key.__getitem__, default=None)
+        return (None, 0.0) if key is None else (key, seconds_by_key[key])
 
     @property
-    def working(self) -> dict[ResourceKey, float]:
+    def processing_seconds(self) -> dict[ResourceKey, float]:
         """Seconds in process, by key."""
         now = self._clock.monotonic()
-        return {key: now - since for key, since in self._working.items()}
+        return {key: now - since for key, since in self._processing.items()}
 
     def add(self, key: ResourceKey, *, is_urgent: bool = False) -> None:
         """Enqueue a key. An urgent key goes before all other waiting keys of its tenant."""
@@ -117,14 +121,14 @@ class WorkQueue:
             return
         if is_urgent:
             self._urgent.add(key)
-        if key in self._wanted:
-            if is_urgent and key not in self._working:
-                self._make_ready(key)
+        if key in self._dirty:
+            if is_urgent and key not in self._processing:
+                self._enqueue(key)
             return
-        self._wanted.add(key)
-        self.added += 1
-        if key not in self._working:
-            self._make_ready(key)
+        self._dirty.add(key)
+        self.added_count += 1
+        if key not in self._processing:
+            self._enqueue(key)
 
     def add_after(self, key: ResourceKey, seconds: float) -> None:
         """Enqueue a key after a delay. The earlier of two times wins; taking the key before cancels the delay."""
@@ -132,103 +136,103 @@ class WorkQueue:
             self.add(key)
             return
         due = self._clock.monotonic() + seconds
-        known = self._later.get(key)
-        if self._closed or (known and known[0] <= due):
+        delayed = self._delayed.get(key)
+        if self._closed or (delayed and delayed[0] <= due):
             return
-        if known:
-            known[1].cancel()
-        self._later[key] = (due, self._clock.call_later(seconds, lambda: self._fall_due(key)))
+        if delayed:
+            delayed[1].cancel()
+        self._delayed[key] = (due, self._clock.call_later(seconds, lambda: self._enqueue_delayed(key)))
 
-    def failed(self, key: ResourceKey) -> float:
+    def retry_later(self, key: ResourceKey) -> float:
         """Enqueue a failed key with exponential backoff; returns the delay in seconds."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        wait = self._backoff.delay(failures)
-        self.retried += 1
-        self.add_after(key, wait)
-        return wait
+        delay = self._backoff.delay(failures)
+        self.retried_count += 1
+        self.add_after(key, delay)
+        return delay
 
-    def succeeded(self, key: ResourceKey) -> None:
+    def forget_failures(self, key: ResourceKey) -> None:
         self._failures.pop(key, None)
 
     async def take(self) -> ResourceKey | None:
         """Return the next key, which the caller owns until `done`; None once the queue is closed."""
-        self._waiting += 1
+        self._idle_workers += 1
         try:
-            while (tenant := self._choose()) is None and not self._closed:
-                await self._woken()
+            while (tenant := self._choose_tenant()) is None and not self._closed:
+                await self._wait_for_key()
         finally:
-            self._waiting -= 1
+            self._idle_workers -= 1
         if self._closed or tenant is None:
             return None
-        line = self._lines[tenant]
-        key = line.pop()
-        if not line:
-            del self._lines[tenant]
-        if self._shares is not None:
-            self._shares.start(tenant)
-        self._wanted.discard(key)
-        self._working[key] = self.moved_at = self._clock.monotonic()
-        if later := self._later.pop(key, None):
-            later[1].cancel()
+        queue = self._tenant_queues[tenant]
+        key = queue.pop()
+        if not queue:
+            del self._tenant_queues[tenant]
+        if self._scheduler is not None:
+            self._scheduler.start_turn(tenant)
+        self._dirty.discard(key)
+        self._processing[key] = self.last_progress_at = self._clock.monotonic()
+        if delayed := self._delayed.pop(key, None):
+            delayed[1].cancel()
         return key
 
-    def _choose(self) -> str | None:
-        if self._shares is None:
-            return next(iter(self._lines), None)
-        return self._shares.choose(self._lines) if self._lines else None
+    def _choose_tenant(self) -> str | None:
+        if self._scheduler is None:
+            return next(iter(self._tenant_queues), None)
+        return self._scheduler.choose_next(self._tenant_queues) if self._tenant_queues else None
 
-    async def _woken(self) -> None:
-        taker = asyncio.get_running_loop().create_future()
-        self._takers.append(taker)
+    async def _wait_for_key(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         try:
-            await taker
+            await waiter
         except asyncio.CancelledError:
-            if taker.done() and not taker.cancelled():
+            if waiter.done() and not waiter.cancelled():
                 self._wake_one()  # this worker was woken for a key but is cancelled: wake another
             raise
         finally:
             with contextlib.suppress(ValueError):  # `_wake_one` removes it
-                self._takers.remove(taker)
+                self._waiters.remove(waiter)
 
     def done(self, key: ResourceKey) -> None:
-        since = self._working.pop(key, None)
-        self.moved_at = self._clock.monotonic()
+        since = self._processing.pop(key, None)
+        self.last_progress_at = self._clock.monotonic()
         tenant = self._tenants.pop(key, None)
-        if self._shares is not None and tenant is not None and since is not None:
-            self._shares.finish(tenant, self.moved_at - since)
-        if key in self._wanted:  # it was added again while in process
-            self._make_ready(key)
-        elif self._shares is not None and self._lines:
+        if self._scheduler is not None and tenant is not None and since is not None:
+            self._scheduler.finish_turn(tenant, self.last_progress_at - since)
+        if key in self._dirty:  # it was added again while in process
+            self._enqueue(key)
+        elif self._scheduler is not None and self._tenant_queues:
             self._wake_one()  # a key may have waited for this slot
 
     def close(self) -> None:
         """Close the queue: every `take` returns None, and delayed keys are dropped."""
-        self._closed, self.moved_at = True, self._clock.monotonic()
-        for _, timer in self._later.values():
+        self._closed, self.last_progress_at = True, self._clock.monotonic()
+        for _, timer in self._delayed.values():
             timer.cancel()
-        self._later.clear()
-        while self._takers:
+        self._delayed.clear()
+        while self._waiters:
             self._wake_one()
 
-    def _fall_due(self, key: ResourceKey) -> None:
-        self._later.pop(key, None)
+    def _enqueue_delayed(self, key: ResourceKey) -> None:
+        self._delayed.pop(key, None)
         self.add(key)
 
-    def _make_ready(self, key: ResourceKey) -> None:
+    def _enqueue(self, key: ResourceKey) -> None:
         tenant = self._tenants.get(key)
         if tenant is None:
-            tenant = self._tenants[key] = self._tenant_of(key)
-        line = self._lines.setdefault(tenant, _Line())
+            tenant = self._tenants[key] = self._find_tenant(key)
+        queue = self._tenant_queues.setdefault(tenant, _TenantQueue())
         if key in self._urgent:
             self._urgent.discard(key)
-            line.urgent[key] = line.ready.pop(key, self._clock.monotonic())
-        elif key not in line.urgent:
-            line.ready[key] = self._clock.monotonic()
+            queue.urgent[key] = queue.normal.pop(key, self._clock.monotonic())
+        elif key not in queue.urgent:
+            queue.normal[key] = self._clock.monotonic()
         self._wake_one()
 
     def _wake_one(self) -> None:
-        while self._takers:
-            taker = self._takers.popleft()
-            if not taker.done():
-                taker.set_result(None)
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 return

@@ -11,39 +11,39 @@ from typing import TYPE_CHECKING, Any, Final
 from argosy.kube.names import ResourceKey, split_api_version
 
 if TYPE_CHECKING:
-    from argosy.kube.objects.input_limits import Limits
-    from argosy.kube.objects.json_reader import JsonRead, load_json
-    from argosy.kube.objects.manifests import load, load_all, read_manifests
-    from argosy.kube.objects.yaml_scalars import Profile
-    from argosy.kube.objects.yaml_writer import dump, dump_all
+    from argosy.kube.objects.input_limits import InputLimits
+    from argosy.kube.objects.json_reader import ParsedJson, read_json
+    from argosy.kube.objects.manifests import read_manifests, read_yaml, read_yaml_documents
+    from argosy.kube.objects.yaml_scalars import YamlDialect
+    from argosy.kube.objects.yaml_writer import dump_yaml, dump_yaml_documents
 
 __all__ = [
-    "JsonRead",
-    "Limits",
+    "InputLimits",
     "Manifest",
-    "Profile",
-    "annotation",
-    "dump",
-    "dump_all",
+    "ParsedJson",
+    "YamlDialect",
+    "dump_yaml",
+    "dump_yaml_documents",
+    "get_annotation",
     "key_of",
-    "key_of_source",
-    "load",
-    "load_all",
-    "load_json",
+    "key_of_desired",
+    "read_json",
     "read_manifests",
+    "read_yaml",
+    "read_yaml_documents",
 ]
 
 # Readers and writers are imported on first use: most importers need only keys and types.
-_HOMES: Final = {
-    "JsonRead": "json_reader",
-    "load_json": "json_reader",
-    "Limits": "input_limits",
-    "load": "manifests",
-    "load_all": "manifests",
+_LAZY_MODULES: Final = {
+    "ParsedJson": "json_reader",
+    "read_json": "json_reader",
+    "InputLimits": "input_limits",
+    "read_yaml": "manifests",
+    "read_yaml_documents": "manifests",
     "read_manifests": "manifests",
-    "Profile": "yaml_scalars",
-    "dump": "yaml_writer",
-    "dump_all": "yaml_writer",
+    "YamlDialect": "yaml_scalars",
+    "dump_yaml": "yaml_writer",
+    "dump_yaml_documents": "yaml_writer",
 }
 
 Manifest = dict[str, Any]
@@ -52,7 +52,7 @@ Manifest = dict[str, Any]
 def key_of(manifest: Manifest) -> ResourceKey:
     """Return the key of a manifest. Raises ManifestError if apiVersion, kind or metadata.name is missing."""
     try:
-        return _key_of(manifest)
+        return _build_key(manifest)
     except (KeyError, TypeError, AttributeError) as error:
         from argosy.errors import ManifestError
 
@@ -60,7 +60,7 @@ def key_of(manifest: Manifest) -> ResourceKey:
         raise ManifestError(message) from error
 
 
-def key_of_source(manifest: Manifest) -> ResourceKey:
+def key_of_desired(manifest: Manifest) -> ResourceKey:
     """Return the key of a manifest from Git; `generateName` replaces a missing name."""
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict) and not metadata.get("name") and metadata.get("generateName"):
@@ -68,19 +68,19 @@ def key_of_source(manifest: Manifest) -> ResourceKey:
     return key_of(manifest)
 
 
-def _key_of(manifest: Manifest) -> ResourceKey:
+def _build_key(manifest: Manifest) -> ResourceKey:
     group, _ = split_api_version(manifest["apiVersion"])
     metadata = manifest["metadata"]
     return ResourceKey(group, manifest["kind"], metadata.get("namespace") or "", metadata["name"])
 
 
-def annotation(manifest: Manifest, name: str, default: str = "") -> str:
+def get_annotation(manifest: Manifest, name: str, default: str = "") -> str:
     return str((manifest["metadata"].get("annotations") or {}).get(name, default))
 
 
 def __getattr__(name: str) -> Any:
-    if home := _HOMES.get(name):
-        value = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    if module_name := _LAZY_MODULES.get(name):
+        value = getattr(importlib.import_module(f"{__name__}.{module_name}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

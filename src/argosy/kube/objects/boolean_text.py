@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_WORDS = {"true": True, "false": False}
+_BOOLEAN_WORDS = {"true": True, "false": False}
 
 
-def parse_switch(text: str) -> bool | None:
+def parse_boolean(text: str) -> bool | None:
     """Parse "true" or "false" in any case, with surrounding spaces; None for any other text."""
-    return _WORDS.get(text.strip().lower())
+    return _BOOLEAN_WORDS.get(text.strip().lower())
 
 
-def read_switch(data: Mapping[str, str], key: str, *, default: bool) -> bool:
+def read_boolean(data: Mapping[str, str], key: str, *, default: bool) -> bool:
     """Return the boolean value of a key; the default if the key is missing, empty or not a boolean."""
-    value = parse_switch(data.get(key, ""))
+    value = parse_boolean(data.get(key, ""))
     return default if value is None else value

@@ -12,50 +12,50 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-Path = Sequence[str | int]
+ManifestPath = Sequence[str | int]
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class Marked:
+class LocatedNode:
     """A value of a document: its line, its text if it is a scalar, and its children."""
 
-    __slots__ = ("below", "line", "text")
+    __slots__ = ("children", "line", "text")
 
     def __init__(self, line: int, text: str = "") -> None:
         self.line = line
         self.text = text
-        self.below: dict[str, Marked] | list[Marked] | None = None
+        self.children: dict[str, LocatedNode] | list[LocatedNode] | None = None
 
-    def field(self, name: str) -> Marked | None:
-        if not isinstance(self.below, dict):
+    def find_field(self, name: str) -> LocatedNode | None:
+        if not isinstance(self.children, dict):
             return None
-        found = self.below.get(name)
-        if found is None:  # k8s: Go's JSON decoder matches field names case-insensitively
+        child = self.children.get(name)
+        if child is None:  # k8s: Go's JSON decoder matches field names case-insensitively
             lower = name.lower()
-            found = next((each for known, each in self.below.items() if known.lower() == lower), None)
-        return found
+            child = next((node for key, node in self.children.items() if key.lower() == lower), None)
+        return child
 
-    def at(self, path: Path) -> tuple[Marked, int]:
+    def find_deepest(self, path: ManifestPath) -> tuple[LocatedNode, int]:
         """Return the deepest existing node on the path, and its depth."""
-        here = self
-        for count, step in enumerate(path):
+        node = self
+        for depth, step in enumerate(path):
             if isinstance(step, str):
-                found = here.field(step)
+                child = node.find_field(step)
             else:
-                listed = here.below if isinstance(here.below, list) else []
-                found = listed[step] if 0 <= step < len(listed) else None
-            if found is None:
-                return here, count
-            here = found
-        return here, len(path)
+                items = node.children if isinstance(node.children, list) else []
+                child = items[step] if 0 <= step < len(items) else None
+            if child is None:
+                return node, depth
+            node = child
+        return node, len(path)
 
-    def said(self, *path: str) -> str:
+    def read_text(self, *path: str) -> str:
         """Return the text of the scalar at the path; empty if there is none."""
-        found, steps = self.at(path)
-        return found.text if steps == len(path) else ""
+        node, depth = self.find_deepest(path)
+        return node.text if depth == len(path) else ""
 
 
-class Lines:
+class FieldLines:
     """Finds lines in one text. Manifests are numbered from 0, in the order of `read_manifests`.
 
     A path that continues below a string continues in the YAML document inside that string.
@@ -65,74 +65,76 @@ class Lines:
         self._text = text
 
     @cached_property
-    def documents(self) -> list[Marked]:
+    def documents(self) -> list[LocatedNode]:
         """All documents except empty ones."""
         try:
-            marked = _Marking()
-            tops = yaml.compose_all(self._text, Loader=_LOADER)
-            return [marked.of(top, 0) for top in tops if not _is_empty(top)]
+            locator = _NodeLocator()
+            roots = yaml.compose_all(self._text, Loader=_LOADER)
+            return [locator.locate(root, 0) for root in roots if not _is_empty(root)]
         except (yaml.YAMLError, RecursionError):
             return []
 
-    def inside(self, path: Path) -> list[Marked]:
+    def list_embedded_documents(self, path: ManifestPath) -> list[LocatedNode]:
         """List the documents of the YAML inside a string of the first document, with lines of the whole text."""
-        node = self._walk(path)
+        node = self._find_node(path)
         if not isinstance(node, yaml.ScalarNode):
             return []
         try:
-            tops = [top for top in yaml.compose_all(node.value, Loader=_LOADER) if not _is_empty(top)]
+            roots = [root for root in yaml.compose_all(node.value, Loader=_LOADER) if not _is_empty(root)]
         except (yaml.YAMLError, RecursionError):
             return []
         if not _is_block(node):  # a quoted string is on one line of the file
-            return [_Marking(flat=True).of(top, int(node.start_mark.line)) for top in tops]
-        return [_Marking().of(top, _first(node) - 1) for top in tops]
+            return [_NodeLocator(is_one_line=True).locate(root, int(node.start_mark.line)) for root in roots]
+        return [_NodeLocator().locate(root, _find_first_line(node) - 1) for root in roots]
 
-    def _walk(self, path: Path) -> Any:
+    def _find_node(self, path: ManifestPath) -> Any:
         try:
             node = yaml.compose(self._text, Loader=_LOADER)
         except (yaml.YAMLError, RecursionError):
             return None
         for step in path:
-            found = _step(node, step)
-            if found is None:
+            child = _find_child(node, step)
+            if child is None:
                 return None
-            node = found[1]
+            node = child[1]
         return node
 
-    def of_field(self, number: int, path: Path) -> int:
+    def find_field_line(self, manifest_index: int, path: ManifestPath) -> int:
         """Return the line of a field's key, or of the deepest existing key on its path."""
-        return self._find(number, path)[0]
+        return self._find_lines(manifest_index, path)[0]
 
-    def of_text(self, number: int, path: Path, line: int) -> int:
+    def find_text_line(self, manifest_index: int, path: ManifestPath, line: int) -> int:
         """Convert a line number within the string at this path to a line number of the whole text."""
-        _, start, end = self._find(number, path)
+        _, start, end = self._find_lines(manifest_index, path)
         return min(start + line - 1, end)
 
     @cached_property
-    def _objects(self) -> list[Any]:
+    def _manifest_nodes(self) -> list[Any]:
         try:
-            return [each for top in yaml.compose_all(self._text, Loader=_LOADER) for each in _objects_in(top)]
+            return [
+                node for root in yaml.compose_all(self._text, Loader=_LOADER) for node in _list_manifest_nodes(root)
+            ]
         except yaml.YAMLError:  # JSON with escapes that YAML does not have
             return []
 
-    def _find(self, number: int, path: Path) -> tuple[int, int, int]:
+    def _find_lines(self, manifest_index: int, path: ManifestPath) -> tuple[int, int, int]:
         """Return the line of the deepest existing key on the path, and the first and last line of its value."""
-        if not 0 <= number < len(self._objects):
+        if not 0 <= manifest_index < len(self._manifest_nodes):
             return 1, 1, 1
-        node, above = self._objects[number], 0
-        name = start = node.start_mark.line + 1
+        node, lines_above = self._manifest_nodes[manifest_index], 0
+        key_line = first_line = node.start_mark.line + 1
         for step in path:
             if isinstance(node, yaml.ScalarNode):
                 if not _is_block(node):
                     break  # a quoted string is on one line of the file
-                above, node = above + _first(node) - 1, _inside(node)
-            found = _step(node, step)
-            if found is None:
+                lines_above, node = lines_above + _find_first_line(node) - 1, _compose_embedded(node)
+            child = _find_child(node, step)
+            if child is None:
                 break
-            marked, node = found
-            name, start = above + marked.start_mark.line + 1, above + _first(node)
-        more = len(node.value.splitlines()) - 1 if _is_block(node) else 0
-        return name, start, start + max(more, 0)
+            key_node, node = child
+            key_line, first_line = lines_above + key_node.start_mark.line + 1, lines_above + _find_first_line(node)
+        extra_lines = len(node.value.splitlines()) - 1 if _is_block(node) else 0
+        return key_line, first_line, first_line + max(extra_lines, 0)
 
 
 class DuplicateKey(NamedTuple):
@@ -162,7 +164,7 @@ def find_duplicate_keys(text: str) -> list[DuplicateKey]:
                     path = tuple(node.key for node in open_nodes if node.is_mapping)
                     duplicates.append(DuplicateKey(path, first_line, line))
             if parent:
-                parent.count += 1
+                parent.child_count += 1
             if isinstance(event, yaml.CollectionStartEvent):
                 open_nodes.append(_OpenNode(is_mapping=isinstance(event, yaml.MappingStartEvent)))
     except (yaml.YAMLError, UnicodeError):
@@ -173,16 +175,16 @@ def find_duplicate_keys(text: str) -> list[DuplicateKey]:
 class _OpenNode:
     """A mapping or list whose end event was not read yet."""
 
-    __slots__ = ("count", "first_lines", "is_mapping", "key")
+    __slots__ = ("child_count", "first_lines", "is_mapping", "key")
 
     def __init__(self, *, is_mapping: bool) -> None:
         self.is_mapping = is_mapping
-        self.count = 0  # keys and values, or items, read so far
+        self.child_count = 0  # keys and values, or items, read so far
         self.key = ""
         self.first_lines: dict[str, int] = {}
 
     def is_key_next(self) -> bool:
-        return self.is_mapping and self.count % 2 == 0
+        return self.is_mapping and self.child_count % 2 == 0
 
     def add_key(self, key: str, line: int) -> int:
         """Record a key and return the line of its first occurrence, or 0."""
@@ -196,42 +198,42 @@ def _is_empty(node: Any) -> bool:
     return node is None or (isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null")
 
 
-class _Marking:
+class _NodeLocator:
     """Converts PyYAML nodes to LocatedNodes. Aliased nodes stay shared. A field's line is the line of its key."""
 
-    def __init__(self, *, flat: bool = False) -> None:
-        self._flat = flat
-        self._known: dict[tuple[int, int], Marked] = {}
+    def __init__(self, *, is_one_line: bool = False) -> None:
+        self._is_one_line = is_one_line
+        self._located: dict[tuple[int, int], LocatedNode] = {}
         self._nodes: list[Any] = []  # keeps nodes alive, so that ids stay unique
 
-    def of(self, node: Any, above: int, line: int | None = None) -> Marked:
+    def locate(self, node: Any, lines_above: int, line: int | None = None) -> LocatedNode:
         line = int(node.start_mark.line) if line is None else line
-        known = self._known.get((id(node), line))
-        if known is not None:
-            return known
-        found = Marked(above + (1 if self._flat else line + 1))
-        self._known[id(node), line] = found
+        earlier = self._located.get((id(node), line))
+        if earlier is not None:
+            return earlier
+        located = LocatedNode(lines_above + (1 if self._is_one_line else line + 1))
+        self._located[id(node), line] = located
         self._nodes.append(node)
         if isinstance(node, yaml.ScalarNode):
-            found.text = node.value
+            located.text = node.value
         elif isinstance(node, yaml.SequenceNode):
-            found.below = [self.of(each, above) for each in node.value]
+            located.children = [self.locate(child, lines_above) for child in node.value]
         elif isinstance(node, yaml.MappingNode):
-            found.below = below = {}
+            located.children = children = {}
             merged: list[Any] = []
             for key, value in node.value:
                 if key.tag == "tag:yaml.org,2002:merge":
                     merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
                 elif isinstance(key, yaml.ScalarNode):
-                    below[key.value] = self.of(value, above, int(key.start_mark.line))
-            for each in merged:
-                inherited = self.of(each, above).below
+                    children[key.value] = self.locate(value, lines_above, int(key.start_mark.line))
+            for child in merged:
+                inherited = self.locate(child, lines_above).children
                 if isinstance(inherited, dict):
-                    below |= {name: value for name, value in inherited.items() if name not in below}
-        return found
+                    children |= {name: value for name, value in inherited.items() if name not in children}
+        return located
 
 
-def _objects_in(node: Any) -> Iterator[Any]:
+def _list_manifest_nodes(node: Any) -> Iterator[Any]:
     """List the nodes of the manifests in a document, in reading order."""
     if not isinstance(node, yaml.MappingNode):
         return
@@ -239,12 +241,12 @@ def _objects_in(node: Any) -> Iterator[Any]:
     kind, items = fields.get("kind"), fields.get("items")
     if kind is not None and str(kind.value).endswith("List") and isinstance(items, yaml.SequenceNode):
         for item in items.value:
-            yield from _objects_in(item)
+            yield from _list_manifest_nodes(item)
     else:
         yield node
 
 
-def _first(node: Any) -> int:
+def _find_first_line(node: Any) -> int:
     """Return the first line of a node's content; the content of a block scalar starts below its indicator."""
     return int(node.start_mark.line) + (2 if _is_block(node) else 1)
 
@@ -253,14 +255,14 @@ def _is_block(node: Any) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.style in ("|", ">")
 
 
-def _inside(node: Any) -> Any:
+def _compose_embedded(node: Any) -> Any:
     try:
         return yaml.compose(node.value, Loader=_LOADER)
     except yaml.YAMLError:
         return None
 
 
-def _step(node: Any, step: str | int) -> tuple[Any, Any] | None:
+def _find_child(node: Any, step: str | int) -> tuple[Any, Any] | None:
     """Return the key node and the value node of a path step."""
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]

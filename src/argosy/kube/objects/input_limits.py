@@ -9,33 +9,33 @@ from typing import NamedTuple
 
 from argosy.errors import LimitError
 
-DEPTH = 100
+MAX_DEPTH = 100
 """Maximum nesting depth of lists and mappings, in YAML and in JSON."""
 
 
-class Limits(NamedTuple):
+class InputLimits(NamedTuple):
     """Maxima for one text; the defaults fit the largest CRD bundles."""
 
     size: int = 10 * 1024 * 1024  # bytes
-    depth: int = DEPTH
+    depth: int = MAX_DEPTH
     nodes: int = 250_000  # values, including mapping keys
     expanded: int = 100_000  # values that aliases expand to
     documents: int = 5_000
 
 
-def size_error(size: int, limits: Limits, where: str) -> LimitError:
+def build_size_error(size: int, limits: InputLimits, where: str) -> LimitError:
     return LimitError(f"{size} bytes are more than the {limits.size} allowed: split the file", where=where)
 
 
-def depth_error(depth: int, where: str, line: int = 0) -> LimitError:
+def build_depth_error(depth: int, where: str, line: int = 0) -> LimitError:
     return LimitError(f"nested more than {depth} levels deep: flatten the data", where=where, line=line)
 
 
-def nodes_error(limits: Limits, where: str, line: int = 0) -> LimitError:
+def build_nodes_error(limits: InputLimits, where: str, line: int = 0) -> LimitError:
     return LimitError(f"more than {limits.nodes} values: split the file", where=where, line=line)
 
 
-def check_nodes(value: object, limits: Limits, where: str) -> None:
+def check_nodes(value: object, limits: InputLimits, where: str) -> None:
     """Check the number of values, including mapping keys. Iterative, so that deep input cannot exhaust the stack."""
     count, open_values = 1, [value]
     while open_values:
@@ -47,7 +47,7 @@ def check_nodes(value: object, limits: Limits, where: str) -> None:
             count += len(parent)
             open_values.extend(parent)
         if count > limits.nodes:
-            raise nodes_error(limits, where)
+            raise build_nodes_error(limits, where)
 
 
 def check_depth(value: object, limit: int, where: str) -> None:
@@ -63,4 +63,4 @@ def check_depth(value: object, limit: int, where: str) -> None:
             if type(child) in (dict, list)
         ]
     if level:
-        raise depth_error(limit, where)
+        raise build_depth_error(limit, where)

@@ -10,21 +10,21 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import TypeVar
 
-LONGEST = 512
+MAX_CACHED_TEXT_LENGTH = 512
 Key = TypeVar("Key", str, bytes)
 Result = TypeVar("Result")
 
 
-def remembered(most: int) -> Callable[[Callable[[Key], Result]], Callable[[Key], Result]]:
+def cache_short_texts(max_entries: int) -> Callable[[Callable[[Key], Result]], Callable[[Key], Result]]:
     """Cache the results for short texts; the least recently used entry is dropped first."""
 
     def decorate(function: Callable[[Key], Result]) -> Callable[[Key], Result]:
-        cached = lru_cache(maxsize=most)(function)
+        cached = lru_cache(maxsize=max_entries)(function)
 
         @wraps(function)
-        def answer(text: Key) -> Result:
-            return cached(text) if len(text) <= LONGEST else function(text)
+        def call(text: Key) -> Result:
+            return cached(text) if len(text) <= MAX_CACHED_TEXT_LENGTH else function(text)
 
-        return answer
+        return call
 
     return decorate

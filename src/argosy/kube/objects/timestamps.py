@@ -9,20 +9,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 # A stored time may be this far in the future, because clocks of several machines differ.
-CLOCK_SKEW: Final = timedelta(seconds=10)
+MAX_CLOCK_SKEW: Final = timedelta(seconds=10)
 
 
-def written(time: datetime, parts: str = "seconds") -> str:
+def format_timestamp(time: datetime, timespec: str = "seconds") -> str:
     """Format a time as RFC 3339 in UTC, ending in Z. k8s: whole seconds; MicroTime fields need microseconds."""
-    return time.astimezone(UTC).isoformat(timespec=parts).replace("+00:00", "Z")
+    return time.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
-def backoff_delay(first: float, factor: float, times: int, longest: float) -> float:
+def backoff_delay(first_delay: float, factor: float, exponent: int, max_delay: float) -> float:
     """Return `first_delay * factor ** exponent`, at least 0 and at most `max_delay`, for any user input."""
     try:
-        return min(max(first * float(factor) ** times, 0.0), longest)
+        return min(max(first_delay * float(factor) ** exponent, 0.0), max_delay)
     except OverflowError:
-        return longest
+        return max_delay
 
 
 def remaining_delay(since: datetime, seconds: float, now: datetime) -> float:
@@ -31,6 +31,6 @@ def remaining_delay(since: datetime, seconds: float, now: datetime) -> float:
     A start in the future means that the clock was set back. Then the delay counts as ended: waiting until the clock
     catches up could take days.
     """
-    if since > now + CLOCK_SKEW:
+    if since > now + MAX_CLOCK_SKEW:
         return 0.0
     return min(max((since + timedelta(seconds=seconds) - now).total_seconds(), 0.0), max(seconds, 0.0))

@@ -19,7 +19,7 @@ from typing import Any, Final
 Scalar = str | int | float | bool | None
 
 
-class Profile(enum.Enum):
+class YamlDialect(enum.Enum):
     KUBERNETES = "kubernetes"
     KUSTOMIZE = "kustomize"
 
@@ -28,7 +28,7 @@ class ScalarError(ValueError):
     """The text does not match its tag, or has no JSON representation."""
 
 
-TAG: Final = "tag:yaml.org,2002:"
+YAML_TAG_PREFIX: Final = "tag:yaml.org,2002:"
 INT64_MIN: Final = -(2**63)
 UINT64_MAX: Final = 2**64 - 1
 
@@ -41,15 +41,15 @@ _CORE_WORDS: Final[dict[str, Scalar]] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 # k8s: sigs.k8s.io/yaml still reads YAML 1.1's words as booleans, one-letter ones too.
-WORDS: Final[dict[Profile, dict[str, Scalar]]] = {
-    Profile.KUSTOMIZE: _CORE_WORDS,
-    Profile.KUBERNETES: {
+SCALAR_WORDS: Final[dict[YamlDialect, dict[str, Scalar]]] = {
+    YamlDialect.KUSTOMIZE: _CORE_WORDS,
+    YamlDialect.KUBERNETES: {
         **_CORE_WORDS,
         **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
         **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
     },
 }
-TYPED_FIRST: Final = frozenset("+-.0123456789yYnNtTfFoO~")
+TYPED_FIRST_CHARACTERS: Final = frozenset("+-.0123456789yYnNtTfFoO~")
 """Text that starts with any other character is a string."""
 
 UNPRINTABLE: Final = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\uffff\U00010000-\U0010ffff"
@@ -58,9 +58,9 @@ UNPRINTABLE: Final = r"\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe\ufff
 _INT = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]([0-7]+)|0([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
 _BASES: Final = (16, 2, 8, 8, 10)
 # k8s: Go also accepts a sign after `0b` (and, in kustomize, after `0o`), as in `0b+100`.
-_SIGNED_LATE: Final = {
-    Profile.KUBERNETES: re.compile(r"0(?P<base>b)(?P<sign>[+-])(?P<digits>[01]+)", re.ASCII),
-    Profile.KUSTOMIZE: re.compile(r"0(?P<base>[bo])(?P<sign>[+-])(?P<digits>[0-7]+)", re.ASCII),
+_SIGN_AFTER_BASE: Final = {
+    YamlDialect.KUBERNETES: re.compile(r"0(?P<base>b)(?P<sign>[+-])(?P<digits>[01]+)", re.ASCII),
+    YamlDialect.KUSTOMIZE: re.compile(r"0(?P<base>[bo])(?P<sign>[+-])(?P<digits>[0-7]+)", re.ASCII),
 }
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 # k8s: a number that starts with a dot is read by Go's own float syntax: `_` only between two digits.
@@ -75,24 +75,24 @@ _TIMESTAMP = re.compile(
 _MONTH_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def resolve(text: str, profile: Profile) -> Scalar:
+def resolve_scalar(text: str, dialect: YamlDialect) -> Scalar:
     """Return the value of a plain scalar. `.inf` and `.nan` stay floats: see `to_json_number`."""
-    if text[:1] not in TYPED_FIRST and text:
+    if text[:1] not in TYPED_FIRST_CHARACTERS and text:
         return text
-    words = WORDS[profile]
+    words = SCALAR_WORDS[dialect]
     if text in words:
         return words[text]
     first = text[0]
     if first == ".":
-        return _dotted(text)
+        return _resolve_dot_float(text)
     if first not in "+-0123456789":
         return text
-    if profile is Profile.KUSTOMIZE and (stamp := timestamp(text)) is not None:
-        return stamp
-    return _number(text, profile)
+    if dialect is YamlDialect.KUSTOMIZE and (normalized := normalize_timestamp(text)) is not None:
+        return normalized
+    return _resolve_number(text, dialect)
 
 
-def _dotted(text: str) -> Scalar:
+def _resolve_dot_float(text: str) -> Scalar:
     if _DOT_FLOAT.fullmatch(text):
         value = float(text.replace("_", ""))
         if not math.isinf(value):
@@ -100,32 +100,32 @@ def _dotted(text: str) -> Scalar:
     return text
 
 
-def _number(text: str, profile: Profile) -> Scalar:
+def _resolve_number(text: str, dialect: YamlDialect) -> Scalar:
     plain = text.replace("_", "")
-    if (integer := _integer(plain)) is not None:
+    if (integer := _parse_integer(plain)) is not None:
         return integer
     if _FLOAT.fullmatch(plain):
         value = float(plain)
         if not math.isinf(value):
             return value
-    late = _SIGNED_LATE[profile].fullmatch(plain)
-    if late and (late["base"] == "o" or set(late["digits"]) <= {"0", "1"}):
-        whole = _bounded(late["sign"], late["digits"], 8 if late["base"] == "o" else 2)
-        return text if whole is None else whole
+    match = _SIGN_AFTER_BASE[dialect].fullmatch(plain)
+    if match and (match["base"] == "o" or set(match["digits"]) <= {"0", "1"}):
+        signed = _parse_bounded_integer(match["sign"], match["digits"], 8 if match["base"] == "o" else 2)
+        return text if signed is None else signed
     return text
 
 
-def _integer(plain: str) -> int | None:
+def _parse_integer(plain: str) -> int | None:
     match = _INT.fullmatch(plain)
     if match is None:
         return None
     for base, digits in zip(_BASES, match.groups()[1:]):
         if digits is not None:
-            return _bounded(match[1], digits, base)
+            return _parse_bounded_integer(match[1], digits, base)
     return None
 
 
-def _bounded(sign: str, digits: str, base: int) -> int | None:
+def _parse_bounded_integer(sign: str, digits: str, base: int) -> int | None:
     """Parse an int64, or a uint64 without a sign; None if it is out of range. Never converts a long text."""
     digits = digits.lstrip("0") or "0"
     if len(digits) > 64:
@@ -138,7 +138,7 @@ def _bounded(sign: str, digits: str, base: int) -> int | None:
     return value if value <= UINT64_MAX else None
 
 
-def timestamp(text: str) -> str | None:
+def normalize_timestamp(text: str) -> str | None:
     """Return the RFC 3339 form of a date or time that Go accepts; None for other text."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
@@ -162,18 +162,18 @@ def timestamp(text: str) -> str | None:
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{point}{zone}"
 
 
-def resolve_tagged(text: str, tag: str, profile: Profile) -> Scalar:
+def resolve_tagged_scalar(text: str, tag: str, dialect: YamlDialect) -> Scalar:
     """Return the value of a scalar with an explicit tag; a string if Go does not know the tag."""
-    name = tag.removeprefix(TAG) if tag.startswith(TAG) else ""
+    name = tag.removeprefix(YAML_TAG_PREFIX) if tag.startswith(YAML_TAG_PREFIX) else ""
     if name == "binary":
-        return _binary(text)
+        return _decode_binary(text)
     if name not in ("bool", "int", "float", "null", "timestamp"):
         return text
-    value = resolve(text, profile)
+    value = resolve_scalar(text, dialect)
     if name == "timestamp":
-        stamp = timestamp(text)
-        if stamp is not None:
-            return stamp if profile is Profile.KUSTOMIZE else text
+        normalized = normalize_timestamp(text)
+        if normalized is not None:
+            return normalized if dialect is YamlDialect.KUSTOMIZE else text
     elif name == "float" and type(value) is int:
         return float(value)
     elif _tag_name(value) == name:
@@ -187,7 +187,7 @@ def _tag_name(value: Scalar) -> str:
     return {bool: "bool", int: "int", float: "float"}.get(type(value), "str")
 
 
-def _binary(text: str) -> str:
+def _decode_binary(text: str) -> str:
     try:
         data = base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError):
@@ -195,24 +195,24 @@ def _binary(text: str) -> str:
     return data.decode("utf-8", "replace")
 
 
-def json_value(number: float) -> int | float:
+def to_json_number(number: float) -> int | float:
     """Return the number that remains after Go wrote a float as JSON and read it back: 1.0 and 1e3 become integers."""
     if not math.isfinite(number):
-        raise ScalarError(f"{_special(number)} cannot be written as JSON: use a finite number, or quote it")
+        raise ScalarError(f"{_format_non_finite(number)} cannot be written as JSON: use a finite number, or quote it")
     if not number.is_integer() or abs(number) >= 1e21:
         return number
-    whole = int(number) if abs(number) < 2**53 else _shortest(number)
+    whole = int(number) if abs(number) < 2**53 else _to_shortest_integer(number)
     return whole if INT64_MIN <= whole <= UINT64_MAX else number
 
 
-def _shortest(number: float) -> int:
+def _to_shortest_integer(number: float) -> int:
     """Return the integer with the shortest digits of a float, padded with zeros."""
-    digits, power = _digits(number)
+    digits, power = _find_shortest_digits(number)
     whole = int(digits.ljust(power + 1, "0"))
     return -whole if number < 0 else whole
 
 
-def _digits(number: float) -> tuple[str, int]:
+def _find_shortest_digits(number: float) -> tuple[str, int]:
     """Return the shortest digits that identify this number, and the power of ten of the first digit."""
     mantissa, _, exponent = repr(abs(number)).partition("e")
     whole, _, fraction = mantissa.partition(".")
@@ -221,11 +221,11 @@ def _digits(number: float) -> tuple[str, int]:
     return digits.rstrip("0") or "0", power
 
 
-def _special(number: float) -> str:
+def _format_non_finite(number: float) -> str:
     return ".nan" if math.isnan(number) else ".inf" if number > 0 else "-.inf"
 
 
-def key_text(key: Any) -> str:
+def format_key(key: Any) -> str:
     """Convert a YAML key to a JSON object key, as the Kubernetes tools do."""
     if type(key) is str:
         return key
@@ -234,40 +234,40 @@ def key_text(key: Any) -> str:
     if type(key) is int and key < 2**63:
         return str(key)
     if type(key) is float:
-        return _float32_text(key)
+        return _format_float32(key)
     # k8s: sigs.k8s.io/yaml does not support keys that are null or beyond int64.
     raise ScalarError(f"unsupported map key {'null' if key is None else key}: put it in quotes")
 
 
-def _float32_text(number: float) -> str:
+def _format_float32(number: float) -> str:
     # k8s: float keys are printed with the precision of a 32-bit float.
     try:
         single = struct.unpack("f", struct.pack("f", number))[0]
     except OverflowError:
         single = math.inf if number > 0 else -math.inf
     if not math.isfinite(single):
-        return _special(single)
+        return _format_non_finite(single)
     for precision in range(1, 10):
         text = f"{single:.{precision}g}"
         if struct.pack("f", float(text)) == struct.pack("f", single):
-            return go_float(float(text))
-    return go_float(single)
+            return format_go_float(float(text))
+    return format_go_float(single)
 
 
-def go_float(number: float) -> str:
+def format_go_float(number: float) -> str:
     """Format a float like Go's shortest `%g`: with an exponent below 1e-4 and from 1e6 (`1.2345675e+06`)."""
-    text, power = _digits(number)
-    lead = "-" if math.copysign(1, number) < 0 else ""
-    if text == "0":
-        return f"{lead}0"
+    digits, power = _find_shortest_digits(number)
+    sign = "-" if math.copysign(1, number) < 0 else ""
+    if digits == "0":
+        return f"{sign}0"
     if power < -4 or power >= 6:
-        point = f".{text[1:]}" if len(text) > 1 else ""
-        return f"{lead}{text[0]}{point}e{'-' if power < 0 else '+'}{abs(power):02}"
+        point = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{point}e{'-' if power < 0 else '+'}{abs(power):02}"
     if power < 0:
-        return f"{lead}0.{'0' * (-power - 1)}{text}"
-    whole = text[: power + 1].ljust(power + 1, "0")
-    rest = text[power + 1 :]
-    return f"{lead}{whole}.{rest}" if rest else f"{lead}{whole}"
+        return f"{sign}0.{'0' * (-power - 1)}{digits}"
+    whole = digits[: power + 1].ljust(power + 1, "0")
+    fraction = digits[power + 1 :]
+    return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
 
 
 _UNFOLDABLE = re.compile(rf" (?:\n|\Z)|[{UNPRINTABLE}]")
@@ -277,7 +277,7 @@ _BETWEEN_LINES = re.compile(r"^([^\n \t].*)\n(\n+)(?=[^\n \t])", re.MULTILINE)
 _BETWEEN_NEAR_LINES = re.compile(r"^([^\n \t].*)\n(?=[^\n \t])", re.MULTILINE)
 
 
-def refolded(text: str) -> str:
+def refold(text: str) -> str:
     """Return a folded (`>`) scalar after kustomize wrote it and read it back.
 
     k8s: Go's writer adds a line break after a line. The break vanishes when the lines are folded again, but stays
@@ -290,13 +290,13 @@ def refolded(text: str) -> str:
     return _BEFORE_KEPT_END.sub(r"\1\n\2", _BEFORE_INDENTED.sub(r"\1\n\2", text))
 
 
-def looks_typed(text: str) -> bool:
+def needs_quotes(text: str) -> bool:
     """True if Go's writer quotes the string, because unquoted it would be read as another type."""
     if not text:
         return True
     first = text[0]
-    if first not in TYPED_FIRST:
+    if first not in TYPED_FIRST_CHARACTERS:
         return False
-    if resolve(text, Profile.KUBERNETES) is not text:
+    if resolve_scalar(text, YamlDialect.KUBERNETES) is not text:
         return True
-    return first in "+-0123456789" and (timestamp(text) is not None or bool(_BASE60.fullmatch(text)))
+    return first in "+-0123456789" and (normalize_timestamp(text) is not None or bool(_BASE60.fullmatch(text)))

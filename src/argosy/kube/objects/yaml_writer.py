@@ -12,30 +12,30 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.text_cache import LONGEST, remembered
+from argosy.kube.objects.text_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
 from argosy.kube.objects.yaml_scalars import (
     INT64_MIN,
     UINT64_MAX,
     UNPRINTABLE,
     ScalarError,
-    go_float,
-    json_value,
-    looks_typed,
+    format_go_float,
+    needs_quotes,
+    to_json_number,
 )
 
-_WIDTH: Final = 80
-_SIMPLE_KEY: Final = 128
-_ANYWHERE: Final = -(10**6)
+_FOLD_COLUMN: Final = 80
+_MAX_SIMPLE_KEY_LENGTH: Final = 128
+_NO_FOLD_COLUMN: Final = -(10**6)
 """A column from which no line is folded."""
 # k8s: Go's writer escapes all characters beyond U+FFFF, tabs and carriage returns.
 # The line separators U+2028 and U+2029 are escaped too: unescaped, other readers fold them into spaces.
-_SPECIAL = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029]")
-_ESCAPED = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029\n\"\\]")
-_SAFE = re.compile(r"[A-Za-z_/$(\\](?:[!\"$-9;-~]|[ :](?=[!\"$-9;-~]))*")
+_NEEDS_DOUBLE_QUOTES = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029]")
+_ESCAPED_CHARACTERS = re.compile(rf"[{UNPRINTABLE}\t\u2028\u2029\n\"\\]")
+_PLAIN_SAFE = re.compile(r"[A-Za-z_/$(\\](?:[!\"$-9;-~]|[ :](?=[!\"$-9;-~]))*")
 """Most strings of real manifests match this and need no quotes, except words such as `yes`."""
 _INDICATOR_FIRST: Final = frozenset("#,[]{}&*!|>'\"%@`")
 _NOT_PLAIN = re.compile(r"\A[?:-](?:[ \t]|\Z)|\A---|\A\.\.\.|:(?:[ \t]|\Z)|[ \t]#|\A | \Z")
-_NOT_BLOCK = re.compile(r" \Z| \n")
+_NOT_LITERAL_SAFE = re.compile(r" \Z| \n")
 _NAMED_ESCAPES: Final = {
     "\0": "\\0", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r",
     "\x1b": "\\e", '"': '\\"', "\\": "\\\\", "\x85": "\\N", "\u2028": "\\L", "\u2029": "\\P",
@@ -43,90 +43,90 @@ _NAMED_ESCAPES: Final = {
 _SPACES = re.compile("( +)")
 
 
-def dump(value: Any) -> str:
+def dump_yaml(value: Any) -> str:
     """Write one document. Strings that would be read as another type are quoted as Go quotes them."""
     out: list[str] = []
-    _node(value, -2, out)
+    _write_node(value, -2, out)
     out.append("\n")
     return "".join(out)
 
 
-def dump_all(values: Iterable[Any]) -> str:
+def dump_yaml_documents(values: Iterable[Any]) -> str:
     """Write several documents, separated by `---`."""
-    return "---\n".join(map(dump, values))
+    return "---\n".join(map(dump_yaml, values))
 
 
-def one_line(value: Any) -> str:
+def dump_on_one_line(value: Any) -> str:
     """Write a scalar as `dump_yaml` does, but without line breaks: a multi-line string is double-quoted."""
     if type(value) is str and "\n" in value:
-        return _double(value, 0, _ANYWHERE)
-    return _scalar(value, 0, _ANYWHERE)
+        return _double_quote(value, 0, _NO_FOLD_COLUMN)
+    return _format_scalar(value, 0, _NO_FOLD_COLUMN)
 
 
-def _node(value: Any, indent: int, out: list[str]) -> None:
+def _write_node(value: Any, indent: int, out: list[str]) -> None:
     """Write a value after `- ` or `: `, or the root; a nested collection starts on the same line."""
     kind = type(value)
     if kind is str:
-        out.append(_known.get(value) or _string(value, max(indent, 0) + 2, indent + 2))
+        out.append(_string_cache.get(value) or _format_string(value, max(indent, 0) + 2, indent + 2))
     elif kind is dict and value:
-        _mapping(value, indent + 2, True, out)
+        _write_mapping(value, indent + 2, True, out)
     elif (kind is list or kind is tuple) and value:
-        _sequence(value, indent + 2, True, out)
+        _write_sequence(value, indent + 2, True, out)
     else:
-        out.append(_scalar(value, max(indent, 0) + 2, indent + 2))
+        out.append(_format_scalar(value, max(indent, 0) + 2, indent + 2))
 
 
-def _mapping(mapping: dict[str, Any], indent: int, same_line: bool, out: list[str]) -> None:
+def _write_mapping(mapping: dict[str, Any], indent: int, same_line: bool, out: list[str]) -> None:
     newline = "\n" + " " * indent
     append = out.append
-    for key in _ordered(mapping):
+    for key in _sort_keys(mapping):
         if not same_line:
             append(newline)
         same_line = False
         value = mapping[key]
-        text = _key(key)
+        text = _format_key(key)
         if text is None:
             append("? ")
-            append(_string(key, indent + 2, indent + 2))
+            append(_format_string(key, indent + 2, indent + 2))
             append(newline + ": ")
-            _node(value, indent, out)
+            _write_node(value, indent, out)
             continue
         append(text)
         kind = type(value)
         if kind is str:
             append(": ")
-            append(_known.get(value) or _string(value, indent + 2, indent + len(text) + 2))
+            append(_string_cache.get(value) or _format_string(value, indent + 2, indent + len(text) + 2))
         elif kind is dict and value:
             append(":")
-            _mapping(value, indent + 2, False, out)
+            _write_mapping(value, indent + 2, False, out)
         elif (kind is list or kind is tuple) and value:
             append(":")
-            _sequence(value, indent, False, out)
+            _write_sequence(value, indent, False, out)
         else:
             append(": ")
-            append(_scalar(value, indent + 2, indent + len(text) + 2))
+            append(_format_scalar(value, indent + 2, indent + len(text) + 2))
 
 
-def _sequence(items: Sequence[Any], indent: int, same_line: bool, out: list[str]) -> None:
+def _write_sequence(items: Sequence[Any], indent: int, same_line: bool, out: list[str]) -> None:
     newline = "\n" + " " * indent + "- "
     for item in items:
         out.append("- " if same_line else newline)
         same_line = False
-        _node(item, indent, out)
+        _write_node(item, indent, out)
 
 
-def _scalar(value: Any, indent: int, column: int) -> str:
+def _format_scalar(value: Any, indent: int, column: int) -> str:
     kind = type(value)
     if kind is str:
-        return _string(value, indent, column)
+        return _format_string(value, indent, column)
     if value is None:
         return "null"
     if kind is bool:
         return "true" if value else "false"
     if kind is int:
-        return str(value) if INT64_MIN <= value <= UINT64_MAX else _float(_as_float(value))
+        return str(value) if INT64_MIN <= value <= UINT64_MAX else _format_float(_to_float(value))
     if kind is float:
-        return _float(value)
+        return _format_float(value)
     if kind is dict:
         return "{}"
     if kind is list or kind is tuple:
@@ -134,56 +134,56 @@ def _scalar(value: Any, indent: int, column: int) -> str:
     raise TypeError(f"a manifest holds plain JSON data, not {kind.__name__}")
 
 
-def _as_float(value: int) -> float:
+def _to_float(value: int) -> float:
     try:
         return float(value)
     except OverflowError:
         raise ManifestError(f"a number of {value.bit_length()} bits is too large for JSON: use a smaller one") from None
 
 
-def _float(value: float) -> str:
+def _format_float(value: float) -> str:
     try:
-        number = json_value(value)
+        number = to_json_number(value)
     except ScalarError as error:
         raise ManifestError(str(error)) from None
-    return str(number) if type(number) is int else go_float(number)
+    return str(number) if type(number) is int else format_go_float(number)
 
 
-_known: dict[str, str] = {}
+_string_cache: dict[str, str] = {}
 """YAML text of short strings without spaces; emptied when full."""
 
 
-def _string(text: str, indent: int, column: int) -> str:
+def _format_string(text: str, indent: int, column: int) -> str:
     if " " in text or "\n" in text or len(text) > 40:
-        return _styled(text, indent, column)
-    if len(_known) >= 8192:
-        _known.clear()
-    return _known.setdefault(text, _styled(text, indent, column))
+        return _choose_string_style(text, indent, column)
+    if len(_string_cache) >= 8192:
+        _string_cache.clear()
+    return _string_cache.setdefault(text, _choose_string_style(text, indent, column))
 
 
-def _styled(text: str, indent: int, column: int) -> str:
-    if _SAFE.fullmatch(text) and not looks_typed(text):
-        return _fold(text, indent, column)
-    if _SPECIAL.search(text):
-        return _double(text, indent, column)
+def _choose_string_style(text: str, indent: int, column: int) -> str:
+    if _PLAIN_SAFE.fullmatch(text) and not needs_quotes(text):
+        return _fold_at_spaces(text, indent, column)
+    if _NEEDS_DOUBLE_QUOTES.search(text):
+        return _double_quote(text, indent, column)
     if "\n" in text:
-        return _double(text, indent, column) if _NOT_BLOCK.search(text) else _literal(text, indent)
-    if looks_typed(text):
-        return _double(text, indent, column)
+        return _double_quote(text, indent, column) if _NOT_LITERAL_SAFE.search(text) else _format_literal(text, indent)
+    if needs_quotes(text):
+        return _double_quote(text, indent, column)
     if text[0] in _INDICATOR_FIRST or _NOT_PLAIN.search(text):
-        return "'" + _fold(text.replace("'", "''"), indent, column + 1) + "'"
-    return _fold(text, indent, column)
+        return "'" + _fold_at_spaces(text.replace("'", "''"), indent, column + 1) + "'"
+    return _fold_at_spaces(text, indent, column)
 
 
-def _fold(text: str, indent: int, column: int) -> str:
+def _fold_at_spaces(text: str, indent: int, column: int) -> str:
     """Fold at single spaces after the last column; spaces at the ends and in runs stay."""
-    if column + len(text) <= _WIDTH + 1 or " " not in text:
+    if column + len(text) <= _FOLD_COLUMN + 1 or " " not in text:
         return text
     pieces = _SPACES.split(text)
     last = len(pieces) - 2
     for index, piece in enumerate(pieces):
-        edge = (index == 1 and not pieces[0]) or (index == last and not pieces[-1])
-        if index % 2 and len(piece) == 1 and column > _WIDTH and not edge:
+        is_edge = (index == 1 and not pieces[0]) or (index == last and not pieces[-1])
+        if index % 2 and len(piece) == 1 and column > _FOLD_COLUMN and not is_edge:
             pieces[index] = "\n" + " " * indent
             column = indent
         else:
@@ -191,16 +191,16 @@ def _fold(text: str, indent: int, column: int) -> str:
     return "".join(pieces)
 
 
-def _double(text: str, indent: int, column: int) -> str:
-    pieces = _SPACES.split(_ESCAPED.sub(_escape, text))
+def _double_quote(text: str, indent: int, column: int) -> str:
+    pieces = _SPACES.split(_ESCAPED_CHARACTERS.sub(_escape, text))
     column += 1
     last = len(pieces) - 2
     for index, piece in enumerate(pieces):
-        edge = (index == 1 and not pieces[0]) or (index == last and not pieces[-1] and len(piece) == 1)
-        if index % 2 and column > _WIDTH and not edge:
-            rest = "\\" + piece[1:] if len(piece) > 1 else ""
-            pieces[index] = "\n" + " " * indent + rest
-            column = indent + len(rest)
+        is_edge = (index == 1 and not pieces[0]) or (index == last and not pieces[-1] and len(piece) == 1)
+        if index % 2 and column > _FOLD_COLUMN and not is_edge:
+            continuation = "\\" + piece[1:] if len(piece) > 1 else ""
+            pieces[index] = "\n" + " " * indent + continuation
+            column = indent + len(continuation)
         else:
             column += len(piece)
     return '"' + "".join(pieces) + '"'
@@ -208,79 +208,79 @@ def _double(text: str, indent: int, column: int) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     character = match[0]
-    if named := _NAMED_ESCAPES.get(character):
-        return named
+    if named_escape := _NAMED_ESCAPES.get(character):
+        return named_escape
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
         raise ManifestError(f"a string contains the lone surrogate U+{code:04X}: replace it with a valid character")
     return f"\\x{code:02X}" if code <= 0xFF else f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
 
 
-def _literal(text: str, indent: int) -> str:
-    hint = "2" if text[0] in " \n" else ""
+def _format_literal(text: str, indent: int) -> str:
+    indent_hint = "2" if text[0] in " \n" else ""
     if not text.endswith("\n"):
-        chomp = "-"
+        chomping = "-"
     else:
-        chomp = "+" if text == "\n" or text.endswith("\n\n") else ""
+        chomping = "+" if text == "\n" or text.endswith("\n\n") else ""
         text = text[:-1]
     pad = "\n" + " " * indent
     body = "".join(pad + line if line else "\n" for line in text.split("\n"))
-    return f"|{hint}{chomp}{body}"
+    return f"|{indent_hint}{chomping}{body}"
 
 
-@remembered(4096)
-def _key(key: str) -> str | None:
+@cache_short_texts(4096)
+def _format_key(key: str) -> str | None:
     """Format a key on one line; None if it needs the `? ` form."""
     if not isinstance(key, str):
         raise TypeError(f"a manifest's keys are strings, not {type(key).__name__}")
-    if "\n" in key or len(key) > _SIMPLE_KEY or len(key.encode("utf-8", "replace")) > _SIMPLE_KEY:
+    if "\n" in key or len(key) > _MAX_SIMPLE_KEY_LENGTH or len(key.encode("utf-8", "replace")) > _MAX_SIMPLE_KEY_LENGTH:
         return None
     if key == "<<":
         return '"<<"'  # Go prints it unquoted, and would read it back as a merge
-    return _string(key, 0, _ANYWHERE)
+    return _format_string(key, 0, _NO_FOLD_COLUMN)
 
 
-def _ordered(mapping: dict[str, Any]) -> Iterable[str]:
+def _sort_keys(mapping: dict[str, Any]) -> Iterable[str]:
     if len(mapping) < 2:
         return mapping
-    if len(mapping) > 64 or sum(map(len, mapping)) > LONGEST:
-        return _natural(tuple(mapping))
-    return _natural_known(tuple(mapping))
+    if len(mapping) > 64 or sum(map(len, mapping)) > MAX_CACHED_TEXT_LENGTH:
+        return _sort_naturally(tuple(mapping))
+    return _sort_naturally_cached(tuple(mapping))
 
 
-def _natural(keys: tuple[str, ...]) -> tuple[str, ...]:
+def _sort_naturally(keys: tuple[str, ...]) -> tuple[str, ...]:
     if "".join(keys).isalpha():
         return tuple(sorted(keys))
-    return tuple(sorted(keys, key=functools.cmp_to_key(_compare)))
+    return tuple(sorted(keys, key=functools.cmp_to_key(_compare_naturally)))
 
 
-_natural_known = functools.lru_cache(maxsize=2048)(_natural)
+_sort_naturally_cached = functools.lru_cache(maxsize=2048)(_sort_naturally)
 
 
-def _compare(left: str, right: str) -> int:
+def _compare_naturally(left: str, right: str) -> int:
     """k8s: letters after everything else, runs of digits by their number: a2 < a10, a-b < ab."""
-    for at, (a, b) in enumerate(zip(left, right)):
-        if a == b:
+    for index, (left_character, right_character) in enumerate(zip(left, right)):
+        if left_character == right_character:
             continue
-        if a.isalpha() and b.isalpha():
-            return -1 if a < b else 1
-        if a.isalpha() or b.isalpha():
-            return -1 if b.isalpha() else 1
-        seed = 0
-        if a == "0" or b == "0":
-            before = re.search(r"\d*\Z", left[:at])
-            seed = 1 if before and before[0].strip("0") else 0
-        left_number, left_end = _digits(left, at, seed)
-        right_number, right_end = _digits(right, at, seed)
+        if left_character.isalpha() and right_character.isalpha():
+            return -1 if left_character < right_character else 1
+        if left_character.isalpha() or right_character.isalpha():
+            return -1 if right_character.isalpha() else 1
+        initial_number = 0
+        if left_character == "0" or right_character == "0":
+            before = re.search(r"\d*\Z", left[:index])
+            initial_number = 1 if before and before[0].strip("0") else 0
+        left_number, left_end = _read_digits(left, index, initial_number)
+        right_number, right_end = _read_digits(right, index, initial_number)
         if left_number != right_number:
             return -1 if left_number < right_number else 1
         if left_end != right_end:
             return -1 if left_end < right_end else 1
-        return -1 if a < b else 1
+        return -1 if left_character < right_character else 1
     return len(left) - len(right)
 
 
-def _digits(text: str, start: int, number: int) -> tuple[int, int]:
+def _read_digits(text: str, start: int, number: int) -> tuple[int, int]:
     """Read the number that starts at `start`; it overflows like a Go int64."""
     end = start
     while end < len(text) and text[end].isdecimal():

@@ -15,108 +15,110 @@ from typing import Any, Final
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_patch import diff
 
-LONGEST: Final = 60  # characters shown without shortening
-MOST: Final = 240  # characters of an added, removed or changed text
-AROUND: Final = 16  # characters of context around a difference
-_NOTHING: Final = object()
+MAX_UNSHORTENED_CHARACTERS: Final = 60  # characters shown without shortening
+MAX_TEXT_CHARACTERS: Final = 240  # characters of an added, removed or changed text
+CONTEXT_CHARACTERS: Final = 16  # characters of context around a difference
+_ABSENT: Final = object()
 
 
-def update(live: Any, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+def build_update_patch(live: Any, desired: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the merge patch that makes live contain everything in `desired`; a None in `desired` means absent."""
-    patch = _patch(live if isinstance(live, Mapping) else {}, asked)
+    patch = _build_patch(live if isinstance(live, Mapping) else {}, desired)
     return patch or None
 
 
-def _patch(live: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+def _build_patch(live: Mapping[str, Any], desired: Mapping[str, Any]) -> dict[str, Any]:
     patch: dict[str, Any] = {}
-    for name, value in asked.items():
-        found = live.get(name, _NOTHING)
+    for name, value in desired.items():
+        current = live.get(name, _ABSENT)
         if value is None:
-            if found is not _NOTHING:
+            if current is not _ABSENT:
                 patch[name] = None
-        elif isinstance(value, Mapping) and isinstance(found, Mapping):
-            if inner := _patch(found, value):
+        elif isinstance(value, Mapping) and isinstance(current, Mapping):
+            if inner := _build_patch(current, value):
                 patch[name] = inner
-        elif found is _NOTHING or found != value:
+        elif current is _ABSENT or current != value:
             patch[name] = value
     return patch
 
 
-def replacement(live: Manifest, desired: Manifest, whole: str) -> dict[str, Any] | None:
+def build_replacement_patch(live: Manifest, desired: Manifest, replaced_field: str) -> dict[str, Any] | None:
     """Like `build_update_patch`, but the field `replaced_field` is replaced: it holds only what is desired."""
-    metadata = {name: given for name in ("labels", "annotations") if (given := desired["metadata"].get(name))}
-    patch = update(live, {"metadata": metadata}) or {}
-    if inner := diff(live.get(whole) or {}, desired.get(whole) or {}):
-        patch[whole] = inner
+    metadata = {name: value for name in ("labels", "annotations") if (value := desired["metadata"].get(name))}
+    patch = build_update_patch(live, {"metadata": metadata}) or {}
+    if inner := diff(live.get(replaced_field) or {}, desired.get(replaced_field) or {}):
+        patch[replaced_field] = inner
     return patch or None
 
 
 # -- sentences --------------------------------------------------------------------------------------------------------
 
 
-def sentences(live: Mapping[str, Any], patch: Mapping[str, Any], place: str = "") -> Iterator[str]:
+def describe_changes(live: Mapping[str, Any], patch: Mapping[str, Any], parent_path: str = "") -> Iterator[str]:
     """Yield one sentence per changed field: the old and the new value."""
     for name, value in patch.items():
-        path = f"{place}.{name}" if place else name
-        found = live.get(name) if isinstance(live, Mapping) else None
-        if isinstance(value, Mapping) and (isinstance(found, Mapping) or (value and found is None)):
-            yield from sentences(found or {}, value, path)
-        elif isinstance(value, list) and isinstance(found, list):
-            yield from _of_lists(found, value, path)
+        path = f"{parent_path}.{name}" if parent_path else name
+        current = live.get(name) if isinstance(live, Mapping) else None
+        if isinstance(value, Mapping) and (isinstance(current, Mapping) or (value and current is None)):
+            yield from describe_changes(current or {}, value, path)
+        elif isinstance(value, list) and isinstance(current, list):
+            yield from _describe_list_changes(current, value, path)
         else:
-            yield from _of_values(found, value, path)
+            yield from _describe_value_change(current, value, path)
 
 
-def _of_values(found: Any, value: Any, path: str) -> Iterator[str]:
+def _describe_value_change(current: Any, value: Any, path: str) -> Iterator[str]:
     if value is None:
-        yield f"{path}: {_clipped(_text(found))} is removed"
-    elif found is None:
-        yield f"{path}: {_clipped(_text(value))} is added"
+        yield f"{path}: {_clip(_format_value(current))} is removed"
+    elif current is None:
+        yield f"{path}: {_clip(_format_value(value))} is added"
     else:
-        yield f"{path}: {' → '.join(_clipped_around(*_texts(found, value)))}"
+        yield f"{path}: {' → '.join(_clip_around_difference(*_format_pair(current, value)))}"
 
 
-def _of_lists(found: list[Any], value: list[Any], path: str) -> Iterator[str]:
+def _describe_list_changes(current: list[Any], value: list[Any], path: str) -> Iterator[str]:
     """Describe short plain lists whole; of others each changed element, by its current index."""
-    texts = _texts(found, value)
-    if _is_plain(found) and _is_plain(value) and max(map(len, texts)) <= LONGEST:
+    texts = _format_pair(current, value)
+    if _is_plain(current) and _is_plain(value) and max(map(len, texts)) <= MAX_UNSHORTENED_CHARACTERS:
         yield f"{path}: {texts[0]} → {texts[1]}"
         return
-    was, will = ([_text(each) for each in some] for some in (found, value))
-    for tag, start, end, first, last in SequenceMatcher(None, was, will, autojunk=False).get_opcodes():
+    current_texts, new_texts = ([_format_value(item) for item in items] for items in (current, value))
+    for tag, start, end, first, last in SequenceMatcher(None, current_texts, new_texts, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        for at, (one, other) in enumerate(zip_longest(found[start:end], value[first:last], fillvalue=_NOTHING), start):
-            yield from _of_elements(one, other, f"{path}[{at}]")
+        for index, (old_item, new_item) in enumerate(
+            zip_longest(current[start:end], value[first:last], fillvalue=_ABSENT), start
+        ):
+            yield from _describe_element_change(old_item, new_item, f"{path}[{index}]")
 
 
-def _of_elements(found: Any, value: Any, path: str) -> Iterator[str]:
-    if isinstance(found, Mapping) and isinstance(value, Mapping):
-        yield from sentences(found, diff(dict(found), dict(value)), path)
-    elif found is _NOTHING:
-        yield from _of_values(None, value, path)
-    elif value is _NOTHING:
-        yield from _of_values(found, None, path)
+def _describe_element_change(current: Any, value: Any, path: str) -> Iterator[str]:
+    if isinstance(current, Mapping) and isinstance(value, Mapping):
+        yield from describe_changes(current, diff(dict(current), dict(value)), path)
+    elif current is _ABSENT:
+        yield from _describe_value_change(None, value, path)
+    elif value is _ABSENT:
+        yield from _describe_value_change(current, None, path)
     else:
-        yield from _of_values(found, value, path)
+        yield from _describe_value_change(current, value, path)
 
 
 def _is_plain(values: Iterable[Any]) -> bool:
-    return not any(isinstance(each, Mapping | list) for each in values)
+    return not any(isinstance(value, Mapping | list) for value in values)
 
 
-def _texts(found: Any, value: Any) -> tuple[str, str]:
+def _format_pair(current: Any, value: Any) -> tuple[str, str]:
     """Format both values, as JSON if they would look alike, such as "1" and 1."""
-    texts = _text(found), _text(value)
-    return texts if texts[0] != texts[1] else (_json(found), _json(value))
+    texts = _format_value(current), _format_value(value)
+    return texts if texts[0] != texts[1] else (_json(current), _json(value))
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a string as it is, a plain list with commas, anything else as JSON."""
     if isinstance(value, str) and value and value.isprintable():
         return value
     if isinstance(value, list) and value and _is_plain(value):
-        return ", ".join(map(_text, value))
+        return ", ".join(map(_format_value, value))
     return _json(value)
 
 
@@ -124,26 +126,26 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _clipped(text: str) -> str:
-    return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
+def _clip(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_CHARACTERS else f"{text[: MAX_TEXT_CHARACTERS - 1]}…"
 
 
-def _alike(found: str, value: str) -> int:
+def _count_common_prefix(left: str, right: str) -> int:
     """Return the length of the common prefix."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(found, value, strict=False)))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
-def _clipped_around(found: str, value: str) -> tuple[str, str]:
+def _clip_around_difference(current: str, value: str) -> tuple[str, str]:
     """Shorten long texts to the difference, with a little context."""
-    if max(len(found), len(value)) <= LONGEST:
-        return found, value
-    before = _alike(found, value)
-    after = _alike(found[before:][::-1], value[before:][::-1])
-    start = max(0, before - AROUND)
+    if max(len(current), len(value)) <= MAX_UNSHORTENED_CHARACTERS:
+        return current, value
+    before = _count_common_prefix(current, value)
+    after = _count_common_prefix(current[before:][::-1], value[before:][::-1])
+    start = max(0, before - CONTEXT_CHARACTERS)
 
-    def window(text: str) -> str:
-        end = min(len(text), len(text) - after + AROUND)
-        shown = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-        return _clipped(shown)
+    def clip_window(text: str) -> str:
+        end = min(len(text), len(text) - after + CONTEXT_CHARACTERS)
+        window_text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
+        return _clip(window_text)
 
-    return window(found), window(value)
+    return clip_window(current), clip_window(value)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from argosy.kube.patch.field_sets import LEAF, Tree, in_order, union
+from argosy.kube.patch.field_sets import LEAF, Tree, sort_elements, union
 from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.path_elements import SELF, ElementError, element_of
+from argosy.kube.patch.path_elements import SELF, ElementError, item_path_element
 
 # Replaces a container that became empty. k8s: it is a null, which still is a field, so its owner keeps owning it.
 EMPTIED: Final = object()
@@ -18,15 +18,15 @@ EMPTIED: Final = object()
 _CONTAINERS: Final = (dict, list)
 
 
-class Comparison(NamedTuple):
+class FieldComparison(NamedTuple):
     """`changed`: fields that were added or have another value; `removed`: fields that are gone."""
 
     changed: Tree
     removed: Tree
 
 
-def compare(old: dict[str, Any], new: dict[str, Any], shape: Shape) -> Comparison:
-    return Comparison(*_compare_maps(old, new, shape))
+def compare(old: dict[str, Any], new: dict[str, Any], shape: Shape) -> FieldComparison:
+    return FieldComparison(*_compare_maps(old, new, shape))
 
 
 def field_shape(shape: Shape | None, name: str) -> Shape | None:
@@ -47,7 +47,7 @@ def is_granular_map(shape: Shape | None) -> bool:
     return shape is None or (shape.kind in ("struct", "map", "untyped") and not shape.atomic)
 
 
-def everything(value: Any, shape: Shape | None) -> Tree:
+def build_full_tree(value: Any, shape: Shape | None) -> Tree:
     """Build the node of a value that was added or removed as a whole: every field and every parent of a field."""
     if not value or not isinstance(value, _CONTAINERS):
         return LEAF
@@ -56,27 +56,27 @@ def everything(value: Any, shape: Shape | None) -> Tree:
             return LEAF
         node: Tree = {SELF: LEAF}
         for name, child in value.items():
-            scalar = not child or not isinstance(child, _CONTAINERS)
-            node["f:" + name] = LEAF if scalar else everything(child, field_shape(shape, name))
-        return in_order(node)
+            is_leaf = not child or not isinstance(child, _CONTAINERS)
+            node["f:" + name] = LEAF if is_leaf else build_full_tree(child, field_shape(shape, name))
+        return sort_elements(node)
     if shape is None or not is_keyed_list(shape):
         return LEAF
     node = {SELF: LEAF}
     items = shape.items()
-    for element, same in _by_element(value, shape).items():
-        node[element] = everything(same[0], items) if len(same) == 1 else LEAF
-    return in_order(node)
+    for element, duplicates in _group_items_by_element(value, shape).items():
+        node[element] = build_full_tree(duplicates[0], items) if len(duplicates) == 1 else LEAF
+    return sort_elements(node)
 
 
-def _by_element(values: Sequence[Any], shape: Shape) -> dict[str, list[Any]]:
+def _group_items_by_element(values: Sequence[Any], shape: Shape) -> dict[str, list[Any]]:
     """Group items by path element; a repeated key has several items. Items without a key are skipped."""
-    found: dict[str, list[Any]] = {}
+    items_by_element: dict[str, list[Any]] = {}
     for value in values:
         try:
-            found.setdefault(element_of(value, shape), []).append(value)
+            items_by_element.setdefault(item_path_element(value, shape), []).append(value)
         except ElementError:
             continue
-    return found
+    return items_by_element
 
 
 def _compare_maps(old: dict[str, Any], new: dict[str, Any], shape: Shape | None) -> tuple[Tree, Tree]:
@@ -84,41 +84,41 @@ def _compare_maps(old: dict[str, Any], new: dict[str, Any], shape: Shape | None)
     removed: Tree = {}
     for name, value in new.items():
         if name not in old:
-            scalar = not value or not isinstance(value, _CONTAINERS)
-            changed["f:" + name] = LEAF if scalar else everything(value, field_shape(shape, name))
+            is_leaf = not value or not isinstance(value, _CONTAINERS)
+            changed["f:" + name] = LEAF if is_leaf else build_full_tree(value, field_shape(shape, name))
             continue
-        before = old[name]
-        if before is value or (before == value and isinstance(before, bool) is isinstance(value, bool)):
+        old_value = old[name]
+        if old_value is value or (old_value == value and isinstance(old_value, bool) is isinstance(value, bool)):
             continue
-        if not isinstance(value, _CONTAINERS) and not isinstance(before, _CONTAINERS):
+        if not isinstance(value, _CONTAINERS) and not isinstance(old_value, _CONTAINERS):
             changed["f:" + name] = LEAF
             continue
-        _note(changed, removed, "f:" + name, before, value, field_shape(shape, name))
+        _record_difference(changed, removed, "f:" + name, old_value, value, field_shape(shape, name))
     for name, value in old.items():
         if name not in new:
-            scalar = not value or not isinstance(value, _CONTAINERS)
-            removed["f:" + name] = LEAF if scalar else everything(value, field_shape(shape, name))
-    return in_order(changed), in_order(removed)
+            is_leaf = not value or not isinstance(value, _CONTAINERS)
+            removed["f:" + name] = LEAF if is_leaf else build_full_tree(value, field_shape(shape, name))
+    return sort_elements(changed), sort_elements(removed)
 
 
-def _note(changed: Tree, removed: Tree, element: str, old: Any, new: Any, shape: Shape | None) -> None:
-    more, less = _compare(old, new, shape)
-    if more is not None:
-        changed[element] = more
-    if less is not None:
-        removed[element] = less
+def _record_difference(changed: Tree, removed: Tree, element: str, old: Any, new: Any, shape: Shape | None) -> None:
+    changed_node, removed_node = _compare_values(old, new, shape)
+    if changed_node is not None:
+        changed[element] = changed_node
+    if removed_node is not None:
+        removed[element] = removed_node
 
 
-def _compare(old: Any, new: Any, shape: Shape | None) -> tuple[Tree | None, Tree | None]:
+def _compare_values(old: Any, new: Any, shape: Shape | None) -> tuple[Tree | None, Tree | None]:
     """Return the changed and the removed node of a value that exists in both documents and differs."""
     if is_granular_map(shape) and (isinstance(old, dict) or isinstance(new, dict)):
-        before = old if isinstance(old, dict) else {}
-        after = new if isinstance(new, dict) else {}
-        if not before and not after:
+        old_map = old if isinstance(old, dict) else {}
+        new_map = new if isinstance(new, dict) else {}
+        if not old_map and not new_map:
             return LEAF, None  # k8s: null, {} and absent are three different values
-        changed, removed = _compare_maps(before, after, shape)
-        fits = all(value is None or value is EMPTIED or isinstance(value, dict) for value in (old, new))
-        if not fits:  # free-form JSON became a map or ceased to be one: the field itself changed too
+        changed, removed = _compare_maps(old_map, new_map, shape)
+        are_maps = all(value is None or value is EMPTIED or isinstance(value, dict) for value in (old, new))
+        if not are_maps:  # free-form JSON became a map or ceased to be one: the field itself changed too
             return {SELF: LEAF, **changed} if changed else LEAF, removed or None
         return changed or None, removed or None
     if shape is not None and is_keyed_list(shape):
@@ -131,25 +131,25 @@ def _compare(old: Any, new: Any, shape: Shape | None) -> tuple[Tree | None, Tree
 
 
 def _compare_lists(old: Sequence[Any], new: Sequence[Any], shape: Shape) -> tuple[Tree, Tree]:
-    before, after = _by_element(old, shape), _by_element(new, shape)
+    old_by_element, new_by_element = _group_items_by_element(old, shape), _group_items_by_element(new, shape)
     changed: Tree = {}
     removed: Tree = {}
     items = shape.items()
-    for element in before | after:
-        mine, theirs = before.get(element, []), after.get(element, [])
-        if len(mine) > 1 or len(theirs) > 1:
-            _note_repeated(changed, removed, element, mine, theirs, items)
-        elif not mine:
-            changed[element] = everything(theirs[0], items)
-        elif not theirs:
-            removed[element] = everything(mine[0], items)
-        elif mine[0] != theirs[0]:
-            _note(changed, removed, element, mine[0], theirs[0], items)
-    return in_order(changed), in_order(removed)
+    for element in old_by_element | new_by_element:
+        old_items, new_items = old_by_element.get(element, []), new_by_element.get(element, [])
+        if len(old_items) > 1 or len(new_items) > 1:
+            _record_repeated_items(changed, removed, element, old_items, new_items, items)
+        elif not old_items:
+            changed[element] = build_full_tree(new_items[0], items)
+        elif not new_items:
+            removed[element] = build_full_tree(old_items[0], items)
+        elif old_items[0] != new_items[0]:
+            _record_difference(changed, removed, element, old_items[0], new_items[0], items)
+    return sort_elements(changed), sort_elements(removed)
 
 
-def _note_repeated(
-    changed: Tree, removed: Tree, element: str, old: Sequence[Any], new: Sequence[Any], items: Shape
+def _record_repeated_items(
+    changed: Tree, removed: Tree, element: str, old: Sequence[Any], new: Sequence[Any], item_shape: Shape
 ) -> None:
     """k8s: items with a repeated key are one atomic field."""
     if len(old) > 1 and len(new) > 1:
@@ -157,20 +157,20 @@ def _note_repeated(
             changed[element] = LEAF
     elif len(old) > 1:
         if new:
-            changed[element] = everything(new[0], items)
+            changed[element] = build_full_tree(new[0], item_shape)
         removed[element] = LEAF
     else:
         if old:
-            removed[element] = everything(old[0], items)
+            removed[element] = build_full_tree(old[0], item_shape)
         changed[element] = LEAF
 
 
-def owned(document: dict[str, Any], shape: Shape) -> Tree:
+def build_owned_tree(document: dict[str, Any], shape: Shape) -> Tree:
     """Build the tree of fields that an applied configuration sets: leaves, list items and map entries, not parents."""
-    return _owned(document, shape) or LEAF
+    return _owned_node(document, shape) or LEAF
 
 
-def _owned(value: Any, shape: Shape | None) -> Tree | None:
+def _owned_node(value: Any, shape: Shape | None) -> Tree | None:
     """Return the node of a value, None if it sets no field."""
     if isinstance(value, dict) and is_map(shape):
         return _owned_map(value, shape) if is_granular_map(shape) else LEAF
@@ -182,63 +182,63 @@ def _owned(value: Any, shape: Shape | None) -> Tree | None:
 
 
 def _owned_map(value: dict[str, Any], shape: Shape | None) -> Tree | None:
-    declared = shape is not None and shape.kind == "struct"
+    is_struct = shape is not None and shape.kind == "struct"
     node: Tree = {}
     for name, child in value.items():
         if not isinstance(child, _CONTAINERS) or child == {}:
             node["f:" + name] = LEAF
             continue
-        below = _owned(child, field_shape(shape, name))
-        if not declared:
-            below = union({SELF: LEAF}, below) if below else LEAF
-        if below is not None:
-            node["f:" + name] = below
-    return in_order(node) or None
+        child_node = _owned_node(child, field_shape(shape, name))
+        if not is_struct:
+            child_node = union({SELF: LEAF}, child_node) if child_node else LEAF
+        if child_node is not None:
+            node["f:" + name] = child_node
+    return sort_elements(node) or None
 
 
 def _owned_list(values: Sequence[Any], shape: Shape) -> Tree | None:
     node: Tree = {}
     items = shape.items()
-    for element, same in _by_element(values, shape).items():
-        below = _owned(same[0], items) if len(same) == 1 else None
-        node[element] = union({SELF: LEAF}, below) if below else LEAF
-    return in_order(node) or None
+    for element, duplicates in _group_items_by_element(values, shape).items():
+        item_node = _owned_node(duplicates[0], items) if len(duplicates) == 1 else None
+        node[element] = union({SELF: LEAF}, item_node) if item_node else LEAF
+    return sort_elements(node) or None
 
 
-def with_named_parents(tree: Tree, shape: Shape | None) -> Tree:
+def add_declared_parents(tree: Tree, shape: Shape | None) -> Tree:
     """Add every declared field that has members below it. k8s: map keys and list items are not added."""
-    out: Tree = {}
+    extended: Tree = {}
     for element, node in tree.items():
         if not node:
-            out[element] = node
+            extended[element] = node
             continue
-        below, is_declared = _below(element, shape)
-        inner = with_named_parents(node, below)
-        out[element] = {SELF: LEAF, **inner} if is_declared and SELF not in inner else inner
-    return out
+        child_shape, is_declared = _child_shape(element, shape)
+        child_tree = add_declared_parents(node, child_shape)
+        extended[element] = {SELF: LEAF, **child_tree} if is_declared and SELF not in child_tree else child_tree
+    return extended
 
 
-def fitted(tree: Tree, shape: Shape | None) -> Tree:
+def fit_tree_to_shape(tree: Tree, shape: Shape | None) -> Tree:
     """Own a field as a whole if it became atomic after the tree was written."""
-    out = tree
+    result = tree
     for element, node in tree.items():
         if not node:
             continue
-        below, _ = _below(element, shape)
-        if below is None or below.kind in ("untyped", "scalar"):
+        child_shape, _ = _child_shape(element, shape)
+        if child_shape is None or child_shape.kind in ("untyped", "scalar"):
             continue
-        is_atomic = below.list_type == "atomic" if below.kind == "list" else below.atomic
-        fits = LEAF if is_atomic else fitted(node, below)
-        if fits is not node:
-            out = dict(tree) if out is tree else out  # copy once: a copy per element would be quadratic
-            out[element] = fits
-    return out
+        is_atomic = child_shape.list_type == "atomic" if child_shape.kind == "list" else child_shape.atomic
+        fitted_node = LEAF if is_atomic else fit_tree_to_shape(node, child_shape)
+        if fitted_node is not node:
+            result = dict(tree) if result is tree else result  # copy once: a copy per element would be quadratic
+            result[element] = fitted_node
+    return result
 
 
-def _below(element: str, shape: Shape | None) -> tuple[Shape | None, bool]:
+def _child_shape(element: str, shape: Shape | None) -> tuple[Shape | None, bool]:
     if element.startswith("f:"):
-        found = field_shape(shape, element[2:])
-        return found, found is not None and shape is not None and shape.kind == "struct"
+        child = field_shape(shape, element[2:])
+        return child, child is not None and shape is not None and shape.kind == "struct"
     if element.startswith("k:") and shape is not None and shape.kind == "list":
         return shape.items(), False
     return None, False

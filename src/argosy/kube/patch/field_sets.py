@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from argosy.errors import PatchError
-from argosy.kube.patch.path_elements import SELF, canonical, rank, readable
+from argosy.kube.patch.path_elements import SELF, canonicalize, element_sort_key, render_element
 
 Tree = dict[str, Any]
 LEAF: Final[Tree] = {}
@@ -29,12 +29,12 @@ class FieldSet:
 
     @classmethod
     def parse(cls, fields_v1: Any) -> FieldSet:
-        lazy = cls()
-        lazy._raw, lazy._tree = fields_v1, None
-        return lazy
+        field_set = cls()
+        field_set._raw, field_set._tree = fields_v1, None
+        return field_set
 
     @classmethod
-    def of(cls, *paths: Sequence[str]) -> FieldSet:
+    def from_paths(cls, *paths: Sequence[str]) -> FieldSet:
         tree: Tree = {}
         for path in paths:
             branch: Tree = LEAF
@@ -49,7 +49,7 @@ class FieldSet:
             self._tree = parse_tree(self._raw)
         return self._tree
 
-    def format(self) -> Tree:
+    def to_wire(self) -> Tree:
         """Return FieldsV1, in the server's order."""
         return self._raw if self._tree is None else self._tree
 
@@ -57,9 +57,9 @@ class FieldSet:
         """Iterate over every member; siblings come before their children."""
         return _paths(self.tree, ())
 
-    def without(self, other: FieldSet) -> FieldSet:
+    def without_subtrees(self, other: FieldSet) -> FieldSet:
         """Remove the members of `other` and everything below them."""
-        return FieldSet(without(self.tree, other.tree))
+        return FieldSet(remove_subtrees(self.tree, other.tree))
 
     def __or__(self, other: FieldSet) -> FieldSet:
         return FieldSet(union(self.tree, other.tree))
@@ -89,25 +89,25 @@ class FieldSet:
         return hash(frozenset(self.paths()))
 
     def __repr__(self) -> str:
-        return f"FieldSet({', '.join(path_text(path) for path in self.paths())})"
+        return f"FieldSet({', '.join(format_path(path) for path in self.paths())})"
 
 
-def path_text(path: Sequence[str]) -> str:
+def format_path(path: Sequence[str]) -> str:
     """Format a path for messages: `.spec.containers[name="c"].image`."""
-    return "".join(map(readable, path))
+    return "".join(map(render_element, path))
 
 
 def is_member(node: Tree) -> bool:
     return not node or SELF in node
 
 
-def in_order(node: Tree) -> Tree:
+def sort_elements(node: Tree) -> Tree:
     """Sort elements in the server's order. Only keys, values and indices need more than text order."""
     if len(node) < 2:
         return node
     names = sorted(node)
     if names[-1] >= "g":
-        names.sort(key=rank)
+        names.sort(key=element_sort_key)
     return {name: node[name] for name in names}
 
 
@@ -126,9 +126,9 @@ def _parse_node(raw: Any) -> Tree:
     for name, child in raw.items():
         if name == SELF:
             node[SELF] = LEAF
-        elif (element := canonical(name)) is not None:
+        elif (element := canonicalize(name)) is not None:
             node[element] = _parse_node(child) if child else LEAF
-    return LEAF if len(node) == 1 and SELF in node else in_order(node)
+    return LEAF if len(node) == 1 and SELF in node else sort_elements(node)
 
 
 def _paths(tree: Tree, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -140,7 +140,7 @@ def _paths(tree: Tree, prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
             yield from _paths(node, (*prefix, element))
 
 
-def _settled(node: Tree) -> Tree | None:
+def _canonical_node(node: Tree) -> Tree | None:
     """Return the node in canonical form, None if it is empty."""
     if not node:
         return None
@@ -152,65 +152,65 @@ def union(left: Tree, right: Tree) -> Tree:
         return left
     if not left:
         return right
-    both = dict(left)
+    result = dict(left)
     for element, node in right.items():
-        mine = left.get(element)
-        if mine is None:
-            both[element] = node
-        elif mine is not node:
-            both[element] = _union_nodes(mine, node)
-    return in_order(both) if len(both) > len(left) else both
+        left_node = left.get(element)
+        if left_node is None:
+            result[element] = node
+        elif left_node is not node:
+            result[element] = _union_nodes(left_node, node)
+    return sort_elements(result) if len(result) > len(left) else result
 
 
 def _union_nodes(left: Tree, right: Tree) -> Tree:
     if left and right:
         return union(left, right)
-    rest = left or right
-    return rest if is_member(rest) else {SELF: LEAF, **rest}
+    node = left or right
+    return node if is_member(node) else {SELF: LEAF, **node}
 
 
 def difference(left: Tree, right: Tree) -> Tree:
     """Return the members of `left` that are not in `right`; a parent and its children are different members."""
     if not right:
         return left
-    rest: Tree = {}
+    result: Tree = {}
     for element, node in left.items():
-        other = right.get(element)
-        kept = node if other is None else _difference_nodes(node, other)
+        right_node = right.get(element)
+        kept = node if right_node is None else _difference_nodes(node, right_node)
         if kept is not None:
-            rest[element] = kept
-    return rest
+            result[element] = kept
+    return result
 
 
 def _difference_nodes(left: Tree, right: Tree) -> Tree | None:
     if not left:
         return None if is_member(right) else left
-    return _settled(difference(left, right or {SELF: LEAF}))
+    return _canonical_node(difference(left, right or {SELF: LEAF}))
 
 
 def intersection(left: Tree, right: Tree) -> Tree:
-    both: Tree = {}
+    result: Tree = {}
     for element, node in left.items():
-        other = right.get(element)
-        if other is not None and (shared := _intersection_nodes(node, other)) is not None:
-            both[element] = shared
-    return both
+        right_node = right.get(element)
+        if right_node is not None and (shared := _intersection_nodes(node, right_node)) is not None:
+            result[element] = shared
+    return result
 
 
 def _intersection_nodes(left: Tree, right: Tree) -> Tree | None:
     if not left or not right:
         return LEAF if is_member(left) and is_member(right) else None
-    return _settled(intersection(left, right))
+    return _canonical_node(intersection(left, right))
 
 
-def without(tree: Tree, excluded: Tree) -> Tree:
-    rest: Tree = {}
+def remove_subtrees(tree: Tree, excluded: Tree) -> Tree:
+    result: Tree = {}
     for element, node in tree.items():
-        other = excluded.get(element)
-        if other is None:
-            rest[element] = node
-        elif element != SELF and not is_member(other):
-            kept = _settled(without(node, other)) if node else node
+        excluded_node = excluded.get(element)
+        if excluded_node is None:
+            result[element] = node
+        elif element != SELF and not is_member(excluded_node):
+            kept = _canonical_node(remove_subtrees(node, excluded_node)) if node else node
             if kept is not None:
-                rest[element] = kept
-    return rest
+                result[element] = kept
+    return result

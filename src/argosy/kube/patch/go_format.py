@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 
-def show(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format like `fmt.Sprintf("%v")`: `map[a:1 b:[x y]]`, strings unquoted, null as `<nil>`."""
     match value:
         case None:
@@ -17,15 +17,15 @@ def show(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case dict():
-            return "map[" + " ".join(f"{key}:{show(value[key])}" for key in sorted(value)) + "]"
+            return "map[" + " ".join(f"{key}:{format_value(value[key])}" for key in sorted(value)) + "]"
         case list():
-            return "[" + " ".join(map(show, value)) + "]"
+            return "[" + " ".join(map(format_value, value)) + "]"
         case float():
-            return show_float(value)
+            return format_float(value)
     return str(value)
 
 
-def show_float(value: float) -> str:
+def format_float(value: float) -> str:
     if value.is_integer() and abs(value) < 1e21:
         return str(int(value))
     return repr(value)
@@ -36,7 +36,7 @@ def quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def type_name(value: Any) -> str:
+def go_type_name(value: Any) -> str:
     """Return the type name that `reflect.TypeOf` gives for a decoded JSON value."""
     match value:
         case None:

@@ -26,7 +26,7 @@ class PatchTooLarge(PatchError):
     """The patch has too many operations: HTTP 413; every other patch error is HTTP 422."""
 
 
-class _Fault(Exception):
+class _StepError(Exception):
     """One step inside a container failed; the operation adds the path."""
 
 
@@ -36,205 +36,205 @@ def apply(document: Any, operations: Sequence[Mapping[str, Any]], *, lenient_rep
         raise PatchTooLarge(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
-    draft = _Draft(document, lenient_replace)
+    draft = _PatchedDocument(document, lenient_replace)
     for operation in operations:
         draft.run(operation)
     return draft.document
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(left: Any, right: Any) -> bool:
     """Compare JSON values deeply; unlike in Python, `1`, `1.0` and `true` differ."""
-    if type(one) is not type(other):
+    if type(left) is not type(right):
         return False
-    if isinstance(one, dict):
-        return len(one) == len(other) and all(key in other and equal(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(equal, one, other))
-    return bool(one == other)
+    if isinstance(left, dict):
+        return len(left) == len(right) and all(key in right and equal(value, right[key]) for key, value in left.items())
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    return bool(left == right)
 
 
-class _Draft:
+class _PatchedDocument:
     """The document being patched. Containers in `_copied_containers` are its own copies and may be changed in place."""
 
     def __init__(self, document: Any, lenient_replace: bool) -> None:
         self.document = document
-        self._lenient = lenient_replace
-        self._own: dict[int, Any] = {}
-        self._copied = 0
+        self._lenient_replace = lenient_replace
+        self._copied_containers: dict[int, Any] = {}
+        self._copied_bytes = 0
 
     def run(self, operation: Mapping[str, Any]) -> None:
         kind = operation.get("op") if isinstance(operation, Mapping) else None
-        step = _STEPS.get(kind) if isinstance(kind, str) else None
+        step = _OPERATIONS.get(kind) if isinstance(kind, str) else None
         if step is None:
             raise PatchError(f"Unexpected kind: {kind if isinstance(kind, str) else 'unknown'}")
         step(self, operation)
 
     def add(self, operation: Mapping[str, Any]) -> None:
-        path = _text(operation, "path", "add operation failed to decode path")
-        where = self._container(path)
-        if where is None:
+        path = _require_text(operation, "path", "add operation failed to decode path")
+        location = self._find_container(path)
+        if location is None:
             raise PatchError(f'add operation does not apply: doc is missing path: "{path}": missing value')
-        _during(f"error in add for path: '{path}'", _insert, *where, operation.get("value"))
+        _run_step(f"error in add for path: '{path}'", _insert, *location, operation.get("value"))
 
     def remove(self, operation: Mapping[str, Any]) -> None:
-        path = _text(operation, "path", "remove operation failed to decode path")
-        where = self._container(path)
-        if where is None:
+        path = _require_text(operation, "path", "remove operation failed to decode path")
+        location = self._find_container(path)
+        if location is None:
             raise PatchError(f'remove operation does not apply: doc is missing path: "{path}": missing value')
-        _during(f"error in remove for path: '{path}'", _remove, *where)
+        _run_step(f"error in remove for path: '{path}'", _remove, *location)
 
     def replace(self, operation: Mapping[str, Any]) -> None:
-        path = _text(operation, "path", "replace operation failed to decode path")
+        path = _require_text(operation, "path", "replace operation failed to decode path")
         value = operation.get("value")
         if not path:
             if not isinstance(value, dict | list):
                 raise PatchError("replace operation value must be object or array")
             self.document = value
             return
-        where = self._container(path)
-        if where is None:
+        location = self._find_container(path)
+        if location is None:
             raise PatchError(f"replace operation does not apply: doc is missing path: {path}: missing value")
-        container, key = where
+        container, key = location
         if isinstance(container, dict):
-            if key not in container and not self._lenient:
+            if key not in container and not self._lenient_replace:
                 raise PatchError(f"replace operation does not apply: doc is missing key: {path}: missing value")
             container[key] = value
             return
         try:
-            container[_index(container, key)] = value
-        except _Fault as fault:
-            raise PatchError(f"replace operation does not apply: doc is missing key: {path}: missing value") from fault
+            container[_resolve_index(container, key)] = value
+        except _StepError as error:
+            raise PatchError(f"replace operation does not apply: doc is missing key: {path}: missing value") from error
 
     def move(self, operation: Mapping[str, Any]) -> None:
-        source = _text(operation, "from", "move operation failed to decode from")
-        where = self._container(source)
-        if where is None:
+        source = _require_text(operation, "from", "move operation failed to decode from")
+        location = self._find_container(source)
+        if location is None:
             raise PatchError(f"move operation does not apply: doc is missing from path: {source}: missing value")
-        value = _during(f"error in move for path: '{where[1]}'", _remove, *where)
-        path = _text(operation, "path", "move operation failed to decode path")
-        target = self._container(path)
+        value = _run_step(f"error in move for path: '{location[1]}'", _remove, *location)
+        path = _require_text(operation, "path", "move operation failed to decode path")
+        target = self._find_container(path)
         if target is None:
             raise PatchError(f"move operation does not apply: doc is missing destination path: {path}: missing value")
-        _during(f"error in move for path: '{path}'", _insert, *target, value)
+        _run_step(f"error in move for path: '{path}'", _insert, *target, value)
 
     def test(self, operation: Mapping[str, Any]) -> None:
-        path = _text(operation, "path", "test operation failed to decode path")
+        path = _require_text(operation, "path", "test operation failed to decode path")
         value: Any = self.document
         if path:
-            where = self._container(path, writable=False)
-            if where is None:
+            location = self._find_container(path, writable=False)
+            if location is None:
                 raise PatchError(f"test operation does not apply: is missing path: {path}: missing value")
-            value = _during(f"error in test for path: '{path}'", _get, *where)
+            value = _run_step(f"error in test for path: '{path}'", _get, *location)
         # k8s: a missing key of a map equals null.
-        wanted = operation.get("value", _ABSENT)
-        if not equal(None if value is _ABSENT else value, wanted):
+        expected = operation.get("value", _ABSENT)
+        if not equal(None if value is _ABSENT else value, expected):
             raise PatchError(f"testing value {path} failed: test failed")
 
     def copy(self, operation: Mapping[str, Any]) -> None:
-        source = _text(operation, "from", "copy operation failed to decode from")
-        where = self._container(source, writable=False)
-        if where is None:
+        source = _require_text(operation, "from", "copy operation failed to decode from")
+        location = self._find_container(source, writable=False)
+        if location is None:
             raise PatchError(f"copy operation does not apply: doc is missing from path: {source}: missing value")
-        found = _during(f"error in copy for from: '{source}'", _get, *where)
-        value = None if found is _ABSENT else found  # k8s: a missing key of a map is copied as null.
-        path = _text(operation, "path", "copy operation failed to decode path")
-        if found is not _ABSENT:
-            self._count(value)
+        source_value = _run_step(f"error in copy for from: '{source}'", _get, *location)
+        value = None if source_value is _ABSENT else source_value  # k8s: a missing key of a map is copied as null.
+        path = _require_text(operation, "path", "copy operation failed to decode path")
+        if source_value is not _ABSENT:
+            self._count_copied_bytes(value)
         if isinstance(value, dict | list):
-            self._own.clear()  # the value is shared by two paths now: neither may be changed in place
-        target = self._container(path)
+            self._copied_containers.clear()  # the value is shared by two paths now: neither may be changed in place
+        target = self._find_container(path)
         if target is None:
             raise PatchError(f"copy operation does not apply: doc is missing destination path: {path}: missing value")
-        _during("error while adding value during copy", _insert, *target, value)
+        _run_step("error while adding value during copy", _insert, *target, value)
 
-    def _count(self, value: Any) -> None:
-        self._copied += len(orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS))
-        if self._copied > MAX_COPIED_BYTES:
+    def _count_copied_bytes(self, value: Any) -> None:
+        self._copied_bytes += len(orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS))
+        if self._copied_bytes > MAX_COPIED_BYTES:
             raise PatchError(
-                f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, "
+                f"Unable to complete the copy, the accumulated size increase of copy is {self._copied_bytes}, "
                 f"exceeding the limit {MAX_COPIED_BYTES}"
             )
 
-    def _container(self, path: str, *, writable: bool = True) -> tuple[Any, str] | None:
+    def _find_container(self, path: str, *, writable: bool = True) -> tuple[Any, str] | None:
         """Return the container of the last token of `path`, and that token; None if the path to it does not exist."""
         tokens = path.split("/")  # k8s: text before the first slash is ignored
         if len(tokens) < 2:
             return None
-        container = self._writable(self.document) if writable else self.document
+        container = self._copy_on_write(self.document) if writable else self.document
         if writable:
             self.document = container
         for token in tokens[1:-1]:
             try:
                 key = unescape(token)
                 child = _get(container, key)
-            except _Fault:
+            except _StepError:
                 return None
             if not isinstance(child, dict | list):
                 return None
             if writable:
-                child = self._adopt(container, key, child)
+                child = self._make_child_writable(container, key, child)
             container = child
         return (container, unescape(tokens[-1])) if isinstance(container, dict | list) else None
 
-    def _adopt(self, parent: Any, key: str, child: Any) -> Any:
-        mine = self._writable(child)
-        if mine is not child:
-            parent[key if isinstance(parent, dict) else _index(parent, key)] = mine
-        return mine
+    def _make_child_writable(self, parent: Any, key: str, child: Any) -> Any:
+        writable_child = self._copy_on_write(child)
+        if writable_child is not child:
+            parent[key if isinstance(parent, dict) else _resolve_index(parent, key)] = writable_child
+        return writable_child
 
-    def _writable(self, container: Any) -> Any:
-        if id(container) in self._own or not isinstance(container, dict | list):
+    def _copy_on_write(self, container: Any) -> Any:
+        if id(container) in self._copied_containers or not isinstance(container, dict | list):
             return container
-        mine = container.copy()
-        self._own[id(mine)] = mine
-        return mine
+        writable_copy = container.copy()
+        self._copied_containers[id(writable_copy)] = writable_copy
+        return writable_copy
 
 
-_STEPS: Final[Mapping[str, Callable[[_Draft, Mapping[str, Any]], None]]] = {
-    "add": _Draft.add,
-    "remove": _Draft.remove,
-    "replace": _Draft.replace,
-    "move": _Draft.move,
-    "test": _Draft.test,
-    "copy": _Draft.copy,
+_OPERATIONS: Final[Mapping[str, Callable[[_PatchedDocument, Mapping[str, Any]], None]]] = {
+    "add": _PatchedDocument.add,
+    "remove": _PatchedDocument.remove,
+    "replace": _PatchedDocument.replace,
+    "move": _PatchedDocument.move,
+    "test": _PatchedDocument.test,
+    "copy": _PatchedDocument.copy,
 }
 
 
-def _text(operation: Mapping[str, Any], name: str, otherwise: str) -> str:
+def _require_text(operation: Mapping[str, Any], name: str, error_prefix: str) -> str:
     text = operation.get(name)
     if not isinstance(text, str):
-        raise PatchError(f"{otherwise}: missing value")
+        raise PatchError(f"{error_prefix}: missing value")
     return text
 
 
-def _during(what: str, step: Callable[..., Any], *arguments: Any) -> Any:
+def _run_step(error_prefix: str, step: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return step(*arguments)
-    except _Fault as fault:
-        raise PatchError(f"{what}: {fault}") from fault
+    except _StepError as error:
+        raise PatchError(f"{error_prefix}: {error}") from error
 
 
-def _number(key: str) -> int:
+def _parse_index(key: str) -> int:
     if not _INTEGER.fullmatch(key) or len(key) > 18:
-        raise _Fault(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
+        raise _StepError(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
     return int(key)
 
 
-def _index(container: Sequence[Any], key: str) -> int:
+def _resolve_index(container: Sequence[Any], key: str) -> int:
     """k8s: negative indices count from the end."""
-    return _bounded(_number(key), len(container))
+    return _check_bounds(_parse_index(key), len(container))
 
 
-def _bounded(index: int, length: int) -> int:
+def _check_bounds(index: int, length: int) -> int:
     if not -length <= index < length:
-        raise _Fault(f"Unable to access invalid index: {index}: invalid index referenced")
+        raise _StepError(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % length
 
 
 def _get(container: Any, key: str) -> Any:
     if isinstance(container, dict):
         return container.get(key, _ABSENT)
-    return container[_index(container, key)]
+    return container[_resolve_index(container, key)]
 
 
 def _insert(container: Any, key: str, value: Any) -> None:
@@ -244,15 +244,15 @@ def _insert(container: Any, key: str, value: Any) -> None:
         container.append(value)
     else:
         try:
-            number = _number(key)
-        except _Fault as fault:
-            raise _Fault(f"value was not a proper array index: '{key}': {fault}") from fault
-        container.insert(_bounded(number, len(container) + 1), value)
+            number = _parse_index(key)
+        except _StepError as error:
+            raise _StepError(f"value was not a proper array index: '{key}': {error}") from error
+        container.insert(_check_bounds(number, len(container) + 1), value)
 
 
 def _remove(container: Any, key: str) -> Any:
     if isinstance(container, dict):
         if key not in container:
-            raise _Fault(f"Unable to remove nonexistent key: {key}: missing value")
+            raise _StepError(f"Unable to remove nonexistent key: {key}: missing value")
         return container.pop(key)
-    return container.pop(_index(container, key))
+    return container.pop(_resolve_index(container, key))

@@ -10,13 +10,13 @@ from typing import Any, Final
 import orjson
 
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.field_comparison import compare, owned
+from argosy.kube.patch.field_comparison import build_owned_tree, compare
 from argosy.kube.patch.field_sets import FieldSet
 from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.typed_validation import faults
+from argosy.kube.patch.typed_validation import find_schema_errors
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-MAX_ANNOTATIONS: Final = 256 * 1024
+LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
+MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 
 
 def _annotations(manifest: Manifest) -> dict[str, Any]:
@@ -24,38 +24,42 @@ def _annotations(manifest: Manifest) -> dict[str, Any]:
     return (metadata.get("annotations") if isinstance(metadata, dict) else None) or {}
 
 
-def allowed_conflicts(live: Manifest, api_version: str, shape: Shape) -> FieldSet | None:
+def find_allowed_conflicts(live: Manifest, api_version: str, shape: Shape) -> FieldSet | None:
     """Return the fields that still have their last applied (client-side) value; None if the annotation is unusable."""
-    text = _annotations(live).get(LAST_APPLIED)
+    text = _annotations(live).get(LAST_APPLIED_ANNOTATION)
     if not text or not isinstance(text, str):
         return None
     try:
-        last = orjson.loads(text)
+        last_applied = orjson.loads(text)
     except ValueError:
         return None
-    if not isinstance(last, dict) or last.get("apiVersion") != api_version or faults(last, shape):
+    if (
+        not isinstance(last_applied, dict)
+        or last_applied.get("apiVersion") != api_version
+        or find_schema_errors(last_applied, shape)
+    ):
         return None
-    changed, removed = compare(last, live, shape)
-    return FieldSet(owned(last, shape)) - FieldSet(changed) - FieldSet(removed)
+    changed, removed = compare(last_applied, live, shape)
+    return FieldSet(build_owned_tree(last_applied, shape)) - FieldSet(changed) - FieldSet(removed)
 
 
-def refreshed(merged: Manifest, config: Manifest) -> Manifest:
+def update_last_applied(merged: Manifest, config: Manifest) -> Manifest:
     """k8s: kubectl's server-side apply updates the annotation if it exists, and drops it if it becomes too large."""
     annotations = _annotations(merged)
-    if not annotations.get(LAST_APPLIED):
+    if not annotations.get(LAST_APPLIED_ANNOTATION):
         return merged
-    updated = annotations | {LAST_APPLIED: encoded(config)}
-    if sum(len(name) + len(str(value).encode()) for name, value in updated.items()) > MAX_ANNOTATIONS:
-        del updated[LAST_APPLIED]
+    updated = annotations | {LAST_APPLIED_ANNOTATION: format_last_applied(config)}
+    if sum(len(name) + len(str(value).encode()) for name, value in updated.items()) > MAX_ANNOTATIONS_BYTES:
+        del updated[LAST_APPLIED_ANNOTATION]
     return merged | {"metadata": merged["metadata"] | {"annotations": updated}}
 
 
-def encoded(config: Manifest) -> str:
+def format_last_applied(config: Manifest) -> str:
     """Encode a manifest for the annotation: without the annotation itself, as Go writes JSON."""
     metadata = dict(config.get("metadata") or {})
     if isinstance(metadata.get("annotations"), dict):
         metadata["annotations"] = {
-            name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED
+            name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED_ANNOTATION
         }
     text = orjson.dumps(config | {"metadata": metadata}, option=orjson.OPT_SORT_KEYS).decode()
     for character in "<>&\u2028\u2029":

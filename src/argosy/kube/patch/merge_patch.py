@@ -11,9 +11,9 @@ from typing import Any
 def apply(document: Any, patch: Any) -> Any:
     """Apply a merge patch: maps merge, null deletes, any other value replaces."""
     if not isinstance(patch, dict):
-        return without_nulls(patch)
+        return remove_nulls(patch)
     if not isinstance(document, dict):
-        return without_nulls(patch)
+        return remove_nulls(patch)
     merged = dict(document)
     for key, value in patch.items():
         if value is None:
@@ -21,16 +21,16 @@ def apply(document: Any, patch: Any) -> Any:
         elif isinstance(value, dict) and isinstance(merged.get(key), dict):
             merged[key] = apply(merged[key], value)
         else:
-            merged[key] = without_nulls(value)
+            merged[key] = remove_nulls(value)
     return merged
 
 
-def without_nulls(value: Any) -> Any:
+def remove_nulls(value: Any) -> Any:
     """Remove null map entries from a new value. k8s: also in maps inside lists."""
     if isinstance(value, dict):
-        return {key: without_nulls(child) for key, child in value.items() if child is not None}
+        return {key: remove_nulls(child) for key, child in value.items() if child is not None}
     if isinstance(value, list):
-        return [without_nulls(child) for child in value]
+        return [remove_nulls(child) for child in value]
     return value
 
 
@@ -45,7 +45,7 @@ def diff(old: Any, new: Any) -> Any:
         elif isinstance(old[key], dict) and isinstance(value, dict):
             if changes := diff(old[key], value):
                 patch[key] = changes
-        elif _differ(old[key], value):
+        elif _values_differ(old[key], value):
             patch[key] = value
     for key in old:
         if key not in new:
@@ -53,5 +53,5 @@ def diff(old: Any, new: Any) -> Any:
     return patch
 
 
-def _differ(one: Any, other: Any) -> bool:
-    return bool(one != other) or isinstance(one, bool) is not isinstance(other, bool)
+def _values_differ(left: Any, right: Any) -> bool:
+    return bool(left != right) or isinstance(left, bool) is not isinstance(right, bool)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from argosy.kube.patch.field_comparison import EMPTIED, field_shape, is_granular_map, is_keyed_list
 from argosy.kube.patch.field_sets import Tree, is_member
 from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.patch.path_elements import ElementError, element_of
+from argosy.kube.patch.path_elements import ElementError, item_path_element
 
 _ABSENT: Final = object()
 
@@ -42,61 +42,61 @@ def _merge_maps(live: dict[str, Any], applied: dict[str, Any] | None, shape: Sha
     return merged
 
 
-def _elements(values: Sequence[Any], shape: Shape) -> list[str]:
-    found: list[str] = []
+def _path_elements_of_items(values: Sequence[Any], shape: Shape) -> list[str]:
+    elements: list[str] = []
     for value in values:
         try:
-            found.append(element_of(value, shape))
+            elements.append(item_path_element(value, shape))
         except ElementError:
-            found.append("")
-    return found
+            elements.append("")
+    return elements
 
 
 def _merge_lists(live: Sequence[Any], applied: Sequence[Any], shape: Shape) -> list[Any]:
     """k8s: shared items take the order of `applied`; live-only items keep their position between shared items."""
-    left, right = _elements(live, shape), _elements(applied, shape)
-    mine = _first_of(left, live)
-    theirs = dict(zip(right, applied))
-    shared = iter([element for element in right if element in mine])
-    following = next(shared, None)
+    live_elements, applied_elements = _path_elements_of_items(live, shape), _path_elements_of_items(applied, shape)
+    live_by_element = _index_items_by_element(live_elements, live)
+    applied_by_element = dict(zip(applied_elements, applied))
+    shared = iter([element for element in applied_elements if element in live_by_element])
+    next_shared = next(shared, None)
     merged: list[Any] = []
     done: set[str] = set()
     items = shape.items()
     i = j = 0
-    while i < len(left) or j < len(right):
-        if i < len(left) and j < len(right):
-            if left[i] == right[j]:
-                done.add(left[i])
-                merged.append(merge(mine[left[i]], theirs[left[i]], items))
+    while i < len(live_elements) or j < len(applied_elements):
+        if i < len(live_elements) and j < len(applied_elements):
+            if live_elements[i] == applied_elements[j]:
+                done.add(live_elements[i])
+                merged.append(merge(live_by_element[live_elements[i]], applied_by_element[live_elements[i]], items))
                 i, j = i + 1, j + 1
-                following = next(shared, None)
+                next_shared = next(shared, None)
                 continue
-            if left[i] in theirs and following is not None and following != left[i]:
+            if live_elements[i] in applied_by_element and next_shared is not None and next_shared != live_elements[i]:
                 i += 1
                 continue
-        if i < len(left):
-            if left[i] not in theirs:
+        if i < len(live_elements):
+            if live_elements[i] not in applied_by_element:
                 merged.append(live[i])
                 i += 1
                 continue
-            if left[i] in done:
+            if live_elements[i] in done:
                 i += 1
-        if j < len(right):
-            done.add(right[j])
-            known = mine.get(right[j], _ABSENT)
-            merged.append(applied[j] if known is _ABSENT else merge(known, applied[j], items))
-            if following == right[j]:
-                following = next(shared, None)
+        if j < len(applied_elements):
+            done.add(applied_elements[j])
+            live_item = live_by_element.get(applied_elements[j], _ABSENT)
+            merged.append(applied[j] if live_item is _ABSENT else merge(live_item, applied[j], items))
+            if next_shared == applied_elements[j]:
+                next_shared = next(shared, None)
             j += 1
     return merged
 
 
-def _first_of(elements: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+def _index_items_by_element(elements: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     """Index items by path element. k8s: items with a repeated key are not merged, so they count as null."""
-    found: dict[str, Any] = {}
+    items_by_element: dict[str, Any] = {}
     for element, value in zip(elements, values):
-        found[element] = None if element in found else value
-    return found
+        items_by_element[element] = None if element in items_by_element else value
+    return items_by_element
 
 
 def remove(document: Any, tree: Tree, shape: Shape | None) -> Any:
@@ -108,12 +108,12 @@ def remove(document: Any, tree: Tree, shape: Shape | None) -> Any:
     return document if not isinstance(document, dict | list) else EMPTIED
 
 
-def swept(document: Any) -> Any:
+def drop_emptied(document: Any) -> Any:
     """Return the document without its EMPTIED parts."""
     if isinstance(document, dict):
-        return {name: swept(value) for name, value in document.items() if value is not EMPTIED}
+        return {name: drop_emptied(value) for name, value in document.items() if value is not EMPTIED}
     if isinstance(document, list):
-        return [swept(value) for value in document if value is not EMPTIED]
+        return [drop_emptied(value) for value in document if value is not EMPTIED]
     return document
 
 
@@ -131,7 +131,7 @@ def _remove_from_map(document: dict[str, Any], tree: Tree, shape: Shape | None) 
 def _remove_from_list(values: Sequence[Any], tree: Tree, shape: Shape) -> list[Any]:
     kept: list[Any] = []
     items = shape.items()
-    for value, element in zip(values, _elements(values, shape)):
+    for value, element in zip(values, _path_elements_of_items(values, shape)):
         node = tree.get(element)
         if node is None:
             kept.append(value)

@@ -6,7 +6,7 @@ In: nothing. Out: BUILTIN_RESOURCES, one ApiResource for each kind in each serve
 from __future__ import annotations
 
 from argosy.kube.names import split_api_version
-from argosy.kube.schema.resources import ALL_VERBS, Resource, Subresource
+from argosy.kube.schema.resources import ALL_VERBS, ApiResource, Subresource
 
 # A line without indent is an apiVersion; the others are: plural, kind, N(amespaced) or C(luster), then extras:
 # `-x` short name, `+x` category, `=a,b` verbs, `/x` subresource.
@@ -94,40 +94,40 @@ flowcontrol.apiserver.k8s.io/v1
   prioritylevelconfigurations PriorityLevelConfiguration C /status
 """
 
-_CONNECT = ("create", "get")
-_PROXY = ("create", "delete", "get", "patch", "update")
-_PART = ("get", "patch", "update")
+_CONNECT_VERBS = ("create", "get")
+_PROXY_VERBS = ("create", "delete", "get", "patch", "update")
+_SUBRESOURCE_VERBS = ("get", "patch", "update")
 _SUBRESOURCES = {
-    each.name: each
-    for each in (
-        Subresource("approval", _PART),
-        Subresource("attach", _CONNECT, kind="PodAttachOptions"),
+    subresource.name: subresource
+    for subresource in (
+        Subresource("approval", _SUBRESOURCE_VERBS),
+        Subresource("attach", _CONNECT_VERBS, kind="PodAttachOptions"),
         Subresource("binding", ("create",), kind="Binding"),
-        Subresource("ephemeralcontainers", _PART),
+        Subresource("ephemeralcontainers", _SUBRESOURCE_VERBS),
         Subresource("eviction", ("create",), "policy", "v1", "Eviction"),
-        Subresource("exec", _CONNECT, kind="PodExecOptions"),
+        Subresource("exec", _CONNECT_VERBS, kind="PodExecOptions"),
         Subresource("finalize", ("update",)),
         Subresource("log", ("get",)),
-        Subresource("portforward", _CONNECT, kind="PodPortForwardOptions"),
-        Subresource("scale", _PART, "autoscaling", "v1", "Scale"),
-        Subresource("status", _PART),
+        Subresource("portforward", _CONNECT_VERBS, kind="PodPortForwardOptions"),
+        Subresource("scale", _SUBRESOURCE_VERBS, "autoscaling", "v1", "Scale"),
+        Subresource("status", _SUBRESOURCE_VERBS),
         Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),
     )
 }
 
 
-def _subresource(name: str, kind: str) -> Subresource:
-    return Subresource("proxy", _PROXY, kind=f"{kind}ProxyOptions") if name == "proxy" else _SUBRESOURCES[name]
+def _build_subresource(name: str, kind: str) -> Subresource:
+    return Subresource("proxy", _PROXY_VERBS, kind=f"{kind}ProxyOptions") if name == "proxy" else _SUBRESOURCES[name]
 
 
-def _resource(api_version: str, line: str) -> Resource:
+def _read_resource(api_version: str, line: str) -> ApiResource:
     plural, kind, scope, *extras = line.split()
     group, version = split_api_version(api_version)
-    marked: dict[str, list[str]] = {}
+    extras_by_mark: dict[str, list[str]] = {}
     for extra in extras:
-        marked.setdefault(extra[0], []).append(extra[1:])
-    verbs = marked.get("=")
-    return Resource(
+        extras_by_mark.setdefault(extra[0], []).append(extra[1:])
+    verbs = extras_by_mark.get("=")
+    return ApiResource(
         group=group,
         version=version,
         kind=kind,
@@ -135,22 +135,22 @@ def _resource(api_version: str, line: str) -> Resource:
         singular=kind.lower(),
         namespaced=scope == "N",
         verbs=tuple(verbs[0].split(",")) if verbs else ALL_VERBS,
-        short_names=tuple(marked.get("-", ())),
-        categories=tuple(marked.get("+", ())),
-        subresources=tuple(_subresource(name, kind) for name in marked.get("/", ())),
+        short_names=tuple(extras_by_mark.get("-", ())),
+        categories=tuple(extras_by_mark.get("+", ())),
+        subresources=tuple(_build_subresource(name, kind) for name in extras_by_mark.get("/", ())),
         list_kind=f"{kind}List",
     )
 
 
-def _read(table: str) -> tuple[Resource, ...]:
-    found = []
+def _read_table(table: str) -> tuple[ApiResource, ...]:
+    resources = []
     api_version = ""
     for line in table.strip().splitlines():
         if line.startswith(" "):
-            found.append(_resource(api_version, line))
+            resources.append(_read_resource(api_version, line))
         else:
             api_version = line
-    return tuple(found)
+    return tuple(resources)
 
 
-BUILT_IN: tuple[Resource, ...] = _read(_TABLE)
+BUILTIN_RESOURCES: tuple[ApiResource, ...] = _read_table(_TABLE)

@@ -22,30 +22,30 @@ import orjson
 ShapeKind = Literal["scalar", "struct", "map", "list", "untyped"]
 ListType = Literal["atomic", "set", "map"]
 
-META = "io.k8s.apimachinery.pkg.apis.meta.v1"
-_PACKAGES = {
+META_PACKAGE = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_PACKAGES_BY_GROUP = {
     "": "io.k8s.api.core",
     "meta.k8s.io": "io.k8s.apimachinery.pkg.apis.meta",
     "apiextensions.k8s.io": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions",
     "apiregistration.k8s.io": "io.k8s.kube-aggregator.pkg.apis.apiregistration",
 }
 # k8s: these belong to meta/v1 and are registered in every group and version.
-EVERYWHERE = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"})
+META_KINDS = frozenset({"DeleteOptions", "CreateOptions", "UpdateOptions", "PatchOptions", "Status", "WatchEvent"})
 _SCALARS = frozenset({"string", "int32", "int64", "bool", "float64", "bytes"})
 _UNTYPED = frozenset({"Raw", "SchemaOrBool", "SchemaOrArray", "SchemaOrStringArray"})
 _GO_NAMES = {"bytes": "[]uint8"}
 
 
 @cache
-def table(name: str) -> Mapping[str, Any]:
+def load_table(name: str) -> Mapping[str, Any]:
     """Load one of the data files: `types`, `descriptions`."""
-    packed = (Path(__file__).parent / f"data/{name}.json.gz").read_bytes()
-    content: Mapping[str, Any] = orjson.loads(zlib.decompress(packed, wbits=31))  # 31: with gzip's header
+    compressed = (Path(__file__).parent / f"data/{name}.json.gz").read_bytes()
+    content: Mapping[str, Any] = orjson.loads(zlib.decompress(compressed, wbits=31))  # 31: with gzip's header
     return content
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class StructField:
     """One field of a struct. `number` is protobuf's, 0 if it has none; `inline` fields are flattened in JSON."""
 
     name: str
@@ -58,9 +58,9 @@ class Field:
     default: Any
 
     @property
-    def droppable(self) -> bool:
+    def is_omitted_if_empty(self) -> bool:
         """True if Go omits a zero value. k8s: `omitempty` never omits a struct."""
-        return self.omitempty and (self.pointer or self.type.has_empty)
+        return self.omitempty and (self.pointer or self.type.has_empty_value)
 
 
 class Type:
@@ -79,38 +79,38 @@ class Type:
         self.merge_key = ""
         self.strategies: Sequence[str] = ()
         self.enum: Sequence[str] = ()
-        self.wrapped = False
+        self.is_wrapped = False
         """True if protobuf wraps this list in a message of its own."""
         self.element: Type | None = None
-        self.facts: Mapping[str, str] = {}
+        self.extensions: Mapping[str, str] = {}
         """The field's x-kubernetes extensions under the table's short names: list, keys, map, key, patch."""
 
     def __repr__(self) -> str:
         return f"Type({self.go_name})"
 
     @property
-    def has_empty(self) -> bool:
+    def has_empty_value(self) -> bool:
         """True if Go has an empty value of this type that `omitempty` omits."""
         return self.kind in ("list", "map") or self.scalar in _SCALARS
 
     @cached_property
-    def declared(self) -> tuple[Field, ...]:
+    def declared_fields(self) -> tuple[StructField, ...]:
         """The fields of a struct as Go declares them; embedded structs are not flattened."""
         if self.kind != "struct":
             return ()
         package = self.name.rpartition(".")[0]
-        return tuple(_field(line, package) for line in table("types")[self.name].split("\n")[1:])
+        return tuple(_read_field(line, package) for line in load_table("types")[self.name].split("\n")[1:])
 
     @cached_property
-    def fields(self) -> Mapping[str, Field]:
+    def fields(self) -> Mapping[str, StructField]:
         """The fields of a struct as in JSON, in Go's order; embedded structs are flattened."""
-        found: dict[str, Field] = {}
-        for each in self.declared:
-            if each.inline:
-                found.update(each.type.fields)
+        fields: dict[str, StructField] = {}
+        for field in self.declared_fields:
+            if field.inline:
+                fields.update(field.type.fields)
             else:
-                found[each.name] = each
-        return found
+                fields[field.name] = field
+        return fields
 
     @property
     def is_kind(self) -> bool:
@@ -119,8 +119,8 @@ class Type:
     def field(self, name: str) -> Type | None:
         if self.kind == "map":
             return self.element
-        found = self.fields.get(name)
-        return found.type if found else None
+        field = self.fields.get(name)
+        return field.type if field else None
 
     def items(self) -> Type:
         if self.element is None:
@@ -129,101 +129,105 @@ class Type:
 
     def key_default(self, name: str) -> object:
         """Return the default of a key field; works on the list and on its element type."""
-        found = (self.element or self).fields.get(name)
-        if found is None:
+        field = (self.element or self).fields.get(name)
+        if field is None:
             return None
-        if found.default is not None or found.pointer or found.omitempty:
-            return found.default
-        return {"string": "", "int32": 0, "int64": 0, "bool": False}.get(found.type.scalar)
+        if field.default is not None or field.pointer or field.omitempty:
+            return field.default
+        return {"string": "", "int32": 0, "int64": 0, "bool": False}.get(field.type.scalar)
 
 
 @cache
-def named(name: str) -> Type:
+def get_named_type(name: str) -> Type:
     """Return the type of an OpenAPI name; raise KeyError if the table does not have it."""
-    return _named(name)
+    return _build_named_type(name)
 
 
-def _named(name: str) -> Type:
-    text: str = table("types")[name]
+def _build_named_type(name: str) -> Type:
+    text: str = load_table("types")[name]
     package, _, local = name.rpartition(".")
     go_name = f"{package.rpartition('.')[2]}.{local}"
     if not text.startswith("="):
-        made = Type("struct", go_name, name=name)
-        made.atomic = text.startswith("atomic")
-        return made
-    written, *enum = text[1:].split(" ")
-    if written in _UNTYPED:
-        return Type("untyped", go_name, name=name, scalar=written)
-    if written in ("Time", "MicroTime", "Quantity", "IntOrString", "Duration"):
-        return Type("scalar", go_name, name=name, scalar=written)
-    made = _fresh(written.strip("()"), package)
-    made.go_name, made.name = go_name, name
-    made.enum, made.wrapped = tuple(enum), written.startswith("(")
-    return made
+        type_ = Type("struct", go_name, name=name)
+        type_.atomic = text.startswith("atomic")
+        return type_
+    type_text, *enum = text[1:].split(" ")
+    if type_text in _UNTYPED:
+        return Type("untyped", go_name, name=name, scalar=type_text)
+    if type_text in ("Time", "MicroTime", "Quantity", "IntOrString", "Duration"):
+        return Type("scalar", go_name, name=name, scalar=type_text)
+    type_ = _build_own_type(type_text.strip("()"), package)
+    type_.go_name, type_.name = go_name, name
+    type_.enum, type_.is_wrapped = tuple(enum), type_text.startswith("(")
+    return type_
 
 
-def _fresh(written: str, package: str) -> Type:
+def _build_own_type(type_text: str, package: str) -> Type:
     """Build an unshared Type for one field, so that the field's extensions can be set on it."""
-    if written in _SCALARS:
-        return Type("scalar", _GO_NAMES.get(written, written), scalar=written)
-    if written[:2] in ("[]", "{}"):
-        element = _shared(written[2:], package)
-        is_list = written[0] == "["
-        made = Type("list" if is_list else "map", ("[]" if is_list else "map[string]") + element.go_name)
-        made.element = element
-        return made
-    return _named(_full(written, package))
+    if type_text in _SCALARS:
+        return Type("scalar", _GO_NAMES.get(type_text, type_text), scalar=type_text)
+    if type_text[:2] in ("[]", "{}"):
+        element = _get_shared_type(type_text[2:], package)
+        is_list = type_text[0] == "["
+        type_ = Type("list" if is_list else "map", ("[]" if is_list else "map[string]") + element.go_name)
+        type_.element = element
+        return type_
+    return _build_named_type(_full_type_name(type_text, package))
 
 
-def _shared(written: str, package: str) -> Type:
-    if written[0] in "[{" or written in _SCALARS:
-        return _fresh(written, package)
-    return named(_full(written, package))
+def _get_shared_type(type_text: str, package: str) -> Type:
+    if type_text[0] in "[{" or type_text in _SCALARS:
+        return _build_own_type(type_text, package)
+    return get_named_type(_full_type_name(type_text, package))
 
 
-def _full(written: str, package: str) -> str:
-    return package + written if written[0] == "." else written
+def _full_type_name(type_text: str, package: str) -> str:
+    return package + type_text if type_text[0] == "." else type_text
 
 
-def _field(line: str, package: str) -> Field:
-    name, written, number, flags, *extras = line.split(" ")
+def _read_field(line: str, package: str) -> StructField:
+    name, type_text, number, flags, *extras = line.split(" ")
     default = None
-    shared_facts = True
+    can_share_type = True
     if extras:
-        facts = dict(extra.split("=", 1) for extra in extras)
-        default = orjson.loads(facts.pop("default")) if "default" in facts else None
-        shared_facts = not facts
-    found = _shared(written, package) if shared_facts else _with_facts(_fresh(written, package), facts)
-    return Field(name, found, int(number), "p" in flags, "o" in flags, "r" in flags, "i" in flags, default)
+        extensions = dict(extra.split("=", 1) for extra in extras)
+        default = orjson.loads(extensions.pop("default")) if "default" in extensions else None
+        can_share_type = not extensions
+    type_ = (
+        _get_shared_type(type_text, package)
+        if can_share_type
+        else _set_extensions(_build_own_type(type_text, package), extensions)
+    )
+    return StructField(name, type_, int(number), "p" in flags, "o" in flags, "r" in flags, "i" in flags, default)
 
 
-def _with_facts(made: Type, facts: Mapping[str, str]) -> Type:
-    made.facts = facts
-    match facts.get("list"):
+def _set_extensions(type_: Type, extensions: Mapping[str, str]) -> Type:
+    type_.extensions = extensions
+    match extensions.get("list"):
         case "set":
-            made.list_type = "set"
+            type_.list_type = "set"
         case "map":
-            made.list_type = "map"
-    made.map_keys = tuple(facts["keys"].split(",")) if "keys" in facts else ()
-    made.merge_key = facts.get("key", "")
-    made.strategies = tuple(facts["patch"].split(",")) if "patch" in facts else ()
-    if "map" in facts:
-        made.atomic = facts["map"] == "atomic"
-    return made
+            type_.list_type = "map"
+    type_.map_keys = tuple(extensions["keys"].split(",")) if "keys" in extensions else ()
+    type_.merge_key = extensions.get("key", "")
+    type_.strategies = tuple(extensions["patch"].split(",")) if "patch" in extensions else ()
+    if "map" in extensions:
+        type_.atomic = extensions["map"] == "atomic"
+    return type_
 
 
 @cache
-def type_of(group: str, version: str, kind: str) -> Type | None:
+def find_builtin_type(group: str, version: str, kind: str) -> Type | None:
     """Return the type of a built-in kind, None if the table does not have it."""
-    package = _PACKAGES.get(group)
+    package = _PACKAGES_BY_GROUP.get(group)
     if package is None:
         head, _, tail = group.partition(".")
         if tail and not tail.endswith("k8s.io"):
             return None
         package = f"io.k8s.api.{head}"
-    name = f"{META}.{kind}" if kind in EVERYWHERE else f"{package}.{version}.{kind}"
-    text = table("types").get(name, "=")
+    name = f"{META_PACKAGE}.{kind}" if kind in META_KINDS else f"{package}.{version}.{kind}"
+    text = load_table("types").get(name, "=")
     if text.startswith("="):
         return None
-    found = named(name)
-    return found if found.is_kind or kind == "WatchEvent" else None
+    type_ = get_named_type(name)
+    return type_ if type_.is_kind or kind == "WatchEvent" else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class FaultKind(StrEnum):
+class FieldErrorType(StrEnum):
     """The `reason` of a cause in a Status."""
 
     REQUIRED = "FieldValueRequired"
@@ -23,51 +23,55 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldError:
     """One error of one field. `message` excludes the field's name: `Invalid value: "x": must be …`."""
 
     field: str
-    kind: FaultKind
+    kind: FieldErrorType
     message: str
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
 
 
-def required(field: str, detail: str = "") -> Fault:
-    return Fault(field, FaultKind.REQUIRED, "Required value" + (f": {detail}" if detail else ""))
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError(field, FieldErrorType.REQUIRED, "Required value" + (f": {detail}" if detail else ""))
 
 
-def invalid(field: str, shown: str, detail: str) -> Fault:
+def invalid(field: str, value_text: str, detail: str) -> FieldError:
     """`value_text` is the value as Go's `%#v` or as a quoted string; see `format_go_value`."""
-    return Fault(field, FaultKind.INVALID, f"Invalid value: {shown}: {detail}")
+    return FieldError(field, FieldErrorType.INVALID, f"Invalid value: {value_text}: {detail}")
 
 
-def not_supported(field: str, shown: str, supported: Sequence[str]) -> Fault:
-    known = ", ".join(f'"{value}"' for value in sorted(supported))
-    return Fault(field, FaultKind.NOT_SUPPORTED, f"Unsupported value: {shown}: supported values: {known}")
+def not_supported(field: str, value_text: str, supported: Sequence[str]) -> FieldError:
+    supported_text = ", ".join(f'"{value}"' for value in sorted(supported))
+    return FieldError(
+        field, FieldErrorType.NOT_SUPPORTED, f"Unsupported value: {value_text}: supported values: {supported_text}"
+    )
 
 
-def unsupported(field: str, shown: str, supported: Sequence[str]) -> Fault:
+def not_supported_unsorted(field: str, value_text: str, supported: Sequence[str]) -> FieldError:
     """Like `not_supported`, but keeps the order of `supported`: most rules of built-in kinds do not sort."""
-    known = ", ".join(f'"{value}"' for value in supported)
-    return Fault(field, FaultKind.NOT_SUPPORTED, f"Unsupported value: {shown}: supported values: {known}")
+    supported_text = ", ".join(f'"{value}"' for value in supported)
+    return FieldError(
+        field, FieldErrorType.NOT_SUPPORTED, f"Unsupported value: {value_text}: supported values: {supported_text}"
+    )
 
 
-def not_found(field: str, shown: str) -> Fault:
-    return Fault(field, FaultKind.NOT_FOUND, f"Not found: {shown}")
+def not_found(field: str, value_text: str) -> FieldError:
+    return FieldError(field, FieldErrorType.NOT_FOUND, f"Not found: {value_text}")
 
 
-def forbidden(field: str, detail: str) -> Fault:
-    return Fault(field, FaultKind.FORBIDDEN, f"Forbidden: {detail}")
+def forbidden(field: str, detail: str) -> FieldError:
+    return FieldError(field, FieldErrorType.FORBIDDEN, f"Forbidden: {detail}")
 
 
-def duplicate(field: str, shown: str) -> Fault:
-    return Fault(field, FaultKind.DUPLICATE, f"Duplicate value: {shown}")
+def duplicate(field: str, value_text: str) -> FieldError:
+    return FieldError(field, FieldErrorType.DUPLICATE, f"Duplicate value: {value_text}")
 
 
-def too_long(field: str, limit: int) -> Fault:
-    return Fault(field, FaultKind.TOO_LONG, f"Too long: may not be more than {limit} bytes")
+def too_long(field: str, limit: int) -> FieldError:
+    return FieldError(field, FieldErrorType.TOO_LONG, f"Too long: may not be more than {limit} bytes")
 
 
 _ESCAPES = {
@@ -77,7 +81,7 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def go_value(value: object) -> str:
+def format_go_value(value: object) -> str:
     """Format a JSON scalar as Go's field errors do: strings quoted, numbers and booleans unquoted, null as `null`."""
     match value:
         case None:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from argosy.errors import UserError
-from argosy.kube.objects.text_cache import remembered
+from argosy.kube.objects.text_cache import cache_short_texts
 
-Step = Callable[[Iterable[Any]], list[Any]]
+JsonPathStep = Callable[[Iterable[Any]], list[Any]]
 
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<=": operator.le,
@@ -28,94 +28,94 @@ _NAME = re.compile(r"(?:[^.\[\]{}()\"'\\\s]|\\.)+")
 _OPERATOR = re.compile("==|!=|<=|>=|<|>")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SLICE = re.compile(r"(-?\d+)?(?::(-?\d+)?)?(?::(-?\d+)?)?")
-_LONGEST = 4096
+_MAX_PATH_CHARACTERS = 4096
 
 
 class JSONPath:
     """A compiled path. `field_names` is set if the path only consists of field names."""
 
-    __slots__ = ("_steps", "names", "text")
+    __slots__ = ("_steps", "field_names", "text")
 
-    def __init__(self, text: str, steps: tuple[Step, ...], names: tuple[str, ...] | None) -> None:
+    def __init__(self, text: str, steps: tuple[JsonPathStep, ...], names: tuple[str, ...] | None) -> None:
         self.text = text
         self._steps = steps
-        self.names = names
+        self.field_names = names
 
-    def find(self, value: Any) -> list[Any]:
-        if self.names is not None:
-            for name in self.names:
+    def find_all(self, value: Any) -> list[Any]:
+        if self.field_names is not None:
+            for name in self.field_names:
                 if not isinstance(value, dict) or name not in value:
                     return []
                 value = value[name]
             return [value]
-        found: list[Any] = [value]
+        values: list[Any] = [value]
         for step in self._steps:
-            found = step(found)
-            if not found:
+            values = step(values)
+            if not values:
                 break
-        return found
+        return values
 
-    def first(self, value: Any) -> Any:
-        found = self.find(value)
-        return found[0] if found else None
+    def find_first(self, value: Any) -> Any:
+        values = self.find_all(value)
+        return values[0] if values else None
 
 
-@remembered(1024)
-def compiled(text: str) -> JSONPath:
+@cache_short_texts(1024)
+def compile_path(text: str) -> JSONPath:
     """Compile a path; raise UserError if it is invalid."""
-    if len(text) > _LONGEST:
-        raise UserError(f"the path is longer than {_LONGEST} characters", where="jsonPath")
+    if len(text) > _MAX_PATH_CHARACTERS:
+        raise UserError(f"the path is longer than {_MAX_PATH_CHARACTERS} characters", where="jsonPath")
     try:
-        return _Reader(text).path()
+        return _PathParser(text).parse_path()
     except RecursionError:
         raise UserError("the path nests filters too deeply", where="jsonPath") from None
 
 
-def _child(name: str) -> Step:
+def _child_step(name: str) -> JsonPathStep:
     return lambda values: [value[name] for value in values if isinstance(value, dict) and name in value]
 
 
-def _everything(values: Iterable[Any]) -> list[Any]:
-    found: list[Any] = []
+def _list_children(values: Iterable[Any]) -> list[Any]:
+    children: list[Any] = []
     for value in values:
         if isinstance(value, dict):
-            found.extend(value[key] for key in sorted(value))
+            children.extend(value[key] for key in sorted(value))
         elif isinstance(value, list):
-            found.extend(value)
-    return found
+            children.extend(value)
+    return children
 
 
-def _descendants(values: Iterable[Any]) -> list[Any]:
+def _list_descendants(values: Iterable[Any]) -> list[Any]:
     """Return the values and all their descendants, parents first."""
-    found: list[Any] = []
-    waiting = list(values)[::-1]
-    while waiting:
-        value = waiting.pop()
-        found.append(value)
-        waiting.extend(reversed(_everything([value])))
-    return found
+    descendants: list[Any] = []
+    pending = list(values)[::-1]
+    while pending:
+        value = pending.pop()
+        descendants.append(value)
+        pending.extend(reversed(_list_children([value])))
+    return descendants
 
 
-def _part(wanted: slice) -> Step:
-    return lambda values: [item for value in values if isinstance(value, list) for item in value[wanted]]
+def _slice_step(selection: slice) -> JsonPathStep:
+    return lambda values: [item for value in values if isinstance(value, list) for item in value[selection]]
 
 
-def _item(index: int) -> Step:
+def _index_step(index: int) -> JsonPathStep:
     def step(values: Iterable[Any]) -> list[Any]:
         return [value[index] for value in values if isinstance(value, list) and -len(value) <= index < len(value)]
 
     return step
 
 
-def _union(steps: list[Step]) -> Step:
-    return lambda values: [found for value in values for step in steps for found in step([value])]
+def _union_step(steps: list[JsonPathStep]) -> JsonPathStep:
+    return lambda values: [result for value in values for step in steps for result in step([value])]
 
 
-def _filter(holds: Callable[[Any], bool]) -> Step:
-    return lambda values: [item for item in _everything(values) if holds(item)]
+def _filter_step(matches: Callable[[Any], bool]) -> JsonPathStep:
+    return lambda values: [item for item in _list_children(values) if matches(item)]
 
 
-def _comparable(left: Any, right: Any) -> bool:
+def _are_comparable(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return isinstance(left, bool) and isinstance(right, bool)
     if isinstance(left, str):
@@ -123,73 +123,73 @@ def _comparable(left: Any, right: Any) -> bool:
     return isinstance(left, int | float) and isinstance(right, int | float)
 
 
-class _Reader:
+class _PathParser:
     def __init__(self, text: str) -> None:
-        inner = text.strip()
-        if inner.startswith("{") and inner.endswith("}"):
-            inner = inner[1:-1].strip()
+        path_text = text.strip()
+        if path_text.startswith("{") and path_text.endswith("}"):
+            path_text = path_text[1:-1].strip()
         self.text = text
-        self.inner = inner
+        self.path_text = path_text
         self.position = 0
 
-    def path(self) -> JSONPath:
-        steps: list[Step] = []
+    def parse_path(self) -> JSONPath:
+        steps: list[JsonPathStep] = []
         names: list[str] | None = []
-        if self.inner.startswith(("$", "@")):
+        if self.path_text.startswith(("$", "@")):
             self.position = 1
-        while self.position < len(self.inner):
-            step, name = self.step()
+        while self.position < len(self.path_text):
+            step, name = self.parse_step()
             if step is not None:
                 steps.append(step)
                 names = [*names, name] if names is not None and name is not None else None
         return JSONPath(self.text, tuple(steps), tuple(names) if names is not None else None)
 
-    def step(self) -> tuple[Step | None, str | None]:
-        rest = self.inner[self.position :]
-        if rest.startswith(".."):
+    def parse_step(self) -> tuple[JsonPathStep | None, str | None]:
+        remaining = self.path_text[self.position :]
+        if remaining.startswith(".."):
             self.position += 1
-            if self.inner[self.position : self.position + 2] == ".[":
+            if self.path_text[self.position : self.position + 2] == ".[":
                 self.position += 1
-            return _descendants, None
-        if rest.startswith("["):
-            return self.brackets()
-        if rest.startswith("."):
+            return _list_descendants, None
+        if remaining.startswith("["):
+            return self.parse_brackets()
+        if remaining.startswith("."):
             self.position += 1
-            if rest == "." or rest.startswith(".["):
+            if remaining == "." or remaining.startswith(".["):
                 return None, None
-        return self.named()
+        return self.parse_name()
 
-    def named(self) -> tuple[Step, str | None]:
-        if self.inner[self.position : self.position + 1] == "*":
+    def parse_name(self) -> tuple[JsonPathStep, str | None]:
+        if self.path_text[self.position : self.position + 1] == "*":
             self.position += 1
-            return _everything, None
-        match = _NAME.match(self.inner, self.position)
+            return _list_children, None
+        match = _NAME.match(self.path_text, self.position)
         if match is None:
-            raise self.wrong(f"unexpected {self.inner[self.position :]!r}")
+            raise self.build_error(f"unexpected {self.path_text[self.position :]!r}")
         self.position = match.end()
         name = re.sub(r"\\(.)", r"\1", match.group())
-        return _child(name), name
+        return _child_step(name), name
 
-    def brackets(self) -> tuple[Step, str | None]:
-        inside = self.inside_brackets()
-        if inside.startswith("?(") and inside.endswith(")"):
-            return _filter(self.condition(inside[2:-1])), None
-        if inside == "*":
-            return _everything, None
-        if len(parts := self.union_parts(inside)) > 1:
-            return _union([self.subscript(part.strip())[0] for part in parts]), None
-        return self.subscript(inside)
+    def parse_brackets(self) -> tuple[JsonPathStep, str | None]:
+        content = self.read_bracket_content()
+        if content.startswith("?(") and content.endswith(")"):
+            return _filter_step(self.parse_filter(content[2:-1])), None
+        if content == "*":
+            return _list_children, None
+        if len(parts := self.split_union(content)) > 1:
+            return _union_step([self.parse_subscript(part.strip())[0] for part in parts]), None
+        return self.parse_subscript(content)
 
-    def union_parts(self, inside: str) -> list[str]:
-        return re.findall(r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,'\"])+", inside)
+    def split_union(self, content: str) -> list[str]:
+        return re.findall(r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,'\"])+", content)
 
-    def inside_brackets(self) -> str:
+    def read_bracket_content(self) -> str:
         """Return the text up to the matching bracket; quoted brackets do not count."""
         depth, quote, start = 0, "", self.position + 1
-        for index in range(self.position, len(self.inner)):
-            character = self.inner[index]
+        for index in range(self.position, len(self.path_text)):
+            character = self.path_text[index]
             if quote:
-                if character == quote and self.inner[index - 1] != "\\":
+                if character == quote and self.path_text[index - 1] != "\\":
                     quote = ""
             elif character in "'\"":
                 quote = character
@@ -197,47 +197,47 @@ class _Reader:
                 depth += 1 if character == "[" else -1
                 if not depth:
                     self.position = index + 1
-                    return self.inner[start:index].strip()
-        raise self.wrong("unterminated array")
+                    return self.path_text[start:index].strip()
+        raise self.build_error("unterminated array")
 
-    def subscript(self, inside: str) -> tuple[Step, str | None]:
-        if len(inside) >= 2 and inside[0] in "'\"" and inside[-1] == inside[0]:
-            name = re.sub(r"\\(.)", r"\1", inside[1:-1])
-            return _child(name), name
-        match = _SLICE.fullmatch(inside)
-        if match is None or not inside:
-            raise self.wrong(f"invalid array index {inside}")
-        if ":" not in inside:
-            return _item(int(inside)), None
+    def parse_subscript(self, content: str) -> tuple[JsonPathStep, str | None]:
+        if len(content) >= 2 and content[0] in "'\"" and content[-1] == content[0]:
+            name = re.sub(r"\\(.)", r"\1", content[1:-1])
+            return _child_step(name), name
+        match = _SLICE.fullmatch(content)
+        if match is None or not content:
+            raise self.build_error(f"invalid array index {content}")
+        if ":" not in content:
+            return _index_step(int(content)), None
         first, last, stride = (int(text) if text else None for text in match.groups())
         if stride is not None and stride <= 0:
-            raise self.wrong("step must be > 0")
-        return _part(slice(first, last, stride)), None
+            raise self.build_error("step must be > 0")
+        return _slice_step(slice(first, last, stride)), None
 
-    def condition(self, text: str) -> Callable[[Any], bool]:
+    def parse_filter(self, text: str) -> Callable[[Any], bool]:
         match = _OPERATOR.search(text)
         left = (text[: match.start()] if match else text).strip()
         if not left.startswith("@"):
-            raise self.wrong(f"invalid filter {text}")
-        path = compiled(left)
+            raise self.build_error(f"invalid filter {text}")
+        path = compile_path(left)
         if match is None:
-            return lambda item: bool(path.find(item))
-        compare, wanted = _COMPARE[match.group()], self.literal(text[match.end() :].strip())
+            return lambda item: bool(path.find_all(item))
+        compare, expected = _COMPARISONS[match.group()], self.parse_literal(text[match.end() :].strip())
 
         def holds(item: Any) -> bool:
-            found = path.find(item)
-            return bool(found) and _comparable(found[0], wanted) and compare(found[0], wanted)
+            values = path.find_all(item)
+            return bool(values) and _are_comparable(values[0], expected) and compare(values[0], expected)
 
         return holds
 
-    def literal(self, text: str) -> Any:
+    def parse_literal(self, text: str) -> Any:
         if len(text) >= 2 and text[0] in "'\"" and text[-1] == text[0]:
             return text[1:-1]
         if text in ("true", "false"):
             return text == "true"
         if _NUMBER.fullmatch(text):
             return float(text) if "." in text else int(text)
-        raise self.wrong(f"invalid literal {text}")
+        raise self.build_error(f"invalid literal {text}")
 
-    def wrong(self, what: str) -> UserError:
-        return UserError(f'{what} in path {self.text}; examples: .spec.name, .items[?(@.type=="x")].value')
+    def build_error(self, problem: str) -> UserError:
+        return UserError(f'{problem} in path {self.text}; examples: .spec.name, .items[?(@.type=="x")].value')

@@ -10,13 +10,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.kube.objects.text_cache import remembered
+from argosy.kube.objects.text_cache import cache_short_texts
 
 if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
 
-Complaints = tuple[str, ...]
-Grammar = Callable[[str], Complaints]
+SyntaxErrors = tuple[str, ...]
+SyntaxCheck = Callable[[str], SyntaxErrors]
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = f"{_LABEL}(\\.{_LABEL})*"
@@ -34,234 +34,242 @@ _is_port_name = re.compile("[-a-z0-9]+", re.ASCII).fullmatch
 _is_percent = re.compile("[0-9]+%", re.ASCII).fullmatch
 _is_header = re.compile("[-A-Za-z0-9]+", re.ASCII).fullmatch
 
-_ENDS = "and must start and end with an alphanumeric character"
-_QUALIFIED_SAYS = f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
-_WILDCARD_SAYS = (
+_ALPHANUMERIC_ENDS = "and must start and end with an alphanumeric character"
+_QUALIFIED_RULE = f"must consist of alphanumeric characters, '-', '_' or '.', {_ALPHANUMERIC_ENDS}"
+_WILDCARD_RULE = (
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
     "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
 )
-_PREFIXED = "(e.g. 'example.com/MyName')"
-NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_PREFIXED_EXAMPLE = "(e.g. 'example.com/MyName')"
+IP_ERROR = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+CIDR_ERROR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
-def _expected(says: str, pattern: str, *examples: str) -> str:
+def _format_rule(rule: str, pattern: str, *examples: str) -> str:
     if not examples:
-        return f"{says} (regex used for validation is '{pattern}')"
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{says} (e.g. {shown}regex used for validation is '{pattern}')"
+        return f"{rule} (regex used for validation is '{pattern}')"
+    examples_text = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {examples_text}regex used for validation is '{pattern}')"
 
 
-_LABEL_WRONG = _expected(
-    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}",
+_LABEL_ERROR = _format_rule(
+    f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ALPHANUMERIC_ENDS}",
     _LABEL, "my-name", "123-abc",
 )  # fmt: skip
-_SUBDOMAIN_WRONG = _expected(
-    f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
-    _SUBDOMAIN, "example.com",
-)  # fmt: skip
-_LABEL_1035_WRONG = _expected(
+_SUBDOMAIN_ERROR = _format_rule(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
+    f"{_ALPHANUMERIC_ENDS}",
+    _SUBDOMAIN,
+    "example.com",
+)
+_LABEL_1035_ERROR = _format_rule(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character",
     _LABEL_1035, "my-name", "abc-123",
 )  # fmt: skip
-_QUALIFIED_WRONG = _expected(_QUALIFIED_SAYS, _QUALIFIED, "MyName", "my.name", "123-abc")
-_LABEL_VALUE_WRONG = _expected(
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', " + _ENDS,
-    f"({_QUALIFIED})?", "MyValue", "my_value", "12345",
-)  # fmt: skip
-_CONFIG_KEY_WRONG = _expected(
+_QUALIFIED_ERROR = _format_rule(_QUALIFIED_RULE, _QUALIFIED, "MyName", "my.name", "123-abc")
+_LABEL_VALUE_ERROR = _format_rule(
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    + _ALPHANUMERIC_ENDS,
+    f"({_QUALIFIED})?",
+    "MyValue",
+    "my_value",
+    "12345",
+)
+_CONFIG_KEY_ERROR = _format_rule(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
     _IDENTIFIER_KEY, "key.name", "KEY_NAME", "key-name",
 )  # fmt: skip
-_PERCENT_WRONG = _expected(
+_PERCENT_ERROR = _format_rule(
     "a valid percent string must be a numeric string followed by an ending '%'", "[0-9]+%", "1%", "93%"
 )
-_HEADER_WRONG = _expected(
+_HEADER_ERROR = _format_rule(
     "a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", "X-Header-Name"
 )
 
 
-def at_most(length: int) -> str:
+def length_error(length: int) -> str:
     return f"must be no more than {length} characters"
 
 
-def between(low: int, high: int) -> str:
+def range_error(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
-def _longer(value: str, limit: int) -> bool:
+def _is_longer(value: str, limit: int) -> bool:
     return len(value) > limit or len(value.encode(errors="surrogatepass")) > limit
 
 
-@remembered(8192)
-def dns_label(value: str) -> Complaints:
+@cache_short_texts(8192)
+def check_dns_label(value: str) -> SyntaxErrors:
     """Check the name of a namespace, container or volume: `my-name`."""
-    wrong = [at_most(63)] if _longer(value, 63) else []
+    errors = [length_error(63)] if _is_longer(value, 63) else []
     if not _is_label(value):
-        wrong.append("must not contain dots" if _is_subdomain(value) else _LABEL_WRONG)
-    return tuple(wrong)
+        errors.append("must not contain dots" if _is_subdomain(value) else _LABEL_ERROR)
+    return tuple(errors)
 
 
-@remembered(8192)
-def dns_subdomain(value: str) -> Complaints:
+@cache_short_texts(8192)
+def check_dns_subdomain(value: str) -> SyntaxErrors:
     """Check the name of most kinds: `my.name`."""
-    wrong = [at_most(253)] if _longer(value, 253) else []
+    errors = [length_error(253)] if _is_longer(value, 253) else []
     if not _is_subdomain(value):
-        wrong.append(_SUBDOMAIN_WRONG)
-    return tuple(wrong)
+        errors.append(_SUBDOMAIN_ERROR)
+    return tuple(errors)
 
 
-@remembered(1024)
-def dns_1035_label(value: str) -> Complaints:
+@cache_short_texts(1024)
+def check_dns_1035_label(value: str) -> SyntaxErrors:
     """Check the name of a Service: it starts with a letter."""
-    wrong = [at_most(63)] if _longer(value, 63) else []
+    errors = [length_error(63)] if _is_longer(value, 63) else []
     if not _is_label_1035(value):
-        wrong.append(_LABEL_1035_WRONG)
-    return tuple(wrong)
+        errors.append(_LABEL_1035_ERROR)
+    return tuple(errors)
 
 
-def wildcard_subdomain(value: str) -> Complaints:
-    wrong = [at_most(253)] if _longer(value, 253) else []
+def check_wildcard_subdomain(value: str) -> SyntaxErrors:
+    errors = [length_error(253)] if _is_longer(value, 253) else []
     if not _is_wildcard(value):
-        wrong.append(_expected(_WILDCARD_SAYS, r"\*\." + _SUBDOMAIN, "*.example.com"))
-    return tuple(wrong)
+        errors.append(_format_rule(_WILDCARD_RULE, r"\*\." + _SUBDOMAIN, "*.example.com"))
+    return tuple(errors)
 
 
-def path_segment(value: str) -> Complaints:
+def check_path_segment(value: str) -> SyntaxErrors:
     """Check a name that only has to be a valid URL path segment: roles may be called `system:admin`."""
     if value in (".", ".."):
         return (f"may not be '{value}'",)
-    return tuple(f"may not contain '{mark}'" for mark in ("/", "%") if mark in value)
+    return tuple(f"may not contain '{character}'" for character in ("/", "%") if character in value)
 
 
-@remembered(8192)
-def qualified_name(value: str) -> Complaints:
+@cache_short_texts(8192)
+def check_qualified_name(value: str) -> SyntaxErrors:
     """Check a label key: `example.com/MyName` or `MyName`."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
-        return (f"a qualified name {_QUALIFIED_WRONG} with an optional DNS subdomain prefix and '/' {_PREFIXED}",)
-    wrong = []
+        return (
+            f"a qualified name {_QUALIFIED_ERROR} with an optional DNS subdomain prefix and '/' {_PREFIXED_EXAMPLE}",
+        )
+    errors = []
     if slash and not prefix:
-        wrong.append("prefix part must be non-empty")
+        errors.append("prefix part must be non-empty")
     elif slash:
-        wrong.extend(f"prefix part {complaint}" for complaint in dns_subdomain(prefix))
+        errors.extend(f"prefix part {error}" for error in check_dns_subdomain(prefix))
     if not name:
-        wrong.append("name part must be non-empty")
-    elif _longer(name, 63):
-        wrong.append(f"name part {at_most(63)}")
+        errors.append("name part must be non-empty")
+    elif _is_longer(name, 63):
+        errors.append(f"name part {length_error(63)}")
     if not _is_qualified(name):
-        wrong.append(f"name part {_QUALIFIED_WRONG}")
-    return tuple(wrong)
+        errors.append(f"name part {_QUALIFIED_ERROR}")
+    return tuple(errors)
 
 
-@remembered(8192)
-def label_value(value: str) -> Complaints:
-    wrong = [at_most(63)] if _longer(value, 63) else []
+@cache_short_texts(8192)
+def check_label_value(value: str) -> SyntaxErrors:
+    errors = [length_error(63)] if _is_longer(value, 63) else []
     if value and not _is_qualified(value):
-        wrong.append(_LABEL_VALUE_WRONG)
-    return tuple(wrong)
+        errors.append(_LABEL_VALUE_ERROR)
+    return tuple(errors)
 
 
-@remembered(8192)
-def config_key(value: str) -> Complaints:
+@cache_short_texts(8192)
+def check_config_key(value: str) -> SyntaxErrors:
     """Check a key of a ConfigMap or Secret; it becomes a file name."""
-    wrong = [at_most(253)] if _longer(value, 253) else []
+    errors = [length_error(253)] if _is_longer(value, 253) else []
     if not _is_config_key(value):
-        wrong.append(_CONFIG_KEY_WRONG)
+        errors.append(_CONFIG_KEY_ERROR)
     if value in (".", ".."):
-        wrong.append(f"must not be '{value}'")
+        errors.append(f"must not be '{value}'")
     elif value.startswith(".."):
-        wrong.append("must not start with '..'")
-    return tuple(wrong)
+        errors.append("must not start with '..'")
+    return tuple(errors)
 
 
-def variable_name(value: str) -> Complaints:
+def check_variable_name(value: str) -> SyntaxErrors:
     """Check the name of an environment variable. k8s: since 1.32 any printable ASCII character except `=`."""
     if all(" " <= char <= "~" and char != "=" for char in value):
         return ()
     return ("a valid environment variable name must consist only of printable ASCII characters other than '='",)
 
 
-def header_name(value: str) -> Complaints:
-    return () if _is_header(value) else (_HEADER_WRONG,)
+def check_header_name(value: str) -> SyntaxErrors:
+    return () if _is_header(value) else (_HEADER_ERROR,)
 
 
-def port_number(value: int) -> Complaints:
-    return () if 1 <= value <= 65535 else (between(1, 65535),)
+def check_port_number(value: int) -> SyntaxErrors:
+    return () if 1 <= value <= 65535 else (range_error(1, 65535),)
 
 
-@remembered(1024)
-def port_name(value: str) -> Complaints:
-    wrong = [at_most(15)] if _longer(value, 15) else []
+@cache_short_texts(1024)
+def check_port_name(value: str) -> SyntaxErrors:
+    errors = [length_error(15)] if _is_longer(value, 15) else []
     if not _is_port_name(value):
-        wrong.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search("[a-z]", value):
-        wrong.append("must contain at least one letter (a-z)")
+        errors.append("must contain at least one letter (a-z)")
     if "--" in value:
-        wrong.append("must not contain consecutive hyphens")
+        errors.append("must not contain consecutive hyphens")
     if value.startswith("-") or value.endswith("-"):
-        wrong.append("must not begin or end with a hyphen")
-    return tuple(wrong)
+        errors.append("must not begin or end with a hyphen")
+    return tuple(errors)
 
 
-def percent(value: str) -> Complaints:
-    return () if _is_percent(value) else (_PERCENT_WRONG,)
+def check_percent(value: str) -> SyntaxErrors:
+    return () if _is_percent(value) else (_PERCENT_ERROR,)
 
 
-def ip_address(value: str) -> Complaints:
-    return () if is_ip(value) else (NOT_AN_IP,)
+def check_ip_address(value: str) -> SyntaxErrors:
+    return () if is_ip(value) else (IP_ERROR,)
 
 
-def ordinary_ip(value: str) -> Complaints:
+def check_routable_ip(value: str) -> SyntaxErrors:
     """Check an address that another machine may have: not unspecified, loopback or link-local."""
     if not is_ip(value):
         return ("must be a valid IP address",)
-    address = _address(value)
+    address = _parse_address(value)
     multicast = address.is_multicast and address.packed[:3] in (b"\xe0\x00\x00", b"\xff\x02\x00")
-    known = (
+    rules = (
         (address.is_unspecified, f"may not be unspecified ({value})"),
         (address.is_loopback, "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
         (address.is_link_local, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
         (multicast, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
     )
-    return tuple(words for found, words in known if found)
+    return tuple(message for is_violated, message in rules if is_violated)
 
 
-def cidr(value: str) -> Complaints:
+def check_cidr(value: str) -> SyntaxErrors:
     if "/" not in value:
-        return (NOT_A_CIDR,)
+        return (CIDR_ERROR,)
     import ipaddress
 
     try:
-        ipaddress.ip_network(_without_leading_zeros(value), strict=False)
+        ipaddress.ip_network(_strip_leading_zeros(value), strict=False)
     except ValueError:
-        return (NOT_A_CIDR,)
+        return (CIDR_ERROR,)
     return ()
 
 
 def is_ip(value: str) -> bool:
     try:
-        return "%" not in value and bool(_address(value))
+        return "%" not in value and bool(_parse_address(value))
     except ValueError:
         return False
 
 
-def _address(value: str) -> IPv4Address | IPv6Address:
+def _parse_address(value: str) -> IPv4Address | IPv6Address:
     import ipaddress  # imported lazily: few requests contain an address, and the module is slow to load
 
-    return ipaddress.ip_address(_without_leading_zeros(value))
+    return ipaddress.ip_address(_strip_leading_zeros(value))
 
 
-def _without_leading_zeros(value: str) -> str:
+def _strip_leading_zeros(value: str) -> str:
     # k8s: 010.001.000.001 is read as 10.1.0.1 for compatibility
     return re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", value) if ":" not in value else value
 
 
-def for_prefix(grammar: Grammar, prefix: str) -> Complaints:
+def check_name_prefix(check: SyntaxCheck, prefix: str) -> SyntaxErrors:
     """Check `generateName`; it may end with a dash, because a suffix follows."""
-    if grammar is path_segment:
-        return path_segment(prefix)
+    if check is check_path_segment:
+        return check_path_segment(prefix)
     if len(prefix) > 1 and prefix.endswith("-"):
-        return grammar(prefix[:-2] + "a")
-    return grammar(prefix)
+        return check(prefix[:-2] + "a")
+    return check(prefix)

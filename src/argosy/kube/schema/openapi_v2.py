@@ -11,31 +11,35 @@ from collections.abc import Iterable
 import orjson
 
 from argosy.kube.schema.openapi_schemas import schema_name
-from argosy.kube.schema.protobuf_encoding import bytes_field
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.protobuf_encoding import encode_bytes_field
+from argosy.kube.schema.resources import ApiResource
 
-MEDIA = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-ACCEPTED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+ACCEPT_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 # Field numbers of gnostic's openapi.v2 messages.
 _DOCUMENT_SWAGGER, _DOCUMENT_INFO, _DOCUMENT_PATHS, _DOCUMENT_DEFINITIONS = 1, 2, 8, 9
 _SCHEMA_TYPE, _SCHEMA_EXTENSION = 22, 31
 
 
-def document(resources: Iterable[Resource]) -> bytes:
+def build_document(resources: Iterable[ApiResource]) -> bytes:
     """Describe every kind as an object with any fields: kubectl finds the kind, and the server validates the fields."""
-    definitions = b"".join(bytes_field(1, _definition(resource)) for resource in resources)
+    definitions = b"".join(encode_bytes_field(1, _encode_definition(resource)) for resource in resources)
     return (
-        bytes_field(_DOCUMENT_SWAGGER, b"2.0")
-        + bytes_field(_DOCUMENT_INFO, bytes_field(1, b"Kubernetes") + bytes_field(2, b"v1.32.13"))
-        + bytes_field(_DOCUMENT_PATHS, b"")
-        + bytes_field(_DOCUMENT_DEFINITIONS, definitions)
+        encode_bytes_field(_DOCUMENT_SWAGGER, b"2.0")
+        + encode_bytes_field(_DOCUMENT_INFO, encode_bytes_field(1, b"Kubernetes") + encode_bytes_field(2, b"v1.32.13"))
+        + encode_bytes_field(_DOCUMENT_PATHS, b"")
+        + encode_bytes_field(_DOCUMENT_DEFINITIONS, definitions)
     )
 
 
-def _definition(resource: Resource) -> bytes:
+def _encode_definition(resource: ApiResource) -> bytes:
     kinds = [{"group": resource.group, "version": resource.version, "kind": resource.kind}]
-    extension = bytes_field(1, b"x-kubernetes-group-version-kind") + bytes_field(2, bytes_field(2, orjson.dumps(kinds)))
-    schema = bytes_field(_SCHEMA_TYPE, bytes_field(1, b"object")) + bytes_field(_SCHEMA_EXTENSION, extension)
+    extension = encode_bytes_field(1, b"x-kubernetes-group-version-kind") + encode_bytes_field(
+        2, encode_bytes_field(2, orjson.dumps(kinds))
+    )
+    schema = encode_bytes_field(_SCHEMA_TYPE, encode_bytes_field(1, b"object")) + encode_bytes_field(
+        _SCHEMA_EXTENSION, extension
+    )
     name = schema_name(resource.group, resource.version, resource.kind)
-    return bytes_field(1, name.encode()) + bytes_field(2, schema)
+    return encode_bytes_field(1, name.encode()) + encode_bytes_field(2, schema)

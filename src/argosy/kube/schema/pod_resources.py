@@ -13,56 +13,58 @@ from argosy.errors import ManifestError
 from argosy.kube.schema import quantity
 
 Amounts = dict[str, Decimal]
-NOTHING: Final = Decimal(0)
+ZERO_AMOUNT: Final = Decimal(0)
 
 
-def requests_of(spec: Mapping[str, Any]) -> Amounts:
+def sum_requests(spec: Mapping[str, Any]) -> Amounts:
     """k8s: a container with a limit and no request requests its limit."""
-    return _whole(spec, lambda container: {**_amounts(container, "limits"), **_amounts(container, "requests")})
+    return _sum_containers(
+        spec, lambda container: {**_container_amounts(container, "limits"), **_container_amounts(container, "requests")}
+    )
 
 
-def limits_of(spec: Mapping[str, Any]) -> Amounts:
-    return _whole(spec, lambda container: _amounts(container, "limits"))
+def sum_limits(spec: Mapping[str, Any]) -> Amounts:
+    return _sum_containers(spec, lambda container: _container_amounts(container, "limits"))
 
 
-def read_amounts(given: Mapping[str, Any] | None) -> Amounts:
-    found: Amounts = {}
-    for name, text in (given or {}).items():
+def read_amounts(quantities: Mapping[str, Any] | None) -> Amounts:
+    amounts: Amounts = {}
+    for name, text in (quantities or {}).items():
         try:
-            found[name] = quantity.parse(text)
+            amounts[name] = quantity.parse(text)
         except ManifestError:
             continue
-    return found
+    return amounts
 
 
-def added(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> Amounts:
-    return {name: left.get(name, NOTHING) + right.get(name, NOTHING) for name in {**left, **right}}
+def add_amounts(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> Amounts:
+    return {name: left.get(name, ZERO_AMOUNT) + right.get(name, ZERO_AMOUNT) for name in {**left, **right}}
 
 
-def taken_from(whole: Mapping[str, Decimal], part: Mapping[str, Decimal]) -> Amounts:
-    return {name: whole.get(name, NOTHING) - part.get(name, NOTHING) for name in {**whole, **part}}
+def subtract_amounts(whole: Mapping[str, Decimal], part: Mapping[str, Decimal]) -> Amounts:
+    return {name: whole.get(name, ZERO_AMOUNT) - part.get(name, ZERO_AMOUNT) for name in {**whole, **part}}
 
 
-def _whole(spec: Mapping[str, Any], read: Any) -> Amounts:
+def _sum_containers(spec: Mapping[str, Any], read_container: Any) -> Amounts:
     """k8s: init containers run one at a time, before the main containers and next to sidecars that started earlier."""
     sidecars: Amounts = {}
-    most: Amounts = {}
-    for each in spec.get("initContainers") or ():
-        if each.get("restartPolicy") == "Always":
-            sidecars = added(sidecars, read(each))
-            most = _larger(most, sidecars)
+    init_peak: Amounts = {}
+    for container in spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            sidecars = add_amounts(sidecars, read_container(container))
+            init_peak = _max_amounts(init_peak, sidecars)
         else:
-            most = _larger(most, added(sidecars, read(each)))
+            init_peak = _max_amounts(init_peak, add_amounts(sidecars, read_container(container)))
     total = sidecars
-    for each in spec.get("containers") or ():
-        total = added(total, read(each))
-    return added(_larger(most, total), read_amounts(spec.get("overhead")))
+    for container in spec.get("containers") or ():
+        total = add_amounts(total, read_container(container))
+    return add_amounts(_max_amounts(init_peak, total), read_amounts(spec.get("overhead")))
 
 
-def _amounts(container: Mapping[str, Any], which: str) -> Amounts:
-    return read_amounts((container.get("resources") or {}).get(which))
+def _container_amounts(container: Mapping[str, Any], field: str) -> Amounts:
+    return read_amounts((container.get("resources") or {}).get(field))
 
 
-def _larger(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> Amounts:
+def _max_amounts(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> Amounts:
     names: Iterable[str] = {**left, **right}
-    return {name: max(left.get(name, NOTHING), right.get(name, NOTHING)) for name in names}
+    return {name: max(left.get(name, ZERO_AMOUNT), right.get(name, ZERO_AMOUNT)) for name in names}

@@ -10,100 +10,100 @@ from argosy.errors import ManifestError
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-def split(data: bytes) -> list[tuple[int, int, int | bytes]]:
+def split_fields(data: bytes) -> list[tuple[int, int, int | bytes]]:
     """Return (field number, wire type, value) in message order; a value is bytes or an unsigned number."""
-    found: list[tuple[int, int, int | bytes]] = []
-    at, end = 0, len(data)
+    fields: list[tuple[int, int, int | bytes]] = []
+    position, end = 0, len(data)
     try:
-        while at < end:
-            tag = data[at]
-            at += 1
+        while position < end:
+            tag = data[position]
+            position += 1
             if tag > 127:
-                tag, at = _varint(data, at - 1)
-            wire = tag & 7
-            if wire == BYTES:
-                size = data[at]
-                at += 1
+                tag, position = _read_varint(data, position - 1)
+            wire_type = tag & 7
+            if wire_type == BYTES:
+                size = data[position]
+                position += 1
                 if size > 127:
-                    size, at = _varint(data, at - 1)
-                stop = at + size
-                if stop > end:
+                    size, position = _read_varint(data, position - 1)
+                field_end = position + size
+                if field_end > end:
                     raise ManifestError("unexpected EOF")
-                found.append((tag >> 3, wire, data[at:stop]))
-                at = stop
-            elif wire == VARINT:
-                value = data[at]
-                at += 1
+                fields.append((tag >> 3, wire_type, data[position:field_end]))
+                position = field_end
+            elif wire_type == VARINT:
+                value = data[position]
+                position += 1
                 if value > 127:
-                    value, at = _varint(data, at - 1)
-                found.append((tag >> 3, wire, value))
+                    value, position = _read_varint(data, position - 1)
+                fields.append((tag >> 3, wire_type, value))
             else:
-                at = _fixed(data, tag, at, found)
+                position = _read_fixed_field(data, tag, position, fields)
             if tag < 8:
-                raise ManifestError(f"proto: illegal tag 0 (wire type {wire})")
+                raise ManifestError(f"proto: illegal tag 0 (wire type {wire_type})")
     except IndexError:
         raise ManifestError("unexpected EOF") from None
-    return found
+    return fields
 
 
-def _fixed(data: bytes, tag: int, at: int, found: list[tuple[int, int, int | bytes]]) -> int:
+def _read_fixed_field(data: bytes, tag: int, position: int, fields: list[tuple[int, int, int | bytes]]) -> int:
     size = {FIXED64: 8, FIXED32: 4}.get(tag & 7)
     if size is None:
         # k8s: protobuf groups are never used.
         raise ManifestError(f"proto: illegal wireType {tag & 7}")
-    if at + size > len(data):
+    if position + size > len(data):
         raise ManifestError("unexpected EOF")
-    found.append((tag >> 3, tag & 7, data[at : at + size]))
-    return at + size
+    fields.append((tag >> 3, tag & 7, data[position : position + size]))
+    return position + size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[at]
-        at += 1
+        byte = data[position]
+        position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            return value & (2**64 - 1), at
+            return value & (2**64 - 1), position
         shift += 7
         if shift > 63:
             raise ManifestError("proto: integer overflow")
 
 
-def packed(data: bytes) -> list[int]:
+def read_packed_numbers(data: bytes) -> list[int]:
     """Return the numbers of a packed list."""
     values = []
-    at = 0
+    position = 0
     try:
-        while at < len(data):
-            value, at = _varint(data, at)
+        while position < len(data):
+            value, position = _read_varint(data, position)
             values.append(value)
     except IndexError:
         raise ManifestError("unexpected EOF") from None
     return values
 
 
-def signed(value: int, bits: int) -> int:
+def to_signed(value: int, bits: int) -> int:
     """Convert an unsigned number as Go reads it into an int32 or int64."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     if 0 <= value < 128:
         return bytes((value,))
     value &= 2**64 - 1
-    made = bytearray()
+    encoded = bytearray()
     while value > 127:
-        made.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    made.append(value)
-    return bytes(made)
+    encoded.append(value)
+    return bytes(encoded)
 
 
-def number_field(number: int, value: int) -> bytes:
-    return varint(number << 3) + varint(value)
+def encode_number_field(number: int, value: int) -> bytes:
+    return encode_varint(number << 3) + encode_varint(value)
 
 
-def bytes_field(number: int, value: bytes) -> bytes:
-    return varint(number << 3 | BYTES) + varint(len(value)) + value
+def encode_bytes_field(number: int, value: bytes) -> bytes:
+    return encode_varint(number << 3 | BYTES) + encode_varint(len(value)) + value

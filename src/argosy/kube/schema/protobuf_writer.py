@@ -14,50 +14,53 @@ from typing import Any
 
 import orjson
 
-from argosy.kube.schema.builtin_types import Field, Type, named
-from argosy.kube.schema.protobuf_encoding import FIXED64, bytes_field, number_field, varint
+from argosy.kube.schema.builtin_types import StructField, Type, get_named_type
+from argosy.kube.schema.protobuf_encoding import FIXED64, encode_bytes_field, encode_number_field, encode_varint
 
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
-Writer = Callable[[Any], bytes]
+FieldWriter = Callable[[Any], bytes]
 
 
-def message(type_: Type, value: dict[str, Any]) -> bytes:
-    return b"".join([write(value) for write in _writers(type_)])
+def encode_message(type_: Type, value: dict[str, Any]) -> bytes:
+    return b"".join([write(value) for write in _build_field_writers(type_)])
 
 
 @cache
-def _writers(type_: Type) -> tuple[Writer, ...]:
+def _build_field_writers(type_: Type) -> tuple[FieldWriter, ...]:
     """Build one writer per field, in the order of field numbers; each receives the value of the whole struct."""
-    fields = sorted((field for field in type_.declared if field.number), key=lambda field: field.number)
-    return tuple(_embedded(field) if field.inline else _field(field) for field in fields)
+    fields = sorted((field for field in type_.declared_fields if field.number), key=lambda field: field.number)
+    return tuple(_build_embedded_writer(field) if field.inline else _build_field_writer(field) for field in fields)
 
 
-def _embedded(field: Field) -> Writer:
-    return lambda owner: bytes_field(field.number, message(field.type, owner))
+def _build_embedded_writer(field: StructField) -> FieldWriter:
+    return lambda owner: encode_bytes_field(field.number, encode_message(field.type, owner))
 
 
-def _field(field: Field) -> Writer:
+def _build_field_writer(field: StructField) -> FieldWriter:
     name, number, type_ = field.name, field.number, field.type
-    if type_.kind == "list" and not type_.wrapped:
-        element = _tagged(type_.items())
+    if type_.kind == "list" and not type_.is_wrapped:
+        element = _build_value_writer(type_.items())
         return lambda owner: b"".join([element(number, item) for item in owner.get(name) or ()])
     if type_.kind == "map":
-        element = _tagged(type_.items())
+        element = _build_value_writer(type_.items())
 
         def pairs(owner: Any) -> bytes:
-            found = sorted((owner.get(name) or {}).items())
+            sorted_items = sorted((owner.get(name) or {}).items())
             return b"".join(
-                [bytes_field(number, bytes_field(1, key.encode()) + element(2, item)) for key, item in found]
+                [
+                    encode_bytes_field(number, encode_bytes_field(1, key.encode()) + element(2, item))
+                    for key, item in sorted_items
+                ]
             )
 
         return pairs
-    write = _tagged(type_)
-    absent_is_nothing = field.pointer or type_.scalar == "bytes" or type_.wrapped
+    write = _build_value_writer(type_)
+    omit_if_absent = field.pointer or type_.scalar == "bytes" or type_.is_wrapped
 
     def one(owner: Any) -> bytes:
         item = owner.get(name)
-        if item is None and absent_is_nothing:
+        if item is None and omit_if_absent:
             return b""
         return write(number, item)
 
@@ -65,85 +68,85 @@ def _field(field: Field) -> Writer:
 
 
 @cache
-def _tagged(type_: Type) -> Callable[[int, Any], bytes]:
+def _build_value_writer(type_: Type) -> Callable[[int, Any], bytes]:
     """Build a writer of (field number, value); an absent value is written as Go's zero value."""
     if type_.kind == "struct":
-        return lambda number, item: bytes_field(number, message(type_, item or {}))
+        return lambda number, item: encode_bytes_field(number, encode_message(type_, item or {}))
     if type_.kind == "list":
-        element = _tagged(type_.items())
-        return lambda number, item: bytes_field(number, b"".join([element(1, each) for each in item or ()]))
+        element = _build_value_writer(type_.items())
+        return lambda number, item: encode_bytes_field(number, b"".join([element(1, child) for child in item or ()]))
     match type_.scalar:
         case "string":
-            return lambda number, item: bytes_field(number, (item or "").encode())
+            return lambda number, item: encode_bytes_field(number, (item or "").encode())
         case "int32" | "int64" | "bool":
-            return lambda number, item: number_field(number, int(item or 0))
+            return lambda number, item: encode_number_field(number, int(item or 0))
         case "float64":
-            return lambda number, item: varint(number << 3 | FIXED64) + struct.pack("<d", item or 0)
+            return lambda number, item: encode_varint(number << 3 | FIXED64) + struct.pack("<d", item or 0)
         case "bytes":
-            return lambda number, item: bytes_field(number, binascii.a2b_base64(item or ""))
-    convert = _CONVERT[type_.scalar]
-    return lambda number, item: bytes_field(number, convert(item))
+            return lambda number, item: encode_bytes_field(number, binascii.a2b_base64(item or ""))
+    convert = _ENCODERS[type_.scalar]
+    return lambda number, item: encode_bytes_field(number, convert(item))
 
 
-def _time(value: Any) -> bytes:
+def _encode_time(value: Any) -> bytes:
     """k8s: seconds only; the zero nanoseconds are written too."""
-    return b"" if value is None else number_field(1, _seconds(value)) + number_field(2, 0)
+    return b"" if value is None else encode_number_field(1, _seconds_since_epoch(value)) + encode_number_field(2, 0)
 
 
-def _micro_time(value: Any) -> bytes:
+def _encode_micro_time(value: Any) -> bytes:
     if value is None:
         return b""
     whole, _, fraction = value.rstrip("Z").partition(".")
-    return number_field(1, _seconds(whole + "Z")) + number_field(2, int(fraction or 0) * 1000)
+    return encode_number_field(1, _seconds_since_epoch(whole + "Z")) + encode_number_field(2, int(fraction or 0) * 1000)
 
 
-def _seconds(value: str) -> int:
-    moment = datetime.fromisoformat(value.removesuffix("Z")).replace(tzinfo=UTC)
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
+def _seconds_since_epoch(value: str) -> int:
+    timestamp = datetime.fromisoformat(value.removesuffix("Z")).replace(tzinfo=UTC)
+    return int((timestamp - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds())
 
 
-def _int_or_string(value: Any) -> bytes:
+def _encode_int_or_string(value: Any) -> bytes:
     is_text = isinstance(value, str)
     return (
-        number_field(1, int(is_text))
-        + number_field(2, 0 if is_text else value or 0)
-        + bytes_field(3, value.encode() if is_text else b"")
+        encode_number_field(1, int(is_text))
+        + encode_number_field(2, 0 if is_text else value or 0)
+        + encode_bytes_field(3, value.encode() if is_text else b"")
     )
 
 
-def _raw(value: Any) -> bytes:
-    return b"" if value is None else bytes_field(1, orjson.dumps(value))
+def _encode_raw_json(value: Any) -> bytes:
+    return b"" if value is None else encode_bytes_field(1, orjson.dumps(value))
 
 
-def _schema(value: dict[str, Any]) -> bytes:
-    return message(named(_SCHEMA), value)
+def _encode_schema(value: dict[str, Any]) -> bytes:
+    return encode_message(get_named_type(_SCHEMA), value)
 
 
-def _schema_or_bool(value: Any) -> bytes:
+def _encode_schema_or_bool(value: Any) -> bytes:
     if isinstance(value, dict):
-        return number_field(1, 1) + bytes_field(2, _schema(value))
-    return number_field(1, int(bool(value)))
+        return encode_number_field(1, 1) + encode_bytes_field(2, _encode_schema(value))
+    return encode_number_field(1, int(bool(value)))
 
 
-def _schema_or_array(value: Any) -> bytes:
+def _encode_schema_or_array(value: Any) -> bytes:
     if isinstance(value, dict):
-        return bytes_field(1, _schema(value))
-    return b"".join([bytes_field(2, _schema(item)) for item in value or ()])
+        return encode_bytes_field(1, _encode_schema(value))
+    return b"".join([encode_bytes_field(2, _encode_schema(item)) for item in value or ()])
 
 
-def _schema_or_strings(value: Any) -> bytes:
+def _encode_schema_or_strings(value: Any) -> bytes:
     if isinstance(value, dict):
-        return bytes_field(1, _schema(value))
-    return b"".join([bytes_field(2, item.encode()) for item in value or ()])
+        return encode_bytes_field(1, _encode_schema(value))
+    return b"".join([encode_bytes_field(2, item.encode()) for item in value or ()])
 
 
-_CONVERT: dict[str, Writer] = {
-    "Time": _time,
-    "MicroTime": _micro_time,
-    "Quantity": lambda value: bytes_field(1, (value or "0").encode()),
-    "IntOrString": _int_or_string,
-    "Raw": _raw,
-    "SchemaOrBool": _schema_or_bool,
-    "SchemaOrArray": _schema_or_array,
-    "SchemaOrStringArray": _schema_or_strings,
+_ENCODERS: dict[str, FieldWriter] = {
+    "Time": _encode_time,
+    "MicroTime": _encode_micro_time,
+    "Quantity": lambda value: encode_bytes_field(1, (value or "0").encode()),
+    "IntOrString": _encode_int_or_string,
+    "Raw": _encode_raw_json,
+    "SchemaOrBool": _encode_schema_or_bool,
+    "SchemaOrArray": _encode_schema_or_array,
+    "SchemaOrStringArray": _encode_schema_or_strings,
 }

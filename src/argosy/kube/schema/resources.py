@@ -22,7 +22,7 @@ class Subresource:
 
 
 @dataclass(frozen=True)
-class Resource:
+class ApiResource:
     """One kind in one version, as discovery lists it."""
 
     group: str
@@ -51,5 +51,5 @@ class Resource:
         """The name in error messages: `configmaps`, `widgets.argosy.dev`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def subresource(self, name: str) -> Subresource | None:
-        return next((each for each in self.subresources if each.name == name), None)
+    def find_subresource(self, name: str) -> Subresource | None:
+        return next((subresource for subresource in self.subresources if subresource.name == name), None)

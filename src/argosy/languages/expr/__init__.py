@@ -11,42 +11,42 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import LimitError, UserError
-from argosy.languages.evaluation_budget import MOST_STEPS, Meter
-from argosy.languages.expr.lexer import ExprError, tokens
-from argosy.languages.expr.nodes import Node, Scope
-from argosy.languages.expr.parser import Parser
+from argosy.languages.evaluation_budget import MAX_STEPS, EvaluationBudget
+from argosy.languages.expr.lexer import ExprError, tokenize
+from argosy.languages.expr.nodes import ExprScope, Node
+from argosy.languages.expr.parser import ExprParser
 
-__all__ = ["ExprError", "Expression", "compile_expression"]
-MOST_TEXT: Final = 10_000
+__all__ = ["CompiledExpression", "ExprError", "compile_expression"]
+MAX_EXPRESSION_CHARACTERS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Expression:
+class CompiledExpression:
     """A compiled expression. `names` are the values that it refers to."""
 
     text: str
     names: frozenset[str]
     _node: Node
 
-    def evaluate(self, values: Mapping[str, Any], *, steps: int = MOST_STEPS) -> Any:
+    def evaluate(self, values: Mapping[str, Any], *, steps: int = MAX_STEPS) -> Any:
         try:
-            return self._node(Scope(values, Meter(steps)))
+            return self._node(ExprScope(values, EvaluationBudget(steps)))
         except RecursionError as error:
             raise LimitError("it is nested too deeply; flatten it") from error
         except UserError:
             raise
         except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError) as error:
-            why = type(error).__name__
-            raise ExprError(f"incompatible values ({why}); use values of one type") from error
+            error_type = type(error).__name__
+            raise ExprError(f"incompatible values ({error_type}); use values of one type") from error
 
 
-def compile_expression(text: str) -> Expression:
+def compile_expression(text: str) -> CompiledExpression:
     """Compile an expression. Raises ExprError with the position if it is invalid."""
-    if len(text) > MOST_TEXT:
-        raise LimitError(f"the expression exceeds {MOST_TEXT} characters; shorten it")
-    parser = Parser(tokens(text))
+    if len(text) > MAX_EXPRESSION_CHARACTERS:
+        raise LimitError(f"the expression exceeds {MAX_EXPRESSION_CHARACTERS} characters; shorten it")
+    parser = ExprParser(tokenize(text))
     try:
-        node = parser.whole()
+        node = parser.parse_expression()
     except RecursionError as error:
         raise LimitError("it is nested too deeply; flatten it") from error
-    return Expression(text, frozenset(parser.names), node)
+    return CompiledExpression(text, frozenset(parser.names), node)

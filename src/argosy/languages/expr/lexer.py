@@ -15,10 +15,10 @@ class ExprError(UserError):
     """The expression, or its use of the values, is wrong."""
 
 
-class Token(NamedTuple):
+class ExprToken(NamedTuple):
     kind: str  # name, number, text, mark, end
     value: str
-    at: int
+    position: int
 
 
 _TOKEN: Final = re.compile(
@@ -36,27 +36,27 @@ _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "0": "\0"}
 
 
-def tokens(text: str) -> list[Token]:
-    found, at = [], 0
-    while at < len(text):
-        match = _TOKEN.match(text, at)
+def tokenize(text: str) -> list[ExprToken]:
+    tokens_found, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
         if match is None:
-            raise ExprError(f"unexpected {text[at : at + 20]!r} at {at + 1}; correct it")
+            raise ExprError(f"unexpected {text[position : position + 20]!r} at {position + 1}; correct it")
         kind = match.lastgroup or ""
         if kind != "space":
-            found.append(Token(kind, match[0], at))
-        at = match.end()
-    return [*found, Token("end", "", len(text))]
+            tokens_found.append(ExprToken(kind, match[0], position))
+        position = match.end()
+    return [*tokens_found, ExprToken("end", "", len(text))]
 
 
-def text_of(token: Token) -> str:
+def unquote_string(token: ExprToken) -> str:
     """Return the content of a quoted string."""
     inner = token.value[1:-1]
-    return inner if token.value[0] == "`" else _ESCAPE.sub(_unescaped, inner)
+    return inner if token.value[0] == "`" else _ESCAPE.sub(_unescape, inner)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    word = found[1]
+def _unescape(match: re.Match[str]) -> str:
+    word = match[1]
     if word[0] in "xuU" and len(word) > 1:
         number = int(word[1:], 16)
         if number > 0x10FFFF or 0xD800 <= number < 0xE000:
@@ -67,7 +67,7 @@ def _unescaped(found: re.Match[str]) -> str:
     return _ESCAPES.get(word, word)
 
 
-def number_of(token: Token) -> int | float:
+def parse_number(token: ExprToken) -> int | float:
     text = token.value.replace("_", "")
     if text[:2].lower() in ("0x", "0b", "0o"):
         value = int(text, 0) if len(text) > 2 else 0

@@ -13,126 +13,128 @@ from functools import lru_cache
 from typing import Any, Final
 
 from argosy.languages import go_time
-from argosy.languages.evaluation_budget import Meter
+from argosy.languages.evaluation_budget import EvaluationBudget
 from argosy.languages.expr.lexer import ExprError
-from argosy.languages.go_time import Duration, Time
+from argosy.languages.go_time import GoDuration, GoTime
 
-MOST_PATTERN: Final = 1000
-MOST_SUBJECT: Final = 100_000
-MOST_RANGE: Final = 1_000_000
+MAX_PATTERN_CHARACTERS: Final = 1000
+MAX_SUBJECT_CHARACTERS: Final = 100_000
+MAX_RANGE_NUMBERS: Final = 1_000_000
 
 
 @dataclass(slots=True)
-class Scope:
+class ExprScope:
     """Values by name, and in a predicate the current element."""
 
     values: Mapping[str, Any]
-    meter: Meter
+    budget: EvaluationBudget
     local: Mapping[str, Any] = field(default_factory=dict)
     item: Any = None
     index: int = 0
     result: Any = None  # of `reduce`, so far
 
-    def within(self, item: Any, index: int, result: Any = None) -> Scope:
-        return Scope(self.values, self.meter, self.local, item, index, result)
+    def with_element(self, item: Any, index: int, result: Any = None) -> ExprScope:
+        return ExprScope(self.values, self.budget, self.local, item, index, result)
 
-    def knowing(self, name: str, value: Any) -> Scope:
-        return Scope(self.values, self.meter, {**self.local, name: value}, self.item, self.index, self.result)
-
-
-Node = Callable[[Scope], Any]
+    def with_variable(self, name: str, value: Any) -> ExprScope:
+        return ExprScope(self.values, self.budget, {**self.local, name: value}, self.item, self.index, self.result)
 
 
-class Short(Exception):
+Node = Callable[[ExprScope], Any]
+
+
+class OptionalChainEnd(Exception):
     """`?.` found nil: the rest of the chain is skipped."""
 
 
-def constant(value: Any) -> Node:
+def build_constant(value: Any) -> Node:
     return lambda scope: value
 
 
-def named(name: str) -> Node:
-    def look(scope: Scope) -> Any:
-        scope.meter.step()
+def build_variable(name: str) -> Node:
+    def evaluate(scope: ExprScope) -> Any:
+        scope.budget.spend_steps()
         return scope.local[name] if name in scope.local else scope.values.get(name)
 
-    return look
+    return evaluate
 
 
-def member(of: Node, name: Node, *, is_optional: bool = False) -> Node:
-    def look(scope: Scope) -> Any:
-        scope.meter.step()
-        value = of(scope)
+def build_member(receiver: Node, name: Node, *, is_optional: bool = False) -> Node:
+    def evaluate(scope: ExprScope) -> Any:
+        scope.budget.spend_steps()
+        value = receiver(scope)
         if value is None and is_optional:
-            raise Short
-        return fetched(value, name(scope))
+            raise OptionalChainEnd
+        return get_member(value, name(scope))
 
-    return look
+    return evaluate
 
 
-def fetched(value: Any, name: Any) -> Any:
+def get_member(value: Any, name: Any) -> Any:
     """argo: a missing field is nil, but nil has no fields."""
     if isinstance(value, dict):
         return value.get(name) if isinstance(name, str | int | float) else None
     if isinstance(value, list | str) and isinstance(name, int) and not isinstance(name, bool):
-        place = name + len(value) if name < 0 else name
-        if not 0 <= place < len(value):
+        position = name + len(value) if name < 0 else name
+        if not 0 <= position < len(value):
             raise ExprError(f"index {name} is out of range: the length is {len(value)}")
-        return value[place]
+        return value[position]
     methods = go_time.METHODS.get(type(value), {})
     if isinstance(name, str) and name in methods:
-        return _bound(methods[name], value)
-    shown = str(name)[:60]
-    raise ExprError(f"cannot fetch {shown!r} from {kind_of(value)}; check it first, as with ?.")
+        return _bind_method(methods[name], value)
+    name_text = str(name)[:60]
+    raise ExprError(f"cannot fetch {name_text!r} from {describe_type(value)}; check it first, as with ?.")
 
 
-def _bound(method: Callable[..., Any], value: Any) -> Callable[..., Any]:
+def _bind_method(method: Callable[..., Any], value: Any) -> Callable[..., Any]:
     return lambda *arguments: method(value, *arguments)
 
 
-def chain(of: Node) -> Node:
-    def ask(scope: Scope) -> Any:
+def build_optional_chain(body: Node) -> Node:
+    def evaluate(scope: ExprScope) -> Any:
         try:
-            return of(scope)
-        except Short:
+            return body(scope)
+        except OptionalChainEnd:
             return None
 
-    return ask
+    return evaluate
 
 
-def call(of: Node, arguments: Sequence[Node], what: str) -> Node:
-    def ask(scope: Scope) -> Any:
-        scope.meter.step(10)
-        function = of(scope)
+def build_call(callee: Node, arguments: Sequence[Node], description: str) -> Node:
+    def evaluate(scope: ExprScope) -> Any:
+        scope.budget.spend_steps(10)
+        function = callee(scope)
         if not callable(function):
-            raise ExprError(f"{what} is not a function; see docs/reference/notifications.md for those that exist")
+            raise ExprError(
+                f"{description} is not a function; see docs/reference/notifications.md for those that exist"
+            )
         try:
-            found = function(*(each(scope) for each in arguments))
+            result = function(*(argument(scope) for argument in arguments))
         except TypeError as error:
-            raise ExprError(f"wrong arguments for {what}; see docs/reference/notifications.md") from error
-        if isinstance(found, str):
-            scope.meter.grow(len(found))
-        return found
+            raise ExprError(f"wrong arguments for {description}; see docs/reference/notifications.md") from error
+        if isinstance(result, str):
+            scope.budget.spend_characters(len(result))
+        return result
 
-    return ask
+    return evaluate
 
 
-def sliced(of: Node, first: Node | None, last: Node | None) -> Node:
-    def ask(scope: Scope) -> Any:
-        value = of(scope)
+def build_slice(sequence: Node, first: Node | None, last: Node | None) -> Node:
+    def evaluate(scope: ExprScope) -> Any:
+        value = sequence(scope)
         if not isinstance(value, list | str):
-            raise ExprError(f"cannot slice {kind_of(value)}; slice a list or a string")
-        bounds = [each(scope) if each else None for each in (first, last)]
-        if not all(each is None or type(each) is int for each in bounds):
+            raise ExprError(f"cannot slice {describe_type(value)}; slice a list or a string")
+        bounds = [bound(scope) if bound else None for bound in (first, last)]
+        if not all(bound is None or type(bound) is int for bound in bounds):
             raise ExprError("the bounds of a slice must be whole numbers; correct them")
-        found = value[bounds[0] : bounds[1]]
-        scope.meter.grow(len(found))
-        return found
+        result = value[bounds[0] : bounds[1]]
+        scope.budget.spend_characters(len(result))
+        return result
 
-    return ask
+    return evaluate
 
 
-def kind_of(value: Any) -> str:
+def describe_type(value: Any) -> str:
     for kinds, name in _KINDS:
         if isinstance(value, kinds):
             return name
@@ -141,7 +143,7 @@ def kind_of(value: Any) -> str:
 
 _KINDS: Final[Sequence[tuple[Any, str]]] = (
     (bool, "a bool"), (int, "a number"), (float, "a number"), (str, "a string"), (list, "a list"), (dict, "a map"),
-    (Time, "a time"), (Duration, "a duration"),
+    (GoTime, "a time"), (GoDuration, "a duration"),
 )  # fmt: skip
 
 
@@ -149,66 +151,68 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def wrapped(value: int) -> int:
+def wrap_int64(value: int) -> int:
     """Wrap around like Go's int64."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) != isinstance(other, bool):
+def is_equal(left: Any, right: Any) -> bool:
+    if isinstance(left, bool) != isinstance(right, bool):
         return False
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(is_equal, left, right))
+    return bool(left == right)
 
 
-def _sum(scope: Scope, one: Any, other: Any) -> Any:
-    if isinstance(one, str) and isinstance(other, str):
-        scope.meter.grow(len(one) + len(other))
-        return one + other
-    if isinstance(one, Time) or isinstance(other, Time):
-        return go_time.add(one, other) if isinstance(one, Time) else go_time.add(other, one)
-    return _reckoned(one, other, "+", lambda a, b: a + b)
+def _add(scope: ExprScope, left: Any, right: Any) -> Any:
+    if isinstance(left, str) and isinstance(right, str):
+        scope.budget.spend_characters(len(left) + len(right))
+        return left + right
+    if isinstance(left, GoTime) or isinstance(right, GoTime):
+        return go_time.add_duration(left, right) if isinstance(left, GoTime) else go_time.add_duration(right, left)
+    return _calculate(left, right, "+", lambda a, b: a + b)
 
 
-def _less(scope: Scope, one: Any, other: Any) -> Any:
-    if isinstance(one, Time):
-        if isinstance(other, Time):
-            return go_time.subtract(one, other)
-        return go_time.add(one, -go_time.nanoseconds(other))
-    return _reckoned(one, other, "-", lambda a, b: a - b)
+def _subtract(scope: ExprScope, left: Any, right: Any) -> Any:
+    if isinstance(left, GoTime):
+        if isinstance(right, GoTime):
+            return go_time.subtract_times(left, right)
+        return go_time.add_duration(left, -go_time.to_nanoseconds(right))
+    return _calculate(left, right, "-", lambda a, b: a - b)
 
 
-def _reckoned(one: Any, other: Any, mark: str, operation: Callable[[Any, Any], Any]) -> Any:
-    spans = isinstance(one, Duration) or isinstance(other, Duration)
-    if spans:
-        one, other = go_time.nanoseconds(one), go_time.nanoseconds(other)
-    if not is_number(one) or not is_number(other):
-        raise ExprError(f"{kind_of(one)} {mark} {kind_of(other)} is not supported; use values of one type")
-    found = operation(one, other)
-    if isinstance(found, int):
-        found = wrapped(found)
-    return Duration(int(found)) if spans else found
+def _calculate(left: Any, right: Any, operator: str, operation: Callable[[Any, Any], Any]) -> Any:
+    is_duration = isinstance(left, GoDuration) or isinstance(right, GoDuration)
+    if is_duration:
+        left, right = go_time.to_nanoseconds(left), go_time.to_nanoseconds(right)
+    if not is_number(left) or not is_number(right):
+        raise ExprError(
+            f"{describe_type(left)} {operator} {describe_type(right)} is not supported; use values of one type"
+        )
+    result = operation(left, right)
+    if isinstance(result, int):
+        result = wrap_int64(result)
+    return GoDuration(int(result)) if is_duration else result
 
 
-def _divided(scope: Scope, one: Any, other: Any) -> Any:
+def _divide(scope: ExprScope, left: Any, right: Any) -> Any:
     def divide(a: Any, b: Any) -> float:
         if b == 0:
             return math.nan if a == 0 else math.copysign(math.inf, a)
         return float(a) / float(b)
 
-    if isinstance(one, Duration) and isinstance(other, Duration):
-        return divide(one.nanoseconds, other.nanoseconds)
-    return _reckoned(one, other, "/", divide)
+    if isinstance(left, GoDuration) and isinstance(right, GoDuration):
+        return divide(left.nanoseconds, right.nanoseconds)
+    return _calculate(left, right, "/", divide)
 
 
-def _rest(scope: Scope, one: Any, other: Any) -> Any:
-    if type(one) is not int or type(other) is not int or other == 0:
+def _modulo(scope: ExprScope, left: Any, right: Any) -> Any:
+    if type(left) is not int or type(right) is not int or right == 0:
         raise ExprError("% needs two whole numbers, the second not zero")
-    return int(math.fmod(one, other)) if abs(one) < 1 << 52 and abs(other) < 1 << 52 else one % other
+    return int(math.fmod(left, right)) if abs(left) < 1 << 52 and abs(right) < 1 << 52 else left % right
 
 
-def _power(scope: Scope, one: Any, other: Any) -> Any:
+def _power(scope: ExprScope, left: Any, right: Any) -> Any:
     def power(a: Any, b: Any) -> float:
         try:
             return math.pow(a, b)
@@ -217,150 +221,152 @@ def _power(scope: Scope, one: Any, other: Any) -> Any:
         except ValueError:
             return math.nan
 
-    return _reckoned(one, other, "**", power)
+    return _calculate(left, right, "**", power)
 
 
-def _ordered(mark: str, test: Callable[[Any, Any], bool]) -> Callable[[Scope, Any, Any], bool]:
-    def compare(scope: Scope, one: Any, other: Any) -> bool:
-        if isinstance(one, Duration) != isinstance(other, Duration):
-            one, other = go_time.nanoseconds(one), go_time.nanoseconds(other)
-        fits = (is_number(one) and is_number(other)) or (
-            type(one) is type(other) and isinstance(one, str | Time | Duration)
+def _build_comparison(operator: str, test: Callable[[Any, Any], bool]) -> Callable[[ExprScope, Any, Any], bool]:
+    def compare(scope: ExprScope, left: Any, right: Any) -> bool:
+        if isinstance(left, GoDuration) != isinstance(right, GoDuration):
+            left, right = go_time.to_nanoseconds(left), go_time.to_nanoseconds(right)
+        is_comparable = (is_number(left) and is_number(right)) or (
+            type(left) is type(right) and isinstance(left, str | GoTime | GoDuration)
         )
-        if not fits:
-            raise ExprError(f"{kind_of(one)} {mark} {kind_of(other)} cannot be compared; use values of one type")
-        return test(one, other)
+        if not is_comparable:
+            raise ExprError(
+                f"{describe_type(left)} {operator} {describe_type(right)} cannot be compared; use values of one type"
+            )
+        return test(left, right)
 
     return compare
 
 
-def is_in(one: Any, other: Any, meter: Meter) -> bool:
+def contains(item: Any, container: Any, budget: EvaluationBudget) -> bool:
     """argo: nothing is in nil."""
-    if other is None:
+    if container is None:
         return False
-    if isinstance(other, dict):
-        return isinstance(one, str | int | float) and one in other
-    if isinstance(other, list):
-        meter.step(len(other))
-        return any(same(one, each) for each in other)
-    raise ExprError(f"`in` needs a list or a map, not {kind_of(other)}")
+    if isinstance(container, dict):
+        return isinstance(item, str | int | float) and item in container
+    if isinstance(container, list):
+        budget.spend_steps(len(container))
+        return any(is_equal(item, element) for element in container)
+    raise ExprError(f"`in` needs a list or a map, not {describe_type(container)}")
 
 
 @lru_cache(maxsize=256)
-def pattern(text: str) -> re.Pattern[str]:
-    if len(text) > MOST_PATTERN:
-        raise ExprError(f"the pattern exceeds {MOST_PATTERN} characters; shorten it")
+def compile_pattern(text: str) -> re.Pattern[str]:
+    if len(text) > MAX_PATTERN_CHARACTERS:
+        raise ExprError(f"the pattern exceeds {MAX_PATTERN_CHARACTERS} characters; shorten it")
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise ExprError(f"invalid pattern {text[:60]!r} ({error}); correct it") from error
 
 
-def _matches(one: str, other: str) -> bool:
-    if len(one) > MOST_SUBJECT:
-        raise ExprError(f"matches is limited to {MOST_SUBJECT} characters of text; shorten the text")
-    return pattern(other).search(one) is not None
+def _matches_pattern(subject: str, pattern_text: str) -> bool:
+    if len(subject) > MAX_SUBJECT_CHARACTERS:
+        raise ExprError(f"matches is limited to {MAX_SUBJECT_CHARACTERS} characters of text; shorten the text")
+    return compile_pattern(pattern_text).search(subject) is not None
 
 
-def _texts(mark: str, test: Callable[[str, str], bool]) -> Callable[[Scope, Any, Any], bool]:
-    def compare(scope: Scope, one: Any, other: Any) -> bool:
-        if one is None or other is None:  # argo: nil matches nothing
+def _build_string_comparison(operator: str, test: Callable[[str, str], bool]) -> Callable[[ExprScope, Any, Any], bool]:
+    def compare(scope: ExprScope, left: Any, right: Any) -> bool:
+        if left is None or right is None:  # argo: nil matches nothing
             return False
-        if not isinstance(one, str) or not isinstance(other, str):
-            raise ExprError(f"{mark} compares strings, not {kind_of(one)} with {kind_of(other)}")
-        return test(one, other)
+        if not isinstance(left, str) or not isinstance(right, str):
+            raise ExprError(f"{operator} compares strings, not {describe_type(left)} with {describe_type(right)}")
+        return test(left, right)
 
     return compare
 
 
-def _range(scope: Scope, one: Any, other: Any) -> list[int]:
-    if type(one) is not int or type(other) is not int:
+def _build_number_range(scope: ExprScope, start: Any, stop: Any) -> list[int]:
+    if type(start) is not int or type(stop) is not int:
         raise ExprError(".. needs two whole numbers")
-    count = max(0, other - one + 1)
-    if count > MOST_RANGE:
-        raise ExprError(f".. exceeds {MOST_RANGE} numbers; use fewer")
-    scope.meter.grow(count)
-    return list(range(one, other + 1))
+    count = max(0, stop - start + 1)
+    if count > MAX_RANGE_NUMBERS:
+        raise ExprError(f".. exceeds {MAX_RANGE_NUMBERS} numbers; use fewer")
+    scope.budget.spend_characters(count)
+    return list(range(start, stop + 1))
 
 
-BINARY: Final[Mapping[str, Callable[[Scope, Any, Any], Any]]] = {
-    "==": lambda scope, one, other: same(one, other),
-    "!=": lambda scope, one, other: not same(one, other),
-    "<": _ordered("<", lambda one, other: one < other),
-    "<=": _ordered("<=", lambda one, other: one <= other),
-    ">": _ordered(">", lambda one, other: one > other),
-    ">=": _ordered(">=", lambda one, other: one >= other),
-    "+": _sum,
-    "-": _less,
-    "*": lambda scope, one, other: _reckoned(one, other, "*", lambda a, b: a * b),
-    "/": _divided,
-    "%": _rest,
+BINARY_OPERATORS: Final[Mapping[str, Callable[[ExprScope, Any, Any], Any]]] = {
+    "==": lambda scope, one, other: is_equal(one, other),
+    "!=": lambda scope, one, other: not is_equal(one, other),
+    "<": _build_comparison("<", lambda one, other: one < other),
+    "<=": _build_comparison("<=", lambda one, other: one <= other),
+    ">": _build_comparison(">", lambda one, other: one > other),
+    ">=": _build_comparison(">=", lambda one, other: one >= other),
+    "+": _add,
+    "-": _subtract,
+    "*": lambda scope, one, other: _calculate(one, other, "*", lambda a, b: a * b),
+    "/": _divide,
+    "%": _modulo,
     "**": _power,
     "^": _power,
-    "..": _range,
-    "in": lambda scope, one, other: is_in(one, other, scope.meter),
-    "matches": _texts("matches", _matches),
-    "contains": _texts("contains", lambda one, other: other in one),
-    "startsWith": _texts("startsWith", str.startswith),
-    "endsWith": _texts("endsWith", str.endswith),
+    "..": _build_number_range,
+    "in": lambda scope, one, other: contains(one, other, scope.budget),
+    "matches": _build_string_comparison("matches", _matches_pattern),
+    "contains": _build_string_comparison("contains", lambda one, other: other in one),
+    "startsWith": _build_string_comparison("startsWith", str.startswith),
+    "endsWith": _build_string_comparison("endsWith", str.endswith),
 }
 
 
-def binary(mark: str, one: Node, other: Node) -> Node:
-    operation = BINARY[mark]
+def build_binary(operator: str, left: Node, right: Node) -> Node:
+    operation = BINARY_OPERATORS[operator]
 
-    def ask(scope: Scope) -> Any:
-        scope.meter.step()
-        return operation(scope, one(scope), other(scope))
+    def evaluate(scope: ExprScope) -> Any:
+        scope.budget.spend_steps()
+        return operation(scope, left(scope), right(scope))
 
-    return ask
+    return evaluate
 
 
-def truth(value: Any, mark: str) -> bool:
+def require_bool(value: Any, operator: str) -> bool:
     if isinstance(value, bool):
         return value
-    raise ExprError(f"{mark} needs true or false, not {kind_of(value)}; use a comparison")
+    raise ExprError(f"{operator} needs true or false, not {describe_type(value)}; use a comparison")
 
 
-def both(one: Node, other: Node) -> Node:
-    return lambda scope: truth(one(scope), "and") and truth(other(scope), "and")
+def build_and(left: Node, right: Node) -> Node:
+    return lambda scope: require_bool(left(scope), "and") and require_bool(right(scope), "and")
 
 
-def either(one: Node, other: Node) -> Node:
-    return lambda scope: truth(one(scope), "or") or truth(other(scope), "or")
+def build_or(left: Node, right: Node) -> Node:
+    return lambda scope: require_bool(left(scope), "or") or require_bool(right(scope), "or")
 
 
-def coalesced(one: Node, other: Node) -> Node:
-    def ask(scope: Scope) -> Any:
-        found = one(scope)
-        return other(scope) if found is None else found
+def build_coalesce(left: Node, right: Node) -> Node:
+    def evaluate(scope: ExprScope) -> Any:
+        result = left(scope)
+        return right(scope) if result is None else result
 
-    return ask
-
-
-def negated(of: Node) -> Node:
-    return lambda scope: not truth(of(scope), "not")
+    return evaluate
 
 
-def minus(of: Node) -> Node:
-    return lambda scope: _less(scope, 0, of(scope))
+def build_not(operand: Node) -> Node:
+    return lambda scope: not require_bool(operand(scope), "not")
 
 
-def plus(of: Node) -> Node:
-    return lambda scope: _sum(scope, 0, of(scope))
+def build_minus(operand: Node) -> Node:
+    return lambda scope: _subtract(scope, 0, operand(scope))
 
 
-def chosen(test: Node, one: Node, other: Node) -> Node:
-    return lambda scope: one(scope) if truth(test(scope), "?") else other(scope)
+def build_plus(operand: Node) -> Node:
+    return lambda scope: _add(scope, 0, operand(scope))
 
 
-def listed(items: Sequence[Node]) -> Node:
-    return lambda scope: [each(scope) for each in items]
+def build_conditional(test: Node, then_node: Node, else_node: Node) -> Node:
+    return lambda scope: then_node(scope) if require_bool(test(scope), "?") else else_node(scope)
 
 
-def mapped(items: Sequence[tuple[Node, Node]]) -> Node:
+def build_list(items: Sequence[Node]) -> Node:
+    return lambda scope: [item(scope) for item in items]
+
+
+def build_map(items: Sequence[tuple[Node, Node]]) -> Node:
     return lambda scope: {str(name(scope)): value(scope) for name, value in items}
 
 
-def let(name: str, value: Node, rest: Node) -> Node:
-    return lambda scope: rest(scope.knowing(name, value(scope)))
+def build_let(name: str, value: Node, body: Node) -> Node:
+    return lambda scope: body(scope.with_variable(name, value(scope)))

@@ -10,284 +10,294 @@ from typing import Final
 
 from argosy.errors import LimitError
 from argosy.languages.expr import builtins, nodes
-from argosy.languages.expr.lexer import ExprError, Token, number_of, text_of
+from argosy.languages.expr.lexer import ExprError, ExprToken, parse_number, unquote_string
 from argosy.languages.expr.nodes import Node
 
-MOST_DEPTH: Final = 60
-BINDING: Final = {
+MAX_DEPTH: Final = 60
+BINDING_POWER: Final = {
     "|": 1, "or": 10, "||": 10, "and": 15, "&&": 15,
     "==": 20, "!=": 20, "<": 20, ">": 20, "<=": 20, ">=": 20,
     "in": 20, "matches": 20, "contains": 20, "startsWith": 20, "endsWith": 20,
     "..": 25, "+": 30, "-": 30, "*": 60, "/": 60, "%": 60, "**": 100, "^": 100, "??": 500,
 }  # fmt: skip
-WORDS: Final = frozenset({"in", "matches", "contains", "startsWith", "endsWith"})  # `not` may precede them
-NOT, SIGN = 50, 90  # binding powers
-RESERVED: Final = frozenset({"and", "or", "not", "let", "else", *WORDS})
+NEGATABLE_OPERATORS: Final = frozenset(
+    {"in", "matches", "contains", "startsWith", "endsWith"}
+)  # `not` may precede them
+NOT_BINDING_POWER, SIGN_BINDING_POWER = 50, 90  # binding powers
+RESERVED_WORDS: Final = frozenset({"and", "or", "not", "let", "else", *NEGATABLE_OPERATORS})
 CONSTANTS: Final = {"true": True, "false": False, "nil": None}
 
 
-class Parser:
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens, self._at, self._depth = tokens, 0, 0
-        self._local: list[str] = []
-        self._predicates = 0
+class ExprParser:
+    def __init__(self, tokens: Sequence[ExprToken]) -> None:
+        self._tokens, self._position, self._depth = tokens, 0, 0
+        self._local_names: list[str] = []
+        self._predicate_depth = 0
         self.names: set[str] = set()
 
-    def whole(self) -> Node:
-        node = self._sequence()
+    def parse_expression(self) -> Node:
+        node = self._parse_sequence()
         if self._token.kind != "end":
-            raise self._unexpected()
+            raise self._build_error()
         return node
 
     # -- tokens
 
     @property
-    def _token(self) -> Token:
-        return self._tokens[self._at]
+    def _token(self) -> ExprToken:
+        return self._tokens[self._position]
 
-    def _next(self) -> Token:
+    def _next_token(self) -> ExprToken:
         token = self._token
-        self._at += token.kind != "end"
+        self._position += token.kind != "end"
         return token
 
-    def _is(self, *values: str) -> bool:
+    def _is_token(self, *values: str) -> bool:
         return self._token.kind in ("mark", "name") and self._token.value in values
 
     def _take(self, value: str) -> bool:
-        if self._is(value):
-            self._at += 1
+        if self._is_token(value):
+            self._position += 1
             return True
         return False
 
-    def _need(self, value: str) -> None:
+    def _require(self, value: str) -> None:
         if not self._take(value):
-            raise self._unexpected(f"{value!r} is missing")
+            raise self._build_error(f"{value!r} is missing")
 
-    def _name(self) -> str:
-        token = self._next()
+    def _parse_name(self) -> str:
+        token = self._next_token()
         if token.kind != "name":
-            raise self._unexpected("a name is missing")
+            raise self._build_error("a name is missing")
         return token.value
 
-    def _unexpected(self, why: str = "") -> ExprError:
+    def _build_error(self, reason: str = "") -> ExprError:
         token = self._token
-        if token.kind == "end" and not why:
+        if token.kind == "end" and not reason:
             return ExprError("unexpected end of the expression; complete it")
-        what = f"{token.value[:30]!r} at {token.at + 1}" if token.kind != "end" else "its end"
-        return ExprError(f"{why or 'syntax error'} before {what}; correct it")
+        token_text = f"{token.value[:30]!r} at {token.position + 1}" if token.kind != "end" else "its end"
+        return ExprError(f"{reason or 'syntax error'} before {token_text}; correct it")
 
     # -- grammar
 
-    def _sequence(self) -> Node:
-        if self._is("let"):
-            self._next()
-            name = self._name()
-            self._need("=")
-            value = self._expression()
-            self._need(";")
-            self._local.append(name)
-            rest = self._nested(self._sequence)
-            self._local.pop()
-            return nodes.let(name, value, rest)
-        return self._expression()
+    def _parse_sequence(self) -> Node:
+        if self._is_token("let"):
+            self._next_token()
+            name = self._parse_name()
+            self._require("=")
+            value = self._parse_binary()
+            self._require(";")
+            self._local_names.append(name)
+            body = self._parse_nested(self._parse_sequence)
+            self._local_names.pop()
+            return nodes.build_let(name, value, body)
+        return self._parse_binary()
 
-    def _nested(self, parse: Callable[[], Node]) -> Node:
+    def _parse_nested(self, parse: Callable[[], Node]) -> Node:
         self._depth += 1
-        if self._depth > MOST_DEPTH:
+        if self._depth > MAX_DEPTH:
             raise LimitError("it is nested too deeply; flatten it")
         try:
             return parse()
         finally:
             self._depth -= 1
 
-    def _expression(self, least: int = 0) -> Node:
-        return self._nested(lambda: self._climbing(least))
+    def _parse_binary(self, min_binding_power: int = 0) -> Node:
+        return self._parse_nested(lambda: self._climb_precedence(min_binding_power))
 
-    def _climbing(self, least: int) -> Node:
-        left = self._unary()
+    def _climb_precedence(self, min_binding_power: int) -> Node:
+        left = self._parse_unary()
         while True:
-            negated = self._is("not") and self._tokens[self._at + 1].value in WORDS
-            token = self._tokens[self._at + 1] if negated else self._token
-            binding = BINDING.get(token.value, -1) if token.kind in ("mark", "name") else -1
-            if binding < least or binding < 0:
+            negated = self._is_token("not") and self._tokens[self._position + 1].value in NEGATABLE_OPERATORS
+            token = self._tokens[self._position + 1] if negated else self._token
+            binding = BINDING_POWER.get(token.value, -1) if token.kind in ("mark", "name") else -1
+            if binding < min_binding_power or binding < 0:
                 break
-            self._at += 1 + negated
-            left = self._combined(left, token.value, binding)
-            left = nodes.negated(left) if negated else left
-        if least == 0 and self._take("?"):
-            left = self._ternary(left)
+            self._position += 1 + negated
+            left = self._parse_operator(left, token.value, binding)
+            left = nodes.build_not(left) if negated else left
+        if min_binding_power == 0 and self._take("?"):
+            left = self._parse_ternary(left)
         return left
 
-    def _combined(self, left: Node, mark: str, binding: int) -> Node:
-        if mark == "|":
-            return self._piped(left)
-        right = self._expression(binding if mark in ("**", "^") else binding + 1)
-        if mark in ("and", "&&"):
-            return nodes.both(left, right)
-        if mark in ("or", "||"):
-            return nodes.either(left, right)
-        return nodes.coalesced(left, right) if mark == "??" else nodes.binary(mark, left, right)
+    def _parse_operator(self, left: Node, operator: str, binding: int) -> Node:
+        if operator == "|":
+            return self._parse_pipe(left)
+        right = self._parse_binary(binding if operator in ("**", "^") else binding + 1)
+        if operator in ("and", "&&"):
+            return nodes.build_and(left, right)
+        if operator in ("or", "||"):
+            return nodes.build_or(left, right)
+        return nodes.build_coalesce(left, right) if operator == "??" else nodes.build_binary(operator, left, right)
 
-    def _ternary(self, test: Node) -> Node:
+    def _parse_ternary(self, test: Node) -> Node:
         if self._take(":"):
-            return nodes.chosen(test, test, self._expression())
-        one = self._expression()
-        self._need(":")
-        return nodes.chosen(test, one, self._expression())
+            return nodes.build_conditional(test, test, self._parse_binary())
+        then_node = self._parse_binary()
+        self._require(":")
+        return nodes.build_conditional(test, then_node, self._parse_binary())
 
-    def _unary(self) -> Node:
+    def _parse_unary(self) -> Node:
         if self._take("not") or self._take("!"):
-            return nodes.negated(self._expression(NOT))
+            return nodes.build_not(self._parse_binary(NOT_BINDING_POWER))
         if self._take("-"):
-            return nodes.minus(self._expression(SIGN))
+            return nodes.build_minus(self._parse_binary(SIGN_BINDING_POWER))
         if self._take("+"):
-            return nodes.plus(self._expression(SIGN))
-        return self._postfix(*self._primary())
+            return nodes.build_plus(self._parse_binary(SIGN_BINDING_POWER))
+        return self._parse_postfix(*self._parse_primary())
 
-    def _primary(self) -> tuple[Node, str]:
+    def _parse_primary(self) -> tuple[Node, str]:
         token = self._token
         if token.kind == "number":
-            self._next()
-            return nodes.constant(number_of(token)), token.value
+            self._next_token()
+            return nodes.build_constant(parse_number(token)), token.value
         if token.kind == "text":
-            self._next()
-            return nodes.constant(text_of(token)), "a text"
+            self._next_token()
+            return nodes.build_constant(unquote_string(token)), "a text"
         if token.kind == "name":
-            return self._named()
+            return self._parse_named()
         if self._take("("):
-            node = self._sequence()
-            self._need(")")
+            node = self._parse_sequence()
+            self._require(")")
             return node, "it"
         if self._take("["):
-            return nodes.listed(self._items("]")), "a list"
+            return nodes.build_list(self._parse_items("]")), "a list"
         if self._take("{"):
-            return self._map(), "a map"
-        if self._predicates and self._take("#"):
-            return self._element(), "#"
-        if self._predicates and self._is("."):
+            return self._parse_map(), "a map"
+        if self._predicate_depth and self._take("#"):
+            return self._parse_element(), "#"
+        if self._predicate_depth and self._is_token("."):
             return (lambda scope: scope.item), "#"
-        raise self._unexpected()
+        raise self._build_error()
 
-    def _element(self) -> Node:
+    def _parse_element(self) -> Node:
         if self._token.kind == "name" and self._token.value in ("index", "acc"):
-            name = self._next().value
+            name = self._next_token().value
             return (lambda scope: scope.index) if name == "index" else (lambda scope: scope.result)
         return lambda scope: scope.item
 
-    def _named(self) -> tuple[Node, str]:
-        name = self._name()
+    def _parse_named(self) -> tuple[Node, str]:
+        name = self._parse_name()
         if name in CONSTANTS:
-            return nodes.constant(CONSTANTS[name]), name
-        if name in RESERVED:
-            self._at -= 1
-            raise self._unexpected()
-        if name == "if" and not self._is("(", ".", "[", "?."):
-            return self._conditional(), "if"
-        if self._is("(") and name not in self._local and (name in builtins.PLAIN or name in builtins.ASKING):
-            self._next()
-            return self._builtin(name, []), name
+            return nodes.build_constant(CONSTANTS[name]), name
+        if name in RESERVED_WORDS:
+            self._position -= 1
+            raise self._build_error()
+        if name == "if" and not self._is_token("(", ".", "[", "?."):
+            return self._parse_conditional(), "if"
+        if (
+            self._is_token("(")
+            and name not in self._local_names
+            and (name in builtins.PLAIN_FUNCTIONS or name in builtins.PREDICATE_FUNCTIONS)
+        ):
+            self._next_token()
+            return self._parse_builtin_call(name, []), name
         if name == "$env":
             return (lambda scope: dict(scope.values)), name
-        if name not in self._local:
+        if name not in self._local_names:
             self.names.add(name)
-        return nodes.named(name), name
+        return nodes.build_variable(name), name
 
-    def _conditional(self) -> Node:
-        test = self._expression()
-        one = self._block()
-        self._need("else")
-        other = self._named()[0] if self._is("if") else self._block()
-        return nodes.chosen(test, one, other)
+    def _parse_conditional(self) -> Node:
+        test = self._parse_binary()
+        then_node = self._parse_block()
+        self._require("else")
+        else_node = self._parse_named()[0] if self._is_token("if") else self._parse_block()
+        return nodes.build_conditional(test, then_node, else_node)
 
-    def _block(self) -> Node:
-        self._need("{")
-        node = self._sequence()
-        self._need("}")
+    def _parse_block(self) -> Node:
+        self._require("{")
+        node = self._parse_sequence()
+        self._require("}")
         return node
 
-    def _items(self, closing: str) -> list[Node]:
+    def _parse_items(self, closing: str) -> list[Node]:
         items: list[Node] = []
         while not self._take(closing):
-            items.append(self._expression())
-            if not self._is(closing):
-                self._need(",")
+            items.append(self._parse_binary())
+            if not self._is_token(closing):
+                self._require(",")
         return items
 
-    def _map(self) -> Node:
+    def _parse_map(self) -> Node:
         items: list[tuple[Node, Node]] = []
         while not self._take("}"):
-            token = self._next()
+            token = self._next_token()
             if token.kind == "text":
-                name = nodes.constant(text_of(token))
+                name = nodes.build_constant(unquote_string(token))
             elif token.kind in ("name", "number"):
-                name = nodes.constant(token.value)
+                name = nodes.build_constant(token.value)
             elif token.value == "(":
-                name = self._expression()
-                self._need(")")
+                name = self._parse_binary()
+                self._require(")")
             else:
-                self._at -= 1
-                raise self._unexpected("a map's key is missing")
-            self._need(":")
-            items.append((name, self._expression()))
-            if not self._is("}"):
-                self._need(",")
-        return nodes.mapped(items)
+                self._position -= 1
+                raise self._build_error("a map's key is missing")
+            self._require(":")
+            items.append((name, self._parse_binary()))
+            if not self._is_token("}"):
+                self._require(",")
+        return nodes.build_map(items)
 
-    def _postfix(self, node: Node, what: str) -> Node:
+    def _parse_postfix(self, node: Node, description: str) -> Node:
         is_chain = False
         while True:
             if self._take("("):
-                node = nodes.call(node, self._items(")"), what)
-            elif self._is("?.", "."):
-                is_optional = self._next().value == "?."
+                node = nodes.build_call(node, self._parse_items(")"), description)
+            elif self._is_token("?.", "."):
+                is_optional = self._next_token().value == "?."
                 is_chain |= is_optional
                 if is_optional and self._take("["):
-                    node = nodes.member(node, self._expression(), is_optional=True)
-                    self._need("]")
+                    node = nodes.build_member(node, self._parse_binary(), is_optional=True)
+                    self._require("]")
                     continue
-                what = self._name()
-                node = nodes.member(node, nodes.constant(what), is_optional=is_optional)
+                description = self._parse_name()
+                node = nodes.build_member(node, nodes.build_constant(description), is_optional=is_optional)
             elif self._take("["):
-                node = self._indexed(node)
+                node = self._parse_index(node)
             else:
-                return nodes.chain(node) if is_chain else node
+                return nodes.build_optional_chain(node) if is_chain else node
 
-    def _indexed(self, node: Node) -> Node:
-        first = None if self._is(":") else self._expression(1)
+    def _parse_index(self, node: Node) -> Node:
+        first = None if self._is_token(":") else self._parse_binary(1)
         if self._take(":"):
-            last = None if self._is("]") else self._expression(1)
-            self._need("]")
-            return nodes.sliced(node, first, last)
-        self._need("]")
-        return nodes.member(node, first or nodes.constant(None))
+            last = None if self._is_token("]") else self._parse_binary(1)
+            self._require("]")
+            return nodes.build_slice(node, first, last)
+        self._require("]")
+        return nodes.build_member(node, first or nodes.build_constant(None))
 
-    def _piped(self, left: Node) -> Node:
-        name = self._name()
-        if name not in builtins.PLAIN and name not in builtins.ASKING:
-            raise self._unexpected(f"{name} is not a function")
+    def _parse_pipe(self, left: Node) -> Node:
+        name = self._parse_name()
+        if name not in builtins.PLAIN_FUNCTIONS and name not in builtins.PREDICATE_FUNCTIONS:
+            raise self._build_error(f"{name} is not a function")
         arguments = [left]
         if self._take("("):
-            return self._postfix(self._builtin(name, arguments), name)
-        return builtins.plain(name, arguments) if name in builtins.PLAIN else builtins.asking(name, left, None)
+            return self._parse_postfix(self._parse_builtin_call(name, arguments), name)
+        return (
+            builtins.build_plain_call(name, arguments)
+            if name in builtins.PLAIN_FUNCTIONS
+            else builtins.build_predicate_call(name, left, None)
+        )
 
-    def _builtin(self, name: str, arguments: list[Node]) -> Node:
-        if name in builtins.PLAIN:
-            return builtins.plain(name, [*arguments, *self._items(")")])
+    def _parse_builtin_call(self, name: str, arguments: list[Node]) -> Node:
+        if name in builtins.PLAIN_FUNCTIONS:
+            return builtins.build_plain_call(name, [*arguments, *self._parse_items(")")])
         if not arguments:
-            arguments = [self._expression()]
-            if not self._is(")"):
-                self._need(",")
+            arguments = [self._parse_binary()]
+            if not self._is_token(")"):
+                self._require(",")
         predicate = None
-        if not self._is(")"):
-            predicate = self._predicate()
+        if not self._is_token(")"):
+            predicate = self._parse_predicate()
             while self._take(","):
-                arguments.append(self._expression())
-        self._need(")")
-        return builtins.asking(name, arguments[0], predicate, arguments[1:])
+                arguments.append(self._parse_binary())
+        self._require(")")
+        return builtins.build_predicate_call(name, arguments[0], predicate, arguments[1:])
 
-    def _predicate(self) -> Node:
-        self._predicates += 1
+    def _parse_predicate(self) -> Node:
+        self._predicate_depth += 1
         try:
-            return self._block() if self._is("{") else self._expression()
+            return self._parse_block() if self._is_token("{") else self._parse_binary()
         finally:
-            self._predicates -= 1
+            self._predicate_depth -= 1

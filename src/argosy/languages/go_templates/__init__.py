@@ -13,18 +13,18 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.errors import LimitError, UserError
-from argosy.languages.evaluation_budget import MOST_CHARACTERS, MOST_STEPS, Meter
+from argosy.languages.evaluation_budget import MAX_CHARACTERS, MAX_STEPS, EvaluationBudget
 from argosy.languages.go_templates.lexer import TemplateError
-from argosy.languages.go_templates.nodes import State, Template
-from argosy.languages.go_templates.parser import Parser
+from argosy.languages.go_templates.nodes import Template, TemplateState
+from argosy.languages.go_templates.parser import TemplateParser
 
-__all__ = ["Compiled", "TemplateError", "compile_template"]
-MOST_TEXT: Final = 100_000
+__all__ = ["CompiledTemplate", "TemplateError", "compile_template"]
+MAX_TEMPLATE_CHARACTERS: Final = 100_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledTemplate:
     text: str
     _templates: Mapping[str, Template]
 
@@ -33,11 +33,11 @@ class Compiled:
         values: Any,
         *,
         now: datetime = _EPOCH,
-        steps: int = MOST_STEPS,
-        characters: int = MOST_CHARACTERS,
+        steps: int = MAX_STEPS,
+        characters: int = MAX_CHARACTERS,
     ) -> str:
         """Render the template; functions such as `set` change `values`."""
-        state = State(self._templates, Meter(steps, characters), now, values)
+        state = TemplateState(self._templates, EvaluationBudget(steps, characters), now, values)
         try:
             self._templates[""](state, values)
         except RecursionError as error:
@@ -45,16 +45,16 @@ class Compiled:
         except UserError:
             raise
         except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError, MemoryError) as error:
-            why = type(error).__name__
-            raise TemplateError(f"wrong value ({why}); check the arguments of each function") from error
+            error_type = type(error).__name__
+            raise TemplateError(f"wrong value ({error_type}); check the arguments of each function") from error
         return "".join(state.out)
 
 
-def compile_template(text: str) -> Compiled:
+def compile_template(text: str) -> CompiledTemplate:
     """Compile a template. Raises TemplateError with the line if it is invalid."""
-    if len(text) > MOST_TEXT:
-        raise LimitError(f"the template exceeds {MOST_TEXT} characters; shorten it")
+    if len(text) > MAX_TEMPLATE_CHARACTERS:
+        raise LimitError(f"the template exceeds {MAX_TEMPLATE_CHARACTERS} characters; shorten it")
     try:
-        return Compiled(text, Parser(text).templates())
+        return CompiledTemplate(text, TemplateParser(text).parse_templates())
     except RecursionError as error:
         raise LimitError("it is nested too deeply; flatten it") from error

@@ -10,72 +10,72 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus
 
-from argosy.languages.go_format import printf, text_of
+from argosy.languages.go_format import format_value, printf
 from argosy.languages.go_templates.lexer import TemplateError
-from argosy.languages.go_time import Duration, Time
+from argosy.languages.go_time import GoDuration, GoTime
 
 Function = Callable[..., Any]
 
 
-def truth(value: Any) -> bool:
+def is_truthy(value: Any) -> bool:
     """Go: zero, empty and missing values are false."""
-    if isinstance(value, Duration):
+    if isinstance(value, GoDuration):
         return bool(value.nanoseconds)
-    return isinstance(value, Time) or bool(value)
+    return isinstance(value, GoTime) or bool(value)
 
 
-def _and(*values: Callable[[], Any]) -> Any:
-    found: Any = None
-    for each in values:
-        found = each()
-        if not truth(found):
-            return found
-    return found
+def _evaluate_and(*values: Callable[[], Any]) -> Any:
+    result: Any = None
+    for evaluate in values:
+        result = evaluate()
+        if not is_truthy(result):
+            return result
+    return result
 
 
-def _or(*values: Callable[[], Any]) -> Any:
-    found: Any = None
-    for each in values:
-        found = each()
-        if truth(found):
-            return found
-    return found
+def _evaluate_or(*values: Callable[[], Any]) -> Any:
+    result: Any = None
+    for evaluate in values:
+        result = evaluate()
+        if is_truthy(result):
+            return result
+    return result
 
 
-LAZY: Final[Mapping[str, Function]] = {"and": _and, "or": _or}
+LAZY_FUNCTIONS: Final[Mapping[str, Function]] = {"and": _evaluate_and, "or": _evaluate_or}
 
 
-def _kind(value: Any) -> str:
-    for kinds, name in ((bool, "bool"), (int, "int"), (float, "float"), (str, "string"), (Time, "time")):
+def _comparison_kind(value: Any) -> str:
+    for kinds, name in ((bool, "bool"), (int, "int"), (float, "float"), (str, "string"), (GoTime, "time")):
         if isinstance(value, kinds):
             return name
-    return "duration" if isinstance(value, Duration) else "nil" if value is None else "other"
+    return "duration" if isinstance(value, GoDuration) else "nil" if value is None else "other"
 
 
-def _comparable(one: Any, other: Any) -> None:
-    kinds = {_kind(one), _kind(other)}
+def _check_comparable(left: Any, right: Any) -> None:
+    kinds = {_comparison_kind(left), _comparison_kind(right)}
     if "other" in kinds:
         raise TemplateError("lists and maps cannot be compared; compare their elements")
     if len(kinds) > 1 and "nil" not in kinds:
         raise TemplateError(f"incompatible types for comparison: {' and '.join(sorted(kinds))}; compare like with like")
 
 
-def _equal(state: Any, one: Any, *others: Any) -> bool:
+def _is_equal_to_any(state: Any, left: Any, *others: Any) -> bool:
     if not others:
         raise TemplateError("eq needs two values; add a second")
-    for each in others:
-        _comparable(one, each)
-    return any(one == each and _kind(one) == _kind(each) for each in others)
+    for other in others:
+        _check_comparable(left, other)
+    return any(left == other and _comparison_kind(left) == _comparison_kind(other) for other in others)
 
 
-def _less(one: Any, other: Any) -> bool:
-    _comparable(one, other)
-    if _kind(one) in ("bool", "nil") or _kind(other) == "nil":
+def _is_less(left: Any, right: Any) -> bool:
+    _check_comparable(left, right)
+    if _comparison_kind(left) in ("bool", "nil") or _comparison_kind(right) == "nil":
         raise TemplateError("these values have no order; compare numbers or strings")
-    return bool(one < other)
+    return bool(left < right)
 
 
-def index(state: Any, value: Any, *keys: Any) -> Any:
+def get_index(state: Any, value: Any, *keys: Any) -> Any:
     for key in keys:
         if value is None:
             return None
@@ -86,11 +86,13 @@ def index(state: Any, value: Any, *keys: Any) -> Any:
                 raise TemplateError(f"index out of range: {key}; the length is {len(value)}")
             value = value[key] if isinstance(value, list) else value.encode()[key]
         else:
-            raise TemplateError(f"cannot index {text_of(value)[:40]!r} with {text_of(key)[:40]!r}; use a list or a map")
+            raise TemplateError(
+                f"cannot index {format_value(value)[:40]!r} with {format_value(key)[:40]!r}; use a list or a map"
+            )
     return value
 
 
-def _sliced(state: Any, value: Any, *bounds: Any) -> Any:
+def _slice(state: Any, value: Any, *bounds: Any) -> Any:
     low, high = (*bounds, *([0, len(value)][len(bounds) :]))[:2]
     if not (type(low) is type(high) is int and 0 <= low <= high <= len(value)):
         raise TemplateError(f"slice out of range: {low}, {high}; the length is {len(value)}")
@@ -103,11 +105,11 @@ def _length(state: Any, value: Any) -> int:
 
 def _print(state: Any, *values: Any) -> str:
     """Go puts a space between two values if neither is a string."""
-    text, before = "", True
-    for each in values:
-        is_text = isinstance(each, str)
-        text += ("" if before or is_text else " ") + text_of(each)
-        before = is_text
+    text, was_string = "", True
+    for value in values:
+        is_string = isinstance(value, str)
+        text += ("" if was_string or is_string else " ") + format_value(value)
+        was_string = is_string
     return text
 
 
@@ -124,29 +126,40 @@ def _call(state: Any, function: Any, *values: Any) -> Any:
     return function(*values)
 
 
-_JS: Final = {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
+_JS_ESCAPES: Final = {
+    "\\": "\\\\",
+    "'": "\\'",
+    '"': '\\"',
+    "<": "\\u003C",
+    ">": "\\u003E",
+    "&": "\\u0026",
+    "=": "\\u003D",
+}
 
 
-def _js(state: Any, *values: Any) -> str:
-    return "".join(_JS.get(each) or (f"\\u{ord(each):04X}" if each < " " else each) for each in _print(state, *values))
+def _escape_js(state: Any, *values: Any) -> str:
+    return "".join(
+        _JS_ESCAPES.get(character) or (f"\\u{ord(character):04X}" if character < " " else character)
+        for character in _print(state, *values)
+    )
 
 
-BUILTIN: Final[Mapping[str, Function]] = {
-    "not": lambda state, value: not truth(value),
-    "eq": _equal,
-    "ne": lambda state, one, other: not _equal(state, one, other),
-    "lt": lambda state, one, other: _less(one, other),
-    "le": lambda state, one, other: not _less(other, one),
-    "gt": lambda state, one, other: _less(other, one),
-    "ge": lambda state, one, other: not _less(one, other),
+BUILTIN_FUNCTIONS: Final[Mapping[str, Function]] = {
+    "not": lambda state, value: not is_truthy(value),
+    "eq": _is_equal_to_any,
+    "ne": lambda state, one, other: not _is_equal_to_any(state, one, other),
+    "lt": lambda state, one, other: _is_less(one, other),
+    "le": lambda state, one, other: not _is_less(other, one),
+    "gt": lambda state, one, other: _is_less(other, one),
+    "ge": lambda state, one, other: not _is_less(one, other),
     "len": _length,
-    "index": index,
-    "slice": _sliced,
+    "index": get_index,
+    "slice": _slice,
     "print": _print,
-    "println": lambda state, *values: " ".join(map(text_of, values)) + "\n",
+    "println": lambda state, *values: " ".join(map(format_value, values)) + "\n",
     "printf": _printf,
     "html": lambda state, *values: html.escape(_print(state, *values)).replace("&quot;", "&#34;"),
-    "js": _js,
+    "js": _escape_js,
     "urlquery": lambda state, *values: quote_plus(_print(state, *values)),
     "call": _call,
 }

@@ -11,14 +11,14 @@ from typing import Final, NamedTuple
 
 from argosy.errors import UserError
 
-SPACE: Final = " \t\r\n"
+WHITESPACE: Final = " \t\r\n"
 
 
 class TemplateError(UserError):
     """The template, or its use of the values, is wrong."""
 
 
-class Token(NamedTuple):
+class TemplateToken(NamedTuple):
     kind: str  # text, open, close, word, field, variable, number, string, char, mark, end
     value: str
     line: int
@@ -40,53 +40,53 @@ _TOKEN: Final = re.compile(
 )
 
 
-def pieces(text: str) -> Iterator[Token]:
-    at, line, trims = 0, 1, False
+def tokenize(text: str) -> Iterator[TemplateToken]:
+    position, line, trims_left = 0, 1, False
     while True:
-        start = text.find("{{", at)
-        plain = text[at:] if start < 0 else text[at:start]
-        line_after = line + plain.count("\n")
-        shown = plain.lstrip(SPACE) if trims else plain
+        start = text.find("{{", position)
+        raw_text = text[position:] if start < 0 else text[position:start]
+        line_after = line + raw_text.count("\n")
+        trimmed_text = raw_text.lstrip(WHITESPACE) if trims_left else raw_text
         if start < 0:
-            if shown:
-                yield Token("text", shown, line)
-            yield Token("end", "", line_after)
+            if trimmed_text:
+                yield TemplateToken("text", trimmed_text, line)
+            yield TemplateToken("end", "", line_after)
             return
         inner = start + 2
-        if text[inner : inner + 1] == "-" and text[inner + 1 : inner + 2] in set(SPACE):
-            shown, inner = shown.rstrip(SPACE), inner + 1
-        if shown:
-            yield Token("text", shown, line)
+        if text[inner : inner + 1] == "-" and text[inner + 1 : inner + 2] in set(WHITESPACE):
+            trimmed_text, inner = trimmed_text.rstrip(WHITESPACE), inner + 1
+        if trimmed_text:
+            yield TemplateToken("text", trimmed_text, line)
         line = line_after
-        words, at, trims = _action(text, inner, line)
-        yield from words
-        line += text.count("\n", start, at)
+        action_tokens, position, trims_left = _tokenize_action(text, inner, line)
+        yield from action_tokens
+        line += text.count("\n", start, position)
 
 
-def _action(text: str, at: int, line: int) -> tuple[list[Token], int, bool]:
+def _tokenize_action(text: str, position: int, line: int) -> tuple[list[TemplateToken], int, bool]:
     """Return the tokens of an action, its end, and True if the space after it is trimmed."""
-    comment = re.compile(r"[ \t\r\n]*/\*.*?\*/", re.DOTALL).match(text, at)
+    comment = re.compile(r"[ \t\r\n]*/\*.*?\*/", re.DOTALL).match(text, position)
     if comment:
         end = re.compile(r"([ \t\r\n]+-)?\}\}").match(text, comment.end())
         if end is None:
             raise TemplateError("a comment is not closed; add */}}", line=line)
         return [], end.end(), bool(end[1])
-    words = [Token("open", "{{", line)]
+    tokens = [TemplateToken("open", "{{", line)]
     is_apart = False
     while True:
-        if text.startswith("}}", at):
-            return [*words, Token("close", "}}", line)], at + 2, False
-        if is_apart and text.startswith("-}}", at):
-            return [*words, Token("close", "}}", line)], at + 3, True
-        found = _TOKEN.match(text, at)
-        if found is None:
-            what = repr(text[at : at + 20]) if text[at:] else "the end"
-            raise TemplateError(f"unexpected {what} in {{{{ }}}}; correct it", line=line)
-        kind = found.lastgroup or ""
+        if text.startswith("}}", position):
+            return [*tokens, TemplateToken("close", "}}", line)], position + 2, False
+        if is_apart and text.startswith("-}}", position):
+            return [*tokens, TemplateToken("close", "}}", line)], position + 3, True
+        match = _TOKEN.match(text, position)
+        if match is None:
+            found_text = repr(text[position : position + 20]) if text[position:] else "the end"
+            raise TemplateError(f"unexpected {found_text} in {{{{ }}}}; correct it", line=line)
+        kind = match.lastgroup or ""
         if kind == "space":
             is_apart = True
         else:
-            words.append(Token(kind, found[0], line, is_apart))
+            tokens.append(TemplateToken(kind, match[0], line, is_apart))
             is_apart = False
-        line += found[0].count("\n")
-        at = found.end()
+        line += match[0].count("\n")
+        position = match.end()

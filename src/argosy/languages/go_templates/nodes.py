@@ -11,230 +11,231 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.languages import go_time
-from argosy.languages.evaluation_budget import Meter
-from argosy.languages.go_format import NO_VALUE, text_of
-from argosy.languages.go_templates.functions import BUILTIN, LAZY, truth
+from argosy.languages.evaluation_budget import EvaluationBudget
+from argosy.languages.go_format import NO_VALUE, format_value
+from argosy.languages.go_templates.functions import BUILTIN_FUNCTIONS, LAZY_FUNCTIONS, is_truthy
 from argosy.languages.go_templates.lexer import TemplateError
-from argosy.languages.go_templates.sprig import SPRIG
+from argosy.languages.go_templates.sprig import SPRIG_FUNCTIONS
 
-FUNCTIONS: Final = {**SPRIG, **BUILTIN}
-Template = Callable[["State", Any], None]
-Value = Callable[["State", Any], Any]
-Command = Callable[["State", Any, Sequence[Any]], Any]  # the last argument is the piped value, if any
+FUNCTIONS: Final = {**SPRIG_FUNCTIONS, **BUILTIN_FUNCTIONS}
+Template = Callable[["TemplateState", Any], None]
+Value = Callable[["TemplateState", Any], Any]
+Command = Callable[["TemplateState", Any, Sequence[Any]], Any]  # the last argument is the piped value, if any
 
 
-class Broke(Exception):
+class RangeBreak(Exception):
     """`break` or `continue` of the innermost range."""
 
 
-class Continued(Broke):
+class RangeContinue(RangeBreak):
     pass
 
 
-class State:
-    def __init__(self, templates: Mapping[str, Template], meter: Meter, now: datetime, root: Any) -> None:
-        self.templates, self.meter, self.now = templates, meter, now
+class TemplateState:
+    def __init__(self, templates: Mapping[str, Template], budget: EvaluationBudget, now: datetime, root: Any) -> None:
+        self.templates, self.budget, self.now = templates, budget, now
         self.out: list[str] = []
         self.variables: list[tuple[str, Any]] = [("$", root)]
 
     def write(self, text: str) -> None:
-        self.meter.grow(len(text))
+        self.budget.spend_characters(len(text))
         self.out.append(text)
 
-    def look(self, name: str) -> Any:
-        for known, value in reversed(self.variables):
-            if known == name:
+    def get_variable(self, name: str) -> Any:
+        for variable_name, value in reversed(self.variables):
+            if variable_name == name:
                 return value
         raise TemplateError(f"undefined variable {name}; declare it with {name} := …")
 
-    def change(self, name: str, value: Any) -> None:
-        for at in range(len(self.variables) - 1, -1, -1):
-            if self.variables[at][0] == name:
-                self.variables[at] = (name, value)
+    def set_variable(self, name: str, value: Any) -> None:
+        for i in range(len(self.variables) - 1, -1, -1):
+            if self.variables[i][0] == name:
+                self.variables[i] = (name, value)
                 return
         raise TemplateError(f"undefined variable {name}; declare it with {name} := …")
 
 
-def text(value: str) -> Template:
+def build_text(value: str) -> Template:
     return lambda state, dot: state.write(value)
 
 
-def block(parts: Sequence[Template]) -> Template:
-    def run(state: State, dot: Any) -> None:
-        mark = len(state.variables)
-        for each in parts:
-            state.meter.step()
-            each(state, dot)
-        del state.variables[mark:]
+def build_block(parts: Sequence[Template]) -> Template:
+    def render(state: TemplateState, dot: Any) -> None:
+        variable_count = len(state.variables)
+        for part in parts:
+            state.budget.spend_steps()
+            part(state, dot)
+        del state.variables[variable_count:]
 
-    return run
+    return render
 
 
-def shown(value: Value, *, is_silent: bool) -> Template:
-    def run(state: State, dot: Any) -> None:
-        found = value(state, dot)
+def build_output(value: Value, *, is_silent: bool) -> Template:
+    def render(state: TemplateState, dot: Any) -> None:
+        result = value(state, dot)
         if not is_silent:
-            state.write(NO_VALUE if found is None else text_of(found))
+            state.write(NO_VALUE if result is None else format_value(result))
 
-    return run
+    return render
 
 
-def conditional(test: Value, then: Template, otherwise: Template | None, *, moves: bool) -> Template:
+def build_conditional(test: Value, then: Template, otherwise: Template | None, *, sets_dot: bool) -> Template:
     """`if`, or `with`, which sets the dot."""
 
-    def run(state: State, dot: Any) -> None:
-        mark = len(state.variables)
-        found = test(state, dot)
-        if truth(found):
-            then(state, found if moves else dot)
+    def render(state: TemplateState, dot: Any) -> None:
+        variable_count = len(state.variables)
+        result = test(state, dot)
+        if is_truthy(result):
+            then(state, result if sets_dot else dot)
         elif otherwise is not None:
             otherwise(state, dot)
-        del state.variables[mark:]
+        del state.variables[variable_count:]
 
-    return run
+    return render
 
 
-def each_of(of: Value, names: Sequence[str], body: Template, otherwise: Template | None) -> Template:
-    def run(state: State, dot: Any) -> None:
-        mark = len(state.variables)
-        items = _items(of(state, dot), state.meter)
+def build_range(collection: Value, names: Sequence[str], body: Template, otherwise: Template | None) -> Template:
+    def render(state: TemplateState, dot: Any) -> None:
+        variable_count = len(state.variables)
+        items = _list_items(collection(state, dot), state.budget)
         for key, item in items:
-            state.meter.step()
-            given = [item] if len(names) == 1 else [key, item]
-            state.variables += zip(names, given, strict=False)
+            state.budget.spend_steps()
+            loop_values = [item] if len(names) == 1 else [key, item]
+            state.variables += zip(names, loop_values, strict=False)
             try:
                 body(state, item)
-            except Continued:
+            except RangeContinue:
                 pass
-            except Broke:
+            except RangeBreak:
                 break
             finally:
-                del state.variables[mark:]
+                del state.variables[variable_count:]
         if not items and otherwise is not None:
             otherwise(state, dot)
 
-    return run
+    return render
 
 
-def _items(value: Any, meter: Meter) -> list[tuple[Any, Any]]:
+def _list_items(value: Any, budget: EvaluationBudget) -> list[tuple[Any, Any]]:
     if isinstance(value, dict):
         return [(name, value[name]) for name in sorted(value, key=str)]
     if isinstance(value, list):
         return list(enumerate(value))
     if isinstance(value, int) and not isinstance(value, bool):
-        meter.grow(max(0, value))
-        return [(at, at) for at in range(value)]
+        budget.spend_characters(max(0, value))
+        return [(i, i) for i in range(value)]
     if value is None:
         return []
-    raise TemplateError(f"range cannot iterate over {text_of(value)[:40]!r}; use a list or a map")
+    raise TemplateError(f"range cannot iterate over {format_value(value)[:40]!r}; use a list or a map")
 
 
-def included(name: str, given: Value | None) -> Template:
-    def run(state: State, dot: Any) -> None:
+def build_template_call(name: str, argument: Value | None) -> Template:
+    def render(state: TemplateState, dot: Any) -> None:
         template = state.templates.get(name)
         if template is None:
             raise TemplateError(f"undefined template {name[:60]!r}; define it")
-        value = given(state, dot) if given else None
-        before, state.variables = state.variables, [("$", value)]
-        with state.meter.deeper():
+        value = argument(state, dot) if argument else None
+        outer_variables, state.variables = state.variables, [("$", value)]
+        with state.budget.enter_nested():
             template(state, value)
-        state.variables = before
+        state.variables = outer_variables
 
-    return run
+    return render
 
 
-def leave(kind: type[Broke]) -> Template:
-    def run(state: State, dot: Any) -> None:
+def build_range_exit(kind: type[RangeBreak]) -> Template:
+    def render(state: TemplateState, dot: Any) -> None:
         raise kind
 
-    return run
+    return render
 
 
 # -- values
 
 
-def pipeline(commands: Sequence[Command], names: Sequence[str], *, declares: bool) -> Value:
-    def run(state: State, dot: Any) -> Any:
-        found: Any = None
-        for place, command in enumerate(commands):
-            state.meter.step()
-            found = command(state, dot, () if place == 0 else (found,))
+def build_pipeline(commands: Sequence[Command], names: Sequence[str], *, declares: bool) -> Value:
+    def evaluate(state: TemplateState, dot: Any) -> Any:
+        result: Any = None
+        for i, command in enumerate(commands):
+            state.budget.spend_steps()
+            result = command(state, dot, () if i == 0 else (result,))
         for name in names:
             if declares:
-                state.variables.append((name, found))
+                state.variables.append((name, result))
             else:
-                state.change(name, found)
-        return found
+                state.set_variable(name, result)
+        return result
 
-    return run
+    return evaluate
 
 
-def called(name: str, arguments: Sequence[Value]) -> Command:
-    if name in LAZY:
-        return lambda state, dot, given: LAZY[name](
-            *((lambda each=each: each(state, dot)) for each in arguments), *((lambda each=each: each) for each in given)
+def build_function_call(name: str, arguments: Sequence[Value]) -> Command:
+    if name in LAZY_FUNCTIONS:
+        return lambda state, dot, piped: LAZY_FUNCTIONS[name](
+            *((lambda argument=argument: argument(state, dot)) for argument in arguments),
+            *((lambda argument=argument: argument) for argument in piped),
         )
     function = FUNCTIONS[name]
 
-    def run(state: State, dot: Any, given: Sequence[Any]) -> Any:
-        state.meter.step(5)
-        values = [*(each(state, dot) for each in arguments), *given]
+    def evaluate(state: TemplateState, dot: Any, piped: Sequence[Any]) -> Any:
+        state.budget.spend_steps(5)
+        values = [*(argument(state, dot) for argument in arguments), *piped]
         try:
-            found = function(state, *values)
+            result = function(state, *values)
         except UserError:
             raise
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
-            what = ", ".join(text_of(each)[:20] for each in values)
-            raise TemplateError(f"wrong arguments for {name}: ({what[:100]}); check what it takes") from error
-        if isinstance(found, str | list | dict):
-            state.meter.grow(len(found))
-        return found
+            values_text = ", ".join(format_value(argument)[:20] for argument in values)
+            raise TemplateError(f"wrong arguments for {name}: ({values_text[:100]}); check what it takes") from error
+        if isinstance(result, str | list | dict):
+            state.budget.spend_characters(len(result))
+        return result
 
-    return run
+    return evaluate
 
 
-def operand(value: Value, arguments: Sequence[Value]) -> Command:
+def build_operand(value: Value, arguments: Sequence[Value]) -> Command:
     """An operand is not a function and takes no arguments, except for a method at the end of a chain."""
 
-    def run(state: State, dot: Any, given: Sequence[Any]) -> Any:
-        if arguments or given:
+    def evaluate(state: TemplateState, dot: Any, piped: Sequence[Any]) -> Any:
+        if arguments or piped:
             raise TemplateError("it has arguments but cannot be invoked as a function; put `call` before it")
         return value(state, dot)
 
-    return run
+    return evaluate
 
 
-def method(of: Value, name: str, arguments: Sequence[Value]) -> Command:
+def build_method_call(receiver: Value, name: str, arguments: Sequence[Value]) -> Command:
     """The last field of a chain: a method if the value has one of this name, else a field."""
 
-    def run(state: State, dot: Any, given: Sequence[Any]) -> Any:
-        state.meter.step()
-        found = of(state, dot)
-        values = [*(each(state, dot) for each in arguments), *given]
-        if values and name not in go_time.METHODS.get(type(found), {}):
+    def evaluate(state: TemplateState, dot: Any, piped: Sequence[Any]) -> Any:
+        state.budget.spend_steps()
+        receiver_value = receiver(state, dot)
+        values = [*(argument(state, dot) for argument in arguments), *piped]
+        if values and name not in go_time.METHODS.get(type(receiver_value), {}):
             raise TemplateError(f"{name} has arguments but cannot be invoked as a function; put `call` before it")
-        return field(found, name, values)
+        return get_field(receiver_value, name, values)
 
-    return run
-
-
-def chained(of: Value, name: str) -> Value:
-    def run(state: State, dot: Any) -> Any:
-        state.meter.step()
-        return field(of(state, dot), name, ())
-
-    return run
+    return evaluate
 
 
-def field(value: Any, name: str, arguments: Sequence[Any]) -> Any:
+def build_field_access(receiver: Value, name: str) -> Value:
+    def evaluate(state: TemplateState, dot: Any) -> Any:
+        state.budget.spend_steps()
+        return get_field(receiver(state, dot), name, ())
+
+    return evaluate
+
+
+def get_field(value: Any, name: str, arguments: Sequence[Any]) -> Any:
     if value is None:
         return None
     if isinstance(value, dict):
         return value.get(name)
-    known = go_time.METHODS.get(type(value), {})
-    if name in known:
+    methods = go_time.METHODS.get(type(value), {})
+    if name in methods:
         try:
-            return known[name](value, *arguments)
+            return methods[name](value, *arguments)
         except TypeError as error:
             raise TemplateError(f"wrong arguments for {name}; check what it takes") from error
-    raise TemplateError(f"cannot evaluate field {name} in {text_of(value)[:40]!r}; it has no fields")
+    raise TemplateError(f"cannot evaluate field {name} in {format_value(value)[:40]!r}; it has no fields")

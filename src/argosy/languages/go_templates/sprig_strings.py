@@ -16,168 +16,179 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.languages.expr.lexer import ExprError
-from argosy.languages.expr.nodes import MOST_SUBJECT, pattern
-from argosy.languages.go_format import quoted, text_of
+from argosy.languages.expr.nodes import MAX_SUBJECT_CHARACTERS, compile_pattern
+from argosy.languages.go_format import format_value, quote_string
 from argosy.languages.go_templates.lexer import TemplateError
 
 Function = Callable[..., Any]
-_GROUP: Final = re.compile(r"\$\{(\w+)\}|\$(\w+)")
+_GROUP_REFERENCE: Final = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 
 
-def text(value: Any) -> str:
+def require_string(value: Any) -> str:
     if isinstance(value, str):
         return value
-    raise TemplateError(f"expected a string, not {text_of(value)[:40]!r}; toString makes one")
+    raise TemplateError(f"expected a string, not {format_value(value)[:40]!r}; toString makes one")
 
 
-def texts(value: Any) -> list[str]:
+def to_strings(value: Any) -> list[str]:
     """Sprig converts the elements of a list to strings."""
     if value is None:
         return []
-    return [text_of(each) for each in value if each is not None] if isinstance(value, list) else [text_of(value)]
+    return (
+        [format_value(item) for item in value if item is not None] if isinstance(value, list) else [format_value(value)]
+    )
 
 
 def _repeat(state: Any, count: int, value: Any) -> str:
-    state.meter.grow(len(text(value)) * max(0, count))
-    return text(value) * count
+    state.meter.grow(len(require_string(value)) * max(0, count))
+    return require_string(value) * count
 
 
 def _replace(state: Any, old: Any, new: Any, value: Any) -> str:
-    state.meter.grow(len(text(value)) + (value.count(old) if old else len(value) + 1) * len(text(new)))
-    return text(value).replace(text(old), new)
+    state.meter.grow(
+        len(require_string(value)) + (value.count(old) if old else len(value) + 1) * len(require_string(new))
+    )
+    return require_string(value).replace(require_string(old), new)
 
 
 def _indent(state: Any, count: int, value: Any) -> str:
     if not 0 <= count <= 1000:
         raise TemplateError("indent takes 0 to 1000 spaces")
-    state.meter.grow((count + 1) * (text(value).count("\n") + 1))
-    return " " * count + text(value).replace("\n", "\n" + " " * count)
+    state.meter.grow((count + 1) * (require_string(value).count("\n") + 1))
+    return " " * count + require_string(value).replace("\n", "\n" + " " * count)
 
 
 def _trunc(state: Any, count: int, value: Any) -> str:
-    return text(value)[count:] if count < 0 else text(value)[:count]
+    return require_string(value)[count:] if count < 0 else require_string(value)[:count]
 
 
 def _substr(state: Any, start: int, end: int, value: Any) -> str:
-    return text(value)[max(0, start) : end if end >= 0 else None]
+    return require_string(value)[max(0, start) : end if end >= 0 else None]
 
 
 def _abbrev(state: Any, width: int, value: Any) -> str:
-    return text(value) if len(value) <= width or width < 4 else value[: width - 3] + "..."
+    return require_string(value) if len(value) <= width or width < 4 else value[: width - 3] + "..."
 
 
 def _join(state: Any, separator: Any, value: Any) -> str:
-    found = texts(value)
-    state.meter.grow(sum(map(len, found)) + len(text(separator)) * len(found))
-    return str(separator).join(found)
+    strings = to_strings(value)
+    state.meter.grow(sum(map(len, strings)) + len(require_string(separator)) * len(strings))
+    return str(separator).join(strings)
 
 
 def _split(state: Any, separator: Any, value: Any) -> dict[str, str]:
-    return {f"_{at}": each for at, each in enumerate(text(value).split(text(separator)))}
+    return {f"_{i}": part for i, part in enumerate(require_string(value).split(require_string(separator)))}
 
 
-def _splitn(state: Any, separator: Any, most: int, value: Any) -> dict[str, str]:
-    return {f"_{at}": each for at, each in enumerate(text(value).split(text(separator), max(0, most - 1)))}
+def _splitn(state: Any, separator: Any, max_parts: int, value: Any) -> dict[str, str]:
+    return {
+        f"_{i}": part
+        for i, part in enumerate(require_string(value).split(require_string(separator), max(0, max_parts - 1)))
+    }
 
 
-def _wrap(state: Any, width: int, value: Any, mark: str = "\n") -> str:
+def _wrap(state: Any, width: int, value: Any, line_separator: str = "\n") -> str:
     if not 0 < width <= 10_000:
         raise TemplateError("wrap takes a width from 1 to 10000")
-    lines = text(value)[:MOST_SUBJECT].split("\n")
-    return "\n".join(mark.join(textwrap.wrap(each, width, break_long_words=False)) or each for each in lines)
+    lines = require_string(value)[:MAX_SUBJECT_CHARACTERS].split("\n")
+    return "\n".join(line_separator.join(textwrap.wrap(line, width, break_long_words=False)) or line for line in lines)
 
 
-def _snake(value: Any) -> str:
-    spaced = re.sub(r"([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])", lambda m: f"{m[1] or m[3]}_{m[2] or ''}", text(value))
+def _to_snake_case(value: Any) -> str:
+    spaced = re.sub(
+        r"([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])", lambda m: f"{m[1] or m[3]}_{m[2] or ''}", require_string(value)
+    )
     return re.sub(r"[\s_.-]+", "_", spaced).strip("_").lower()
 
 
-def _camel(value: Any) -> str:
-    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[\s_.-]+", text(value)) if part)
+def _to_camel_case(value: Any) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[\s_.-]+", require_string(value)) if part)
 
 
 def _title(value: Any) -> str:
-    return re.sub(r"(^|[^\w'])(\w)", lambda found: found[1] + found[2].upper(), text(value))
+    return re.sub(r"(^|[^\w'])(\w)", lambda match: match[1] + match[2].upper(), require_string(value))
 
 
 def _untitle(value: Any) -> str:
-    return re.sub(r"(^|[^\w'])(\w)", lambda found: found[1] + found[2].lower(), text(value))
+    return re.sub(r"(^|[^\w'])(\w)", lambda match: match[1] + match[2].lower(), require_string(value))
 
 
-def _found(value: Any, source: Any) -> tuple[re.Pattern[str], str]:
-    if len(text(value)) > MOST_SUBJECT:
-        raise TemplateError(f"a pattern is limited to {MOST_SUBJECT} characters of text; shorten the text")
+def _compile_for(value: Any, source: Any) -> tuple[re.Pattern[str], str]:
+    if len(require_string(value)) > MAX_SUBJECT_CHARACTERS:
+        raise TemplateError(f"a pattern is limited to {MAX_SUBJECT_CHARACTERS} characters of text; shorten the text")
     try:
-        return pattern(text(source)), value
+        return compile_pattern(require_string(source)), value
     except ExprError as error:
         raise TemplateError(error.message) from error
 
 
-def _find_all(state: Any, source: Any, value: Any, most: int) -> list[str]:
-    compiled, subject = _found(value, source)
-    found = [each[0] for each in compiled.finditer(subject)]
-    return found if most < 0 else found[:most]
+def _find_all(state: Any, source: Any, value: Any, max_matches: int) -> list[str]:
+    compiled, subject = _compile_for(value, source)
+    matches = [match[0] for match in compiled.finditer(subject)]
+    return matches if max_matches < 0 else matches[:max_matches]
 
 
 def _regex_replace(state: Any, source: Any, value: Any, new: Any) -> str:
     """Go writes groups as $1, ${1} and ${name}."""
-    compiled, subject = _found(value, source)
+    compiled, subject = _compile_for(value, source)
 
-    def group(found: re.Match[str], name: str) -> str:
+    def read_group(match: re.Match[str], name: str) -> str:
         try:
-            return found[int(name) if name.isdecimal() else name] or ""
+            return match[int(name) if name.isdecimal() else name] or ""
         except (IndexError, ValueError):
             return ""
 
-    def fill(found: re.Match[str]) -> str:
-        made = _GROUP.sub(lambda each: group(found, each[1] or each[2]), text(new))
-        state.meter.grow(len(made))
-        return made
+    def expand(match: re.Match[str]) -> str:
+        replacement = _GROUP_REFERENCE.sub(
+            lambda reference: read_group(match, reference[1] or reference[2]), require_string(new)
+        )
+        state.meter.grow(len(replacement))
+        return replacement
 
-    return compiled.sub(fill, subject)
-
-
-def _regex_literal(state: Any, source: Any, value: Any, new: Any) -> str:
-    compiled, subject = _found(value, source)
-
-    def fill(found: re.Match[str]) -> str:
-        state.meter.grow(len(text(new)))
-        return text(new)
-
-    return compiled.sub(fill, subject)
+    return compiled.sub(expand, subject)
 
 
-def _regex_split(state: Any, source: Any, value: Any, most: int) -> list[str]:
-    compiled, subject = _found(value, source)
+def _regex_replace_literal(state: Any, source: Any, value: Any, new: Any) -> str:
+    compiled, subject = _compile_for(value, source)
+
+    def expand(match: re.Match[str]) -> str:
+        state.meter.grow(len(require_string(new)))
+        return require_string(new)
+
+    return compiled.sub(expand, subject)
+
+
+def _regex_split(state: Any, source: Any, value: Any, max_parts: int) -> list[str]:
+    compiled, subject = _compile_for(value, source)
     parts: list[str] = []
-    at = 0
-    for each in compiled.finditer(subject):
-        if most > 0 and len(parts) == most - 1:
+    position = 0
+    for match in compiled.finditer(subject):
+        if max_parts > 0 and len(parts) == max_parts - 1:
             break
-        if each.end() == 0:
+        if match.end() == 0:
             continue
-        parts.append(subject[at : each.start()])
-        at = each.end()
-    return [*parts, subject[at:]]
+        parts.append(subject[position : match.start()])
+        position = match.end()
+    return [*parts, subject[position:]]
 
 
-def _plural(state: Any, one: Any, many: Any, count: Any) -> Any:
+def _choose_plural(state: Any, one: Any, many: Any, count: Any) -> Any:
     return one if count == 1 else many
 
 
-def _decoded(decode: Callable[[str], bytes]) -> Function:
-    def read(state: Any, value: Any) -> str:
+def _build_decoder(decode: Callable[[str], bytes]) -> Function:
+    def decode_text(state: Any, value: Any) -> str:
         try:
-            return decode(text(value)).decode("utf-8", "replace")
+            return decode(require_string(value)).decode("utf-8", "replace")
         except ValueError as error:
             return str(error)
 
-    return read
+    return decode_text
 
 
-def _url(state: Any, value: Any) -> dict[str, Any]:
+def _parse_url(state: Any, value: Any) -> dict[str, Any]:
     try:
-        parts = urlsplit(text(value))
+        parts = urlsplit(require_string(value))
         host = parts.hostname or ""
         port = f":{parts.port}" if parts.port else ""
     except ValueError as error:
@@ -186,17 +197,17 @@ def _url(state: Any, value: Any) -> dict[str, Any]:
             "query": parts.query, "fragment": parts.fragment, "opaque": "", "userinfo": ""}  # fmt: skip
 
 
-def _digest(name: str) -> Function:
-    return lambda state, value: hashlib.new(name, text(value).encode(), usedforsecurity=False).hexdigest()
+def _build_digest(name: str) -> Function:
+    return lambda state, value: hashlib.new(name, require_string(value).encode(), usedforsecurity=False).hexdigest()
 
 
-TEXT: Final[Mapping[str, Function]] = {
-    "trim": lambda state, value: text(value).strip(),
-    "trimAll": lambda state, marks, value: text(value).strip(text(marks)),
-    "trimPrefix": lambda state, start, value: text(value).removeprefix(text(start)),
-    "trimSuffix": lambda state, end, value: text(value).removesuffix(text(end)),
-    "upper": lambda state, value: text(value).upper(),
-    "lower": lambda state, value: text(value).lower(),
+STRING_FUNCTIONS: Final[Mapping[str, Function]] = {
+    "trim": lambda state, value: require_string(value).strip(),
+    "trimAll": lambda state, marks, value: require_string(value).strip(require_string(marks)),
+    "trimPrefix": lambda state, start, value: require_string(value).removeprefix(require_string(start)),
+    "trimSuffix": lambda state, end, value: require_string(value).removesuffix(require_string(end)),
+    "upper": lambda state, value: require_string(value).upper(),
+    "lower": lambda state, value: require_string(value).lower(),
     "title": lambda state, value: _title(value),
     "untitle": lambda state, value: _untitle(value),
     "repeat": _repeat,
@@ -204,49 +215,49 @@ TEXT: Final[Mapping[str, Function]] = {
     "substr": _substr,
     "trunc": _trunc,
     "abbrev": _abbrev,
-    "nospace": lambda state, value: "".join(text(value).split()),
-    "initials": lambda state, value: "".join(each[:1] for each in text(value).split()),
-    "contains": lambda state, part, value: text(part) in text(value),
-    "hasPrefix": lambda state, start, value: text(value).startswith(text(start)),
-    "hasSuffix": lambda state, end, value: text(value).endswith(text(end)),
-    "quote": lambda state, *values: " ".join(quoted(text_of(each)) for each in values if each is not None),
-    "squote": lambda state, *values: " ".join(f"'{text_of(each)}'" for each in values if each is not None),
-    "cat": lambda state, *values: " ".join(text_of(each) for each in values if each is not None),
+    "nospace": lambda state, value: "".join(require_string(value).split()),
+    "initials": lambda state, value: "".join(each[:1] for each in require_string(value).split()),
+    "contains": lambda state, part, value: require_string(part) in require_string(value),
+    "hasPrefix": lambda state, start, value: require_string(value).startswith(require_string(start)),
+    "hasSuffix": lambda state, end, value: require_string(value).endswith(require_string(end)),
+    "quote": lambda state, *values: " ".join(quote_string(format_value(each)) for each in values if each is not None),
+    "squote": lambda state, *values: " ".join(f"'{format_value(each)}'" for each in values if each is not None),
+    "cat": lambda state, *values: " ".join(format_value(each) for each in values if each is not None),
     "indent": _indent,
     "nindent": lambda state, count, value: "\n" + _indent(state, count, value),
-    "plural": _plural,
-    "snakecase": lambda state, value: _snake(value),
-    "kebabcase": lambda state, value: _snake(value).replace("_", "-"),
-    "camelcase": lambda state, value: _camel(value),
-    "swapcase": lambda state, value: text(value).swapcase(),
+    "plural": _choose_plural,
+    "snakecase": lambda state, value: _to_snake_case(value),
+    "kebabcase": lambda state, value: _to_snake_case(value).replace("_", "-"),
+    "camelcase": lambda state, value: _to_camel_case(value),
+    "swapcase": lambda state, value: require_string(value).swapcase(),
     "wrap": _wrap,
-    "wrapWith": lambda state, width, mark, value: _wrap(state, width, value, text(mark)),
+    "wrapWith": lambda state, width, mark, value: _wrap(state, width, value, require_string(mark)),
     "join": _join,
     "split": _split,
     "splitn": _splitn,
-    "splitList": lambda state, separator, value: text(value).split(text(separator)),
-    "toStrings": lambda state, value: texts(value),
-    "sortAlpha": lambda state, value: sorted(texts(value)),
-    "toString": lambda state, value: text_of(value),
-    "regexMatch": lambda state, source, value: _found(value, source)[0].search(value) is not None,
+    "splitList": lambda state, separator, value: require_string(value).split(require_string(separator)),
+    "toStrings": lambda state, value: to_strings(value),
+    "sortAlpha": lambda state, value: sorted(to_strings(value)),
+    "toString": lambda state, value: format_value(value),
+    "regexMatch": lambda state, source, value: _compile_for(value, source)[0].search(value) is not None,
     "regexFind": lambda state, source, value: (_find_all(state, source, value, 1) or [""])[0],
     "regexFindAll": _find_all,
     "regexReplaceAll": _regex_replace,
-    "regexReplaceAllLiteral": _regex_literal,
+    "regexReplaceAllLiteral": _regex_replace_literal,
     "regexSplit": _regex_split,
-    "regexQuoteMeta": lambda state, value: re.escape(text(value)),
-    "b64enc": lambda state, value: base64.b64encode(text(value).encode()).decode(),
-    "b64dec": _decoded(lambda value: base64.b64decode(value, validate=True)),
-    "b32enc": lambda state, value: base64.b32encode(text(value).encode()).decode(),
-    "b32dec": _decoded(base64.b32decode),
-    "sha1sum": _digest("sha1"),
-    "sha256sum": _digest("sha256"),
-    "sha512sum": _digest("sha512"),
-    "adler32sum": lambda state, value: str(zlib.adler32(text(value).encode())),
-    "urlParse": _url,
-    "base": lambda state, value: posixpath.basename(text(value).rstrip("/")) or ("/" if value else "."),
-    "dir": lambda state, value: posixpath.normpath(posixpath.dirname(text(value)) or "."),
-    "clean": lambda state, value: posixpath.normpath(text(value) or "."),
-    "ext": lambda state, value: posixpath.splitext(text(value))[1],
-    "isAbs": lambda state, value: text(value).startswith("/"),
+    "regexQuoteMeta": lambda state, value: re.escape(require_string(value)),
+    "b64enc": lambda state, value: base64.b64encode(require_string(value).encode()).decode(),
+    "b64dec": _build_decoder(lambda value: base64.b64decode(value, validate=True)),
+    "b32enc": lambda state, value: base64.b32encode(require_string(value).encode()).decode(),
+    "b32dec": _build_decoder(base64.b32decode),
+    "sha1sum": _build_digest("sha1"),
+    "sha256sum": _build_digest("sha256"),
+    "sha512sum": _build_digest("sha512"),
+    "adler32sum": lambda state, value: str(zlib.adler32(require_string(value).encode())),
+    "urlParse": _parse_url,
+    "base": lambda state, value: posixpath.basename(require_string(value).rstrip("/")) or ("/" if value else "."),
+    "dir": lambda state, value: posixpath.normpath(posixpath.dirname(require_string(value)) or "."),
+    "clean": lambda state, value: posixpath.normpath(require_string(value) or "."),
+    "ext": lambda state, value: posixpath.splitext(require_string(value))[1],
+    "isAbs": lambda state, value: require_string(value).startswith("/"),
 }

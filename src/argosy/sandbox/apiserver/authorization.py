@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 from argosy.errors import Forbidden
 from argosy.kube.client import User
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.resources import ApiResource
 
-SUPERUSERS = "system:masters"
-EVERYTHING: Manifest = {
+SUPERUSER_GROUP = "system:masters"
+ALLOW_ALL_RULES: Manifest = {
     "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
     "incomplete": False,
@@ -37,16 +37,22 @@ class Attributes(NamedTuple):
 
 
 class Authorizer(Protocol):
-    def allows(self, user: User, asked: Attributes) -> bool: ...
+    def allows(self, user: User, attributes: Attributes) -> bool: ...
 
-    def problem(self, user: User, namespace: str) -> str:
+    def describe_resolution_errors(self, user: User, namespace: str) -> str:
         """Errors in resolving the user's rules, such as missing roles; empty if there are none."""
 
-    def rules(self, user: User, namespace: str) -> Manifest:
+    def list_rules(self, user: User, namespace: str) -> Manifest:
         """The user's rules in the namespace, in the format of SelfSubjectRulesReview."""
 
     def check_escalation(
-        self, user: User, resource: Resource, manifest: Manifest, *, old: Manifest | None = None, request_name: str = ""
+        self,
+        user: User,
+        resource: ApiResource,
+        manifest: Manifest,
+        *,
+        old: Manifest | None = None,
+        request_name: str = "",
     ) -> None:
         """Raise Forbidden for a role or binding that grants more than the user holds."""
 
@@ -54,51 +60,60 @@ class Authorizer(Protocol):
 class AllowAll:
     """The sandbox's default: every authenticated user may do everything, as on a laptop cluster."""
 
-    def allows(self, user: User, asked: Attributes) -> bool:
+    def allows(self, user: User, attributes: Attributes) -> bool:
         return True
 
-    def problem(self, user: User, namespace: str) -> str:
+    def describe_resolution_errors(self, user: User, namespace: str) -> str:
         return ""
 
-    def rules(self, user: User, namespace: str) -> Manifest:
-        return EVERYTHING
+    def list_rules(self, user: User, namespace: str) -> Manifest:
+        return ALLOW_ALL_RULES
 
     def check_escalation(
-        self, user: User, resource: Resource, manifest: Manifest, *, old: Manifest | None = None, request_name: str = ""
+        self,
+        user: User,
+        resource: ApiResource,
+        manifest: Manifest,
+        *,
+        old: Manifest | None = None,
+        request_name: str = "",
     ) -> None:
         return None
 
 
-class Access:
+class AccessChecker:
     def __init__(self, authorizer: Authorizer | None = None) -> None:
         self.authorizer: Authorizer = authorizer or AllowAll()
 
-    def allows(self, user: User, asked: Attributes) -> bool:
+    def allows(self, user: User, attributes: Attributes) -> bool:
         """A user without a name is never allowed, whatever its groups are."""
-        return bool(user.name) and (SUPERUSERS in user.groups or self.authorizer.allows(user, asked))
+        return bool(user.name) and (SUPERUSER_GROUP in user.groups or self.authorizer.allows(user, attributes))
 
-    def rules(self, user: User, namespace: str) -> Manifest:
-        return EVERYTHING if SUPERUSERS in user.groups else self.authorizer.rules(user, namespace)
+    def list_rules(self, user: User, namespace: str) -> Manifest:
+        return ALLOW_ALL_RULES if SUPERUSER_GROUP in user.groups else self.authorizer.list_rules(user, namespace)
 
-    def require(self, user: User, asked: Attributes) -> None:
-        if not self.allows(user, asked):
-            raise refusal(user, asked, self.authorizer.problem(user, asked.namespace))
+    def require(self, user: User, attributes: Attributes) -> None:
+        if not self.allows(user, attributes):
+            raise build_forbidden_error(
+                user, attributes, self.authorizer.describe_resolution_errors(user, attributes.namespace)
+            )
 
 
-def refusal(user: User, asked: Attributes, problem: str = "") -> Forbidden:
-    more = f": {problem}" if problem else ""
-    if asked.path:
-        message = f'forbidden: User "{user.name}" cannot {asked.verb} path "{asked.path}"{more}'
+def build_forbidden_error(user: User, attributes: Attributes, resolution_errors: str = "") -> Forbidden:
+    suffix = f": {resolution_errors}" if resolution_errors else ""
+    if attributes.path:
+        message = f'forbidden: User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{suffix}'
         return Forbidden(message, reason="Forbidden", details={})
-    named = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-    which = f'{named} "{asked.name}"' if asked.name else named
-    scope = f' in the namespace "{asked.namespace}"' if asked.namespace else " at the cluster scope"
-    details = {"name": asked.name} if asked.name else {}
-    if asked.group:
-        details["group"] = asked.group
-    details["kind"] = asked.resource
+    group_resource = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
+    object_text = f'{group_resource} "{attributes.name}"' if attributes.name else group_resource
+    scope = f' in the namespace "{attributes.namespace}"' if attributes.namespace else " at the cluster scope"
+    details = {"name": attributes.name} if attributes.name else {}
+    if attributes.group:
+        details["group"] = attributes.group
+    details["kind"] = attributes.resource
     message = (
-        f'{which} is forbidden: User "{user.name}" cannot {asked.verb} resource "{asked.resource_path}" '
-        f'in API group "{asked.group}"{scope}{more}'
+        f'{object_text} is forbidden: User "{user.name}" cannot {attributes.verb} resource '
+        f'"{attributes.resource_path}" '
+        f'in API group "{attributes.group}"{scope}{suffix}'
     )
     return Forbidden(message, reason="Forbidden", details=details)

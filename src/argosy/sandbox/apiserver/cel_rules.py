@@ -10,50 +10,50 @@ import logging
 import orjson
 
 from argosy.errors import UserError
-from argosy.isolation import Limits, Pool
+from argosy.isolation import CallLimits, WorkerPool
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import field_error
 from argosy.kube.schema.crd import CustomKind, check_definition
-from argosy.kube.schema.field_error import Fault, FaultKind
+from argosy.kube.schema.field_error import FieldError, FieldErrorType
 
 log = logging.getLogger(__name__)
-MODULE = "argosy.kube.schema.cel.worker"
-EVALUATE, CHECK_DEFINITION = f"{MODULE}:evaluate", f"{MODULE}:check_definition"
-PATIENT = Limits(wall=10.0, cpu=10.0)  # some CRDs have megabytes of schema
+WORKER_MODULE = "argosy.kube.schema.cel.worker"
+EVALUATE, CHECK_DEFINITION = f"{WORKER_MODULE}:evaluate", f"{WORKER_MODULE}:check_definition"
+DEFINITION_CHECK_LIMITS = CallLimits(wall=10.0, cpu=10.0)  # some CRDs have megabytes of schema
 
 
-class Rules:
+class CelRuleEvaluator:
     """Starts the worker with the first rule, because most clusters have none."""
 
     def __init__(self) -> None:
-        self._pool: Pool | None = None
+        self._pool: WorkerPool | None = None
 
-    async def faults(self, kind: CustomKind, new: Manifest, old: Manifest | None) -> list[Fault]:
-        calls = kind.rule_calls(new, old)
+    async def validate(self, kind: CustomKind, new: Manifest, old: Manifest | None) -> list[FieldError]:
+        calls = kind.build_rule_calls(new, old)
         if not calls:
             return []
         try:
-            faults, unknown = kind.rule_faults(calls, await self._workers().run(EVALUATE, calls))
+            field_errors, unevaluated = kind.read_rule_results(calls, await self._get_pool().run(EVALUATE, calls))
         except UserError as error:
             return [field_error.forbidden("<nil>", f"cannot evaluate the CEL rules of this kind: {error}")]
-        for each in unknown:
-            log.warning("%s: %s", kind.resource.group_resource, each)
-        return faults
+        for message in unevaluated:
+            log.warning("%s: %s", kind.resource.group_resource, message)
+        return field_errors
 
-    async def definition_faults(self, definition: Manifest, old: Manifest | None) -> list[Fault]:
+    async def validate_definition(self, definition: Manifest, old: Manifest | None) -> list[FieldError]:
         """Validate a CRD; one with CEL rules is checked in the worker, where compiling them is safe."""
         if b'"x-kubernetes-validations"' not in orjson.dumps(definition):
             return check_definition(definition, old)
         try:
             payload = {"definition": definition, "old": old}
-            found = await self._workers().run(CHECK_DEFINITION, payload, limits=PATIENT)
+            rows = await self._get_pool().run(CHECK_DEFINITION, payload, limits=DEFINITION_CHECK_LIMITS)
         except UserError as error:
             return [field_error.forbidden("spec", f"cannot check the CEL rules of this definition: {error}")]
-        return [Fault(field, FaultKind(kind), message) for field, kind, message in found]
+        return [FieldError(field, FieldErrorType(kind), message) for field, kind, message in rows]
 
-    def _workers(self) -> Pool:
+    def _get_pool(self) -> WorkerPool:
         if self._pool is None:
-            self._pool = Pool(workers=1, preload=[MODULE])
+            self._pool = WorkerPool(workers=1, preload=[WORKER_MODULE])
         return self._pool
 
     async def close(self) -> None:

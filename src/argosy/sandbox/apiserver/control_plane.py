@@ -16,35 +16,35 @@ from pathlib import Path
 import orjson
 
 from argosy.errors import UserError
-from argosy.kube.client.file_permissions import check_private
+from argosy.kube.client.file_permissions import check_private_file
 from argosy.kube.client.private_files import write_private
-from argosy.sandbox.apiserver.authentication import Identity
-from argosy.sandbox.apiserver.authorization import Access
-from argosy.sandbox.apiserver.cel_rules import Rules
+from argosy.sandbox.apiserver.authentication import TokenAuthenticator
+from argosy.sandbox.apiserver.authorization import AccessChecker
+from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
 from argosy.sandbox.apiserver.controllers import bootstrap
-from argosy.sandbox.apiserver.controllers.controller import Keeper
-from argosy.sandbox.apiserver.controllers.crd_controller import Definitions
-from argosy.sandbox.apiserver.controllers.event_expiry import expire
-from argosy.sandbox.apiserver.controllers.garbage_collector import Garbage
-from argosy.sandbox.apiserver.controllers.namespace_controller import Namespaces
-from argosy.sandbox.apiserver.deletion import Deletion
+from argosy.sandbox.apiserver.controllers.controller import KeyedController
+from argosy.sandbox.apiserver.controllers.crd_controller import CrdController
+from argosy.sandbox.apiserver.controllers.event_expiry import run_event_expiry
+from argosy.sandbox.apiserver.controllers.garbage_collector import GarbageCollector
+from argosy.sandbox.apiserver.controllers.namespace_controller import NamespaceController
+from argosy.sandbox.apiserver.deletion import ObjectDeleter
 from argosy.sandbox.apiserver.listing import Lister
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
-from argosy.sandbox.apiserver.rbac import Rbac
+from argosy.sandbox.apiserver.rbac import RbacAuthorizer
 from argosy.sandbox.apiserver.registry import Registry
 from argosy.sandbox.apiserver.registry_call import ADMIN
-from argosy.sandbox.apiserver.resource_catalog import Catalog
-from argosy.sandbox.apiserver.subresources import Actions
-from argosy.sandbox.apiserver.tokens import Tokens
-from argosy.sandbox.store import Event, Store, holds_store
+from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
+from argosy.sandbox.apiserver.subresources import SubresourceHandler
+from argosy.sandbox.apiserver.tokens import ServiceAccountTokens
+from argosy.sandbox.store import Store, StoreEvent, has_store
 
-ENCRYPTED = frozenset({"secrets"})
-KEY_BYTES = 32
+ENCRYPTED_BUCKETS = frozenset({"secrets"})
+SECRET_KEY_BYTES = 32
 MAX_WATCHES_PER_USER = 5_000  # several controllers may share an account, each with a watch per kind
 
 
 @dataclass(frozen=True)
-class Folder:
+class ControlPlaneFiles:
     """Paths of the control plane's files. The caller creates their folder."""
 
     database: Path
@@ -54,106 +54,116 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Plane:
+class ControlPlane:
     store: Store
     registry: Registry
-    actions: Actions
-    deletion: Deletion
+    subresources: SubresourceHandler
+    deleter: ObjectDeleter
     lister: Lister
-    tokens: Tokens
-    identity: Identity
-    measured: list[Callable[[], str]] = field(default_factory=list)  # further sources of /metrics, as text
+    tokens: ServiceAccountTokens
+    authenticator: TokenAuthenticator
+    metric_sources: list[Callable[[], str]] = field(default_factory=list)  # further sources of /metrics, as text
     max_watches_per_user: int = MAX_WATCHES_PER_USER
 
     @classmethod
     @contextlib.asynccontextmanager
     async def open(
         cls,
-        folder: Folder | None = None,
+        files: ControlPlaneFiles | None = None,
         *,
         rbac: bool = False,
         admin_token: str = "",
         in_memory: bool = False,
         max_watches_per_user: int = MAX_WATCHES_PER_USER,
         clock: Clock = utc_now,
-    ) -> AsyncIterator[Plane]:
-        store = await _open_store(None if in_memory else folder)
-        rules = Rules()
+    ) -> AsyncIterator[ControlPlane]:
+        store = await _open_store(None if in_memory else files)
+        rules = CelRuleEvaluator()
         try:
-            plane = cls._assembled(store, folder, rules, rbac=rbac, admin_token=admin_token, clock=clock)
+            plane = cls._assemble(store, files, rules, rbac=rbac, admin_token=admin_token, clock=clock)
             plane = replace(plane, max_watches_per_user=max_watches_per_user)
-            await bootstrap.furnish(plane.registry)
-            async with _upkeep(plane.registry, folder):
+            await bootstrap.create_bootstrap_objects(plane.registry)
+            async with _run_controllers(plane.registry, files):
                 yield plane
         finally:
             await rules.close()
             await store.close()
 
     @classmethod
-    def _assembled(
-        cls, store: Store, folder: Folder | None, rules: Rules, *, rbac: bool, admin_token: str, clock: Clock
-    ) -> Plane:
-        catalog = Catalog()
-        catalog.load(store)
-        registry = Registry(store, catalog, Access(Rbac(store) if rbac else None), rules, clock=clock)
-        tokens = Tokens(
-            folder.token_key if folder else None,
-            lambda *account: _uid(store, "serviceaccounts", *account),
-            lambda *secret: _uid(store, "secrets", *secret),
+    def _assemble(
+        cls,
+        store: Store,
+        files: ControlPlaneFiles | None,
+        rules: CelRuleEvaluator,
+        *,
+        rbac: bool,
+        admin_token: str,
+        clock: Clock,
+    ) -> ControlPlane:
+        catalog = ResourceCatalog()
+        catalog.load_definitions(store)
+        registry = Registry(store, catalog, AccessChecker(RbacAuthorizer(store) if rbac else None), rules, clock=clock)
+        tokens = ServiceAccountTokens(
+            files.token_key if files else None,
+            lambda *account: _find_uid(store, "serviceaccounts", *account),
+            lambda *secret: _find_uid(store, "secrets", *secret),
         )
-        identity = Identity(store, tokens, ADMIN, admin_token or secrets.token_urlsafe(32), clock)
-        actions = Actions(registry, tokens, identity.reviewed)
-        return cls(store, registry, actions, Deletion(registry), Lister(store), tokens, identity)
+        authenticator = TokenAuthenticator(store, tokens, ADMIN, admin_token or secrets.token_urlsafe(32), clock)
+        subresources = SubresourceHandler(registry, tokens, authenticator.review_token)
+        return cls(store, registry, subresources, ObjectDeleter(registry), Lister(store), tokens, authenticator)
 
 
-async def _open_store(folder: Folder | None) -> Store:
-    if folder is None:
+async def _open_store(files: ControlPlaneFiles | None) -> Store:
+    if files is None:
         return await Store.open(None)
-    await asyncio.to_thread(check_private, folder.database)
-    key = await asyncio.to_thread(_secret_key, folder.secret_key, folder.database)
-    await asyncio.to_thread(check_private, folder.token_key)
-    return await Store.open(folder.database, key=key, encrypted_buckets=ENCRYPTED)
+    await asyncio.to_thread(check_private_file, files.database)
+    key = await asyncio.to_thread(_load_or_create_secret_key, files.secret_key, files.database)
+    await asyncio.to_thread(check_private_file, files.token_key)
+    return await Store.open(files.database, key=key, encrypted_buckets=ENCRYPTED_BUCKETS)
 
 
-def _secret_key(file: Path, database: Path) -> bytes:
+def _load_or_create_secret_key(file: Path, database: Path) -> bytes:
     """Load the key that encrypts Secrets at rest. It is created before the store, and only its owner can read it."""
     if not file.exists():
-        if holds_store(database):
+        if has_store(database):
             reset = f"argosy sandbox reset --data-dir {shlex.quote(str(database.parent))}"
             message = f"is missing; restore it (it was created with this store), or remove all objects with: {reset}"
             raise UserError(message, where=str(file))
-        write_private(file, secrets.token_bytes(KEY_BYTES))
-    check_private(file)
+        write_private(file, secrets.token_bytes(SECRET_KEY_BYTES))
+    check_private_file(file)
     key = file.read_bytes()
-    if len(key) != KEY_BYTES:
-        message = f"has {len(key)} bytes instead of {KEY_BYTES}; restore the right key, or reset the sandbox"
+    if len(key) != SECRET_KEY_BYTES:
+        message = f"has {len(key)} bytes instead of {SECRET_KEY_BYTES}; restore the right key, or reset the sandbox"
         raise UserError(message, where=str(file))
     return key
 
 
-def _uid(store: Store, bucket: str, namespace: str, name: str) -> str | None:
+def _find_uid(store: Store, bucket: str, namespace: str, name: str) -> str | None:
     entry = store.get(bucket, namespace, name)
     return str(orjson.loads(entry.body)["metadata"]["uid"]) if entry else None
 
 
 @contextlib.asynccontextmanager
-async def _upkeep(registry: Registry, folder: Folder | None) -> AsyncIterator[None]:
-    keepers: list[Keeper] = [  # type: ignore[type-arg]
-        Namespaces(registry, folder.certificate if folder else None),
-        Definitions(registry),
-        Garbage(registry),
+async def _run_controllers(registry: Registry, files: ControlPlaneFiles | None) -> AsyncIterator[None]:
+    controllers: list[KeyedController] = [  # type: ignore[type-arg]
+        NamespaceController(registry, files.certificate if files else None),
+        CrdController(registry),
+        GarbageCollector(registry),
     ]
 
-    def notice(events: Sequence[Event]) -> None:
-        for keeper in keepers:
-            keeper.notice(events)
+    def on_events(events: Sequence[StoreEvent]) -> None:
+        for controller in controllers:
+            controller.on_events(events)
 
-    stop = registry.store.subscribe(notice)
-    tasks = [asyncio.create_task(work) for work in (*(keeper.run() for keeper in keepers), expire(registry))]
+    unsubscribe = registry.store.subscribe(on_events)
+    tasks = [
+        asyncio.create_task(coroutine)
+        for coroutine in (*(controller.run() for controller in controllers), run_event_expiry(registry))
+    ]
     try:
         yield
     finally:
-        stop()
+        unsubscribe()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

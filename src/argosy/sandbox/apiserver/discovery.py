@@ -9,29 +9,33 @@ from typing import Any
 
 from argosy.kube.names import join_api_version
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.resources import Resource, Subresource
-from argosy.sandbox.apiserver.resource_catalog import Catalog
+from argosy.kube.schema.resources import ApiResource, Subresource
+from argosy.sandbox.apiserver.resource_catalog import ResourceCatalog
 
 SERVICE_CIDRS = [{"clientCIDR": "0.0.0.0/0"}]
 
 
-def aggregated(catalog: Catalog, *, core: bool, version: str) -> Manifest:
+def build_aggregated_discovery(catalog: ResourceCatalog, *, is_core: bool, version: str) -> Manifest:
     """`version` is v2 or v2beta1: the same document with two apiVersions."""
-    items = [_group(catalog, group, versions) for group, versions in catalog.groups().items() if (group == "") == core]
+    items = [
+        _build_aggregated_group(catalog, group, versions)
+        for group, versions in catalog.list_group_versions().items()
+        if (group == "") == is_core
+    ]
     head = {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "metadata": {}}
     return {**head, "items": items}
 
 
-def _group(catalog: Catalog, group: str, versions: list[str]) -> Manifest:
-    found = []
+def _build_aggregated_group(catalog: ResourceCatalog, group: str, versions: list[str]) -> Manifest:
+    version_documents = []
     for version in versions:
-        resources = [_resource(resource) for resource in catalog.resources(group, version)]
-        found.append({"version": version, "resources": resources, "freshness": "Current"})
-    return {"metadata": {"name": group} if group else {}, "versions": found}
+        resources = [_build_aggregated_resource(resource) for resource in catalog.list_resources(group, version)]
+        version_documents.append({"version": version, "resources": resources, "freshness": "Current"})
+    return {"metadata": {"name": group} if group else {}, "versions": version_documents}
 
 
-def _resource(resource: Resource) -> Manifest:
-    shown: Manifest = {
+def _build_aggregated_resource(resource: ApiResource) -> Manifest:
+    document: Manifest = {
         "resource": resource.plural,
         "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
         "scope": "Namespaced" if resource.namespaced else "Cluster",
@@ -39,56 +43,60 @@ def _resource(resource: Resource) -> Manifest:
         "verbs": list(resource.verbs),
     }
     if resource.short_names:
-        shown["shortNames"] = list(resource.short_names)
+        document["shortNames"] = list(resource.short_names)
     if resource.categories:
-        shown["categories"] = list(resource.categories)
+        document["categories"] = list(resource.categories)
     if resource.subresources:
-        shown["subresources"] = [_subresource(resource, each) for each in resource.subresources]
-    return shown
+        document["subresources"] = [
+            _build_aggregated_subresource(resource, subresource) for subresource in resource.subresources
+        ]
+    return document
 
 
-def _subresource(resource: Resource, each: Subresource) -> Manifest:
-    group, version, kind = answer_kind(resource, each)
+def _build_aggregated_subresource(resource: ApiResource, subresource: Subresource) -> Manifest:
+    group, version, kind = get_response_kind(resource, subresource)
     return {
-        "subresource": each.name,
+        "subresource": subresource.name,
         "responseKind": {"group": group, "version": version, "kind": kind},
-        "verbs": list(each.verbs),
+        "verbs": list(subresource.verbs),
     }
 
 
-def answer_kind(resource: Resource, each: Subresource) -> tuple[str, str, str]:
-    if each.kind and each.version:
-        return each.group, each.version, each.kind
-    return resource.group, resource.version, each.kind or resource.kind
+def get_response_kind(resource: ApiResource, subresource: Subresource) -> tuple[str, str, str]:
+    if subresource.kind and subresource.version:
+        return subresource.group, subresource.version, subresource.kind
+    return resource.group, resource.version, subresource.kind or resource.kind
 
 
-def api_versions(address: str) -> Manifest:
+def build_api_versions(address: str) -> Manifest:
     addresses = [{**SERVICE_CIDRS[0], "serverAddress": address}]
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
 
-def group_list(catalog: Catalog) -> Manifest:
-    groups = [_legacy_group(group, versions) for group, versions in catalog.groups().items() if group]
+def build_group_list(catalog: ResourceCatalog) -> Manifest:
+    groups = [
+        _build_legacy_group(group, versions) for group, versions in catalog.list_group_versions().items() if group
+    ]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def group(catalog: Catalog, name: str) -> Manifest | None:
-    versions = catalog.groups().get(name)
-    return {"kind": "APIGroup", "apiVersion": "v1", **_legacy_group(name, versions)} if versions else None
+def find_group(catalog: ResourceCatalog, name: str) -> Manifest | None:
+    versions = catalog.list_group_versions().get(name)
+    return {"kind": "APIGroup", "apiVersion": "v1", **_build_legacy_group(name, versions)} if versions else None
 
 
-def _legacy_group(name: str, versions: list[str]) -> Manifest:
-    shown = [{"groupVersion": join_api_version(name, version), "version": version} for version in versions]
-    return {"name": name, "versions": shown, "preferredVersion": shown[0]}
+def _build_legacy_group(name: str, versions: list[str]) -> Manifest:
+    version_documents = [{"groupVersion": join_api_version(name, version), "version": version} for version in versions]
+    return {"name": name, "versions": version_documents, "preferredVersion": version_documents[0]}
 
 
-def resource_list(catalog: Catalog, group: str, version: str) -> Manifest | None:
+def find_resource_list(catalog: ResourceCatalog, group: str, version: str) -> Manifest | None:
     if not catalog.has_group_version(group, version):
         return None
     rows: list[dict[str, Any]] = []
-    for resource in catalog.resources(group, version):
-        rows.append(_legacy_resource(resource))
-        rows.extend(_legacy_subresource(resource, each) for each in resource.subresources)
+    for resource in catalog.list_resources(group, version):
+        rows.append(_build_legacy_resource(resource))
+        rows.extend(_build_legacy_subresource(resource, subresource) for subresource in resource.subresources)
     api_version = join_api_version(group, version)
     head: Manifest = {"kind": "APIResourceList"}
     if group:
@@ -96,7 +104,7 @@ def resource_list(catalog: Catalog, group: str, version: str) -> Manifest | None
     return {**head, "groupVersion": api_version, "resources": rows}
 
 
-def _legacy_resource(resource: Resource) -> Manifest:
+def _build_legacy_resource(resource: ApiResource) -> Manifest:
     row: Manifest = {
         "name": resource.plural,
         "singularName": resource.singular,
@@ -111,9 +119,13 @@ def _legacy_resource(resource: Resource) -> Manifest:
     return row
 
 
-def _legacy_subresource(resource: Resource, each: Subresource) -> Manifest:
-    group, version, kind = answer_kind(resource, each)
-    row: Manifest = {"name": f"{resource.plural}/{each.name}", "singularName": "", "namespaced": resource.namespaced}
+def _build_legacy_subresource(resource: ApiResource, subresource: Subresource) -> Manifest:
+    group, version, kind = get_response_kind(resource, subresource)
+    row: Manifest = {
+        "name": f"{resource.plural}/{subresource.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
     if (group, version) != (resource.group, resource.version):
         row |= {"group": group, "version": version}
-    return {**row, "kind": kind, "verbs": list(each.verbs)}
+    return {**row, "kind": kind, "verbs": list(subresource.verbs)}

@@ -11,17 +11,17 @@ from collections.abc import AsyncIterator
 import uvicorn
 
 from argosy.errors import UserError
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.http.asgi import App
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.http.asgi import ApiServerApp
 from argosy.sandbox.apiserver.http.protocol_limits import BoundedProtocol
-from argosy.sandbox.apiserver.tls import Certificates
+from argosy.sandbox.apiserver.tls import CertificateFiles
 
 LOOPBACK = "127.0.0.1"
-BACKLOG = 2048
-DRAIN_SECONDS = 1
+LISTEN_BACKLOG = 2048
+SHUTDOWN_TIMEOUT_SECONDS = 1
 
 
-class _Server(uvicorn.Server):
+class _SignalFreeServer(uvicorn.Server):
     """uvicorn without signal handlers, because the owner of the loop handles signals."""
 
     @contextlib.contextmanager
@@ -29,7 +29,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-def bind(port: int, *, any_port: bool = False) -> socket.socket:
+def open_listener(port: int, *, allow_other_port: bool = False) -> socket.socket:
     # IPPROTO_TCP is explicit: otherwise asyncio leaves Nagle on, and every small response waits 40 ms for an ACK.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -37,8 +37,8 @@ def bind(port: int, *, any_port: bool = False) -> socket.socket:
         listener.bind((LOOPBACK, port))
     except OSError as error:
         listener.close()
-        if any_port and port:
-            return bind(0)
+        if allow_other_port and port:
+            return open_listener(0)
         advice = "choose another with --port (for the demo: --api-port), or 0 for any free one"
         message = f"port {port} cannot be used ({error.strerror}); {advice}"
         raise UserError(message, where=LOOPBACK) from error
@@ -47,13 +47,13 @@ def bind(port: int, *, any_port: bool = False) -> socket.socket:
 
 
 @contextlib.asynccontextmanager
-async def serve(
-    plane: Plane, certificates: Certificates, *, port: int = 0, any_port: bool = False
+async def serve_https(
+    plane: ControlPlane, certificates: CertificateFiles, *, port: int = 0, allow_other_port: bool = False
 ) -> AsyncIterator[str]:
     """Yield the URL once requests are served. `allow_other_port`: use any free port if this one is taken."""
-    listener = bind(port, any_port=any_port)
+    listener = open_listener(port, allow_other_port=allow_other_port)
     config = uvicorn.Config(
-        App(plane),
+        ApiServerApp(plane),
         http=BoundedProtocol,
         ws="none",
         lifespan="off",
@@ -61,14 +61,14 @@ async def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=BACKLOG,
+        backlog=LISTEN_BACKLOG,
         ssl_certfile=str(certificates.certificate),
         ssl_keyfile=str(certificates.key),
         timeout_keep_alive=90,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_SECONDS,
     )
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
-    server = _Server(config)
+    server = _SignalFreeServer(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has only a flag for it
@@ -78,7 +78,7 @@ async def serve(
         yield f"https://{LOOPBACK}:{listener.getsockname()[1]}"
     finally:
         server.should_exit = True
-        plane.store.end_watches()  # otherwise the shutdown would wait for open watches
+        plane.store.close_watches()  # otherwise the shutdown would wait for open watches
         with contextlib.suppress(asyncio.CancelledError):
             await task
         listener.close()

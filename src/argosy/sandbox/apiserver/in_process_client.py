@@ -11,14 +11,14 @@ import orjson
 
 from argosy.errors import ClusterError, Gone, ManifestError
 from argosy.kube.client import (
-    Admitter,
-    Asked,
+    AdmissionHandler,
     Catalog,
     KindInfo,
     Listing,
     PatchKind,
-    Performer,
     Propagation,
+    SubresourceExtension,
+    SubresourceRequest,
     User,
     WatchEvent,
 )
@@ -26,18 +26,18 @@ from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver import status_errors
 from argosy.sandbox.apiserver.authentication import add_implied_groups
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from argosy.sandbox.apiserver.deletion import DeleteOptions
-from argosy.sandbox.apiserver.listing import Matcher, Query, parse_version
-from argosy.sandbox.apiserver.registry_call import ADMIN, Call
-from argosy.sandbox.apiserver.scale import read_scale
-from argosy.sandbox.apiserver.served_kind import Served
-from argosy.sandbox.store import Entry, Event
+from argosy.sandbox.apiserver.listing import ListOptions, SelectorMatcher, parse_resource_version
+from argosy.sandbox.apiserver.registry_call import ADMIN, RegistryCall
+from argosy.sandbox.apiserver.scale import build_scale
+from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.store import StoreEntry, StoreEvent
 
-MANAGER = "argosy"
+DEFAULT_FIELD_MANAGER = "argosy"
 
 
-def _size_of(value: Any) -> int:
+def _encoded_size(value: Any) -> int:
     """Bytes of the value as JSON; 0 if it cannot be encoded, which the registry reports."""
     try:
         return len(orjson.dumps(value))
@@ -48,70 +48,72 @@ def _size_of(value: Any) -> int:
 class EmbeddedCluster:
     """Methods raise only ClusterError and TransientError."""
 
-    def __init__(self, plane: Plane, user: User = ADMIN) -> None:
+    def __init__(self, plane: ControlPlane, user: User = ADMIN) -> None:
         self.plane = plane
         self._user = user
         self._registry = plane.registry
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, folder: Folder | None = None, *, rbac: bool = False) -> AsyncIterator[EmbeddedCluster]:
+    async def open(
+        cls, files: ControlPlaneFiles | None = None, *, rbac: bool = False
+    ) -> AsyncIterator[EmbeddedCluster]:
         """Start a cluster of its own; in memory if `files` is None."""
-        async with Plane.open(folder, rbac=rbac) as plane:
+        async with ControlPlane.open(files, rbac=rbac) as plane:
             yield cls(plane)
 
     def acting_as(self, user: User) -> EmbeddedCluster:
         return EmbeddedCluster(self.plane, replace(user, groups=add_implied_groups(user.name, user.groups)))
 
     @contextlib.contextmanager
-    def admit_with(self, admitters: Sequence[Admitter]) -> Iterator[None]:
+    def register_admission(self, handlers: Sequence[AdmissionHandler]) -> Iterator[None]:
         admission = self._registry.admission
-        admission.admitters = (*admission.admitters, *admitters)
+        admission.admitters = (*admission.admitters, *handlers)
         try:
             yield
         finally:
-            gone = {id(each) for each in admitters}
-            admission.admitters = tuple(each for each in admission.admitters if id(each) not in gone)
+            removed_ids = {id(admitter) for admitter in handlers}
+            admission.admitters = tuple(admitter for admitter in admission.admitters if id(admitter) not in removed_ids)
 
     @contextlib.contextmanager
-    def perform_with(self, performers: Sequence[Performer]) -> Iterator[None]:
-        known = self.plane.actions.performers
-        told = {(each.kind, each.part): self._performing(each) for each in performers}
-        known.update(told)
+    def register_subresources(self, extensions: Sequence[SubresourceExtension]) -> Iterator[None]:
+        registered = self.plane.subresources.performers
+        added = {(performer.kind, performer.subresource): self._bind_performer(performer) for performer in extensions}
+        registered.update(added)
         try:
             yield
         finally:
-            for each in told:
-                known.pop(each, None)
+            for performer in added:
+                registered.pop(performer, None)
 
-    def _performing(self, performer: Performer) -> Callable[[Asked], Awaitable[Manifest]]:
-        return lambda asked: performer.perform(asked, self)
+    def _bind_performer(self, performer: SubresourceExtension) -> Callable[[SubresourceRequest], Awaitable[Manifest]]:
+        return lambda asked: performer.handle(asked, self)
 
     # -- reading -------------------------------------------------------------------------------------------------
 
     async def kinds(self) -> Catalog:
         catalog = self._registry.catalog
-        found: dict[GroupKind, KindInfo] = {}
+        kinds: dict[GroupKind, KindInfo] = {}
         for served in catalog:
             resource = served.resource
-            if resource.group_kind not in found:
-                found[resource.group_kind] = KindInfo(
+            if resource.group_kind not in kinds:
+                kinds[resource.group_kind] = KindInfo(
                     resource.version,
                     resource.plural,
                     resource.namespaced,
-                    tuple(catalog.versions_of(resource.group_kind)),
+                    tuple(catalog.list_versions(resource.group_kind)),
                     resource.verbs,
-                    tuple(each.name for each in resource.subresources),
+                    tuple(subresource.name for subresource in resource.subresources),
                     resource.short_names,
                     resource.categories,
                 )
-        return found
+        return kinds
 
     async def get(self, key: ResourceKey) -> Manifest | None:
-        served = self._served(key.group_kind)
+        served = self._get_served_kind(key.group_kind)
         try:
-            with _about(key):
-                return served.read(self._registry.get(served, key.namespace, key.name, self._user))
+            with _add_key_to_errors(key):
+                return served.read_entry(self._registry.get(served, key.namespace, key.name, self._user))
         except ClusterError as error:
             if error.code == 404:
                 return None
@@ -120,32 +122,32 @@ class EmbeddedCluster:
     async def list(
         self, kind: GroupKind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
     ) -> Listing:
-        served = self._served(kind)
-        query = Query(labels=labels, fields=fields)
+        served = self._get_served_kind(kind)
+        query = ListOptions(label_selector=labels, field_selector=fields)
         self._registry.authorize(self._user, "list", served, namespace, query.single_name)
-        page = await self.plane.lister.page(served, namespace, query)
-        items = [_shown(served, entry, metadata_only) for entry in page.entries]
+        page = await self.plane.lister.list_page(served, namespace, query)
+        items = [_read_manifest(served, entry, metadata_only) for entry in page.entries]
         return Listing(items, str(page.revision))
 
     async def watch(
         self, kind: GroupKind, *, since: str, namespace: str = "", labels: str = "", metadata_only: bool = False
     ) -> AsyncIterator[WatchEvent]:
-        served = self._served(kind)
+        served = self._get_served_kind(kind)
         self._registry.authorize(self._user, "watch", served, namespace)
-        matcher = Matcher(served, Query(labels=labels))
+        matcher = SelectorMatcher(served, ListOptions(label_selector=labels))
         try:
-            changes = self.plane.store.watch(served.bucket, since=parse_version(since))
+            watch = self.plane.store.watch(served.bucket, since=parse_resource_version(since))
         except Gone as error:
             message = f"too old resource version: {since} ({self.plane.store.revision})"
             raise status_errors.expired(message) from error
         try:
-            while batch := await changes.next_batch():
+            while batch := await watch.next_batch():
                 for event in batch:
                     if not namespace or event.namespace == namespace:
-                        for seen in _seen(served, event, matcher, metadata_only):
-                            yield seen
+                        for watch_event in _filter_event(served, event, matcher, metadata_only):
+                            yield watch_event
         finally:
-            changes.close()
+            watch.close()
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -157,34 +159,36 @@ class EmbeddedCluster:
         dry_run: bool = False,
         manager: str = "",
     ) -> Manifest:
-        call = Call(self._user, manager or MANAGER, dry_run, size=_size_of(manifest))
-        actions = self.plane.actions
+        call = RegistryCall(self._user, manager or DEFAULT_FIELD_MANAGER, dry_run, body_bytes=_encoded_size(manifest))
+        actions = self.plane.subresources
         if subresource_of is not None:
-            parent = self._served(subresource_of.group_kind)
-            part = _part_for(parent, manifest)
-            with _about(subresource_of):
-                return await actions.act(parent, subresource_of.namespace, subresource_of.name, part, manifest, call)
-        served = self._of(manifest)
-        namespace = _place(served, (manifest.get("metadata") or {}).get("namespace") or "")
-        if actions.answers(served):
-            return await actions.review(served, namespace, manifest, call)
+            parent = self._get_served_kind(subresource_of.group_kind)
+            subresource = _find_subresource(parent, manifest)
+            with _add_key_to_errors(subresource_of):
+                return await actions.create_subresource(
+                    parent, subresource_of.namespace, subresource_of.name, subresource, manifest, call
+                )
+        served = self._get_kind_of_manifest(manifest)
+        namespace = _namespace_for_kind(served, (manifest.get("metadata") or {}).get("namespace") or "")
+        if actions.is_review_kind(served):
+            return await actions.create_review(served, namespace, manifest, call)
         name = (manifest.get("metadata") or {}).get("name") or ""
-        with _about(ResourceKey(*served.resource.group_kind, namespace, name)):
+        with _add_key_to_errors(ResourceKey(*served.resource.group_kind, namespace, name)):
             return (await self._registry.create(served, namespace, manifest, call)).manifest
 
     async def apply(self, manifest: Manifest, *, manager: str, force: bool = False, dry_run: bool = False) -> Manifest:
-        served, key = self._of(manifest), _named(manifest)
-        call = Call(self._user, manager, dry_run, force=force, size=_size_of(manifest))
-        place = _place(served, key.namespace)
-        with _about(key):
-            return (await self._registry.apply(served, place, key.name, manifest, call)).manifest
+        served, key = self._get_kind_of_manifest(manifest), _read_key(manifest)
+        call = RegistryCall(self._user, manager, dry_run, force=force, body_bytes=_encoded_size(manifest))
+        namespace = _namespace_for_kind(served, key.namespace)
+        with _add_key_to_errors(key):
+            return (await self._registry.apply(served, namespace, key.name, manifest, call)).manifest
 
     async def replace(self, manifest: Manifest, *, dry_run: bool = False, manager: str = "") -> Manifest:
-        served, key = self._of(manifest), _named(manifest)
-        call = Call(self._user, manager or MANAGER, dry_run, size=_size_of(manifest))
-        place = _place(served, key.namespace)
-        with _about(key):
-            return (await self._registry.update(served, place, key.name, manifest, call)).manifest
+        served, key = self._get_kind_of_manifest(manifest), _read_key(manifest)
+        call = RegistryCall(self._user, manager or DEFAULT_FIELD_MANAGER, dry_run, body_bytes=_encoded_size(manifest))
+        namespace = _namespace_for_kind(served, key.namespace)
+        with _add_key_to_errors(key):
+            return (await self._registry.update(served, namespace, key.name, manifest, call)).manifest
 
     async def patch(
         self,
@@ -197,21 +201,21 @@ class EmbeddedCluster:
         api_version: str = "",
         dry_run: bool = False,
     ) -> Manifest:
-        served = self._served(key.group_kind, split_api_version(api_version)[1])
-        call = Call(self._user, manager or MANAGER, dry_run, size=_size_of(patch))
-        part = served.resource.subresource(subresource) if subresource else None
-        if subresource and (part is None or "patch" not in part.verbs):
+        served = self._get_served_kind(key.group_kind, split_api_version(api_version)[1])
+        call = RegistryCall(self._user, manager or DEFAULT_FIELD_MANAGER, dry_run, body_bytes=_encoded_size(patch))
+        subresource_info = served.resource.find_subresource(subresource) if subresource else None
+        if subresource and (subresource_info is None or "patch" not in subresource_info.verbs):
             raise status_errors.not_found(served.resource, key.name)
         if subresource == "scale":
-            with _about(key):
-                where = (served, key.namespace, key.name)
-                scaled = await self.plane.actions.patch_scale(*where, patch, kind_of_patch, call)
-            return read_scale(served, scaled.manifest)
-        with _about(key):
-            written = await self._registry.patch(
+            with _add_key_to_errors(key):
+                target = (served, key.namespace, key.name)
+                scale_result = await self.plane.subresources.patch_scale(*target, patch, kind_of_patch, call)
+            return build_scale(served, scale_result.manifest)
+        with _add_key_to_errors(key):
+            result = await self._registry.patch(
                 served, key.namespace, key.name, patch, kind_of_patch, call, subresource=subresource
             )
-        return written.manifest
+        return result.manifest
 
     async def delete(
         self,
@@ -222,10 +226,12 @@ class EmbeddedCluster:
         version: str | None = None,
         grace: int | None = None,
     ) -> None:
-        served = self._served(key.group_kind)
+        served = self._get_served_kind(key.group_kind)
         options = DeleteOptions(propagation, grace, uid or "", version or "")
-        with _about(key):
-            await self.plane.deletion.delete(served, key.namespace, key.name, options, Call(self._user, MANAGER))
+        with _add_key_to_errors(key):
+            await self.plane.deleter.delete(
+                served, key.namespace, key.name, options, RegistryCall(self._user, DEFAULT_FIELD_MANAGER)
+            )
 
     async def logs(
         self,
@@ -237,8 +243,8 @@ class EmbeddedCluster:
         since: int | None = None,
         previous: bool = False,
     ) -> AsyncIterator[str]:
-        served = self._served(key.group_kind)
-        lines = self.plane.actions.logs(
+        served = self._get_served_kind(key.group_kind)
+        lines = self.plane.subresources.stream_logs(
             served,
             key.namespace,
             key.name,
@@ -253,19 +259,19 @@ class EmbeddedCluster:
 
     # -- finding kinds -------------------------------------------------------------------------------------------
 
-    def _served(self, kind: GroupKind, version: str = "") -> Served:
-        served = self._registry.catalog.of_kind(kind, version)
+    def _get_served_kind(self, kind: GroupKind, version: str = "") -> ApiKind:
+        served = self._registry.catalog.find_kind(kind, version)
         if served is None:
             raise status_errors.no_such_resource()
         return served
 
-    def _of(self, manifest: Manifest) -> Served:
+    def _get_kind_of_manifest(self, manifest: Manifest) -> ApiKind:
         group, version = split_api_version(str(manifest.get("apiVersion") or ""))
-        return self._served(GroupKind(group, str(manifest.get("kind") or "")), version)
+        return self._get_served_kind(GroupKind(group, str(manifest.get("kind") or "")), version)
 
 
 @contextlib.contextmanager
-def _about(key: ResourceKey) -> Iterator[None]:
+def _add_key_to_errors(key: ResourceKey) -> Iterator[None]:
     """Add the object's key to ClusterErrors raised in the block."""
     try:
         yield
@@ -274,35 +280,37 @@ def _about(key: ResourceKey) -> Iterator[None]:
         raise
 
 
-def _place(served: Served, namespace: str) -> str:
+def _namespace_for_kind(served: ApiKind, namespace: str) -> str:
     """k8s: the namespace in a manifest of a cluster-scoped kind is ignored."""
     return namespace if served.resource.namespaced else ""
 
 
-def _named(manifest: Manifest) -> ResourceKey:
+def _read_key(manifest: Manifest) -> ResourceKey:
     try:
         return key_of(manifest)
     except ManifestError as error:
         raise status_errors.bad_request(error.message) from error
 
 
-def _part_for(parent: Served, manifest: Manifest) -> str:
+def _find_subresource(parent: ApiKind, manifest: Manifest) -> str:
     """The subresource that accepts this kind, for example pods/eviction for an Eviction."""
     group, _ = split_api_version(str(manifest.get("apiVersion") or ""))
-    for each in parent.resource.subresources:
-        if each.kind == manifest.get("kind") and each.group in ("", group):
-            return each.name
+    for subresource in parent.resource.subresources:
+        if subresource.kind == manifest.get("kind") and subresource.group in ("", group):
+            return subresource.name
     raise status_errors.no_such_resource()
 
 
-def _shown(served: Served, entry: Entry, metadata_only: bool) -> Manifest:
+def _read_manifest(served: ApiKind, entry: StoreEntry, metadata_only: bool) -> Manifest:
     """The manifest, or only its kind and metadata, so that both have the same key."""
-    manifest = served.read(entry)
+    manifest = served.read_entry(entry)
     if not metadata_only:
         return manifest
     return {"apiVersion": manifest["apiVersion"], "kind": manifest["kind"], "metadata": manifest["metadata"]}
 
 
-def _seen(served: Served, event: Event, matcher: Matcher, metadata_only: bool) -> list[WatchEvent]:
-    seen = matcher.transition(event)
-    return [WatchEvent(seen[0].value, _shown(served, seen[1], metadata_only))] if seen else []
+def _filter_event(
+    served: ApiKind, event: StoreEvent, matcher: SelectorMatcher, metadata_only: bool
+) -> list[WatchEvent]:
+    transition = matcher.filter_event(event)
+    return [WatchEvent(transition[0].value, _read_manifest(served, transition[1], metadata_only))] if transition else []

@@ -19,15 +19,15 @@ from argosy.errors import Gone, ManifestError
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import field_error, selectors
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import Served
-from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Entry, Event, EventType, Store
+from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.store import ADDED, DELETED, MODIFIED, EventType, Store, StoreEntry, StoreEvent
 
-LARGEST_VERSION = (1 << 64) - 1
-WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-WAIT_FOR_VERSION = 3.0  # k8s: how long a list waits for a future revision
-SCANNED_BYTES_A_TURN = 1 << 20
-CONTINUE_FORMAT = "meta.k8s.io/v1"
-CONTINUE_EXPIRED = (
+MAX_RESOURCE_VERSION = (1 << 64) - 1
+INTEGER_PATTERN = re.compile(r"[+-]?[0-9]+")
+REVISION_WAIT_SECONDS = 3.0  # k8s: how long a list waits for a future revision
+MAX_SCANNED_BYTES_PER_TURN = 1 << 20
+CONTINUE_TOKEN_FORMAT = "meta.k8s.io/v1"
+CONTINUE_EXPIRED_MESSAGE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
     "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
@@ -36,194 +36,196 @@ CONTINUE_EXPIRED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ListOptions:
     """Options of a list or watch, from the URL's query."""
 
-    labels: str = ""
-    fields: str = ""
+    label_selector: str = ""
+    field_selector: str = ""
     limit: int = 0
-    token: str = ""
+    continue_token: str = ""
     version: str = ""
-    match: str = ""
+    resource_version_match: str = ""
     watch: bool = False
-    bookmarks: bool = False
-    initial_events: bool | None = None
-    timeout: int = 0
+    allow_bookmarks: bool = False
+    send_initial_events: bool | None = None
+    timeout_seconds: int = 0
 
     @property
     def single_name(self) -> str:
         """k8s: a list or watch of a single name is authorized for that name, so a rule with resourceNames suffices."""
-        terms = self.fields.split(",")
+        terms = self.field_selector.split(",")
         names = [term.partition("=")[2].lstrip("=") for term in terms if term.startswith("metadata.name=")]
         return names[0] if len(names) == 1 else ""
 
 
-class Page(NamedTuple):
-    entries: Sequence[Entry]
+class ListPage(NamedTuple):
+    entries: Sequence[StoreEntry]
     revision: int
-    token: str = ""
-    remaining: int | None = None
+    continue_token: str = ""
+    remaining_count: int | None = None
     copied_bytes: int = 0  # bodies read from disk, which only this page keeps in memory
 
 
-def read_query(query: Mapping[str, str]) -> Query:
-    flag = query.get("sendInitialEvents")
-    return Query(
+def read_list_options(query: Mapping[str, str]) -> ListOptions:
+    initial_events = query.get("sendInitialEvents")
+    return ListOptions(
         query.get("labelSelector", ""),
         query.get("fieldSelector", ""),
-        whole_number(query.get("limit", "")),
+        parse_int(query.get("limit", "")),
         query.get("continue", ""),
         query.get("resourceVersion", ""),
         query.get("resourceVersionMatch", ""),
         query.get("watch", "") in ("1", "true"),
         query.get("allowWatchBookmarks", "") in ("1", "true"),
-        None if flag is None else flag in ("1", "true"),
-        whole_number(query.get("timeoutSeconds", "")),
+        None if initial_events is None else initial_events in ("1", "true"),
+        parse_int(query.get("timeoutSeconds", "")),
     )
 
 
-def whole_number(text: str) -> int:
+def parse_int(text: str) -> int:
     if not text:
         return 0
-    if not WHOLE_NUMBER.fullmatch(text):
+    if not INTEGER_PATTERN.fullmatch(text):
         raise status_errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 63:
         raise status_errors.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
 
 
-def check_options(query: Query) -> None:
+def check_list_options(options: ListOptions) -> None:
     """Refuse invalid combinations of options. k8s: this check comes before any other."""
-    if query.watch and query.initial_events is not None:
-        if query.match != "NotOlderThan":
+    if options.watch and options.send_initial_events is not None:
+        if options.resource_version_match != "NotOlderThan":
             detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
             raise status_errors.invalid_options("ListOptions", field_error.forbidden("resourceVersionMatch", detail))
         return
-    if query.initial_events is not None:
+    if options.send_initial_events is not None:
         detail = "sendInitialEvents is forbidden for list"
         raise status_errors.invalid_options("ListOptions", field_error.forbidden("sendInitialEvents", detail))
-    if not query.match:
+    if not options.resource_version_match:
         return
-    if query.watch:
+    if options.watch:
         detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-    elif query.match not in ("Exact", "NotOlderThan"):
-        known = ["Exact", "NotOlderThan", ""]
-        bad = field_error.not_supported("resourceVersionMatch", f'"{query.match}"', known)
-        raise status_errors.invalid_options("ListOptions", bad)
-    elif query.token:
+    elif options.resource_version_match not in ("Exact", "NotOlderThan"):
+        supported = ["Exact", "NotOlderThan", ""]
+        invalid_field = field_error.not_supported(
+            "resourceVersionMatch", f'"{options.resource_version_match}"', supported
+        )
+        raise status_errors.invalid_options("ListOptions", invalid_field)
+    elif options.continue_token:
         detail = "resourceVersionMatch is forbidden when continue is provided"
-    elif not query.version:
+    elif not options.version:
         detail = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-    elif query.match == "Exact" and query.version == "0":
+    elif options.resource_version_match == "Exact" and options.version == "0":
         detail = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
     else:
         return
     raise status_errors.invalid_options("ListOptions", field_error.forbidden("resourceVersionMatch", detail))
 
 
-def parse_version(text: str) -> int:
+def parse_resource_version(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise status_errors.internal(f'resourceVersion: Invalid value: "{text}": {why}')
-    if len(text) > len(str(LARGEST_VERSION)) or int(text) > LARGEST_VERSION:
-        why = f'strconv.ParseUint: parsing "{text}": value out of range'
-        raise status_errors.internal(f'resourceVersion: Invalid value: "{text}": {why}')
+        reason = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise status_errors.internal_error(f'resourceVersion: Invalid value: "{text}": {reason}')
+    if len(text) > len(str(MAX_RESOURCE_VERSION)) or int(text) > MAX_RESOURCE_VERSION:
+        reason = f'strconv.ParseUint: parsing "{text}": value out of range'
+        raise status_errors.internal_error(f'resourceVersion: Invalid value: "{text}": {reason}')
     return int(text)
 
 
-class Matcher:
+class SelectorMatcher:
     """Matches entries of one kind against the selectors of a request."""
 
-    def __init__(self, served: Served, query: Query) -> None:
+    def __init__(self, served: ApiKind, options: ListOptions) -> None:
         self._served = served
         try:
-            self._labels = selectors.labels(query.labels)
-            self._fields = selectors.fields(query.fields)
-            self._content = served.field_labels.predicate(self._fields)
+            self._labels = selectors.parse_label_selector(options.label_selector)
+            self._fields = selectors.parse_field_selector(options.field_selector)
+            self._matches_fields = served.field_labels.build_predicate(self._fields)
         except ManifestError as error:
             raise status_errors.bad_request(error.message) from error
-        named = [term for term in self._fields.terms if term.path in ("metadata.name", "metadata.namespace")]
-        self._named = named
-        self._deeper = [term for term in self._fields.terms if term not in named]
-        self.everything = self._labels.empty and not self._fields.terms
+        key_terms = [term for term in self._fields.terms if term.path in ("metadata.name", "metadata.namespace")]
+        self._key_terms = key_terms
+        self._content_terms = [term for term in self._fields.terms if term not in key_terms]
+        self.matches_all = self._labels.is_empty and not self._fields.terms
 
-    def matches(self, entry: Entry) -> bool:
-        if self.everything:
+    def matches(self, entry: StoreEntry) -> bool:
+        if self.matches_all:
             return True
-        for term in self._named:
+        for term in self._key_terms:
             actual = entry.name if term.path == "metadata.name" else entry.namespace
             if (actual == term.value) == term.negated:
                 return False
-        if self._labels.empty and not self._deeper:
+        if self._labels.is_empty and not self._content_terms:
             return True
-        return self._matches_content(self._served.read(entry))
+        return self._matches_content(self._served.read_entry(entry))
 
-    def transition(self, event: Event) -> tuple[EventType, Entry] | None:
+    def filter_event(self, event: StoreEvent) -> tuple[EventType, StoreEntry] | None:
         """The event as a watch with these selectors sees it: an object that leaves the selection is DELETED."""
-        here = (event.namespace, event.name)
-        new = Entry(*here, event.revision, event.body)
-        if self.everything:
+        key = (event.namespace, event.name)
+        new = StoreEntry(*key, event.revision, event.body)
+        if self.matches_all:
             return event.type, new
-        old = Entry(*here, event.previous_revision, event.previous) if event.previous is not None else None
-        before = old is not None and self.matches(old)
-        after = event.type != DELETED and self.matches(new)
-        if after:
-            return (MODIFIED if before else ADDED), new
-        if old is None or not before:
+        old = StoreEntry(*key, event.previous_revision, event.previous) if event.previous is not None else None
+        matched_before = old is not None and self.matches(old)
+        matches_now = event.type != DELETED and self.matches(new)
+        if matches_now:
+            return (MODIFIED if matched_before else ADDED), new
+        if old is None or not matched_before:
             return None
         if event.type == DELETED:
             return DELETED, new
         # k8s: an object that leaves is sent in its last matching state, with the revision of the event
-        left = orjson.loads(old.body)
-        left["metadata"]["resourceVersion"] = str(event.revision)
-        return DELETED, Entry(*here, event.revision, orjson.dumps(left))
+        old_manifest = orjson.loads(old.body)
+        old_manifest["metadata"]["resourceVersion"] = str(event.revision)
+        return DELETED, StoreEntry(*key, event.revision, orjson.dumps(old_manifest))
 
     def _matches_content(self, manifest: Manifest) -> bool:
-        if not self._labels.empty and not self._labels.matches(manifest["metadata"].get("labels") or {}):
+        if not self._labels.is_empty and not self._labels.matches(manifest["metadata"].get("labels") or {}):
             return False
-        return not self._deeper or self._content(manifest)
+        return not self._content_terms or self._matches_fields(manifest)
 
 
 class Lister:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def page(self, served: Served, namespace: str, query: Query) -> Page:
-        check_options(query)
-        matcher = Matcher(served, query)
-        start, revision, limit = "", self._store.revision, query.limit
-        entries: Sequence[Entry]
-        if query.token:
-            if query.version and query.version != "0":
+    async def list_page(self, served: ApiKind, namespace: str, options: ListOptions) -> ListPage:
+        check_list_options(options)
+        matcher = SelectorMatcher(served, options)
+        start, revision, limit = "", self._store.revision, options.limit
+        entries: Sequence[StoreEntry]
+        if options.continue_token:
+            if options.version and options.version != "0":
                 raise status_errors.bad_request("specifying resource version is not allowed when using continue")
-            revision, start = read_token(query.token)
-            entries = await self._continued(served, namespace, revision, start)
+            revision, start = decode_continue_token(options.continue_token)
+            entries = await self._list_continued(served, namespace, revision, start)
             revision = revision if revision > 0 else self._store.revision
-        elif query.match == "Exact":
-            revision = parse_version(query.version)
-            await self.wait_for(revision)
-            entries = await self._at(served, namespace, revision)
+        elif options.resource_version_match == "Exact":
+            revision = parse_resource_version(options.version)
+            await self.wait_for_revision(revision)
+            entries = await self._list_at_revision(served, namespace, revision)
         else:
-            if query.version == "0":
+            if options.version == "0":
                 limit = 0  # k8s: the whole list from the cache, without a limit
-            elif query.version:
-                await self.wait_for(parse_version(query.version))
+            elif options.version:
+                await self.wait_for_revision(parse_resource_version(options.version))
                 revision = self._store.revision
             entries = self._store.list(served.bucket, namespace)
-        page = await _cut(entries, matcher, revision, start, limit, namespace)
-        if revision >= self._store.in_memory_since(served.bucket):
+        page = await _build_page(entries, matcher, revision, start, limit, namespace)
+        if revision >= self._store.get_oldest_revision_in_memory(served.bucket):
             return page
         return page._replace(copied_bytes=sum(len(entry.body) for entry in page.entries))
 
-    async def wait_for(self, revision: int) -> None:
+    async def wait_for_revision(self, revision: int) -> None:
         """k8s: wait up to three seconds for a future revision, then raise a timeout."""
-        deadline = asyncio.get_running_loop().time() + WAIT_FOR_VERSION
+        deadline = asyncio.get_running_loop().time() + REVISION_WAIT_SECONDS
         while revision > self._store.revision:
             if asyncio.get_running_loop().time() >= deadline:
-                raise status_errors.too_large_version(revision, self._store.revision)
+                raise status_errors.resource_version_too_large(revision, self._store.revision)
             await asyncio.sleep(0.02)
 
-    async def _at(self, served: Served, namespace: str, revision: int) -> Sequence[Entry]:
+    async def _list_at_revision(self, served: ApiKind, namespace: str, revision: int) -> Sequence[StoreEntry]:
         if revision == self._store.revision:
             return self._store.list(served.bucket, namespace)
         try:
@@ -231,61 +233,63 @@ class Lister:
         except Gone as error:
             raise status_errors.expired("The resourceVersion for the provided list is too old.") from error
 
-    async def _continued(self, served: Served, namespace: str, revision: int, start: str) -> Sequence[Entry]:
+    async def _list_continued(self, served: ApiKind, namespace: str, revision: int, start: str) -> Sequence[StoreEntry]:
         if revision < 0 or revision == self._store.revision:
             return self._store.list(served.bucket, namespace)
         if revision > self._store.revision:  # the token is from another server
-            raise status_errors.internal("etcdserver: mvcc: required revision is a future revision")
+            raise status_errors.internal_error("etcdserver: mvcc: required revision is a future revision")
         try:
             return await self._store.list_at(served.bucket, namespace, revision)
         except Gone as error:
-            fresh = Gone(CONTINUE_EXPIRED, reason="Expired", details={"continue": write_token(-1, start)})
-            raise fresh from error
+            expired = Gone(
+                CONTINUE_EXPIRED_MESSAGE, reason="Expired", details={"continue": encode_continue_token(-1, start)}
+            )
+            raise expired from error
 
 
-async def matching(entries: Iterable[Entry], matcher: Matcher) -> AsyncIterator[Entry]:
+async def filter_entries(entries: Iterable[StoreEntry], matcher: SelectorMatcher) -> AsyncIterator[StoreEntry]:
     """Yield matching entries. Yields to the loop in between, because a selector reads every object."""
-    if matcher.everything:
+    if matcher.matches_all:
         for entry in entries:
             yield entry
         return
     scanned = 0
     for entry in entries:
         scanned += len(entry.body)
-        if scanned > SCANNED_BYTES_A_TURN:
+        if scanned > MAX_SCANNED_BYTES_PER_TURN:
             scanned = 0
             await asyncio.sleep(0)
         if matcher.matches(entry):
             yield entry
 
 
-async def _cut(
-    entries: Sequence[Entry], matcher: Matcher, revision: int, start: str, limit: int, namespace: str
-) -> Page:
+async def _build_page(
+    entries: Sequence[StoreEntry], matcher: SelectorMatcher, revision: int, start: str, limit: int, namespace: str
+) -> ListPage:
     """One page of the entries from `start` on."""
     if start:
-        entries = [entry for entry in entries if _place(entry, namespace) >= start]
-    if not matcher.everything:
-        entries = [entry async for entry in matching(entries, matcher)]
+        entries = [entry for entry in entries if _continue_key(entry, namespace) >= start]
+    if not matcher.matches_all:
+        entries = [entry async for entry in filter_entries(entries, matcher)]
     if limit <= 0 or len(entries) <= limit:
-        return Page(entries, revision)
+        return ListPage(entries, revision)
     page = entries[:limit]
-    token = write_token(revision, _place(page[-1], namespace) + "\0")
+    token = encode_continue_token(revision, _continue_key(page[-1], namespace) + "\0")
     # k8s: the remaining count is unknown if a selector is used
-    remaining = len(entries) - limit if matcher.everything else None
-    return Page(page, revision, token, remaining)
+    remaining = len(entries) - limit if matcher.matches_all else None
+    return ListPage(page, revision, token, remaining)
 
 
-def _place(entry: Entry, namespace: str) -> str:
+def _continue_key(entry: StoreEntry, namespace: str) -> str:
     return entry.name if namespace or not entry.namespace else f"{entry.namespace}/{entry.name}"
 
 
-def write_token(revision: int, start: str) -> str:
-    text = orjson.dumps({"v": CONTINUE_FORMAT, "rv": revision, "start": start})
+def encode_continue_token(revision: int, start: str) -> str:
+    text = orjson.dumps({"v": CONTINUE_TOKEN_FORMAT, "rv": revision, "start": start})
     return base64.urlsafe_b64encode(text).decode().rstrip("=")
 
 
-def read_token(token: str) -> tuple[int, str]:
+def decode_continue_token(token: str) -> tuple[int, str]:
     try:
         text = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except (binascii.Error, ValueError):
@@ -293,11 +297,11 @@ def read_token(token: str) -> tuple[int, str]:
             "invalid continue token: continue key is not valid: illegal base64 data"
         ) from None
     try:
-        read = orjson.loads(text)
-        if read.get("v") != CONTINUE_FORMAT or not read.get("start"):
+        content = orjson.loads(text)
+        if content.get("v") != CONTINUE_TOKEN_FORMAT or not content.get("start"):
             raise ValueError
-        return int(read["rv"]), str(read["start"]).lstrip("/")
+        return int(content["rv"]), str(content["start"]).lstrip("/")
     except (ValueError, KeyError, AttributeError, TypeError):
-        first = text[:1].decode(errors="replace")
-        why = f"continue key is not valid: invalid character '{first}' looking for beginning of value"
-        raise status_errors.bad_request(f"invalid continue token: {why}") from None
+        first_character = text[:1].decode(errors="replace")
+        reason = f"continue key is not valid: invalid character '{first_character}' looking for beginning of value"
+        raise status_errors.bad_request(f"invalid continue token: {reason}") from None

@@ -12,14 +12,14 @@ from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import field_error
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import Served
+from argosy.sandbox.apiserver.served_kind import ApiKind
 
 Clock = Callable[[], datetime]
 
-SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # k8s: no vowels, so that no words are formed
-LONGEST_PREFIX = 58
+NAME_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # k8s: no vowels, so that no words are formed
+MAX_PREFIX_CHARACTERS = 58
 # k8s: the fields of metadata in the order in which a real server prints them
-ORDER = [
+FIELD_ORDER = [
     "name",
     "generateName",
     "namespace",
@@ -36,44 +36,44 @@ ORDER = [
     "finalizers",
     "managedFields",
 ]
-COUNTS_ANNOTATIONS = GroupKind("apps", "Deployment")  # k8s: so that its controller notices new annotations
-KEPT_FROM_OLD = ("uid", "creationTimestamp", "generation")
+KIND_WITH_COUNTED_ANNOTATIONS = GroupKind("apps", "Deployment")  # k8s: so that its controller notices new annotations
+PRESERVED_FIELDS = ("uid", "creationTimestamp", "generation")
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+def format_timestamp(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def generated_name(prefix: str) -> str:
-    return prefix[:LONGEST_PREFIX] + "".join(secrets.choice(SUFFIX_LETTERS) for _ in range(5))
+def generate_name(prefix: str) -> str:
+    return prefix[:MAX_PREFIX_CHARACTERS] + "".join(secrets.choice(NAME_SUFFIX_ALPHABET) for _ in range(5))
 
 
-def ordered(metadata: Manifest) -> Manifest:
+def order_metadata(metadata: Manifest) -> Manifest:
     """Drop empty fields and sort the rest; `resourceVersion` is always kept, because the store fills it in."""
-    known = {name: metadata[name] for name in ORDER if metadata.get(name) or name == "resourceVersion"}
+    ordered_fields = {name: metadata[name] for name in FIELD_ORDER if metadata.get(name) or name == "resourceVersion"}
     if metadata.get("deletionGracePeriodSeconds") == 0:  # k8s: zero is not empty here
-        known["deletionGracePeriodSeconds"] = 0
-    return known
+        ordered_fields["deletionGracePeriodSeconds"] = 0
+    return ordered_fields
 
 
-def for_create(served: Served, manifest: Manifest, namespace: str, now: datetime) -> Manifest:
+def build_create_metadata(served: ApiKind, manifest: Manifest, namespace: str, now: datetime) -> Manifest:
     """The metadata of a new object; the server assigns its identity."""
     metadata = manifest.get("metadata") or {}
     resource = served.resource
     if metadata.get("resourceVersion"):
-        raise status_errors.internal("resourceVersion should not be set on objects to be created")
+        raise status_errors.internal_error("resourceVersion should not be set on objects to be created")
     check_namespace(served, metadata, namespace)
     name = metadata.get("name") or ""
     if not name and metadata.get("generateName"):
-        name = generated_name(metadata["generateName"])
+        name = generate_name(metadata["generateName"])
     if not name:
-        faults = [field_error.required("metadata.name", "name or generateName is required")]
-        raise status_errors.invalid(resource, "", faults)
-    return ordered(
+        field_errors = [field_error.required("metadata.name", "name or generateName is required")]
+        raise status_errors.invalid(resource, "", field_errors)
+    return order_metadata(
         {
             **metadata,
             "name": name,
@@ -81,7 +81,7 @@ def for_create(served: Served, manifest: Manifest, namespace: str, now: datetime
             "selfLink": "",
             "uid": str(uuid.uuid4()),
             "resourceVersion": "",
-            "creationTimestamp": stamp(now),
+            "creationTimestamp": format_timestamp(now),
             "deletionTimestamp": None,
             "deletionGracePeriodSeconds": None,
             "generation": 1 if served.tracks_generation() else metadata.get("generation"),
@@ -89,18 +89,18 @@ def for_create(served: Served, manifest: Manifest, namespace: str, now: datetime
     )
 
 
-def check_namespace(served: Served, metadata: Manifest, namespace: str) -> None:
-    given = metadata.get("namespace") or ""
+def check_namespace(served: ApiKind, metadata: Manifest, namespace: str) -> None:
+    body_namespace = metadata.get("namespace") or ""
     if not served.resource.namespaced:
-        given = ""  # k8s: ignored for cluster-scoped kinds
-    if given and given != namespace:
+        body_namespace = ""  # k8s: ignored for cluster-scoped kinds
+    if body_namespace and body_namespace != namespace:
         message = "the namespace of the provided object does not match the namespace sent on the request"
         raise status_errors.bad_request(message)
 
 
-def check_name(given: Manifest, expected: str) -> str:
+def check_name(metadata: Manifest, expected: str) -> str:
     """k8s: the body of an update must have the name in the URL."""
-    name = given.get("name") or ""
+    name = metadata.get("name") or ""
     if not name:
         message = f"the name of the object ({expected} based on URL) was undeterminable: name must be provided"
         raise status_errors.bad_request(message)
@@ -111,61 +111,63 @@ def check_name(given: Manifest, expected: str) -> str:
     return expected
 
 
-def version_of(metadata: Manifest) -> str:
+def read_resource_version(metadata: Manifest) -> str:
     """The resourceVersion in a request; "" if there is none or it is "0"."""
     version = str(metadata.get("resourceVersion") or "")
     if version and not (version.isascii() and version.isdigit()):
-        raise status_errors.internal(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise status_errors.internal_error(f'strconv.ParseUint: parsing "{version}": invalid syntax')
     return version if version.strip("0") else ""
 
 
-def for_update(served: Served, manifest: Manifest, old: Manifest) -> Manifest:
+def build_update_metadata(served: ApiKind, manifest: Manifest, old: Manifest) -> Manifest:
     """The metadata of an updated object; fields that the server owns keep their old values."""
-    given, before = manifest.get("metadata") or {}, old["metadata"]
-    name = check_name(given, before["name"])
-    check_namespace(served, given, before.get("namespace", ""))
-    metadata: dict[str, Any] = {**given, "name": name, "namespace": before.get("namespace", "")}
-    for field in KEPT_FROM_OLD:
-        metadata[field] = before.get(field)
-    if given.get("uid"):
-        metadata["uid"] = given["uid"]  # validation refuses a different one
+    sent_metadata, old_metadata = manifest.get("metadata") or {}, old["metadata"]
+    name = check_name(sent_metadata, old_metadata["name"])
+    check_namespace(served, sent_metadata, old_metadata.get("namespace", ""))
+    metadata: dict[str, Any] = {**sent_metadata, "name": name, "namespace": old_metadata.get("namespace", "")}
+    for field in PRESERVED_FIELDS:
+        metadata[field] = old_metadata.get(field)
+    if sent_metadata.get("uid"):
+        metadata["uid"] = sent_metadata["uid"]  # validation refuses a different one
     # k8s: a deletion cannot be undone; validation refuses a client that sets these fields
-    metadata["deletionTimestamp"] = before.get("deletionTimestamp") or given.get("deletionTimestamp")
-    if given.get("deletionGracePeriodSeconds") is None:
-        metadata["deletionGracePeriodSeconds"] = before.get("deletionGracePeriodSeconds")
+    metadata["deletionTimestamp"] = old_metadata.get("deletionTimestamp") or sent_metadata.get("deletionTimestamp")
+    if sent_metadata.get("deletionGracePeriodSeconds") is None:
+        metadata["deletionGracePeriodSeconds"] = old_metadata.get("deletionGracePeriodSeconds")
     metadata["selfLink"] = ""
-    metadata["resourceVersion"] = before["resourceVersion"]
+    metadata["resourceVersion"] = old_metadata["resourceVersion"]
     # k8s: an empty list resets managedFields, unlike a missing one
-    emptied = {"managedFields": given["managedFields"]} if "managedFields" in given else {}
-    return {**ordered(metadata), **emptied}
+    managed_fields = {"managedFields": sent_metadata["managedFields"]} if "managedFields" in sent_metadata else {}
+    return {**order_metadata(metadata), **managed_fields}
 
 
-def _annotations(manifest: Manifest) -> Any:
+def _get_annotations(manifest: Manifest) -> Any:
     return manifest["metadata"].get("annotations") or {}
 
 
-def next_generation(served: Served, new: Manifest, old: Manifest) -> Manifest:
+def update_generation(served: ApiKind, new: Manifest, old: Manifest) -> Manifest:
     """Increase the generation if the desired state changed. k8s: metadata and a status subresource do not count."""
     if not served.tracks_generation():
         return new
-    apart = {"metadata"}
-    if not served.resource.custom or served.resource.subresource("status"):
-        apart.add("status")
-    same = all(new.get(name) == old.get(name) for name in new.keys() | old.keys() if name not in apart)
-    if same and not (served.resource.group_kind == COUNTS_ANNOTATIONS and _annotations(new) != _annotations(old)):
+    ignored_fields = {"metadata"}
+    if not served.resource.custom or served.resource.find_subresource("status"):
+        ignored_fields.add("status")
+    is_same = all(new.get(name) == old.get(name) for name in new.keys() | old.keys() if name not in ignored_fields)
+    if is_same and not (
+        served.resource.group_kind == KIND_WITH_COUNTED_ANNOTATIONS and _get_annotations(new) != _get_annotations(old)
+    ):
         return new
     generation = int(old["metadata"].get("generation") or 0) + 1
-    return {**new, "metadata": ordered({**new["metadata"], "generation": generation})}
+    return {**new, "metadata": order_metadata({**new["metadata"], "generation": generation})}
 
 
-def check_uid(served: Served, old: Manifest, uid: str) -> None:
+def check_uid(served: ApiKind, old: Manifest, uid: str) -> None:
     """Refuse an update whose uid is of an earlier object of the same name. k8s: the message is etcd storage's."""
-    resource, about = served.resource, old["metadata"]
-    if uid != about["uid"]:
-        path = [resource.plural, about.get("namespace"), about["name"]]
+    resource, old_metadata = served.resource, old["metadata"]
+    if uid != old_metadata["uid"]:
+        path = [resource.plural, old_metadata.get("namespace"), old_metadata["name"]]
         key = "/".join(part for part in ("/registry", resource.group if resource.custom else "", *path) if part)
-        why = (
+        reason = (
             f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {about['uid']}"
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old_metadata['uid']}"
         )
-        raise status_errors.conflict(resource, about["name"], why)
+        raise status_errors.conflict(resource, old_metadata["name"], reason)

@@ -23,12 +23,12 @@ MAX_WRITE_JOBS_BEFORE_READ = (
     16  # a large write has 5 to 10 jobs; without this limit, constant writes would starve reads
 )
 # How long the loop waits for the GIL while the thread works; a response needs it several times. Default: 5 ms.
-SWITCH_SECONDS = 0.0005
+SWITCH_INTERVAL_SECONDS = 0.0005
 
 _thread = ThreadPoolExecutor(1, thread_name_prefix="large-work")
 
 
-class LargeWork:
+class OffLoopExecutor:
     """One thread for the jobs of all users: writes go before reads, and users take turns.
 
     At most one write job and one read job of each user wait for the thread. They wait separately, because kubectl and
@@ -36,7 +36,7 @@ class LargeWork:
     """
 
     def __init__(self) -> None:
-        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Lock] = WeakValueDictionary()
+        self._user_locks: WeakValueDictionary[tuple[str, bool], asyncio.Lock] = WeakValueDictionary()
         self._writes: deque[asyncio.Future[None]] = deque()
         self._reads: deque[asyncio.Future[None]] = deque()
         self._is_busy = False
@@ -56,19 +56,19 @@ class LargeWork:
 
     async def _run_in_thread(self, user: str, is_read: bool, job: Callable[[], Result]) -> Result:
         loop = asyncio.get_running_loop()
-        turn = self._turns.get((user, is_read))
-        if turn is None:
-            turn = self._turns[(user, is_read)] = asyncio.Lock()
-        await turn.acquire()
+        user_lock = self._user_locks.get((user, is_read))
+        if user_lock is None:
+            user_lock = self._user_locks[(user, is_read)] = asyncio.Lock()
+        await user_lock.acquire()
         try:
             await self._wait_for_thread(self._reads if is_read else self._writes)
         except BaseException:
-            turn.release()
+            user_lock.release()
             raise
         try:
-            return await loop.run_in_executor(_thread, _quick_to_yield, job)
+            return await loop.run_in_executor(_thread, _run_with_short_switch_interval, job)
         finally:
-            turn.release()
+            user_lock.release()
             # Deferred, so that this user's next job, or the next step of this write, can join the queue first.
             loop.call_soon(self._start_next)
 
@@ -76,15 +76,15 @@ class LargeWork:
         if not self._is_busy:
             self._is_busy = True
             return
-        place = asyncio.get_running_loop().create_future()
-        queue.append(place)
+        waiter = asyncio.get_running_loop().create_future()
+        queue.append(waiter)
         try:
-            await place
+            await waiter
         except asyncio.CancelledError:
-            if not place.cancelled():  # the thread was already given to this job
+            if not waiter.cancelled():  # the thread was already given to this job
                 self._start_next()
-            elif place in queue:
-                queue.remove(place)
+            elif waiter in queue:
+                queue.remove(waiter)
             raise
 
     def _start_next(self) -> None:
@@ -92,18 +92,18 @@ class LargeWork:
         while self._writes or self._reads:
             is_read_due = bool(self._reads) and self._writes_before_read >= MAX_WRITE_JOBS_BEFORE_READ
             queue = self._writes if self._writes and not is_read_due else self._reads
-            place = queue.popleft()
-            if not place.done():  # else its request was just cancelled
+            waiter = queue.popleft()
+            if not waiter.done():  # else its request was just cancelled
                 self._writes_before_read = self._writes_before_read + 1 if queue is self._writes and self._reads else 0
-                place.set_result(None)
+                waiter.set_result(None)
                 return
         self._is_busy = False
 
 
-def _quick_to_yield(function: Callable[[], Result]) -> Result:
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_SECONDS)
+def _run_with_short_switch_interval(function: Callable[[], Result]) -> Result:
+    previous_interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         return function()
     finally:
-        sys.setswitchinterval(usual)
+        sys.setswitchinterval(previous_interval)

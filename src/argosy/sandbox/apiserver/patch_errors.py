@@ -16,25 +16,25 @@ from argosy.errors import Invalid
 from argosy.kube.client import PatchKind
 from argosy.sandbox.apiserver import status_errors
 
-_MISFIT = re.compile(r"json: cannot unmarshal (?P<given>\w+)(?: \S+)? into .* of type (?P<type>\S+)$")
-_ORDER = "$setElementOrder/"
-_WHOLE_NUMBERS = re.compile(r"u?int\d*")
+_TYPE_MISMATCH = re.compile(r"json: cannot unmarshal (?P<given>\w+)(?: \S+)? into .* of type (?P<type>\S+)$")
+_ORDER_DIRECTIVE = "$setElementOrder/"
+_INTEGER_TYPES = re.compile(r"u?int\d*")
 
 
-def unreadable(kind: PatchKind, patch: Any, made: Any, why: str) -> Invalid:
+def build_undecodable_patch_error(kind: PatchKind, patch: Any, result: Any, reason: str) -> Invalid:
     if kind is PatchKind.STRATEGIC:
-        shown, why = go_text(_used_up(patch)), _converted(why)
+        shown_patch, reason = format_go_value(_drop_merged_parts(patch)), _to_converter_message(reason)
     else:
-        shown = orjson.dumps(made).decode()
-    return status_errors.unreadable_patch(shown, why)
+        shown_patch = orjson.dumps(result).decode()
+    return status_errors.undecodable_patch(shown_patch, reason)
 
 
-def not_a_list_of_operations(patch: Any) -> str:
-    why = f"json: cannot unmarshal {_json_word(patch)} into Go value of type []handlers.jsonPatchOp"
-    return f"error decoding patch: {why}"
+def format_not_a_list_error(patch: Any) -> str:
+    reason = f"json: cannot unmarshal {_json_type_name(patch)} into Go value of type []handlers.jsonPatchOp"
+    return f"error decoding patch: {reason}"
 
 
-def go_text(value: Any) -> str:
+def format_go_value(value: Any) -> str:
     """Plain data as formatted by Go's `%v`."""
     match value:
         case None:
@@ -42,22 +42,26 @@ def go_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case Mapping():
-            return "map[" + " ".join(f"{name}:{go_text(value[name])}" for name in sorted(value)) + "]"
+            return "map[" + " ".join(f"{name}:{format_go_value(value[name])}" for name in sorted(value)) + "]"
         case list():
-            return "[" + " ".join(go_text(each) for each in value) + "]"
+            return "[" + " ".join(format_go_value(item) for item in value) + "]"
     return str(value)
 
 
-def _used_up(patch: Any) -> Any:
+def _drop_merged_parts(patch: Any) -> Any:
     """k8s: merging removes directives and ordered lists from the patch before the message is built."""
     if not isinstance(patch, Mapping):
         return patch
-    ordered = {name.removeprefix(_ORDER) for name in patch if name.startswith(_ORDER)}
-    left = (name for name in patch if name not in ordered and not name.startswith((_ORDER, "$patch", "$retainKeys")))
-    return {name: _used_up(patch[name]) for name in left}
+    ordered_lists = {name.removeprefix(_ORDER_DIRECTIVE) for name in patch if name.startswith(_ORDER_DIRECTIVE)}
+    remaining = (
+        name
+        for name in patch
+        if name not in ordered_lists and not name.startswith((_ORDER_DIRECTIVE, "$patch", "$retainKeys"))
+    )
+    return {name: _drop_merged_parts(patch[name]) for name in remaining}
 
 
-def _json_word(value: Any) -> str:
+def _json_type_name(value: Any) -> str:
     match value:
         case bool():
             return "bool"
@@ -68,23 +72,23 @@ def _json_word(value: Any) -> str:
     return "number"
 
 
-def _converted(why: str) -> str:
+def _to_converter_message(reason: str) -> str:
     """Translate a message of Go's JSON decoder to that of its unstructured converter."""
-    if why.startswith("illegal base64"):
-        return f"error decoding from json: {why}"
-    found = _MISFIT.match(why)
-    if not found:
-        return why
-    given, type_ = found["given"], found["type"]
-    shape = {"object": "map", "array": "slice", "number": "int64"}.get(given, given)
+    if reason.startswith("illegal base64"):
+        return f"error decoding from json: {reason}"
+    match = _TYPE_MISMATCH.match(reason)
+    if not match:
+        return reason
+    json_type, type_ = match["given"], match["type"]
+    go_kind = {"object": "map", "array": "slice", "number": "int64"}.get(json_type, json_type)
     if type_.startswith("[]"):
-        return f"cannot restore slice from {shape}"
+        return f"cannot restore slice from {go_kind}"
     if type_.startswith("map["):
-        return f"cannot restore map from {shape}"
+        return f"cannot restore map from {go_kind}"
     if "." in type_:
-        return f"cannot restore struct from: {shape}"
-    if given == "number" and type_ == "string":
+        return f"cannot restore struct from: {go_kind}"
+    if json_type == "number" and type_ == "string":
         return "cannot convert int64 to string"
-    if given == "number" and _WHOLE_NUMBERS.fullmatch(type_):
+    if json_type == "number" and _INTEGER_TYPES.fullmatch(type_):
         return f"cannot convert float64 to {type_}"
     return f"unrecognized type: {type_}"

@@ -19,51 +19,65 @@ from argosy.kube.client import PatchKind, User
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import server_side_apply
 from argosy.kube.patch.field_sets import FieldSet
-from argosy.kube.patch.managed_fields import keep_times, record_update
+from argosy.kube.patch.managed_fields import keep_live_if_only_times_differ, record_update
 from argosy.kube.schema import field_error
-from argosy.kube.schema.field_error import Fault
+from argosy.kube.schema.field_error import FieldError
 from argosy.sandbox.apiserver import ephemeral_containers, patch_errors, status_errors
 from argosy.sandbox.apiserver import metadata as meta
-from argosy.sandbox.apiserver.admission import Admission
-from argosy.sandbox.apiserver.authorization import Access, Attributes
-from argosy.sandbox.apiserver.cel_rules import Rules
+from argosy.sandbox.apiserver.admission import AdmissionChain
+from argosy.sandbox.apiserver.authorization import AccessChecker, Attributes
+from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
 from argosy.sandbox.apiserver.metadata import Clock, utc_now
-from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, LargeWork
-from argosy.sandbox.apiserver.registry_call import Call, Written
-from argosy.sandbox.apiserver.request_decoding import Undecodable, applicable, decoded, has_copies, patched
-from argosy.sandbox.apiserver.resource_catalog import DEFINITIONS, Catalog
-from argosy.sandbox.apiserver.served_kind import Custom, Served, without_status
+from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, OffLoopExecutor
+from argosy.sandbox.apiserver.registry_call import RegistryCall, WriteResult
+from argosy.sandbox.apiserver.request_decoding import (
+    UndecodableBody,
+    apply_patch,
+    check_apply_configuration,
+    decode_object,
+    has_copy_operation,
+)
+from argosy.sandbox.apiserver.resource_catalog import CRD_BUCKET, ResourceCatalog
+from argosy.sandbox.apiserver.served_kind import ApiKind, CustomApiKind, drop_status
 from argosy.sandbox.apiserver.stored_objects import (
+    build_encoder,
     check_changed_size,
     check_owned_fields,
     check_size,
-    encoder,
-    is_releasable,
-    without_kind,
+    drop_type_meta,
+    is_removable,
 )
-from argosy.sandbox.store import Entry, Store
+from argosy.sandbox.store import Store, StoreEntry
 
-STATUS = FieldSet.of(["f:status"])  # k8s: has no owner through the main path of a kind that has /status
-PREPARED_PARTS = ("status", ephemeral_containers.PART)  # subresources that change one part of an object
+STATUS_FIELDS = FieldSet.from_paths(["f:status"])  # k8s: has no owner through the main path of a kind that has /status
+PARTIAL_SUBRESOURCES = ("status", ephemeral_containers.SUBRESOURCE)  # subresources that change one part of an object
 MAX_LARGE_ATTEMPTS = 5  # k8s: how often a patch is retried on write conflicts
-WHOLE_PARTS = ("binding", "finalize", "approval")
+WHOLE_OBJECT_SUBRESOURCES = ("binding", "finalize", "approval")
 Result = TypeVar("Result")
-Change = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
+ChangeFunction = Callable[[Manifest], tuple[Manifest, Sequence[str]]]
 
 
 class Registry:
-    def __init__(self, store: Store, catalog: Catalog, access: Access, rules: Rules, *, clock: Clock = utc_now) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalog: ResourceCatalog,
+        access: AccessChecker,
+        rules: CelRuleEvaluator,
+        *,
+        clock: Clock = utc_now,
+    ) -> None:
         self.store = store
         self.catalog = catalog
         self.access = access
         self.clock = clock
-        self._rules = rules
-        self.admission = Admission(store, catalog)
-        self.large_work = LargeWork()
+        self._cel_rules = rules
+        self.admission = AdmissionChain(store, catalog)
+        self.off_loop_executor = OffLoopExecutor()
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def get(self, served: Served, namespace: str, name: str, user: User, *, subresource: str = "") -> Entry:
+    def get(self, served: ApiKind, namespace: str, name: str, user: User, *, subresource: str = "") -> StoreEntry:
         self.authorize(user, "get", served, namespace, name, subresource)
         entry = self.store.get(served.bucket, namespace, name)
         if entry is None:
@@ -71,303 +85,333 @@ class Registry:
         return entry
 
     def authorize(
-        self, user: User, verb: str, served: Served, namespace: str, name: str = "", subresource: str = ""
+        self, user: User, verb: str, served: ApiKind, namespace: str, name: str = "", subresource: str = ""
     ) -> None:
         resource = served.resource
         if (resource.group, resource.plural) == ("", "namespaces"):
             namespace = name  # k8s: a namespace counts as inside itself, so a Role in it can allow reading it
-        asked = Attributes(verb, resource.group, resource.plural, subresource, namespace, name)
-        self.access.require(user, asked)
+        attributes = Attributes(verb, resource.group, resource.plural, subresource, namespace, name)
+        self.access.require(user, attributes)
 
     # -- creating ------------------------------------------------------------------------------------------------
 
-    async def create(self, served: Served, namespace: str, value: Any, call: Call, *, name: str = "") -> Written:
+    async def create(
+        self, served: ApiKind, namespace: str, body: Any, call: RegistryCall, *, name: str = ""
+    ) -> WriteResult:
         self.authorize(call.user, "create", served, namespace, name)
-        manifest, warnings = await self._beside(call, call.size, self._decoded, served, value, call)
-        if call.size >= LARGE_BYTES:
-            await self._beside(call, call.size, check_owned_fields, served, manifest)
+        manifest, warnings = await self._run_off_loop(call, call.body_bytes, self._decode, served, body, call)
+        if call.body_bytes >= LARGE_BYTES:
+            await self._run_off_loop(call, call.body_bytes, check_owned_fields, served, manifest)
         return await self._create(served, namespace, manifest, call, warnings)
 
     async def _create(
-        self, served: Served, namespace: str, manifest: Manifest, call: Call, warnings: Sequence[str], *,
-        applied: bool = False,
-    ) -> Written:  # fmt: skip
+        self, served: ApiKind, namespace: str, manifest: Manifest, call: RegistryCall, warnings: Sequence[str], *,
+        is_apply: bool = False,
+    ) -> WriteResult:  # fmt: skip
         resource, now = served.resource, self.clock()
-        metadata = meta.for_create(served, manifest, namespace, now)
-        self._check_place(served, namespace, metadata["name"])
-        beside = partial(self._beside, call, call.size)
-        sent = await beside(served.complete, {**manifest, "metadata": metadata})
-        new = self.admission.complete(served, await beside(served.prepare_create, sent))
-        if not applied:
-            new = await beside(self._created_by, served, sent, new, call)
-        new = self.admission.admitted(served, new, None, meta.stamp(now))
+        metadata = meta.build_create_metadata(served, manifest, namespace, now)
+        self._check_can_create(served, namespace, metadata["name"])
+        run_off_loop = partial(self._run_off_loop, call, call.body_bytes)
+        sent_manifest = await run_off_loop(served.apply_defaults, {**manifest, "metadata": metadata})
+        new = self.admission.mutate(served, await run_off_loop(served.prepare_create, sent_manifest))
+        if not is_apply:
+            new = await run_off_loop(self._record_creator, served, sent_manifest, new, call)
+        new = self.admission.run_admitters(served, new, None, meta.format_timestamp(now))
         name = new["metadata"]["name"]
-        self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if applied else "")
-        if faults := [*await beside(served.faults_on_create, new), *self.admission.faults(served, new, None)]:
-            raise status_errors.invalid(resource, name, faults)
-        if call.size >= LARGE_BYTES:
-            await beside(check_size, served, new)
-        if await self._check_rules(served, new, None) or call.size >= LARGE_BYTES:
-            self._check_place(served, namespace, name)  # the namespace or CRD may be gone by now
-            if self.admission.faults(served, new, None):  # a concurrent write took the same address
-                return await self._create(served, namespace, manifest, call, warnings, applied=applied)
-        if (found := self.store.latest(served.bucket, namespace, name)) is not None:
+        self.access.authorizer.check_escalation(call.user, resource, new, request_name=name if is_apply else "")
+        if field_errors := [
+            *await run_off_loop(served.validate_create, new),
+            *self.admission.validate(served, new, None),
+        ]:
+            raise status_errors.invalid(resource, name, field_errors)
+        if call.body_bytes >= LARGE_BYTES:
+            await run_off_loop(check_size, served, new)
+        if await self._run_cel_rules(served, new, None) or call.body_bytes >= LARGE_BYTES:
+            self._check_can_create(served, namespace, name)  # the namespace or CRD may be gone by now
+            if self.admission.validate(served, new, None):  # a concurrent write took the same address
+                return await self._create(served, namespace, manifest, call, warnings, is_apply=is_apply)
+        if (existing := self.store.get_latest(served.bucket, namespace, name)) is not None:
             if not manifest.get("metadata", {}).get("name") and not call.dry_run:  # the generated name is already used
-                return await self._create(served, namespace, manifest, call, warnings, applied=applied)
-            dying = bool(served.read(found)["metadata"].get("deletionTimestamp"))
-            raise status_errors.already_exists(resource, name, dying=dying)
+                return await self._create(served, namespace, manifest, call, warnings, is_apply=is_apply)
+            is_terminating = bool(served.read_entry(existing)["metadata"].get("deletionTimestamp"))
+            raise status_errors.already_exists(resource, name, is_terminating=is_terminating)
         self.admission.check_quotas(served, new)
-        warnings = [*warnings, *self.admission.warnings(served, new)]
+        warnings = [*warnings, *self.admission.list_warnings(served, new)]
         if call.dry_run:
-            return Written(served, self.unstored(served, namespace, new), created=True, warnings=warnings)
-        commit = self.store.put(served.bucket, namespace, name, encoder(served.store(new)))
-        self.admission.stored(served, new)
+            return WriteResult(
+                served, self.build_unstored_entry(served, namespace, new), is_created=True, warnings=warnings
+            )
+        commit = self.store.put(served.bucket, namespace, name, build_encoder(served.to_stored(new)))
+        self.admission.on_staged(served, new)
         entry = await commit
-        return Written(served, entry, created=True, warnings=warnings)
+        return WriteResult(served, entry, is_created=True, warnings=warnings)
 
     # -- changing ------------------------------------------------------------------------------------------------
 
     async def update(
-        self, served: Served, namespace: str, name: str, value: Any, call: Call, *, subresource: str = ""
-    ) -> Written:
+        self, served: ApiKind, namespace: str, name: str, body: Any, call: RegistryCall, *, subresource: str = ""
+    ) -> WriteResult:
         self.authorize(call.user, "update", served, namespace, name, subresource)
 
-        def replaced(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            sent, warnings = self._decoded(served, value, call)
-            if uid := (sent.get("metadata") or {}).get("uid"):
+        def replace_manifest(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            requested, warnings = self._decode(served, body, call)
+            if uid := (requested.get("metadata") or {}).get("uid"):
                 meta.check_uid(served, old, uid)
-            return sent, warnings
+            return requested, warnings
 
-        return await self.change(served, namespace, name, replaced, call, subresource)
+        return await self.read_modify_write(served, namespace, name, replace_manifest, call, subresource)
 
     async def patch(
-        self, served: Served, namespace: str, name: str, patch: Any, kind: PatchKind, call: Call, *,
+        self, served: ApiKind, namespace: str, name: str, patch: Any, kind: PatchKind, call: RegistryCall, *,
         subresource: str = "",
-    ) -> Written:  # fmt: skip
+    ) -> WriteResult:  # fmt: skip
         self.authorize(call.user, "patch", served, namespace, name, subresource)
-        if has_copies(patch):  # a small patch may create a large object
-            call = replace(call, size=max(call.size, LARGE_BYTES))
+        if has_copy_operation(patch):  # a small patch may create a large object
+            call = replace(call, body_bytes=max(call.body_bytes, LARGE_BYTES))
 
-        def change(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            made = patched(served, old, patch, kind)
+        def apply_to_live(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            result = apply_patch(served, old, patch, kind)
             try:
-                return self._decoded(served, made, call)
-            except Undecodable as error:
-                raise patch_errors.unreadable(kind, patch, made, error.why) from error
+                return self._decode(served, result, call)
+            except UndecodableBody as error:
+                raise patch_errors.build_undecodable_patch_error(kind, patch, result, error.detail) from error
 
-        return await self.change(served, namespace, name, change, call, subresource)
+        return await self.read_modify_write(served, namespace, name, apply_to_live, call, subresource)
 
     async def apply(
-        self, served: Served, namespace: str, name: str, config: Any, call: Call, *, subresource: str = ""
-    ) -> Written:
+        self, served: ApiKind, namespace: str, name: str, config: Any, call: RegistryCall, *, subresource: str = ""
+    ) -> WriteResult:
         """Server-side apply: merge the configuration with the live object and its field owners."""
         self.authorize(call.user, "patch", served, namespace, name, subresource)
-        config = applicable(served, config, subresource)
-        if self.store.latest(served.bucket, namespace, name) is None and not subresource:
+        config = check_apply_configuration(served, config, subresource)
+        if self.store.get_latest(served.bucket, namespace, name) is None and not subresource:
             self.authorize(call.user, "create", served, namespace, name)
             meta.check_name(config["metadata"], name)
             if uid := config["metadata"].get("uid"):
-                why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-                raise status_errors.conflict(served.resource, name, why)
-            metadata = {field: each for field, each in config["metadata"].items() if field != "resourceVersion"}
+                reason = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise status_errors.conflict(served.resource, name, reason)
+            metadata = {field: value for field, value in config["metadata"].items() if field != "resourceVersion"}
             config = {**config, "metadata": metadata}
 
-            def first() -> tuple[Manifest, Sequence[str]]:
-                return self._decoded(served, self._merged(served, None, config, call, ""), call)
+            def merge_new() -> tuple[Manifest, Sequence[str]]:
+                return self._decode(served, self._merge_applied(served, None, config, call, ""), call)
 
-            manifest, warnings = await self._beside(call, call.size, first)
-            return await self._create(served, namespace, manifest, call, warnings, applied=True)
+            manifest, warnings = await self._run_off_loop(call, call.body_bytes, merge_new)
+            return await self._create(served, namespace, manifest, call, warnings, is_apply=True)
 
-        def merged(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            return self._decoded(served, self._merged(served, old, config, call, subresource), call)
+        def merge_with_live(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            return self._decode(served, self._merge_applied(served, old, config, call, subresource), call)
 
-        return await self.change(served, namespace, name, merged, call, subresource, applied=True)
+        return await self.read_modify_write(served, namespace, name, merge_with_live, call, subresource, is_apply=True)
 
-    async def change(
-        self, served: Served, namespace: str, name: str, change: Change, call: Call, subresource: str, *,
-        applied: bool = False,
-    ) -> Written:  # fmt: skip
+    async def read_modify_write(
+        self,
+        served: ApiKind,
+        namespace: str,
+        name: str,
+        change: ChangeFunction,
+        call: RegistryCall,
+        subresource: str,
+        *,
+        is_apply: bool = False,
+    ) -> WriteResult:
         """Read an object, change it and store it. `change` returns the requested manifest and warnings.
 
         `change` must be pure: for a large object it runs off the loop, and again if another write came first.
         """
         for attempt in itertools.count(1):
-            entry = self.store.latest(served.bucket, namespace, name)
+            entry = self.store.get_latest(served.bucket, namespace, name)
             if entry is None:
                 raise status_errors.not_found(served.resource, name)
-            size = max(call.size, len(entry.body))
-            beside = partial(self._beside, call, size)
+            size = max(call.body_bytes, len(entry.body))
+            run_off_loop = partial(self._run_off_loop, call, size)
 
-            def prepare(entry: Entry = entry) -> tuple[Manifest, Manifest, Sequence[str]]:
-                old = served.read(entry)
-                sent, warnings = change(old)
-                self._check_version(served, sent, old, applied=applied)
-                return old, self._prepared_update(served, sent, old, subresource), warnings
+            def prepare(entry: StoreEntry = entry) -> tuple[Manifest, Manifest, Sequence[str]]:
+                old = served.read_entry(entry)
+                requested, warnings = change(old)
+                self._check_resource_version(served, requested, old, is_apply=is_apply)
+                return old, self._prepare_update(served, requested, old, subresource), warnings
 
-            old, new, warnings = await beside(prepare)
-            if has_admission := subresource not in (*PREPARED_PARTS, *WHOLE_PARTS):
-                new = self.admission.complete(served, new, old)
-            if not applied:
-                new = await beside(self._owned, served, old, new, call, subresource)
+            old, new, warnings = await run_off_loop(prepare)
+            if has_admission := subresource not in (*PARTIAL_SUBRESOURCES, *WHOLE_OBJECT_SUBRESOURCES):
+                new = self.admission.mutate(served, new, old)
+            if not is_apply:
+                new = await run_off_loop(self._record_owner, served, old, new, call, subresource)
             if not subresource:
-                new = self.admission.admitted(served, new, old, meta.stamp(self.clock()))
-            new = await beside(meta.next_generation, served, new, old)
+                new = self.admission.run_admitters(served, new, old, meta.format_timestamp(self.clock()))
+            new = await run_off_loop(meta.update_generation, served, new, old)
             self.access.authorizer.check_escalation(call.user, served.resource, new, old=old, request_name=name)
-            faults = await beside(self._update_faults, served, new, old, subresource)
+            field_errors = await run_off_loop(self._validate_update, served, new, old, subresource)
             if has_admission:
-                faults = [*faults, *self.admission.faults(served, new, old)]
-            if faults:
-                raise status_errors.invalid(served.resource, name, faults)
-            await self._check_rules(served, new, old)
-            kept = await beside(keep_times, old, new)
-            if kept is not old and size >= LARGE_BYTES:
-                await beside(check_changed_size, served, kept, entry)
-            is_taken = has_admission and size >= LARGE_BYTES and self.admission.faults(served, new, old)
-            if self.store.latest(served.bucket, namespace, name) is entry and not is_taken:  # else: write conflict
-                warnings = warnings if subresource else [*warnings, *self.admission.warnings(served, new)]
-                return await self._store_change(served, entry, old, new, kept, call, warnings)
+                field_errors = [*field_errors, *self.admission.validate(served, new, old)]
+            if field_errors:
+                raise status_errors.invalid(served.resource, name, field_errors)
+            await self._run_cel_rules(served, new, old)
+            stored_manifest = await run_off_loop(keep_live_if_only_times_differ, old, new)
+            if stored_manifest is not old and size >= LARGE_BYTES:
+                await run_off_loop(check_changed_size, served, stored_manifest, entry)
+            is_taken = has_admission and size >= LARGE_BYTES and self.admission.validate(served, new, old)
+            if self.store.get_latest(served.bucket, namespace, name) is entry and not is_taken:  # else: write conflict
+                warnings = warnings if subresource else [*warnings, *self.admission.list_warnings(served, new)]
+                return await self._store_change(served, entry, old, new, stored_manifest, call, warnings)
             if size >= LARGE_BYTES and attempt >= MAX_LARGE_ATTEMPTS:
                 raise status_errors.conflict(served.resource, name)
         raise AssertionError("unreachable")
 
-    def _prepared_update(self, served: Served, sent: Manifest, old: Manifest, subresource: str) -> Manifest:
-        new = {**sent, "metadata": meta.for_update(served, sent, old)}
+    def _prepare_update(self, served: ApiKind, requested: Manifest, old: Manifest, subresource: str) -> Manifest:
+        new = {**requested, "metadata": meta.build_update_metadata(served, requested, old)}
         if subresource == "status":
             new = served.prepare_status(new, old)
-            return {**new, "metadata": meta.ordered(new["metadata"])}
-        if subresource in WHOLE_PARTS:
+            return {**new, "metadata": meta.order_metadata(new["metadata"])}
+        if subresource in WHOLE_OBJECT_SUBRESOURCES:
             return new  # the subresource handler decided what changes
-        if subresource == ephemeral_containers.PART:
-            return ephemeral_containers.only_debuggers(served.complete(new), old)
-        return served.prepare_update(served.complete(new), old)
+        if subresource == ephemeral_containers.SUBRESOURCE:
+            return ephemeral_containers.keep_only_ephemeral_containers(served.apply_defaults(new), old)
+        return served.prepare_update(served.apply_defaults(new), old)
 
     async def _store_change(
-        self, served: Served, entry: Entry, old: Manifest, new: Manifest, kept: Manifest, call: Call,
+        self,
+        served: ApiKind,
+        entry: StoreEntry,
+        old: Manifest,
+        new: Manifest,
+        stored_manifest: Manifest,
+        call: RegistryCall,
         warnings: Sequence[str],
-    ) -> Written:  # fmt: skip
+    ) -> WriteResult:
         """k8s: a change without effect writes nothing; a terminating object without finalizers is removed."""
         metadata = new["metadata"]
-        if metadata.get("deletionTimestamp") and is_releasable(new):
+        if metadata.get("deletionTimestamp") and is_removable(new):
             if not call.dry_run:
                 await self.remove(served, entry, new)
-            return Written(served, self.unstored(served, entry.namespace, new), warnings=warnings)
-        if kept is old:
-            await self.store.settled()  # a response must be durable, also if another request wrote it
-            return Written(served, entry, warnings=warnings)
+            return WriteResult(served, self.build_unstored_entry(served, entry.namespace, new), warnings=warnings)
+        if stored_manifest is old:
+            await self.store.wait_until_durable()  # a response must be durable, also if another request wrote it
+            return WriteResult(served, entry, warnings=warnings)
         if call.dry_run:
-            return Written(served, self.unstored(served, entry.namespace, kept), warnings=warnings)
-        body = encoder(served.store(kept))
+            return WriteResult(
+                served, self.build_unstored_entry(served, entry.namespace, stored_manifest), warnings=warnings
+            )
+        body = build_encoder(served.to_stored(stored_manifest))
         commit = self.store.put(served.bucket, entry.namespace, entry.name, body)
-        self.admission.stored(served, kept)
-        written = await commit
-        return Written(served, written, warnings=warnings)
+        self.admission.on_staged(served, stored_manifest)
+        stored_entry = await commit
+        return WriteResult(served, stored_entry, warnings=warnings)
 
-    async def remove(self, served: Served, entry: Entry, last: Manifest) -> Entry:
+    async def remove(self, served: ApiKind, entry: StoreEntry, last_state: Manifest) -> StoreEntry:
         """Remove the object; watches get its last state with the revision of the deletion."""
-        commit = self.store.remove(served.bucket, entry.namespace, entry.name, encoder(served.store(last)))
-        self.admission.stored(served, last, gone=True)
+        commit = self.store.remove(
+            served.bucket, entry.namespace, entry.name, build_encoder(served.to_stored(last_state))
+        )
+        self.admission.on_staged(served, last_state, is_deleted=True)
         return await commit
 
-    def _update_faults(self, served: Served, new: Manifest, old: Manifest, subresource: str) -> Sequence[Fault]:
+    def _validate_update(self, served: ApiKind, new: Manifest, old: Manifest, subresource: str) -> Sequence[FieldError]:
         if subresource == "status":
-            return served.faults_on_status(new, old)
-        if subresource in WHOLE_PARTS:
+            return served.validate_status(new, old)
+        if subresource in WHOLE_OBJECT_SUBRESOURCES:
             return ()
-        if subresource == ephemeral_containers.PART:
-            return ephemeral_containers.faults(new, old)
-        return served.faults_on_update(new, old)
+        if subresource == ephemeral_containers.SUBRESOURCE:
+            return ephemeral_containers.validate_update(new, old)
+        return served.validate_update(new, old)
 
-    async def _beside(self, call: Call, size: int, function: Callable[..., Result], *args: Any) -> Result:
+    async def _run_off_loop(self, call: RegistryCall, size: int, function: Callable[..., Result], *args: Any) -> Result:
         """Run a pure function; off the loop if the object is large."""
-        return await self.large_work.run(call.user.name, size, function, *args)
+        return await self.off_loop_executor.run(call.user.name, size, function, *args)
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
-    def _decoded(self, served: Served, value: Any, call: Call) -> tuple[Manifest, Sequence[str]]:
+    def _decode(self, served: ApiKind, body: Any, call: RegistryCall) -> tuple[Manifest, Sequence[str]]:
         resource = served.resource
-        manifest, warnings = decoded(served, value, call.validation, call.duplicates)
+        manifest, warnings = decode_object(served, body, call.validation, call.duplicates)
         for field, expected in (("kind", resource.kind), ("apiVersion", resource.api_version)):
             manifest.setdefault(field, expected)
         return manifest, warnings
 
-    def _created_by(self, served: Served, sent: Manifest, new: Manifest, call: Call) -> Manifest:
+    def _record_creator(self, served: ApiKind, sent_manifest: Manifest, new: Manifest, call: RegistryCall) -> Manifest:
         """k8s: a creator owns the fields it sent and their defaults, not fields set by the server, nor a status."""
-        tracked = without_status(sent) if served.resource.subresource("status") else sent
-        owned = self._owned(served, None, tracked, call)["metadata"].get("managedFields")
-        metadata = {**new["metadata"], "managedFields": owned}
-        return {**new, "metadata": meta.ordered(metadata)}
+        tracked_manifest = drop_status(sent_manifest) if served.resource.find_subresource("status") else sent_manifest
+        managed_fields = self._record_owner(served, None, tracked_manifest, call)["metadata"].get("managedFields")
+        metadata = {**new["metadata"], "managedFields": managed_fields}
+        return {**new, "metadata": meta.order_metadata(metadata)}
 
-    def _owned(
-        self, served: Served, old: Manifest | None, new: Manifest, call: Call, subresource: str = ""
+    def _record_owner(
+        self, served: ApiKind, old: Manifest | None, new: Manifest, call: RegistryCall, subresource: str = ""
     ) -> Manifest:
-        now = meta.stamp(self.clock())
-        owned = record_update(
+        now = meta.format_timestamp(self.clock())
+        tracked_manifest = record_update(
             old,
             new,
-            zero=served.zero,
-            manager=call.manager,
+            empty_object=served.zero_value,
+            manager=call.field_manager,
             api_version=served.resource.api_version,
             subresource=subresource,
             now=now,
             shape=served.shape,
         )
-        return {**owned, "metadata": meta.ordered(owned["metadata"])}
+        return {**tracked_manifest, "metadata": meta.order_metadata(tracked_manifest["metadata"])}
 
-    def _merged(self, served: Served, old: Manifest | None, config: Manifest, call: Call, subresource: str) -> Manifest:
+    def _merge_applied(
+        self, served: ApiKind, old: Manifest | None, config: Manifest, call: RegistryCall, subresource: str
+    ) -> Manifest:
         resource = served.resource
-        now = meta.stamp(self.clock())
+        now = meta.format_timestamp(self.clock())
         if old is not None:
-            self._check_version(served, config, old, applied=True)
-        if call.size >= LARGE_BYTES:
+            self._check_resource_version(served, config, old, is_apply=True)
+        if call.body_bytes >= LARGE_BYTES:
             check_owned_fields(served, config, old)
         try:
             return server_side_apply.apply(
                 old,
                 config,
-                manager=call.manager,
+                manager=call.field_manager,
                 force=call.force,
                 api_version=resource.api_version,
                 now=now,
                 shape=served.shape,
                 subresource=subresource,
-                zero=served.zero,
-                ignored=STATUS if served.resource.subresource("status") and not subresource else None,
+                empty_object=served.zero_value,
+                ignored_fields=STATUS_FIELDS
+                if served.resource.find_subresource("status") and not subresource
+                else None,
             )
         except PatchError as error:
             namespace, name = (config["metadata"].get(field, "") for field in ("namespace", "name"))
             group = f"{resource.group}/{resource.version}, Kind={resource.kind}"
-            which = f"{namespace}/{name}; {group}"
-            raise status_errors.internal(f"failed to create typed patch object ({which}): {error.message}") from error
+            object_text = f"{namespace}/{name}; {group}"
+            raise status_errors.internal_error(
+                f"failed to create typed patch object ({object_text}): {error.message}"
+            ) from error
 
-    def _check_version(self, served: Served, sent: Manifest, old: Manifest, *, applied: bool) -> None:
+    def _check_resource_version(self, served: ApiKind, requested: Manifest, old: Manifest, *, is_apply: bool) -> None:
         """k8s: some kinds, and all custom ones, can only be updated with a resourceVersion."""
-        version, before = meta.version_of(sent.get("metadata") or {}), old["metadata"]
-        if not version and not applied and not served.unconditional:
+        version, old_metadata = meta.read_resource_version(requested.get("metadata") or {}), old["metadata"]
+        if not version and not is_apply and not served.allows_unconditional_update:
             detail = field_error.invalid("metadata.resourceVersion", "0x0", "must be specified for an update")
-            raise status_errors.invalid(served.resource, before["name"], [detail], kind=served.resource.plural)
-        if version and version != before["resourceVersion"]:
-            raise status_errors.conflict(served.resource, before["name"])
+            raise status_errors.invalid(served.resource, old_metadata["name"], [detail], kind=served.resource.plural)
+        if version and version != old_metadata["resourceVersion"]:
+            raise status_errors.conflict(served.resource, old_metadata["name"])
 
-    def _check_place(self, served: Served, namespace: str, name: str) -> None:
+    def _check_can_create(self, served: ApiKind, namespace: str, name: str) -> None:
         if self.catalog.is_terminating(served):
-            raise status_errors.terminating_definition(served.resource)
+            raise status_errors.crd_terminating(served.resource)
         self.admission.check_namespace(served, namespace, name)
 
-    async def _check_rules(self, served: Served, new: Manifest, old: Manifest | None) -> bool:
+    async def _run_cel_rules(self, served: ApiKind, new: Manifest, old: Manifest | None) -> bool:
         """Check CEL rules. Returns True if there were any: other requests may have written meanwhile."""
-        if served.bucket == DEFINITIONS and (old is None or old["spec"] != new["spec"]):
-            if faults := await self._rules.definition_faults(new, old):
-                raise status_errors.invalid(served.resource, new["metadata"]["name"], faults)
+        if served.bucket == CRD_BUCKET and (old is None or old["spec"] != new["spec"]):
+            if field_errors := await self._cel_rules.validate_definition(new, old):
+                raise status_errors.invalid(served.resource, new["metadata"]["name"], field_errors)
             return True
-        if not isinstance(served, Custom) or not served.kind.has_rules:
+        if not isinstance(served, CustomApiKind) or not served.kind.has_rules:
             return False
-        if faults := await self._rules.faults(served.kind, new, old):
-            raise status_errors.invalid(served.resource, new["metadata"]["name"], faults)
+        if field_errors := await self._cel_rules.validate(served.kind, new, old):
+            raise status_errors.invalid(served.resource, new["metadata"]["name"], field_errors)
         return True
 
-    def unstored(self, served: Served, namespace: str, manifest: Manifest) -> Entry:
+    def build_unstored_entry(self, served: ApiKind, namespace: str, manifest: Manifest) -> StoreEntry:
         """The entry that would have been written, for dry runs and removed objects."""
-        stored = without_kind(served.store(manifest))
+        stored = drop_type_meta(served.to_stored(manifest))
         if not stored["metadata"].get("resourceVersion"):
             stored["metadata"] = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
-        return Entry(namespace, manifest["metadata"]["name"], self.store.revision, orjson.dumps(stored))
+        return StoreEntry(namespace, manifest["metadata"]["name"], self.store.revision, orjson.dumps(stored))

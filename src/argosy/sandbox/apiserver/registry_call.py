@@ -8,35 +8,35 @@ from typing import Literal
 
 from argosy.kube.client import User
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.served_kind import Served
-from argosy.sandbox.store import Entry
+from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.store import StoreEntry
 
 ADMIN = User("admin", ("system:masters", "system:authenticated"), uid="admin")
-Validation = Literal["Ignore", "Warn", "Strict"]
+FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RegistryCall:
     """The user and the options of a write."""
 
     user: User = ADMIN
-    manager: str = "unknown"
+    field_manager: str = "unknown"
     dry_run: bool = False
-    validation: Validation = "Warn"
+    validation: FieldValidation = "Warn"
     force: bool = False
     duplicates: tuple[str, ...] = ()  # fields that occur twice in the body
-    size: int = 0  # of the request body: decides whether the work runs off the loop
+    body_bytes: int = 0  # of the request body: decides whether the work runs off the loop
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """The object after the call. `entry` of a dry run was never stored."""
 
-    served: Served
-    entry: Entry
-    created: bool = False
+    served: ApiKind
+    entry: StoreEntry
+    is_created: bool = False
     warnings: Sequence[str] = ()
 
     @property
     def manifest(self) -> Manifest:
-        return self.served.read(self.entry)
+        return self.served.read_entry(self.entry)

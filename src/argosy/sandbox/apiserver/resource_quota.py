@@ -11,62 +11,67 @@ from collections.abc import Iterable
 import orjson
 
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.pod_resources import NOTHING, Amounts
-from argosy.kube.schema.resource_quota import is_about, refusal, usage_of
+from argosy.kube.schema.pod_resources import ZERO_AMOUNT, Amounts
+from argosy.kube.schema.resource_quota import count_usage, find_refusal, quota_matches
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import Served
+from argosy.sandbox.apiserver.served_kind import ApiKind
 from argosy.sandbox.store import Store
 
-Place = tuple[str, str]  # a bucket and a namespace
-BUCKET = "resourcequotas"
+BucketAndNamespace = tuple[str, str]  # a bucket and a namespace
+QUOTA_BUCKET = "resourcequotas"
 
 
-class Quotas:
+class QuotaChecker:
     def __init__(self, store: Store) -> None:
         self._store = store
         # only for namespaces with a quota; loaded on first use
-        self._known: dict[Place, dict[str, tuple[Manifest, Amounts]]] = {}
-        store.on_refusal(self._known.clear)
+        self._usage_by_bucket: dict[BucketAndNamespace, dict[str, tuple[Manifest, Amounts]]] = {}
+        store.add_refusal_callback(self._usage_by_bucket.clear)
 
-    def check(self, served: Served, manifest: Manifest) -> None:
+    def check(self, served: ApiKind, manifest: Manifest) -> None:
         resource, metadata = served.resource, manifest["metadata"]
         if not resource.namespaced:
             return
-        place = (served.bucket, metadata["namespace"])
-        entries = list(self._store.list(BUCKET, metadata["namespace"]))
+        bucket_and_namespace = (served.bucket, metadata["namespace"])
+        entries = list(self._store.list(QUOTA_BUCKET, metadata["namespace"]))
         if not entries:
-            self._known.pop(place, None)
+            self._usage_by_bucket.pop(bucket_and_namespace, None)
             return
-        asked = usage_of(resource.group, resource.plural, manifest)
+        requested = count_usage(resource.group, resource.plural, manifest)
         for quota in (orjson.loads(entry.body) for entry in entries):
             # k8s: only limits that the quota controller has copied into the status count
-            taken_over = (quota.get("status") or {}).get("hard") or {}
-            quota = {**quota, "spec": {**(quota.get("spec") or {}), "hard": taken_over}}
-            names = asked.keys() & taken_over.keys()
-            if names and is_about(quota, resource.plural, manifest):
-                used = self._used(served, place, quota, names)
-                if why := refusal(quota, manifest, asked, used):
-                    raise status_errors.forbidden(resource, metadata["name"], why)
+            hard_limits = (quota.get("status") or {}).get("hard") or {}
+            quota = {**quota, "spec": {**(quota.get("spec") or {}), "hard": hard_limits}}
+            names = requested.keys() & hard_limits.keys()
+            if names and quota_matches(quota, resource.plural, manifest):
+                used = self._sum_usage(served, bucket_and_namespace, quota, names)
+                if reason := find_refusal(quota, manifest, requested, used):
+                    raise status_errors.forbidden(resource, metadata["name"], reason)
 
-    def stored(self, served: Served, manifest: Manifest, *, gone: bool) -> None:
+    def on_staged(self, served: ApiKind, manifest: Manifest, *, is_deleted: bool) -> None:
         """Must be called for every write when it is staged."""
-        known = self._known.get((served.bucket, manifest["metadata"].get("namespace", "")))
-        if known is not None:
-            known.pop(manifest["metadata"]["name"], None)
-            if not gone:
-                known[manifest["metadata"]["name"]] = _counted(served, manifest)
+        usage_by_name = self._usage_by_bucket.get((served.bucket, manifest["metadata"].get("namespace", "")))
+        if usage_by_name is not None:
+            usage_by_name.pop(manifest["metadata"]["name"], None)
+            if not is_deleted:
+                usage_by_name[manifest["metadata"]["name"]] = _with_usage(served, manifest)
 
-    def _used(self, served: Served, place: Place, quota: Manifest, names: Iterable[str]) -> Amounts:
-        if place not in self._known:
-            read = (orjson.loads(entry.body) for entry in self._store.list(*place))
-            self._known[place] = {each["metadata"]["name"]: _counted(served, each) for each in read}
-        total: Amounts = dict.fromkeys(names, NOTHING)
-        for manifest, usage in self._known[place].values():
-            if is_about(quota, served.resource.plural, manifest):
+    def _sum_usage(
+        self, served: ApiKind, bucket_and_namespace: BucketAndNamespace, quota: Manifest, names: Iterable[str]
+    ) -> Amounts:
+        if bucket_and_namespace not in self._usage_by_bucket:
+            manifests = (orjson.loads(entry.body) for entry in self._store.list(*bucket_and_namespace))
+            self._usage_by_bucket[bucket_and_namespace] = {
+                stored_manifest["metadata"]["name"]: _with_usage(served, stored_manifest)
+                for stored_manifest in manifests
+            }
+        total: Amounts = dict.fromkeys(names, ZERO_AMOUNT)
+        for manifest, usage in self._usage_by_bucket[bucket_and_namespace].values():
+            if quota_matches(quota, served.resource.plural, manifest):
                 for name in total:
-                    total[name] += usage.get(name, NOTHING)
+                    total[name] += usage.get(name, ZERO_AMOUNT)
         return total
 
 
-def _counted(served: Served, manifest: Manifest) -> tuple[Manifest, Amounts]:
-    return manifest, usage_of(served.resource.group, served.resource.plural, manifest)
+def _with_usage(served: ApiKind, manifest: Manifest) -> tuple[Manifest, Amounts]:
+    return manifest, count_usage(served.resource.group, served.resource.plural, manifest)

@@ -16,21 +16,21 @@ import orjson
 from argosy.kube.objects import Manifest
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.schema import columns, defaults, typed_json, validation
-from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.builtin_types import Type, find_builtin_type
 from argosy.kube.schema.crd import CustomKind
-from argosy.kube.schema.field_error import Fault
-from argosy.kube.schema.resources import Resource
-from argosy.kube.schema.selectors import FieldLabels, field_labels
+from argosy.kube.schema.field_error import FieldError
+from argosy.kube.schema.resources import ApiResource
+from argosy.kube.schema.selectors import FieldLabels, get_field_labels
 from argosy.kube.schema.validation import metadata as metadata_rules
-from argosy.sandbox.apiserver.conversions import Conversion, conversion_of
-from argosy.sandbox.store import Entry
+from argosy.sandbox.apiserver.conversions import Conversion, find_conversion
+from argosy.sandbox.store import StoreEntry
 
 
-class Served(Protocol):
+class ApiKind(Protocol):
     """What the registry and the HTTP layer need to know about a kind."""
 
     @property
-    def resource(self) -> Resource: ...
+    def resource(self) -> ApiResource: ...
 
     @property
     def bucket(self) -> str: ...
@@ -39,91 +39,91 @@ class Served(Protocol):
     def shape(self) -> Shape: ...
 
     @property
-    def zero(self) -> Manifest | None: ...
+    def zero_value(self) -> Manifest | None: ...
 
     @property
-    def unconditional(self) -> bool:
+    def allows_unconditional_update(self) -> bool:
         """True if an update without a resourceVersion is allowed."""
 
-    def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
+    def decode(self, body: Any) -> tuple[Manifest, Sequence[str]]:
         """The manifest, and the paths of unknown fields."""
 
-    def complete(self, manifest: Manifest) -> Manifest:
+    def apply_defaults(self, manifest: Manifest) -> Manifest:
         """Set the kind's defaults."""
 
     def prepare_create(self, manifest: Manifest) -> Manifest:
         """Set or clear the fields that only the server may set on a new object."""
 
     def prepare_update(self, manifest: Manifest, old: Manifest) -> Manifest: ...
-    def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]: ...
-    def faults_on_update(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]: ...
+    def validate_create(self, manifest: Manifest) -> Sequence[FieldError]: ...
+    def validate_update(self, manifest: Manifest, old: Manifest) -> Sequence[FieldError]: ...
     def prepare_status(self, manifest: Manifest, old: Manifest) -> Manifest: ...
-    def faults_on_status(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]: ...
+    def validate_status(self, manifest: Manifest, old: Manifest) -> Sequence[FieldError]: ...
     def tracks_generation(self) -> bool: ...
-    def store(self, manifest: Manifest) -> Manifest: ...
-    def read(self, entry: Entry) -> Manifest: ...
-    def present(self, entry: Entry) -> bytes: ...
-    def item(self, entry: Entry) -> bytes: ...
+    def to_stored(self, manifest: Manifest) -> Manifest: ...
+    def read_entry(self, entry: StoreEntry) -> Manifest: ...
+    def encode_entry(self, entry: StoreEntry) -> bytes: ...
+    def encode_list_item(self, entry: StoreEntry) -> bytes: ...
     def column_definitions(self) -> Sequence[Mapping[str, Any]]: ...
-    def cells(self, manifest: Manifest, now: datetime) -> list[Any]: ...
+    def build_cells(self, manifest: Manifest, now: datetime) -> list[Any]: ...
 
     @property
     def field_labels(self) -> FieldLabels: ...
 
     @property
-    def deprecation(self) -> str:
+    def deprecation_warning(self) -> str:
         """Warning for clients that use the kind in this version; empty if it is not deprecated."""
 
 
-def bucket_of(group: str, plural: str) -> str:
+def get_bucket(group: str, plural: str) -> str:
     """Bucket of a resource. All versions of a kind share it, and so do both groups of Event."""
     if plural == "events" and group in ("", "events.k8s.io"):
         return "events"
     return f"{group}/{plural}" if group else plural
 
 
-def opening(resource: Resource) -> bytes:
+def encode_type_meta_prefix(resource: ApiResource) -> bytes:
     """The bytes that precede a stored object, which has no kind and apiVersion, in a response."""
-    head = {"kind": resource.kind, "apiVersion": resource.api_version}
-    return orjson.dumps(head)[:-1] + b","
+    type_meta = {"kind": resource.kind, "apiVersion": resource.api_version}
+    return orjson.dumps(type_meta)[:-1] + b","
 
 
 @dataclass(frozen=True, eq=False)
-class BuiltIn:
+class BuiltInApiKind:
     """A kind from the tables in `kube.schema`."""
 
-    resource: Resource
+    resource: ApiResource
     type: Type
     bucket: str
     conversion: Conversion | None = None
 
     @classmethod
-    def of(cls, resource: Resource) -> BuiltIn:
-        type_ = type_of(resource.group, resource.version, resource.kind)
+    def from_resource(cls, resource: ApiResource) -> BuiltInApiKind:
+        type_ = find_builtin_type(resource.group, resource.version, resource.kind)
         if type_ is None:
             raise LookupError(f"no field table for {resource.api_version} {resource.kind}")
-        bucket = bucket_of(resource.group, resource.plural)
-        return cls(resource, type_, bucket, conversion_of(resource.group, resource.version, resource.kind))
+        bucket = get_bucket(resource.group, resource.plural)
+        return cls(resource, type_, bucket, find_conversion(resource.group, resource.version, resource.kind))
 
     @property
     def shape(self) -> Shape:
         return self.type
 
     @cached_property
-    def zero(self) -> Manifest:
-        return typed_json.zero(self.type)
+    def zero_value(self) -> Manifest:
+        return typed_json.build_empty_object(self.type)
 
     @cached_property
-    def unconditional(self) -> bool:
+    def allows_unconditional_update(self) -> bool:
         return validation.allows_unconditional_update(self.resource.group_kind)
 
     @cached_property
-    def _opening(self) -> bytes:
-        return opening(self.resource)
+    def _type_meta_prefix(self) -> bytes:
+        return encode_type_meta_prefix(self.resource)
 
-    def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
-        decoded = typed_json.decode(self.type, value, kind=self.resource.kind, api_version=self.resource.api_version)
-        return decoded.manifest, decoded.unknown
+    def decode(self, body: Any) -> tuple[Manifest, Sequence[str]]:
+        decoded = typed_json.decode(self.type, body, kind=self.resource.kind, api_version=self.resource.api_version)
+        return decoded.manifest, decoded.unknown_fields
 
     def prepare_create(self, manifest: Manifest) -> Manifest:
         return validation.prepare_create(self.resource, manifest)
@@ -131,167 +131,169 @@ class BuiltIn:
     def prepare_update(self, manifest: Manifest, old: Manifest) -> Manifest:
         return validation.prepare_update(self.resource, manifest, old)
 
-    def complete(self, manifest: Manifest) -> Manifest:
-        return defaults.apply(self.resource.group_kind, self.resource.version, manifest)
+    def apply_defaults(self, manifest: Manifest) -> Manifest:
+        return defaults.apply_defaults(self.resource.group_kind, self.resource.version, manifest)
 
-    def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]:
-        return validation.on_create(self.resource, manifest)
+    def validate_create(self, manifest: Manifest) -> Sequence[FieldError]:
+        return validation.validate_create(self.resource, manifest)
 
-    def faults_on_update(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]:
-        return validation.on_update(self.resource, manifest, old)
+    def validate_update(self, manifest: Manifest, old: Manifest) -> Sequence[FieldError]:
+        return validation.validate_update(self.resource, manifest, old)
 
     def prepare_status(self, manifest: Manifest, old: Manifest) -> Manifest:
         return validation.prepare_status_update(self.resource, manifest, old)
 
-    def faults_on_status(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]:
-        return validation.on_status_update(self.resource, manifest, old)
+    def validate_status(self, manifest: Manifest, old: Manifest) -> Sequence[FieldError]:
+        return validation.validate_status_update(self.resource, manifest, old)
 
     def tracks_generation(self) -> bool:
         return validation.has_generation(self.resource.group_kind)
 
-    def store(self, manifest: Manifest) -> Manifest:
+    def to_stored(self, manifest: Manifest) -> Manifest:
         """Convert the manifest to the storage version."""
         return self.conversion.to_stored(manifest) if self.conversion else manifest
 
-    def read(self, entry: Entry) -> Manifest:
-        return whole(self.resource, self._shown(orjson.loads(entry.body)))
+    def read_entry(self, entry: StoreEntry) -> Manifest:
+        return add_type_meta(self.resource, self._from_stored(orjson.loads(entry.body)))
 
-    def _shown(self, stored: Manifest) -> Manifest:
+    def _from_stored(self, stored: Manifest) -> Manifest:
         return self.conversion.from_stored(stored) if self.conversion else stored
 
-    def present(self, entry: Entry) -> bytes:
+    def encode_entry(self, entry: StoreEntry) -> bytes:
         if self.conversion:
-            return orjson.dumps(self.read(entry))
-        return self._opening + entry.body[1:]
+            return orjson.dumps(self.read_entry(entry))
+        return self._type_meta_prefix + entry.body[1:]
 
-    def item(self, entry: Entry) -> bytes:
+    def encode_list_item(self, entry: StoreEntry) -> bytes:
         # k8s: items of a built-in list carry no kind and apiVersion
-        return orjson.dumps(self._shown(orjson.loads(entry.body))) if self.conversion else entry.body
+        return orjson.dumps(self._from_stored(orjson.loads(entry.body))) if self.conversion else entry.body
 
     def column_definitions(self) -> Sequence[Mapping[str, Any]]:
-        return columns.of(self.resource.group_kind, self.resource.version).definitions
+        return columns.get_columns(self.resource.group_kind, self.resource.version).definitions
 
-    def cells(self, manifest: Manifest, now: datetime) -> list[Any]:
-        return columns.of(self.resource.group_kind, self.resource.version).cells(manifest, now)
+    def build_cells(self, manifest: Manifest, now: datetime) -> list[Any]:
+        return columns.get_columns(self.resource.group_kind, self.resource.version).build_cells(manifest, now)
 
     @property
     def field_labels(self) -> FieldLabels:
-        return field_labels(self.resource.group_kind)
+        return get_field_labels(self.resource.group_kind)
 
-    deprecation = ""
+    deprecation_warning = ""
 
 
 @dataclass(frozen=True, eq=False)
-class Custom:
+class CustomApiKind:
     """A kind from a CustomResourceDefinition, in one of its versions."""
 
-    resource: Resource
+    resource: ApiResource
     kind: CustomKind
     bucket: str
     schema_revision: int  # older entries may lack defaults of the current schema
     schema: Manifest
-    stored: CustomKind  # the kind in its storage version
+    storage_kind: CustomKind  # the kind in its storage version
 
-    zero = None
-    unconditional = False
+    zero_value = None
+    allows_unconditional_update = False
 
     @property
     def shape(self) -> Shape:
         return self.kind.shape
 
     @cached_property
-    def _opening(self) -> bytes:
-        return opening(self.resource)
+    def _type_meta_prefix(self) -> bytes:
+        return encode_type_meta_prefix(self.resource)
 
-    def decode(self, value: Any) -> tuple[Manifest, Sequence[str]]:
-        return self.kind.decode(value)
+    def decode(self, body: Any) -> tuple[Manifest, Sequence[str]]:
+        return self.kind.decode(body)
 
-    def complete(self, manifest: Manifest) -> Manifest:
-        return self.kind.default(manifest)
+    def apply_defaults(self, manifest: Manifest) -> Manifest:
+        return self.kind.apply_defaults(manifest)
 
     def prepare_create(self, manifest: Manifest) -> Manifest:
-        return without_status(manifest) if self.resource.subresource("status") else manifest
+        return drop_status(manifest) if self.resource.find_subresource("status") else manifest
 
     def prepare_update(self, manifest: Manifest, old: Manifest) -> Manifest:
-        if not self.resource.subresource("status"):
+        if not self.resource.find_subresource("status"):
             return manifest
-        kept = {"status": old["status"]} if "status" in old else {}
-        return {**without_status(manifest), **kept}
+        old_status = {"status": old["status"]} if "status" in old else {}
+        return {**drop_status(manifest), **old_status}
 
-    def faults_on_create(self, manifest: Manifest) -> Sequence[Fault]:
+    def validate_create(self, manifest: Manifest) -> Sequence[FieldError]:
         namespaced = self.resource.namespaced
-        faults = metadata_rules.on_create(
-            manifest["metadata"], namespaced=namespaced, grammar=self.kind.grammar, custom=True
+        field_errors = metadata_rules.validate_metadata_create(
+            manifest["metadata"], namespaced=namespaced, name_check=self.kind.name_check, is_custom=True
         )
-        return [*faults, *self.kind.validate(manifest, None)]
+        return [*field_errors, *self.kind.validate(manifest, None)]
 
-    def faults_on_update(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]:
-        faults = metadata_rules.on_update(manifest["metadata"], old["metadata"], conditional=True)
-        return [*faults, *faults, *self.kind.validate(manifest, old)]  # k8s: reported twice
+    def validate_update(self, manifest: Manifest, old: Manifest) -> Sequence[FieldError]:
+        field_errors = metadata_rules.validate_metadata_update(
+            manifest["metadata"], old["metadata"], needs_resource_version=True
+        )
+        return [*field_errors, *field_errors, *self.kind.validate(manifest, old)]  # k8s: reported twice
 
     def prepare_status(self, manifest: Manifest, old: Manifest) -> Manifest:
-        return self.kind.default(only_status(manifest, old))
+        return self.kind.apply_defaults(merge_status(manifest, old))
 
-    def faults_on_status(self, manifest: Manifest, old: Manifest) -> Sequence[Fault]:
+    def validate_status(self, manifest: Manifest, old: Manifest) -> Sequence[FieldError]:
         return self.kind.validate(manifest, old)
 
     def tracks_generation(self) -> bool:
         return True
 
-    def store(self, manifest: Manifest) -> Manifest:
+    def to_stored(self, manifest: Manifest) -> Manifest:
         return manifest
 
-    def read(self, entry: Entry) -> Manifest:
-        manifest = whole(self.resource, orjson.loads(entry.body))
-        return self._brought_up(manifest) if self._is_stale(entry) else manifest
+    def read_entry(self, entry: StoreEntry) -> Manifest:
+        manifest = add_type_meta(self.resource, orjson.loads(entry.body))
+        return self._convert_stale(manifest) if self._is_stale(entry) else manifest
 
-    def _is_stale(self, entry: Entry) -> bool:
+    def _is_stale(self, entry: StoreEntry) -> bool:
         return entry.revision < self.schema_revision
 
-    def _brought_up(self, manifest: Manifest) -> Manifest:
+    def _convert_stale(self, manifest: Manifest) -> Manifest:
         """k8s: prune and default with the storage version's schema, then prune with the requested version's schema."""
-        pruned, _ = self.stored.decode({**manifest, "apiVersion": self.stored.resource.api_version})
-        completed = self.stored.default(pruned)
-        if self.stored is self.kind:
+        pruned, _ = self.storage_kind.decode({**manifest, "apiVersion": self.storage_kind.resource.api_version})
+        completed = self.storage_kind.apply_defaults(pruned)
+        if self.storage_kind is self.kind:
             return completed
         return self.kind.decode({**completed, "apiVersion": self.resource.api_version})[0]
 
-    def present(self, entry: Entry) -> bytes:
+    def encode_entry(self, entry: StoreEntry) -> bytes:
         if self._is_stale(entry):
-            return orjson.dumps(self.read(entry))
-        return self._opening + entry.body[1:]
+            return orjson.dumps(self.read_entry(entry))
+        return self._type_meta_prefix + entry.body[1:]
 
-    def item(self, entry: Entry) -> bytes:
-        return self.present(entry)
+    def encode_list_item(self, entry: StoreEntry) -> bytes:
+        return self.encode_entry(entry)
 
     def column_definitions(self) -> Sequence[Mapping[str, Any]]:
         return self.kind.column_definitions
 
-    def cells(self, manifest: Manifest, now: datetime) -> list[Any]:
-        return self.kind.columns(manifest, now)
+    def build_cells(self, manifest: Manifest, now: datetime) -> list[Any]:
+        return self.kind.build_cells(manifest, now)
 
     @property
     def field_labels(self) -> FieldLabels:
         return self.kind.field_labels
 
     @property
-    def deprecation(self) -> str:
-        return self.kind.deprecation
+    def deprecation_warning(self) -> str:
+        return self.kind.deprecation_warning
 
 
-def without_status(manifest: Manifest) -> Manifest:
+def drop_status(manifest: Manifest) -> Manifest:
     return {name: value for name, value in manifest.items() if name != "status"}
 
 
-def only_status(manifest: Manifest, old: Manifest) -> Manifest:
+def merge_status(manifest: Manifest, old: Manifest) -> Manifest:
     """k8s: a write to /status changes only the status and managedFields."""
     metadata = dict(old["metadata"])
     if "managedFields" in manifest["metadata"]:
         metadata["managedFields"] = manifest["metadata"]["managedFields"]
-    kept = {name: value for name, value in old.items() if name != "status"}
+    old_fields = {name: value for name, value in old.items() if name != "status"}
     status = {"status": manifest["status"]} if "status" in manifest else {}
-    return {**kept, "metadata": metadata, **status}
+    return {**old_fields, "metadata": metadata, **status}
 
 
-def whole(resource: Resource, stored: Manifest) -> Manifest:
+def add_type_meta(resource: ApiResource, stored: Manifest) -> Manifest:
     return {"kind": resource.kind, "apiVersion": resource.api_version, **stored}

@@ -8,13 +8,13 @@ from typing import Any
 
 from argosy.errors import ArgosyError, ClusterError, Conflict, Forbidden, Gone, Invalid, StorageFull, UserError
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.field_error import Fault, FaultKind
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.field_error import FieldError, FieldErrorType
+from argosy.kube.schema.resources import ApiResource
 
-MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+MODIFIED_MESSAGE = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def about(resource: Resource, name: str, *, kind: str = "") -> dict[str, Any]:
+def build_details(resource: ApiResource, name: str, *, kind: str = "") -> dict[str, Any]:
     """The `details` of a Status: name, group and kind of the object."""
     details: dict[str, Any] = {"name": name} if name else {}
     if resource.group:
@@ -23,9 +23,9 @@ def about(resource: Resource, name: str, *, kind: str = "") -> dict[str, Any]:
     return details
 
 
-def not_found(resource: Resource, name: str) -> ClusterError:
+def not_found(resource: ApiResource, name: str) -> ClusterError:
     message = f'{resource.group_resource} "{name}" not found'
-    return ClusterError(message, code=404, reason="NotFound", details=about(resource, name))
+    return ClusterError(message, code=404, reason="NotFound", details=build_details(resource, name))
 
 
 def no_such_resource() -> ClusterError:
@@ -33,42 +33,44 @@ def no_such_resource() -> ClusterError:
     return ClusterError(message, code=404, reason="NotFound", details={})
 
 
-def already_exists(resource: Resource, name: str, *, dying: bool = False) -> Conflict:
+def already_exists(resource: ApiResource, name: str, *, is_terminating: bool = False) -> Conflict:
     message = f'{resource.group_resource} "{name}" already exists'
-    if dying:
+    if is_terminating:
         message = f"object is being deleted: {message}"
-    return Conflict(message, reason="AlreadyExists", details=about(resource, name))
+    return Conflict(message, reason="AlreadyExists", details=build_details(resource, name))
 
 
-def conflict(resource: Resource, name: str, why: str = MODIFIED, *, kind: str = "") -> Conflict:
-    which = kind or resource.group_resource
-    message = f'Operation cannot be fulfilled on {which} "{name}": {why}'
-    return Conflict(message, reason="Conflict", details=about(resource, name, kind=kind))
+def conflict(resource: ApiResource, name: str, reason: str = MODIFIED_MESSAGE, *, kind: str = "") -> Conflict:
+    resource_text = kind or resource.group_resource
+    message = f'Operation cannot be fulfilled on {resource_text} "{name}": {reason}'
+    return Conflict(message, reason="Conflict", details=build_details(resource, name, kind=kind))
 
 
-def invalid(resource: Resource, name: str, faults: Sequence[Fault], *, kind: str = "") -> Invalid:
+def invalid(resource: ApiResource, name: str, field_errors: Sequence[FieldError], *, kind: str = "") -> Invalid:
     """`kind` is the resource's plural if the storage layer refuses, not the kind's own validation."""
-    named = kind or resource.kind
-    which = f"{named}.{resource.group}" if resource.group else named
+    kind_name = kind or resource.kind
+    kind_text = f"{kind_name}.{resource.group}" if resource.group else kind_name
     return Invalid(
-        _invalid_text(which, name, faults), reason="Invalid", details=_causes(about(resource, name, kind=named), faults)
+        _format_invalid_message(kind_text, name, field_errors),
+        reason="Invalid",
+        details=_add_causes(build_details(resource, name, kind=kind_name), field_errors),
     )
 
 
-def invalid_options(kind: str, *faults: Fault) -> Invalid:
+def invalid_options(kind: str, *field_errors: FieldError) -> Invalid:
     """Invalid query parameters: the Status is about the options object."""
-    details = _causes({"group": "meta.k8s.io", "kind": kind}, faults)
-    return Invalid(_invalid_text(f"{kind}.meta.k8s.io", "", faults), reason="Invalid", details=details)
+    details = _add_causes({"group": "meta.k8s.io", "kind": kind}, field_errors)
+    return Invalid(_format_invalid_message(f"{kind}.meta.k8s.io", "", field_errors), reason="Invalid", details=details)
 
 
-def _invalid_text(which: str, name: str, faults: Sequence[Fault]) -> str:
-    texts = list(dict.fromkeys(str(fault) for fault in faults))
-    shown = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
-    return f'{which} "{name}" is invalid: {shown}'
+def _format_invalid_message(kind_text: str, name: str, field_errors: Sequence[FieldError]) -> str:
+    texts = list(dict.fromkeys(str(error) for error in field_errors))
+    shown_errors = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+    return f'{kind_text} "{name}" is invalid: {shown_errors}'
 
 
-def _causes(details: dict[str, Any], faults: Sequence[Fault]) -> dict[str, Any]:
-    causes = [{"reason": str(fault.kind), "message": fault.message, "field": fault.field} for fault in faults]
+def _add_causes(details: dict[str, Any], field_errors: Sequence[FieldError]) -> dict[str, Any]:
+    causes = [{"reason": str(error.kind), "message": error.message, "field": error.field} for error in field_errors]
     return {**details, "causes": causes}
 
 
@@ -76,17 +78,21 @@ def unprocessable_patch() -> Invalid:
     return Invalid("the server rejected our request due to an error in our request", reason="Invalid", details={})
 
 
-def unreadable_patch(shown: str, why: str) -> Invalid:
+def undecodable_patch(shown_patch: str, reason: str) -> Invalid:
     """k8s: the message contains the whole patch or patched object if that cannot be decoded as its kind."""
-    problem = Fault("patch", FaultKind.INVALID, f"Invalid value: {json.dumps(shown, ensure_ascii=False)}: {why}")
-    return Invalid(_invalid_text("", "", [problem]), reason="Invalid", details=_causes({}, [problem]))
+    invalid_field = FieldError(
+        "patch", FieldErrorType.INVALID, f"Invalid value: {json.dumps(shown_patch, ensure_ascii=False)}: {reason}"
+    )
+    return Invalid(
+        _format_invalid_message("", "", [invalid_field]), reason="Invalid", details=_add_causes({}, [invalid_field])
+    )
 
 
 def bad_request(message: str) -> ClusterError:
     return ClusterError(message, code=400, reason="BadRequest")
 
 
-def internal(message: str) -> ClusterError:
+def internal_error(message: str) -> ClusterError:
     return ClusterError(message, code=500)
 
 
@@ -95,33 +101,35 @@ def method_not_allowed() -> ClusterError:
     return ClusterError(message, code=405, reason="MethodNotAllowed", details={})
 
 
-def terminating_definition(resource: Resource) -> ClusterError:
+def crd_terminating(resource: ApiResource) -> ClusterError:
     message = "create not allowed while custom resource definition is terminating"
-    return ClusterError(message, code=405, reason="MethodNotAllowed", details=about(resource, ""))
+    return ClusterError(message, code=405, reason="MethodNotAllowed", details=build_details(resource, ""))
 
 
-def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Mapping[str, str]] = ()) -> Forbidden:
-    details = about(resource, name)
+def forbidden(resource: ApiResource, name: str, reason: str, causes: Sequence[Mapping[str, str]] = ()) -> Forbidden:
+    details = build_details(resource, name)
     if causes:
         details["causes"] = [dict(cause) for cause in causes]
-    shown = f' "{name}"' if name else ""
-    return Forbidden(f"{resource.group_resource}{shown} is forbidden: {why}", reason="Forbidden", details=details)
+    quoted_name = f' "{name}"' if name else ""
+    return Forbidden(
+        f"{resource.group_resource}{quoted_name} is forbidden: {reason}", reason="Forbidden", details=details
+    )
 
 
-def denied(resource: Resource, name: str, who: str, why: str) -> Forbidden:
+def webhook_denied(resource: ApiResource, name: str, webhook: str, reason: str) -> Forbidden:
     """k8s: the error of a validating webhook."""
-    message = f'admission webhook "{who}" denied the request: {why}'
-    return Forbidden(message, reason="Forbidden", details=about(resource, name))
+    message = f'admission webhook "{webhook}" denied the request: {reason}'
+    return Forbidden(message, reason="Forbidden", details=build_details(resource, name))
 
 
-def namespace_terminating(resource: Resource, name: str, namespace: str) -> Forbidden:
+def namespace_terminating(resource: ApiResource, name: str, namespace: str) -> Forbidden:
     cause = {
         "reason": "NamespaceTerminating",
         "message": f"namespace {namespace} is being terminated",
         "field": "metadata.namespace",
     }
-    why = f"unable to create new content in namespace {namespace} because it is being terminated"
-    return forbidden(resource, name, why, [cause])
+    reason = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return forbidden(resource, name, reason, [cause])
 
 
 def unauthorized() -> ClusterError:
@@ -132,12 +140,12 @@ def expired(message: str) -> Gone:
     return Gone(message, reason="Expired")
 
 
-def too_large_version(asked: int, current: int) -> ClusterError:
+def resource_version_too_large(requested: int, current: int) -> ClusterError:
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {requested}, current: {current}"
     return ClusterError(message, code=504, reason="Timeout", details=details)
 
 
@@ -146,21 +154,21 @@ def too_many_requests() -> ClusterError:
     return ClusterError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": 1})
 
 
-def too_many_watches(user: str, most: int, *, retry_seconds: int) -> ClusterError:
+def too_many_watches(user: str, limit: int, *, retry_seconds: int) -> ClusterError:
     message = (
-        f'Too many requests, please try again later: user "{user}" has {most} open watches, which is the limit; '
+        f'Too many requests, please try again later: user "{user}" has {limit} open watches, which is the limit; '
         "raise it with argosy sandbox start --max-watches-per-user"
     )
     return ClusterError(message, code=429, reason="TooManyRequests", details={"retryAfterSeconds": retry_seconds})
 
 
-def too_large_body(limit: int) -> ClusterError:
+def body_too_large(limit: int) -> ClusterError:
     return ClusterError(f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge")
 
 
-def too_large_to_store() -> ClusterError:
+def object_too_large() -> ClusterError:
     """k8s: the error of etcd, which the server passes on unchanged."""
-    return internal("etcdserver: request is too large")
+    return internal_error("etcdserver: request is too large")
 
 
 def too_large(message: str) -> ClusterError:
@@ -175,7 +183,7 @@ def not_acceptable(message: str, *, details: Mapping[str, Any] | None = None) ->
     return ClusterError(message, code=406, reason="NotAcceptable", details=details)
 
 
-def status_of(error: ArgosyError) -> Manifest:
+def error_to_status(error: ArgosyError) -> Manifest:
     """The Status object that a client sees."""
     if isinstance(error, UserError):
         error = bad_request(str(error))
@@ -198,6 +206,6 @@ def status_of(error: ArgosyError) -> Manifest:
     return status
 
 
-def success(resource: Resource, name: str, uid: str) -> Manifest:
-    details = {**about(resource, name), "uid": uid}
+def build_success_status(resource: ApiResource, name: str, uid: str) -> Manifest:
+    details = {**build_details(resource, name), "uid": uid}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

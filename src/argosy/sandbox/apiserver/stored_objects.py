@@ -12,11 +12,11 @@ import orjson
 
 from argosy.errors import ClusterError
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.field_comparison import owned
+from argosy.kube.patch.field_comparison import build_owned_tree
 from argosy.kube.schema import protobuf
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.served_kind import Served
-from argosy.sandbox.store import Entry
+from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.store import StoreEntry
 
 MAX_STORED_BYTES = 3 << 19  # k8s: 1.5 MiB, etcd's --max-request-bytes
 
@@ -31,51 +31,51 @@ def to_json(manifest: Any) -> bytes:
         raise status_errors.bad_request("the object is nested more than 250 levels deep: flatten the data") from None
 
 
-def without_kind(manifest: Manifest) -> Manifest:
+def drop_type_meta(manifest: Manifest) -> Manifest:
     return {name: value for name, value in manifest.items() if name not in ("kind", "apiVersion")}
 
 
-def check_size(served: Served, manifest: Manifest) -> None:
+def check_size(served: ApiKind, manifest: Manifest) -> None:
     """k8s: refuse what etcd would refuse. Built-in kinds are stored as protobuf, custom ones as JSON."""
     size = len(to_json(manifest))
     if size > MAX_STORED_BYTES and not served.resource.custom:
         size = len(protobuf.encode(manifest))
     if size > MAX_STORED_BYTES:
-        raise status_errors.too_large_to_store()
+        raise status_errors.object_too_large()
 
 
-def check_changed_size(served: Served, manifest: Manifest, entry: Entry) -> None:
+def check_changed_size(served: ApiKind, manifest: Manifest, entry: StoreEntry) -> None:
     """Refuse a change that makes an object too large to store.
 
     Stores of earlier versions may have larger objects. These can still be deleted, and changed if they do not grow.
     """
-    if manifest["metadata"].get("deletionTimestamp") and is_releasable(manifest):
+    if manifest["metadata"].get("deletionTimestamp") and is_removable(manifest):
         return  # the change removes the object
     try:
         check_size(served, manifest)
     except ClusterError:
-        if len(encoder(served.store(manifest))(entry.revision)) > len(entry.body):
+        if len(build_encoder(served.to_stored(manifest))(entry.revision)) > len(entry.body):
             raise
 
 
-def check_owned_fields(served: Served, manifest: Manifest, old: Manifest | None = None) -> None:
+def check_owned_fields(served: ApiKind, manifest: Manifest, old: Manifest | None = None) -> None:
     """Refuse early an object that `check_size` would refuse later because of its managedFields.
 
     Every kind stores managedFields as JSON. For a list with keys they take twice the bytes of its items.
     """
     if old is not None and len(to_json(old)) > MAX_STORED_BYTES:
         return  # `check_changed_size` decides: the same configuration may be applied again
-    owned_fields = owned({name: value for name, value in manifest.items() if name != "status"}, served.shape)
+    owned_fields = build_owned_tree({name: value for name, value in manifest.items() if name != "status"}, served.shape)
     size = len(to_json(owned_fields))
     if served.resource.custom:
         size += len(to_json(manifest))
     if size > MAX_STORED_BYTES:
-        raise status_errors.too_large_to_store()
+        raise status_errors.object_too_large()
 
 
-def encoder(manifest: Manifest) -> Callable[[int], bytes]:
+def build_encoder(manifest: Manifest) -> Callable[[int], bytes]:
     def encode(revision: int) -> bytes:
-        stored = without_kind(manifest)
+        stored = drop_type_meta(manifest)
         stored["metadata"] = {**manifest["metadata"], "resourceVersion": str(revision)}
         # A copy: the bytes that orjson returns keep its whole buffer alive, 4 KB for a small object.
         return bytes(memoryview(to_json(stored)))
@@ -83,7 +83,7 @@ def encoder(manifest: Manifest) -> Callable[[int], bytes]:
     return encode
 
 
-def is_releasable(manifest: Manifest) -> bool:
+def is_removable(manifest: Manifest) -> bool:
     """True if a terminating object has no finalizer or grace period left."""
     metadata = manifest["metadata"]
     if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):

@@ -10,215 +10,227 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from argosy.errors import ClusterError, UserError
-from argosy.kube.client import Asked, EarlierLogs, PatchKind, PodLogs, User, WayIn
+from argosy.kube.client import AccessDescriber, PatchKind, PodLogReader, PreviousPodLogReader, SubresourceRequest, User
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import selectors
 from argosy.sandbox.apiserver import metadata as meta
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.access_reviews import Authenticate, Reviews
-from argosy.sandbox.apiserver.deletion import Deletion, read_options
+from argosy.sandbox.apiserver.access_reviews import AccessReviews, TokenReviewer
+from argosy.sandbox.apiserver.deletion import ObjectDeleter, read_delete_options
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.registry_call import ADMIN, Call, Written
-from argosy.sandbox.apiserver.request_decoding import decoded, decoded_as, patched
-from argosy.sandbox.apiserver.scale import applied_scale, read_scale, write_scale
-from argosy.sandbox.apiserver.served_kind import Served
-from argosy.sandbox.apiserver.tokens import Tokens
+from argosy.sandbox.apiserver.registry_call import ADMIN, RegistryCall, WriteResult
+from argosy.sandbox.apiserver.request_decoding import apply_patch, decode_as_kind, decode_object
+from argosy.sandbox.apiserver.scale import build_apply_configuration, build_scale, set_replicas
+from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.apiserver.tokens import ServiceAccountTokens
 
 Result = TypeVar("Result")
-NOTHING_RUNS = "nothing runs Pods in this cluster, so there is nothing to show or to connect to"
-BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
-SENT = {
+NO_PODS_MESSAGE = "nothing runs Pods in this cluster, so there is nothing to show or to connect to"
+DISRUPTION_BUDGET_MESSAGE = "Cannot evict pod as it would violate the pod's disruption budget."
+BODY_KINDS = {
     "eviction": ("policy/v1", "Eviction"),
     "binding": ("v1", "Binding"),
     "token": ("authentication.k8s.io/v1", "TokenRequest"),
 }
 
 
-class Actions:
-    def __init__(self, registry: Registry, tokens: Tokens, authenticate: Authenticate) -> None:
+class SubresourceHandler:
+    def __init__(self, registry: Registry, tokens: ServiceAccountTokens, authenticate: TokenReviewer) -> None:
         self._registry = registry
-        self._deletion = Deletion(registry)
+        self._deleter = ObjectDeleter(registry)
         self._tokens = tokens
-        self._reviews = Reviews(registry, authenticate)
-        self.pod_logs: PodLogs | None = None
-        self.performers: dict[tuple[GroupKind, str], Callable[[Asked], Awaitable[Manifest]]] = {}
+        self._reviews = AccessReviews(registry, authenticate)
+        self.pod_logs: PodLogReader | None = None
+        self.performers: dict[tuple[GroupKind, str], Callable[[SubresourceRequest], Awaitable[Manifest]]] = {}
 
     # -- reviews -------------------------------------------------------------------------------------------------
 
-    def answers(self, served: Served) -> bool:
+    def is_review_kind(self, served: ApiKind) -> bool:
         """True for kinds that are answered and never stored."""
         return served.resource.verbs == ("create",)
 
-    async def review(self, served: Served, namespace: str, value: Any, call: Call) -> Manifest:
+    async def create_review(self, served: ApiKind, namespace: str, body: Any, call: RegistryCall) -> Manifest:
         if served.resource.kind == "Binding":
-            value = await self._beside(call, decoded_as, "v1", "Binding", value)
-            name = (value.get("metadata") or {}).get("name", "")
-            pods = self._registry.catalog.at("", "v1", "pods")
+            body = await self._run_off_loop(call, decode_as_kind, "v1", "Binding", body)
+            name = (body.get("metadata") or {}).get("name", "")
+            pods = self._registry.catalog.find_resource("", "v1", "pods")
             assert pods is not None
             self._registry.authorize(call.user, "create", served, namespace)
-            return await self._bind(pods, namespace, name, value, call)
-        return await self._reviews.answer(served, namespace, value, call)
+            return await self._bind(pods, namespace, name, body, call)
+        return await self._reviews.create_review(served, namespace, body, call)
 
-    async def _beside(self, call: Call, function: Callable[..., Result], *args: Any) -> Result:
-        return await self._registry.large_work.run(call.user.name, call.size, function, *args)
+    async def _run_off_loop(self, call: RegistryCall, function: Callable[..., Result], *args: Any) -> Result:
+        return await self._registry.off_loop_executor.run(call.user.name, call.body_bytes, function, *args)
 
     # -- on one object -------------------------------------------------------------------------------------------
 
-    async def act(
-        self, served: Served, namespace: str, name: str, subresource: str, value: Any, call: Call
+    async def create_subresource(
+        self, served: ApiKind, namespace: str, name: str, subresource: str, body: Any, call: RegistryCall
     ) -> Manifest:
         self._registry.authorize(call.user, "create", served, namespace, name, subresource)
-        if sent := SENT.get(subresource):
-            value = await self._beside(call, decoded_as, *sent, value)
+        if body_kind := BODY_KINDS.get(subresource):
+            body = await self._run_off_loop(call, decode_as_kind, *body_kind, body)
         match served.resource.kind, subresource:
             case "Pod", "eviction":
-                return await self._evict(served, namespace, name, value, call)
+                return await self._evict(served, namespace, name, body, call)
             case "Pod", "binding":
-                return await self._bind(served, namespace, name, value, call)
+                return await self._bind(served, namespace, name, body, call)
             case "ServiceAccount", "token":
-                return await self._token(served, namespace, name, value, call)
+                return await self._create_token(served, namespace, name, body, call)
         if served.resource.custom:
-            return await self._perform(served, namespace, name, subresource, value, call)
-        raise unavailable(subresource)
+            return await self._perform_custom(served, namespace, name, subresource, body, call)
+        raise build_unavailable_error(subresource)
 
-    async def _perform(
-        self, served: Served, namespace: str, name: str, subresource: str, value: Any, call: Call
+    async def _perform_custom(
+        self, served: ApiKind, namespace: str, name: str, subresource: str, body: Any, call: RegistryCall
     ) -> Manifest:
         """Run a custom subresource that a CRD declares and an add-on implements."""
-        part = served.resource.subresource(subresource)
-        if part is None or "create" not in part.verbs:
+        subresource_info = served.resource.find_subresource(subresource)
+        if subresource_info is None or "create" not in subresource_info.verbs:
             raise status_errors.not_found(served.resource, name)
-        wanted = {"apiVersion": served.resource.api_version, "kind": part.kind}
-        sent = {**wanted, **value} if isinstance(value, dict) else {}
-        if any(sent.get(field) != text for field, text in wanted.items()):
-            raise status_errors.bad_request(f"{subresource} needs a {part.kind} in version {wanted['apiVersion']}")
-        live = served.read(self._registry.get(served, namespace, name, ADMIN))
+        type_meta = {"apiVersion": served.resource.api_version, "kind": subresource_info.kind}
+        request_body = {**type_meta, **body} if isinstance(body, dict) else {}
+        if any(request_body.get(field) != text for field, text in type_meta.items()):
+            raise status_errors.bad_request(
+                f"{subresource} needs a {subresource_info.kind} in version {type_meta['apiVersion']}"
+            )
+        live = served.read_entry(self._registry.get(served, namespace, name, ADMIN))
         perform = self.performers.get((served.resource.group_kind, subresource))
         if perform is None:
-            raise unavailable(subresource, "no running add-on implements it")
+            raise build_unavailable_error(subresource, "no running add-on implements it")
         try:
-            return await perform(Asked(live, sent, dry_run=call.dry_run))
+            return await perform(SubresourceRequest(live, request_body, dry_run=call.dry_run))
         except UserError as error:
             raise status_errors.bad_request(error.message) from error
 
-    def no_way_in(self, served: Served, namespace: str, name: str, subresource: str, user: User) -> ClusterError:
+    def build_connect_error(
+        self, served: ApiKind, namespace: str, name: str, subresource: str, user: User
+    ) -> ClusterError:
         """The error for exec, attach, port-forward and proxy; says how to reach the Pod instead if that is known."""
-        players: object = self.pod_logs
-        if not isinstance(players, WayIn) or served.resource.kind not in ("Pod", "Service"):
-            return unavailable(subresource)
+        pod_runner: object = self.pod_logs
+        if not isinstance(pod_runner, AccessDescriber) or served.resource.kind not in ("Pod", "Service"):
+            return build_unavailable_error(subresource)
         self._registry.authorize(user, "create", served, namespace, name, subresource)
-        live = served.read(self._registry.get(served, namespace, name, ADMIN))
-        return unavailable(subresource, players.way_in(live))
+        live = served.read_entry(self._registry.get(served, namespace, name, ADMIN))
+        return build_unavailable_error(subresource, pod_runner.describe_access(live))
 
-    async def scale(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
+    async def update_scale(
+        self, served: ApiKind, namespace: str, name: str, body: Any, call: RegistryCall
+    ) -> WriteResult:
         self._registry.authorize(call.user, "update", served, namespace, name, "scale")
-        return await self._rescale(served, namespace, name, lambda _: value, call)
+        return await self._change_scale(served, namespace, name, lambda _: body, call)
 
     async def patch_scale(
-        self, served: Served, namespace: str, name: str, patch: Any, kind: PatchKind | None, call: Call
-    ) -> Written:
+        self, served: ApiKind, namespace: str, name: str, patch: Any, kind: PatchKind | None, call: RegistryCall
+    ) -> WriteResult:
         """`kind` None is a server-side apply: it owns the replicas and may conflict with other owners."""
         self._registry.authorize(call.user, "patch", served, namespace, name, "scale")
         if kind is None:
-            sent = await self._beside(call, decoded_as, "autoscaling/v1", "Scale", patch)
-            replicas = (sent.get("spec") or {}).get("replicas", 0)
-            config = applied_scale(served, patch, replicas)
+            scale = await self._run_off_loop(call, decode_as_kind, "autoscaling/v1", "Scale", patch)
+            replicas = (scale.get("spec") or {}).get("replicas", 0)
+            config = build_apply_configuration(served, patch, replicas)
             return await self._registry.apply(served, namespace, name, config, call, subresource="scale")
-        chosen = PatchKind.MERGE if kind is PatchKind.STRATEGIC else kind  # a Scale has no lists to merge
-        return await self._rescale(
-            served, namespace, name, lambda current: patched(served, current, patch, chosen), call
+        patch_kind = PatchKind.MERGE if kind is PatchKind.STRATEGIC else kind  # a Scale has no lists to merge
+        return await self._change_scale(
+            served, namespace, name, lambda current: apply_patch(served, current, patch, patch_kind), call
         )
 
-    async def _rescale(
-        self, served: Served, namespace: str, name: str, change: Callable[[Manifest], Any], call: Call
-    ) -> Written:
-        def scaled(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            value = decoded_as("autoscaling/v1", "Scale", change(read_scale(served, old)))
-            metadata = value.get("metadata") or {}
+    async def _change_scale(
+        self, served: ApiKind, namespace: str, name: str, change_scale: Callable[[Manifest], Any], call: RegistryCall
+    ) -> WriteResult:
+        def apply_scale(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            scale = decode_as_kind("autoscaling/v1", "Scale", change_scale(build_scale(served, old)))
+            metadata = scale.get("metadata") or {}
             meta.check_name(metadata, name)
             meta.check_namespace(served, metadata, namespace)
             if metadata.get("uid"):
                 meta.check_uid(served, old, metadata["uid"])
-            new = write_scale(served, old, (value.get("spec") or {}).get("replicas", 0))
-            if version := meta.version_of(metadata):
+            new = set_replicas(served, old, (scale.get("spec") or {}).get("replicas", 0))
+            if version := meta.read_resource_version(metadata):
                 new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
             return new, ()
 
-        return await self._registry.change(served, namespace, name, scaled, call, "scale")
+        return await self._registry.read_modify_write(served, namespace, name, apply_scale, call, "scale")
 
-    async def finalize(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Written:
+    async def finalize(self, served: ApiKind, namespace: str, name: str, body: Any, call: RegistryCall) -> WriteResult:
         """k8s: only this subresource changes spec.finalizers of a namespace; without any, the namespace is removed."""
         self._registry.authorize(call.user, "update", served, namespace, name, "finalize")
-        sent, _ = await self._beside(call, decoded, served, value, call.validation, call.duplicates)
-        finalizers = (sent.get("spec") or {}).get("finalizers") or []
+        manifest, _ = await self._run_off_loop(call, decode_object, served, body, call.validation, call.duplicates)
+        finalizers = (manifest.get("spec") or {}).get("finalizers") or []
 
-        def finalized(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            spec = {key: each for key, each in (old.get("spec") or {}).items() if key != "finalizers"}
+        def set_finalizers(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            spec = {key: field_value for key, field_value in (old.get("spec") or {}).items() if key != "finalizers"}
             return {**old, "spec": {**spec, **({"finalizers": finalizers} if finalizers else {})}}, ()
 
-        return await self._registry.change(served, namespace, name, finalized, call, "finalize")
+        return await self._registry.read_modify_write(served, namespace, name, set_finalizers, call, "finalize")
 
-    async def _evict(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Manifest:
+    async def _evict(self, served: ApiKind, namespace: str, name: str, eviction: Any, call: RegistryCall) -> Manifest:
         entry = self._registry.store.get(served.bucket, namespace, name)
         if entry is None:
             raise status_errors.not_found(served.resource, name)
-        pod = served.read(entry)
-        if not self._may_be_evicted(namespace, pod):
-            details = {"causes": [{"reason": "DisruptionBudget", "message": BUDGET}]}
-            raise ClusterError(BUDGET, code=429, reason="TooManyRequests", details=details)
-        options = read_options(value.get("deleteOptions") or {}, {"dryRun": "All"} if call.dry_run else {})
+        pod = served.read_entry(entry)
+        if not self._can_be_evicted(namespace, pod):
+            details = {"causes": [{"reason": "DisruptionBudget", "message": DISRUPTION_BUDGET_MESSAGE}]}
+            raise ClusterError(DISRUPTION_BUDGET_MESSAGE, code=429, reason="TooManyRequests", details=details)
+        options = read_delete_options(eviction.get("deleteOptions") or {}, {"dryRun": "All"} if call.dry_run else {})
         # k8s: eviction needs no permission to delete
-        await self._deletion.delete(served, namespace, name, options, replace(call, user=ADMIN))
+        await self._deleter.delete(served, namespace, name, options, replace(call, user=ADMIN))
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
-    def _may_be_evicted(self, namespace: str, pod: Manifest) -> bool:
+    def _can_be_evicted(self, namespace: str, pod: Manifest) -> bool:
         """k8s: budgets ignore Pods that do not run or are terminating; every matching budget must allow it."""
         does_not_run = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed", "Pending")
         if does_not_run or pod["metadata"].get("deletionTimestamp"):
             return True
-        budgets = self._registry.catalog.at("policy", "v1", "poddisruptionbudgets")
+        budgets = self._registry.catalog.find_resource("policy", "v1", "poddisruptionbudgets")
         assert budgets is not None
         labels = pod["metadata"].get("labels") or {}
         for entry in self._registry.store.list(budgets.bucket, namespace):
-            budget = budgets.read(entry)
+            budget = budgets.read_entry(entry)
             selector = (budget.get("spec") or {}).get("selector")
-            over = selector is not None and selectors.from_label_selector(selector).matches(labels)
-            if over and not (budget.get("status") or {}).get("disruptionsAllowed"):
+            is_covered = selector is not None and selectors.label_selector_from_wire(selector).matches(labels)
+            if is_covered and not (budget.get("status") or {}).get("disruptionsAllowed"):
                 return False
         return True
 
-    async def _bind(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Manifest:
-        node = ((value or {}).get("target") or {}).get("name", "")
+    async def _bind(self, served: ApiKind, namespace: str, name: str, binding: Any, call: RegistryCall) -> Manifest:
+        node = ((binding or {}).get("target") or {}).get("name", "")
         if not node:
             raise status_errors.bad_request("a Binding needs target.name, the node to run the Pod on")
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
 
-        def bound(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+        def set_node(old: Manifest) -> tuple[Manifest, Sequence[str]]:
             spec, status = old.get("spec") or {}, old.get("status") or {}
             if spec.get("nodeName"):
-                why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-                raise status_errors.conflict(served.resource, name, why)
-            others = [each for each in status.get("conditions") or [] if each["type"] != "PodScheduled"]
-            condition = {**scheduled, "lastTransitionTime": meta.stamp(self._registry.clock())}
-            status = {**status, "conditions": [*others, condition]}
+                reason = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
+                raise status_errors.conflict(served.resource, name, reason)
+            other_conditions = [
+                old_condition
+                for old_condition in status.get("conditions") or []
+                if old_condition["type"] != "PodScheduled"
+            ]
+            condition = {**scheduled, "lastTransitionTime": meta.format_timestamp(self._registry.clock())}
+            status = {**status, "conditions": [*other_conditions, condition]}
             return {**old, "spec": {**spec, "nodeName": node}, "status": status}, ()
 
-        await self._registry.change(served, namespace, name, bound, call, "binding")
+        await self._registry.read_modify_write(served, namespace, name, set_node, call, "binding")
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
-    async def _token(self, served: Served, namespace: str, name: str, value: Any, call: Call) -> Manifest:
+    async def _create_token(
+        self, served: ApiKind, namespace: str, name: str, token_request: Any, call: RegistryCall
+    ) -> Manifest:
         entry = self._registry.store.get(served.bucket, namespace, name)
         if entry is None:
             raise status_errors.not_found(served.resource, name)
-        await self._tokens.ready()
-        return self._tokens.request(served.read(entry), value or {}, self._registry.clock())
+        await self._tokens.ensure_key()
+        return self._tokens.create_token(served.read_entry(entry), token_request or {}, self._registry.clock())
 
     # -- logs ----------------------------------------------------------------------------------------------------
 
-    def logs(
+    def stream_logs(
         self,
-        served: Served,
+        served: ApiKind,
         namespace: str,
         name: str,
         user: User,
@@ -233,26 +245,32 @@ class Actions:
         entry = self._registry.store.get(served.bucket, namespace, name)
         if entry is None:
             raise status_errors.not_found(served.resource, name)
-        pod = served.read(entry)
+        pod = served.read_entry(entry)
         spec = pod.get("spec") or {}
-        names = [each["name"] for part in ("initContainers", "containers") for each in spec.get(part) or []]
+        names = [
+            container_spec["name"]
+            for field in ("initContainers", "containers")
+            for container_spec in spec.get(field) or []
+        ]
         if not container:
-            own = [each["name"] for each in spec.get("containers") or []]
-            if len(own) > 1:
-                message = f"a container name must be specified for pod {name}, choose one of: [{' '.join(own)}]"
+            main_containers = [container_spec["name"] for container_spec in spec.get("containers") or []]
+            if len(main_containers) > 1:
+                message = (
+                    f"a container name must be specified for pod {name}, choose one of: [{' '.join(main_containers)}]"
+                )
                 raise status_errors.bad_request(message)
-            container = own[0]
+            container = main_containers[0]
         elif container not in names:
             raise status_errors.bad_request(f"container {container} is not valid for pod {name}")
         if previous:
-            kept: object = self.pod_logs
-            if isinstance(kept, EarlierLogs):
-                earlier = kept.earlier(pod, container=container, tail=tail)
+            log_source: object = self.pod_logs
+            if isinstance(log_source, PreviousPodLogReader):
+                earlier = log_source.previous_lines(pod, container=container, tail=tail)
                 if earlier is not None:
                     return earlier
             raise status_errors.bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
         if self.pod_logs is None:
-            raise status_errors.bad_request(f'container "{container}" in pod "{name}" has no log: {NOTHING_RUNS}')
+            raise status_errors.bad_request(f'container "{container}" in pod "{name}" has no log: {NO_PODS_MESSAGE}')
         try:
             return self.pod_logs.lines(pod, container=container, follow=follow, tail=tail)
         except UserError as error:
@@ -260,6 +278,6 @@ class Actions:
             raise status_errors.bad_request(message) from error
 
 
-def unavailable(subresource: str, why: str = NOTHING_RUNS) -> ClusterError:
-    message = f"{subresource} is not available: {why}"
+def build_unavailable_error(subresource: str, reason: str = NO_PODS_MESSAGE) -> ClusterError:
+    message = f"{subresource} is not available: {reason}"
     return ClusterError(message, code=501, reason="NotImplemented", details={})

@@ -17,25 +17,27 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from argosy.kube.client import User
-from argosy.kube.client.file_permissions import check_private
+from argosy.kube.client.file_permissions import check_private_file
 from argosy.kube.client.private_files import write_private
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import field_error
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.resources import ApiResource
 from argosy.sandbox.apiserver import status_errors
-from argosy.sandbox.apiserver.metadata import stamp
+from argosy.sandbox.apiserver.metadata import format_timestamp
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 ISSUER = "https://kubernetes.default.svc"
-SHORTEST, USUAL, LONGEST = 600, 3600, 1 << 32
+MIN_LIFETIME_SECONDS, DEFAULT_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 600, 3600, 1 << 32
 LEEWAY_SECONDS = 60  # k8s: a clock that is set back slightly must not refuse tokens issued just before
-ACCOUNT = "system:serviceaccount"
-_REQUEST = Resource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", "tokenrequest", True, ("create",))
+SERVICE_ACCOUNT_PREFIX = "system:serviceaccount"
+_TOKEN_REQUEST = ApiResource(
+    "authentication.k8s.io", "v1", "TokenRequest", "tokenrequests", "tokenrequest", True, ("create",)
+)
 
 
-class Tokens:
+class ServiceAccountTokens:
     """`find_account_uid` returns the uid of an existing account: a token is valid only while its account exists.
 
     `find_secret_uid` does the same for Secrets that tokens are bound to.
@@ -44,104 +46,112 @@ class Tokens:
     def __init__(
         self,
         key_file: Path | None,
-        account_uid: Callable[[str, str], str | None],
-        secret_uid: Callable[[str, str], str | None] = lambda namespace, name: None,
+        find_account_uid: Callable[[str, str], str | None],
+        find_secret_uid: Callable[[str, str], str | None] = lambda namespace, name: None,
     ) -> None:
-        self._file = key_file
-        self._account_uid, self._secret_uid = account_uid, secret_uid
-        self._signing: RSAPrivateKey | None = None
+        self._key_file = key_file
+        self._find_account_uid, self._find_secret_uid = find_account_uid, find_secret_uid
+        self._signing_key: RSAPrivateKey | None = None
 
-    def request(self, account: Manifest, value: Mapping[str, Any], now: datetime) -> Manifest:
+    def create_token(self, account: Manifest, token_request: Mapping[str, Any], now: datetime) -> Manifest:
         """Issue a token for a TokenRequest."""
-        spec = dict(value.get("spec") or {})
-        seconds = spec.get("expirationSeconds") or USUAL
-        if not SHORTEST <= seconds <= LONGEST:
-            detail = "may not specify a duration less than 10 minutes" if seconds < SHORTEST else "is too long"
-            problem = field_error.invalid("spec.expirationSeconds", str(seconds), detail)
-            raise status_errors.invalid(_REQUEST, "", [problem])
+        spec = dict(token_request.get("spec") or {})
+        seconds = spec.get("expirationSeconds") or DEFAULT_LIFETIME_SECONDS
+        if not MIN_LIFETIME_SECONDS <= seconds <= MAX_LIFETIME_SECONDS:
+            detail = (
+                "may not specify a duration less than 10 minutes" if seconds < MIN_LIFETIME_SECONDS else "is too long"
+            )
+            invalid_field = field_error.invalid("spec.expirationSeconds", str(seconds), detail)
+            raise status_errors.invalid(_TOKEN_REQUEST, "", [invalid_field])
         audiences = spec.get("audiences") or [ISSUER]
         expires = now + timedelta(seconds=seconds)
-        bound = self._bound(account["metadata"]["namespace"], spec.get("boundObjectRef") or {})
-        token = self._issue(account["metadata"], audiences, now, expires, bound)
+        bound_claims = self._build_bound_claims(account["metadata"]["namespace"], spec.get("boundObjectRef") or {})
+        token = self._sign_token(account["metadata"], audiences, now, expires, bound_claims)
         metadata = {key: account["metadata"][key] for key in ("name", "namespace")}
         return {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {**metadata, "creationTimestamp": stamp(now)},
+            "metadata": {**metadata, "creationTimestamp": format_timestamp(now)},
             "spec": {
                 "audiences": audiences,
                 "expirationSeconds": seconds,
                 "boundObjectRef": spec.get("boundObjectRef"),
             },
-            "status": {"token": token, "expirationTimestamp": stamp(expires)},
+            "status": {"token": token, "expirationTimestamp": format_timestamp(expires)},
         }
 
-    def _bound(self, namespace: str, reference: Mapping[str, Any]) -> dict[str, Any]:
+    def _build_bound_claims(self, namespace: str, reference: Mapping[str, Any]) -> dict[str, Any]:
         """k8s: the Secret whose deletion invalidates the token. References to Pods are not checked."""
         if reference.get("kind") != "Secret":
             return {}
         name = str(reference.get("name") or "")
-        uid = self._secret_uid(namespace, name)
+        uid = self._find_secret_uid(namespace, name)
         if uid is None or reference.get("uid") not in (None, "", uid):
-            problem = field_error.invalid("spec.boundObjectRef", name, "is not a Secret of this namespace")
-            raise status_errors.invalid(_REQUEST, "", [problem])
+            invalid_field = field_error.invalid("spec.boundObjectRef", name, "is not a Secret of this namespace")
+            raise status_errors.invalid(_TOKEN_REQUEST, "", [invalid_field])
         return {"secret": {"name": name, "uid": uid}}
 
-    def _issue(
-        self, account: Manifest, audiences: list[str], now: datetime, expires: datetime, bound: Mapping[str, Any]
+    def _sign_token(
+        self, account: Manifest, audiences: list[str], now: datetime, expires: datetime, bound_claims: Mapping[str, Any]
     ) -> str:
         namespace, name = account["namespace"], account["name"]
-        issued = int(now.timestamp())
+        issued_at = int(now.timestamp())
         claims = {
             "aud": audiences,
             "exp": int(expires.timestamp()),
-            "iat": issued,
+            "iat": issued_at,
             "iss": ISSUER,
             "jti": str(uuid.uuid4()),
-            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": account["uid"]}, **bound},
-            "nbf": issued,
-            "sub": f"{ACCOUNT}:{namespace}:{name}",
+            "kubernetes.io": {
+                "namespace": namespace,
+                "serviceaccount": {"name": name, "uid": account["uid"]},
+                **bound_claims,
+            },
+            "nbf": issued_at,
+            "sub": f"{SERVICE_ACCOUNT_PREFIX}:{namespace}:{name}",
         }
-        head = {"alg": "RS256", "kid": self._key_id()}
-        signed = f"{_pack(orjson.dumps(head))}.{_pack(orjson.dumps(claims))}"
-        return f"{signed}.{_pack(self._sign(signed.encode()))}"
+        header = {"alg": "RS256", "kid": self._compute_key_id()}
+        signing_input = f"{_base64url_encode(orjson.dumps(header))}.{_base64url_encode(orjson.dumps(claims))}"
+        return f"{signing_input}.{_base64url_encode(self._sign(signing_input.encode()))}"
 
-    def user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
+    def find_user(self, token: str, now: datetime, audiences: Sequence[str] = (ISSUER,)) -> User | None:
         """The user of a token; None if it is invalid, expired, for other audiences, or its account is gone."""
-        claims = self._claims(token)
+        claims = self._find_valid_claims(token)
         if claims is None or not claims["nbf"] - LEEWAY_SECONDS <= now.timestamp() < claims["exp"]:
             return None
         if not set(audiences) & set(claims["aud"]):
             return None
-        bound = claims["kubernetes.io"]
-        namespace, account = bound["namespace"], bound["serviceaccount"]
-        if self._account_uid(namespace, account["name"]) != account["uid"]:
+        kubernetes_claims = claims["kubernetes.io"]
+        namespace, account = kubernetes_claims["namespace"], kubernetes_claims["serviceaccount"]
+        if self._find_account_uid(namespace, account["name"]) != account["uid"]:
             return None
-        secret = bound.get("secret")
-        if secret is not None and self._secret_uid(namespace, secret["name"]) != secret["uid"]:
+        secret = kubernetes_claims.get("secret")
+        if secret is not None and self._find_secret_uid(namespace, secret["name"]) != secret["uid"]:
             return None
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         extra = {"authentication.kubernetes.io/credential-id": [f"JTI={claims['jti']}"]}
-        return User(f"{ACCOUNT}:{namespace}:{account['name']}", groups, account["uid"], extra)
+        return User(f"{SERVICE_ACCOUNT_PREFIX}:{namespace}:{account['name']}", groups, account["uid"], extra)
 
-    def audiences(self, token: str) -> list[str]:
+    def list_audiences(self, token: str) -> list[str]:
         """Audiences of a token; empty if this server did not sign it."""
-        return list((self._claims(token) or {}).get("aud", ()))
+        return list((self._find_valid_claims(token) or {}).get("aud", ()))
 
-    def _claims(self, token: str) -> dict[str, Any] | None:
-        if self._signing is None and (self._file is None or not self._file.exists()):
+    def _find_valid_claims(self, token: str) -> dict[str, Any] | None:
+        if self._signing_key is None and (self._key_file is None or not self._key_file.exists()):
             return None  # no token was ever signed, and a stranger's token must not trigger key generation
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import padding
 
         try:
-            head, body, signature = token.split(".")
-            if orjson.loads(_unpack(head)).get("alg") != "RS256":
+            header, body, signature = token.split(".")
+            if orjson.loads(_base64url_decode(header)).get("alg") != "RS256":
                 return None
-            public = self._key().public_key()
-            public.verify(_unpack(signature), f"{head}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256())
-            claims: dict[str, Any] = orjson.loads(_unpack(body))
+            public_key = self._get_key().public_key()
+            public_key.verify(
+                _base64url_decode(signature), f"{header}.{body}".encode(), padding.PKCS1v15(), hashes.SHA256()
+            )
+            claims: dict[str, Any] = orjson.loads(_base64url_decode(body))
             return claims
         except (ValueError, AttributeError, InvalidSignature):
             return None
@@ -150,56 +160,56 @@ class Tokens:
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.asymmetric import padding
 
-        return self._key().sign(data, padding.PKCS1v15(), hashes.SHA256())
+        return self._get_key().sign(data, padding.PKCS1v15(), hashes.SHA256())
 
-    async def ready(self) -> None:
+    async def ensure_key(self) -> None:
         """Load or create the key, in a thread because creating it is slow."""
-        if self._signing is None:
-            made = await asyncio.to_thread(_read_or_make, self._file)
-            self._signing = self._signing or made
+        if self._signing_key is None:
+            key = await asyncio.to_thread(_load_or_create_key, self._key_file)
+            self._signing_key = self._signing_key or key
 
-    def _key(self) -> RSAPrivateKey:
-        if self._signing is None:
-            self._signing = _read_or_make(self._file)
-        return self._signing
+    def _get_key(self) -> RSAPrivateKey:
+        if self._signing_key is None:
+            self._signing_key = _load_or_create_key(self._key_file)
+        return self._signing_key
 
-    def _key_id(self) -> str:
+    def _compute_key_id(self) -> str:
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-        public = self._key().public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        return _pack(hashlib.sha256(public).digest())
+        public = self._get_key().public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return _base64url_encode(hashlib.sha256(public).digest())
 
-    def keys(self) -> Manifest:
+    def build_jwks(self) -> Manifest:
         """The public key as a JSON Web Key Set."""
-        numbers = self._key().public_key().public_numbers()
-        parts = {"n": _pack(_big(numbers.n)), "e": _pack(_big(numbers.e))}
-        return {"keys": [{"use": "sig", "kty": "RSA", "kid": self._key_id(), "alg": "RS256", **parts}]}
+        numbers = self._get_key().public_key().public_numbers()
+        parts = {"n": _base64url_encode(_to_big_endian(numbers.n)), "e": _base64url_encode(_to_big_endian(numbers.e))}
+        return {"keys": [{"use": "sig", "kty": "RSA", "kid": self._compute_key_id(), "alg": "RS256", **parts}]}
 
 
-def _read_or_make(file: Path | None) -> RSAPrivateKey:
+def _load_or_create_key(file: Path | None) -> RSAPrivateKey:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import rsa
 
     if file is not None and file.exists() and file.stat().st_size:  # an empty file is replaced like a missing one
-        check_private(file)
+        check_private_file(file)
         key = serialization.load_pem_private_key(file.read_bytes(), None)
         assert isinstance(key, rsa.RSAPrivateKey)
         return key
-    made = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    new_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     if file is not None:
-        form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        pem = made.private_bytes(serialization.Encoding.PEM, form, plain)
+        key_format, no_encryption = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        pem = new_key.private_bytes(serialization.Encoding.PEM, key_format, no_encryption)
         write_private(file, pem)
-    return made
+    return new_key
 
 
-def _pack(data: bytes) -> str:
+def _base64url_encode(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def _unpack(text: str) -> bytes:
+def _base64url_decode(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-def _big(number: int) -> bytes:
+def _to_big_endian(number: int) -> bytes:
     return number.to_bytes((number.bit_length() + 7) // 8, "big")

@@ -19,119 +19,146 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.kube.controller import AddOn, Controller
 from argosy.kube.names import GroupKind
-from argosy.kube.schema.bundled_crds import definitions
-from argosy.sandbox.simulators import constants, kserve, nodes, openshift, openshift_ai, pvc_protection
+from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.sandbox.simulators import kserve, nodes, openshift, openshift_ai, pvc_protection, simulated_objects
 from argosy.sandbox.simulators.container_logs import SimulatedLogs
-from argosy.sandbox.simulators.cron_jobs import CronJobs
-from argosy.sandbox.simulators.daemon_sets import DaemonSets
-from argosy.sandbox.simulators.deployments import Deployments
-from argosy.sandbox.simulators.heartbeats import Heartbeats
-from argosy.sandbox.simulators.hpa_controller import Autoscalers
-from argosy.sandbox.simulators.ingresses import Ingresses
-from argosy.sandbox.simulators.jobs import Jobs
-from argosy.sandbox.simulators.kserve import InferenceServices, Models, Probe
-from argosy.sandbox.simulators.persistent_volume_claims import Claims
-from argosy.sandbox.simulators.pod_disruption_budgets import Budgets
-from argosy.sandbox.simulators.pod_processes import Processes
-from argosy.sandbox.simulators.pods import Pods
-from argosy.sandbox.simulators.replica_sets import ReplicaSets
-from argosy.sandbox.simulators.resource_quotas import Quotas
-from argosy.sandbox.simulators.services import Services
-from argosy.sandbox.simulators.stateful_sets import StatefulSets
+from argosy.sandbox.simulators.cron_jobs import CronJobController
+from argosy.sandbox.simulators.daemon_sets import DaemonSetController
+from argosy.sandbox.simulators.deployments import DeploymentController
+from argosy.sandbox.simulators.heartbeats import NodeHeartbeatController
+from argosy.sandbox.simulators.hpa_controller import HorizontalPodAutoscalerController
+from argosy.sandbox.simulators.ingresses import IngressController
+from argosy.sandbox.simulators.jobs import JobController
+from argosy.sandbox.simulators.kserve import InferenceServiceController, ModelProbe, ModelServers
+from argosy.sandbox.simulators.persistent_volume_claims import PersistentVolumeClaimController
+from argosy.sandbox.simulators.pod_disruption_budgets import PodDisruptionBudgetController
+from argosy.sandbox.simulators.pod_processes import PodProcesses
+from argosy.sandbox.simulators.pods import PodController
+from argosy.sandbox.simulators.replica_sets import ReplicaSetController
+from argosy.sandbox.simulators.resource_quotas import ResourceQuotaController
+from argosy.sandbox.simulators.services import ServiceController
+from argosy.sandbox.simulators.stateful_sets import StatefulSetController
 
-NAME: Final = "simulators"
-KUBELET, PLAIN, AI = "kubelet", "plain", "ai"
-PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
-    constants.POD: Pods,
-    constants.CLAIM: Claims,
-    constants.REPLICA_SET: ReplicaSets,
-    constants.DEPLOYMENT: Deployments,
-    constants.STATEFUL_SET: StatefulSets,
-    constants.DAEMON_SET: DaemonSets,
-    constants.JOB: Jobs,
-    constants.CRON_JOB: CronJobs,
-    constants.SERVICE: Services,
-    constants.INGRESS: Ingresses,
-    constants.AUTOSCALER: Autoscalers,
-    constants.BUDGET: Budgets,
-    constants.QUOTA: Quotas,
-    constants.NODE: Heartbeats,
-    **openshift.PLAYED,
-    **openshift_ai.PLAYED,
-    kserve.INFERENCE_SERVICE: InferenceServices,
+ADDON_NAME: Final = "simulators"
+KUBELET_VARIANT, PLAIN_VARIANT, AI_VARIANT = "kubelet", "plain", "ai"
+CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
+    simulated_objects.POD: PodController,
+    simulated_objects.PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaimController,
+    simulated_objects.REPLICA_SET: ReplicaSetController,
+    simulated_objects.DEPLOYMENT: DeploymentController,
+    simulated_objects.STATEFUL_SET: StatefulSetController,
+    simulated_objects.DAEMON_SET: DaemonSetController,
+    simulated_objects.JOB: JobController,
+    simulated_objects.CRON_JOB: CronJobController,
+    simulated_objects.SERVICE: ServiceController,
+    simulated_objects.INGRESS: IngressController,
+    simulated_objects.HORIZONTAL_POD_AUTOSCALER: HorizontalPodAutoscalerController,
+    simulated_objects.POD_DISRUPTION_BUDGET: PodDisruptionBudgetController,
+    simulated_objects.RESOURCE_QUOTA: ResourceQuotaController,
+    simulated_objects.NODE: NodeHeartbeatController,
+    **openshift.CONTROLLERS_BY_KIND,
+    **openshift_ai.CONTROLLERS_BY_KIND,
+    kserve.INFERENCE_SERVICE: InferenceServiceController,
 }
-NEEDS: Final = {**openshift.NEEDS, **openshift_ai.NEEDS, kserve.INFERENCE_SERVICE: kserve.NEEDS}
+REQUIRED_CRDS: Final = {
+    **openshift.REQUIRED_CRDS,
+    **openshift_ai.REQUIRED_CRDS,
+    kserve.INFERENCE_SERVICE: kserve.REQUIRED_CRDS,
+}
 # Without Nodes: no control plane in the sandbox reads their heartbeats.
-WITH_AI: Final = tuple(kind for kind in PLAYED if kind != constants.NODE)
-WHOLE: Final = tuple(kind for kind in WITH_AI if kind not in openshift_ai.PLAYED)
-WITHOUT_OPENSHIFT: Final = tuple(kind for kind in WHOLE if kind not in openshift.PLAYED)
+OPENSHIFT_AI_KINDS: Final = tuple(kind for kind in CONTROLLERS_BY_KIND if kind != simulated_objects.NODE)
+DEFAULT_KINDS: Final = tuple(kind for kind in OPENSHIFT_AI_KINDS if kind not in openshift_ai.CONTROLLERS_BY_KIND)
+PLAIN_KINDS: Final = tuple(kind for kind in DEFAULT_KINDS if kind not in openshift.CONTROLLERS_BY_KIND)
 # The kinds that kube-controller-manager leaves to others.
-WITHOUT_CONTROL_PLANE: Final = (constants.NODE, constants.POD, constants.CLAIM)
+KUBELET_KINDS: Final = (simulated_objects.NODE, simulated_objects.POD, simulated_objects.PERSISTENT_VOLUME_CLAIM)
 
 
 def make(variant: str) -> AddOn:
-    chosen = {"": WHOLE, AI: WITH_AI, KUBELET: WITHOUT_CONTROL_PLANE, PLAIN: WITHOUT_OPENSHIFT}.get(variant)
-    kinds = chosen if chosen is not None else _kinds(variant)
-    models = Models() if kserve.INFERENCE_SERVICE in kinds else None
-    processes = Processes()
-    made = playing(kinds, name=f"{NAME}={variant}" if variant else NAME, probe=models, processes=processes)
-    return replace(made, beside=partial(_beside, processes, models), pod_logs=SimulatedLogs(processes, models))
+    variant_kinds = {
+        "": DEFAULT_KINDS,
+        AI_VARIANT: OPENSHIFT_AI_KINDS,
+        KUBELET_VARIANT: KUBELET_KINDS,
+        PLAIN_VARIANT: PLAIN_KINDS,
+    }.get(variant)
+    kinds = variant_kinds if variant_kinds is not None else _parse_kinds(variant)
+    models = ModelServers() if kserve.INFERENCE_SERVICE in kinds else None
+    processes = PodProcesses()
+    addon = build_addon(
+        kinds, name=f"{ADDON_NAME}={variant}" if variant else ADDON_NAME, probe=models, processes=processes
+    )
+    return replace(
+        addon,
+        background=partial(_run_background_services, processes, models),
+        pod_log_reader=SimulatedLogs(processes, models),
+    )
 
 
 @asynccontextmanager
-async def _beside(processes: Processes, models: Models | None, folder: Path) -> AsyncIterator[None]:
+async def _run_background_services(
+    pod_processes: PodProcesses, model_servers: ModelServers | None, folder: Path
+) -> AsyncIterator[None]:
     async with AsyncExitStack() as stack:
-        for each in (processes, models):
-            if each is not None:
-                await stack.enter_async_context(each.beside(folder))
+        for service in (pod_processes, model_servers):
+            if service is not None:
+                await stack.enter_async_context(service.run_in(folder))
         yield
 
 
-def playing(
+def build_addon(
     kinds: Iterable[GroupKind],
     *,
-    name: str = NAME,
-    probe: Probe | None = None,
-    processes: Processes | None = None,
-    domain: str = openshift.DOMAIN,
+    name: str = ADDON_NAME,
+    probe: ModelProbe | None = None,
+    processes: PodProcesses | None = None,
+    domain: str = openshift.DEFAULT_DOMAIN,
 ) -> AddOn:
     """Build an AddOn that simulates only the given kinds, for clusters where other components handle the rest.
 
     `probe` queries a model server, if one runs. `processes` runs the Pods that request it. `domain` is the suffix of
     generated hostnames.
     """
-    chosen = [kind for kind in PLAYED if kind in set(kinds)]
-    needed = dict.fromkeys(name for kind in chosen for name in NEEDS.get(kind, ()))
-    made: dict[GroupKind, Callable[[], Controller]] = {
-        **PLAYED,
-        constants.POD: partial(Pods, processes),
-        openshift.ROUTE: partial(openshift.Routes, domain),
+    simulated_kinds = [kind for kind in CONTROLLERS_BY_KIND if kind in set(kinds)]
+    crd_names = dict.fromkeys(name for kind in simulated_kinds for name in REQUIRED_CRDS.get(kind, ()))
+    factories: dict[GroupKind, Callable[[], Controller]] = {
+        **CONTROLLERS_BY_KIND,
+        simulated_objects.POD: partial(PodController, processes),
+        openshift.ROUTE: partial(openshift.RouteController, domain),
         kserve.INFERENCE_SERVICE: partial(
-            InferenceServices, probe, domain=domain, has_routes=openshift.ROUTE in chosen
+            InferenceServiceController, probe, domain=domain, has_routes=openshift.ROUTE in simulated_kinds
         ),
     }
-    asked = (pvc_protection.ADMITTER, *openshift.admitters(domain), *kserve.ADMITTERS)
+    admission_handlers = (
+        pvc_protection.ADMISSION_HANDLER,
+        *openshift.build_admission_handlers(domain),
+        *kserve.ADMISSION_HANDLERS,
+    )
     return AddOn(
         name,
-        about=f"simulates {', '.join(kind.kind for kind in chosen)}; only Pods that request it run ({constants.BY})",
-        controllers=[made[kind]() for kind in chosen],
-        definitions=definitions(*needed) if needed else (),
-        admitters=[each for each in asked if each.kind in chosen],
-        performers=[each for each in openshift.PERFORMERS if each.kind in chosen],
-        first=[
-            *nodes.first_objects(),
-            *(kserve.build_stock_runtimes() if kserve.INFERENCE_SERVICE in chosen else ()),
+        description=f"simulates {', '.join(kind.kind for kind in simulated_kinds)}; only Pods that request it "
+                    f"run ({simulated_objects.SIMULATED_NOTE})",
+        controllers=[factories[kind]() for kind in simulated_kinds],
+        definitions=load_definitions(*crd_names) if crd_names else (),
+        admission_handlers=[handler for handler in admission_handlers if handler.kind in simulated_kinds],
+        subresource_extensions=[
+            handler for handler in openshift.SUBRESOURCE_EXTENSIONS if handler.kind in simulated_kinds
         ],
-        pod_logs=SimulatedLogs(processes),
+        initial_manifests=[
+            *nodes.build_initial_objects(),
+            *(kserve.build_stock_runtimes() if kserve.INFERENCE_SERVICE in simulated_kinds else ()),
+        ],
+        pod_log_reader=SimulatedLogs(processes),
         embedded_only=True,
     )
 
 
-def _kinds(variant: str) -> list[GroupKind]:
-    known = {kind.kind: kind for kind in PLAYED}
-    wanted = variant.split("+")
-    if unknown := next((each for each in wanted if each not in known), None):
-        where = f"--addons {NAME}={variant}"
-        choice = f"{NAME}, {NAME}={AI}, {NAME}={PLAIN}, {NAME}={KUBELET}, or some of {'+'.join(known)}"
-        raise UserError(f"no simulator for kind {unknown}; choose among: {choice}", where=where)
-    return [known[each] for each in wanted]
+def _parse_kinds(variant: str) -> list[GroupKind]:
+    kinds_by_name = {kind.kind: kind for kind in CONTROLLERS_BY_KIND}
+    requested_names = variant.split("+")
+    if unknown_name := next((kind_name for kind_name in requested_names if kind_name not in kinds_by_name), None):
+        flag = f"--addons {ADDON_NAME}={variant}"
+        choice = (
+            f"{ADDON_NAME}, {ADDON_NAME}={AI_VARIANT}, {ADDON_NAME}={PLAIN_VARIANT}, "
+            f"{ADDON_NAME}={KUBELET_VARIANT}, or some of {'+'.join(kinds_by_name)}"
+        )
+        raise UserError(f"no simulator for kind {unknown_name}; choose among: {choice}", where=flag)
+    return [kinds_by_name[kind_name] for kind_name in requested_names]

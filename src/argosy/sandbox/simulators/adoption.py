@@ -8,36 +8,44 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import Final
 
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema import selectors
-from argosy.sandbox.simulators.constants import is_dying, is_played_by_others, owner_of
+from argosy.sandbox.simulators.simulated_objects import (
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
 
-INDEX: Final = "simulators-orphan"
+ORPHAN_INDEX_PREFIX: Final = "simulators-orphan"
 
 
-class Orphans:
+class OrphanFinder:
     """Remembers which cache has the index, because building the index twice reads every object again."""
 
     def __init__(self, kind: GroupKind) -> None:
-        self._kind = kind
-        self._index = f"{INDEX}-{kind}"
-        self._indexed: Cache | None = None
+        self._orphan_kind = kind
+        self._index_name = f"{ORPHAN_INDEX_PREFIX}-{kind}"
+        self._indexed_cache: InformerCache | None = None
 
-    def fitting(self, owner: Manifest, cache: Cache) -> list[Manifest]:
+    def list_matching(self, owner: Manifest, cache: InformerCache) -> list[Manifest]:
         """List the orphans in the owner's namespace that its selector matches."""
-        if self._indexed is not cache:
-            cache.index(self._index, self._places)
-            self._indexed = cache
-        found = cache.find(self._index, owner["metadata"]["namespace"])
-        if not found:
+        if self._indexed_cache is not cache:
+            cache.add_index(self._index_name, self._index_by_namespace)
+            self._indexed_cache = cache
+        orphans = cache.find(self._index_name, owner["metadata"]["namespace"])
+        if not orphans:
             return []
-        selector = selectors.from_label_selector(owner["spec"].get("selector"))
-        return [each for each in found if selector.matches(each["metadata"].get("labels"))]
+        selector = selectors.label_selector_from_wire(owner["spec"].get("selector"))
+        return [orphan for orphan in orphans if selector.matches(orphan["metadata"].get("labels"))]
 
-    def _places(self, manifest: Manifest) -> Iterator[Hashable]:
+    def _index_by_namespace(self, manifest: Manifest) -> Iterator[Hashable]:
         key = key_of(manifest)
-        is_free = owner_of(manifest) is None and not is_dying(manifest) and not is_played_by_others(manifest)
-        if key.group_kind == self._kind and is_free:
+        is_orphan = (
+            find_controller_reference(manifest) is None
+            and not is_being_deleted(manifest)
+            and not is_simulated_by_other_addon(manifest)
+        )
+        if key.group_kind == self._orphan_kind and is_orphan:
             yield key.namespace

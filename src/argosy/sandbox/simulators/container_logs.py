@@ -10,15 +10,15 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY
-from argosy.sandbox.simulators.pod_processes import Processes
+from argosy.sandbox.simulators.pod_processes import PodProcesses
+from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE
 
 
-class Answering(Protocol):
+class ModelLogSource(Protocol):
     def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str] | None:
         """Return the log lines of the Pod, or None if no model server serves it."""
 
-    def where_of(self, manifest: Manifest) -> str:
+    def model_url(self, manifest: Manifest) -> str:
         """Return the URL of the model server for a Pod or Service, or an empty string."""
 
 
@@ -28,48 +28,52 @@ class SimulatedLogs:
     A Pod without either prints nothing more, so following its log ends at once.
     """
 
-    def __init__(self, processes: Processes | None = None, models: Answering | None = None) -> None:
-        self._processes, self._models = processes, models
-        self._printing = [each for each in (processes, models) if each is not None]
+    def __init__(self, processes: PodProcesses | None = None, model_logs: ModelLogSource | None = None) -> None:
+        self._processes, self._model_logs = processes, model_logs
+        self._log_sources = [source for source in (processes, model_logs) if source is not None]
 
     async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
-        for each in self._printing:
-            real = each.lines(pod, container=container, follow=follow, tail=tail)
-            if real is not None:
-                async for line in real:
+        for source in self._log_sources:
+            process_lines = source.lines(pod, container=container, follow=follow, tail=tail)
+            if process_lines is not None:
+                async for line in process_lines:
                     yield line
                 return
-        found = _told(pod, container)
-        for line in found if tail is None else found[max(len(found) - tail, 0) :]:
+        simulated_lines = _describe_container_states(pod, container)
+        for line in simulated_lines if tail is None else simulated_lines[max(len(simulated_lines) - tail, 0) :]:
             yield line
 
-    def way_in(self, manifest: Manifest) -> str:
-        url = self._models.where_of(manifest) if self._models is not None else ""
-        nothing = f"Pods have no ports and no shell here ({BY})"
-        return f"{nothing}; the model answers at {url}" if url else nothing
+    def describe_access(self, manifest: Manifest) -> str:
+        url = self._model_logs.model_url(manifest) if self._model_logs is not None else ""
+        explanation = f"Pods have no ports and no shell here ({SIMULATED_NOTE})"
+        return f"{explanation}; the model answers at {url}" if url else explanation
 
-    def earlier(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
-        if self._processes is None or not _status(pod, container).get("restartCount"):
+    def previous_lines(self, pod: Manifest, *, container: str, tail: int | None) -> AsyncIterator[str] | None:
+        if self._processes is None or not _find_container_status(pod, container).get("restartCount"):
             return None
         return self._processes.lines(pod, container=container, follow=False, tail=tail, previous=True)
 
 
-def _told(pod: Manifest, name: str) -> list[str]:
-    status = _status(pod, name)
+def _describe_container_states(pod: Manifest, container_name: str) -> list[str]:
+    status = _find_container_status(pod, container_name)
     state: dict[str, Any] = status.get("state") or {}
     image = status.get("image") or "its image"
     lines = []
-    for each in (status.get("lastState") or {}, state):
-        began = each.get("running") or each.get("terminated")
-        if began:
-            lines.append(f"{began.get('startedAt', '')} container started from {image}; no program runs ({BY})")
-        if ended := each.get("terminated"):
-            what = f"container exited with code {ended.get('exitCode', 0)}: {ended.get('reason', '')}"
-            lines.append(f"{ended.get('finishedAt', '')} {what} ({BY})")
+    for container_state in (status.get("lastState") or {}, state):
+        started = container_state.get("running") or container_state.get("terminated")
+        if started:
+            lines.append(
+                f"{started.get('startedAt', '')} container started from {image}; no program runs ({SIMULATED_NOTE})"
+            )
+        if ended := container_state.get("terminated"):
+            result = f"container exited with code {ended.get('exitCode', 0)}: {ended.get('reason', '')}"
+            lines.append(f"{ended.get('finishedAt', '')} {result} ({SIMULATED_NOTE})")
     return lines
 
 
-def _status(pod: Manifest, name: str) -> dict[str, Any]:
+def _find_container_status(pod: Manifest, container_name: str) -> dict[str, Any]:
     status = pod.get("status") or {}
-    found = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    return next((each for each in found if each["name"] == name), {})
+    container_statuses = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return next(
+        (container_status for container_status in container_statuses if container_status["name"] == container_name), {}
+    )

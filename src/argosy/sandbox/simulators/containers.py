@@ -12,164 +12,214 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import CLOCK_SKEW, remaining_delay
-from argosy.sandbox.simulators.constants import BY, told
-from argosy.sandbox.simulators.fault_injection import ENDING, Fault, Wishes
-from argosy.sandbox.simulators.images import missing_of
-from argosy.sandbox.simulators.timestamps import Moments, left, span
+from argosy.kube.objects.timestamps import MAX_CLOCK_SKEW, remaining_delay
+from argosy.sandbox.simulators.fault_injection import FAULTS_WITH_EXIT, InjectedFault, SimulationSettings
+from argosy.sandbox.simulators.images import has_missing_image
+from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE, append_simulated_note
+from argosy.sandbox.simulators.timestamps import ExactTimestamps, format_duration, seconds_until_deadline
 
-FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
-PULL_SECONDS: Final = 1.0
-NOT_PULLED: Final = ("ErrImagePull", "ImagePullBackOff")
-NOT_CONFIGURED: Final = "CreateContainerConfigError"
-NOT_CREATED: Final = (*NOT_PULLED, "ContainerCreating", "PodInitializing", NOT_CONFIGURED)
-CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
+INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 300.0
+IMAGE_PULL_SECONDS: Final = 1.0
+IMAGE_PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff")
+CONFIG_ERROR_REASON: Final = "CreateContainerConfigError"
+NOT_CREATED_REASONS: Final = (*IMAGE_PULL_REASONS, "ContainerCreating", "PodInitializing", CONFIG_ERROR_REASON)
+CONTAINER_CREATING_STATE: Final = {"waiting": {"reason": "ContainerCreating"}}
 
 
 @dataclass(frozen=True)
-class Acting:
+class ContainersState:
     """State shared by all containers of a Pod at one moment."""
 
     phase: str
     # as in a container status; `{image}` and `{name}` in messages are filled in per container
     state: Manifest
-    last: Manifest = field(default_factory=dict)
-    restarts: int = 0
-    ready: bool = False
-    wait: float | None = None  # seconds until the state changes
+    last_state: Manifest = field(default_factory=dict)
+    restart_count: int = 0
+    is_ready: bool = False
+    seconds_until_change: float | None = None  # seconds until the state changes
 
 
 @dataclass(frozen=True)
-class Actor:
+class PodSimulation:
     """Inputs that decide the state of one Pod's containers."""
 
     pod: Manifest
-    wishes: Wishes
+    settings: SimulationSettings
     now: datetime
-    moments: Moments
-    failed_before: int = 0  # earlier Pods of the same owner that failed
+    timestamps: ExactTimestamps
+    earlier_failures: int = 0  # earlier Pods of the same owner that failed
 
     @property
     def uid(self) -> str:
         return str(self.pod["metadata"]["uid"])
 
     @property
-    def policy(self) -> str:
+    def restart_policy(self) -> str:
         return str(self.pod["spec"].get("restartPolicy") or "Always")
 
     @property
-    def cannot_pull(self) -> bool:
-        if self.wishes.fail is Fault.IMAGE_PULL and self.is_failing(0):
+    def has_unpullable_image(self) -> bool:
+        if self.settings.fault is InjectedFault.IMAGE_PULL and self.is_failing(0):
             return True
-        return missing_of(self.pod) or missing_of(self.pod, "initContainers")
+        return has_missing_image(self.pod) or has_missing_image(self.pod, "initContainers")
 
-    def is_failing(self, restarts: int) -> bool:
+    def is_failing(self, restart_count: int) -> bool:
         """True if the injected fault still applies after this many restarts."""
-        times = self.wishes.fail_times
-        return self.wishes.fail is not None and (times is None or self.failed_before + restarts < times)
+        max_failures = self.settings.fail_times
+        return self.settings.fault is not None and (
+            max_failures is None or self.earlier_failures + restart_count < max_failures
+        )
 
 
-def act(actor: Actor) -> Acting:
+def simulate_containers(simulation: PodSimulation) -> ContainersState:
     """Compute the current state of the Pod's containers from their last status."""
-    status = actor.pod.get("status") or {}
-    prior: Manifest = next(iter(status.get("containerStatuses") or ()), {})
-    state = prior.get("state") or {}
-    waiting = (state.get("waiting") or {}).get("reason") or ""
-    if not state or waiting in NOT_CREATED:
-        if actor.wishes.fail is Fault.STORAGE and actor.is_failing(0):
-            return Acting("Pending", CREATING)
-        if actor.cannot_pull:
-            return _not_pulled(actor, waiting)
-        return _running(actor, actor.now, 0, {})
-    restarts, last = int(prior.get("restartCount") or 0), prior.get("lastState") or {}
+    status = simulation.pod.get("status") or {}
+    previous: Manifest = next(iter(status.get("containerStatuses") or ()), {})
+    state = previous.get("state") or {}
+    waiting_reason = (state.get("waiting") or {}).get("reason") or ""
+    if not state or waiting_reason in NOT_CREATED_REASONS:
+        if simulation.settings.fault is InjectedFault.STORAGE and simulation.is_failing(0):
+            return ContainersState("Pending", CONTAINER_CREATING_STATE)
+        if simulation.has_unpullable_image:
+            return _simulate_image_pull_error(simulation, waiting_reason)
+        return _simulate_running(simulation, simulation.now, 0, {})
+    restart_count, last_state = int(previous.get("restartCount") or 0), previous.get("lastState") or {}
     if "running" in state:
-        return _running(actor, actor.moments.read(actor.uid, state["running"]["startedAt"]), restarts, last)
-    if waiting:  # CrashLoopBackOff; removing the fault ends the wait at once
-        resume = _resume(actor, last["terminated"], restarts + 1)
-        if actor.is_failing(restarts + 1) and resume > 0:
-            return Acting("Running", state, last, restarts, wait=resume)
-        return _running(actor, actor.now, restarts + 1, last)
-    return Acting(str(status.get("phase") or "Succeeded"), state, last, restarts)
+        return _simulate_running(
+            simulation,
+            simulation.timestamps.parse_exact(simulation.uid, state["running"]["startedAt"]),
+            restart_count,
+            last_state,
+        )
+    if waiting_reason:  # CrashLoopBackOff; removing the fault ends the wait at once
+        seconds_until_restart = _compute_restart_delay(simulation, last_state["terminated"], restart_count + 1)
+        if simulation.is_failing(restart_count + 1) and seconds_until_restart > 0:
+            return ContainersState(
+                "Running", state, last_state, restart_count, seconds_until_change=seconds_until_restart
+            )
+        return _simulate_running(simulation, simulation.now, restart_count + 1, last_state)
+    return ContainersState(str(status.get("phase") or "Succeeded"), state, last_state, restart_count)
 
 
-def _not_pulled(actor: Actor, waiting: str) -> Acting:
+def _simulate_image_pull_error(simulation: PodSimulation, waiting_reason: str) -> ContainersState:
     """k8s: ErrImagePull first, then ImagePullBackOff; the simulation stays in ImagePullBackOff."""
-    began = (actor.pod.get("status") or {}).get("startTime")
-    since = actor.moments.read(actor.uid, began) if began else actor.now
-    wait = remaining_delay(since, PULL_SECONDS, actor.now)
-    resolving = 'failed to resolve reference "{image}": {image}: not found'
-    refused = told(f'rpc error: code = NotFound desc = failed to pull and unpack image "{{image}}": {resolving}')
-    if wait > 0 and waiting != "ImagePullBackOff":
-        return Acting("Pending", {"waiting": {"reason": "ErrImagePull", "message": refused}}, wait=wait)
-    message = 'Back-off pulling image "{image}": ErrImagePull: ' + refused
-    return Acting("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": message}})
+    started_at = (simulation.pod.get("status") or {}).get("startTime")
+    since = simulation.timestamps.parse_exact(simulation.uid, started_at) if started_at else simulation.now
+    wait = remaining_delay(since, IMAGE_PULL_SECONDS, simulation.now)
+    cause = 'failed to resolve reference "{image}": {image}: not found'
+    pull_error = append_simulated_note(
+        f'rpc error: code = NotFound desc = failed to pull and unpack image "{{image}}": {cause}'
+    )
+    if wait > 0 and waiting_reason != "ImagePullBackOff":
+        return ContainersState(
+            "Pending", {"waiting": {"reason": "ErrImagePull", "message": pull_error}}, seconds_until_change=wait
+        )
+    message = 'Back-off pulling image "{image}": ErrImagePull: ' + pull_error
+    return ContainersState("Pending", {"waiting": {"reason": "ImagePullBackOff", "message": message}})
 
 
-def _running(actor: Actor, began: datetime, restarts: int, last: Manifest) -> Acting:
+def _simulate_running(
+    simulation: PodSimulation, started_at: datetime, restart_count: int, last_state: Manifest
+) -> ContainersState:
     """Replay exits and restarts since `started_at` and return the state at the current time."""
-    if began > actor.now + CLOCK_SKEW:  # the clock was set back: count from now
-        began = actor.now
+    if started_at > simulation.now + MAX_CLOCK_SKEW:  # the clock was set back: count from now
+        started_at = simulation.now
     while True:
-        ending = _ending(actor, restarts)
-        if ending is None:
+        planned_exit = _plan_exit(simulation, restart_count)
+        if planned_exit is None:
             break
-        code, seconds = ending
-        wait = left(began, seconds, actor.now)
+        exit_code, seconds = planned_exit
+        wait = seconds_until_deadline(started_at, seconds, simulation.now)
         if wait > 0:
-            return _alive(actor, began, restarts, last, until=wait)
-        finished = began + timedelta(seconds=seconds)
-        end = _terminated(actor, began, finished, code)
-        if not (actor.policy == "Always" or (actor.policy == "OnFailure" and code)):
-            return Acting("Failed" if code else "Succeeded", {"terminated": end}, last, restarts)
-        restarts, last = restarts + 1, {"terminated": end}
-        if restarts > 1:  # k8s: the first restart is immediate
-            resume = _resume(actor, end, restarts)
-            if resume > 0:  # k8s: the restart count rises when the container restarts
-                waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": _back_off(actor, restarts)}}
-                return Acting("Running", waiting, last, restarts - 1, wait=resume)
-        began = max(finished, actor.now) if restarts > 1 else finished
-    return _alive(actor, began, restarts, last)
+            return _build_running_state(simulation, started_at, restart_count, last_state, seconds_until_exit=wait)
+        finished_at = started_at + timedelta(seconds=seconds)
+        terminated = _build_terminated_state(simulation, started_at, finished_at, exit_code)
+        if not (simulation.restart_policy == "Always" or (simulation.restart_policy == "OnFailure" and exit_code)):
+            return ContainersState(
+                "Failed" if exit_code else "Succeeded", {"terminated": terminated}, last_state, restart_count
+            )
+        restart_count, last_state = restart_count + 1, {"terminated": terminated}
+        if restart_count > 1:  # k8s: the first restart is immediate
+            seconds_until_restart = _compute_restart_delay(simulation, terminated, restart_count)
+            if seconds_until_restart > 0:  # k8s: the restart count rises when the container restarts
+                waiting = {
+                    "waiting": {
+                        "reason": "CrashLoopBackOff",
+                        "message": _build_back_off_message(simulation, restart_count),
+                    }
+                }
+                return ContainersState(
+                    "Running", waiting, last_state, restart_count - 1, seconds_until_change=seconds_until_restart
+                )
+        started_at = max(finished_at, simulation.now) if restart_count > 1 else finished_at
+    return _build_running_state(simulation, started_at, restart_count, last_state)
 
 
-def _back_off(actor: Actor, restarts: int) -> str:
-    metadata = actor.pod["metadata"]
-    which = f"{metadata['name']}_{metadata['namespace']}({actor.uid})"
-    return told(f"back-off {span(_backoff(restarts))} restarting failed container={{name}} pod={which}")
+def _build_back_off_message(simulation: PodSimulation, restart_count: int) -> str:
+    metadata = simulation.pod["metadata"]
+    pod_id = f"{metadata['name']}_{metadata['namespace']}({simulation.uid})"
+    return append_simulated_note(
+        f"back-off {format_duration(_compute_backoff_seconds(restart_count))} restarting failed "
+        f"container={{name}} pod={pod_id}"
+    )
 
 
-def _ending(actor: Actor, restarts: int) -> tuple[int, float] | None:
+def _plan_exit(simulation: PodSimulation, restart_count: int) -> tuple[int, float] | None:
     """Return the exit code and the run time in seconds, or None if the containers do not exit."""
-    wishes = actor.wishes
-    if wishes.fail in ENDING and actor.is_failing(restarts):
-        return (137 if wishes.fail is Fault.OOM_KILLED else 1), wishes.run_for
-    if actor.policy == "Always" or wishes.fail is Fault.EVICTED:
+    settings = simulation.settings
+    if settings.fault in FAULTS_WITH_EXIT and simulation.is_failing(restart_count):
+        return (137 if settings.fault is InjectedFault.OOM_KILLED else 1), settings.run_for
+    if simulation.restart_policy == "Always" or settings.fault is InjectedFault.EVICTED:
         return None
-    return 0, wishes.run_for
+    return 0, settings.run_for
 
 
-def _alive(actor: Actor, began: datetime, restarts: int, last: Manifest, until: float | None = None) -> Acting:
-    state = {"running": {"startedAt": actor.moments.write(actor.uid, began)}}
-    if actor.wishes.fail is Fault.NOT_READY and actor.is_failing(restarts):
-        return Acting("Running", state, last, restarts, ready=False, wait=until)
-    wait = left(began, actor.wishes.ready_after, actor.now)
-    waits = [each for each in (until, wait) if each is not None and each > 0]
-    return Acting("Running", state, last, restarts, ready=wait <= 0, wait=min(waits, default=None))
+def _build_running_state(
+    simulation: PodSimulation,
+    started_at: datetime,
+    restart_count: int,
+    last_state: Manifest,
+    seconds_until_exit: float | None = None,
+) -> ContainersState:
+    state = {"running": {"startedAt": simulation.timestamps.format_and_remember(simulation.uid, started_at)}}
+    if simulation.settings.fault is InjectedFault.NOT_READY and simulation.is_failing(restart_count):
+        return ContainersState(
+            "Running", state, last_state, restart_count, is_ready=False, seconds_until_change=seconds_until_exit
+        )
+    seconds_until_ready = seconds_until_deadline(started_at, simulation.settings.ready_after, simulation.now)
+    waits = [seconds for seconds in (seconds_until_exit, seconds_until_ready) if seconds is not None and seconds > 0]
+    return ContainersState(
+        "Running",
+        state,
+        last_state,
+        restart_count,
+        is_ready=seconds_until_ready <= 0,
+        seconds_until_change=min(waits, default=None),
+    )
 
 
-def _terminated(actor: Actor, began: datetime, finished: datetime, code: int) -> dict[str, Any]:
-    reason = {0: "Completed", 137: "OOMKilled"}.get(code, "Error")
+def _build_terminated_state(
+    simulation: PodSimulation, started_at: datetime, finished_at: datetime, exit_code: int
+) -> dict[str, Any]:
+    reason = {0: "Completed", 137: "OOMKilled"}.get(exit_code, "Error")
     return {
-        "exitCode": code,
+        "exitCode": exit_code,
         "reason": reason,
-        "message": BY if not code else told(f"container {{name}} failed with exit code {code}"),
-        "startedAt": actor.moments.write(actor.uid, began),
-        "finishedAt": actor.moments.write(actor.uid, finished),
+        "message": SIMULATED_NOTE
+        if not exit_code
+        else append_simulated_note(f"container {{name}} failed with exit code {exit_code}"),
+        "startedAt": simulation.timestamps.format_and_remember(simulation.uid, started_at),
+        "finishedAt": simulation.timestamps.format_and_remember(simulation.uid, finished_at),
     }
 
 
-def _resume(actor: Actor, end: Manifest, restarts: int) -> float:
-    return remaining_delay(actor.moments.read(actor.uid, end["finishedAt"]), _backoff(restarts), actor.now)
+def _compute_restart_delay(simulation: PodSimulation, terminated: Manifest, restart_count: int) -> float:
+    return remaining_delay(
+        simulation.timestamps.parse_exact(simulation.uid, terminated["finishedAt"]),
+        _compute_backoff_seconds(restart_count),
+        simulation.now,
+    )
 
 
-def _backoff(restarts: int) -> float:
-    return float(min(FIRST_BACKOFF * 2 ** min(max(restarts - 2, 0), 10), MOST_BACKOFF))
+def _compute_backoff_seconds(restart_count: int) -> float:
+    return float(min(INITIAL_BACKOFF_SECONDS * 2 ** min(max(restart_count - 2, 0), 10), MAX_BACKOFF_SECONDS))

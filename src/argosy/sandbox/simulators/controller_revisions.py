@@ -9,79 +9,85 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from argosy.kube.controller import Cache, Context
+from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import owner_of, reference_to
-from argosy.sandbox.simulators.pod_templates import fingerprint
-from argosy.sandbox.simulators.writes import change, create_once, remove
+from argosy.sandbox.simulators.pod_templates import hash_pod_template
+from argosy.sandbox.simulators.simulated_objects import build_owner_reference, find_controller_reference
+from argosy.sandbox.simulators.writes import create_if_absent, delete_object, patch_object
 
-REVISION: Final = "controller-revision-hash"
-
-
-def revision_name(live: Manifest) -> str:
-    return f"{live['metadata']['name']}-{fingerprint(live['spec']['template'])}"
+REVISION_HASH_LABEL: Final = "controller-revision-hash"
 
 
-def hash_of(revision: str) -> str:
-    return revision.rpartition("-")[2]
+def build_revision_name(workload: Manifest) -> str:
+    return f"{workload['metadata']['name']}-{hash_pod_template(workload['spec']['template'])}"
 
 
-def new_revision(live: Manifest, number: int) -> Manifest:
+def read_revision_hash(revision_name: str) -> str:
+    return revision_name.rpartition("-")[2]
+
+
+def build_revision(workload: Manifest, number: int) -> Manifest:
     """k8s: the stored data is a patch that replaces the template; `kubectl rollout undo` sends it back."""
-    template = {**live["spec"]["template"], "$patch": "replace"}
-    labels = {**((live["spec"]["template"].get("metadata") or {}).get("labels") or {})}
-    labels[REVISION] = hash_of(revision_name(live))
+    template = {**workload["spec"]["template"], "$patch": "replace"}
+    labels = {**((workload["spec"]["template"].get("metadata") or {}).get("labels") or {})}
+    labels[REVISION_HASH_LABEL] = read_revision_hash(build_revision_name(workload))
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
         "metadata": {
-            "name": revision_name(live),
-            "namespace": live["metadata"]["namespace"],
+            "name": build_revision_name(workload),
+            "namespace": workload["metadata"]["namespace"],
             "labels": labels,
-            "ownerReferences": [reference_to(live)],
+            "ownerReferences": [build_owner_reference(workload)],
         },
         "data": {"spec": {"template": template}},
         "revision": number,
     }
 
 
-def template_of(revision: Manifest) -> Manifest:
+def read_revision_template(revision: Manifest) -> Manifest:
     template = revision["data"]["spec"]["template"]
     return {name: value for name, value in template.items() if name != "$patch"}
 
 
-def superfluous(revisions: Sequence[Manifest], used: Iterable[str], limit: int) -> Sequence[Manifest]:
+def list_surplus_revisions(revisions: Sequence[Manifest], used_names: Iterable[str], limit: int) -> Sequence[Manifest]:
     """List the oldest unused revisions above the history limit."""
-    kept = set(used)
-    free = [each for each in revisions if each["metadata"]["name"] not in kept]
-    free.sort(key=lambda each: int(each["revision"]))
-    return free[: max(len(free) - limit, 0)]
+    kept_names = set(used_names)
+    unused = [revision for revision in revisions if revision["metadata"]["name"] not in kept_names]
+    unused.sort(key=lambda revision: int(revision["revision"]))
+    return unused[: max(len(unused) - limit, 0)]
 
 
-def owned_revisions(live: Manifest, cache: Cache) -> list[Manifest]:
-    uid = live["metadata"]["uid"]
-    owned = (each for each in cache.owned(uid) if each["kind"] == "ControllerRevision")
-    return [each for each in owned if (owner_of(each) or {}).get("uid") == uid]
+def list_owned_revisions(workload: Manifest, cache: InformerCache) -> list[Manifest]:
+    uid = workload["metadata"]["uid"]
+    owned = (revision for revision in cache.list_owned(uid) if revision["kind"] == "ControllerRevision")
+    return [revision for revision in owned if (find_controller_reference(revision) or {}).get("uid") == uid]
 
 
-async def newest_revision(live: Manifest, known: Sequence[Manifest], context: Context) -> Manifest | None:
+async def find_or_create_revision(
+    workload: Manifest, revisions: Sequence[Manifest], context: ControllerContext
+) -> Manifest | None:
     """Return the revision of the current template, or None if it was just created.
 
     The watch event of a new revision triggers the next reconcile of its owner.
     """
-    name = revision_name(live)
-    newest = max((int(each["revision"]) for each in known), default=0)
-    found = next((each for each in known if each["metadata"]["name"] == name), None)
-    if found is None:
-        await create_once(new_revision(live, newest + 1), context.cluster)
+    name = build_revision_name(workload)
+    highest_number = max((int(revision["revision"]) for revision in revisions), default=0)
+    current = next((revision for revision in revisions if revision["metadata"]["name"] == name), None)
+    if current is None:
+        await create_if_absent(build_revision(workload, highest_number + 1), context.cluster)
         return None
     # k8s: a template that returns becomes the newest revision again
-    if int(found["revision"]) < newest:
-        await change(found, {"revision": newest + 1}, context.cluster)
-    return found
+    if int(current["revision"]) < highest_number:
+        await patch_object(current, {"revision": highest_number + 1}, context.cluster)
+    return current
 
 
-async def forget(live: Manifest, known: Sequence[Manifest], used: Iterable[str], context: Context) -> None:
+async def delete_surplus_revisions(
+    workload: Manifest, revisions: Sequence[Manifest], used_names: Iterable[str], context: ControllerContext
+) -> None:
     """Delete unused revisions above `revisionHistoryLimit`."""
-    for each in superfluous(known, used, int(live["spec"].get("revisionHistoryLimit", 10))):
-        await remove(each, context.cluster)
+    for revision in list_surplus_revisions(
+        revisions, used_names, int(workload["spec"].get("revisionHistoryLimit", 10))
+    ):
+        await delete_object(revision, context.cluster)

@@ -10,149 +10,169 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import (
+from argosy.sandbox.simulators.cron_schedule import MISSED_TIMES_WARNING_THRESHOLD, DueTimes, compute_due_times
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.job_status import find_true_condition, is_finished
+from argosy.sandbox.simulators.simulated_objects import (
     CRON_JOB,
     JOB,
-    is_dying,
-    is_played_by_others,
-    owner_of,
-    reference_to,
-    unmarked,
+    build_owner_reference,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.cron_schedule import MANY, Due, due
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.job_status import condition, is_finished
-from argosy.sandbox.simulators.timestamps import left, stamp
-from argosy.sandbox.simulators.writes import create_once, keep_status, patient, remove
+from argosy.sandbox.simulators.timestamps import format_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.writes import (
+    create_if_absent,
+    delete_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
 
-SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-LONGEST_WAIT: Final = 3600.0
-LIMITS: Final = (("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1))
+SCHEDULED_TIME_ANNOTATION: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+MAX_REQUEUE_SECONDS: Final = 3600.0
+HISTORY_LIMITS: Final = (("Complete", "successfulJobsHistoryLimit", 3), ("Failed", "failedJobsHistoryLimit", 1))
 
 
-class CronJobs:
+class CronJobController:
     name = "simulated-cronjobs"
-    watches = (Watch(CRON_JOB, unmarked), Watch(JOB, owner(CRON_JOB)))
+    watches = (Watch(CRON_JOB, enqueue_if_unmarked), Watch(JOB, map_to_owner(CRON_JOB)))
 
     def __init__(self) -> None:
-        self._events = Recorder("cronjob-controller")
+        self._events = EventRecorder("cronjob-controller")
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        cron_job = context.cache.get(key)
+        if cron_job is None or is_being_deleted(cron_job) or is_simulated_by_other_addon(cron_job):
             return None
-        jobs, now = _jobs_of(live, context.cache), context.clock.now()
-        await self._forget(live, jobs, context)
-        active = [each for each in jobs if not is_finished(each) and not is_dying(each)]
-        if live["spec"].get("suspend"):
-            await self._report(live, jobs, active, None, context)
+        jobs, now = _list_owned_jobs(cron_job, context.cache), context.clock.now()
+        await self._delete_old_jobs(cron_job, jobs, context)
+        active = [job for job in jobs if not is_finished(job) and not is_being_deleted(job)]
+        if cron_job["spec"].get("suspend"):
+            await self._update_status(cron_job, jobs, active, None, context)
             return None
         try:
-            when = due(live, now)
+            due_times = compute_due_times(cron_job, now)
         except UserError as error:
-            await self._events.tell(live, [Happening("UnparseableSchedule", str(error), is_warning=True)], context)
+            await self._events.record(
+                cron_job, [EventDraft("UnparseableSchedule", str(error), is_warning=True)], context
+            )
             return None
-        started = None
-        if when.last is not None:
-            started = await self._start(live, when, active, context)
-        await self._report(live, jobs, active, started, context)
-        if when.next is None:
+        scheduled_time = None
+        if due_times.last_missed is not None:
+            scheduled_time = await self._start_job(cron_job, due_times, active, context)
+        await self._update_status(cron_job, jobs, active, scheduled_time, context)
+        if due_times.next_time is None:
             return None
-        return Requeue(min(max(left(when.next, 0.0, now), 0.0) + 0.01, LONGEST_WAIT))
+        return Requeue(min(max(seconds_until_deadline(due_times.next_time, 0.0, now), 0.0) + 0.01, MAX_REQUEUE_SECONDS))
 
-    async def _start(self, live: Manifest, when: Due, active: Sequence[Manifest], context: Context) -> datetime | None:
-        assert when.last is not None
-        if when.missed > MANY:
-            message = f"too many missed start times: {when.missed}. Set or decrease .spec.startingDeadlineSeconds"
-            await self._events.tell(live, [Happening("TooManyMissedTimes", message, is_warning=True)], context)
-        policy = live["spec"].get("concurrencyPolicy") or "Allow"
+    async def _start_job(
+        self, cron_job: Manifest, due_times: DueTimes, active: Sequence[Manifest], context: ControllerContext
+    ) -> datetime | None:
+        assert due_times.last_missed is not None
+        if due_times.missed_count > MISSED_TIMES_WARNING_THRESHOLD:
+            message = (
+                f"too many missed start times: {due_times.missed_count}. Set or decrease .spec.startingDeadlineSeconds"
+            )
+            await self._events.record(cron_job, [EventDraft("TooManyMissedTimes", message, is_warning=True)], context)
+        policy = cron_job["spec"].get("concurrencyPolicy") or "Allow"
         if policy == "Forbid" and active:
             message = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            await self._events.tell(live, [Happening("JobAlreadyActive", message)], context)
+            await self._events.record(cron_job, [EventDraft("JobAlreadyActive", message)], context)
             return None
-        for each in active if policy == "Replace" else ():
-            await remove(each, context.cluster)
-            happening = Happening("SuccessfulDelete", f"Deleted job {each['metadata']['name']}")
-            await self._events.tell(live, [happening], context)
-        job = job_for(live, when.last)
-        if await create_once(job, context.cluster):
-            happening = Happening("SuccessfulCreate", f"Created job {job['metadata']['name']}")
-            await self._events.tell(live, [happening], context)
-        return when.last
+        for active_job in active if policy == "Replace" else ():
+            await delete_object(active_job, context.cluster)
+            event = EventDraft("SuccessfulDelete", f"Deleted job {active_job['metadata']['name']}")
+            await self._events.record(cron_job, [event], context)
+        job = build_job(cron_job, due_times.last_missed)
+        if await create_if_absent(job, context.cluster):
+            event = EventDraft("SuccessfulCreate", f"Created job {job['metadata']['name']}")
+            await self._events.record(cron_job, [event], context)
+        return due_times.last_missed
 
-    async def _report(
+    async def _update_status(
         self,
-        live: Manifest,
+        cron_job: Manifest,
         jobs: Sequence[Manifest],
         active: Sequence[Manifest],
-        started: datetime | None,
-        context: Context,
+        scheduled_time: datetime | None,
+        context: ControllerContext,
     ) -> None:
         """Write the status, and record an event for each Job that the old status lists as active and that has
         finished."""
-        status = live.get("status") or {}
-        was_active = {each.get("uid") for each in status.get("active") or ()}
-        ends = [str((each.get("status") or {}).get("completionTime") or "") for each in jobs]
-        wanted: dict[str, Any] = {
-            "active": [_reference(each) for each in sorted(active, key=_name)] or None,
-            "lastSuccessfulTime": max([*ends, str(status.get("lastSuccessfulTime") or "")]) or None,
+        status = cron_job.get("status") or {}
+        active_uids = {item.get("uid") for item in status.get("active") or ()}
+        completion_times = [str((item.get("status") or {}).get("completionTime") or "") for item in jobs]
+        new_status: dict[str, Any] = {
+            "active": [_build_job_reference(item) for item in sorted(active, key=_read_name)] or None,
+            "lastSuccessfulTime": max([*completion_times, str(status.get("lastSuccessfulTime") or "")]) or None,
         }
-        if started:
-            wanted["lastScheduleTime"] = stamp(started)
-        if not await keep_status(live, wanted, context.cluster):
+        if scheduled_time:
+            new_status["lastScheduleTime"] = format_timestamp(scheduled_time)
+        if not await update_status_if_changed(cron_job, new_status, context.cluster):
             return
-        for each in jobs:
-            if each["metadata"]["uid"] in was_active and is_finished(each):
-                how = "Complete" if condition(each, "Complete") else "Failed"
-                message = f"Saw completed job: {_name(each)}, condition: {how}"
-                await self._events.tell(live, [Happening("SawCompletedJob", message)], context)
+        for item in jobs:
+            if item["metadata"]["uid"] in active_uids and is_finished(item):
+                condition_type = "Complete" if find_true_condition(item, "Complete") else "Failed"
+                message = f"Saw completed job: {_read_name(item)}, condition: {condition_type}"
+                await self._events.record(cron_job, [EventDraft("SawCompletedJob", message)], context)
 
-    async def _forget(self, live: Manifest, jobs: Sequence[Manifest], context: Context) -> None:
-        for type_, field, usual in LIMITS:
-            ended = [each for each in jobs if condition(each, type_) and not is_dying(each)]
-            ended.sort(key=lambda each: str((each.get("status") or {}).get("startTime") or ""))
-            surplus = len(ended) - int(live["spec"].get(field, usual))
-            for each in ended[: max(surplus, 0)]:
-                await remove(each, context.cluster)
-                await self._events.tell(live, [Happening("SuccessfulDelete", f"Deleted job {_name(each)}")], context)
+    async def _delete_old_jobs(self, cron_job: Manifest, jobs: Sequence[Manifest], context: ControllerContext) -> None:
+        for type_, field, default_limit in HISTORY_LIMITS:
+            finished_jobs = [job for job in jobs if find_true_condition(job, type_) and not is_being_deleted(job)]
+            finished_jobs.sort(key=lambda job: str((job.get("status") or {}).get("startTime") or ""))
+            surplus = len(finished_jobs) - int(cron_job["spec"].get(field, default_limit))
+            for job in finished_jobs[: max(surplus, 0)]:
+                await delete_object(job, context.cluster)
+                await self._events.record(
+                    cron_job, [EventDraft("SuccessfulDelete", f"Deleted job {_read_name(job)}")], context
+                )
 
 
-def job_for(live: Manifest, when: datetime) -> Manifest:
+def build_job(cron_job: Manifest, scheduled_time: datetime) -> Manifest:
     """Build the Job for one scheduled time.
 
     The name contains the scheduled minute, so that a Job is never created twice.
     """
-    template, metadata = live["spec"]["jobTemplate"], live["metadata"]
-    about = template.get("metadata") or {}
-    annotations = {**(about.get("annotations") or {}), SCHEDULED: when.isoformat().replace("+00:00", "Z")}
+    template, metadata = cron_job["spec"]["jobTemplate"], cron_job["metadata"]
+    template_metadata = template.get("metadata") or {}
+    annotations = {
+        **(template_metadata.get("annotations") or {}),
+        SCHEDULED_TIME_ANNOTATION: scheduled_time.isoformat().replace("+00:00", "Z"),
+    }
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": f"{metadata['name'][:52]}-{int(when.astimezone(UTC).timestamp()) // 60}",
+            "name": f"{metadata['name'][:52]}-{int(scheduled_time.astimezone(UTC).timestamp()) // 60}",
             "namespace": metadata["namespace"],
-            "labels": about.get("labels") or {},
+            "labels": template_metadata.get("labels") or {},
             "annotations": annotations,
-            "ownerReferences": [reference_to(live)],
+            "ownerReferences": [build_owner_reference(cron_job)],
         },
         "spec": template["spec"],
     }
 
 
-def _jobs_of(live: Manifest, cache: Cache) -> list[Manifest]:
-    uid = live["metadata"]["uid"]
-    return [each for each in cache.owned(uid) if each["kind"] == "Job" and (owner_of(each) or {}).get("uid") == uid]
+def _list_owned_jobs(cron_job: Manifest, cache: InformerCache) -> list[Manifest]:
+    uid = cron_job["metadata"]["uid"]
+    return [
+        job
+        for job in cache.list_owned(uid)
+        if job["kind"] == "Job" and (find_controller_reference(job) or {}).get("uid") == uid
+    ]
 
 
-def _reference(job: Manifest) -> dict[str, str]:
+def _build_job_reference(job: Manifest) -> dict[str, str]:
     metadata = job["metadata"]
     fields = {"name": metadata["name"], "namespace": metadata["namespace"], "uid": metadata["uid"]}
     return {"apiVersion": "batch/v1", "kind": "Job", **fields}
 
 
-def _name(manifest: Manifest) -> str:
+def _read_name(manifest: Manifest) -> str:
     return str(manifest["metadata"]["name"])

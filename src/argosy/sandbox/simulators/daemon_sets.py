@@ -8,129 +8,171 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import (
+from argosy.sandbox.simulators.controller_revisions import (
+    REVISION_HASH_LABEL,
+    delete_surplus_revisions,
+    find_or_create_revision,
+    list_owned_revisions,
+    read_revision_hash,
+)
+from argosy.sandbox.simulators.daemon_set_pods import (
+    DaemonPodPlacement,
+    build_daemon_pod,
+    compute_placement,
+    has_revision,
+    is_pod_available,
+    read_rolling_update_limits,
+)
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.pod_counts import FINISHED_PHASES, count_pods, list_owned_pods, read_pod_phase
+from argosy.sandbox.simulators.pod_creation import create_pods, delete_pods
+from argosy.sandbox.simulators.simulated_objects import (
     CONTROLLER_REVISION,
     DAEMON_SET,
     NODE,
     POD,
-    is_dying,
-    is_played_by_others,
-    unmarked,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.controller_revisions import REVISION, forget, hash_of, newest_revision, owned_revisions
-from argosy.sandbox.simulators.daemon_set_pods import Spread, bounds, is_of, is_well, pod_for, spread
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.pod_counts import FINISHED, counted, phase_of, pods_of
-from argosy.sandbox.simulators.pod_creation import make_pods, remove_pods
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
 
-class DaemonSets:
+class DaemonSetController:
     name = "simulated-daemonsets"
 
     def __init__(self) -> None:
-        self._known: set[ResourceKey] = set()
-        self._events = Recorder("daemonset-controller")
+        self._daemon_set_keys: set[ResourceKey] = set()
+        self._events = EventRecorder("daemonset-controller")
         self.watches = (
-            Watch(DAEMON_SET, unmarked),
-            Watch(POD, owner(DAEMON_SET)),
-            Watch(CONTROLLER_REVISION, owner(DAEMON_SET)),
-            Watch(NODE, self._all),
+            Watch(DAEMON_SET, enqueue_if_unmarked),
+            Watch(POD, map_to_owner(DAEMON_SET)),
+            Watch(CONTROLLER_REVISION, map_to_owner(DAEMON_SET)),
+            Watch(NODE, self._enqueue_all),
         )
 
-    def _all(self, _: Manifest) -> Iterable[ResourceKey]:
-        return tuple(self._known)
+    def _enqueue_all(self, _: Manifest) -> Iterable[ResourceKey]:
+        return tuple(self._daemon_set_keys)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        live = context.cache.get(key)
-        self._known.discard(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        daemon_set = context.cache.get(key)
+        self._daemon_set_keys.discard(key)
+        if daemon_set is None or is_being_deleted(daemon_set) or is_simulated_by_other_addon(daemon_set):
             return None
-        self._known.add(key)
-        revisions = owned_revisions(live, context.cache)
-        revision = await newest_revision(live, revisions, context)
+        self._daemon_set_keys.add(key)
+        revisions = list_owned_revisions(daemon_set, context.cache)
+        revision = await find_or_create_revision(daemon_set, revisions, context)
         if revision is None:
             return None
-        mark = hash_of(str(revision["metadata"]["name"]))
-        pods = pods_of(live, context.cache)
-        found = spread(live, context.cache.list(NODE), pods)
-        problem = await self._step(live, found, mark, context)
-        used = {f"{live['metadata']['name']}-{each['metadata'].get('labels', {}).get(REVISION)}" for each in pods}
-        await forget(live, revisions, {revision["metadata"]["name"], *used}, context)
-        wait = await _report(live, found, mark, context)
-        waits = [each for each in (wait, 1.0 if problem else None) if each is not None]
+        revision_hash = read_revision_hash(str(revision["metadata"]["name"]))
+        pods = list_owned_pods(daemon_set, context.cache)
+        placement = compute_placement(daemon_set, context.cache.list(NODE), pods)
+        problem = await self._sync_pods(daemon_set, placement, revision_hash, context)
+        used_revisions = {
+            f"{daemon_set['metadata']['name']}-{item['metadata'].get('labels', {}).get(REVISION_HASH_LABEL)}"
+            for item in pods
+        }
+        await delete_surplus_revisions(daemon_set, revisions, {revision["metadata"]["name"], *used_revisions}, context)
+        wait = await _update_status(daemon_set, placement, revision_hash, context)
+        waits = [item for item in (wait, 1.0 if problem else None) if item is not None]
         return Requeue(min(waits)) if waits else None
 
-    async def _step(self, live: Manifest, found: Spread, mark: str, context: Context) -> str:
+    async def _sync_pods(
+        self, daemon_set: Manifest, placement: DaemonPodPlacement, revision_hash: str, context: ControllerContext
+    ) -> str:
         """Create and delete Pods; return why Pods could not be created, or an empty string."""
-        await remove_pods(live, found.stray, self._events, context)
-        for node in found.wanted:
-            for pod in found.pods.get(node, ()):
-                if phase_of(pod) in FINISHED and not is_dying(pod):
-                    which = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}"
-                    message = f"Found failed daemon pod {which}, will try to kill it"
-                    await self._events.tell(live, [Happening("FailedDaemonPod", message, is_warning=True)], context)
-                    await remove_pods(live, [pod], self._events, context)
-        missing = [node for node in found.wanted if not found.pods.get(node)]
-        problem = await self._make(live, missing, found, mark, context)
-        if (live["spec"].get("updateStrategy") or {}).get("type") != "OnDelete":
-            problem = await self._roll(live, found, mark, context) or problem
+        await delete_pods(daemon_set, placement.stray_pods, self._events, context)
+        for node in placement.target_nodes:
+            for pod in placement.pods_by_node.get(node, ()):
+                if read_pod_phase(pod) in FINISHED_PHASES and not is_being_deleted(pod):
+                    pod_location = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} on node {node}"
+                    message = f"Found failed daemon pod {pod_location}, will try to kill it"
+                    await self._events.record(
+                        daemon_set, [EventDraft("FailedDaemonPod", message, is_warning=True)], context
+                    )
+                    await delete_pods(daemon_set, [pod], self._events, context)
+        uncovered_nodes = [node for node in placement.target_nodes if not placement.pods_by_node.get(node)]
+        problem = await self._create_pods(daemon_set, uncovered_nodes, placement, revision_hash, context)
+        if (daemon_set["spec"].get("updateStrategy") or {}).get("type") != "OnDelete":
+            problem = await self._roll_out(daemon_set, placement, revision_hash, context) or problem
         return problem
 
-    async def _roll(self, live: Manifest, found: Spread, mark: str, context: Context) -> str:
+    async def _roll_out(
+        self, daemon_set: Manifest, placement: DaemonPodPlacement, revision_hash: str, context: ControllerContext
+    ) -> str:
         """Replace Pods of old revisions within the limits of the rolling update."""
-        may_miss, surge = bounds(live, len(found.wanted))
-        is_surging = surge > 0
-        now, waiting = context.clock.now(), []
-        for node in found.wanted:
-            here = [each for each in found.pods.get(node, ()) if not is_dying(each)]
-            old = [each for each in here if not is_of(each, mark)]
-            well = [each for each in here if is_well(each, live, now)]
-            if any(is_of(each, mark) for each in well):
-                await remove_pods(live, old, self._events, context)
-            elif len(old) < len(here) or not here:  # the new Pod is starting
-                surge, may_miss = surge - 1, may_miss - 1
-            elif not well and not is_surging:
-                may_miss -= 1
+        unavailable_budget, surge_budget = read_rolling_update_limits(daemon_set, len(placement.target_nodes))
+        is_surging = surge_budget > 0
+        now, outdated = context.clock.now(), []
+        for node in placement.target_nodes:
+            node_pods = [pod for pod in placement.pods_by_node.get(node, ()) if not is_being_deleted(pod)]
+            old_pods = [pod for pod in node_pods if not has_revision(pod, revision_hash)]
+            available_pods = [pod for pod in node_pods if is_pod_available(pod, daemon_set, now)]
+            if any(has_revision(pod, revision_hash) for pod in available_pods):
+                await delete_pods(daemon_set, old_pods, self._events, context)
+            elif len(old_pods) < len(node_pods) or not node_pods:  # the new Pod is starting
+                surge_budget, unavailable_budget = surge_budget - 1, unavailable_budget - 1
+            elif not available_pods and not is_surging:
+                unavailable_budget -= 1
                 # k8s: an unavailable Pod may be replaced at once
-                await remove_pods(live, old, self._events, context)
+                await delete_pods(daemon_set, old_pods, self._events, context)
             else:
-                waiting.append((node, old))
+                outdated.append((node, old_pods))
         if is_surging:
-            return await self._make(live, [node for node, _ in waiting[: max(surge, 0)]], found, mark, context)
-        for _, old in waiting[: max(may_miss, 0)]:
-            await remove_pods(live, old, self._events, context)
+            return await self._create_pods(
+                daemon_set, [node for node, _ in outdated[: max(surge_budget, 0)]], placement, revision_hash, context
+            )
+        for _, old_pods in outdated[: max(unavailable_budget, 0)]:
+            await delete_pods(daemon_set, old_pods, self._events, context)
         return ""
 
-    async def _make(self, live: Manifest, on: Sequence[str], found: Spread, mark: str, context: Context) -> str:
-        taken = {node: [str(each["metadata"]["name"]) for each in found.pods.get(node, ())] for node in on}
-        return await make_pods(live, [pod_for(live, node, mark, taken[node]) for node in on], self._events, context)
+    async def _create_pods(
+        self,
+        daemon_set: Manifest,
+        node_names: Sequence[str],
+        placement: DaemonPodPlacement,
+        revision_hash: str,
+        context: ControllerContext,
+    ) -> str:
+        taken_names = {
+            node: [str(pod["metadata"]["name"]) for pod in placement.pods_by_node.get(node, ())] for node in node_names
+        }
+        return await create_pods(
+            daemon_set,
+            [build_daemon_pod(daemon_set, node, revision_hash, taken_names[node]) for node in node_names],
+            self._events,
+            context,
+        )
 
 
-async def _report(live: Manifest, found: Spread, mark: str, context: Context) -> float | None:
+async def _update_status(
+    daemon_set: Manifest, placement: DaemonPodPlacement, revision_hash: str, context: ControllerContext
+) -> float | None:
     """k8s: every Node counts once, however many Pods it has."""
-    first = [_shown(found.pods.get(node, ()), mark) for node in found.wanted]
-    there = [each for each in first if each is not None]
-    counts = counted(there, float(live["spec"].get("minReadySeconds") or 0), context.clock.now())
-    wanted = len(found.wanted)
+    representative_pods = [
+        _find_representative_pod(placement.pods_by_node.get(node, ()), revision_hash) for node in placement.target_nodes
+    ]
+    existing_pods = [pod for pod in representative_pods if pod is not None]
+    counts = count_pods(existing_pods, float(daemon_set["spec"].get("minReadySeconds") or 0), context.clock.now())
+    desired_count = len(placement.target_nodes)
     status: dict[str, Any] = {
-        "currentNumberScheduled": len(there),
-        "desiredNumberScheduled": wanted,
-        "numberMisscheduled": len({id(each) for each in found.stray if not is_dying(each)}),
+        "currentNumberScheduled": len(existing_pods),
+        "desiredNumberScheduled": desired_count,
+        "numberMisscheduled": len({id(pod) for pod in placement.stray_pods if not is_being_deleted(pod)}),
         "numberReady": counts.ready,
         "numberAvailable": counts.available,
-        "numberUnavailable": wanted - counts.available,
-        "updatedNumberScheduled": sum(1 for each in there if is_of(each, mark)),
-        "observedGeneration": live["metadata"].get("generation", 1),
+        "numberUnavailable": desired_count - counts.available,
+        "updatedNumberScheduled": sum(1 for pod in existing_pods if has_revision(pod, revision_hash)),
+        "observedGeneration": daemon_set["metadata"].get("generation", 1),
     }
-    await keep_status(live, status, context.cluster)
-    return counts.wait
+    await update_status_if_changed(daemon_set, status, context.cluster)
+    return counts.seconds_until_available
 
 
-def _shown(pods: Sequence[Manifest], mark: str) -> Manifest | None:
-    alive = [each for each in pods if not is_dying(each)]
-    return next((each for each in alive if is_of(each, mark)), next(iter(alive), None))
+def _find_representative_pod(pods: Sequence[Manifest], revision_hash: str) -> Manifest | None:
+    alive = [pod for pod in pods if not is_being_deleted(pod)]
+    return next((pod for pod in alive if has_revision(pod, revision_hash)), next(iter(alive), None))

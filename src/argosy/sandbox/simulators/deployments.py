@@ -7,182 +7,231 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects import Manifest, get_annotation, key_of
 from argosy.sandbox.simulators import rollout
-from argosy.sandbox.simulators.adoption import Orphans
-from argosy.sandbox.simulators.constants import (
+from argosy.sandbox.simulators.adoption import OrphanFinder
+from argosy.sandbox.simulators.deployment_status import compute_deployment_status, is_complete
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.pod_templates import (
+    REVISION_ANNOTATION,
+    build_replica_set,
+    build_revision_annotations,
+    has_template,
+    read_revision,
+    select_copied_annotations,
+    sort_by_age,
+)
+from argosy.sandbox.simulators.rollout import RolloutBounds, read_replicas, read_status_count
+from argosy.sandbox.simulators.simulated_objects import (
     DEPLOYMENT,
     REPLICA_SET,
-    is_dying,
-    is_played_by_others,
-    own_key,
-    owner_of,
-    unmarked,
+    build_key,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.deployment_status import is_complete, status_of
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.pod_templates import (
-    REVISION,
-    by_age,
-    copied_annotations,
-    is_of_template,
-    marks,
-    new_replica_set,
-    revision_of,
+from argosy.sandbox.simulators.writes import (
+    adopt,
+    create_if_absent,
+    delete_object,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
 )
-from argosy.sandbox.simulators.rollout import Bounds, counted, replicas
-from argosy.sandbox.simulators.writes import adopt, change, create_once, keep_status, patient, remove
 
 
-class Deployments:
+class DeploymentController:
     name = "simulated-deployments"
-    watches = (Watch(DEPLOYMENT, unmarked), Watch(REPLICA_SET, owner(DEPLOYMENT)))
+    watches = (Watch(DEPLOYMENT, enqueue_if_unmarked), Watch(REPLICA_SET, map_to_owner(DEPLOYMENT)))
 
     def __init__(self) -> None:
-        self._orphans = Orphans(REPLICA_SET)
-        self._events = Recorder("deployment-controller")
+        self._orphans = OrphanFinder(REPLICA_SET)
+        self._events = EventRecorder("deployment-controller")
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        deployment = context.cache.get(key)
+        if deployment is None or is_being_deleted(deployment) or is_simulated_by_other_addon(deployment):
             return None
-        for orphan in self._orphans.fitting(live, context.cache):
-            await adopt(orphan, live, context.cluster)
-        owned = by_age(_owned(live, context.cache))
-        template = live["spec"]["template"]
-        new = next((each for each in owned if is_of_template(each, template)), None)
-        old = [each for each in owned if each is not new]
-        bounds = rollout.bounds_of(live)
-        if await self._rescale(live, [each for each in owned if replicas(each)], bounds, context):
+        for orphan in self._orphans.list_matching(deployment, context.cache):
+            await adopt(orphan, deployment, context.cluster)
+        owned = sort_by_age(_list_owned_replica_sets(deployment, context.cache))
+        template = deployment["spec"]["template"]
+        new = next((replica_set for replica_set in owned if has_template(replica_set, template)), None)
+        old = [replica_set for replica_set in owned if replica_set is not new]
+        bounds = rollout.read_rollout_bounds(deployment)
+        if await self._scale_proportionally(
+            deployment, [replica_set for replica_set in owned if read_replicas(replica_set)], bounds, context
+        ):
             return None
-        if not live["spec"].get("paused"):
-            if await self._advance(live, new, old, bounds, context):
+        if not deployment["spec"].get("paused"):
+            if await self._advance_rollout(deployment, new, old, bounds, context):
                 return None  # the watch event of that write triggers the next reconcile
-        elif len(active := [each for each in owned if replicas(each)] or owned[-1:]) == 1:
+        elif len(active := [replica_set for replica_set in owned if read_replicas(replica_set)] or owned[-1:]) == 1:
             # k8s: a single ReplicaSet may be scaled while paused
-            await self._resize(live, active[0], bounds.wanted, bounds, context)
-        if new is not None and not old and not counted(new, "observedGeneration"):
+            await self._scale_if_needed(deployment, active[0], bounds.desired, bounds, context)
+        if new is not None and not old and not read_status_count(new, "observedGeneration"):
             return None  # no status yet; its first status update triggers the next reconcile
-        status, wait = status_of(live, new, old, bounds, context.clock.now())
-        if is_complete(status, bounds.wanted):
-            await _forget(live, old, context)
-        await keep_status(live, status, context.cluster)
+        status, wait = compute_deployment_status(deployment, new, old, bounds, context.clock.now())
+        if is_complete(status, bounds.desired):
+            await _delete_old_replica_sets(deployment, old, context)
+        await update_status_if_changed(deployment, status, context.cluster)
         return Requeue(wait) if wait is not None else None
 
-    async def _advance(
-        self, live: Manifest, new: Manifest | None, old: Sequence[Manifest], bounds: Bounds, context: Context
+    async def _advance_rollout(
+        self,
+        deployment: Manifest,
+        new: Manifest | None,
+        old: Sequence[Manifest],
+        bounds: RolloutBounds,
+        context: ControllerContext,
     ) -> bool:
         """Take one step of the rollout; return True if the Deployment itself was written and must be read again."""
-        is_recreated = _is_recreated(live)
-        revision = max(map(revision_of, old), default=0) + 1
+        is_recreated = _uses_recreate_strategy(deployment)
+        revision = max(map(read_revision, old), default=0) + 1
         if new is None:
-            if is_recreated and any(replicas(each) or counted(each, "replicas") for each in old):
-                await self._empty(live, old, bounds, context)
+            if is_recreated and any(
+                read_replicas(replica_set) or read_status_count(replica_set, "replicas") for replica_set in old
+            ):
+                await self._scale_to_zero(deployment, old, bounds, context)
                 return False
-            return await self._begin(live, old, bounds, revision, context)
-        if await _mark(live, new, max(revision_of(new), revision), bounds, context):
+            return await self._create_new_replica_set(deployment, old, bounds, revision, context)
+        if await _update_revision_annotations(deployment, new, max(read_revision(new), revision), bounds, context):
             return True
         if is_recreated:
-            await self._empty(live, old, bounds, context)
-            if not any(replicas(each) or counted(each, "replicas") for each in old):
-                await self._resize(live, new, bounds.wanted, bounds, context)
+            await self._scale_to_zero(deployment, old, bounds, context)
+            if not any(read_replicas(replica_set) or read_status_count(replica_set, "replicas") for replica_set in old):
+                await self._scale_if_needed(deployment, new, bounds.desired, bounds, context)
             return False
-        await self._resize(live, new, rollout.next_size(bounds, new, old), bounds, context)
-        for each, size in rollout.shrunk(bounds, new, old):
-            await self._resize(live, each, size, bounds, context)
+        await self._scale_if_needed(deployment, new, rollout.compute_next_size(bounds, new, old), bounds, context)
+        for replica_set, size in rollout.compute_scale_downs(bounds, new, old):
+            await self._scale_if_needed(deployment, replica_set, size, bounds, context)
         return False
 
-    async def _empty(self, live: Manifest, old: Sequence[Manifest], bounds: Bounds, context: Context) -> None:
-        for each in old:
-            await self._resize(live, each, 0, bounds, context)
+    async def _scale_to_zero(
+        self, deployment: Manifest, old: Sequence[Manifest], bounds: RolloutBounds, context: ControllerContext
+    ) -> None:
+        for replica_set in old:
+            await self._scale_if_needed(deployment, replica_set, 0, bounds, context)
 
-    async def _begin(
-        self, live: Manifest, old: Sequence[Manifest], bounds: Bounds, revision: int, context: Context
+    async def _create_new_replica_set(
+        self,
+        deployment: Manifest,
+        old: Sequence[Manifest],
+        bounds: RolloutBounds,
+        revision: int,
+        context: ControllerContext,
     ) -> bool:
-        size = rollout.first_size(bounds, old)
-        made = new_replica_set(live, size=size, most=bounds.most, revision=revision)
-        if await create_once(made, context.cluster):
-            await self._tell(live, made, 0, size, context)
+        size = rollout.compute_initial_size(bounds, old)
+        replica_set = build_replica_set(deployment, replicas=size, max_replicas=bounds.max_total, revision=revision)
+        if await create_if_absent(replica_set, context.cluster):
+            await self._record_scaling(deployment, replica_set, 0, size, context)
         else:
-            await _settle_collision(live, made, context)
-        await _mark_deployment(live, revision, context)
+            await _handle_name_collision(deployment, replica_set, context)
+        await _annotate_deployment_revision(deployment, revision, context)
         return True
 
-    async def _rescale(self, live: Manifest, active: Sequence[Manifest], bounds: Bounds, context: Context) -> bool:
+    async def _scale_proportionally(
+        self, deployment: Manifest, active: Sequence[Manifest], bounds: RolloutBounds, context: ControllerContext
+    ) -> bool:
         """Scale all active ReplicaSets proportionally if replicas changed during a rollout; return True if it did."""
-        if len(active) < 2 or _is_recreated(live) or not rollout.is_rescaled(bounds, active):
+        if len(active) < 2 or _uses_recreate_strategy(deployment) or not rollout.has_desired_changed(bounds, active):
             return False
-        for each, size in rollout.proportions(bounds, active):
-            await self._write(live, each, size, bounds, context)
+        for replica_set, size in rollout.compute_proportional_sizes(bounds, active):
+            await self._scale(deployment, replica_set, size, bounds, context)
         return True
 
-    async def _resize(self, live: Manifest, which: Manifest, size: int, bounds: Bounds, context: Context) -> None:
-        if replicas(which) != size:
-            await self._write(live, which, size, bounds, context)
+    async def _scale_if_needed(
+        self, deployment: Manifest, replica_set: Manifest, size: int, bounds: RolloutBounds, context: ControllerContext
+    ) -> None:
+        if read_replicas(replica_set) != size:
+            await self._scale(deployment, replica_set, size, bounds, context)
 
-    async def _write(self, live: Manifest, which: Manifest, size: int, bounds: Bounds, context: Context) -> None:
-        annotations = marks(bounds.wanted, bounds.most, revision_of(which))
+    async def _scale(
+        self, deployment: Manifest, replica_set: Manifest, size: int, bounds: RolloutBounds, context: ControllerContext
+    ) -> None:
+        annotations = build_revision_annotations(bounds.desired, bounds.max_total, read_revision(replica_set))
         patch = {"metadata": {"annotations": annotations}, "spec": {"replicas": size}}
-        await change(which, patch, context.cluster)
-        await self._tell(live, which, replicas(which), size, context)
+        await patch_object(replica_set, patch, context.cluster)
+        await self._record_scaling(deployment, replica_set, read_replicas(replica_set), size, context)
 
-    async def _tell(self, live: Manifest, which: Manifest, before: int, after: int, context: Context) -> None:
+    async def _record_scaling(
+        self, deployment: Manifest, replica_set: Manifest, before: int, after: int, context: ControllerContext
+    ) -> None:
         if before != after:
-            way = "up" if after > before else "down"
-            message = f"Scaled {way} replica set {which['metadata']['name']} from {before} to {after}"
-            await self._events.tell(live, [Happening("ScalingReplicaSet", message)], context)
+            direction = "up" if after > before else "down"
+            message = f"Scaled {direction} replica set {replica_set['metadata']['name']} from {before} to {after}"
+            await self._events.record(deployment, [EventDraft("ScalingReplicaSet", message)], context)
 
 
-def _is_recreated(live: Manifest) -> bool:
-    return bool((live["spec"].get("strategy") or {}).get("type") == "Recreate")
+def _uses_recreate_strategy(deployment: Manifest) -> bool:
+    return bool((deployment["spec"].get("strategy") or {}).get("type") == "Recreate")
 
 
-def _owned(live: Manifest, cache: Cache) -> list[Manifest]:
-    uid = live["metadata"]["uid"]
-    owned = (each for each in cache.owned(uid) if each["kind"] == "ReplicaSet")
-    return [each for each in owned if (owner_of(each) or {}).get("uid") == uid and not is_dying(each)]
+def _list_owned_replica_sets(deployment: Manifest, cache: InformerCache) -> list[Manifest]:
+    uid = deployment["metadata"]["uid"]
+    owned = (replica_set for replica_set in cache.list_owned(uid) if replica_set["kind"] == "ReplicaSet")
+    return [
+        replica_set
+        for replica_set in owned
+        if (find_controller_reference(replica_set) or {}).get("uid") == uid and not is_being_deleted(replica_set)
+    ]
 
 
-async def _settle_collision(live: Manifest, made: Manifest, context: Context) -> None:
+async def _handle_name_collision(deployment: Manifest, wanted: Manifest, context: ControllerContext) -> None:
     """Raise collisionCount if the name belongs to a ReplicaSet of another owner or template.
 
     A ReplicaSet of our own that the cache does not show yet is not a collision.
     """
-    there = await context.cluster.get(own_key(REPLICA_SET, live["metadata"]["namespace"], made["metadata"]["name"]))
-    if there is None:
+    existing = await context.cluster.get(
+        build_key(REPLICA_SET, deployment["metadata"]["namespace"], wanted["metadata"]["name"])
+    )
+    if existing is None:
         return
-    is_ours = (owner_of(there) or {}).get("uid") == live["metadata"]["uid"]
-    if not (is_ours and is_of_template(there, live["spec"]["template"])):
-        collisions = int((live.get("status") or {}).get("collisionCount") or 0)
-        await keep_status(live, {"collisionCount": collisions + 1}, context.cluster)
+    is_ours = (find_controller_reference(existing) or {}).get("uid") == deployment["metadata"]["uid"]
+    if not (is_ours and has_template(existing, deployment["spec"]["template"])):
+        collisions = int((deployment.get("status") or {}).get("collisionCount") or 0)
+        await update_status_if_changed(deployment, {"collisionCount": collisions + 1}, context.cluster)
 
 
-async def _mark(live: Manifest, new: Manifest, revision: int, bounds: Bounds, context: Context) -> bool:
+async def _update_revision_annotations(
+    deployment: Manifest, new: Manifest, revision: int, bounds: RolloutBounds, context: ControllerContext
+) -> bool:
     """Update the annotations that `kubectl rollout history` and `undo` use; return True if the Deployment was
     written."""
-    wanted = {**copied_annotations(live), **marks(bounds.wanted, bounds.most, revision)}
-    known = new["metadata"].get("annotations") or {}
-    if any(known.get(name) != value for name, value in wanted.items()) and replicas(new) == bounds.wanted:
-        await change(new, {"metadata": {"annotations": wanted}}, context.cluster)
-    elif known.get(REVISION) != str(revision):
-        await change(new, {"metadata": {"annotations": {REVISION: str(revision)}}}, context.cluster)
-    return await _mark_deployment(live, revision, context)
+    wanted = {
+        **select_copied_annotations(deployment),
+        **build_revision_annotations(bounds.desired, bounds.max_total, revision),
+    }
+    current_annotations = new["metadata"].get("annotations") or {}
+    if (
+        any(current_annotations.get(name) != value for name, value in wanted.items())
+        and read_replicas(new) == bounds.desired
+    ):
+        await patch_object(new, {"metadata": {"annotations": wanted}}, context.cluster)
+    elif current_annotations.get(REVISION_ANNOTATION) != str(revision):
+        await patch_object(new, {"metadata": {"annotations": {REVISION_ANNOTATION: str(revision)}}}, context.cluster)
+    return await _annotate_deployment_revision(deployment, revision, context)
 
 
-async def _mark_deployment(live: Manifest, revision: int, context: Context) -> bool:
-    if annotation(live, REVISION) == str(revision):
+async def _annotate_deployment_revision(deployment: Manifest, revision: int, context: ControllerContext) -> bool:
+    if get_annotation(deployment, REVISION_ANNOTATION) == str(revision):
         return False
-    mark = {"uid": live["metadata"]["uid"], "annotations": {REVISION: str(revision)}}
-    await context.cluster.patch(key_of(live), {"metadata": mark})
+    mark = {"uid": deployment["metadata"]["uid"], "annotations": {REVISION_ANNOTATION: str(revision)}}
+    await context.cluster.patch(key_of(deployment), {"metadata": mark})
     return True
 
 
-async def _forget(live: Manifest, old: Sequence[Manifest], context: Context) -> None:
+async def _delete_old_replica_sets(deployment: Manifest, old: Sequence[Manifest], context: ControllerContext) -> None:
     """Delete empty old ReplicaSets above `revisionHistoryLimit`."""
-    empty = [each for each in old if not replicas(each) and not counted(each, "replicas")]
-    surplus = len(empty) - int(live["spec"].get("revisionHistoryLimit", 10))
-    for each in sorted(empty, key=revision_of)[: max(surplus, 0)]:
-        await remove(each, context.cluster)
+    empty = [
+        replica_set
+        for replica_set in old
+        if not read_replicas(replica_set) and not read_status_count(replica_set, "replicas")
+    ]
+    surplus = len(empty) - int(deployment["spec"].get("revisionHistoryLimit", 10))
+    for replica_set in sorted(empty, key=read_revision)[: max(surplus, 0)]:
+        await delete_object(replica_set, context.cluster)

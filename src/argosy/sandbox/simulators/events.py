@@ -11,27 +11,27 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import ArgosyError
-from argosy.kube.controller import Context
+from argosy.kube.controller import ControllerContext
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import told
-from argosy.sandbox.simulators.timestamps import stamp
+from argosy.sandbox.simulators.simulated_objects import append_simulated_note
+from argosy.sandbox.simulators.timestamps import format_timestamp
 
 # Limit for Normal events, as in a kubelet: a thousand Pods must not cause ten thousand writes
-EACH_SECOND, AT_ONCE = 5.0, 100.0
-LONGEST: Final = 1024  # k8s: maximum length of a message in characters
-LONGEST_NAME: Final = 253
-REMEMBERED: Final = 4096
+EVENTS_PER_SECOND, MAX_EVENT_BURST = 5.0, 100.0
+MAX_MESSAGE_CHARACTERS: Final = 1024  # k8s: maximum length of a message in characters
+MAX_NAME_CHARACTERS: Final = 253
+MAX_REMEMBERED_EVENTS: Final = 4096
 
 
-class Happening(NamedTuple):
+class EventDraft(NamedTuple):
     reason: str
     message: str
     is_warning: bool = False
-    part: str = ""  # the fieldPath of the involved object
+    field_path: str = ""  # the fieldPath of the involved object
 
 
-class Recorder:
+class EventRecorder:
     """Records events for one component.
 
     The memory only saves writes: after a restart, repeated events start a new Event.
@@ -39,77 +39,81 @@ class Recorder:
 
     def __init__(self, component: str) -> None:
         self._component = component
-        self._told: dict[tuple[str, Happening], tuple[str, int]] = {}
-        self._left, self._since, self._number = AT_ONCE, 0.0, 0
+        self._recorded: dict[tuple[str, EventDraft], tuple[str, int]] = {}
+        self._tokens, self._refilled_at, self._sequence = MAX_EVENT_BURST, 0.0, 0
 
-    async def tell(self, about: Manifest, happenings: Iterable[Happening], context: Context) -> None:
-        for each in happenings:
-            if each.is_warning or self._may(context.clock.monotonic()):
+    async def record(self, involved: Manifest, events: Iterable[EventDraft], context: ControllerContext) -> None:
+        for event in events:
+            if event.is_warning or self._take_token(context.clock.monotonic()):
                 try:
-                    await self._write(about, each, context)
+                    await self._create_or_count(involved, event, context)
                 except ArgosyError:
                     continue
 
-    def _may(self, now: float) -> bool:
+    def _take_token(self, now: float) -> bool:
         """True if the rate limit (a token bucket) allows one more Normal event."""
-        self._left = min(self._left + max(now - self._since, 0.0) * EACH_SECOND, AT_ONCE)
-        self._since = now
-        if self._left < 1.0:
+        self._tokens = min(self._tokens + max(now - self._refilled_at, 0.0) * EVENTS_PER_SECOND, MAX_EVENT_BURST)
+        self._refilled_at = now
+        if self._tokens < 1.0:
             return False
-        self._left -= 1.0
+        self._tokens -= 1.0
         return True
 
-    async def _write(self, about: Manifest, happening: Happening, context: Context) -> None:
-        which = (str(about["metadata"].get("uid") or ""), happening)
-        name, count = self._told.pop(which, ("", 0))
+    async def _create_or_count(self, involved: Manifest, event: EventDraft, context: ControllerContext) -> None:
+        event_id = (str(involved["metadata"].get("uid") or ""), event)
+        name, count = self._recorded.pop(event_id, ("", 0))
         now = context.clock.now()
-        namespace = about["metadata"].get("namespace") or "default"
-        if name and await self._again(ResourceKey("", "Event", namespace, name), count + 1, now, context):
-            self._told[which] = (name, count + 1)
+        namespace = involved["metadata"].get("namespace") or "default"
+        if name and await self._update_count(ResourceKey("", "Event", namespace, name), count + 1, now, context):
+            self._recorded[event_id] = (name, count + 1)
             return
-        made = self._event(about, happening, now, namespace)
-        self._remember(which, made["metadata"]["name"])
-        await context.cluster.create(made)
+        manifest = self._build_event(involved, event, now, namespace)
+        self._remember(event_id, manifest["metadata"]["name"])
+        await context.cluster.create(manifest)
 
-    async def _again(self, key: ResourceKey, count: int, now: datetime, context: Context) -> bool:
+    async def _update_count(self, key: ResourceKey, count: int, now: datetime, context: ControllerContext) -> bool:
         """Raise the count; return False if the Event has expired."""
         try:
-            await context.cluster.patch(key, {"count": count, "lastTimestamp": stamp(now)})
+            await context.cluster.patch(key, {"count": count, "lastTimestamp": format_timestamp(now)})
         except ArgosyError:
             return False
         return True
 
-    def _remember(self, which: tuple[str, Happening], name: str) -> None:
-        if len(self._told) >= REMEMBERED:
-            del self._told[next(iter(self._told))]
-        self._told[which] = (name, 1)
+    def _remember(self, event_id: tuple[str, EventDraft], name: str) -> None:
+        if len(self._recorded) >= MAX_REMEMBERED_EVENTS:
+            del self._recorded[next(iter(self._recorded))]
+        self._recorded[event_id] = (name, 1)
 
-    def _source(self, about: Manifest) -> dict[str, str]:
+    def _build_source(self, involved: Manifest) -> dict[str, str]:
         """k8s: only the kubelet sets the host, because there is one on every Node."""
-        node = (about.get("spec") or {}).get("nodeName") if self._component == "kubelet" else ""
+        node = (involved.get("spec") or {}).get("nodeName") if self._component == "kubelet" else ""
         return {"component": self._component, **({"host": node} if node else {})}
 
-    def _event(self, about: Manifest, happening: Happening, now: datetime, namespace: str) -> dict[str, Any]:
-        metadata, message = about["metadata"], told(happening.message)
-        self._number += 1
+    def _build_event(
+        self, involved_object: Manifest, event: EventDraft, now: datetime, namespace: str
+    ) -> dict[str, Any]:
+        metadata, message = involved_object["metadata"], append_simulated_note(event.message)
+        self._sequence += 1
         # k8s: a timestamp suffix, so that names sort by time
-        mark = f"{int(now.timestamp() * 1_000_000) * 1000 + self._number % 1000:x}"
+        suffix = f"{int(now.timestamp() * 1_000_000) * 1000 + self._sequence % 1000:x}"
         fields = ("name", "namespace", "uid", "resourceVersion")
-        involved = {name: metadata[name] for name in fields if metadata.get(name)}
-        involved |= {"apiVersion": about["apiVersion"], "kind": about["kind"]}
-        if happening.part:
-            involved["fieldPath"] = happening.part
+        reference = {name: metadata[name] for name in fields if metadata.get(name)}
+        reference |= {"apiVersion": involved_object["apiVersion"], "kind": involved_object["kind"]}
+        if event.field_path:
+            reference["fieldPath"] = event.field_path
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{metadata['name'][: LONGEST_NAME - 17]}.{mark}", "namespace": namespace},
-            "involvedObject": involved,
-            "reason": happening.reason,
-            "message": message if len(message) <= LONGEST else message[: LONGEST - 2] + " …",
-            "type": "Warning" if happening.is_warning else "Normal",
-            "source": self._source(about),
+            "metadata": {"name": f"{metadata['name'][: MAX_NAME_CHARACTERS - 17]}.{suffix}", "namespace": namespace},
+            "involvedObject": reference,
+            "reason": event.reason,
+            "message": message
+            if len(message) <= MAX_MESSAGE_CHARACTERS
+            else message[: MAX_MESSAGE_CHARACTERS - 2] + " …",
+            "type": "Warning" if event.is_warning else "Normal",
+            "source": self._build_source(involved_object),
             "reportingComponent": self._component,
-            "firstTimestamp": stamp(now),
-            "lastTimestamp": stamp(now),
+            "firstTimestamp": format_timestamp(now),
+            "lastTimestamp": format_timestamp(now),
             "count": 1,
         }

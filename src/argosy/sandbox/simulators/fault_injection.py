@@ -14,15 +14,15 @@ from typing import Final
 from argosy.annotations import FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.timestamps import seconds_of
+from argosy.sandbox.simulators.timestamps import parse_duration
 
-NAMES: Final = (FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER)
-PROCESS: Final = "process"
+SIMULATION_ANNOTATIONS: Final = (FAIL, FAIL_TIMES, READY_AFTER, RUN, RUN_FOR, STOP_AFTER)
+RUN_AS_PROCESS: Final = "process"
 SLOW_SECONDS: Final = 30.0
-EVICTED_AFTER: Final = 5.0
+EVICTION_DELAY_SECONDS: Final = 5.0
 
 
-class Fault(StrEnum):
+class InjectedFault(StrEnum):
     IMAGE_PULL = "ImagePull"
     CRASH_LOOP = "CrashLoop"
     NOT_READY = "NotReady"
@@ -34,66 +34,66 @@ class Fault(StrEnum):
     EXIT = "Exit"
 
 
-ENDING: Final = (Fault.CRASH_LOOP, Fault.OOM_KILLED, Fault.EXIT)
+FAULTS_WITH_EXIT: Final = (InjectedFault.CRASH_LOOP, InjectedFault.OOM_KILLED, InjectedFault.EXIT)
 
 
 @dataclass(frozen=True)
-class Wishes:
-    fail: Fault | None = None
+class SimulationSettings:
+    fault: InjectedFault | None = None
     fail_times: int | None = None  # None: every Pod fails
     ready_after: float = 0.0
     run_for: float = 0.0
     stop_after: float = 0.0
-    is_process: bool = False
+    runs_as_process: bool = False
 
 
-def asked(manifest: Manifest) -> dict[str, str]:
+def read_simulation_annotations(manifest: Manifest) -> dict[str, str]:
     """Return the simulation annotations of a manifest."""
     annotations = manifest["metadata"].get("annotations") or {}
-    return {name: annotations[name] for name in NAMES if name in annotations}
+    return {name: annotations[name] for name in SIMULATION_ANNOTATIONS if name in annotations}
 
 
-def read_wishes(annotations: Iterable[Mapping[str, str]]) -> Wishes:
+def read_simulation_settings(annotations: Iterable[Mapping[str, str]]) -> SimulationSettings:
     """Merge annotations and parse them; the first value of an annotation wins. Raises UserError."""
-    found: dict[str, str] = {}
-    for each in annotations:
-        found = {**each, **found}
-    if not found:
-        return NONE
-    fail = _fault(found[FAIL]) if found.get(FAIL) else None
-    slow = SLOW_SECONDS if fail is Fault.SLOW else 0.0
-    return Wishes(
-        fail,
-        _count(found[FAIL_TIMES]) if FAIL_TIMES in found else None,
-        _seconds(found, READY_AFTER, slow),
-        _seconds(found, RUN_FOR, EVICTED_AFTER if fail is Fault.EVICTED else slow),
-        _seconds(found, STOP_AFTER, 0.0),
-        _is_process(found.get(RUN, "")),
+    merged: dict[str, str] = {}
+    for annotation_map in annotations:
+        merged = {**annotation_map, **merged}
+    if not merged:
+        return DEFAULT_SETTINGS
+    fault = _parse_fault(merged[FAIL]) if merged.get(FAIL) else None
+    slow_seconds = SLOW_SECONDS if fault is InjectedFault.SLOW else 0.0
+    return SimulationSettings(
+        fault,
+        _parse_count(merged[FAIL_TIMES]) if FAIL_TIMES in merged else None,
+        _parse_seconds(merged, READY_AFTER, slow_seconds),
+        _parse_seconds(merged, RUN_FOR, EVICTION_DELAY_SECONDS if fault is InjectedFault.EVICTED else slow_seconds),
+        _parse_seconds(merged, STOP_AFTER, 0.0),
+        _parse_run_mode(merged.get(RUN, "")),
     )
 
 
-NONE: Final = Wishes()
+DEFAULT_SETTINGS: Final = SimulationSettings()
 
 
-def _fault(text: str) -> Fault:
+def _parse_fault(text: str) -> InjectedFault:
     try:
-        return Fault(text)
+        return InjectedFault(text)
     except ValueError:
-        known = ", ".join(Fault)
-        raise UserError(f"unknown fault {text}; choose among: {known}", where=FAIL) from None
+        fault_names = ", ".join(InjectedFault)
+        raise UserError(f"unknown fault {text}; choose among: {fault_names}", where=FAIL) from None
 
 
-def _is_process(text: str) -> bool:
-    if text not in ("", PROCESS):
-        raise UserError(f"invalid value {text!r}; write {PROCESS}, or remove the annotation", where=RUN)
-    return text == PROCESS
+def _parse_run_mode(text: str) -> bool:
+    if text not in ("", RUN_AS_PROCESS):
+        raise UserError(f"invalid value {text!r}; write {RUN_AS_PROCESS}, or remove the annotation", where=RUN)
+    return text == RUN_AS_PROCESS
 
 
-def _count(text: str) -> int:
+def _parse_count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 6:
         raise UserError(f"invalid number {text!r}; write for example 2", where=FAIL_TIMES)
     return int(text)
 
 
-def _seconds(found: Mapping[str, str], name: str, default: float) -> float:
-    return seconds_of(found[name], name) if name in found else default
+def _parse_seconds(annotations: Mapping[str, str], name: str, default: float) -> float:
+    return parse_duration(annotations[name], name) if name in annotations else default

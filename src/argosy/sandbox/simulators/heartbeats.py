@@ -9,39 +9,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, Requeue, Watch
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.simulators import nodes
-from argosy.sandbox.simulators.constants import NODE
-from argosy.sandbox.simulators.timestamps import left, moment_of, stamp
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.sandbox.simulators.simulated_objects import NODE
+from argosy.sandbox.simulators.timestamps import format_timestamp, parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
-SECONDS: Final = 10.0
+HEARTBEAT_INTERVAL_SECONDS: Final = 10.0
 
 
-def _played(node: Manifest) -> Iterable[ResourceKey]:
-    if nodes.is_played(node):
+def _enqueue_if_simulated(node: Manifest) -> Iterable[ResourceKey]:
+    if nodes.is_simulated_node(node):
         yield key_of(node)
 
 
-class Heartbeats:
+class NodeHeartbeatController:
     name = "simulated-nodes"
-    watches = (Watch(NODE, _played),)
+    watches = (Watch(NODE, _enqueue_if_simulated),)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         node = context.cache.get(key)
-        if node is None or not nodes.is_played(node):
+        if node is None or not nodes.is_simulated_node(node):
             return None
-        known = {each["type"]: each for each in (node.get("status") or {}).get("conditions") or ()}
-        ready, now = known.get("Ready") or {}, context.clock.now()
-        if ready.get("status") == "True" and (said := ready.get("lastHeartbeatTime")):
-            wait = left(moment_of(said), SECONDS, now)
+        conditions_by_type = {
+            condition["type"]: condition for condition in (node.get("status") or {}).get("conditions") or ()
+        }
+        ready, now = conditions_by_type.get("Ready") or {}, context.clock.now()
+        if ready.get("status") == "True" and (last_heartbeat := ready.get("lastHeartbeatTime")):
+            wait = seconds_until_deadline(parse_timestamp(last_heartbeat), HEARTBEAT_INTERVAL_SECONDS, now)
             if wait > 0:
                 return Requeue(wait)
-        since = ready.get("lastTransitionTime") if ready.get("status") == "True" else None
-        times = {"lastHeartbeatTime": stamp(now), "lastTransitionTime": since or stamp(now)}
-        conditions: dict[str, Any] = {**known, "Ready": {**nodes.READY, **times}}
-        await keep_status(node, {"conditions": list(conditions.values())}, context.cluster)
-        return Requeue(SECONDS)
+        transitioned_at = ready.get("lastTransitionTime") if ready.get("status") == "True" else None
+        times = {
+            "lastHeartbeatTime": format_timestamp(now),
+            "lastTransitionTime": transitioned_at or format_timestamp(now),
+        }
+        new_conditions: dict[str, Any] = {**conditions_by_type, "Ready": {**nodes.READY_CONDITION, **times}}
+        await update_status_if_changed(node, {"conditions": list(new_conditions.values())}, context.cluster)
+        return Requeue(HEARTBEAT_INTERVAL_SECONDS)

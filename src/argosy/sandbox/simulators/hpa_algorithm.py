@@ -15,122 +15,126 @@ from typing import Any, Final
 
 from argosy.annotations import METRICS
 from argosy.errors import ManifestError, UserError
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.schema import quantity
 
 TOLERANCE: Final = Decimal("0.1")  # k8s: smaller deviations from the target do not scale
-WORDS: Final = {
+METRIC_FIELDS: Final = {
     "Resource": "resource",
     "ContainerResource": "containerResource",
     "Pods": "pods",
     "Object": "object",
     "External": "external",
 }
-FAILED: Final = {kind: f"FailedGet{kind}Metric" for kind in WORDS}
+FAILURE_REASONS: Final = {kind: f"FailedGet{kind}Metric" for kind in METRIC_FIELDS}
 
 
 @dataclass(frozen=True)
-class Metric:
+class HpaMetric:
     kind: str
     name: str
-    how: str  # Utilization, AverageValue or Value
-    wanted: Decimal
-    written: Mapping[str, Any]  # the entry in spec.metrics
+    target_type: str  # Utilization, AverageValue or Value
+    target_value: Decimal
+    spec: Mapping[str, Any]  # the entry in spec.metrics
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         """k8s: the wording used in conditions and events."""
         if self.kind in ("Resource", "ContainerResource"):
-            share = "resource utilization (percentage of request)" if self.how == "Utilization" else "resource"
-            return f"{self.name} {share}"
-        return f"{WORDS[self.kind]} metric {self.name}"
+            suffix = "resource utilization (percentage of request)" if self.target_type == "Utilization" else "resource"
+            return f"{self.name} {suffix}"
+        return f"{METRIC_FIELDS[self.kind]} metric {self.name}"
 
 
-class Unmeasured(UserError):
+class MetricUnavailable(UserError):
     """A metric cannot be read; `reason` is the condition reason for its type."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
-        self.reason = FAILED.get(kind, "FailedGetResourceMetric")
+        self.reason = FAILURE_REASONS.get(kind, "FailedGetResourceMetric")
 
 
-def metrics_of(autoscaler: Manifest) -> list[Metric]:
+def read_metrics(autoscaler: Manifest) -> list[HpaMetric]:
     spec = autoscaler["spec"]
-    found = [_read(each) for each in spec.get("metrics") or ()]
+    metrics = [_read_metric(entry) for entry in spec.get("metrics") or ()]
     if (percent := spec.get("targetCPUUtilizationPercentage")) is not None:  # k8s: autoscaling/v1
-        found.append(Metric("Resource", "cpu", "Utilization", Decimal(percent), {}))
-    return found or [Metric("Resource", "cpu", "Utilization", Decimal(80), {})]
+        metrics.append(HpaMetric("Resource", "cpu", "Utilization", Decimal(percent), {}))
+    return metrics or [HpaMetric("Resource", "cpu", "Utilization", Decimal(80), {})]
 
 
-def _read(written: Mapping[str, Any]) -> Metric:
-    kind = str(written["type"])
-    about = written.get(WORDS[kind]) or {}
-    target = about.get("target") or {}
-    name = str(about.get("name") or (about.get("metric") or {}).get("name") or "")
+def _read_metric(metric_spec: Mapping[str, Any]) -> HpaMetric:
+    kind = str(metric_spec["type"])
+    source = metric_spec.get(METRIC_FIELDS[kind]) or {}
+    target = source.get("target") or {}
+    name = str(source.get("name") or (source.get("metric") or {}).get("name") or "")
     if target.get("averageUtilization") is not None:
-        return Metric(kind, name, "Utilization", Decimal(target["averageUtilization"]), written)
-    how = "AverageValue" if target.get("averageValue") is not None else "Value"
-    much = target.get("averageValue") if how == "AverageValue" else target.get("value")
-    return Metric(kind, name, how, quantity.parse(much or 0), written)
+        return HpaMetric(kind, name, "Utilization", Decimal(target["averageUtilization"]), metric_spec)
+    target_type = "AverageValue" if target.get("averageValue") is not None else "Value"
+    target_quantity = target.get("averageValue") if target_type == "AverageValue" else target.get("value")
+    return HpaMetric(kind, name, target_type, quantity.parse(target_quantity or 0), metric_spec)
 
 
-def measured(manifests: Sequence[Manifest]) -> dict[str, Decimal]:
+def read_metric_values(manifests: Sequence[Manifest]) -> dict[str, Decimal]:
     """Read metric values from annotations such as `cpu=90%,queue=250m`; the first manifest that sets a metric wins."""
-    found: dict[str, Decimal] = {}
+    values: dict[str, Decimal] = {}
     for manifest in manifests:
-        for name, value in _said(annotation(manifest, METRICS)):
-            found.setdefault(name, value)
-    return found
+        for name, value in _parse_metric_values(get_annotation(manifest, METRICS)):
+            values.setdefault(name, value)
+    return values
 
 
-def _said(text: str) -> Iterator[tuple[str, Decimal]]:
-    for part in filter(None, (each.strip() for each in text.split(","))):
-        name, equals, much = part.partition("=")
+def _parse_metric_values(text: str) -> Iterator[tuple[str, Decimal]]:
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, separator, amount = part.partition("=")
         try:
-            if not equals:
+            if not separator:
                 raise ManifestError("no value after the metric name")
-            yield name.strip(), quantity.parse(much.strip().removesuffix("%"))
+            yield name.strip(), quantity.parse(amount.strip().removesuffix("%"))
         except ManifestError as error:
             raise UserError(
                 f"invalid metric {part!r}; write for example cpu=90 or queue=250m", where=METRICS
             ) from error
 
 
-def ratio_of(metric: Metric, values: Mapping[str, Decimal], template: Mapping[str, Any], replicas: int) -> Decimal:
+def compute_usage_ratio(
+    metric: HpaMetric, values: Mapping[str, Decimal], pod_spec: Mapping[str, Any], replicas: int
+) -> Decimal:
     """Return usage divided by the target value; a metric without a value counts as exactly on target.
 
     Annotated values are totals over all Pods: more Pods mean less usage each, so the replica count converges.
     """
-    if metric.how == "Utilization":
-        for container in template.get("containers") or ():
+    if metric.target_type == "Utilization":
+        for container in pod_spec.get("containers") or ():
             resources = container.get("resources") or {}
             if metric.name not in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}:
                 problem = f"missing request for {metric.name} in container {container['name']}"
-                raise Unmeasured(metric.kind, f"failed to get {metric.name} utilization: {problem}")
-    if metric.name not in values or not metric.wanted:
+                raise MetricUnavailable(metric.kind, f"failed to get {metric.name} utilization: {problem}")
+    if metric.name not in values or not metric.target_value:
         return Decimal(1)
-    return values[metric.name] / metric.wanted / replicas
+    return values[metric.name] / metric.target_value / replicas
 
 
-def proposed(ratio: Decimal, current: int) -> int:
-    return current if abs(ratio - 1) <= TOLERANCE else math.ceil(ratio * current)
+def compute_desired_replicas(ratio: Decimal, current_replicas: int) -> int:
+    return current_replicas if abs(ratio - 1) <= TOLERANCE else math.ceil(ratio * current_replicas)
 
 
-def bounded(wanted: int, autoscaler: Manifest) -> tuple[int, str]:
+def clamp_replicas(replicas: int, autoscaler: Manifest) -> tuple[int, str]:
     """Clamp to minReplicas and maxReplicas; also return the reason of the limit that applied, if any."""
-    least, most = int(autoscaler["spec"].get("minReplicas") or 1), int(autoscaler["spec"]["maxReplicas"])
-    if wanted > most:
-        return most, "TooManyReplicas"
-    return (least, "TooFewReplicas") if wanted < least else (wanted, "")
+    min_replicas, max_replicas = int(autoscaler["spec"].get("minReplicas") or 1), int(autoscaler["spec"]["maxReplicas"])
+    if replicas > max_replicas:
+        return max_replicas, "TooManyReplicas"
+    return (min_replicas, "TooFewReplicas") if replicas < min_replicas else (replicas, "")
 
 
-def current_metric(metric: Metric, ratio: Decimal) -> dict[str, Any]:
+def build_current_metric(metric: HpaMetric, ratio: Decimal) -> dict[str, Any]:
     """Build the entry of status.currentMetrics."""
-    value = ratio * metric.wanted
+    value = ratio * metric.target_value
     amount = str(quantity.Quantity(value.quantize(Decimal("0.001")).normalize(), "decimal"))
-    current: dict[str, Any] = {"averageUtilization": round(value)} if metric.how == "Utilization" else {}
-    current["value" if metric.how == "Value" else "averageValue"] = "0" if current else amount
-    about = {name: value for name, value in (metric.written.get(WORDS[metric.kind]) or {}).items() if name != "target"}
+    current: dict[str, Any] = {"averageUtilization": round(value)} if metric.target_type == "Utilization" else {}
+    current["value" if metric.target_type == "Value" else "averageValue"] = "0" if current else amount
+    source = {
+        name: value for name, value in (metric.spec.get(METRIC_FIELDS[metric.kind]) or {}).items() if name != "target"
+    }
     if metric.kind in ("Resource", "ContainerResource"):
-        about["name"] = metric.name
-    return {"type": metric.kind, WORDS[metric.kind]: {**about, "current": current}}
+        source["name"] = metric.name
+    return {"type": metric.kind, METRIC_FIELDS[metric.kind]: {**source, "current": current}}

@@ -12,215 +12,236 @@ from decimal import Decimal
 from typing import Any, Final
 
 from argosy.errors import ClusterError, UserError
-from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.constants import (
-    AUTOSCALER,
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.fault_injection import read_simulation_annotations, read_simulation_settings
+from argosy.sandbox.simulators.hpa_algorithm import (
+    HpaMetric,
+    MetricUnavailable,
+    build_current_metric,
+    clamp_replicas,
+    compute_desired_replicas,
+    compute_usage_ratio,
+    read_metric_values,
+    read_metrics,
+)
+from argosy.sandbox.simulators.simulated_objects import (
     DEPLOYMENT,
+    HORIZONTAL_POD_AUTOSCALER,
     REPLICA_SET,
     STATEFUL_SET,
-    is_dying,
-    is_played_by_others,
-    told,
-    unmarked,
+    append_simulated_note,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.fault_injection import asked, read_wishes
-from argosy.sandbox.simulators.hpa_algorithm import (
-    Metric,
-    Unmeasured,
-    bounded,
-    current_metric,
-    measured,
-    metrics_of,
-    proposed,
-    ratio_of,
-)
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
-SCALED: Final = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
-INDEX: Final = "simulators-scaled"
+WATCHED_TARGET_KINDS: Final = (DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
+TARGET_INDEX: Final = "simulators-scaled"
 # k8s: 300; shorter, so that a rehearsal does not wait; the autoscaler's spec can override it
-WINDOW: Final = 15.0
-LOOK_AGAIN: Final = 15.0  # for targets of kinds that are not watched
-NO_METRICS: Final = "the server could not find the requested resource (get pods.metrics.k8s.io)"
-LIMITED: Final = {
+SCALE_DOWN_WINDOW_SECONDS: Final = 15.0
+POLL_INTERVAL_SECONDS: Final = 15.0  # for targets of kinds that are not watched
+METRICS_API_ERROR: Final = "the server could not find the requested resource (get pods.metrics.k8s.io)"
+SCALING_LIMITED_CONDITIONS: Final = {
     "": ("False", "DesiredWithinRange", "the desired count is within the acceptable range"),
     "TooManyReplicas": ("True", "TooManyReplicas", "the desired replica count is more than the maximum replica count"),
     "TooFewReplicas": ("True", "TooFewReplicas", "the desired replica count is less than the minimum replica count"),
 }
-Condition = tuple[str, str, str, str]
+ConditionFields = tuple[str, str, str, str]
 
 
-ABLE: Final[Condition] = (
+ABLE_TO_SCALE: Final[ConditionFields] = (
     "AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Plan:
+class ScalingPlan:
     """The replica count for a target, and the conditions and metrics to report."""
 
-    wanted: int
-    conditions: Sequence[Condition]
+    replicas: int
+    conditions: Sequence[ConditionFields]
     metrics: Sequence[dict[str, Any]] = ()
-    wait: float | None = None
-    cause: str = ""  # the metric that requires the most replicas
+    requeue_seconds: float | None = None
+    deciding_metric: str = ""  # the metric that requires the most replicas
 
 
-class Autoscalers:
+class HorizontalPodAutoscalerController:
     name = "simulated-autoscalers"
 
     def __init__(self) -> None:
-        self._cache: Cache | None = None
+        self._cache: InformerCache | None = None
         # (monotonic time, replicas); lost on restart, as in k8s
-        self._wanted: dict[ResourceKey, list[tuple[float, int]]] = {}
-        self._events = Recorder("horizontal-pod-autoscaler")
-        self.watches = (Watch(AUTOSCALER, unmarked), *(Watch(kind, self._scaling) for kind in SCALED))
+        self._recommendations: dict[ResourceKey, list[tuple[float, int]]] = {}
+        self._events = EventRecorder("horizontal-pod-autoscaler")
+        self.watches = (
+            Watch(HORIZONTAL_POD_AUTOSCALER, enqueue_if_unmarked),
+            *(Watch(kind, self._enqueue_autoscalers_of_target) for kind in WATCHED_TARGET_KINDS),
+        )
 
-    def _scaling(self, target: Manifest) -> Iterable[ResourceKey]:
+    def _enqueue_autoscalers_of_target(self, target: Manifest) -> Iterable[ResourceKey]:
         if self._cache is not None:
-            for each in self._cache.find(INDEX, key_of(target)):
-                yield key_of(each)
+            for autoscaler in self._cache.find(TARGET_INDEX, key_of(target)):
+                yield key_of(autoscaler)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         if self._cache is not context.cache:
-            context.cache.index(INDEX, _targets)
+            context.cache.add_index(TARGET_INDEX, _index_by_target)
             self._cache = context.cache
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
-            self._wanted.pop(key, None)
+        autoscaler = context.cache.get(key)
+        if autoscaler is None or is_being_deleted(autoscaler) or is_simulated_by_other_addon(autoscaler):
+            self._recommendations.pop(key, None)
             return None
-        target_key = _target_of(live)
-        target = context.cache.get(target_key) or await _found(target_key, context)
+        target_key = _read_target_key(autoscaler)
+        target = context.cache.get(target_key) or await _fetch_unwatched_target(target_key, context)
         if target is None:
-            what = f'"{target_key.name}" not found'
-            message = f"the HPA controller was unable to get the target's current scale: {target_key.kind} {what}"
-            await self._report(live, Plan(0, [("AbleToScale", "False", "FailedGetScale", message)]), 0, context)
-            return Requeue(LOOK_AGAIN)
+            problem = f'"{target_key.name}" not found'
+            message = f"the HPA controller was unable to get the target's current scale: {target_key.kind} {problem}"
+            await self._update_status(
+                autoscaler, ScalingPlan(0, [("AbleToScale", "False", "FailedGetScale", message)]), 0, context
+            )
+            return Requeue(POLL_INTERVAL_SECONDS)
         current = int(target["spec"].get("replicas", 1))
-        plan = self._plan(key, live, target, current, context)
-        is_rescaled = plan.wanted != current
+        plan = self._compute_plan(key, autoscaler, target, current, context)
+        is_rescaled = plan.replicas != current
         if is_rescaled:
-            await context.cluster.patch(target_key, {"spec": {"replicas": plan.wanted}}, subresource="scale")
-        await self._report(live, plan, current, context)
-        waits = [plan.wait, None if target_key.group_kind in SCALED else LOOK_AGAIN]
-        found = [each for each in waits if each is not None]
-        return Requeue(min(found)) if found else None
+            await context.cluster.patch(target_key, {"spec": {"replicas": plan.replicas}}, subresource="scale")
+        await self._update_status(autoscaler, plan, current, context)
+        waits = [plan.requeue_seconds, None if target_key.group_kind in WATCHED_TARGET_KINDS else POLL_INTERVAL_SECONDS]
+        known_waits = [seconds for seconds in waits if seconds is not None]
+        return Requeue(min(known_waits)) if known_waits else None
 
-    def _plan(self, key: ResourceKey, live: Manifest, target: Manifest, current: int, context: Context) -> Plan:
+    def _compute_plan(
+        self, key: ResourceKey, autoscaler: Manifest, target: Manifest, current: int, context: ControllerContext
+    ) -> ScalingPlan:
         if not current:
             message = "scaling is disabled since the replica count of the target is zero"
-            return Plan(current, [ABLE, ("ScalingActive", "False", "ScalingDisabled", message)])
+            return ScalingPlan(current, [ABLE_TO_SCALE, ("ScalingActive", "False", "ScalingDisabled", message)])
         try:
-            metrics = [(each, _ratio(each, live, target, current)) for each in metrics_of(live)]
+            metrics = [
+                (item, _compute_usage_ratio(item, autoscaler, target, current)) for item in read_metrics(autoscaler)
+            ]
         except UserError as error:
-            reason = error.reason if isinstance(error, Unmeasured) else "FailedGetResourceMetric"
+            reason = error.reason if isinstance(error, MetricUnavailable) else "FailedGetResourceMetric"
             message = f"the HPA was unable to compute the replica count: {error}"
-            return Plan(current, [ABLE, ("ScalingActive", "False", reason, message)])
-        metric, ratio = max(metrics, key=lambda each: each[1])
-        wanted, limit = bounded(proposed(ratio, current), live)
-        settled, wait = self._settled(key, live, wanted, current, context.clock.monotonic())
-        counted = f"the HPA was able to successfully calculate a replica count from {metric.shown}"
+            return ScalingPlan(current, [ABLE_TO_SCALE, ("ScalingActive", "False", reason, message)])
+        metric, ratio = max(metrics, key=lambda item: item[1])
+        recommended, limit = clamp_replicas(compute_desired_replicas(ratio, current), autoscaler)
+        replicas, wait = self._stabilize(key, autoscaler, recommended, current, context.clock.monotonic())
+        success_message = f"the HPA was able to successfully calculate a replica count from {metric.description}"
         conditions = [
-            _able(settled, wanted, current),
-            ("ScalingActive", "True", "ValidMetricFound", counted),
-            ("ScalingLimited", *LIMITED[limit]),
+            _build_able_to_scale_condition(replicas, recommended, current),
+            ("ScalingActive", "True", "ValidMetricFound", success_message),
+            ("ScalingLimited", *SCALING_LIMITED_CONDITIONS[limit]),
         ]
-        shown = [current_metric(each, share) for each, share in metrics]
-        return Plan(settled, conditions, shown, wait, metric.shown)
+        current_metrics = [build_current_metric(item, usage_ratio) for item, usage_ratio in metrics]
+        return ScalingPlan(replicas, conditions, current_metrics, wait, metric.description)
 
-    def _settled(
-        self, key: ResourceKey, live: Manifest, wanted: int, current: int, now: float
+    def _stabilize(
+        self, key: ResourceKey, autoscaler: Manifest, recommended: int, current: int, now: float
     ) -> tuple[int, float | None]:
         """Apply the scale-down stabilization window; return the replicas and the seconds until the window ends.
 
         k8s: scales down only if no recommendation within the window was higher.
         """
-        down = (live["spec"].get("behavior") or {}).get("scaleDown") or {}
-        up = (live["spec"].get("behavior") or {}).get("scaleUp") or {}
-        if (wanted > current and up.get("selectPolicy") == "Disabled") or (
-            wanted < current and down.get("selectPolicy") == "Disabled"
+        scale_down = (autoscaler["spec"].get("behavior") or {}).get("scaleDown") or {}
+        scale_up = (autoscaler["spec"].get("behavior") or {}).get("scaleUp") or {}
+        if (recommended > current and scale_up.get("selectPolicy") == "Disabled") or (
+            recommended < current and scale_down.get("selectPolicy") == "Disabled"
         ):
             return current, None
-        window = float(WINDOW if down.get("stabilizationWindowSeconds") is None else down["stabilizationWindowSeconds"])
-        known = self._wanted.get(key) or [(now, current)]
-        before = known[-1][1]
+        window_seconds = float(
+            SCALE_DOWN_WINDOW_SECONDS
+            if scale_down.get("stabilizationWindowSeconds") is None
+            else scale_down["stabilizationWindowSeconds"]
+        )
+        recommendations = self._recommendations.get(key) or [(now, current)]
+        previous = recommendations[-1][1]
         # the previous recommendation was valid until now
-        known = [*known, (now, before), (now, wanted)] if before != wanted else known
-        recent = [each for each in known if now - each[0] < window] or [(now, wanted)]
-        self._wanted[key] = recent[-100:]
-        if wanted >= current:
-            return wanted, None
-        most = min(max(many for _, many in recent), current)
-        if most <= wanted:
-            return wanted, None
-        last = max(when for when, many in recent if many > wanted)
-        return most, max(window - (now - last), 0.0) + 0.01
+        recommendations = (
+            [*recommendations, (now, previous), (now, recommended)] if previous != recommended else recommendations
+        )
+        recent = [entry for entry in recommendations if now - entry[0] < window_seconds] or [(now, recommended)]
+        self._recommendations[key] = recent[-100:]
+        if recommended >= current:
+            return recommended, None
+        highest = min(max(replicas for _, replicas in recent), current)
+        if highest <= recommended:
+            return recommended, None
+        last = max(recommended_at for recommended_at, replicas in recent if replicas > recommended)
+        return highest, max(window_seconds - (now - last), 0.0) + 0.01
 
-    async def _report(self, live: Manifest, plan: Plan, current: int, context: Context) -> None:
-        now, is_rescaled = stamp(context.clock.now()), plan.wanted != current
-        wanted: dict[str, Any] = {
+    async def _update_status(
+        self, autoscaler: Manifest, plan: ScalingPlan, current: int, context: ControllerContext
+    ) -> None:
+        now, is_rescaled = format_timestamp(context.clock.now()), plan.replicas != current
+        new_status: dict[str, Any] = {
             "currentReplicas": current,
-            "desiredReplicas": plan.wanted,
+            "desiredReplicas": plan.replicas,
             "currentMetrics": list(plan.metrics) or None,
-            "conditions": _dated(live, plan.conditions, now),
-            "observedGeneration": live["metadata"].get("generation"),
+            "conditions": _conditions_to_wire(autoscaler, plan.conditions, now),
+            "observedGeneration": autoscaler["metadata"].get("generation"),
         }
         if is_rescaled:
-            wanted["lastScaleTime"] = now
-        if not await keep_status(live, wanted, context.cluster):
+            new_status["lastScaleTime"] = now
+        if not await update_status_if_changed(autoscaler, new_status, context.cluster):
             return
         if is_rescaled:
-            why = "All metrics below target" if plan.wanted < current else f"{plan.cause} above target"
-            message = f"New size: {plan.wanted}; reason: {why}"
-            await self._events.tell(live, [Happening("SuccessfulRescale", message)], context)
+            scaling_reason = (
+                "All metrics below target" if plan.replicas < current else f"{plan.deciding_metric} above target"
+            )
+            message = f"New size: {plan.replicas}; reason: {scaling_reason}"
+            await self._events.record(autoscaler, [EventDraft("SuccessfulRescale", message)], context)
         for _, status, reason, message in plan.conditions:
             if status == "False" and reason.startswith("Failed"):
-                await self._events.tell(live, [Happening(reason, message, is_warning=True)], context)
+                await self._events.record(autoscaler, [EventDraft(reason, message, is_warning=True)], context)
 
 
-def _ratio(metric: Metric, live: Manifest, target: Manifest, current: int) -> Decimal:
-    if read_wishes([asked(live)]).fail is not None:
-        why = f"unable to get metrics for resource {metric.name}"
-        problem = f"{why}: unable to fetch metrics from resource metrics API: {NO_METRICS}"
-        raise Unmeasured(metric.kind, f"failed to get {metric.name} utilization: {problem}")
+def _compute_usage_ratio(metric: HpaMetric, autoscaler: Manifest, target: Manifest, current: int) -> Decimal:
+    if read_simulation_settings([read_simulation_annotations(autoscaler)]).fault is not None:
+        cause = f"unable to get metrics for resource {metric.name}"
+        problem = f"{cause}: unable to fetch metrics from resource metrics API: {METRICS_API_ERROR}"
+        raise MetricUnavailable(metric.kind, f"failed to get {metric.name} utilization: {problem}")
     template = ((target["spec"].get("template") or {}).get("spec")) or {}
-    return ratio_of(metric, measured([live, target]), template, current)
+    return compute_usage_ratio(metric, read_metric_values([autoscaler, target]), template, current)
 
 
-def _able(settled: int, wanted: int, current: int) -> Condition:
-    if settled != current:
-        message = f"the HPA controller was able to update the target scale to {settled}"
+def _build_able_to_scale_condition(stabilized: int, recommended: int, current: int) -> ConditionFields:
+    if stabilized != current:
+        message = f"the HPA controller was able to update the target scale to {stabilized}"
         return "AbleToScale", "True", "SucceededRescale", message
-    if settled > wanted:
+    if stabilized > recommended:
         message = "recent recommendations were higher than current one, applying the highest recent recommendation"
         return "AbleToScale", "True", "ScaleDownStabilized", message
     return "AbleToScale", "True", "ReadyForNewScale", "recommended size matches current size"
 
 
-def _dated(live: Manifest, conditions: Sequence[Condition], now: str) -> list[dict[str, Any]]:
-    known = {each["type"]: each for each in (live.get("status") or {}).get("conditions") or ()}
-    found = []
+def _conditions_to_wire(autoscaler: Manifest, conditions: Sequence[ConditionFields], now: str) -> list[dict[str, Any]]:
+    previous_conditions = {
+        condition["type"]: condition for condition in (autoscaler.get("status") or {}).get("conditions") or ()
+    }
+    wire_conditions = []
     for type_, status, reason, message in conditions:
-        before = known.get(type_) or {}
-        since = before.get("lastTransitionTime") if before.get("status") == status else None
-        said = {"type": type_, "status": status, "reason": reason, "message": told(message)}
-        found.append({**said, "lastTransitionTime": since or now})
-    return found
+        previous = previous_conditions.get(type_) or {}
+        transitioned_at = previous.get("lastTransitionTime") if previous.get("status") == status else None
+        fields = {"type": type_, "status": status, "reason": reason, "message": append_simulated_note(message)}
+        wire_conditions.append({**fields, "lastTransitionTime": transitioned_at or now})
+    return wire_conditions
 
 
-def _target_of(live: Manifest) -> ResourceKey:
-    reference = live["spec"]["scaleTargetRef"]
+def _read_target_key(autoscaler: Manifest) -> ResourceKey:
+    reference = autoscaler["spec"]["scaleTargetRef"]
     group, _ = split_api_version(reference.get("apiVersion") or "apps/v1")
-    return ResourceKey(group, reference["kind"], live["metadata"]["namespace"], reference["name"])
+    return ResourceKey(group, reference["kind"], autoscaler["metadata"]["namespace"], reference["name"])
 
 
-async def _found(key: ResourceKey, context: Context) -> Manifest | None:
-    if key.group_kind in SCALED:
+async def _fetch_unwatched_target(key: ResourceKey, context: ControllerContext) -> Manifest | None:
+    if key.group_kind in WATCHED_TARGET_KINDS:
         return None
     try:
         return await context.cluster.get(key)
@@ -228,6 +249,6 @@ async def _found(key: ResourceKey, context: Context) -> Manifest | None:
         return None
 
 
-def _targets(manifest: Manifest) -> Iterator[Hashable]:
-    if manifest["kind"] == AUTOSCALER.kind:
-        yield _target_of(manifest)
+def _index_by_target(manifest: Manifest) -> Iterator[Hashable]:
+    if manifest["kind"] == HORIZONTAL_POD_AUTOSCALER.kind:
+        yield _read_target_key(manifest)

@@ -9,14 +9,14 @@ from typing import Final
 
 from argosy.kube.objects import Manifest
 
-MISSING: Final = "does-not-exist"
+MISSING_IMAGE_NAME: Final = "does-not-exist"
 
 
 def is_missing(image: str) -> bool:
     """True if the tag or the last part of the image name is `does-not-exist`."""
     name, _, tag = image.partition("@")[0].rpartition("/")[2].partition(":")
-    return MISSING in (name, tag)
+    return MISSING_IMAGE_NAME in (name, tag)
 
 
-def missing_of(pod: Manifest, which: str = "containers") -> bool:
-    return any(is_missing(str(each.get("image") or "")) for each in pod["spec"].get(which) or ())
+def has_missing_image(pod: Manifest, containers_field: str = "containers") -> bool:
+    return any(is_missing(str(container.get("image") or "")) for container in pod["spec"].get(containers_field) or ())

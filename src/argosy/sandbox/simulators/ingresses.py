@@ -5,34 +5,39 @@ In: the key of an Ingress. Out: its status. Never: routes a request.
 
 from __future__ import annotations
 
-from argosy.kube.controller import Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, Requeue, Watch
 from argosy.kube.names import ResourceKey
-from argosy.sandbox.simulators.constants import INGRESS, is_dying, is_played_by_others, unmarked
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.load_balancers import HOSTNAME, address_of, when_given
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.load_balancers import SIMULATED_HOSTNAME, build_external_ip, compute_provisioning_delay
+from argosy.sandbox.simulators.simulated_objects import (
+    INGRESS,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
 
-class Ingresses:
+class IngressController:
     name = "simulated-ingresses"
-    watches = (Watch(INGRESS, unmarked),)
+    watches = (Watch(INGRESS, enqueue_if_unmarked),)
 
     def __init__(self) -> None:
-        self._events = Recorder("ingress-controller")
+        self._events = EventRecorder("ingress-controller")
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         ingress = context.cache.get(key)
-        if ingress is None or is_dying(ingress) or is_played_by_others(ingress):
+        if ingress is None or is_being_deleted(ingress) or is_simulated_by_other_addon(ingress):
             return None
-        wait = when_given(ingress, context.clock.now())
+        wait = compute_provisioning_delay(ingress, context.clock.now())
         if wait is None:
-            await keep_status(ingress, {"loadBalancer": None}, context.cluster)
+            await update_status_if_changed(ingress, {"loadBalancer": None}, context.cluster)
             return None
         if wait > 0:
             return Requeue(wait)
         # k8s: this status has no message, so the hostname says that the address is simulated
-        wanted = {"loadBalancer": {"ingress": [{"ip": address_of(ingress), "hostname": HOSTNAME}]}}
-        if await keep_status(ingress, wanted, context.cluster):
-            await self._events.tell(ingress, [Happening("Sync", "Scheduled for sync")], context)
+        new_status = {"loadBalancer": {"ingress": [{"ip": build_external_ip(ingress), "hostname": SIMULATED_HOSTNAME}]}}
+        if await update_status_if_changed(ingress, new_status, context.cluster):
+            await self._events.record(ingress, [EventDraft("Sync", "Scheduled for sync")], context)
         return None

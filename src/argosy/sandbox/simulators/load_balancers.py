@@ -12,24 +12,28 @@ from typing import Final
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import remaining_delay
-from argosy.sandbox.simulators.fault_injection import Fault, asked, read_wishes
-from argosy.sandbox.simulators.timestamps import moment_of
+from argosy.sandbox.simulators.fault_injection import (
+    InjectedFault,
+    read_simulation_annotations,
+    read_simulation_settings,
+)
+from argosy.sandbox.simulators.timestamps import parse_timestamp
 
-HOSTNAME: Final = "simulated.sandbox.argosy.dev"
+SIMULATED_HOSTNAME: Final = "simulated.sandbox.argosy.dev"
 
 
-def address_of(manifest: Manifest) -> str:
+def build_external_ip(manifest: Manifest) -> str:
     """Return a stable address per uid from 203.0.113.0/24 (RFC 5737: for documentation, so nothing answers there)."""
     digest = hashlib.sha256(str(manifest["metadata"]["uid"]).encode()).digest()
     return f"203.0.113.{1 + digest[0] % 254}"
 
 
-def when_given(manifest: Manifest, now: datetime) -> float | None:
+def compute_provisioning_delay(manifest: Manifest, now: datetime) -> float | None:
     """Return the seconds until the object is provisioned, or None if an injected fault prevents it."""
     try:
-        wishes = read_wishes([asked(manifest)])
+        settings = read_simulation_settings([read_simulation_annotations(manifest)])
     except UserError:
         return None
-    if wishes.fail is not None and wishes.fail is not Fault.SLOW:
+    if settings.fault is not None and settings.fault is not InjectedFault.SLOW:
         return None
-    return remaining_delay(moment_of(manifest["metadata"]["creationTimestamp"]), wishes.ready_after, now)
+    return remaining_delay(parse_timestamp(manifest["metadata"]["creationTimestamp"]), settings.ready_after, now)

@@ -8,57 +8,57 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.pod_resources import Amounts, added, taken_from
-from argosy.sandbox.simulators.constants import POD
-from argosy.sandbox.simulators.scheduling import needs_of
+from argosy.kube.schema.pod_resources import Amounts, add_amounts, subtract_amounts
+from argosy.sandbox.simulators.node_selection import compute_pod_requests
+from argosy.sandbox.simulators.simulated_objects import POD
 
-FINISHED = ("Succeeded", "Failed")
+FINISHED_PHASES = ("Succeeded", "Failed")
 
 
-class Ledger:
+class NodeAllocations:
     """A newly bound Pod counts before the cache shows it, so that two Pods never get the same resources."""
 
     def __init__(self) -> None:
-        self._cache: Cache | None = None
-        self._entries: dict[ResourceKey, tuple[str, Amounts]] = {}
-        self._sums: dict[str, Amounts] = {}
+        self._cache: InformerCache | None = None
+        self._allocations: dict[ResourceKey, tuple[str, Amounts]] = {}
+        self._totals: dict[str, Amounts] = {}
 
-    def open(self, cache: Cache) -> None:
+    def use_cache(self, cache: InformerCache) -> None:
         """Start counting for this cache; another cache means another cluster, so everything is counted again."""
         if self._cache is cache:
             return
         self._cache = cache
-        self._entries, self._sums = {}, {}
+        self._allocations, self._totals = {}, {}
         for pod in cache.list(POD):
-            self._enter(key_of(pod), pod)
+            self._update_entry(key_of(pod), pod)
 
-    def look(self, key: ResourceKey) -> bool:
+    def refresh(self, key: ResourceKey) -> bool:
         """Update the entry of a Pod from the cache; return True if resources became free."""
         if self._cache is None:
             return False
-        return self._enter(key, self._cache.get(key))
+        return self._update_entry(key, self._cache.get(key))
 
-    def take(self, key: ResourceKey, node: str, needs: Amounts) -> None:
-        self.leave(key)
-        self._entries[key] = (node, needs)
-        self._sums[node] = added(self._sums.get(node, {}), needs)
+    def allocate(self, key: ResourceKey, node: str, requests: Amounts) -> None:
+        self.release(key)
+        self._allocations[key] = (node, requests)
+        self._totals[node] = add_amounts(self._totals.get(node, {}), requests)
 
-    def leave(self, key: ResourceKey) -> bool:
-        node, needs = self._entries.pop(key, ("", {}))
+    def release(self, key: ResourceKey) -> bool:
+        node, requests = self._allocations.pop(key, ("", {}))
         if node:
-            self._sums[node] = taken_from(self._sums[node], needs)
+            self._totals[node] = subtract_amounts(self._totals[node], requests)
         return bool(node)
 
-    def taken(self, node: str) -> Mapping[str, Decimal]:
-        return self._sums.get(node, {})
+    def get_allocated(self, node: str) -> Mapping[str, Decimal]:
+        return self._totals.get(node, {})
 
-    def _enter(self, key: ResourceKey, pod: Manifest | None) -> bool:
+    def _update_entry(self, key: ResourceKey, pod: Manifest | None) -> bool:
         node = "" if pod is None else str(pod["spec"].get("nodeName") or "")
-        if pod is None or (pod.get("status") or {}).get("phase") in FINISHED:
-            return self.leave(key)
-        if node and self._entries.get(key, ("", {}))[0] != node:
-            self.take(key, node, needs_of(pod))
+        if pod is None or (pod.get("status") or {}).get("phase") in FINISHED_PHASES:
+            return self.release(key)
+        if node and self._allocations.get(key, ("", {}))[0] != node:
+            self.allocate(key, node, compute_pod_requests(pod))
         return False

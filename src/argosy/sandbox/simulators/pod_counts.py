@@ -9,80 +9,90 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import remaining_delay
-from argosy.sandbox.simulators.constants import is_dying, owner_of
-from argosy.sandbox.simulators.timestamps import moment_of
+from argosy.sandbox.simulators.simulated_objects import find_controller_reference, is_being_deleted
+from argosy.sandbox.simulators.timestamps import parse_timestamp
 
-FINISHED = ("Succeeded", "Failed")
+FINISHED_PHASES = ("Succeeded", "Failed")
 
 
-class Counts(NamedTuple):
+class PodCounts(NamedTuple):
     total: int
     ready: int
     available: int
-    wait: float | None  # seconds until one more Pod is available
+    seconds_until_available: float | None  # seconds until one more Pod is available
 
 
-def pods_of(owner: Manifest, cache: Cache) -> list[Manifest]:
+def list_owned_pods(owner: Manifest, cache: InformerCache) -> list[Manifest]:
     uid = owner["metadata"]["uid"]
-    return [each for each in cache.owned(uid) if each["kind"] == "Pod" and (owner_of(each) or {}).get("uid") == uid]
+    return [
+        pod
+        for pod in cache.list_owned(uid)
+        if pod["kind"] == "Pod" and (find_controller_reference(pod) or {}).get("uid") == uid
+    ]
 
 
-def phase_of(pod: Manifest) -> str:
+def read_pod_phase(pod: Manifest) -> str:
     return str((pod.get("status") or {}).get("phase") or "Pending")
 
 
 def is_active(pod: Manifest) -> bool:
-    return phase_of(pod) not in FINISHED and not is_dying(pod)
+    return read_pod_phase(pod) not in FINISHED_PHASES and not is_being_deleted(pod)
 
 
-def is_fresh(pod: Manifest) -> bool:
+def is_unprocessed(pod: Manifest) -> bool:
     """True if the Pod has not been started and no condition says why."""
     status = pod.get("status") or {}
-    refused = any(each["status"] == "False" for each in status.get("conditions") or ())
-    return not status.get("startTime") and not refused
+    has_false_condition = any(condition["status"] == "False" for condition in status.get("conditions") or ())
+    return not status.get("startTime") and not has_false_condition
 
 
-def ready_since(pod: Manifest) -> str:
+def read_ready_since(pod: Manifest) -> str:
     """Return the time at which the Pod became ready, or an empty string."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    found = next((each for each in conditions if each["type"] == "Ready" and each["status"] == "True"), None)
-    return str(found.get("lastTransitionTime") or "") if found else ""
+    ready = next(
+        (condition for condition in conditions if condition["type"] == "Ready" and condition["status"] == "True"), None
+    )
+    return str(ready.get("lastTransitionTime") or "") if ready else ""
 
 
 def is_ready(pod: Manifest) -> bool:
-    return bool(ready_since(pod))
+    return bool(read_ready_since(pod))
 
 
-def is_available(pod: Manifest, min_ready: float, now: datetime) -> bool:
-    since = ready_since(pod)
-    return bool(since) and (not min_ready or remaining_delay(moment_of(since), min_ready, now) <= 0)
+def is_available(pod: Manifest, min_ready_seconds: float, now: datetime) -> bool:
+    since = read_ready_since(pod)
+    return bool(since) and (
+        not min_ready_seconds or remaining_delay(parse_timestamp(since), min_ready_seconds, now) <= 0
+    )
 
 
-def counted(pods: Iterable[Manifest], min_ready: float, now: datetime) -> Counts:
+def count_pods(pods: Iterable[Manifest], min_ready_seconds: float, now: datetime) -> PodCounts:
     total = ready = available = 0
     waits = []
     for pod in pods:
         total += 1
-        if since := ready_since(pod):
+        if since := read_ready_since(pod):
             ready += 1
-            wait = remaining_delay(moment_of(since), min_ready, now) if min_ready else 0.0
+            wait = remaining_delay(parse_timestamp(since), min_ready_seconds, now) if min_ready_seconds else 0.0
             if wait <= 0:
                 available += 1
             else:
                 waits.append(wait)
-    return Counts(total, ready, available, min(waits, default=None))
+    return PodCounts(total, ready, available, min(waits, default=None))
 
 
-def first_to_go(pods: Sequence[Manifest], count: int) -> Sequence[Manifest]:
+def choose_pods_to_delete(pods: Sequence[Manifest], count: int) -> Sequence[Manifest]:
     """k8s: delete the least useful Pods first, and the youngest of equal ones."""
-    by_age = sorted(pods, key=lambda pod: (str(pod["metadata"]["creationTimestamp"]), str(pod["metadata"]["name"])))
-    by_age.reverse()
-    return sorted(by_age, key=_use)[:count]
+    youngest_first = sorted(
+        pods, key=lambda pod: (str(pod["metadata"]["creationTimestamp"]), str(pod["metadata"]["name"]))
+    )
+    youngest_first.reverse()
+    return sorted(youngest_first, key=_rank_usefulness)[:count]
 
 
-def _use(pod: Manifest) -> tuple[bool, int, bool]:
+def _rank_usefulness(pod: Manifest) -> tuple[bool, int, bool]:
     phases = {"Pending": 0, "Unknown": 1, "Running": 2}
-    return bool(pod["spec"].get("nodeName")), phases.get(phase_of(pod), 1), is_ready(pod)
+    return bool(pod["spec"].get("nodeName")), phases.get(read_pod_phase(pod), 1), is_ready(pod)

@@ -9,31 +9,35 @@ import asyncio
 from collections.abc import Sequence
 
 from argosy.errors import ClusterError
-from argosy.kube.controller import Context
+from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import is_dying
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.writes import create_once, denied, remove
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.simulated_objects import is_being_deleted
+from argosy.sandbox.simulators.writes import create_if_absent, delete_object, is_permanent_rejection
 
 
-async def make_pods(owner: Manifest, pods: Sequence[Manifest], recorder: Recorder, context: Context) -> str:
+async def create_pods(
+    owner: Manifest, pods: Sequence[Manifest], recorder: EventRecorder, context: ControllerContext
+) -> str:
     """Create Pods; return why they were rejected (a quota or an invalid template), or an empty string."""
-    outcomes = await asyncio.gather(*(create_once(pod, context.cluster) for pod in pods), return_exceptions=True)
+    outcomes = await asyncio.gather(*(create_if_absent(pod, context.cluster) for pod in pods), return_exceptions=True)
     names = [str(pod["metadata"]["name"]) for pod, outcome in zip(pods, outcomes) if outcome is True]
-    await recorder.tell(owner, [Happening("SuccessfulCreate", f"Created pod: {name}") for name in names], context)
-    for each in outcomes:
-        if isinstance(each, ClusterError) and denied(each):
-            happening = Happening("FailedCreate", f"Error creating: {each.message}", is_warning=True)
-            await recorder.tell(owner, [happening], context)
-            return each.message
-        if isinstance(each, BaseException):
-            raise each
+    await recorder.record(owner, [EventDraft("SuccessfulCreate", f"Created pod: {name}") for name in names], context)
+    for result in outcomes:
+        if isinstance(result, ClusterError) and is_permanent_rejection(result):
+            event = EventDraft("FailedCreate", f"Error creating: {result.message}", is_warning=True)
+            await recorder.record(owner, [event], context)
+            return result.message
+        if isinstance(result, BaseException):
+            raise result
     return ""
 
 
-async def remove_pods(owner: Manifest, pods: Sequence[Manifest], recorder: Recorder, context: Context) -> None:
+async def delete_pods(
+    owner: Manifest, pods: Sequence[Manifest], recorder: EventRecorder, context: ControllerContext
+) -> None:
     for pod in pods:
-        if not is_dying(pod):
-            await remove(pod, context.cluster)
-            happening = Happening("SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
-            await recorder.tell(owner, [happening], context)
+        if not is_being_deleted(pod):
+            await delete_object(pod, context.cluster)
+            event = EventDraft("SuccessfulDelete", f"Deleted pod: {pod['metadata']['name']}")
+            await recorder.record(owner, [event], context)

@@ -8,102 +8,109 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.schema import selectors
-from argosy.sandbox.simulators.constants import (
-    BUDGET,
-    POD,
-    is_dying,
-    is_played_by_others,
-    owner_of,
-    told,
-    unmarked,
-)
 from argosy.sandbox.simulators.pod_counts import is_active, is_ready
-from argosy.sandbox.simulators.requeue_interval import Pace
-from argosy.sandbox.simulators.rollout import share
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
+from argosy.sandbox.simulators.rollout import resolve_int_or_percent
+from argosy.sandbox.simulators.simulated_objects import (
+    POD,
+    POD_DISRUPTION_BUDGET,
+    append_simulated_note,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
-ENOUGH: Final = ("True", "SufficientPods", "more Pods are healthy than the budget requires")
-TOO_FEW: Final = ("False", "InsufficientPods", "no Pod can be evicted without violating the budget")
+DISRUPTION_ALLOWED: Final = ("True", "SufficientPods", "more Pods are healthy than the budget requires")
+DISRUPTION_NOT_ALLOWED: Final = ("False", "InsufficientPods", "no Pod can be evicted without violating the budget")
 
 
-class Budgets:
+class PodDisruptionBudgetController:
     name = "simulated-disruptionbudgets"
 
     def __init__(self) -> None:
-        self._cache: Cache | None = None
-        self._pace = Pace(0.2, 0.002)
-        self.watches = (Watch(BUDGET, unmarked), Watch(POD, self._over))
+        self._cache: InformerCache | None = None
+        self._throttle = ReconcileThrottle(0.2, 0.002)
+        self.watches = (Watch(POD_DISRUPTION_BUDGET, enqueue_if_unmarked), Watch(POD, self._enqueue_budgets_of_pod))
 
-    def _over(self, pod: Manifest) -> Iterable[ResourceKey]:
+    def _enqueue_budgets_of_pod(self, pod: Manifest) -> Iterable[ResourceKey]:
         if self._cache is not None:
-            for each in self._cache.list(BUDGET, namespace=pod["metadata"]["namespace"]):
-                if _covers(each, pod):
-                    yield key_of(each)
+            for budget in self._cache.list(POD_DISRUPTION_BUDGET, namespace=pod["metadata"]["namespace"]):
+                if _selects(budget, pod):
+                    yield key_of(budget)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._cache = context.cache
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
-            self._pace.forget(key)
+        budget = context.cache.get(key)
+        if budget is None or is_being_deleted(budget) or is_simulated_by_other_addon(budget):
+            self._throttle.forget(key)
             return None
-        if (pause := self._pace.wait(key, context.clock)) > 0:
+        if (pause := self._throttle.compute_wait(key, context.clock)) > 0:
             return Requeue(pause)
         pods = context.cache.list(POD, namespace=key.namespace)
-        active = [each for each in pods if is_active(each) and _covers(live, each)]
-        status = status_of(live, active, expected(active, context.cache), stamp(context.clock.now()))
-        if await keep_status(live, status, context.cluster):
-            self._pace.looked(key, len(active), context.clock)
+        active = [pod for pod in pods if is_active(pod) and _selects(budget, pod)]
+        status = build_budget_status(
+            budget, active, count_expected_pods(active, context.cache), format_timestamp(context.clock.now())
+        )
+        if await update_status_if_changed(budget, status, context.cluster):
+            self._throttle.record_reconcile(key, len(active), context.clock)
         return None
 
 
-def status_of(live: Manifest, pods: Sequence[Manifest], whole: int, now: str) -> dict[str, Any]:
-    spec = live.get("spec") or {}
+def build_budget_status(budget: Manifest, pods: Sequence[Manifest], expected_pods: int, now: str) -> dict[str, Any]:
+    spec = budget.get("spec") or {}
     if spec.get("maxUnavailable") is not None:
-        needed = max(whole - share(spec["maxUnavailable"], whole, up=True), 0)
+        needed = max(expected_pods - resolve_int_or_percent(spec["maxUnavailable"], expected_pods, round_up=True), 0)
     else:
-        needed = share(spec.get("minAvailable", 1), whole, up=True)
+        needed = resolve_int_or_percent(spec.get("minAvailable", 1), expected_pods, round_up=True)
     healthy = sum(map(is_ready, pods))
-    spare = max(healthy - needed, 0) if pods else 0
-    is_so, reason, message = ENOUGH if spare else TOO_FEW
-    known: Manifest = next(iter((live.get("status") or {}).get("conditions") or ()), {})
-    since = known.get("lastTransitionTime") if known.get("status") == is_so else None
-    said = {"type": "DisruptionAllowed", "status": is_so, "reason": reason, "message": told(message)}
+    allowed = max(healthy - needed, 0) if pods else 0
+    status, reason, message = DISRUPTION_ALLOWED if allowed else DISRUPTION_NOT_ALLOWED
+    previous: Manifest = next(iter((budget.get("status") or {}).get("conditions") or ()), {})
+    transitioned_at = previous.get("lastTransitionTime") if previous.get("status") == status else None
+    condition = {
+        "type": "DisruptionAllowed",
+        "status": status,
+        "reason": reason,
+        "message": append_simulated_note(message),
+    }
     return {
-        "expectedPods": whole,
+        "expectedPods": expected_pods,
         "desiredHealthy": needed,
         "currentHealthy": healthy,
-        "disruptionsAllowed": spare,
-        "observedGeneration": live["metadata"].get("generation", 1),
-        "conditions": [{**said, "lastTransitionTime": since or now}],
+        "disruptionsAllowed": allowed,
+        "observedGeneration": budget["metadata"].get("generation", 1),
+        "conditions": [{**condition, "lastTransitionTime": transitioned_at or now}],
     }
 
 
-def expected(pods: Sequence[Manifest], cache: Cache) -> int:
+def count_expected_pods(pods: Sequence[Manifest], cache: InformerCache) -> int:
     """k8s: the replica counts that the owners want, not the number of existing Pods."""
-    total, owners = 0, {}
+    total, owner_keys = 0, {}
     for pod in pods:
-        reference = owner_of(pod)
+        reference = find_controller_reference(pod)
         if reference is None:
             total += 1
         else:
             group, _ = split_api_version(reference["apiVersion"])
-            owners[ResourceKey(group, reference["kind"], pod["metadata"]["namespace"], reference["name"])] = pod
-    for key in owners:
-        found = cache.get(key)
-        wanted = (found.get("spec") or {}).get("replicas") if found is not None else None
-        same = sum(1 for pod in pods if (owner_of(pod) or {}).get("name") == key.name)
-        total += same if wanted is None else int(wanted)
+            owner_keys[ResourceKey(group, reference["kind"], pod["metadata"]["namespace"], reference["name"])] = pod
+    for key in owner_keys:
+        owner = cache.get(key)
+        owner_replicas = (owner.get("spec") or {}).get("replicas") if owner is not None else None
+        owned_count = sum(1 for pod in pods if (find_controller_reference(pod) or {}).get("name") == key.name)
+        total += owned_count if owner_replicas is None else int(owner_replicas)
     return total
 
 
-def _covers(budget: Manifest, pod: Manifest) -> bool:
+def _selects(budget: Manifest, pod: Manifest) -> bool:
     selector = (budget.get("spec") or {}).get("selector")
     if selector is None:
         return False  # k8s: a missing selector matches nothing, an empty one matches everything
-    return bool(selectors.from_label_selector(selector).matches(pod["metadata"].get("labels")))
+    return bool(selectors.label_selector_from_wire(selector).matches(pod["metadata"].get("labels")))

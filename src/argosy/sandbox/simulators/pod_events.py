@@ -9,103 +9,127 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY
-from argosy.sandbox.simulators.containers import NOT_CREATED
-from argosy.sandbox.simulators.events import Happening
-from argosy.sandbox.simulators.fault_injection import Fault, Wishes
+from argosy.sandbox.simulators.containers import NOT_CREATED_REASONS
+from argosy.sandbox.simulators.events import EventDraft
+from argosy.sandbox.simulators.fault_injection import InjectedFault, SimulationSettings
+from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE
 
-LISTS = ("initContainerStatuses", "containerStatuses")
-PROBE = "Readiness probe failed: HTTP probe failed with statuscode: 503"
-NO_VOLUME = "rpc error: code = Internal desc = the volume cannot be mounted"
-Status = Mapping[str, Any]
+CONTAINER_STATUS_FIELDS = ("initContainerStatuses", "containerStatuses")
+PROBE_FAILURE = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+MOUNT_ERROR = "rpc error: code = Internal desc = the volume cannot be mounted"
+StatusMapping = Mapping[str, Any]
 
 
-def between(pod: Manifest, wanted: Status, wishes: Wishes) -> Iterator[Happening]:
-    known = pod.get("status") or {}
-    if wanted.get("phase") == "Failed" and wanted.get("reason") and not known.get("reason"):
-        yield Happening(str(wanted["reason"]), _plain(str(wanted["message"])), is_warning=True)
-        yield from stopping(pod)
+def build_status_events(pod: Manifest, new_status: StatusMapping, settings: SimulationSettings) -> Iterator[EventDraft]:
+    old_status = pod.get("status") or {}
+    if new_status.get("phase") == "Failed" and new_status.get("reason") and not old_status.get("reason"):
+        yield EventDraft(str(new_status["reason"]), _remove_simulated_note(str(new_status["message"])), is_warning=True)
+        yield from build_stop_events(pod)
         return
-    for which in LISTS:
-        before = {each["name"]: each for each in known.get(which) or ()}
-        for each in wanted.get(which) or ():
-            yield from _of_container(pod, each, before.get(each["name"]) or {}, _part(which, each))
-    if not known.get("containerStatuses"):
-        yield from _volumes(pod, wanted, wishes)
-    if wishes.fail is Fault.NOT_READY and _runs(wanted) and not _runs(known):
-        yield from (Happening("Unhealthy", PROBE, True, _part("containerStatuses", each)) for each in _mains(wanted))
+    for field in CONTAINER_STATUS_FIELDS:
+        old_statuses = {container_status["name"]: container_status for container_status in old_status.get(field) or ()}
+        for container_status in new_status.get(field) or ():
+            yield from _build_container_events(
+                pod,
+                container_status,
+                old_statuses.get(container_status["name"]) or {},
+                _build_field_path(field, container_status),
+            )
+    if not old_status.get("containerStatuses"):
+        yield from _build_mount_events(pod, new_status, settings)
+    if (
+        settings.fault is InjectedFault.NOT_READY
+        and _has_running_container(new_status)
+        and not _has_running_container(old_status)
+    ):
+        yield from (
+            EventDraft("Unhealthy", PROBE_FAILURE, True, _build_field_path("containerStatuses", container_status))
+            for container_status in _list_container_statuses(new_status)
+        )
 
 
-def stopping(pod: Manifest) -> Iterator[Happening]:
-    for each in (pod.get("status") or {}).get("containerStatuses") or ():
-        if "running" in (each.get("state") or {}):
-            yield Happening("Killing", f"Stopping container {each['name']}", part=_part("containerStatuses", each))
+def build_stop_events(pod: Manifest) -> Iterator[EventDraft]:
+    for container_status in (pod.get("status") or {}).get("containerStatuses") or ():
+        if "running" in (container_status.get("state") or {}):
+            yield EventDraft(
+                "Killing",
+                f"Stopping container {container_status['name']}",
+                field_path=_build_field_path("containerStatuses", container_status),
+            )
 
 
-def _of_container(pod: Manifest, now: Status, before: Status, part: str) -> Iterator[Happening]:
-    waiting, waited = _waiting(now), _waiting(before)
-    name, image = now["name"], now.get("image") or ""
-    starts = int(now.get("restartCount") or 0) - int(before.get("restartCount") or 0)
-    was_created, is_created = _is_created(before), _is_created(now)
+def _build_container_events(
+    pod: Manifest, new_status: StatusMapping, old_status: StatusMapping, field_path: str
+) -> Iterator[EventDraft]:
+    waiting_reason, previous_reason = _read_waiting_reason(new_status), _read_waiting_reason(old_status)
+    name, image = new_status["name"], new_status.get("image") or ""
+    restarts = int(new_status.get("restartCount") or 0) - int(old_status.get("restartCount") or 0)
+    was_created, is_created = _is_created(old_status), _is_created(new_status)
     if is_created and not was_created:
-        yield Happening("Pulling", f'Pulling image "{image}"', part=part)
-        pulled = f'Successfully pulled image "{image}" in 1ms (1ms including waiting). Image size: 0 bytes.'
-        yield from _started(name, pulled, part)
-    if starts > 0:
-        yield from _started(name, f'Container image "{image}" already present on machine', part)
-    if waiting == waited:
+        yield EventDraft("Pulling", f'Pulling image "{image}"', field_path=field_path)
+        pull_message = f'Successfully pulled image "{image}" in 1ms (1ms including waiting). Image size: 0 bytes.'
+        yield from _build_start_events(name, pull_message, field_path)
+    if restarts > 0:
+        yield from _build_start_events(name, f'Container image "{image}" already present on machine', field_path)
+    if waiting_reason == previous_reason:
         return
-    message = _plain(str((now["state"]["waiting"] if waiting else {}).get("message") or ""))
-    if waiting == "ErrImagePull":
-        yield Happening("Pulling", f'Pulling image "{image}"', part=part)
-        yield Happening("Failed", f'Failed to pull image "{image}": {message}', True, part)
-        yield Happening("Failed", "Error: ErrImagePull", True, part)
-    elif waiting == "ImagePullBackOff":
-        yield Happening("BackOff", f'Back-off pulling image "{image}"', part=part)
-        yield Happening("Failed", "Error: ImagePullBackOff", True, part)
-    elif waiting == "CrashLoopBackOff":
+    message = _remove_simulated_note(
+        str((new_status["state"]["waiting"] if waiting_reason else {}).get("message") or "")
+    )
+    if waiting_reason == "ErrImagePull":
+        yield EventDraft("Pulling", f'Pulling image "{image}"', field_path=field_path)
+        yield EventDraft("Failed", f'Failed to pull image "{image}": {message}', True, field_path)
+        yield EventDraft("Failed", "Error: ErrImagePull", True, field_path)
+    elif waiting_reason == "ImagePullBackOff":
+        yield EventDraft("BackOff", f'Back-off pulling image "{image}"', field_path=field_path)
+        yield EventDraft("Failed", "Error: ImagePullBackOff", True, field_path)
+    elif waiting_reason == "CrashLoopBackOff":
         metadata = pod["metadata"]
-        which = f"{name} in pod {metadata['name']}_{metadata['namespace']}({metadata['uid']})"
-        yield Happening("BackOff", f"Back-off restarting failed container {which}", True, part)
-    elif waiting == "CreateContainerConfigError":
-        yield Happening("Failed", f"Error: {message}", True, part)
+        container_location = f"{name} in pod {metadata['name']}_{metadata['namespace']}({metadata['uid']})"
+        yield EventDraft("BackOff", f"Back-off restarting failed container {container_location}", True, field_path)
+    elif waiting_reason == "CreateContainerConfigError":
+        yield EventDraft("Failed", f"Error: {message}", True, field_path)
 
 
-def _started(name: str, pulled: str, part: str) -> Iterator[Happening]:
-    yield Happening("Pulled", pulled, part=part)
-    yield Happening("Created", f"Created container: {name}", part=part)
-    yield Happening("Started", f"Started container {name}", part=part)
+def _build_start_events(name: str, pull_message: str, field_path: str) -> Iterator[EventDraft]:
+    yield EventDraft("Pulled", pull_message, field_path=field_path)
+    yield EventDraft("Created", f"Created container: {name}", field_path=field_path)
+    yield EventDraft("Started", f"Started container {name}", field_path=field_path)
 
 
-def _volumes(pod: Manifest, wanted: Status, wishes: Wishes) -> Iterator[Happening]:
+def _build_mount_events(pod: Manifest, new_status: StatusMapping, settings: SimulationSettings) -> Iterator[EventDraft]:
     """k8s: a volume that cannot be mounted shows only in events."""
-    if wishes.fail is not Fault.STORAGE or wanted.get("phase") != "Pending":
+    if settings.fault is not InjectedFault.STORAGE or new_status.get("phase") != "Pending":
         return
-    names = [str(each["name"]) for each in pod["spec"].get("volumes") or ()] or ["data"]
+    names = [str(volume["name"]) for volume in pod["spec"].get("volumes") or ()] or ["data"]
     for name in names:
-        yield Happening("FailedMount", f'MountVolume.SetUp failed for volume "{name}" : {NO_VOLUME}', is_warning=True)
+        yield EventDraft(
+            "FailedMount", f'MountVolume.SetUp failed for volume "{name}" : {MOUNT_ERROR}', is_warning=True
+        )
 
 
-def _is_created(status: Status) -> bool:
-    return bool(status.get("state")) and _waiting(status) not in NOT_CREATED
+def _is_created(status: StatusMapping) -> bool:
+    return bool(status.get("state")) and _read_waiting_reason(status) not in NOT_CREATED_REASONS
 
 
-def _waiting(status: Status) -> str:
+def _read_waiting_reason(status: StatusMapping) -> str:
     return str(((status.get("state") or {}).get("waiting") or {}).get("reason") or "")
 
 
-def _runs(status: Status) -> bool:
-    return any("running" in (each.get("state") or {}) for each in _mains(status))
+def _has_running_container(status: StatusMapping) -> bool:
+    return any(
+        "running" in (container_status.get("state") or {}) for container_status in _list_container_statuses(status)
+    )
 
 
-def _mains(status: Status) -> list[Status]:
+def _list_container_statuses(status: StatusMapping) -> list[StatusMapping]:
     return list(status.get("containerStatuses") or ())
 
 
-def _part(which: str, status: Status) -> str:
-    return f"spec.{'initContainers' if which == LISTS[0] else 'containers'}{{{status['name']}}}"
+def _build_field_path(field: str, status: StatusMapping) -> str:
+    return f"spec.{'initContainers' if field == CONTAINER_STATUS_FIELDS[0] else 'containers'}{{{status['name']}}}"
 
 
-def _plain(message: str) -> str:
+def _remove_simulated_note(message: str) -> str:
     """Remove the "simulated" note from a message; events add it themselves."""
-    return message.removesuffix(f" ({BY})")
+    return message.removesuffix(f" ({SIMULATED_NOTE})")

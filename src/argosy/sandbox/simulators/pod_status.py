@@ -11,189 +11,225 @@ from collections.abc import Mapping
 from typing import Any
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY, told
-from argosy.sandbox.simulators.containers import CREATING, NOT_CONFIGURED, NOT_PULLED, Acting, Actor
-from argosy.sandbox.simulators.images import is_missing, missing_of
-from argosy.sandbox.simulators.timestamps import stamp
+from argosy.sandbox.simulators.containers import (
+    CONFIG_ERROR_REASON,
+    CONTAINER_CREATING_STATE,
+    IMAGE_PULL_REASONS,
+    ContainersState,
+    PodSimulation,
+)
+from argosy.sandbox.simulators.images import has_missing_image, is_missing
+from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE, append_simulated_note
+from argosy.sandbox.simulators.timestamps import format_timestamp
 
-Status = dict[str, Any]
-EVICTED = "Evicted"
-INITIALIZING = {"waiting": {"reason": "PodInitializing"}}
+PodStatus = dict[str, Any]
+EVICTED_REASON = "Evicted"
+POD_INITIALIZING_STATE = {"waiting": {"reason": "PodInitializing"}}
 
 
-def status_of(actor: Actor, acting: Acting, address: str) -> Status:
-    pod, spec = actor.pod, actor.pod["spec"]
-    known = pod.get("status") or {}
-    began = known.get("startTime") or actor.moments.write(actor.uid, actor.now)
-    ip = address if spec.get("hostNetwork") else address_for(actor.uid)
-    has_address = acting.phase != "Pending"
-    wanted: Status = {
-        "phase": acting.phase,
-        "message": BY,
+def build_pod_status(simulation: PodSimulation, containers_state: ContainersState, node_address: str) -> PodStatus:
+    pod, spec = simulation.pod, simulation.pod["spec"]
+    previous = pod.get("status") or {}
+    started_at = previous.get("startTime") or simulation.timestamps.format_and_remember(simulation.uid, simulation.now)
+    ip = node_address if spec.get("hostNetwork") else build_pod_ip(simulation.uid)
+    has_address = containers_state.phase != "Pending"
+    new_status: PodStatus = {
+        "phase": containers_state.phase,
+        "message": SIMULATED_NOTE,
         "reason": None,
-        "startTime": began,
-        "hostIP": address,
-        "hostIPs": [{"ip": address}],
+        "startTime": started_at,
+        "hostIP": node_address,
+        "hostIPs": [{"ip": node_address}],
         "podIP": ip if has_address else None,
         "podIPs": [{"ip": ip}] if has_address else None,
-        "conditions": _conditions(actor, acting),
-        "containerStatuses": [_container(each, acting, pod) for each in spec["containers"]],
+        "conditions": _build_conditions(simulation, containers_state),
+        "containerStatuses": [
+            _build_container_status(container, containers_state, pod) for container in spec["containers"]
+        ],
     }
     if spec.get("initContainers"):
-        wanted["initContainerStatuses"] = [_first(each, began, acting, pod) for each in spec["initContainers"]]
-    return wanted
+        new_status["initContainerStatuses"] = [
+            _build_init_container_status(container, started_at, containers_state, pod)
+            for container in spec["initContainers"]
+        ]
+    return new_status
 
 
-def failed(pod: Manifest, reason: str, message: str, now: str) -> Status:
+def build_failed_status(pod: Manifest, reason: str, message: str, now: str) -> PodStatus:
     """Build the status of a Pod that was removed from its Node; its containers are terminated."""
     containers = [
-        {**each, "ready": False, "started": False, "state": _ended(each.get("state") or {}, now)}
-        for each in (pod.get("status") or {}).get("containerStatuses") or ()
+        {
+            **container_status,
+            "ready": False,
+            "started": False,
+            "state": _build_terminated_state(container_status.get("state") or {}, now),
+        }
+        for container_status in (pod.get("status") or {}).get("containerStatuses") or ()
     ]
-    over = {"status": "False", "reason": "PodFailed", "message": BY}
-    conditions = [{"type": "Ready", **over}, {"type": "ContainersReady", **over}]
-    if reason == EVICTED:
-        by_kubelet = {"status": "True", "reason": "TerminationByKubelet", "message": told(message)}
+    failed_fields = {"status": "False", "reason": "PodFailed", "message": SIMULATED_NOTE}
+    conditions = [{"type": "Ready", **failed_fields}, {"type": "ContainersReady", **failed_fields}]
+    if reason == EVICTED_REASON:
+        by_kubelet = {"status": "True", "reason": "TerminationByKubelet", "message": append_simulated_note(message)}
         conditions.append({"type": "DisruptionTarget", **by_kubelet})
     return {
         "phase": "Failed",
         "reason": reason,
-        "message": told(message),
-        "conditions": merged(pod, conditions, now),
+        "message": append_simulated_note(message),
+        "conditions": merge_conditions(pod, conditions, now),
         "containerStatuses": containers or None,
     }
 
 
-def unscheduled(pod: Manifest, why: str, now: str) -> Status:
-    wanted = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": told(why)}
-    return {"conditions": merged(pod, [wanted], now)}
+def build_unschedulable_status(pod: Manifest, reason: str, now: str) -> PodStatus:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": append_simulated_note(reason),
+    }
+    return {"conditions": merge_conditions(pod, [condition], now)}
 
 
-def not_understood(actor: Actor, why: str, address: str) -> Status:
+def build_config_error_status(simulation: PodSimulation, problem: str, node_address: str) -> PodStatus:
     """Show an invalid annotation as CreateContainerConfigError, where people look when a Pod does not start."""
-    waiting = {"waiting": {"reason": NOT_CONFIGURED, "message": told(why)}}
-    return status_of(actor, Acting("Pending", waiting), address)
+    waiting = {"waiting": {"reason": CONFIG_ERROR_REASON, "message": append_simulated_note(problem)}}
+    return build_pod_status(simulation, ContainersState("Pending", waiting), node_address)
 
 
-def merged(pod: Manifest, wanted: list[dict[str, Any]], now: str) -> list[dict[str, Any]]:
+def merge_conditions(pod: Manifest, new_conditions: list[dict[str, Any]], now: str) -> list[dict[str, Any]]:
     """Merge conditions into the existing ones and set lastTransitionTime."""
-    known = {each["type"]: each for each in (pod.get("status") or {}).get("conditions") or ()}
-    for condition in wanted:
-        before = known.get(condition["type"])
-        is_as_before = before is not None and before["status"] == condition["status"]
-        since = before.get("lastTransitionTime") if before is not None and is_as_before else None
-        known[condition["type"]] = {**condition, "lastTransitionTime": since or now}
-    return list(known.values())
+    conditions_by_type = {entry["type"]: entry for entry in (pod.get("status") or {}).get("conditions") or ()}
+    for condition in new_conditions:
+        previous = conditions_by_type.get(condition["type"])
+        is_unchanged = previous is not None and previous["status"] == condition["status"]
+        transitioned_at = previous.get("lastTransitionTime") if previous is not None and is_unchanged else None
+        conditions_by_type[condition["type"]] = {**condition, "lastTransitionTime": transitioned_at or now}
+    return list(conditions_by_type.values())
 
 
-def address_for(uid: str) -> str:
+def build_pod_ip(uid: str) -> str:
     """Return a stable IP per uid. Two Pods may share one, because nothing listens there."""
     first, second, third = hashlib.sha256(uid.encode()).digest()[:3]
     return f"10.{first}.{second}.{1 + third % 254}"
 
 
-def _conditions(actor: Actor, acting: Acting) -> list[dict[str, Any]]:
-    is_over = acting.phase in ("Succeeded", "Failed")
-    reason: Status = {}
+def _build_conditions(simulation: PodSimulation, containers_state: ContainersState) -> list[dict[str, Any]]:
+    is_over = containers_state.phase in ("Succeeded", "Failed")
+    reason: PodStatus = {}
     if is_over:
-        reason = {"reason": "PodCompleted" if acting.phase == "Succeeded" else "PodFailed", "message": BY}
-    elif not acting.ready:
-        names = " ".join(str(each["name"]) for each in actor.pod["spec"]["containers"])
-        reason = {"reason": "ContainersNotReady", "message": told(f"containers with unready status: [{names}]")}
-    containers = {"status": "True" if acting.ready else "False", **reason}
-    ready = containers
-    if acting.ready and (missing := _closed_gates(actor.pod)):
-        message = told(f'the status of pod readiness gate {missing!r} is not "True"')
+        reason = {
+            "reason": "PodCompleted" if containers_state.phase == "Succeeded" else "PodFailed",
+            "message": SIMULATED_NOTE,
+        }
+    elif not containers_state.is_ready:
+        names = " ".join(str(container["name"]) for container in simulation.pod["spec"]["containers"])
+        reason = {
+            "reason": "ContainersNotReady",
+            "message": append_simulated_note(f"containers with unready status: [{names}]"),
+        }
+    containers_ready = {"status": "True" if containers_state.is_ready else "False", **reason}
+    ready = containers_ready
+    if containers_state.is_ready and (closed_gate := _find_closed_readiness_gate(simulation.pod)):
+        message = append_simulated_note(f'the status of pod readiness gate {closed_gate!r} is not "True"')
         ready = {"status": "False", "reason": "ReadinessGatesNotReady", "message": message}
-    wanted = [
+    new_conditions = [
         {"type": "PodReadyToStartContainers", "status": "False" if is_over else "True"},
-        _initialized(actor, acting),
+        _build_initialized_condition(simulation, containers_state),
         {"type": "Ready", **ready},
-        {"type": "ContainersReady", **containers},
+        {"type": "ContainersReady", **containers_ready},
         {"type": "PodScheduled", "status": "True"},
     ]
-    return merged(actor.pod, wanted, stamp(actor.now))
+    return merge_conditions(simulation.pod, new_conditions, format_timestamp(simulation.now))
 
 
-def _is_past_first(acting: Acting, pod: Manifest) -> bool:
+def _are_init_containers_done(containers_state: ContainersState, pod: Manifest) -> bool:
     """True if the init containers have ended; then a problem is shown on the main containers."""
-    reason = (acting.state.get("waiting") or {}).get("reason")
-    if reason in NOT_PULLED:
-        return not missing_of(pod, "initContainers")
-    return acting.phase != "Pending" or reason == NOT_CONFIGURED
+    reason = (containers_state.state.get("waiting") or {}).get("reason")
+    if reason in IMAGE_PULL_REASONS:
+        return not has_missing_image(pod, "initContainers")
+    return containers_state.phase != "Pending" or reason == CONFIG_ERROR_REASON
 
 
-def _initialized(actor: Actor, acting: Acting) -> Status:
-    names = [str(each["name"]) for each in actor.pod["spec"].get("initContainers") or ()]
-    if not names or _is_past_first(acting, actor.pod):
+def _build_initialized_condition(simulation: PodSimulation, containers_state: ContainersState) -> PodStatus:
+    names = [str(container["name"]) for container in simulation.pod["spec"].get("initContainers") or ()]
+    if not names or _are_init_containers_done(containers_state, simulation.pod):
         return {"type": "Initialized", "status": "True"}
-    message = told(f"containers with incomplete status: [{' '.join(names)}]")
+    message = append_simulated_note(f"containers with incomplete status: [{' '.join(names)}]")
     return {"type": "Initialized", "status": "False", "reason": "ContainersNotInitialized", "message": message}
 
 
-def _closed_gates(pod: Manifest) -> str:
-    gates = [str(each["conditionType"]) for each in pod["spec"].get("readinessGates") or ()]
+def _find_closed_readiness_gate(pod: Manifest) -> str:
+    gates = [str(entry["conditionType"]) for entry in pod["spec"].get("readinessGates") or ()]
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    open_ = {each["type"] for each in conditions if each["status"] == "True"}
-    return next((gate for gate in gates if gate not in open_), "")
+    true_conditions = {entry["type"] for entry in conditions if entry["status"] == "True"}
+    return next((gate for gate in gates if gate not in true_conditions), "")
 
 
-def _state(container: Manifest, acting: Acting, pod: Manifest) -> Mapping[str, Any]:
+def _choose_container_state(container: Manifest, containers_state: ContainersState, pod: Manifest) -> Mapping[str, Any]:
     """Return the state of one container; if only some images are missing, the other containers wait in
     ContainerCreating."""
-    if (acting.state.get("waiting") or {}).get("reason") not in NOT_PULLED:
-        return acting.state
-    if missing_of(pod, "initContainers"):
-        return INITIALIZING
-    is_its_own = is_missing(str(container.get("image") or "")) or not missing_of(pod)
-    return acting.state if is_its_own else CREATING
+    if (containers_state.state.get("waiting") or {}).get("reason") not in IMAGE_PULL_REASONS:
+        return containers_state.state
+    if has_missing_image(pod, "initContainers"):
+        return POD_INITIALIZING_STATE
+    is_own_failure = is_missing(str(container.get("image") or "")) or not has_missing_image(pod)
+    return containers_state.state if is_own_failure else CONTAINER_CREATING_STATE
 
 
-def _container(container: Manifest, acting: Acting, pod: Manifest) -> Status:
-    is_running, uid = "running" in acting.state, pod["metadata"]["uid"]
+def _build_container_status(container: Manifest, containers_state: ContainersState, pod: Manifest) -> PodStatus:
+    is_running, uid = "running" in containers_state.state, pod["metadata"]["uid"]
     return {
         "name": container["name"],
         "image": container.get("image") or "",
-        "imageID": f"simulated://{container.get('image') or ''}" if acting.phase != "Pending" else "",
-        "containerID": f"simulated://{uid}/{container['name']}" if acting.phase != "Pending" else None,
-        "ready": acting.ready,
+        "imageID": f"simulated://{container.get('image') or ''}" if containers_state.phase != "Pending" else "",
+        "containerID": f"simulated://{uid}/{container['name']}" if containers_state.phase != "Pending" else None,
+        "ready": containers_state.is_ready,
         "started": is_running,
-        "restartCount": acting.restarts,
-        "state": _filled(_state(container, acting, pod), container),
-        "lastState": _filled(acting.last, container),
+        "restartCount": containers_state.restart_count,
+        "state": _fill_placeholders(_choose_container_state(container, containers_state, pod), container),
+        "lastState": _fill_placeholders(containers_state.last_state, container),
     }
 
 
-def _first(container: Manifest, began: str, acting: Acting, pod: Manifest) -> Status:
+def _build_init_container_status(
+    container: Manifest, started_at: str, containers_state: ContainersState, pod: Manifest
+) -> PodStatus:
     """Build the status of an init container: terminated, or running if it is a sidecar."""
-    if not _is_past_first(acting, pod):
-        is_to_blame = is_missing(str(container.get("image") or "")) and "waiting" in acting.state
-        state: Status = acting.state if is_to_blame else INITIALIZING
-    elif container.get("restartPolicy") == "Always" and acting.phase in ("Pending", "Running"):
-        state = {"running": {"startedAt": began}}
+    if not _are_init_containers_done(containers_state, pod):
+        is_image_missing = is_missing(str(container.get("image") or "")) and "waiting" in containers_state.state
+        state: PodStatus = containers_state.state if is_image_missing else POD_INITIALIZING_STATE
+    elif container.get("restartPolicy") == "Always" and containers_state.phase in ("Pending", "Running"):
+        state = {"running": {"startedAt": started_at}}
     else:
-        end = {"exitCode": 0, "reason": "Completed", "startedAt": began, "finishedAt": began}
-        state = {"terminated": end}
+        terminated = {"exitCode": 0, "reason": "Completed", "startedAt": started_at, "finishedAt": started_at}
+        state = {"terminated": terminated}
     is_done = "waiting" not in state
-    made = _container(container, Acting("Running" if is_done else "Pending", state, ready=is_done), pod)
-    return {**made, "state": _filled(state, container), "restartCount": 0, "started": "running" in state}
+    container_status = _build_container_status(
+        container, ContainersState("Running" if is_done else "Pending", state, is_ready=is_done), pod
+    )
+    return {
+        **container_status,
+        "state": _fill_placeholders(state, container),
+        "restartCount": 0,
+        "started": "running" in state,
+    }
 
 
-def _filled(state: Mapping[str, Any], container: Manifest) -> Status:
+def _fill_placeholders(state: Mapping[str, Any], container: Manifest) -> PodStatus:
     """Fill in image and name placeholders in messages; a message read from a status has none."""
-    words = {"{image}": str(container.get("image") or ""), "{name}": str(container["name"])}
-    made: Status = {}
-    for which, about in state.items():
-        message = str(about.get("message") or "")
-        for word, value in words.items():
-            message = message.replace(word, value)
-        made[which] = {**about, **({"message": message} if message else {})}
-    return made
+    placeholders = {"{image}": str(container.get("image") or ""), "{name}": str(container["name"])}
+    filled: PodStatus = {}
+    for state_name, details in state.items():
+        message = str(details.get("message") or "")
+        for placeholder, value in placeholders.items():
+            message = message.replace(placeholder, value)
+        filled[state_name] = {**details, **({"message": message} if message else {})}
+    return filled
 
 
-def _ended(state: Mapping[str, Any], now: str) -> Status:
+def _build_terminated_state(state: Mapping[str, Any], now: str) -> PodStatus:
     if "terminated" in state:
         return dict(state)
-    began = (state.get("running") or {}).get("startedAt")
-    end = {"exitCode": 137, "reason": "Error", "message": BY, "finishedAt": now}
-    return {"terminated": {**end, **({"startedAt": began} if began else {})}}
+    started_at = (state.get("running") or {}).get("startedAt")
+    terminated = {"exitCode": 137, "reason": "Error", "message": SIMULATED_NOTE, "finishedAt": now}
+    return {"terminated": {**terminated, **({"startedAt": started_at} if started_at else {})}}

@@ -7,42 +7,49 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.kube.client import Admitter
-from argosy.kube.controller import Cache, Context
+from argosy.kube.client import AdmissionHandler
+from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import CLAIM, POD, is_played_by_others
-from argosy.sandbox.simulators.volumes import claims_of
-from argosy.sandbox.simulators.writes import change
+from argosy.sandbox.simulators.persistent_volumes import list_claim_names
+from argosy.sandbox.simulators.simulated_objects import PERSISTENT_VOLUME_CLAIM, POD, is_simulated_by_other_addon
+from argosy.sandbox.simulators.writes import patch_object
 
-KEPT: Final = "kubernetes.io/pvc-protection"
+PVC_PROTECTION_FINALIZER: Final = "kubernetes.io/pvc-protection"
 
 
-def protected(new: Manifest, old: Manifest | None) -> Manifest:
+def add_finalizer(new: Manifest, old: Manifest | None) -> Manifest:
     """Add the pvc-protection finalizer to a new claim."""
     metadata = new["metadata"]
-    if old is not None or is_kept(new) or is_played_by_others(new):
+    if old is not None or has_finalizer(new) or is_simulated_by_other_addon(new):
         return new
-    return {**new, "metadata": {**metadata, "finalizers": [*(metadata.get("finalizers") or ()), KEPT]}}
+    return {
+        **new,
+        "metadata": {**metadata, "finalizers": [*(metadata.get("finalizers") or ()), PVC_PROTECTION_FINALIZER]},
+    }
 
 
-ADMITTER: Final = Admitter(CLAIM, "storageobjectinuseprotection", "kube-apiserver", protected)
+ADMISSION_HANDLER: Final = AdmissionHandler(
+    PERSISTENT_VOLUME_CLAIM, "storageobjectinuseprotection", "kube-apiserver", add_finalizer
+)
 
 
-def is_kept(claim: Manifest) -> bool:
-    return KEPT in (claim["metadata"].get("finalizers") or ())
+def has_finalizer(claim: Manifest) -> bool:
+    return PVC_PROTECTION_FINALIZER in (claim["metadata"].get("finalizers") or ())
 
 
-async def release(claim: Manifest, context: Context) -> bool:
+async def remove_finalizer_if_unused(claim: Manifest, context: ControllerContext) -> bool:
     """Remove the finalizer; return False if a Pod still uses the claim."""
     if _is_used(claim, context.cache):
         return False
-    others = [each for each in claim["metadata"]["finalizers"] if each != KEPT]
-    await change(claim, {"metadata": {"finalizers": others or None}}, context.cluster)
+    other_finalizers = [
+        finalizer for finalizer in claim["metadata"]["finalizers"] if finalizer != PVC_PROTECTION_FINALIZER
+    ]
+    await patch_object(claim, {"metadata": {"finalizers": other_finalizers or None}}, context.cluster)
     return True
 
 
-def _is_used(claim: Manifest, cache: Cache) -> bool:
+def _is_used(claim: Manifest, cache: InformerCache) -> bool:
     """k8s: any Pod with a Node uses its claims, even a finished one; a Pod without a Node is no longer admitted."""
     name = claim["metadata"]["name"]
     pods = cache.list(POD, namespace=claim["metadata"]["namespace"])
-    return any(pod["spec"].get("nodeName") and name in claims_of(pod) for pod in pods)
+    return any(pod["spec"].get("nodeName") and name in list_claim_names(pod) for pod in pods)

@@ -9,138 +9,151 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import selectors
-from argosy.sandbox.simulators.adoption import Orphans
-from argosy.sandbox.simulators.constants import (
+from argosy.sandbox.simulators.adoption import OrphanFinder
+from argosy.sandbox.simulators.events import EventRecorder
+from argosy.sandbox.simulators.pod_counts import (
+    choose_pods_to_delete,
+    count_pods,
+    is_active,
+    is_unprocessed,
+    list_owned_pods,
+    read_pod_phase,
+)
+from argosy.sandbox.simulators.pod_creation import create_pods, delete_pods
+from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
+from argosy.sandbox.simulators.simulated_objects import (
     POD,
     REPLICA_SET,
-    is_dying,
-    is_played_by_others,
-    letters,
-    owner_of,
-    pod_from,
-    told,
-    unmarked,
+    append_simulated_note,
+    build_pod,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    hash_to_name_suffix,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.events import Recorder
-from argosy.sandbox.simulators.pod_counts import counted, first_to_go, is_active, is_fresh, phase_of, pods_of
-from argosy.sandbox.simulators.pod_creation import make_pods, remove_pods
-from argosy.sandbox.simulators.requeue_interval import Pace
-from argosy.sandbox.simulators.timestamps import left, moment_of, stamp
-from argosy.sandbox.simulators.writes import adopt, keep_status, patient
+from argosy.sandbox.simulators.timestamps import format_timestamp, parse_timestamp, seconds_until_deadline
+from argosy.sandbox.simulators.writes import adopt, retry_on_conflict, update_status_if_changed
 
-MOST_AT_ONCE: Final = 100
-EARLY_SECONDS: Final = 2.0
+MAX_PODS_PER_BATCH: Final = 100
+STATUS_DELAY_SECONDS: Final = 2.0
 
 
-class ReplicaSets:
+class ReplicaSetController:
     name = "simulated-replicasets"
-    watches = (Watch(REPLICA_SET, unmarked), Watch(POD, owner(REPLICA_SET)))
+    watches = (Watch(REPLICA_SET, enqueue_if_unmarked), Watch(POD, map_to_owner(REPLICA_SET)))
 
     def __init__(self) -> None:
-        self._orphans = Orphans(POD)
-        self._events = Recorder("replicaset-controller")
-        self._pace = Pace(0.0, 0.0005)
+        self._orphans = OrphanFinder(POD)
+        self._events = EventRecorder("replicaset-controller")
+        self._throttle = ReconcileThrottle(0.0, 0.0005)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
-            self._pace.forget(key)
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        replica_set = context.cache.get(key)
+        if replica_set is None or is_being_deleted(replica_set) or is_simulated_by_other_addon(replica_set):
+            self._throttle.forget(key)
             return None
-        if (pause := self._pace.wait(key, context.clock)) > 0:
+        if (pause := self._throttle.compute_wait(key, context.clock)) > 0:
             return Requeue(pause)
-        for orphan in self._orphans.fitting(live, context.cache):
-            if phase_of(orphan) not in ("Succeeded", "Failed"):
-                await adopt(orphan, live, context.cluster)
-        pods = pods_of(live, context.cache)
-        self._pace.looked(key, len(pods), context.clock)
-        active = [each for each in pods if is_active(each)]
+        for orphan in self._orphans.list_matching(replica_set, context.cache):
+            if read_pod_phase(orphan) not in ("Succeeded", "Failed"):
+                await adopt(orphan, replica_set, context.cluster)
+        pods = list_owned_pods(replica_set, context.cache)
+        self._throttle.record_reconcile(key, len(pods), context.clock)
+        active = [pod for pod in pods if is_active(pod)]
         problem = ""
-        if missing := max(_wanted(live) - len(active), 0):
-            problem = await _create(live, pods, missing, self._events, context)
-            if not problem and not (live.get("status") or {}).get("observedGeneration"):
+        if missing := max(_read_desired_replicas(replica_set) - len(active), 0):
+            problem = await _create_missing_pods(replica_set, pods, missing, self._events, context)
+            if not problem and not (replica_set.get("status") or {}).get("observedGeneration"):
                 # the watch events of the Pods trigger the next reconcile, with more to report
                 return None
-        elif len(active) > _wanted(live):
-            await _shrink(live, self._events, context)
-        elif _is_early(live, active, context.clock.now()):
-            return Requeue(EARLY_SECONDS)
-        return await _report(live, active, problem, context)
+        elif len(active) > _read_desired_replicas(replica_set):
+            await _delete_surplus_pods(replica_set, self._events, context)
+        elif _should_delay_status(replica_set, active, context.clock.now()):
+            return Requeue(STATUS_DELAY_SECONDS)
+        return await _update_status(replica_set, active, problem, context)
 
 
-def _is_early(live: Manifest, active: Sequence[Manifest], now: datetime) -> bool:
+def _should_delay_status(replica_set: Manifest, active: Sequence[Manifest], now: datetime) -> bool:
     """True if the new Pods are about to start; reporting later saves a write here and one on the Deployment."""
-    if (live.get("status") or {}).get("observedGeneration"):
+    if (replica_set.get("status") or {}).get("observedGeneration"):
         return False
-    made = [moment_of(pod["metadata"]["creationTimestamp"]) for pod in active if is_fresh(pod)]
-    return any(left(each, EARLY_SECONDS, now) > 0 for each in made)
+    creation_times = [parse_timestamp(pod["metadata"]["creationTimestamp"]) for pod in active if is_unprocessed(pod)]
+    return any(seconds_until_deadline(created_at, STATUS_DELAY_SECONDS, now) > 0 for created_at in creation_times)
 
 
-def _wanted(live: Manifest) -> int:
-    return int(live["spec"].get("replicas", 1))
+def _read_desired_replicas(replica_set: Manifest) -> int:
+    return int(replica_set["spec"].get("replicas", 1))
 
 
-async def _create(live: Manifest, pods: Sequence[Manifest], missing: int, recorder: Recorder, context: Context) -> str:
+async def _create_missing_pods(
+    replica_set: Manifest, pods: Sequence[Manifest], missing: int, recorder: EventRecorder, context: ControllerContext
+) -> str:
     """Create missing Pods; return why they cannot be created, or an empty string.
 
     Names are deterministic, so that a Pod the cache does not show yet is not created twice.
     """
-    taken = {str(each["metadata"]["name"]) for each in pods}
-    made = []
-    for name in _names(live):
-        if name not in taken:
-            made.append(pod_from(live["spec"]["template"], live, name))
-        if len(made) >= min(missing, MOST_AT_ONCE):
+    taken_names = {str(pod["metadata"]["name"]) for pod in pods}
+    new_pods = []
+    for name in _generate_pod_names(replica_set):
+        if name not in taken_names:
+            new_pods.append(build_pod(replica_set["spec"]["template"], replica_set, name))
+        if len(new_pods) >= min(missing, MAX_PODS_PER_BATCH):
             break
-    return await make_pods(live, made, recorder, context)
+    return await create_pods(replica_set, new_pods, recorder, context)
 
 
-def _names(live: Manifest) -> Iterator[str]:
-    metadata = live["metadata"]
+def _generate_pod_names(replica_set: Manifest) -> Iterator[str]:
+    metadata = replica_set["metadata"]
     number = 0
     while True:
-        yield f"{metadata['name']}-{letters(metadata['uid'] + '/' + str(number), 5)}"
+        yield f"{metadata['name']}-{hash_to_name_suffix(metadata['uid'] + '/' + str(number), 5)}"
         number += 1
 
 
-async def _shrink(live: Manifest, recorder: Recorder, context: Context) -> None:
+async def _delete_surplus_pods(replica_set: Manifest, recorder: EventRecorder, context: ControllerContext) -> None:
     """Delete surplus Pods. Lists them from the server, because the cache may still show Pods that were just deleted."""
-    uid = live["metadata"]["uid"]
-    labels = str(selectors.from_label_selector(live["spec"].get("selector")))
-    listing = await context.cluster.list(POD, namespace=live["metadata"]["namespace"], labels=labels)
-    active = [each for each in listing.items if (owner_of(each) or {}).get("uid") == uid and is_active(each)]
-    surplus = len(active) - _wanted(live)
-    await remove_pods(live, first_to_go(active, max(surplus, 0)), recorder, context)
+    uid = replica_set["metadata"]["uid"]
+    labels = str(selectors.label_selector_from_wire(replica_set["spec"].get("selector")))
+    listing = await context.cluster.list(POD, namespace=replica_set["metadata"]["namespace"], labels=labels)
+    active = [
+        pod for pod in listing.items if (find_controller_reference(pod) or {}).get("uid") == uid and is_active(pod)
+    ]
+    surplus = len(active) - _read_desired_replicas(replica_set)
+    await delete_pods(replica_set, choose_pods_to_delete(active, max(surplus, 0)), recorder, context)
 
 
-async def _report(live: Manifest, active: Sequence[Manifest], problem: str, context: Context) -> Requeue | None:
-    counts = counted(active, float(live["spec"].get("minReadySeconds") or 0), context.clock.now())
+async def _update_status(
+    replica_set: Manifest, active: Sequence[Manifest], problem: str, context: ControllerContext
+) -> Requeue | None:
+    counts = count_pods(active, float(replica_set["spec"].get("minReadySeconds") or 0), context.clock.now())
     status: dict[str, Any] = {
         "replicas": counts.total,
         "fullyLabeledReplicas": counts.total,
         "readyReplicas": counts.ready,
         "availableReplicas": counts.available,
-        "observedGeneration": live["metadata"].get("generation", 1),
-        "conditions": _failure(live, problem, stamp(context.clock.now())),
+        "observedGeneration": replica_set["metadata"].get("generation", 1),
+        "conditions": _build_failure_conditions(replica_set, problem, format_timestamp(context.clock.now())),
     }
-    await keep_status(live, status, context.cluster)
-    waits = [each for each in (counts.wait, 1.0 if problem else None) if each is not None]
+    await update_status_if_changed(replica_set, status, context.cluster)
+    waits = [seconds for seconds in (counts.seconds_until_available, 1.0 if problem else None) if seconds is not None]
     return Requeue(min(waits)) if waits else None
 
 
-def _failure(live: Manifest, problem: str, now: str) -> list[dict[str, Any]] | None:
+def _build_failure_conditions(replica_set: Manifest, problem: str, now: str) -> list[dict[str, Any]] | None:
     if not problem:
         return None
-    known: Manifest = next(iter((live.get("status") or {}).get("conditions") or ()), {})
-    since = known.get("lastTransitionTime") or now
-    message = told(problem)
+    previous: Manifest = next(iter((replica_set.get("status") or {}).get("conditions") or ()), {})
+    transitioned_at = previous.get("lastTransitionTime") or now
+    message = append_simulated_note(problem)
     return [
         {
             "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
-            "message": message, "lastTransitionTime": since,
+            "message": message, "lastTransitionTime": transitioned_at,
         }
     ]  # fmt: skip

@@ -11,30 +11,30 @@ from typing import Final
 from argosy.kube.controller import Clock
 from argosy.kube.names import ResourceKey
 
-LEAST: Final = 0.02  # shorter pauses are skipped
+MIN_PAUSE_SECONDS: Final = 0.02  # shorter pauses are skipped
 
 
-class Pace:
+class ReconcileThrottle:
     """Batches changes: otherwise each of a thousand changes would read all thousand objects.
 
     The interval is a fixed part plus a part per dependent object, in seconds.
     """
 
-    def __init__(self, first: float, each: float) -> None:
-        self._first, self._each = first, each
-        self._next: dict[ResourceKey, float] = {}
+    def __init__(self, base_seconds: float, seconds_per_object: float) -> None:
+        self._base_seconds, self._seconds_per_object = base_seconds, seconds_per_object
+        self._next_allowed: dict[ResourceKey, float] = {}
 
-    def wait(self, key: ResourceKey, clock: Clock) -> float:
+    def compute_wait(self, key: ResourceKey, clock: Clock) -> float:
         """Return the seconds until the key may be reconciled, 0 if it may be now."""
-        left = self._next.get(key, 0.0) - clock.monotonic()
-        return left if left > 0.0 else 0.0
+        seconds_left = self._next_allowed.get(key, 0.0) - clock.monotonic()
+        return seconds_left if seconds_left > 0.0 else 0.0
 
-    def looked(self, key: ResourceKey, count: int, clock: Clock) -> None:
-        pause = self._first + self._each * count
-        if pause > LEAST:
-            self._next[key] = clock.monotonic() + pause
+    def record_reconcile(self, key: ResourceKey, object_count: int, clock: Clock) -> None:
+        pause = self._base_seconds + self._seconds_per_object * object_count
+        if pause > MIN_PAUSE_SECONDS:
+            self._next_allowed[key] = clock.monotonic() + pause
         else:
-            self._next.pop(key, None)
+            self._next_allowed.pop(key, None)
 
     def forget(self, key: ResourceKey) -> None:
-        self._next.pop(key, None)
+        self._next_allowed.pop(key, None)

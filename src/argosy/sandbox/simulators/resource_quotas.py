@@ -8,77 +8,94 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.pod_resources import NOTHING, Amounts, added
-from argosy.kube.schema.resource_quota import is_about, shown, usage_of
-from argosy.sandbox.simulators.constants import CLAIM, POD, QUOTA, SERVICE, is_dying, is_played_by_others, unmarked
-from argosy.sandbox.simulators.requeue_interval import Pace
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.kube.schema.pod_resources import ZERO_AMOUNT, Amounts, add_amounts
+from argosy.kube.schema.resource_quota import count_usage, format_amount, quota_matches
+from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
+from argosy.sandbox.simulators.simulated_objects import (
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    RESOURCE_QUOTA,
+    SERVICE,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
-WATCHED: Final = {POD: "pods", CLAIM: "persistentvolumeclaims", SERVICE: "services"}
-LISTED: Final = ("configmaps", "secrets", "replicationcontrollers", "resourcequotas")
-LOOK_AGAIN: Final = 5.0  # for kinds that are not watched
+WATCHED_PLURALS: Final = {POD: "pods", PERSISTENT_VOLUME_CLAIM: "persistentvolumeclaims", SERVICE: "services"}
+POLLED_RESOURCES: Final = ("configmaps", "secrets", "replicationcontrollers", "resourcequotas")
+POLL_INTERVAL_SECONDS: Final = 5.0  # for kinds that are not watched
 
 
-class Quotas:
+class ResourceQuotaController:
     name = "simulated-quotas"
 
     def __init__(self) -> None:
-        self._cache: Cache | None = None
-        self._pace = Pace(0.2, 0.002)
-        self.watches = (Watch(QUOTA, unmarked), *(Watch(kind, self._over) for kind in WATCHED))
+        self._cache: InformerCache | None = None
+        self._throttle = ReconcileThrottle(0.2, 0.002)
+        self.watches = (
+            Watch(RESOURCE_QUOTA, enqueue_if_unmarked),
+            *(Watch(kind, self._enqueue_quotas_of_namespace) for kind in WATCHED_PLURALS),
+        )
 
-    def _over(self, manifest: Manifest) -> Iterable[ResourceKey]:
+    def _enqueue_quotas_of_namespace(self, manifest: Manifest) -> Iterable[ResourceKey]:
         if self._cache is not None:
-            for each in self._cache.list(QUOTA, namespace=manifest["metadata"]["namespace"]):
-                yield key_of(each)
+            for quota in self._cache.list(RESOURCE_QUOTA, namespace=manifest["metadata"]["namespace"]):
+                yield key_of(quota)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self._cache = context.cache
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
-            self._pace.forget(key)
+        quota = context.cache.get(key)
+        if quota is None or is_being_deleted(quota) or is_simulated_by_other_addon(quota):
+            self._throttle.forget(key)
             return None
-        if (pause := self._pace.wait(key, context.clock)) > 0:
+        if (pause := self._throttle.compute_wait(key, context.clock)) > 0:
             return Requeue(pause)
-        hard = (live.get("spec") or {}).get("hard") or {}
-        others = [each for each in hard if each in LISTED or each.startswith("count/")]
-        total = added(_watched(live, context.cache), await _listed(live, others, context))
-        used = {name: shown(total.get(name, NOTHING), much) for name, much in hard.items()}
+        hard = (quota.get("spec") or {}).get("hard") or {}
+        polled_resources = [
+            resource for resource in hard if resource in POLLED_RESOURCES or resource.startswith("count/")
+        ]
+        total = add_amounts(
+            _sum_watched_usage(quota, context.cache), await _count_polled_usage(quota, polled_resources, context)
+        )
+        used = {name: format_amount(total.get(name, ZERO_AMOUNT), limit) for name, limit in hard.items()}
         status: dict[str, Any] = {"hard": hard, "used": used}
-        if await keep_status(live, _replacing(live, status), context.cluster):
-            self._pace.looked(key, len(context.cache.list(POD, namespace=key.namespace)), context.clock)
-        return Requeue(LOOK_AGAIN) if others else None
+        if await update_status_if_changed(quota, _add_removed_names(quota, status), context.cluster):
+            self._throttle.record_reconcile(key, len(context.cache.list(POD, namespace=key.namespace)), context.clock)
+        return Requeue(POLL_INTERVAL_SECONDS) if polled_resources else None
 
 
-def _watched(live: Manifest, cache: Cache) -> Amounts:
+def _sum_watched_usage(quota: Manifest, cache: InformerCache) -> Amounts:
     total: Amounts = {}
-    for kind, plural in WATCHED.items():
-        for each in cache.list(kind, namespace=live["metadata"]["namespace"]):
-            if is_about(live, plural, each):
-                total = added(total, usage_of("", plural, each))
+    for kind, plural in WATCHED_PLURALS.items():
+        for manifest in cache.list(kind, namespace=quota["metadata"]["namespace"]):
+            if quota_matches(quota, plural, manifest):
+                total = add_amounts(total, count_usage("", plural, manifest))
     return total
 
 
-async def _listed(live: Manifest, names: Iterable[str], context: Context) -> Amounts:
+async def _count_polled_usage(quota: Manifest, names: Iterable[str], context: ControllerContext) -> Amounts:
     """Count objects of kinds that are not watched."""
     total: Amounts = {}
     kinds: dict[tuple[str, str], GroupKind] = {}
     for name in names:
         plural, _, group = name.removeprefix("count/").partition(".")
-        if not group and plural in WATCHED.values():
+        if not group and plural in WATCHED_PLURALS.values():
             continue
-        kinds = kinds or {(it.group, about.plural): it for it, about in (await context.cluster.kinds()).items()}
+        kinds = kinds or {
+            (group_kind.group, info.plural): group_kind for group_kind, info in (await context.cluster.kinds()).items()
+        }
         if kind := kinds.get((group, plural)):
-            found = await context.cluster.list(kind, namespace=live["metadata"]["namespace"], metadata_only=True)
-            total[name] = NOTHING + len(found.items)
+            listing = await context.cluster.list(kind, namespace=quota["metadata"]["namespace"], metadata_only=True)
+            total[name] = ZERO_AMOUNT + len(listing.items)
     return total
 
 
-def _replacing(live: Manifest, status: dict[str, Any]) -> dict[str, Any]:
+def _add_removed_names(quota: Manifest, status: dict[str, Any]) -> dict[str, Any]:
     """Add null values for names that the quota no longer has, because a merge patch keeps them otherwise."""
-    known = live.get("status") or {}
-    return {field: {**dict.fromkeys(known.get(field) or {}), **wanted} for field, wanted in status.items()}
+    previous = quota.get("status") or {}
+    return {field: {**dict.fromkeys(previous.get(field) or {}), **values} for field, values in status.items()}

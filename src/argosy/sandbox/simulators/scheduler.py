@@ -10,68 +10,70 @@ from itertools import islice
 from typing import Final
 
 from argosy.errors import ArgosyError
-from argosy.kube.controller import Cache, Context
+from argosy.kube.controller import ControllerContext, InformerCache
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators import pod_status, scheduling
-from argosy.sandbox.simulators.constants import CLAIM, NODE, is_dying, own_key
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.fault_injection import Fault, Wishes
-from argosy.sandbox.simulators.node_allocation import Ledger
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.volumes import SELECTED_NODE, claims_of, waits_for_consumer
-from argosy.sandbox.simulators.writes import change, keep_status
+from argosy.sandbox.simulators import node_selection, pod_status
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.fault_injection import InjectedFault, SimulationSettings
+from argosy.sandbox.simulators.node_allocation import NodeAllocations
+from argosy.sandbox.simulators.persistent_volumes import SELECTED_NODE_ANNOTATION, list_claim_names, waits_for_consumer
+from argosy.sandbox.simulators.simulated_objects import NODE, PERSISTENT_VOLUME_CLAIM, build_key, is_being_deleted
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import patch_object, update_status_if_changed
 
-AT_A_TIME: Final = 50  # waiting Pods to retry: free resources are soon taken
-WAITS_FOR_VOLUME: Final = "waiting for a volume to be created"
+MAX_RETRIED_PODS: Final = 50  # waiting Pods to retry: free resources are soon taken
+WAITING_FOR_VOLUME: Final = "waiting for a volume to be created"
 
 
 class Scheduler:
     """The in-memory state only decides which Pods to enqueue; after a restart every Pod is reconciled anyway."""
 
     def __init__(self) -> None:
-        self._ledger = Ledger()
-        self._homeless: dict[ResourceKey, None] = {}
-        self._events = Recorder("default-scheduler")
+        self._allocations = NodeAllocations()
+        self._unscheduled: dict[ResourceKey, None] = {}
+        self._events = EventRecorder("default-scheduler")
 
-    def open(self, cache: Cache) -> None:
-        self._ledger.open(cache)
+    def use_cache(self, cache: InformerCache) -> None:
+        self._allocations.use_cache(cache)
 
     def forget(self, key: ResourceKey) -> None:
-        self._homeless.pop(key, None)
+        self._unscheduled.pop(key, None)
 
-    def waiting(self, _: Manifest) -> Iterable[ResourceKey]:
-        return tuple(self._homeless)
+    def enqueue_unscheduled(self, _: Manifest) -> Iterable[ResourceKey]:
+        return tuple(self._unscheduled)
 
-    def freed(self, pod: Manifest) -> Iterable[ResourceKey]:
+    def enqueue_if_freed(self, pod: Manifest) -> Iterable[ResourceKey]:
         """Enqueue waiting Pods that may fit now that this Pod has ended or is gone."""
-        is_freed = self._ledger.look(key_of(pod))
-        return tuple(islice(self._homeless, AT_A_TIME)) if is_freed else ()
+        is_freed = self._allocations.refresh(key_of(pod))
+        return tuple(islice(self._unscheduled, MAX_RETRIED_PODS)) if is_freed else ()
 
-    async def schedule(self, pod: Manifest, wishes: Wishes, context: Context) -> None:
-        key, found = key_of(pod), context.cache.list(NODE)
-        node, why = scheduling.choose(pod, found, self._ledger.taken)
-        if wishes.fail is Fault.UNSCHEDULABLE:
-            node, why = None, scheduling.refused_by_all(found, "Insufficient cpu")
+    async def schedule(self, pod: Manifest, settings: SimulationSettings, context: ControllerContext) -> None:
+        key, all_nodes = key_of(pod), context.cache.list(NODE)
+        node, reason = node_selection.choose_node(pod, all_nodes, self._allocations.get_allocated)
+        if settings.fault is InjectedFault.UNSCHEDULABLE:
+            node, reason = None, node_selection.describe_common_rejection(all_nodes, "Insufficient cpu")
         if node is not None:
             name = str(node["metadata"]["name"])
-            self._ledger.take(key, name, scheduling.needs_of(pod))
+            self._allocations.allocate(key, name, node_selection.compute_pod_requests(pod))
             try:
-                why = await _unbound(pod, name, context)
-                if not why:
+                reason = await _check_claims(pod, name, context)
+                if not reason:
                     await self._bind(pod, name, context)
                     return
             except ArgosyError:
-                self._ledger.leave(key)
+                self._allocations.release(key)
                 raise
-            self._ledger.leave(key)
-            why = why if why == WAITS_FOR_VOLUME else scheduling.refused_before(found, why)
-        self._homeless[key] = None
-        wanted = pod_status.unscheduled(pod, why, stamp(context.clock.now()))
-        if await keep_status(pod, wanted, context.cluster) and why != WAITS_FOR_VOLUME:
-            await self._events.tell(pod, [Happening("FailedScheduling", why, is_warning=True)], context)
+            self._allocations.release(key)
+            reason = (
+                reason if reason == WAITING_FOR_VOLUME else node_selection.describe_precheck_failure(all_nodes, reason)
+            )
+        self._unscheduled[key] = None
+        new_status = pod_status.build_unschedulable_status(pod, reason, format_timestamp(context.clock.now()))
+        if await update_status_if_changed(pod, new_status, context.cluster) and reason != WAITING_FOR_VOLUME:
+            await self._events.record(pod, [EventDraft("FailedScheduling", reason, is_warning=True)], context)
 
-    async def _bind(self, pod: Manifest, node: str, context: Context) -> None:
+    async def _bind(self, pod: Manifest, node: str, context: ControllerContext) -> None:
         metadata = pod["metadata"]
         binding = {
             "apiVersion": "v1",
@@ -81,26 +83,28 @@ class Scheduler:
         }
         await context.cluster.create(binding, subresource_of=key_of(pod))
         message = f"Successfully assigned {metadata['namespace']}/{metadata['name']} to {node}"
-        await self._events.tell(pod, [Happening("Scheduled", message)], context)
+        await self._events.record(pod, [EventDraft("Scheduled", message)], context)
 
 
-async def _unbound(pod: Manifest, node: str, context: Context) -> str:
+async def _check_claims(pod: Manifest, node_name: str, context: ControllerContext) -> str:
     """Return why the Pod's claims prevent scheduling, or an empty string.
 
     Sets the selected Node on claims that wait for their first consumer.
     """
-    waits = False
-    for name in claims_of(pod):
-        claim = context.cache.get(own_key(CLAIM, pod["metadata"]["namespace"], name))
+    is_waiting = False
+    for name in list_claim_names(pod):
+        claim = context.cache.get(build_key(PERSISTENT_VOLUME_CLAIM, pod["metadata"]["namespace"], name))
         if claim is None:
             return f'persistentvolumeclaim "{name}" not found'
-        if is_dying(claim):
+        if is_being_deleted(claim):
             return f'persistentvolumeclaim "{name}" is being deleted'
         if (claim.get("status") or {}).get("phase") == "Bound":
             continue
         if not waits_for_consumer(claim, context.cache):
             return "pod has unbound immediate PersistentVolumeClaims"
-        waits = True
-        if SELECTED_NODE not in (claim["metadata"].get("annotations") or {}):
-            await change(claim, {"metadata": {"annotations": {SELECTED_NODE: node}}}, context.cluster)
-    return WAITS_FOR_VOLUME if waits else ""
+        is_waiting = True
+        if SELECTED_NODE_ANNOTATION not in (claim["metadata"].get("annotations") or {}):
+            await patch_object(
+                claim, {"metadata": {"annotations": {SELECTED_NODE_ANNOTATION: node_name}}}, context.cluster
+            )
+    return WAITING_FOR_VOLUME if is_waiting else ""

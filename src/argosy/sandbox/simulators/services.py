@@ -9,176 +9,200 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from argosy.annotations import SIMULATED
-from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, annotation, key_of
-from argosy.sandbox.simulators.constants import (
+from argosy.kube.objects import Manifest, get_annotation, key_of
+from argosy.sandbox.simulators.endpoints import (
+    SERVICE_NAME_LABEL,
+    build_endpoint_slices,
+    build_endpoints,
+    has_managed_endpoints,
+)
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.load_balancers import build_external_ip, compute_provisioning_delay
+from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
+from argosy.sandbox.simulators.simulated_objects import (
     ENDPOINT_SLICE,
     ENDPOINTS,
     POD,
     SERVICE,
-    is_dying,
-    is_played_by_others,
-    own_key,
-    owner_of,
-    told,
-    unmarked,
+    append_simulated_note,
+    build_key,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.endpoints import SERVICE_NAME, endpoints_for, is_served, slices_for
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.load_balancers import address_of, when_given
-from argosy.sandbox.simulators.requeue_interval import Pace
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.writes import change, create_once, keep_status, patient, remove, same
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import (
+    create_if_absent,
+    delete_object,
+    equals_ignoring_empty,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
 
-SAYING_SO: Final = "sandbox.argosy.dev/Simulated"
-SELECTING, LABELLED = "simulators-selecting", "simulators-labelled"
+SIMULATED_CONDITION: Final = "sandbox.argosy.dev/Simulated"
+SELECTOR_INDEX, POD_LABEL_INDEX = "simulators-selecting", "simulators-labelled"
 
 
-class Services:
+class ServiceController:
     name = "simulated-services"
 
     def __init__(self) -> None:
-        self._cache: Cache | None = None
-        self._pace = Pace(0.2, 0.002)
-        self._events = Recorder("service-controller")
+        self._cache: InformerCache | None = None
+        self._throttle = ReconcileThrottle(0.2, 0.002)
+        self._events = EventRecorder("service-controller")
         self.watches = (
-            Watch(SERVICE, unmarked),
-            Watch(POD, self._leading_to),
-            Watch(ENDPOINTS, _of_endpoints),
-            Watch(ENDPOINT_SLICE, _of_slice),
+            Watch(SERVICE, enqueue_if_unmarked),
+            Watch(POD, self._enqueue_services_of_pod),
+            Watch(ENDPOINTS, _enqueue_service_of_endpoints),
+            Watch(ENDPOINT_SLICE, _enqueue_service_of_slice),
         )
 
-    def _leading_to(self, pod: Manifest) -> Iterable[ResourceKey]:
+    def _enqueue_services_of_pod(self, pod: Manifest) -> Iterable[ResourceKey]:
         if self._cache is None:
             return
         labels, namespace = pod["metadata"].get("labels") or {}, pod["metadata"]["namespace"]
         for item in labels.items():
-            for service in self._cache.find(SELECTING, (namespace, *item)):
+            for service in self._cache.find(SELECTOR_INDEX, (namespace, *item)):
                 if service["spec"]["selector"].items() <= labels.items():
                     yield key_of(service)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        self._open(context.cache)
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        self._use_cache(context.cache)
         service = context.cache.get(key)
-        if service is None or is_dying(service) or is_played_by_others(service):
-            self._pace.forget(key)
-            await _forget(key, service, context)
+        if service is None or is_being_deleted(service) or is_simulated_by_other_addon(service):
+            self._throttle.forget(key)
+            await _delete_endpoints(key, service, context)
             return None
-        wait = await self._balance(service, context)
-        if not is_served(service):
+        wait = await self._update_load_balancer(service, context)
+        if not has_managed_endpoints(service):
             return Requeue(wait) if wait else None
-        if (pause := self._pace.wait(key, context.clock)) > 0:
+        if (pause := self._throttle.compute_wait(key, context.clock)) > 0:
             return Requeue(pause)
-        pods = _selected(service, context.cache)
-        if await _lead(service, pods, context):
-            self._pace.looked(key, len(pods), context.clock)
+        pods = _list_selected_pods(service, context.cache)
+        if await _write_endpoints(service, pods, context):
+            self._throttle.record_reconcile(key, len(pods), context.clock)
         return Requeue(wait) if wait else None
 
-    def _open(self, cache: Cache) -> None:
+    def _use_cache(self, cache: InformerCache) -> None:
         if self._cache is not cache:
-            cache.index(SELECTING, _selecting)
-            cache.index(LABELLED, _labelled)
+            cache.add_index(SELECTOR_INDEX, _index_by_selector)
+            cache.add_index(POD_LABEL_INDEX, _index_by_label)
             self._cache = cache
 
-    async def _balance(self, service: Manifest, context: Context) -> float | None:
+    async def _update_load_balancer(self, service: Manifest, context: ControllerContext) -> float | None:
         """Set the load balancer address; return the seconds until it is due if a delay or fault was requested."""
-        known = service.get("status") or {}
+        previous = service.get("status") or {}
         if service["spec"].get("type") != "LoadBalancer":
-            if (known.get("loadBalancer") or {}).get("ingress"):
-                await keep_status(service, {"loadBalancer": None, "conditions": None}, context.cluster)
+            if (previous.get("loadBalancer") or {}).get("ingress"):
+                await update_status_if_changed(service, {"loadBalancer": None, "conditions": None}, context.cluster)
             return None
-        wait = when_given(service, context.clock.now())
+        wait = compute_provisioning_delay(service, context.clock.now())
         if wait is None or wait > 0:
             return wait
-        address = service["spec"].get("loadBalancerIP") or address_of(service)
-        given = {"ingress": [{"ip": address, "ipMode": "VIP"}]}
-        wanted = {"loadBalancer": given, "conditions": _said(service, stamp(context.clock.now()))}
-        if await keep_status(service, wanted, context.cluster):
-            await self._events.tell(service, [Happening("EnsuredLoadBalancer", "Ensured load balancer")], context)
+        address = service["spec"].get("loadBalancerIP") or build_external_ip(service)
+        load_balancer = {"ingress": [{"ip": address, "ipMode": "VIP"}]}
+        new_status = {
+            "loadBalancer": load_balancer,
+            "conditions": _build_conditions(service, format_timestamp(context.clock.now())),
+        }
+        if await update_status_if_changed(service, new_status, context.cluster):
+            await self._events.record(service, [EventDraft("EnsuredLoadBalancer", "Ensured load balancer")], context)
         return None
 
 
-def _said(service: Manifest, now: str) -> list[dict[str, Any]]:
+def _build_conditions(service: Manifest, now: str) -> list[dict[str, Any]]:
     """Build the condition that says no load balancer exists."""
     conditions = (service.get("status") or {}).get("conditions") or ()
-    since = next((each.get("lastTransitionTime") for each in conditions if each["type"] == SAYING_SO), None) or now
-    message = told("no load balancer serves this address")
-    said = {"type": SAYING_SO, "status": "True", "reason": "Simulated", "message": message}
-    others = [each for each in conditions if each["type"] != SAYING_SO]
-    return [*others, {**said, "lastTransitionTime": since}]
+    transitioned_at = (
+        next((entry.get("lastTransitionTime") for entry in conditions if entry["type"] == SIMULATED_CONDITION), None)
+        or now
+    )
+    message = append_simulated_note("no load balancer serves this address")
+    condition = {"type": SIMULATED_CONDITION, "status": "True", "reason": "Simulated", "message": message}
+    other_conditions = [entry for entry in conditions if entry["type"] != SIMULATED_CONDITION]
+    return [*other_conditions, {**condition, "lastTransitionTime": transitioned_at}]
 
 
-async def _lead(service: Manifest, pods: list[Manifest], context: Context) -> bool:
+async def _write_endpoints(service: Manifest, pods: list[Manifest], context: ControllerContext) -> bool:
     """Write Endpoints and EndpointSlices; return True if something was written."""
-    place = service["metadata"]["namespace"]
-    known = context.cache.get(own_key(ENDPOINTS, place, service["metadata"]["name"]))
-    is_changed = await _keep(known, endpoints_for(service, pods), ("subsets",), context)
-    wanted = {each["metadata"]["name"]: each for each in slices_for(service, pods)}
-    for each in _slices(service["metadata"]["uid"], context.cache):
-        if each["metadata"]["name"] not in wanted:
-            await remove(each, context.cluster)
+    namespace = service["metadata"]["namespace"]
+    current = context.cache.get(build_key(ENDPOINTS, namespace, service["metadata"]["name"]))
+    is_changed = await _write_if_changed(current, build_endpoints(service, pods), ("subsets",), context)
+    slices_by_name = {slice_["metadata"]["name"]: slice_ for slice_ in build_endpoint_slices(service, pods)}
+    for slice_ in _list_owned_slices(service["metadata"]["uid"], context.cache):
+        if slice_["metadata"]["name"] not in slices_by_name:
+            await delete_object(slice_, context.cluster)
             is_changed = True
-    for name, each in wanted.items():
-        found = context.cache.get(own_key(ENDPOINT_SLICE, place, name))
-        is_changed |= await _keep(found, each, ("endpoints", "ports"), context)
+    for name, slice_ in slices_by_name.items():
+        current_slice = context.cache.get(build_key(ENDPOINT_SLICE, namespace, name))
+        is_changed |= await _write_if_changed(current_slice, slice_, ("endpoints", "ports"), context)
     return is_changed
 
 
-async def _keep(known: Manifest | None, wanted: Manifest, fields: Iterable[str], context: Context) -> bool:
-    if known is None:
-        return await create_once(wanted, context.cluster)
+async def _write_if_changed(
+    current: Manifest | None, wanted: Manifest, fields: Iterable[str], context: ControllerContext
+) -> bool:
+    if current is None:
+        return await create_if_absent(wanted, context.cluster)
     labels = wanted["metadata"]["labels"]
-    patch: dict[str, Any] = {name: wanted[name] for name in fields if not same(known.get(name), wanted[name])}
-    if not _carries(known["metadata"].get("labels") or {}, labels) or not annotation(known, SIMULATED):
+    patch: dict[str, Any] = {
+        name: wanted[name] for name in fields if not equals_ignoring_empty(current.get(name), wanted[name])
+    }
+    if not _contains_labels(current["metadata"].get("labels") or {}, labels) or not get_annotation(current, SIMULATED):
         patch["metadata"] = {"labels": labels, "annotations": wanted["metadata"]["annotations"]}
     if not patch:
         return False
-    await change(known, patch, context.cluster)
+    await patch_object(current, patch, context.cluster)
     return True
 
 
-async def _forget(key: ResourceKey, service: Manifest | None, context: Context) -> None:
+async def _delete_endpoints(key: ResourceKey, service: Manifest | None, context: ControllerContext) -> None:
     """Delete the Endpoints of a deleted Service; slices are deleted with their owner, Endpoints have none."""
-    found = context.cache.get(own_key(ENDPOINTS, key.namespace, key.name))
-    if service is None and found is not None and annotation(found, SIMULATED):
-        await remove(found, context.cluster)
+    endpoints = context.cache.get(build_key(ENDPOINTS, key.namespace, key.name))
+    if service is None and endpoints is not None and get_annotation(endpoints, SIMULATED):
+        await delete_object(endpoints, context.cluster)
 
 
-def _selected(service: Manifest, cache: Cache) -> list[Manifest]:
+def _list_selected_pods(service: Manifest, cache: InformerCache) -> list[Manifest]:
     """List the selected Pods, starting from the label that the fewest Pods have."""
-    selector, place = service["spec"]["selector"], service["metadata"]["namespace"]
-    found = min((cache.find(LABELLED, (place, *item)) for item in selector.items()), key=len)
-    return [each for each in found if selector.items() <= (each["metadata"].get("labels") or {}).items()]
+    selector, namespace = service["spec"]["selector"], service["metadata"]["namespace"]
+    candidates = min((cache.find(POD_LABEL_INDEX, (namespace, *item)) for item in selector.items()), key=len)
+    return [pod for pod in candidates if selector.items() <= (pod["metadata"].get("labels") or {}).items()]
 
 
-def _slices(uid: str, cache: Cache) -> list[Manifest]:
-    owned = (each for each in cache.owned(uid) if each["kind"] == "EndpointSlice")
-    return [each for each in owned if (owner_of(each) or {}).get("uid") == uid]
+def _list_owned_slices(service_uid: str, cache: InformerCache) -> list[Manifest]:
+    owned = (slice_ for slice_ in cache.list_owned(service_uid) if slice_["kind"] == "EndpointSlice")
+    return [slice_ for slice_ in owned if (find_controller_reference(slice_) or {}).get("uid") == service_uid]
 
 
-def _selecting(manifest: Manifest) -> Iterator[Hashable]:
+def _index_by_selector(manifest: Manifest) -> Iterator[Hashable]:
     """Index a Service by one label of its selector; the caller checks the others."""
     if manifest["kind"] == "Service" and (selector := manifest["spec"].get("selector")):
         yield (manifest["metadata"]["namespace"], *min(selector.items()))
 
 
-def _labelled(manifest: Manifest) -> Iterator[Hashable]:
+def _index_by_label(manifest: Manifest) -> Iterator[Hashable]:
     if manifest["kind"] == "Pod":
         for item in (manifest["metadata"].get("labels") or {}).items():
             yield (manifest["metadata"]["namespace"], *item)
 
 
-def _of_endpoints(endpoints: Manifest) -> Iterator[ResourceKey]:
-    if annotation(endpoints, SIMULATED):
-        yield own_key(SERVICE, endpoints["metadata"]["namespace"], endpoints["metadata"]["name"])
+def _enqueue_service_of_endpoints(endpoints: Manifest) -> Iterator[ResourceKey]:
+    if get_annotation(endpoints, SIMULATED):
+        yield build_key(SERVICE, endpoints["metadata"]["namespace"], endpoints["metadata"]["name"])
 
 
-def _of_slice(found: Manifest) -> Iterator[ResourceKey]:
-    if annotation(found, SIMULATED) and (name := (found["metadata"].get("labels") or {}).get(SERVICE_NAME)):
-        yield own_key(SERVICE, found["metadata"]["namespace"], name)
+def _enqueue_service_of_slice(endpoint_slice: Manifest) -> Iterator[ResourceKey]:
+    if get_annotation(endpoint_slice, SIMULATED) and (
+        name := (endpoint_slice["metadata"].get("labels") or {}).get(SERVICE_NAME_LABEL)
+    ):
+        yield build_key(SERVICE, endpoint_slice["metadata"]["namespace"], name)
 
 
-def _carries(known: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(known.get(name) == value for name, value in wanted.items())
+def _contains_labels(current: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return all(current.get(name) == value for name, value in wanted.items())

@@ -11,45 +11,60 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import ClusterError
-from argosy.kube.controller import Context, Requeue, Watch, owner
+from argosy.kube.controller import ControllerContext, Requeue, Watch, map_to_owner
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.adoption import Orphans
-from argosy.sandbox.simulators.constants import (
+from argosy.sandbox.simulators.adoption import OrphanFinder
+from argosy.sandbox.simulators.controller_revisions import (
+    build_revision_name,
+    delete_surplus_revisions,
+    find_or_create_revision,
+    list_owned_revisions,
+    read_revision_template,
+)
+from argosy.sandbox.simulators.events import EventDraft, EventRecorder
+from argosy.sandbox.simulators.pod_counts import (
+    FINISHED_PHASES,
+    count_pods,
+    is_available,
+    is_ready,
+    list_owned_pods,
+    read_pod_phase,
+)
+from argosy.sandbox.simulators.simulated_objects import (
     CONTROLLER_REVISION,
     POD,
     STATEFUL_SET,
-    is_dying,
-    is_played_by_others,
-    unmarked,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.controller_revisions import (
-    forget,
-    newest_revision,
-    owned_revisions,
-    revision_name,
-    template_of,
-)
-from argosy.sandbox.simulators.events import Happening, Recorder
-from argosy.sandbox.simulators.pod_counts import FINISHED, counted, is_available, is_ready, phase_of, pods_of
 from argosy.sandbox.simulators.stateful_set_pods import (
-    claims_for,
-    is_ordered,
-    is_rolling,
-    ordinal_of,
-    ordinals,
-    partition,
-    pod_for,
-    revision_of,
-    shared_reference,
+    build_claims,
+    build_non_controller_reference,
+    build_stateful_pod,
+    creates_pods_in_order,
+    list_ordinals,
+    read_ordinal,
+    read_partition,
+    read_pod_revision,
+    uses_rolling_update,
 )
-from argosy.sandbox.simulators.writes import adopt, change, create_once, denied, keep_status, patient, remove
+from argosy.sandbox.simulators.writes import (
+    adopt,
+    create_if_absent,
+    delete_object,
+    is_permanent_rejection,
+    patch_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
 
-REFUSED_SECONDS: Final = 1.0
+REJECTED_RETRY_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Revisions:
+class StatefulSetRevisions:
     """The revision of the last complete rollout (current) and the one to roll out (update)."""
 
     current: str
@@ -57,164 +72,209 @@ class Revisions:
     templates: Mapping[str, Manifest]
 
 
-class StatefulSets:
+class StatefulSetController:
     name = "simulated-statefulsets"
     watches = (
-        Watch(STATEFUL_SET, unmarked),
-        Watch(POD, owner(STATEFUL_SET)),
-        Watch(CONTROLLER_REVISION, owner(STATEFUL_SET)),
+        Watch(STATEFUL_SET, enqueue_if_unmarked),
+        Watch(POD, map_to_owner(STATEFUL_SET)),
+        Watch(CONTROLLER_REVISION, map_to_owner(STATEFUL_SET)),
     )
 
     def __init__(self) -> None:
-        self._orphans = Orphans(POD)
-        self._events = Recorder("statefulset-controller")
+        self._orphans = OrphanFinder(POD)
+        self._events = EventRecorder("statefulset-controller")
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        stateful_set = context.cache.get(key)
+        if stateful_set is None or is_being_deleted(stateful_set) or is_simulated_by_other_addon(stateful_set):
             return None
-        for orphan in self._orphans.fitting(live, context.cache):
-            if ordinal_of(orphan, live) >= 0:
-                await adopt(orphan, live, context.cluster)
-        revisions = await _revisions(live, context)
+        for orphan in self._orphans.list_matching(stateful_set, context.cache):
+            if read_ordinal(orphan, stateful_set) >= 0:
+                await adopt(orphan, stateful_set, context.cluster)
+        revisions = await _load_revisions(stateful_set, context)
         if revisions is None:
             return None
-        pods = {ordinal_of(each, live): each for each in pods_of(live, context.cache)}
+        pods = {read_ordinal(pod, stateful_set): pod for pod in list_owned_pods(stateful_set, context.cache)}
         problem = ""
         try:
-            await _step(live, pods, revisions, self._events, context)
+            await _sync_pods(stateful_set, pods, revisions, self._events, context)
         except ClusterError as error:
-            if not denied(error):
+            if not is_permanent_rejection(error):
                 raise
             problem = error.message
-            happening = Happening("FailedCreate", f"create Pod in StatefulSet {key.name} failed error: {problem}", True)
-            await self._events.tell(live, [happening], context)
-        again = await _report(live, list(pods.values()), revisions, context)
-        return Requeue(REFUSED_SECONDS) if problem else again
+            event = EventDraft("FailedCreate", f"create Pod in StatefulSet {key.name} failed error: {problem}", True)
+            await self._events.record(stateful_set, [event], context)
+        requeue = await _update_status(stateful_set, list(pods.values()), revisions, context)
+        return Requeue(REJECTED_RETRY_SECONDS) if problem else requeue
 
 
 # -- revisions -----------------------------------------------------------------------------------------------------
 
 
-async def _revisions(live: Manifest, context: Context) -> Revisions | None:
+async def _load_revisions(stateful_set: Manifest, context: ControllerContext) -> StatefulSetRevisions | None:
     """Return the revisions, or None if the newest was just created: its watch event triggers the next reconcile."""
-    known = owned_revisions(live, context.cache)
-    if await newest_revision(live, known, context) is None:
+    revisions = list_owned_revisions(stateful_set, context.cache)
+    if await find_or_create_revision(stateful_set, revisions, context) is None:
         return None
-    name, templates = revision_name(live), {str(each["metadata"]["name"]): template_of(each) for each in known}
-    current = str((live.get("status") or {}).get("currentRevision") or name)
-    current = current if current in templates else name
-    used = {current, name, *(revision_of(each) for each in pods_of(live, context.cache))}
-    await forget(live, known, used, context)
-    return Revisions(current, name, templates)
+    update_name, templates = (
+        build_revision_name(stateful_set),
+        {str(item["metadata"]["name"]): read_revision_template(item) for item in revisions},
+    )
+    current = str((stateful_set.get("status") or {}).get("currentRevision") or update_name)
+    current = current if current in templates else update_name
+    used_names = {
+        current,
+        update_name,
+        *(read_pod_revision(item) for item in list_owned_pods(stateful_set, context.cache)),
+    }
+    await delete_surplus_revisions(stateful_set, revisions, used_names, context)
+    return StatefulSetRevisions(current, update_name, templates)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
 
 
-async def _step(
-    live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
+async def _sync_pods(
+    stateful_set: Manifest,
+    pods: Mapping[int, Manifest],
+    revisions: StatefulSetRevisions,
+    recorder: EventRecorder,
+    context: ControllerContext,
 ) -> None:
     """k8s: create missing Pods from the lowest ordinal, then delete surplus and old Pods from the highest."""
-    is_still = await _complete(live, pods, revisions, recorder, context)
-    if is_still and await _shrink(live, pods, recorder, context) and is_rolling(live):
-        await _update(live, pods, revisions, recorder, context)
+    is_complete = await _create_missing_pods(stateful_set, pods, revisions, recorder, context)
+    if (
+        is_complete
+        and await _delete_surplus_pods(stateful_set, pods, recorder, context)
+        and uses_rolling_update(stateful_set)
+    ):
+        await _replace_next_outdated_pod(stateful_set, pods, revisions, recorder, context)
 
 
-async def _complete(
-    live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
+async def _create_missing_pods(
+    stateful_set: Manifest,
+    pods: Mapping[int, Manifest],
+    revisions: StatefulSetRevisions,
+    recorder: EventRecorder,
+    context: ControllerContext,
 ) -> bool:
     """Create missing Pods; return True if all exist (and are available, in an ordered set)."""
-    is_whole = True
-    for ordinal in ordinals(live):
+    is_complete = True
+    for ordinal in list_ordinals(stateful_set):
         pod = pods.get(ordinal)
         if pod is None:
-            await _make(live, ordinal, revisions, recorder, context)
-        elif phase_of(pod) in FINISHED and not is_dying(pod):
-            await _remove(live, pod, recorder, context)
-        elif not is_dying(pod) and (not is_ordered(live) or _is_well(pod, live, context)):
+            await _create_pod(stateful_set, ordinal, revisions, recorder, context)
+        elif read_pod_phase(pod) in FINISHED_PHASES and not is_being_deleted(pod):
+            await _delete_pod(stateful_set, pod, recorder, context)
+        elif not is_being_deleted(pod) and (
+            not creates_pods_in_order(stateful_set) or _is_pod_available(pod, stateful_set, context)
+        ):
             continue
-        is_whole = False
-        if is_ordered(live):
+        is_complete = False
+        if creates_pods_in_order(stateful_set):
             return False
-    return is_whole
+    return is_complete
 
 
-async def _make(live: Manifest, ordinal: int, revisions: Revisions, recorder: Recorder, context: Context) -> None:
-    for claim in claims_for(live, ordinal):
-        await create_once(claim, context.cluster)
-    is_held = is_rolling(live) and ordinal < partition(live)
-    revision = revisions.current if is_held else revisions.update
-    pod = pod_for(live, ordinal, revisions.templates[revision], revision)
-    if await create_once(pod, context.cluster):
-        await recorder.tell(live, [_said(live, pod, "create")], context)
+async def _create_pod(
+    stateful_set: Manifest,
+    ordinal: int,
+    revisions: StatefulSetRevisions,
+    recorder: EventRecorder,
+    context: ControllerContext,
+) -> None:
+    for claim in build_claims(stateful_set, ordinal):
+        await create_if_absent(claim, context.cluster)
+    is_below_partition = uses_rolling_update(stateful_set) and ordinal < read_partition(stateful_set)
+    revision = revisions.current if is_below_partition else revisions.update
+    pod = build_stateful_pod(stateful_set, ordinal, revisions.templates[revision], revision)
+    if await create_if_absent(pod, context.cluster):
+        await recorder.record(stateful_set, [_build_event(stateful_set, pod, "create")], context)
 
 
-def _said(live: Manifest, pod: Manifest, verb: str) -> Happening:
-    message = f"{verb} Pod {pod['metadata']['name']} in StatefulSet {live['metadata']['name']} successful"
-    return Happening(f"Successful{verb.capitalize()}", message)
+def _build_event(stateful_set: Manifest, pod: Manifest, verb: str) -> EventDraft:
+    message = f"{verb} Pod {pod['metadata']['name']} in StatefulSet {stateful_set['metadata']['name']} successful"
+    return EventDraft(f"Successful{verb.capitalize()}", message)
 
 
-async def _remove(live: Manifest, pod: Manifest, recorder: Recorder, context: Context) -> None:
-    await remove(pod, context.cluster)
-    await recorder.tell(live, [_said(live, pod, "delete")], context)
+async def _delete_pod(
+    stateful_set: Manifest, pod: Manifest, recorder: EventRecorder, context: ControllerContext
+) -> None:
+    await delete_object(pod, context.cluster)
+    await recorder.record(stateful_set, [_build_event(stateful_set, pod, "delete")], context)
 
 
-async def _shrink(live: Manifest, pods: Mapping[int, Manifest], recorder: Recorder, context: Context) -> bool:
+async def _delete_surplus_pods(
+    stateful_set: Manifest, pods: Mapping[int, Manifest], recorder: EventRecorder, context: ControllerContext
+) -> bool:
     """Delete Pods outside the ordinals; return True if there is none."""
-    condemned = sorted((each for each in pods if each >= 0 and each not in ordinals(live)), reverse=True)
-    for ordinal in condemned:
-        if not is_dying(pods[ordinal]):
-            await _give_up_claims(live, ordinal, pods[ordinal], context)
-            await _remove(live, pods[ordinal], recorder, context)
-        if is_ordered(live):
+    surplus_ordinals = sorted(
+        (number for number in pods if number >= 0 and number not in list_ordinals(stateful_set)), reverse=True
+    )
+    for ordinal in surplus_ordinals:
+        if not is_being_deleted(pods[ordinal]):
+            await _transfer_claims_to_pod(stateful_set, ordinal, pods[ordinal], context)
+            await _delete_pod(stateful_set, pods[ordinal], recorder, context)
+        if creates_pods_in_order(stateful_set):
             break
-    return not condemned
+    return not surplus_ordinals
 
 
-async def _give_up_claims(live: Manifest, ordinal: int, pod: Manifest, context: Context) -> None:
+async def _transfer_claims_to_pod(
+    stateful_set: Manifest, ordinal: int, pod: Manifest, context: ControllerContext
+) -> None:
     """Make the Pod own its claims if the retention policy deletes them on scale-down."""
-    policy = live["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
+    policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
     if policy.get("whenScaled") != "Delete":
         return
-    for claim in claims_for(live, ordinal):
-        found = await context.cluster.get(key_of(claim))
-        if found is not None:
-            await change(found, {"metadata": {"ownerReferences": [shared_reference(pod)]}}, context.cluster)
+    for claim in build_claims(stateful_set, ordinal):
+        live_claim = await context.cluster.get(key_of(claim))
+        if live_claim is not None:
+            await patch_object(
+                live_claim, {"metadata": {"ownerReferences": [build_non_controller_reference(pod)]}}, context.cluster
+            )
 
 
-async def _update(
-    live: Manifest, pods: Mapping[int, Manifest], revisions: Revisions, recorder: Recorder, context: Context
+async def _replace_next_outdated_pod(
+    stateful_set: Manifest,
+    pods: Mapping[int, Manifest],
+    revisions: StatefulSetRevisions,
+    recorder: EventRecorder,
+    context: ControllerContext,
 ) -> None:
     """Delete the Pod with the highest ordinal that has an old revision, one at a time."""
-    for ordinal in reversed(range(partition(live), ordinals(live).stop)):
+    for ordinal in reversed(range(read_partition(stateful_set), list_ordinals(stateful_set).stop)):
         pod = pods[ordinal]
-        if is_dying(pod):
+        if is_being_deleted(pod):
             return
-        if revision_of(pod) != revisions.update:
-            await _remove(live, pod, recorder, context)
+        if read_pod_revision(pod) != revisions.update:
+            await _delete_pod(stateful_set, pod, recorder, context)
             return
-        if not _is_well(pod, live, context):
+        if not _is_pod_available(pod, stateful_set, context):
             return
 
 
-def _is_well(pod: Manifest, live: Manifest, context: Context) -> bool:
-    return is_available(pod, float(live["spec"].get("minReadySeconds") or 0), context.clock.now())
+def _is_pod_available(pod: Manifest, stateful_set: Manifest, context: ControllerContext) -> bool:
+    return is_available(pod, float(stateful_set["spec"].get("minReadySeconds") or 0), context.clock.now())
 
 
 # -- status --------------------------------------------------------------------------------------------------------
 
 
-async def _report(live: Manifest, pods: Sequence[Manifest], revisions: Revisions, context: Context) -> Requeue | None:
-    counts = counted(pods, float(live["spec"].get("minReadySeconds") or 0), context.clock.now())
-    alive = [each for each in pods if not is_dying(each)]
-    updated = sum(1 for each in alive if revision_of(each) == revisions.update)
-    current = sum(1 for each in alive if revision_of(each) == revisions.current)
-    wanted = len(ordinals(live))
-    is_done = is_rolling(live) and updated == wanted == len(pods) and sum(map(is_ready, pods)) == wanted
+async def _update_status(
+    stateful_set: Manifest, pods: Sequence[Manifest], revisions: StatefulSetRevisions, context: ControllerContext
+) -> Requeue | None:
+    counts = count_pods(pods, float(stateful_set["spec"].get("minReadySeconds") or 0), context.clock.now())
+    alive = [pod for pod in pods if not is_being_deleted(pod)]
+    updated = sum(1 for pod in alive if read_pod_revision(pod) == revisions.update)
+    current = sum(1 for pod in alive if read_pod_revision(pod) == revisions.current)
+    desired = len(list_ordinals(stateful_set))
+    is_done = (
+        uses_rolling_update(stateful_set) and updated == desired == len(pods) and sum(map(is_ready, pods)) == desired
+    )
     status: dict[str, Any] = {
-        "observedGeneration": live["metadata"].get("generation", 1),
+        "observedGeneration": stateful_set["metadata"].get("generation", 1),
         "replicas": counts.total,
         "readyReplicas": counts.ready,
         "availableReplicas": counts.available,
@@ -223,5 +283,5 @@ async def _report(live: Manifest, pods: Sequence[Manifest], revisions: Revisions
         "currentRevision": revisions.update if is_done else revisions.current,
         "updateRevision": revisions.update,
     }
-    await keep_status(live, status, context.cluster)
-    return Requeue(counts.wait) if counts.wait is not None else None
+    await update_status_if_changed(stateful_set, status, context.cluster)
+    return Requeue(counts.seconds_until_available) if counts.seconds_until_available is not None else None

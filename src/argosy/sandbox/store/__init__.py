@@ -5,14 +5,25 @@ succeed if r >= compacted and raise Gone if r < compacted. The only other source
 behind both the events in memory and the history on disk.
 """
 
-from argosy.sandbox.store.commit import Commit, end_process
-from argosy.sandbox.store.database import holds_store
-from argosy.sandbox.store.entries import ADDED, DELETED, MODIFIED, Entry, Event, EventType, path_of
+from argosy.sandbox.store.commit import PendingWrite, end_process
+from argosy.sandbox.store.database import has_store
+from argosy.sandbox.store.entries import ADDED, DELETED, MODIFIED, EventType, StoreEntry, StoreEvent, object_path
 from argosy.sandbox.store.retention import Retention
 from argosy.sandbox.store.store import Store
-from argosy.sandbox.store.watch import Watch
+from argosy.sandbox.store.watch import BucketWatch
 
 __all__ = [
-    "ADDED", "DELETED", "MODIFIED", "Commit", "Entry", "Event", "EventType", "Retention", "Store", "Watch",
-    "end_process", "holds_store", "path_of",
+    "ADDED",
+    "DELETED",
+    "MODIFIED",
+    "BucketWatch",
+    "EventType",
+    "PendingWrite",
+    "Retention",
+    "Store",
+    "StoreEntry",
+    "StoreEvent",
+    "end_process",
+    "has_store",
+    "object_path",
 ]  # fmt: skip

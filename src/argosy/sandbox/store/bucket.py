@@ -8,23 +8,23 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 
-from argosy.sandbox.store.entries import Entry, path_of
+from argosy.sandbox.store.entries import StoreEntry, object_path
 
-AFTER_SLASH = "0"  # the character that follows "/": `ns/` … `ns0` spans exactly the paths of one namespace
+CHARACTER_AFTER_SLASH = "0"  # the character that follows "/": `ns/` … `ns0` spans exactly the paths of one namespace
 
 
-class Shelf:
+class BucketIndex:
     __slots__ = ("_by_path", "_entries", "_paths")
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self._by_path: dict[str, Entry] = {path_of(entry.namespace, entry.name): entry for entry in entries}
+    def __init__(self, entries: Iterable[StoreEntry] = ()) -> None:
+        self._by_path: dict[str, StoreEntry] = {object_path(entry.namespace, entry.name): entry for entry in entries}
         self._paths: list[str] = sorted(self._by_path)
-        self._entries: list[Entry] = [self._by_path[path] for path in self._paths]
+        self._entries: list[StoreEntry] = [self._by_path[path] for path in self._paths]
 
-    def get(self, path: str) -> Entry | None:
+    def get(self, path: str) -> StoreEntry | None:
         return self._by_path.get(path)
 
-    def put(self, path: str, entry: Entry) -> None:
+    def put(self, path: str, entry: StoreEntry) -> None:
         index = bisect_left(self._paths, path)
         if path in self._by_path:
             self._entries[index] = entry
@@ -38,14 +38,14 @@ class Shelf:
             index = bisect_left(self._paths, path)
             del self._paths[index], self._entries[index]
 
-    def span(self, namespace: str) -> tuple[int, int]:
+    def find_range(self, namespace: str) -> tuple[int, int]:
         """Index range of a namespace; of all namespaces if `namespace` is empty."""
         if not namespace:
             return 0, len(self._paths)
         low = bisect_left(self._paths, f"{namespace}/")
-        return low, bisect_left(self._paths, namespace + AFTER_SLASH, low)
+        return low, bisect_left(self._paths, namespace + CHARACTER_AFTER_SLASH, low)
 
-    def slice(self, low: int, high: int) -> list[Entry]:
+    def slice(self, low: int, high: int) -> list[StoreEntry]:
         return self._entries[low:high]
 
     def __len__(self) -> int:

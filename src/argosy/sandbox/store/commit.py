@@ -11,35 +11,35 @@ import sys
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
-from argosy.sandbox.store.entries import Entry, Event
+from argosy.sandbox.store.entries import StoreEntry, StoreEvent
 
-FATAL_EXIT = 70
+FATAL_EXIT_CODE = 70
 
 
 def end_process(message: str) -> None:
     """Exit immediately and without clean-up, which could write or acknowledge more."""
     sys.stderr.write(f"argosy: {message}\n")
     sys.stderr.flush()
-    os._exit(FATAL_EXIT)
+    os._exit(FATAL_EXIT_CODE)
 
 
-class Commit:
+class PendingWrite:
     """A staged write. `entry` is available at once; awaiting returns when it is durable and watches have the event."""
 
     __slots__ = ("_done", "entry")
 
-    def __init__(self, entry: Entry, done: asyncio.Future[None]) -> None:
+    def __init__(self, entry: StoreEntry, done: asyncio.Future[None]) -> None:
         self.entry = entry
         self._done = done
 
-    def __await__(self) -> Generator[Any, None, Entry]:
+    def __await__(self) -> Generator[Any, None, StoreEntry]:
         # A cancelled writer only stops waiting: the write continues, because others may wait for it.
         yield from asyncio.shield(self._done)
         return self.entry
 
 
-class Staged(NamedTuple):
-    event: Event
+class StagedWrite(NamedTuple):
+    event: StoreEvent
     path: str
-    entry: Entry
+    entry: StoreEntry
     done: asyncio.Future[None]

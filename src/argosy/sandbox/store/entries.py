@@ -19,7 +19,7 @@ ADDED, MODIFIED, DELETED = EventType.ADDED, EventType.MODIFIED, EventType.DELETE
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoreEntry:
     """One object in its state as of `revision`."""
 
     namespace: str
@@ -29,7 +29,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoreEvent:
     """One change. `body` of a DELETED event is the last state, with the revision of the deletion."""
 
     revision: int
@@ -42,7 +42,7 @@ class Event:
     previous_revision: int = 0
 
 
-def path_of(namespace: str, name: str) -> str:
+def object_path(namespace: str, name: str) -> str:
     """Path of an object in its bucket, which is also its sort key.
 
     k8s: objects are ordered by the bytes of `namespace/name` as one string, so `team-a/x` comes before `team/x`.

@@ -10,25 +10,25 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 
-from argosy.sandbox.store.entries import Event
+from argosy.sandbox.store.entries import StoreEvent
 
-MOST_EVENTS = 8_192
-MOST_BYTES = 8 * 1024 * 1024
+MAX_WINDOW_EVENTS = 8_192
+MAX_WINDOW_BYTES = 8 * 1024 * 1024
 
 
-class Log:
+class BucketEventLog:
     """Every event of one bucket whose revision is above `floor`."""
 
     __slots__ = ("events", "floor", "waiters")
 
     def __init__(self, floor: int) -> None:
         self.floor = floor
-        self.events: deque[Event] = deque()
+        self.events: deque[StoreEvent] = deque()
         self.waiters: set[asyncio.Future[bool]] = set()
 
-    def after(self, revision: int) -> list[Event]:
+    def list_events_after(self, revision: int) -> list[StoreEvent]:
         """Events after `revision`, oldest first. Searches from the newest, because most watches are nearly current."""
-        events: list[Event] = []
+        events: list[StoreEvent] = []
         for event in reversed(self.events):
             if event.revision <= revision:
                 break
@@ -36,55 +36,57 @@ class Log:
         events.reverse()
         return events
 
-    def drop_oldest(self) -> Event:
+    def drop_oldest(self) -> StoreEvent:
         event = self.events.popleft()
         self.floor = event.revision
         return event
 
-    def wake(self) -> None:
+    def wake_waiters(self) -> None:
         waiters, self.waiters = self.waiters, set()
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(True)
 
 
-class Window:
+class EventWindow:
     def __init__(self, floor: int) -> None:
-        self._opened_at = floor
-        self._logs: dict[str, Log] = {}
-        self._order: deque[Log] = deque()
+        self._opening_revision = floor
+        self._logs: dict[str, BucketEventLog] = {}
+        self._logs_in_event_order: deque[BucketEventLog] = deque()
         self._bytes = 0
         self.floor = floor
 
-    def log(self, bucket: str) -> Log:
+    def get_log(self, bucket: str) -> BucketEventLog:
         """The log of a bucket. A new log starts at the opening revision, because the bucket had no event since then."""
         log = self._logs.get(bucket)
         if log is None:
-            log = self._logs[bucket] = Log(self._opened_at)
+            log = self._logs[bucket] = BucketEventLog(self._opening_revision)
         return log
 
-    def logs(self) -> Iterable[Log]:
+    def list_logs(self) -> Iterable[BucketEventLog]:
         return self._logs.values()
 
-    def append(self, event: Event) -> Log:
-        log = self.log(event.bucket)
+    def append(self, event: StoreEvent) -> BucketEventLog:
+        log = self.get_log(event.bucket)
         log.events.append(event)
-        self._order.append(log)
-        self._bytes += _weight(event)
-        while len(self._order) > MOST_EVENTS or (self._bytes > MOST_BYTES and len(self._order) > 1):
+        self._logs_in_event_order.append(log)
+        self._bytes += _event_bytes(event)
+        while len(self._logs_in_event_order) > MAX_WINDOW_EVENTS or (
+            self._bytes > MAX_WINDOW_BYTES and len(self._logs_in_event_order) > 1
+        ):
             self._drop_oldest()
         return log
 
-    def drop(self, revision: int) -> None:
+    def drop_events(self, revision: int) -> None:
         """Drop every event up to and including `revision`."""
-        while self._order and self._order[0].events[0].revision <= revision:
+        while self._logs_in_event_order and self._logs_in_event_order[0].events[0].revision <= revision:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        event = self._order.popleft().drop_oldest()
-        self._bytes -= _weight(event)
+        event = self._logs_in_event_order.popleft().drop_oldest()
+        self._bytes -= _event_bytes(event)
         self.floor = event.revision
 
 
-def _weight(event: Event) -> int:
+def _event_bytes(event: StoreEvent) -> int:
     return len(event.body) + len(event.previous or b"")

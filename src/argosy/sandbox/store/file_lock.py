@@ -15,7 +15,7 @@ from pathlib import Path
 
 from argosy.errors import UserError
 
-PATIENCE_SECONDS = 0.5
+LOCK_TIMEOUT_SECONDS = 0.5
 
 
 class FileLock:
@@ -25,23 +25,23 @@ class FileLock:
         self.path = path.with_name(path.name + ".lock")
         self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            self._take()
+            self._acquire()
         except BlockingIOError as error:
             owner = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
             self.release()
-            who = f"process {owner}" if owner else "another process"
+            holder = f"process {owner}" if owner else "another process"
             raise UserError(
-                f"{who} has this store open; stop it first, or choose another data directory", where=str(path)
+                f"{holder} has this store open; stop it first, or choose another data directory", where=str(path)
             ) from error
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
         # A forked child shares the lock and would keep it after this process ends.
-        child_side = weakref.WeakMethod(self.release)
-        os.register_at_fork(after_in_child=lambda: (release := child_side()) and release())
+        release_in_child = weakref.WeakMethod(self.release)
+        os.register_at_fork(after_in_child=lambda: (release := release_in_child()) and release())
 
-    def _take(self) -> None:
+    def _acquire(self) -> None:
         """Retry for a moment: a child that was just forked, or a process that is about to end, soon releases it."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
         while True:
             try:
                 fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

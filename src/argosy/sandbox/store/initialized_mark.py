@@ -14,40 +14,40 @@ from argosy.sandbox.store.checksums import Damage
 
 log = logging.getLogger(__name__)
 
-MARK_SUFFIX, LOG_SUFFIX = ".initialized", "-wal"
+MARKER_SUFFIX, WAL_SUFFIX = ".initialized", "-wal"
 
 
 def is_initialized(database: Path) -> bool:
     """True if a store with a schema was opened at this path before."""
-    return database.with_name(database.name + MARK_SUFFIX).exists()
+    return database.with_name(database.name + MARKER_SUFFIX).exists()
 
 
-def write_initialized_mark(database: Path) -> None:
+def write_initialized_marker(database: Path) -> None:
     """Create the marker durably. If the disk has no space for it, the store still opens and the next start retries."""
     if is_initialized(database):
         return
     try:
-        create_durable_file(database.with_name(database.name + MARK_SUFFIX))
+        create_durable_file(database.with_name(database.name + MARKER_SUFFIX))
     except OSError as error:
         log.warning("%s: cannot write the marker that the store is initialized: %s", database, error.strerror)
 
 
-def check_not_lost(database: Path) -> None:
+def check_database_not_lost(database: Path) -> None:
     """Raise Damage if the database is empty or missing although a store was here.
 
     SQLite would create a new database and drop the write-ahead log. A crash cannot cause this: the first page of the
     database is on disk before the log gets its first byte.
     """
-    if size_of(database):
+    if get_file_size(database):
         return
     state = "is empty" if database.exists() else "is missing"
-    if size_of(database.with_name(database.name + LOG_SUFFIX)):
-        raise Damage(f"{database.name} {state}, but its log {database.name}{LOG_SUFFIX} is there")
+    if get_file_size(database.with_name(database.name + WAL_SUFFIX)):
+        raise Damage(f"{database.name} {state}, but its log {database.name}{WAL_SUFFIX} is there")
     if is_initialized(database):
         raise Damage(f"{database.name} {state}, but a store was here before")
 
 
-def size_of(file: Path) -> int:
+def get_file_size(file: Path) -> int:
     """Size in bytes; 0 for a file that does not exist."""
     try:
         return file.stat().st_size

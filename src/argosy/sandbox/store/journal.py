@@ -12,34 +12,34 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from argosy.errors import ArgosyError, Gone
-from argosy.sandbox.store.entries import Entry, Event
+from argosy.sandbox.store.entries import StoreEntry, StoreEvent
 
-Fatal = Callable[[str], None]
+FatalErrorHandler = Callable[[str], None]
 
 
-class Listener(Protocol):
+class JournalListener(Protocol):
     """Callbacks of the journal, implemented by the store. Called on the loop."""
 
-    def committed(self) -> None: ...
-    def compacted_to(self, revision: int) -> None: ...
-    def failed(self, message: str) -> None: ...
-    def refused(self, error: ArgosyError) -> None:
+    def on_committed(self) -> None: ...
+    def on_compacted(self, revision: int) -> None: ...
+    def on_failed(self, message: str) -> None: ...
+    def on_refused(self, error: ArgosyError) -> None:
         """The batch was not written, and no batch will be until `on_recovered`."""
 
-    def recovered(self) -> None: ...
+    def on_recovered(self) -> None: ...
 
 
-class Journal(Protocol):
+class StoreJournal(Protocol):
     keeps_history: bool
 
-    def start(self, listener: Listener) -> None: ...
-    def write(self, events: Sequence[Event]) -> None:
+    def start(self, listener: JournalListener) -> None: ...
+    def write(self, events: Sequence[StoreEvent]) -> None:
         """Write one batch. The next call must wait for `on_committed`."""
 
     def compact(self, revision: int) -> None: ...
-    async def events(self, bucket: str, after: int, upto: int) -> list[Event]: ...
-    async def live(self, bucket: str, namespace: str, revision: int) -> list[Entry]: ...
-    async def live_revisions(self, revision: int) -> list[tuple[str, str, str, int]] | None:
+    async def list_events(self, bucket: str, after: int, until: int) -> list[StoreEvent]: ...
+    async def list_live(self, bucket: str, namespace: str, revision: int) -> list[StoreEntry]: ...
+    async def list_live_revisions(self, revision: int) -> list[tuple[str, str, str, int]] | None:
         """Keys and revisions of the live objects on disk; None if there is no disk."""
 
     async def close(self) -> None: ...
@@ -53,28 +53,28 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
 
-    def start(self, listener: Listener) -> None:
+    def start(self, listener: JournalListener) -> None:
         self._listener = listener
 
-    def write(self, events: Sequence[Event]) -> None:
-        self._loop.call_soon(self._listener.committed)
+    def write(self, events: Sequence[StoreEvent]) -> None:
+        self._loop.call_soon(self._listener.on_committed)
 
     def compact(self, revision: int) -> None:
-        self._loop.call_soon(self._listener.compacted_to, revision)
+        self._loop.call_soon(self._listener.on_compacted, revision)
 
-    async def events(self, bucket: str, after: int, upto: int) -> list[Event]:
-        raise gone(after, upto)
+    async def list_events(self, bucket: str, after: int, until: int) -> list[StoreEvent]:
+        raise build_gone_error(after, until)
 
-    async def live(self, bucket: str, namespace: str, revision: int) -> list[Entry]:
-        raise gone(revision, revision + 1)
+    async def list_live(self, bucket: str, namespace: str, revision: int) -> list[StoreEntry]:
+        raise build_gone_error(revision, revision + 1)
 
-    async def live_revisions(self, revision: int) -> list[tuple[str, str, str, int]] | None:
+    async def list_live_revisions(self, revision: int) -> list[tuple[str, str, str, int]] | None:
         return None
 
     async def close(self) -> None:
         return None
 
 
-def gone(revision: int, compacted: int) -> Gone:
+def build_gone_error(revision: int, compacted: int) -> Gone:
     # k8s: the message of the watch cache.
     return Gone(f"too old resource version: {revision} ({compacted})", reason="Expired")

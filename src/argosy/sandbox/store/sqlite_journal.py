@@ -20,127 +20,140 @@ import apsw
 
 from argosy.errors import ArgosyError, StorageFull, UserError
 from argosy.sandbox.store import history as table
-from argosy.sandbox.store.checksums import Damage, damaged_while_running
+from argosy.sandbox.store.checksums import Damage, build_runtime_damage_error
 from argosy.sandbox.store.database import open_reader
-from argosy.sandbox.store.disk_space import has_space, is_full, storage_full
-from argosy.sandbox.store.entries import Entry, Event
+from argosy.sandbox.store.disk_space import build_storage_full_error, has_space, is_disk_full
+from argosy.sandbox.store.entries import StoreEntry, StoreEvent
 from argosy.sandbox.store.file_lock import FileLock
-from argosy.sandbox.store.history import History
-from argosy.sandbox.store.journal import Fatal, Listener, gone
+from argosy.sandbox.store.history import HistoryTable
+from argosy.sandbox.store.journal import FatalErrorHandler, JournalListener, build_gone_error
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-COMPACTION_STEP = 1_000  # revisions in one transaction, so that writes wait a few milliseconds at most
-CHECKPOINT_PAGES = 1_000
-VACUUM_PAGES = 256
+REVISIONS_PER_COMPACTION = 1_000  # revisions in one transaction, so that writes wait a few milliseconds at most
+PAGES_PER_CHECKPOINT = 1_000
+PAGES_PER_VACUUM = 256
 EVENTS_PER_READ = 500
-RETRY_SECONDS = 0.05
-PROBE_SECONDS = 1.0
-LOCKED_SECONDS = 60.0
+RETRY_INTERVAL_SECONDS = 0.05
+DISK_PROBE_INTERVAL_SECONDS = 1.0
+LOCK_TIMEOUT_SECONDS = 60.0
 
 
 class _Batch(NamedTuple):
-    refusals_seen: int
-    events: Sequence[Event]
+    seen_refusal_count: int
+    events: Sequence[StoreEvent]
 
 
-class DiskJournal:
+class SqliteJournal:
     keeps_history = True
 
-    def __init__(self, path: Path, lock: FileLock, connection: apsw.Connection, history: History, fatal: Fatal) -> None:
+    def __init__(
+        self,
+        path: Path,
+        lock: FileLock,
+        connection: apsw.Connection,
+        history: HistoryTable,
+        on_fatal_error: FatalErrorHandler,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._path, self._lock, self._connection, self._history, self._fatal = path, lock, connection, history, fatal
+        self._path, self._lock, self._connection, self._history, self._on_fatal_error = (
+            path,
+            lock,
+            connection,
+            history,
+            on_fatal_error,
+        )
         self._batches: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
         self._compacted = table.read_compacted(connection)
-        self._target = self._compacted
+        self._compaction_target = self._compacted
         self._wal_pages = 0
-        self._vacuum = False
+        self._needs_vacuum = False
         self._refusal: ArgosyError | None = None  # why writes are refused now
-        self._refusals = 0  # counted by the writer thread
-        self._refusals_seen = 0  # the same count as the loop knows it
-        self._reading: ThreadPoolExecutor | None = None
-        self._reader: apsw.Connection | None = None
+        self._refusal_count = 0  # counted by the writer thread
+        self._seen_refusal_count = 0  # the same count as the loop knows it
+        self._read_executor: ThreadPoolExecutor | None = None
+        self._read_connection: apsw.Connection | None = None
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
 
-    def start(self, listener: Listener) -> None:
+    def start(self, listener: JournalListener) -> None:
         self._listener = listener
         self._closed = self._loop.create_future()
         self._thread.start()
 
-    def write(self, events: Sequence[Event]) -> None:
-        self._batches.put(_Batch(self._refusals_seen, events))
+    def write(self, events: Sequence[StoreEvent]) -> None:
+        self._batches.put(_Batch(self._seen_refusal_count, events))
 
     def compact(self, revision: int) -> None:
-        self._target = max(self._target, revision)
-        self._batches.put(_Batch(self._refusals_seen, ()))
+        self._compaction_target = max(self._compaction_target, revision)
+        self._batches.put(_Batch(self._seen_refusal_count, ()))
 
     # -- writer thread ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
-            while (batch := self._next()) is not None:
+            while (batch := self._wait_for_batch()) is not None:
                 if self._refusal is not None:
                     self._try_to_recover()
-                is_current = batch.refusals_seen == self._refusals  # else the store has withdrawn it
-                if batch.events and is_current and self._guarded(self._append, batch.events):
-                    self._tell(self._listener.committed)
+                is_current = batch.seen_refusal_count == self._refusal_count  # else the store has withdrawn it
+                if batch.events and is_current and self._run_guarded(self._append, batch.events):
+                    self._call_on_loop(self._listener.on_committed)
                 if self._refusal is None:
-                    self._guarded(self._one_chore)
-            self._guarded(self._checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            self._guarded(self._connection.close)
+                    self._run_guarded(self._do_housekeeping)
+            self._run_guarded(self._checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            self._run_guarded(self._connection.close)
         except Exception as error:  # after any other error, durability can no longer be guaranteed
             message = f"{self._path}: the store could not be written, so the process ends: {error}"
-            self._fatal(message)
-            self._tell(self._listener.failed, message)
-        self._tell(self._end)
+            self._on_fatal_error(message)
+            self._call_on_loop(self._listener.on_failed, message)
+        self._call_on_loop(self._on_writer_ended)
 
-    def _guarded(self, work: Callable[..., None], *values: Any) -> bool:
+    def _run_guarded(self, work: Callable[..., None], *values: Any) -> bool:
         """Do the work; make the store read-only after an error that changed nothing on disk. Other errors are fatal."""
         try:
             work(*values)
         except (apsw.CorruptError, apsw.NotADBError) as error:
-            self._refuse(damaged_while_running(self._path, error))
+            self._make_read_only(build_runtime_damage_error(self._path, error))
         except apsw.Error as error:
-            if not is_full(error, self._connection):
+            if not is_disk_full(error, self._connection):
                 raise
-            self._refuse(storage_full(self._path))
+            self._make_read_only(build_storage_full_error(self._path))
         else:
             return True
         return False
 
-    def _refuse(self, error: ArgosyError) -> None:
+    def _make_read_only(self, error: ArgosyError) -> None:
         if self._refusal is None:
             log.error("the store is read-only: %s", error)
         self._refusal = error
-        self._refusals += 1
-        self._tell(self._see_refusal, self._refusals, error)
+        self._refusal_count += 1
+        self._call_on_loop(self._on_refusal_seen, self._refusal_count, error)
 
-    def _see_refusal(self, number: int, error: ArgosyError) -> None:
+    def _on_refusal_seen(self, refusal_count: int, error: ArgosyError) -> None:
         """On the loop: batches sent before the refusal are not written, because the store withdraws them."""
-        self._refusals_seen = number
-        self._listener.refused(error)
+        self._seen_refusal_count = refusal_count
+        self._listener.on_refused(error)
 
     def _try_to_recover(self) -> None:
         if not isinstance(self._refusal, StorageFull) or not has_space(self._path):
             return
         # A new log generation: frames of the failed transaction must not follow those of the next one.
-        if self._guarded(self._checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE):
+        if self._run_guarded(self._checkpoint, apsw.SQLITE_CHECKPOINT_TRUNCATE):
             self._refusal = None
             log.warning("the store can be written again: %s", self._path)
-            self._tell(self._listener.recovered)
+            self._call_on_loop(self._listener.on_recovered)
 
-    def _next(self) -> _Batch | None:
-        timeout = RETRY_SECONDS if self._has_chores() else None
+    def _wait_for_batch(self) -> _Batch | None:
+        timeout = RETRY_INTERVAL_SECONDS if self._has_housekeeping() else None
         if self._refusal is not None:
-            timeout = PROBE_SECONDS
+            timeout = DISK_PROBE_INTERVAL_SECONDS
         try:
             return self._batches.get(timeout=timeout)
         except queue.Empty:
-            return _Batch(self._refusals, ())
+            return _Batch(self._refusal_count, ())
 
-    def _append(self, batch: Sequence[Event]) -> None:
-        deadline = time.monotonic() + LOCKED_SECONDS
+    def _append(self, batch: Sequence[StoreEvent]) -> None:
+        deadline = time.monotonic() + LOCK_TIMEOUT_SECONDS
         while True:
             try:
                 self._history.append(self._connection, batch)
@@ -150,34 +163,36 @@ class DiskJournal:
                     raise
         self._wal_pages += 2 + sum(len(event.body) for event in batch) // 3_000
 
-    def _tell(self, callback: Callable[..., None], *values: object) -> None:
+    def _call_on_loop(self, callback: Callable[..., None], *values: object) -> None:
         try:
             self._loop.call_soon_threadsafe(callback, *values)
         except RuntimeError:  # the loop was closed without closing the store, so no callback can run
             pass
 
-    def _has_chores(self) -> bool:
-        return self._target > self._compacted or self._wal_pages >= CHECKPOINT_PAGES or self._vacuum
+    def _has_housekeeping(self) -> bool:
+        return (
+            self._compaction_target > self._compacted or self._wal_pages >= PAGES_PER_CHECKPOINT or self._needs_vacuum
+        )
 
-    def _one_chore(self) -> None:
+    def _do_housekeeping(self) -> None:
         """Do a bounded piece of housekeeping between two batches. It is retried later if the file is locked."""
         try:
-            if self._wal_pages >= CHECKPOINT_PAGES:
+            if self._wal_pages >= PAGES_PER_CHECKPOINT:
                 self._checkpoint(apsw.SQLITE_CHECKPOINT_PASSIVE)
-            elif self._target > self._compacted:
+            elif self._compaction_target > self._compacted:
                 self._compact_step()
-            elif self._vacuum:
+            elif self._needs_vacuum:
                 self._vacuum_step()
         except apsw.BusyError:
             pass
 
     def _compact_step(self) -> None:
-        upto = min(self._target, self._compacted + COMPACTION_STEP)
-        table.compact_step(self._connection, self._compacted, upto)
-        self._compacted = upto
-        self._vacuum = upto == self._target
-        self._wal_pages += COMPACTION_STEP // 4
-        self._tell(self._listener.compacted_to, upto)
+        target = min(self._compaction_target, self._compacted + REVISIONS_PER_COMPACTION)
+        table.compact_step(self._connection, self._compacted, target)
+        self._compacted = target
+        self._needs_vacuum = target == self._compaction_target
+        self._wal_pages += REVISIONS_PER_COMPACTION // 4
+        self._call_on_loop(self._listener.on_compacted, target)
 
     def _checkpoint(self, mode: int) -> None:
         try:
@@ -188,71 +203,73 @@ class DiskJournal:
 
     def _vacuum_step(self) -> None:
         """Return pages to the file system while more than a quarter of the file is free."""
-        free, pages = self._connection.pragma("freelist_count"), self._connection.pragma("page_count")
-        self._vacuum = free > VACUUM_PAGES and free * 4 > pages
-        if self._vacuum:
-            self._connection.execute(f"PRAGMA incremental_vacuum({VACUUM_PAGES})").fetchall()
-            self._wal_pages += VACUUM_PAGES
+        free_pages, pages = self._connection.pragma("freelist_count"), self._connection.pragma("page_count")
+        self._needs_vacuum = free_pages > PAGES_PER_VACUUM and free_pages * 4 > pages
+        if self._needs_vacuum:
+            self._connection.execute(f"PRAGMA incremental_vacuum({PAGES_PER_VACUUM})").fetchall()
+            self._wal_pages += PAGES_PER_VACUUM
 
     # -- reading and closing ------------------------------------------------------------------------------------
 
-    async def events(self, bucket: str, after: int, upto: int) -> list[Event]:
-        def read(connection: apsw.Connection) -> list[Event]:
-            self._refuse_compacted(connection, after)
-            return self._history.events(connection, bucket, after, upto, EVENTS_PER_READ)
+    async def list_events(self, bucket: str, after: int, until: int) -> list[StoreEvent]:
+        def read(connection: apsw.Connection) -> list[StoreEvent]:
+            self._check_not_compacted(connection, after)
+            return self._history.list_events(connection, bucket, after, until, EVENTS_PER_READ)
 
-        return await self._read(read)
+        return await self._read_in_thread(read)
 
-    async def live(self, bucket: str, namespace: str, revision: int) -> list[Entry]:
-        def read(connection: apsw.Connection) -> list[Entry]:
-            self._refuse_compacted(connection, revision)
-            return list(self._history.live(connection, bucket, namespace, revision))
+    async def list_live(self, bucket: str, namespace: str, revision: int) -> list[StoreEntry]:
+        def read(connection: apsw.Connection) -> list[StoreEntry]:
+            self._check_not_compacted(connection, revision)
+            return list(self._history.list_live(connection, bucket, namespace, revision))
 
-        return await self._read(read)
+        return await self._read_in_thread(read)
 
-    async def live_revisions(self, revision: int) -> list[tuple[str, str, str, int]] | None:
+    async def list_live_revisions(self, revision: int) -> list[tuple[str, str, str, int]] | None:
         def read(connection: apsw.Connection) -> list[tuple[str, str, str, int]]:
-            self._refuse_compacted(connection, revision)
-            return table.live_revisions(connection, revision)
+            self._check_not_compacted(connection, revision)
+            return table.list_live_revisions(connection, revision)
 
-        return await self._read(read)
+        return await self._read_in_thread(read)
 
-    def _refuse_compacted(self, connection: apsw.Connection, revision: int) -> None:
+    def _check_not_compacted(self, connection: apsw.Connection, revision: int) -> None:
         compacted = table.read_compacted(connection)
         if revision < compacted:
-            self._tell(self._listener.compacted_to, compacted)  # the store must know it before its caller sees Gone
-            raise gone(revision, compacted)
+            self._call_on_loop(
+                self._listener.on_compacted, compacted
+            )  # the store must know it before its caller sees Gone
+            raise build_gone_error(revision, compacted)
 
-    async def _read(self, read: Callable[[apsw.Connection], T]) -> T:
+    async def _read_in_thread(self, read: Callable[[apsw.Connection], T]) -> T:
         """Read in one transaction, so that the compacted revision and the rows are consistent."""
-        if self._reading is None:
-            self._reading = ThreadPoolExecutor(1, "store-reader")
-        return await self._loop.run_in_executor(self._reading, self._in_snapshot, read)
+        if self._read_executor is None:
+            self._read_executor = ThreadPoolExecutor(1, "store-reader")
+        return await self._loop.run_in_executor(self._read_executor, self._read_in_transaction, read)
 
-    def _in_snapshot(self, read: Callable[[apsw.Connection], T]) -> T:
-        if self._reader is None:
-            self._reader = open_reader(self._path)
-        self._reader.execute("BEGIN")
+    def _read_in_transaction(self, read: Callable[[apsw.Connection], T]) -> T:
+        if self._read_connection is None:
+            self._read_connection = open_reader(self._path)
+        self._read_connection.execute("BEGIN")
         try:
-            return read(self._reader)
+            return read(self._read_connection)
         except (Damage, UserError, UnicodeDecodeError, apsw.CorruptError, apsw.NotADBError) as error:
             log.error("%s is damaged: %s", self._path, error)
-            raise damaged_while_running(self._path, error) from error
+            raise build_runtime_damage_error(self._path, error) from error
         finally:
-            self._reader.execute("COMMIT")
+            self._read_connection.execute("COMMIT")
 
-    def _end(self) -> None:
+    def _on_writer_ended(self) -> None:
         if not self._closed.done():
             self._closed.set_result(None)
 
     async def close(self) -> None:
-        if self._reading is not None:
-            self._reading.submit(self._close_reader)
-            self._reading.shutdown(wait=True)
+        if self._read_executor is not None:
+            self._read_executor.submit(self._close_reader)
+            self._read_executor.shutdown(wait=True)
         self._batches.put(None)
         await self._closed
         self._lock.release()
 
     def _close_reader(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
+        if self._read_connection is not None:
+            self._read_connection.close()

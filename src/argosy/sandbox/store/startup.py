@@ -11,23 +11,23 @@ from pathlib import Path
 import apsw
 
 from argosy.errors import UserError
-from argosy.sandbox.store.checksums import Damage, damaged_on_opening
-from argosy.sandbox.store.database import check_key, empty_log, open_writer, opening_error
-from argosy.sandbox.store.encryption import Seal
+from argosy.sandbox.store.checksums import Damage, build_startup_damage_error
+from argosy.sandbox.store.database import build_open_error, check_key, open_writer, truncate_wal
+from argosy.sandbox.store.encryption import BodyCipher
 from argosy.sandbox.store.file_lock import FileLock
-from argosy.sandbox.store.history import History, Loaded
-from argosy.sandbox.store.initialized_mark import check_not_lost, write_initialized_mark
-from argosy.sandbox.store.journal import Fatal
-from argosy.sandbox.store.sqlite_journal import DiskJournal
+from argosy.sandbox.store.history import HistoryTable, LoadedState
+from argosy.sandbox.store.initialized_mark import check_database_not_lost, write_initialized_marker
+from argosy.sandbox.store.journal import FatalErrorHandler
+from argosy.sandbox.store.sqlite_journal import SqliteJournal
 from argosy.sandbox.store.wal import check_wal
 
 
 def open_journal(
-    path: Path, *, key: bytes | None, encrypted_buckets: frozenset[str], fatal: Fatal
-) -> tuple[DiskJournal, Loaded]:
+    path: Path, *, key: bytes | None, encrypted_buckets: frozenset[str], on_fatal_error: FatalErrorHandler
+) -> tuple[SqliteJournal, LoadedState]:
     if encrypted_buckets and key is None:
         raise UserError("a key is needed to encrypt " + ", ".join(sorted(encrypted_buckets)), where=str(path))
-    seal = Seal(key) if key is not None else None
+    cipher = BodyCipher(key) if key is not None else None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock(path)
@@ -35,24 +35,24 @@ def open_journal(
         raise UserError(f"the store cannot be created: {error.strerror}", where=str(path)) from error
     connection = None
     try:
-        check_not_lost(path)
+        check_database_not_lost(path)
         check_wal(path)
         connection = open_writer(path)
-        check_key(connection, seal, path)
-        history = History(seal, encrypted_buckets)
-        loaded = history.load(connection)
-        empty_log(connection, path)
-        write_initialized_mark(path)
+        check_key(connection, cipher, path)
+        history = HistoryTable(cipher, encrypted_buckets)
+        state = history.load(connection)
+        truncate_wal(connection, path)
+        write_initialized_marker(path)
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-        return DiskJournal(path, lock, connection, history, fatal), loaded
+        return SqliteJournal(path, lock, connection, history, on_fatal_error), state
     except BaseException as error:
         lock.release()
         if connection is not None:
             connection.close()
         if isinstance(error, apsw.Error):
-            raise opening_error(error, path) from error
+            raise build_open_error(error, path) from error
         if isinstance(error, Damage | UnicodeDecodeError):
-            raise damaged_on_opening(path, error) from error
+            raise build_startup_damage_error(path, error) from error
         if isinstance(error, UserError) and not error.where:
-            raise damaged_on_opening(path, error) from error
+            raise build_startup_damage_error(path, error) from error
         raise

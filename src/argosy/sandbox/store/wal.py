@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 
 HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
 MAGIC_LITTLE_ENDIAN, MAGIC_BIG_ENDIAN = 0x377F0682, 0x377F0683
-FORMAT = 3007000
-SMALLEST_PAGE, LARGEST_PAGE = 512, 65536
+WAL_FORMAT_VERSION = 3007000
+MIN_PAGE_BYTES, MAX_PAGE_BYTES = 512, 65536
 LARGE_LOG_BYTES = 16 * 1024 * 1024  # takes about a second to check
-MASK = 0xFFFFFFFF
+UINT32_MASK = 0xFFFFFFFF
 
-Sums = tuple[int, int]
+Checksum = tuple[int, int]
 
 
-class Frame(NamedTuple):
+class WalFrame(NamedTuple):
     is_commit: bool
     salts: bytes
     is_valid: bool
@@ -50,41 +50,43 @@ def check_wal(database: Path) -> None:
         if size >= LARGE_LOG_BYTES:
             log.info("checking the write-ahead log %s (%d MB)", wal, size // 1_000_000)
         header = file.read(HEADER_BYTES)
-        order = _byte_order(header)
-        if order is None or _checksum(header[:24], order, (0, 0)) != struct.unpack(">II", header[24:32]):
+        order = _read_byte_order(header)
+        if order is None or _compute_checksum(header[:24], order, (0, 0)) != struct.unpack(">II", header[24:32]):
             if not _is_checkpointed(file, database):
                 raise Damage(f"the header of {wal.name} was changed")
-        elif lost := _acknowledged_after_last_valid(read_frames(file, header, order)):
-            raise Damage(f"{lost} acknowledged transactions in {wal.name} cannot be read")
+        elif lost_transactions := _count_acknowledged_after_last_valid(read_frames(file, header, order)):
+            raise Damage(f"{lost_transactions} acknowledged transactions in {wal.name} cannot be read")
 
 
-def read_frames(file: BinaryIO, header: bytes, order: str) -> Iterator[Frame]:
+def read_frames(file: BinaryIO, header: bytes, order: str) -> Iterator[WalFrame]:
     """All frames that belong to the header, which the caller has validated."""
     salts = header[16:24]
-    sums: Sums = struct.unpack(">II", header[24:32])
-    size = struct.unpack(">I", header[8:12])[0] + FRAME_HEADER_BYTES
-    if not SMALLEST_PAGE < size <= LARGEST_PAGE + FRAME_HEADER_BYTES:
+    checksum: Checksum = struct.unpack(">II", header[24:32])
+    frame_bytes = struct.unpack(">I", header[8:12])[0] + FRAME_HEADER_BYTES
+    if not MIN_PAGE_BYTES < frame_bytes <= MAX_PAGE_BYTES + FRAME_HEADER_BYTES:
         return  # SQLite also treats such a log as empty
-    valid = True
-    for number, frame in enumerate(_read_raw_frames(file, size)):
+    is_valid = True
+    for number, frame in enumerate(_read_raw_frames(file, frame_bytes)):
         if number == 0 and frame[8:16] != salts:
             return  # the log was restarted, so the old frames were checkpointed
-        if valid:
-            sums = _checksum(frame[FRAME_HEADER_BYTES:], order, _checksum(frame[:8], order, sums))
-            valid = frame[8:16] == salts and struct.unpack(">II", frame[16:24]) == sums
-        yield Frame(frame[4:8] != b"\0\0\0\0", frame[8:16], valid)
+        if is_valid:
+            checksum = _compute_checksum(
+                frame[FRAME_HEADER_BYTES:], order, _compute_checksum(frame[:8], order, checksum)
+            )
+            is_valid = frame[8:16] == salts and struct.unpack(">II", frame[16:24]) == checksum
+        yield WalFrame(frame[4:8] != b"\0\0\0\0", frame[8:16], is_valid)
 
 
-def _read_raw_frames(file: BinaryIO, size: int) -> Iterator[bytes]:
+def _read_raw_frames(file: BinaryIO, frame_bytes: int) -> Iterator[bytes]:
     file.seek(HEADER_BYTES)
-    while len(frame := file.read(size)) == size:
+    while len(frame := file.read(frame_bytes)) == frame_bytes:
         yield frame
 
 
-def _byte_order(header: bytes) -> str | None:
+def _read_byte_order(header: bytes) -> str | None:
     """Byte order of the checksums: `<` or `>`."""
     magic, version = struct.unpack(">II", header[:8])
-    if version != FORMAT:
+    if version != WAL_FORMAT_VERSION:
         return None
     return {MAGIC_LITTLE_ENDIAN: "<", MAGIC_BIG_ENDIAN: ">"}.get(magic)
 
@@ -95,29 +97,29 @@ def _is_checkpointed(file: BinaryIO, database: Path) -> bool:
     A power loss may leave half a header when the log is restarted; all of its frames had been checkpointed by then.
     """
     try:
-        stored = database.open("rb")
+        database_file = database.open("rb")
     except FileNotFoundError:
         return True
-    with stored:
-        page_bytes = int.from_bytes(stored.read(18)[16:18], "big")
-        page_bytes = LARGEST_PAGE if page_bytes == 1 else page_bytes
-        if page_bytes < SMALLEST_PAGE:
+    with database_file:
+        page_bytes = int.from_bytes(database_file.read(18)[16:18], "big")
+        page_bytes = MAX_PAGE_BYTES if page_bytes == 1 else page_bytes
+        if page_bytes < MIN_PAGE_BYTES:
             return False
-        size = page_bytes + FRAME_HEADER_BYTES
-        for number, frame_number in _newest_frames(file, size).items():
-            file.seek(HEADER_BYTES + frame_number * size + FRAME_HEADER_BYTES)
-            stored.seek((number - 1) * page_bytes)
-            if stored.read(page_bytes) != file.read(page_bytes):
+        frame_bytes = page_bytes + FRAME_HEADER_BYTES
+        for page_number, frame_number in _find_newest_frames(file, frame_bytes).items():
+            file.seek(HEADER_BYTES + frame_number * frame_bytes + FRAME_HEADER_BYTES)
+            database_file.seek((page_number - 1) * page_bytes)
+            if database_file.read(page_bytes) != file.read(page_bytes):
                 return False
     return True
 
 
-def _newest_frames(file: BinaryIO, size: int) -> dict[int, int]:
+def _find_newest_frames(file: BinaryIO, frame_bytes: int) -> dict[int, int]:
     """Number of each committed page → number of the last frame that contains it."""
     committed: dict[int, int] = {}
     pages: dict[int, int] = {}
     salts = b""
-    for number, frame in enumerate(_read_raw_frames(file, size)):
+    for number, frame in enumerate(_read_raw_frames(file, frame_bytes)):
         salts = salts or frame[8:16]
         if frame[8:16] != salts:
             break
@@ -128,16 +130,16 @@ def _newest_frames(file: BinaryIO, size: int) -> dict[int, int]:
     return committed
 
 
-def _checksum(data: bytes, order: str, sums: Sums) -> Sums:
-    first, second = sums
+def _compute_checksum(data: bytes, order: str, initial: Checksum) -> Checksum:
+    first, second = initial
     words = struct.unpack(f"{order}{len(data) // 4}I", data)
     for index in range(0, len(words), 2):
-        first = (first + words[index] + second) & MASK
-        second = (second + words[index + 1] + first) & MASK
+        first = (first + words[index] + second) & UINT32_MASK
+        second = (second + words[index + 1] + first) & UINT32_MASK
     return first, second
 
 
-def _acknowledged_after_last_valid(frames: Iterator[Frame]) -> int:
+def _count_acknowledged_after_last_valid(frames: Iterator[WalFrame]) -> int:
     """Count synced commits after the last valid one. A commit was synced if another frame follows it."""
     acknowledged, is_after_commit = 0, False
     salts = b""

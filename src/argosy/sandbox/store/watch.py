@@ -9,22 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from argosy.sandbox.store.entries import Event
-from argosy.sandbox.store.event_window import Log
-from argosy.sandbox.store.journal import Journal
+from argosy.sandbox.store.entries import StoreEvent
+from argosy.sandbox.store.event_window import BucketEventLog
+from argosy.sandbox.store.journal import StoreJournal
 
 
-class Watch:
+class BucketWatch:
     """Used by one task at a time. Cancelling `next_batch` loses no event."""
 
-    __slots__ = ("_bucket", "_closed", "_forget", "_journal", "_log", "_newest", "_position")
+    __slots__ = ("_bucket", "_closed", "_event_log", "_get_newest_revision", "_journal", "_on_close", "_position")
 
     def __init__(
-        self, bucket: str, log: Log, journal: Journal, *,
-        since: int, newest: Callable[[], int], forget: Callable[[Watch], None],
+        self, bucket: str, event_log: BucketEventLog, journal: StoreJournal, *,
+        since: int, get_newest_revision: Callable[[], int], on_close: Callable[[BucketWatch], None],
     ) -> None:  # fmt: skip
-        self._bucket, self._log, self._journal, self._position = bucket, log, journal, since
-        self._newest, self._forget = newest, forget
+        self._bucket, self._event_log, self._journal, self._position = bucket, event_log, journal, since
+        self._get_newest_revision, self._on_close = get_newest_revision, on_close
         self._closed = False
 
     @property
@@ -32,61 +32,61 @@ class Watch:
         return self._bucket
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         return self._closed
 
     @property
     def position(self) -> int:
         """The revision up to which all events were delivered, as a bookmark reports it."""
-        if self._log.floor <= self._position and not self._log.after(self._position):
-            self._position = max(self._position, self._newest())
+        if self._event_log.floor <= self._position and not self._event_log.list_events_after(self._position):
+            self._position = max(self._position, self._get_newest_revision())
         return self._position
 
-    async def next_batch(self, timeout: float | None = None) -> list[Event]:
+    async def next_batch(self, timeout: float | None = None) -> list[StoreEvent]:
         """The next events, at least one; [] after `timeout` seconds without any, or once closed. Raises Gone."""
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         while not self._closed:
-            if self._position < self._log.floor:
-                batch = await self._from_disk()
+            if self._position < self._event_log.floor:
+                batch = await self._read_from_disk()
             else:
-                batch = self._log.after(self._position)
-                self._position = max(self._position, self._newest())
-                if not batch and not await self._news(deadline):
+                batch = self._event_log.list_events_after(self._position)
+                self._position = max(self._position, self._get_newest_revision())
+                if not batch and not await self._wait_for_events(deadline):
                     break
             if batch:
                 return batch
         return []
 
-    async def _from_disk(self) -> list[Event]:
-        upto = self._log.floor
-        batch = await self._journal.events(self._bucket, self._position, upto)
+    async def _read_from_disk(self) -> list[StoreEvent]:
+        until = self._event_log.floor
+        batch = await self._journal.list_events(self._bucket, self._position, until)
         # A read is limited; an empty one has covered everything up to the floor.
-        self._position = batch[-1].revision if batch else upto
+        self._position = batch[-1].revision if batch else until
         return batch
 
-    async def _news(self, deadline: float | None) -> bool:
+    async def _wait_for_events(self, deadline: float | None) -> bool:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
-        self._log.waiters.add(waiter)
-        timer = None if deadline is None else loop.call_at(deadline, _give_up, waiter)
+        self._event_log.waiters.add(waiter)
+        timer = None if deadline is None else loop.call_at(deadline, _time_out, waiter)
         try:
             return await waiter
         finally:
-            self._log.waiters.discard(waiter)
+            self._event_log.waiters.discard(waiter)
             if timer is not None:
                 timer.cancel()
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    async def __aiter__(self) -> AsyncIterator[StoreEvent]:
         while batch := await self.next_batch():
             for event in batch:
                 yield event
 
     def close(self) -> None:
         self._closed = True
-        self._forget(self)
-        self._log.wake()
+        self._on_close(self)
+        self._event_log.wake_waiters()
 
 
-def _give_up(waiter: asyncio.Future[bool]) -> None:
+def _time_out(waiter: asyncio.Future[bool]) -> None:
     if not waiter.done():
         waiter.set_result(False)

@@ -14,21 +14,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.cli.data_folder import write_text
+from argosy.cli.data_folder import write_private_text
 from argosy.errors import Conflict, UserError
 from argosy.features.local import kubeconfig
-from argosy.gitops.application_client.control_namespace import USUAL
+from argosy.gitops.application_client.control_namespace import DEFAULT_NAMESPACE
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.isolation.process_pool import Crew
-from argosy.kube.controller.addon_loader import load_addons, running
+from argosy.isolation.process_pool import ProcessPool
+from argosy.kube.controller.addon_loader import load_addons, run_addons
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, dump, key_of
-from argosy.kube.schema.bundled_crds import definitions
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.https_server import serve
+from argosy.kube.objects import Manifest, dump_yaml, key_of
+from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.https_server import serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.apiserver.registry_call import ADMIN
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from argosy.testing.cluster.working_trees import WorkingTrees
 
 ADDONS: Final = "simulators"
@@ -46,7 +46,7 @@ class Stage:
     folder: Path
     token: str
     end: contextlib.AsyncExitStack
-    crew: Crew
+    crew: ProcessPool
     homes: dict[str, Path] = field(default_factory=dict)  # address → the folder that is read instead
     _api: str = ""
     _is_delivering: bool = False
@@ -57,10 +57,10 @@ class Stage:
 
     async def apply(self, manifests: Sequence[Manifest], namespace: str) -> list[Manifest]:
         """As the objects need each other; a namespace that is not there is made."""
-        from argosy.features.local.manifest_loader import FIRST
+        from argosy.features.local.manifest_loader import KIND_ORDER
 
         made = []
-        for manifest in sorted(manifests, key=lambda each: FIRST.get(each["kind"], 9)):
+        for manifest in sorted(manifests, key=lambda each: KIND_ORDER.get(each["kind"], 9)):
             placed = await self._placed(manifest, namespace)
             await self._make_namespace(key_of(placed).namespace)
             made.append(await self.cluster.apply(placed, manager=MANAGER, force=True))
@@ -95,10 +95,12 @@ class Stage:
         """A kubeconfig for other programs; the server begins with the first that asks."""
         file = self.folder / "kubeconfig"
         if not self._api:
-            found = await asyncio.to_thread(certificates, self.folder / "tls")
-            self._api = await self.end.enter_async_context(serve(self.cluster.plane, found))
+            found = await asyncio.to_thread(ensure_certificates, self.folder / "tls")
+            self._api = await self.end.enter_async_context(serve_https(self.cluster.plane, found))
             authority = found.authority.read_bytes()
-            write_text(file, dump(kubeconfig.document(NAME, self._api, authority, ADMIN.name, self.token)))
+            write_private_text(
+                file, dump_yaml(kubeconfig.build_kubeconfig(NAME, self._api, authority, ADMIN.name, self.token))
+            )
         return file
 
     async def deliver(self, application: Manifest, homes: Mapping[str, Path]) -> Manifest:
@@ -106,7 +108,7 @@ class Stage:
         self.homes |= homes
         self._trees.looks += 1
         await self._engine()
-        wanted = {**application, "metadata": {**application["metadata"], "namespace": USUAL}}
+        wanted = {**application, "metadata": {**application["metadata"], "namespace": DEFAULT_NAMESPACE}}
         await self._make_namespace(str(_of(wanted, "spec", "destination").get("namespace") or ""))
         await self._written(wanted)
         options = _of(wanted, "spec", "syncPolicy").get("syncOptions") or []
@@ -126,12 +128,14 @@ class Stage:
         if self._is_delivering:
             return
         self._is_delivering = True
-        await self._make_namespace(USUAL)
-        for each in definitions(*KINDS):
+        await self._make_namespace(DEFAULT_NAMESPACE)
+        for each in load_definitions(*KINDS):
             await self.cluster.apply(each, manager=MANAGER, force=True)
             await self._served(each)
-        options = EngineOptions(self._trees.folder, wave_delay=0.0, workers=4, renderers=1, grace=0.1)
-        engine = Engine(self.cluster, options, USUAL, repositories=self._trees, crew=self.crew)
+        options = EngineOptions(
+            self._trees.folder, wave_delay_seconds=0.0, workers=4, render_workers=1, grace_seconds=0.1
+        )
+        engine = Engine(self.cluster, options, DEFAULT_NAMESPACE, repositories=self._trees, render_pool=self.crew)
         work = asyncio.create_task(engine.run(), name="engine")
         self.end.push_async_callback(_ended, work)
 
@@ -149,15 +153,15 @@ def _of(manifest: Manifest, *path: str) -> Mapping[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def open_stage(folder: Path, crew: Crew, addons: str = ADDONS) -> AsyncIterator[Stage]:
+async def open_stage(folder: Path, crew: ProcessPool, addons: str = ADDONS) -> AsyncIterator[Stage]:
     """In memory. `crew` renders; whoever made it closes it."""
     token = secrets.token_urlsafe(16)
     played = load_addons(addons)
     failed = asyncio.Event()
     async with (
-        Plane.open(None, admin_token=token) as plane,
-        running(played, EmbeddedCluster(plane), on_failure=failed.set, folder=folder),
+        ControlPlane.open(None, admin_token=token) as plane,
+        run_addons(played, EmbeddedCluster(plane), on_failure=failed.set, folder=folder),
         contextlib.AsyncExitStack() as end,
     ):
-        plane.actions.pod_logs = next((each.pod_logs for each in played if each.pod_logs), None)
+        plane.subresources.pod_logs = next((each.pod_log_reader for each in played if each.pod_log_reader), None)
         yield Stage(EmbeddedCluster(plane), folder, token, end, crew)

@@ -13,7 +13,7 @@ from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.folder_tree import FolderTree
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.gitops.workspace.git_heads import head_of
+from argosy.gitops.workspace.git_heads import read_head
 
 LOCAL: Final = "working-tree"  # stands for the revision of files that no commit holds
 
@@ -29,7 +29,7 @@ class WorkingTrees(Repositories):
         if home is None:
             return await super().checkout(url, ref, **more)
         # What was rendered of a revision is remembered: files that changed need another name.
-        revision = head_of(str(home)).commit if self.looks <= 1 else ""
+        revision = read_head(str(home)).commit if self.looks <= 1 else ""
         return Checkout(FolderTree(home), revision or f"{LOCAL}-{self.looks}")
 
     def is_local(self, url: str) -> bool:

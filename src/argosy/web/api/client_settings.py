@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.health.kind_keys import from_key
-from argosy.gitops.status.wire_format import mapping
+from argosy.gitops.health.kind_keys import parse_key_kind
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 from argosy.web.api import json_schemas as schema
 from argosy.web.auth.accounts import LOGIN, read_accounts
-from argosy.web.request import Asked
-from argosy.web.responses import Json
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
 from argosy.web.route import Public, Route, SignedIn
 
-PREFIX: Final = "resource.customizations."
-OIDC: Final = {
+CUSTOMIZATIONS_PREFIX: Final = "resource.customizations."
+OIDC_FIELDS: Final = {
     "name": "name",
     "issuer": "issuer",
     "clientID": "clientID",
@@ -30,8 +30,8 @@ OIDC: Final = {
     "requestedIDTokenClaims": "idTokenClaims",
     "enablePKCEAuthentication": "enablePKCEAuthentication",
 }
-TEXTS: Final = {"health": "healthLua", "actions": "actions"}
-BANNERS: Final = {
+SCRIPT_FIELDS: Final = {"health": "healthLua", "actions": "actions"}
+UI_FIELDS: Final = {
     "ui.bannercontent": "uiBannerContent",
     "ui.bannerurl": "uiBannerURL",
     "ui.bannerposition": "uiBannerPosition",
@@ -42,117 +42,145 @@ BANNERS: Final = {
 }
 
 
-async def got(asked: Asked) -> Json:
-    data = _data(asked, "argocd-cm")
-    if asked.caller.is_nobody:
-        return Json(for_everybody(data))
-    return Json({**for_everybody(data), **_for_known(asked, data)})
+async def get_settings(request: RequestContext) -> JsonResponse:
+    data = _read_config_map(request, "argocd-cm")
+    if request.caller.is_nobody:
+        return JsonResponse(build_public_settings(data))
+    return JsonResponse({**build_public_settings(data), **_build_private_settings(request, data)})
 
 
-def for_everybody(data: Mapping[str, str]) -> dict[str, Any]:
+def build_public_settings(data: Mapping[str, str]) -> dict[str, Any]:
     """argo: settings that a client needs to sign in."""
     accounts = read_accounts(data, {})
-    found: dict[str, Any] = {
+    public_settings: dict[str, Any] = {
         "url": data.get("url", ""),
-        "userLoginsDisabled": not any(each.can(LOGIN) for each in accounts.values()),
+        "userLoginsDisabled": not any(account.has_capability(LOGIN) for account in accounts.values()),
     }
-    if oidc := oidc_of(data.get("oidc.config", "")):
-        found["oidcConfig"] = oidc
-    return found
+    if oidc := read_public_oidc_config(data.get("oidc.config", "")):
+        public_settings["oidcConfig"] = oidc
+    return public_settings
 
 
-def oidc_of(text: str) -> dict[str, Any]:
+def read_public_oidc_config(text: str) -> dict[str, Any]:
     """Return the public fields of oidc.config; values that refer to a Secret are left out."""
     try:
-        given = load(text, where="oidc.config") if text.strip() else None
+        config = read_yaml(text, where="oidc.config") if text.strip() else None
     except UserError:
         return {}
-    values = given if isinstance(given, dict) else {}
-    return {told: values[name] for name, told in OIDC.items() if name in values and "$" not in str(values[name])}
+    values = config if isinstance(config, dict) else {}
+    return {
+        wire_name: values[name]
+        for name, wire_name in OIDC_FIELDS.items()
+        if name in values and "$" not in str(values[name])
+    }
 
 
-def _for_known(asked: Asked, data: Mapping[str, str]) -> dict[str, Any]:
-    rules = asked.site.lookout.rules
-    parameters = _data(asked, "argocd-cmd-params-cm")
+def _build_private_settings(request: RequestContext, data: Mapping[str, str]) -> dict[str, Any]:
+    rules = request.site.cluster_view.rules
+    parameters = _read_config_map(request, "argocd-cmd-params-cm")
     build = rules.build
     return {
         "statusBadgeEnabled": data.get("statusbadge.enabled", "").strip() == "true",
         "appLabelKey": rules.tracking.label,
         "trackingMethod": rules.tracking.method,
-        "controllerNamespace": asked.site.desk.control,
+        "controllerNamespace": request.site.service.control_namespace,
         "appsInAnyNamespaceEnabled": bool(parameters.get("application.namespaces", "").strip()),
         "execEnabled": False,
         "impersonationEnabled": rules.impersonation.is_enabled,
         "kustomizeOptions": {"buildOptions": data.get("kustomize.buildOptions", "")},
         "kustomizeVersions": sorted(build.kustomize_binaries),
-        "plugins": _plugins(asked),
-        "resourceOverrides": overrides_of(data),
+        "plugins": _build_plugin_list(request),
+        "resourceOverrides": build_resource_overrides(data),
         "googleAnalytics": {},
         "help": {"chatUrl": data.get("help.chatUrl", ""), "chatText": data.get("help.chatText", "")},
         "uiBannerPermanent": data.get("ui.bannerpermanent", "") == "true",
-        **{told: data[name] for name, told in BANNERS.items() if data.get(name)},
+        **{wire_name: data[name] for name, wire_name in UI_FIELDS.items() if data.get(name)},
     }
 
 
-def overrides_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def build_resource_overrides(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """argo: by `group/Kind`, from per-kind keys and from the combined map."""
-    found: dict[str, dict[str, Any]] = {}
-    whole = _yaml(data.get("resource.customizations", ""))
-    for name, each in whole.items():
-        if isinstance(each, dict):
+    overrides: dict[str, dict[str, Any]] = {}
+    combined = _read_yaml_map(data.get("resource.customizations", ""))
+    for name, customization in combined.items():
+        if isinstance(customization, dict):
             texts = {"health.lua": "healthLua", "actions": "actions"}
-            found[str(name)] = {told: str(each[key]) for key, told in texts.items() if key in each}
+            overrides[str(name)] = {
+                wire_name: str(customization[key]) for key, wire_name in texts.items() if key in customization
+            }
     for key, text in data.items():
-        kind, dot, name = key.removeprefix(PREFIX).partition(".") if key.startswith(PREFIX) else ("", "", "")
-        pattern = from_key(name).pattern if dot else ""
+        kind, dot, name = (
+            key.removeprefix(CUSTOMIZATIONS_PREFIX).partition(".")
+            if key.startswith(CUSTOMIZATIONS_PREFIX)
+            else ("", "", "")
+        )
+        pattern = parse_key_kind(name).pattern if dot else ""
         if not pattern:
             continue
-        override = found.setdefault(pattern, {})
-        if kind in TEXTS:
-            override[TEXTS[kind]] = text
+        override = overrides.setdefault(pattern, {})
+        if kind in SCRIPT_FIELDS:
+            override[SCRIPT_FIELDS[kind]] = text
         elif kind == "useOpenLibs":
             override["useOpenLibs"] = text.strip() == "true"
         elif kind in ("ignoreDifferences", "ignoreResourceUpdates"):
-            override[kind] = _yaml(text)
-    return found
+            override[kind] = _read_yaml_map(text)
+    return overrides
 
 
-def _yaml(text: str) -> dict[str, Any]:
+def _read_yaml_map(text: str) -> dict[str, Any]:
     try:
-        found = load(text, where="argocd-cm") if text.strip() else {}
+        value = read_yaml(text, where="argocd-cm") if text.strip() else {}
     except UserError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return value if isinstance(value, dict) else {}
 
 
-async def plugins(asked: Asked) -> Json:
-    return Json({"plugins": _plugins(asked)})
+async def list_plugins(request: RequestContext) -> JsonResponse:
+    return JsonResponse({"plugins": _build_plugin_list(request)})
 
 
-def _plugins(asked: Asked) -> list[dict[str, str]]:
-    return [{"name": name} for name in sorted(asked.site.lookout.rules.build.plugins)]
+def _build_plugin_list(request: RequestContext) -> list[dict[str, str]]:
+    return [{"name": name} for name in sorted(request.site.cluster_view.rules.build.plugins)]
 
 
-def _data(asked: Asked, name: str) -> dict[str, str]:
-    found = asked.site.lookout.cache.get(ResourceKey("", "ConfigMap", asked.site.desk.control, name))
-    data = mapping((found or {}).get("data"))
+def _read_config_map(request: RequestContext, name: str) -> dict[str, str]:
+    config_map = request.site.cluster_view.cache.get(
+        ResourceKey("", "ConfigMap", request.site.service.control_namespace, name)
+    )
+    data = as_mapping((config_map or {}).get("data"))
     return {key: text for key, text in data.items() if isinstance(text, str)}
 
 
-PLUGINS: Final = schema.many(schema.fields(name=schema.TEXT))
+PLUGIN_LIST_SCHEMA: Final = schema.build_array_schema(schema.build_object_schema(name=schema.STRING_SCHEMA))
 ROUTES = (
     Route(
-        "GET", "/api/v1/settings", Public("clients need it to find out how to sign in"), got,
+        "GET",
+        "/api/v1/settings",
+        Public("clients need it to find out how to sign in"),
+        get_settings,
         "Settings. Without a session, only the fields that are needed to sign in.",
-        gives=schema.fields(
-            url=schema.TEXT, userLoginsDisabled=schema.FLAG, oidcConfig=schema.ANY, statusBadgeEnabled=schema.FLAG,
-            appLabelKey=schema.TEXT, trackingMethod=schema.TEXT, kustomizeVersions=schema.many(schema.TEXT),
-            plugins=PLUGINS, resourceOverrides=schema.ANY,
+        response_schema=schema.build_object_schema(
+            url=schema.STRING_SCHEMA,
+            userLoginsDisabled=schema.BOOLEAN_SCHEMA,
+            oidcConfig=schema.OBJECT_SCHEMA,
+            statusBadgeEnabled=schema.BOOLEAN_SCHEMA,
+            appLabelKey=schema.STRING_SCHEMA,
+            trackingMethod=schema.STRING_SCHEMA,
+            kustomizeVersions=schema.build_array_schema(schema.STRING_SCHEMA),
+            plugins=PLUGIN_LIST_SCHEMA,
+            resourceOverrides=schema.OBJECT_SCHEMA,
         ),
-        tag="settings", operation="SettingsService_Get",
+        tag="settings",
+        operation_id="SettingsService_Get",
     ),
     Route(
-        "GET", "/api/v1/settings/plugins", SignedIn(), plugins, "Config management plugins.",
-        gives=schema.fields(plugins=PLUGINS), tag="settings", operation="SettingsService_GetPlugins",
+        "GET",
+        "/api/v1/settings/plugins",
+        SignedIn(),
+        list_plugins,
+        "Config management plugins.",
+        response_schema=schema.build_object_schema(plugins=PLUGIN_LIST_SCHEMA),
+        tag="settings",
+        operation_id="SettingsService_GetPlugins",
     ),
-)  # fmt: skip
+)

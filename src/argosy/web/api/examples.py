@@ -80,6 +80,6 @@ EXAMPLES: Final[dict[str, Any]] = {
 }
 
 
-def example_of(method: str, path: str) -> Any:
+def find_example(method: str, path: str) -> Any:
     """Return an example; None if the route accepts no body, or any."""
     return EXAMPLES.get(f"{method} {path}")

@@ -11,64 +11,64 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 
-MOST: Final = 200  # paths
-DEEPEST: Final = 30  # names per path
-Names = dict[str, Any]  # tree of names; an empty tree selects everything below
+MAX_PATHS: Final = 200  # paths
+MAX_PATH_NAMES: Final = 30  # names per path
+NameTree = dict[str, Any]  # tree of names; an empty tree selects everything below
 
 
 @dataclass(frozen=True)
-class Fields:
+class FieldSelection:
     """Selected fields. Lists are filtered item by item."""
 
     names: Mapping[str, Any]
     is_excluding: bool = False  # argo: a minus before the first path applies to all
 
-    def of(self, document: Any) -> Any:
-        return _without(document, self.names) if self.is_excluding else _only(document, self.names)
+    def apply(self, document: Any) -> Any:
+        return _drop_fields(document, self.names) if self.is_excluding else _keep_fields(document, self.names)
 
 
-def read_fields(text: str) -> Fields | None:
+def parse_field_selection(text: str) -> FieldSelection | None:
     """Parse the parameter; None if all fields are selected."""
     is_excluding = text.startswith("-")
     paths = [path.strip().removeprefix("-") for path in text.split(",") if path.strip().removeprefix("-")]
     if not paths:
         return None
-    if len(paths) > MOST or any(path.count(".") >= DEEPEST for path in paths):
-        raise UserError(f"at most {MOST} paths of {DEEPEST} names are allowed", where="fields")
-    found: Names = {}
+    if len(paths) > MAX_PATHS or any(path.count(".") >= MAX_PATH_NAMES for path in paths):
+        raise UserError(f"at most {MAX_PATHS} paths of {MAX_PATH_NAMES} names are allowed", where="fields")
+    tree: NameTree = {}
     for path in paths:
-        _add(found, path.split("."))
-    return Fields(found, is_excluding)
+        _add_path(tree, path.split("."))
+    return FieldSelection(tree, is_excluding)
 
 
-def _add(names: Names, path: list[str]) -> None:
+def _add_path(names: NameTree, path: list[str]) -> None:
     """Add a path. A path below a selected one adds nothing."""
-    first, *rest = path
+    first, *remaining = path
     if first in names and not names[first]:
         return
-    if not rest:
+    if not remaining:
         names[first] = {}
         return
-    _add(names.setdefault(first, {}), rest)
+    _add_path(names.setdefault(first, {}), remaining)
 
 
-def _only(value: Any, names: Mapping[str, Any]) -> Any:
+def _keep_fields(value: Any, names: Mapping[str, Any]) -> Any:
     if not names:
         return value
     if isinstance(value, list):
-        return [_only(each, names) for each in value]
+        return [_keep_fields(item, names) for item in value]
     if not isinstance(value, Mapping):
         return value
-    return {name: _only(value[name], below) for name, below in names.items() if name in value}
+    return {name: _keep_fields(value[name], below) for name, below in names.items() if name in value}
 
 
-def _without(value: Any, names: Mapping[str, Any]) -> Any:
+def _drop_fields(value: Any, names: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
-        return [_without(each, names) for each in value]
+        return [_drop_fields(item, names) for item in value]
     if not isinstance(value, Mapping):
         return value
     return {
-        name: _without(each, names[name]) if name in names else each
-        for name, each in value.items()
+        name: _drop_fields(item, names[name]) if name in names else item
+        for name, item in value.items()
         if name not in names or names[name]
     }

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.web.responses import Json
+from argosy.web.responses import JsonResponse
 
 UNIMPLEMENTED: Final = 12  # argo: gRPC code
 
 
-def not_built(what: str, instead: str) -> Json:
-    told = f"{what}; {instead}"
-    document: dict[str, Any] = {"error": told, "code": UNIMPLEMENTED, "message": told}
+def build_not_implemented(feature: str, alternative: str) -> JsonResponse:
+    message = f"{feature}; {alternative}"
+    document: dict[str, Any] = {"error": message, "code": UNIMPLEMENTED, "message": message}
     # argo: 501 there. Not 5xx here: clients retry those, and this does not change.
-    return Json(document, code=400)
+    return JsonResponse(document, code=400)

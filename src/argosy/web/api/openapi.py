@@ -12,14 +12,14 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-from argosy.web.api.examples import example_of
-from argosy.web.api.schemas import reference, schema_of, schemas
-from argosy.web.request import Asked
-from argosy.web.responses import Bytes
-from argosy.web.route import Filtered, May, Parameter, Public, Route, SignedIn
+from argosy.web.api.examples import find_example
+from argosy.web.api.schemas import build_reference, get_schema, load_schemas
+from argosy.web.request import RequestContext
+from argosy.web.responses import BytesResponse
+from argosy.web.route import FilteredList, Public, QueryParameter, RequiresPermission, Route, SignedIn
 
 JSON: Final = "application/json"
-ERRORS: Final = {
+ERROR_DESCRIPTIONS: Final = {
     "400": "Bad request; the message says how to correct it.",
     "401": "Not authenticated.",
     "403": "Forbidden, or not found.",
@@ -27,33 +27,33 @@ ERRORS: Final = {
 }
 
 
-def document(routes: Sequence[Route], title: str, version: str) -> dict[str, Any]:
+def build_openapi_document(routes: Sequence[Route], title: str, version: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
-    shown = [route for route in routes if route.is_api]
-    names = Counter(_plain_name(route) for route in shown)
-    for route in sorted(shown, key=lambda each: (each.path, each.method)):
-        name = _plain_name(route)
-        operation = name if names[name] == 1 else f"{name}_{route.method.lower()}_{_words(route.path)}"
-        paths.setdefault(_path(route), {})[route.method.lower()] = _operation(route, operation)
+    api_routes = [route for route in routes if route.is_api]
+    names = Counter(_build_operation_name(route) for route in api_routes)
+    for route in sorted(api_routes, key=lambda api_route: (api_route.path, api_route.method)):
+        name = _build_operation_name(route)
+        operation = name if names[name] == 1 else f"{name}_{route.method.lower()}_{_join_path_words(route.path)}"
+        paths.setdefault(_format_path(route), {})[route.method.lower()] = _build_operation(route, operation)
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": version or "0", "description": ABOUT},
+        "info": {"title": title, "version": version or "0", "description": API_DESCRIPTION},
         "security": [{"token": []}],
         "paths": paths,
         "components": {
-            "schemas": schemas(),
+            "schemas": load_schemas(),
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
         },
     }
 
 
-ABOUT: Final = (
+API_DESCRIPTION: Final = (
     "Argo CD's REST API, and argosy's own under /api/argosy/v1. Send a token as `Authorization: Bearer`; permissions "
     "come from argocd-rbac-cm and project roles."
 )
 
 
-def tag_of(route: Route) -> str:
+def get_tag(route: Route) -> str:
     if route.tag:
         return route.tag
     parts = [part for part in route.path.split("/") if part and not part.startswith("{")]
@@ -61,106 +61,110 @@ def tag_of(route: Route) -> str:
     return named[0] if named else "about"
 
 
-def _plain_name(route: Route) -> str:
-    return route.operation or f"{tag_of(route)}_{route.answer.__name__}".replace("-", "_")
+def _build_operation_name(route: Route) -> str:
+    return route.operation_id or f"{get_tag(route)}_{route.handler.__name__}".replace("-", "_")
 
 
-def _words(path: str) -> str:
+def _join_path_words(path: str) -> str:
     return "_".join(part.strip("{}*") for part in path.split("/") if part).replace("-", "_").replace(".", "_")
 
 
-def _path(route: Route) -> str:
+def _format_path(route: Route) -> str:
     return route.path.replace("*}", "}")
 
 
-def _operation(route: Route, name: str) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _build_operation(route: Route, name: str) -> dict[str, Any]:
+    operation: dict[str, Any] = {
         "operationId": name,
-        "tags": [tag_of(route)],
-        "summary": route.about or name.replace("_", " "),
-        "description": needs_of(route),
-        "parameters": [*map(_in_path, route.names), *map(_in_query, route.query)],
-        "responses": _responses(route),
+        "tags": [get_tag(route)],
+        "summary": route.summary or name.replace("_", " "),
+        "description": describe_access(route),
+        "parameters": [*map(_build_path_parameter, route.parameter_names), *map(_build_query_parameter, route.query)],
+        "responses": _build_responses(route),
     }
-    if isinstance(route.needs, Public):
-        made["security"] = []
-    if route.takes is not None:
-        sent: dict[str, Any] = {"schema": schema_of(route.takes)}
-        if (example := example_of(route.method, route.path)) is not None:
-            sent["example"] = example
-        made["requestBody"] = {"content": {JSON: sent}}
-    return made
+    if isinstance(route.access, Public):
+        operation["security"] = []
+    if route.request_schema is not None:
+        content: dict[str, Any] = {"schema": get_schema(route.request_schema)}
+        if (example := find_example(route.method, route.path)) is not None:
+            content["example"] = example
+        operation["requestBody"] = {"content": {JSON: content}}
+    return operation
 
 
-def _responses(route: Route) -> dict[str, Any]:
-    made: dict[str, Any] = {"200": {"description": "OK", "content": _content(route)}}
-    for code, about in ERRORS.items():
-        made[code] = {"description": about, "content": {JSON: {"schema": reference("Error")}}}
-    return made
+def _build_responses(route: Route) -> dict[str, Any]:
+    responses: dict[str, Any] = {"200": {"description": "OK", "content": _build_content(route)}}
+    for code, about in ERROR_DESCRIPTIONS.items():
+        responses[code] = {"description": about, "content": {JSON: {"schema": build_reference("Error")}}}
+    return responses
 
 
-def _content(route: Route) -> dict[str, Any]:
-    given = schema_of(route.gives)
-    if any((each if isinstance(each, str) else each.name) == "fields" for each in route.query):
-        given = _without_required(given)  # a selection of fields may omit required ones
-    return {media: {"schema": given if media == JSON else {}} for media in route.makes}
+def _build_content(route: Route) -> dict[str, Any]:
+    schema = get_schema(route.response_schema)
+    if any((parameter if isinstance(parameter, str) else parameter.name) == "fields" for parameter in route.query):
+        schema = _drop_required(schema)  # a selection of fields may omit required ones
+    return {media: {"schema": schema if media == JSON else {}} for media in route.response_media_types}
 
 
-def _without_required(schema: Any) -> Any:
+def _drop_required(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_without_required(each) for each in schema]
+        return [_drop_required(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     is_list = isinstance(schema.get("required"), list)  # a property may have that name, too
-    return {name: _without_required(each) for name, each in schema.items() if name != "required" or not is_list}
+    return {name: _drop_required(item) for name, item in schema.items() if name != "required" or not is_list}
 
 
-def needs_of(route: Route) -> str:
-    match route.needs:
+def describe_access(route: Route) -> str:
+    match route.access:
         case Public(why):
             return f"Public: {why}."
         case SignedIn():
             return "Requires a session."
-        case May(resource, action):
+        case RequiresPermission(resource, action):
             return f"Requires `{resource}`, `{action}`."
-        case Filtered(resource, action):
+        case FilteredList(resource, action):
             return f"Returns the `{resource}` that the caller may `{action}`."
 
 
-def _in_path(name: str) -> dict[str, Any]:
+def _build_path_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 
 
-def _in_query(given: Parameter | str) -> dict[str, Any]:
-    parameter = Parameter(given) if isinstance(given, str) else given
+def _build_query_parameter(query_parameter: QueryParameter | str) -> dict[str, Any]:
+    parameter = QueryParameter(query_parameter) if isinstance(query_parameter, str) else query_parameter
     schema: dict[str, Any] = {"type": parameter.kind}
     if parameter.kind == "array":
         schema["items"] = {"type": "string"}
-    made: dict[str, Any] = {"name": parameter.name, "in": "query", "schema": schema}
-    if parameter.about:
-        made["description"] = parameter.about
+    document: dict[str, Any] = {"name": parameter.name, "in": "query", "schema": schema}
+    if parameter.description:
+        document["description"] = parameter.description
     if parameter.is_required:
-        made["required"] = True
-    return made
+        document["required"] = True
+    return document
 
 
 # -- endpoints -------------------------------------------------------------------------------------------------------
 
-_MADE: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # per application: its route table does not change
+_DOCUMENT_CACHE: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()  # per application: its route table does not change
 
 
-def served(asked: Asked) -> bytes:
-    if asked.entry not in _MADE:
-        options = asked.site.options
-        _MADE[asked.entry] = orjson.dumps(document(asked.entry.routes, options.title, options.version))
-    return _MADE[asked.entry]
+def get_openapi_bytes(request: RequestContext) -> bytes:
+    if request.application not in _DOCUMENT_CACHE:
+        options = request.site.options
+        _DOCUMENT_CACHE[request.application] = orjson.dumps(
+            build_openapi_document(request.application.routes, options.title, options.version)
+        )
+    return _DOCUMENT_CACHE[request.application]
 
 
-async def described(asked: Asked) -> Bytes:
-    return Bytes(served(asked), JSON)
+async def get_openapi_document(request: RequestContext) -> BytesResponse:
+    return BytesResponse(get_openapi_bytes(request), JSON)
 
 
 ROUTES = (
-    Route("GET", "/api/openapi.json", SignedIn(), described, "OpenAPI document.", tag="about"),
-    Route("GET", "/swagger.json", SignedIn(), described, "OpenAPI document, at Argo CD's path.", tag="about"),
+    Route("GET", "/api/openapi.json", SignedIn(), get_openapi_document, "OpenAPI document.", tag="about"),
+    Route(
+        "GET", "/swagger.json", SignedIn(), get_openapi_document, "OpenAPI document, at Argo CD's path.", tag="about"
+    ),
 )

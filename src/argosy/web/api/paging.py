@@ -12,58 +12,71 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.web.api.field_selection import read_fields
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Parameter
+from argosy.web.api.field_selection import parse_field_selection
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import QueryParameter
 
-MOST: Final = 1000
-USUAL: Final = 100
-LIMIT: Final = Parameter("limit", f"Maximum number of items: {USUAL} by default, at most {MOST}.", "integer")
-CONTINUE: Final = Parameter("continue", "Token of the previous page.")
-FIELDS: Final = Parameter("fields", "Fields to return, such as items.name; with a leading minus, fields to leave out.")
+MAX_PAGE_ITEMS: Final = 1000
+DEFAULT_PAGE_ITEMS: Final = 100
+LIMIT: Final = QueryParameter(
+    "limit", f"Maximum number of items: {DEFAULT_PAGE_ITEMS} by default, at most {MAX_PAGE_ITEMS}.", "integer"
+)
+CONTINUE: Final = QueryParameter("continue", "Token of the previous page.")
+FIELDS: Final = QueryParameter(
+    "fields", "Fields to return, such as items.name; with a leading minus, fields to leave out."
+)
 PAGING: Final = (LIMIT, CONTINUE, FIELDS)
-ARGO_MOST: Final = 10_000  # in one response
+MAX_ARGO_ITEMS: Final = 10_000  # in one response
 ARGO_PAGING: Final = (  # of lists that Argo CD also has: complete, unless limited
-    Parameter("limit", "Maximum number of items.", "integer"),
-    Parameter("offset", "Number of items to skip.", "integer"),
+    QueryParameter("limit", "Maximum number of items.", "integer"),
+    QueryParameter("offset", "Number of items to skip.", "integer"),
     FIELDS,
 )
-Mark = Callable[[Any], str]
+SortKey = Callable[[Any], str]
 
 
-def page(asked: Asked, items: Sequence[Any], mark: Mark, *, tell: Callable[[Any], Any] = lambda each: each) -> Json:
+def build_page(
+    request: RequestContext,
+    items: Sequence[Any],
+    sort_key: SortKey,
+    *,
+    to_wire: Callable[[Any], Any] = lambda each: each,
+) -> JsonResponse:
     """`sort_key` orders the items and is the token: the next page starts after it, even if that item was deleted."""
-    limit = asked.query.number("limit", USUAL, least=0, most=MOST) or USUAL
-    after = _read(asked.query.text("continue"))
-    ordered = sorted(items, key=mark)
-    left = [each for each in ordered if mark(each) > after] if after else ordered
-    shown = left[:limit]
+    limit = request.query.get_int("limit", DEFAULT_PAGE_ITEMS, minimum=0, maximum=MAX_PAGE_ITEMS) or DEFAULT_PAGE_ITEMS
+    after = _decode_token(request.query.get_text("continue"))
+    ordered = sorted(items, key=sort_key)
+    remaining = [item for item in ordered if sort_key(item) > after] if after else ordered
+    page_items = remaining[:limit]
     metadata: dict[str, Any] = {}
-    if len(left) > limit:
-        metadata = {"continue": _written(mark(shown[-1])), "remainingItemCount": len(left) - limit}
-    return chosen(asked, {"metadata": metadata, "items": [tell(each) for each in shown]})
+    if len(remaining) > limit:
+        metadata = {"continue": _encode_token(sort_key(page_items[-1])), "remainingItemCount": len(remaining) - limit}
+    return select_fields(request, {"metadata": metadata, "items": [to_wire(item) for item in page_items]})
 
 
-def part(asked: Asked, items: Sequence[Any], **metadata: Any) -> Json:
+def build_argo_page(request: RequestContext, items: Sequence[Any], **metadata: Any) -> JsonResponse:
     """Return a part of one of Argo CD's lists: from `offset`, at most `limit` items."""
-    offset, limit = asked.query.number("offset", 0), asked.query.number("limit", ARGO_MOST, most=ARGO_MOST) or ARGO_MOST
-    shown = items[offset : offset + limit]
-    if left := max(len(items) - offset - len(shown), 0):
-        metadata["remainingItemCount"] = left  # k8s: name of this field
-    return chosen(asked, {"metadata": metadata, "items": shown})
+    offset, limit = (
+        request.query.get_int("offset", 0),
+        request.query.get_int("limit", MAX_ARGO_ITEMS, maximum=MAX_ARGO_ITEMS) or MAX_ARGO_ITEMS,
+    )
+    page_items = items[offset : offset + limit]
+    if remaining_count := max(len(items) - offset - len(page_items), 0):
+        metadata["remainingItemCount"] = remaining_count  # k8s: name of this field
+    return select_fields(request, {"metadata": metadata, "items": page_items})
 
 
-def chosen(asked: Asked, document: Any) -> Json:
-    fields = read_fields(asked.query.text("fields"))
-    return Json(fields.of(document) if fields else document)
+def select_fields(request: RequestContext, document: Any) -> JsonResponse:
+    fields = parse_field_selection(request.query.get_text("fields"))
+    return JsonResponse(fields.apply(document) if fields else document)
 
 
-def _written(mark: str) -> str:
-    return base64.urlsafe_b64encode(mark.encode()).decode().rstrip("=")
+def _encode_token(position: str) -> str:
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
-def _read(token: str) -> str:
+def _decode_token(token: str) -> str:
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-LINES: Final = """
+SCHEMA_LINES: Final = """
 Error: error string, code integer, message string
 Nothing:
 ListMeta: resourceVersion string, continue string, remainingItemCount integer
@@ -57,7 +57,7 @@ UserInfo: loggedIn boolean, username string, iss string, groups [string]
 Version: Version string
 Settings: url string, appLabelKey string
 """
-PLAIN: Final = {
+BASIC_SCHEMAS: Final = {
     "string": {"type": "string"},
     "boolean": {"type": "boolean"},
     "integer": {"type": "integer"},
@@ -66,32 +66,35 @@ PLAIN: Final = {
 
 
 @cache
-def schemas() -> dict[str, dict[str, Any]]:
-    made: dict[str, dict[str, Any]] = {}
-    for line in filter(None, LINES.strip().split("\n")):
+def load_schemas() -> dict[str, dict[str, Any]]:
+    schemas_by_name: dict[str, dict[str, Any]] = {}
+    for line in filter(None, SCHEMA_LINES.strip().split("\n")):
         name, _, fields = line.partition(":")
-        pairs = [each.split() for each in fields.split(",") if each.strip()]
-        made[name] = {"type": "object", "properties": {field: _type(kind) for field, kind in pairs}}
-    made["Error"]["required"] = ["error", "code", "message"]
-    return made
+        fields_and_types = [field_text.split() for field_text in fields.split(",") if field_text.strip()]
+        schemas_by_name[name] = {
+            "type": "object",
+            "properties": {field: _build_type(kind) for field, kind in fields_and_types},
+        }
+    schemas_by_name["Error"]["required"] = ["error", "code", "message"]
+    return schemas_by_name
 
 
-def _type(word: str) -> dict[str, Any]:
-    if word[0] == "[":
-        return {"type": ["array", "null"], "items": _type(word[1:-1])}
-    if word[0] == "{":
-        return {"type": ["object", "null"], "additionalProperties": _type(word[1:-1])}
-    return PLAIN[word] if word in PLAIN else reference(word)
+def _build_type(type_text: str) -> dict[str, Any]:
+    if type_text[0] == "[":
+        return {"type": ["array", "null"], "items": _build_type(type_text[1:-1])}
+    if type_text[0] == "{":
+        return {"type": ["object", "null"], "additionalProperties": _build_type(type_text[1:-1])}
+    return BASIC_SCHEMAS[type_text] if type_text in BASIC_SCHEMAS else build_reference(type_text)
 
 
-def reference(name: str) -> dict[str, Any]:
+def build_reference(name: str) -> dict[str, Any]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def schema_of(given: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
+def get_schema(schema: Mapping[str, Any] | str | None) -> Mapping[str, Any]:
     """Return a schema by name, or the given one; None means any object."""
-    if isinstance(given, str):
-        if given not in schemas():
-            raise KeyError(f"unknown schema {given!r}; add a line to api/schemas.py")
-        return reference(given)
-    return given if given is not None else {}
+    if isinstance(schema, str):
+        if schema not in load_schemas():
+            raise KeyError(f"unknown schema {schema!r}; add a line to api/schemas.py")
+        return build_reference(schema)
+    return schema if schema is not None else {}

@@ -14,58 +14,67 @@ import orjson
 from argosy.errors import ArgosyError, UserError
 from argosy.kube.objects import Manifest
 from argosy.web.middleware.secret_masking import without_secrets
-from argosy.web.request import Asked
-from argosy.web.responses import Stream
+from argosy.web.request import RequestContext
+from argosy.web.responses import StreamResponse
 
-EVENTS: Final = "text/event-stream"
-LINES: Final = "application/x-ndjson"
-MAKES: Final = (LINES, EVENTS)
-BEAT: Final = 15.0  # seconds
-SIGN: Final = b":\n\n"  # heartbeat; a comment that event stream clients ignore
-KEPT: Final = 256  # frames
-Names = tuple[str, ...]
-
-
-def is_events(asked: Asked) -> bool:
-    return EVENTS in asked.headers.get("accept", "")
+EVENT_STREAM_MEDIA: Final = "text/event-stream"
+JSON_LINES_MEDIA: Final = "application/x-ndjson"
+STREAM_MEDIA_TYPES: Final = (JSON_LINES_MEDIA, EVENT_STREAM_MEDIA)
+HEARTBEAT_SECONDS: Final = 15.0  # seconds
+HEARTBEAT_FRAME: Final = b":\n\n"  # heartbeat; a comment that event stream clients ignore
+MAX_CACHED_FRAMES: Final = 256  # frames
+AnnotationNames = tuple[str, ...]
 
 
-def frame(document: Any, *, events: bool, word: str = "result", annotations: Names = ()) -> bytes:
+def accepts_events(request: RequestContext) -> bool:
+    return EVENT_STREAM_MEDIA in request.headers.get("accept", "")
+
+
+def encode_frame(document: Any, *, events: bool, field: str = "result", annotations: AnnotationNames = ()) -> bytes:
     """argo: format of its gateway for browsers (events) and others. `annotations`: names of sensitive annotations."""
-    text = orjson.dumps({word: without_secrets(document, annotations)}, option=orjson.OPT_NON_STR_KEYS)
+    text = orjson.dumps({field: without_secrets(document, annotations)}, option=orjson.OPT_NON_STR_KEYS)
     return b"data: %s\n\n" % text if events else text + b"\n"
 
 
-def failure(error: ArgosyError, *, events: bool) -> bytes:
+def encode_error_frame(error: ArgosyError, *, events: bool) -> bytes:
     """argo: last frame of a stream that failed."""
     code, name, http = (3, "Bad Request", 400) if isinstance(error, UserError) else (14, "Service Unavailable", 503)
-    told = {"grpc_code": code, "http_code": http, "http_status": name, "message": str(error)}
-    return frame(told, events=events, word="error")
+    details = {"grpc_code": code, "http_code": http, "http_status": name, "message": str(error)}
+    return encode_frame(details, events=events, field="error")
 
 
-class Frames:
+class StreamFrameCache:
     """Cache of the latest frames by manifest identity."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, str, bool, Names], tuple[Manifest, bytes]] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, str, bool, AnnotationNames], tuple[Manifest, bytes]] = OrderedDict()
 
-    def of(self, manifest: Manifest, word: str, name: str, *, events: bool, annotations: Names = ()) -> bytes:
-        key = (id(manifest), word, events, annotations)
-        known = self._kept.get(key)
-        if known is not None and known[0] is manifest:
-            return known[1]
-        made = frame({"type": word, name: manifest}, events=events, annotations=annotations)
-        self._kept[key] = (manifest, made)  # holds the manifest, so that no other object gets its id
-        if len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
-        return made
+    def get_frame(
+        self, manifest: Manifest, event_type: str, name: str, *, events: bool, annotations: AnnotationNames = ()
+    ) -> bytes:
+        key = (id(manifest), event_type, events, annotations)
+        cached = self._cached.get(key)
+        if cached is not None and cached[0] is manifest:
+            return cached[1]
+        encoded = encode_frame({"type": event_type, name: manifest}, events=events, annotations=annotations)
+        self._cached[key] = (manifest, encoded)  # holds the manifest, so that no other object gets its id
+        if len(self._cached) > MAX_CACHED_FRAMES:
+            self._cached.popitem(last=False)
+        return encoded
 
 
-FRAMES: Final = Frames()
+FRAME_CACHE: Final = StreamFrameCache()
 
 
-def stream(asked: Asked, chunks: AsyncIterator[bytes]) -> Stream:
+def build_stream(request: RequestContext, chunks: AsyncIterator[bytes]) -> StreamResponse:
     """argo: its gateway labels JSON lines as application/json; we do so only for clients that accept that type."""
-    accepted = asked.headers.get("accept", "")
-    is_one = not accepted or "application/json" in accepted
-    return Stream(chunks, media=EVENTS if is_events(asked) else "application/json" if is_one else LINES)
+    accepted = request.headers.get("accept", "")
+    accepts_json = not accepted or "application/json" in accepted
+    return StreamResponse(
+        chunks,
+        media_type=EVENT_STREAM_MEDIA
+        if accepts_events(request)
+        else "application/json"
+        if accepts_json
+        else JSON_LINES_MEDIA,
+    )

@@ -7,30 +7,37 @@ from __future__ import annotations
 
 import platform
 
-from argosy.web.request import Asked
-from argosy.web.responses import Json, Text
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse, TextResponse
 from argosy.web.route import Public, Route
 
 
-async def version(asked: Asked) -> Json:
+async def get_version(request: RequestContext) -> JsonResponse:
     """argo: unauthenticated callers get the version only."""
-    told = {"Version": asked.site.options.version}
-    if not asked.caller.is_nobody:
-        told |= {"Compiler": "cpython", "Platform": f"{platform.system().lower()}/{platform.machine()}"}
-    return Json(told)
+    document = {"Version": request.site.options.version}
+    if not request.caller.is_nobody:
+        document |= {"Compiler": "cpython", "Platform": f"{platform.system().lower()}/{platform.machine()}"}
+    return JsonResponse(document)
 
 
-async def healthy(asked: Asked) -> Text:
+async def get_health(request: RequestContext) -> TextResponse:
     """Fail only if the watches ended; an unreachable cluster recovers by itself, and pages show it."""
-    if asked.site.lookout.has_ended:
-        return Text("the watches of the cluster ended", code=503)
-    return Text("ok")
+    if request.site.cluster_view.has_stopped:
+        return TextResponse("the watches of the cluster ended", code=503)
+    return TextResponse("ok")
 
 
-PLAIN = ("text/plain",)
-VERSION = "Version of this server."
+PLAIN_TEXT = ("text/plain",)
+VERSION_SUMMARY = "Version of this server."
 ROUTES = (
-    Route("GET", "/api/version", Public("clients read it before they log in"), version, VERSION, gives="Version"),
-    Route("GET", "/healthz", Public("kubelet probe"), healthy, "Liveness probe.", makes=PLAIN),
-    Route("GET", "/readyz", Public("kubelet probe"), healthy, "Readiness probe.", makes=PLAIN),
+    Route(
+        "GET",
+        "/api/version",
+        Public("clients read it before they log in"),
+        get_version,
+        VERSION_SUMMARY,
+        response_schema="Version",
+    ),
+    Route("GET", "/healthz", Public("kubelet probe"), get_health, "Liveness probe.", response_media_types=PLAIN_TEXT),
+    Route("GET", "/readyz", Public("kubelet probe"), get_health, "Readiness probe.", response_media_types=PLAIN_TEXT),
 )

@@ -20,195 +20,213 @@ from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, Clock
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 from argosy.web.auth import passwords
 from argosy.web.auth.accounts import (
+    ACCOUNTS_SECRET,
     ADMIN,
     API_KEY,
-    SECRET,
-    SETTINGS,
+    SETTINGS_CONFIG_MAP,
     SIGNING_KEY,
     Account,
-    TokenMark,
-    map_data,
+    TokenRecord,
+    decode_secret_data,
+    get_secret_key,
+    parse_token_records,
+    parse_unix_time,
     read_accounts,
-    read_marks,
-    read_time,
-    secret_data,
-    secret_key,
+    read_config_map_data,
 )
-from argosy.web.auth.passwords import Hashing
+from argosy.web.auth.passwords import PasswordHasher
 from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
-from argosy.web.auth.tokens import ISSUER, Claims, sign
+from argosy.web.auth.tokens import ISSUER, TokenClaims, sign_token
 
-INITIAL: Final = "argocd-initial-admin-secret"
-ATTEMPTS: Final = 20
+INITIAL_ADMIN_SECRET: Final = "argocd-initial-admin-secret"
+MAX_WRITE_ATTEMPTS: Final = 20
 _KEY_BYTES: Final = 32
-_MOMENT: Final = 0.005  # seconds
-Data = dict[str, bytes | None]  # None: delete the key
+_RETRY_STEP_SECONDS: Final = 0.005  # seconds
+SecretChanges = dict[str, bytes | None]  # None: delete the key
 
 
-class AccountBook:
+class AccountStore:
     def __init__(
-        self, cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK, hashing: Hashing | None = None
+        self, cluster: Cluster, namespace: str, clock: Clock = SYSTEM_CLOCK, hashing: PasswordHasher | None = None
     ) -> None:
         self._cluster, self._namespace, self._clock = cluster, namespace, clock
-        self.hashing = hashing or Hashing()
+        self.hashing = hashing or PasswordHasher()
 
-    async def all(self) -> dict[str, Account]:
-        settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS))
-        return read_accounts(map_data(settings), secret_data(await self._secret(SECRET)))
+    async def list_accounts(self) -> dict[str, Account]:
+        settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS_CONFIG_MAP))
+        return read_accounts(
+            read_config_map_data(settings), decode_secret_data(await self._load_secret(ACCOUNTS_SECRET))
+        )
 
-    async def one(self, name: str) -> Account:
-        found = (await self.all()).get(name)
-        if found is None:
+    async def get_account(self, name: str) -> Account:
+        account = (await self.list_accounts()).get(name)
+        if account is None:
             raise UserError(f"account {name!r} not found; run 'argosy account list'")
-        return found
+        return account
 
     # -- first start --------------------------------------------------------------------------------------------
 
-    async def prepare(self) -> bool:
+    async def ensure_key_and_admin_password(self) -> bool:
         """Create the signing key and the admin password if they are missing. True if the password is new."""
-        await self._create(SECRET, {})
-        await self._change(self._with_key)
-        admin = (await self.all())[ADMIN]
-        if admin.password or not admin.is_enabled:
+        await self._create_secret_if_missing(ACCOUNTS_SECRET, {})
+        await self._patch_account_secret(self._add_signing_key)
+        admin = (await self.list_accounts())[ADMIN]
+        if admin.password_hash or not admin.is_enabled:
             return False
-        await self._create(INITIAL, {"password": passwords.initial().encode()})
-        await self._fill_initial()
-        password = secret_data(await self._secret(INITIAL)).get("password")
+        await self._create_secret_if_missing(INITIAL_ADMIN_SECRET, {"password": passwords.generate_password().encode()})
+        await self._fill_initial_secret()
+        password = decode_secret_data(await self._load_secret(INITIAL_ADMIN_SECRET)).get("password")
         if not password:
-            raise UserError(f"Secret {INITIAL} has no password; delete the Secret and restart the server")
-        made = await self.hashing.hashed(password.decode())
-        at = self._now_written()
+            raise UserError(f"Secret {INITIAL_ADMIN_SECRET} has no password; delete the Secret and restart the server")
+        password_hash = await self.hashing.hash_password(password.decode())
+        timestamp = self._format_now()
 
-        def first(data: Mapping[str, bytes]) -> Data:
+        def set_first_password(data: Mapping[str, bytes]) -> SecretChanges:
             if data.get("admin.password"):
                 return {}
-            return {"admin.password": made, "admin.passwordMtime": at}
+            return {"admin.password": password_hash, "admin.passwordMtime": timestamp}
 
-        return await self._change(first)
+        return await self._patch_account_secret(set_first_password)
 
-    async def _fill_initial(self) -> None:
+    async def _fill_initial_secret(self) -> None:
         """Fill an empty initial Secret, which the installation creates for a server that may not create Secrets."""
-        found = await self._secret(INITIAL)
-        if found is None or secret_data(found):
+        secret = await self._load_secret(INITIAL_ADMIN_SECRET)
+        if secret is None or decode_secret_data(secret):
             return
-        metadata = {"resourceVersion": found["metadata"]["resourceVersion"]}
-        patch = {"metadata": metadata, "data": _encoded({"password": passwords.initial().encode()})}
+        metadata = {"resourceVersion": secret["metadata"]["resourceVersion"]}
+        patch = {
+            "metadata": metadata,
+            "data": _encode_secret_data({"password": passwords.generate_password().encode()}),
+        }
         with contextlib.suppress(Conflict):  # another server was first
-            await self._cluster.patch(ResourceKey("", "Secret", self._namespace, INITIAL), patch)
+            await self._cluster.patch(ResourceKey("", "Secret", self._namespace, INITIAL_ADMIN_SECRET), patch)
 
-    async def initial_password(self) -> str:
-        found = secret_data(await self._secret(INITIAL)).get("password")
-        if not found:
-            raise UserError(f"Secret {INITIAL} not found; it was deleted, or no server has started yet")
-        return found.decode()
+    async def load_initial_password(self) -> str:
+        password = decode_secret_data(await self._load_secret(INITIAL_ADMIN_SECRET)).get("password")
+        if not password:
+            raise UserError(f"Secret {INITIAL_ADMIN_SECRET} not found; it was deleted, or no server has started yet")
+        return password.decode()
 
     # -- changes ------------------------------------------------------------------------------------------------
 
     async def set_password(self, name: str, password: str) -> None:
         """Set the password. All earlier sessions and tokens of the account become invalid."""
-        await self.one(name)
-        settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS))
-        passwords.check_rule(password, map_data(settings).get("passwordPattern", ""))
-        made = await self.hashing.hashed(password)
+        await self.get_account(name)
+        settings = await self._cluster.get(ResourceKey("", "ConfigMap", self._namespace, SETTINGS_CONFIG_MAP))
+        passwords.check_password_pattern(password, read_config_map_data(settings).get("passwordPattern", ""))
+        password_hash = await self.hashing.hash_password(password)
 
-        def changed(data: Mapping[str, bytes]) -> Data:
+        def build_change(data: Mapping[str, bytes]) -> SecretChanges:
             """Date the change one second after the previous one, so that tokens issued in this second are invalid."""
-            before = read_time(data.get(secret_key(name, "passwordMtime"), b""))
-            at = datetime.fromtimestamp(max(self.now(), before + 1), UTC)
-            return {secret_key(name, "password"): made, secret_key(name, "passwordMtime"): written(at).encode()}
+            previous_change = parse_unix_time(data.get(get_secret_key(name, "passwordMtime"), b""))
+            changed_at = datetime.fromtimestamp(max(self.now(), previous_change + 1), UTC)
+            return {
+                get_secret_key(name, "password"): password_hash,
+                get_secret_key(name, "passwordMtime"): format_timestamp(changed_at).encode(),
+            }
 
-        await self._change(changed)
+        await self._patch_account_secret(build_change)
 
     async def add_token(
-        self, name: str, *, seconds: int = 0, token_id: str = "", limits: TokenLimits = NO_LIMITS
+        self, name: str, *, lifetime_seconds: int = 0, token_id: str = "", limits: TokenLimits = NO_LIMITS
     ) -> str:
         """Issue a token and return it. Only its id is stored."""
-        account = await self.one(name)
+        account = await self.get_account(name)
         if not account.is_enabled:
             raise UserError(f"account {name!r} is disabled; enable it first")
         if API_KEY not in account.capabilities:
             raise UserError(f"account {name!r} does not have apiKey capability; add it to accounts.{name} in argocd-cm")
-        if seconds < 0:
+        if lifetime_seconds < 0:
             raise UserError("token lifetime must not be negative; use 0 for no expiry")
-        mark = self._mark(account.changed, seconds, token_id)
-        limits.check_end(mark)
+        record = self._build_token_record(account.password_changed_at, lifetime_seconds, token_id)
+        limits.check_expiry(record)
 
-        def added(data: Mapping[str, bytes]) -> Data:
-            marks = read_marks(data.get(secret_key(name, "tokens"), b""))
-            if any(each.id == mark.id for each in marks):
-                raise UserError(f"account {name!r} already has a token with id {mark.id!r}; choose another id")
-            return {secret_key(name, "tokens"): _written_marks((*marks, mark))}
+        def append_record(data: Mapping[str, bytes]) -> SecretChanges:
+            records = parse_token_records(data.get(get_secret_key(name, "tokens"), b""))
+            if any(existing.id == record.id for existing in records):
+                raise UserError(f"account {name!r} already has a token with id {record.id!r}; choose another id")
+            return {get_secret_key(name, "tokens"): _serialize_token_records((*records, record))}
 
-        await self._change(added)
-        key = secret_data(await self._secret(SECRET)).get(SIGNING_KEY, b"")
+        await self._patch_account_secret(append_record)
+        key = decode_secret_data(await self._load_secret(ACCOUNTS_SECRET)).get(SIGNING_KEY, b"")
         subject = f"{name}:{API_KEY}"
-        claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, parents=limits.parents)
-        return sign(claims, key)
+        claims = TokenClaims(
+            ISSUER, subject, record.id, record.issued_at, record.expires_at, record.issued_at, parents=limits.parents
+        )
+        return sign_token(claims, key)
 
     async def remove_token(self, name: str, token_id: str) -> None:
-        await self.one(name)
+        await self.get_account(name)
 
-        def removed(data: Mapping[str, bytes]) -> Data:
-            marks = read_marks(data.get(secret_key(name, "tokens"), b""))
-            left = tuple(each for each in marks if each.id != token_id)
-            if left == marks:
+        def drop_record(data: Mapping[str, bytes]) -> SecretChanges:
+            records = parse_token_records(data.get(get_secret_key(name, "tokens"), b""))
+            remaining = tuple(record for record in records if record.id != token_id)
+            if remaining == records:
                 raise UserError(f"account {name!r} has no token with id {token_id!r}; run 'argosy account get'")
-            return {secret_key(name, "tokens"): _written_marks(left)}
+            return {get_secret_key(name, "tokens"): _serialize_token_records(remaining)}
 
-        await self._change(removed)
+        await self._patch_account_secret(drop_record)
 
-    def _mark(self, changed: int, seconds: int, token_id: str) -> TokenMark:
+    def _build_token_record(self, password_changed_at: int, lifetime_seconds: int, token_id: str) -> TokenRecord:
         """Date the token after the last password change: older tokens are invalid."""
-        issued = max(self.now(), changed + 1)
-        return TokenMark(token_id or new_id(), issued, issued + seconds if seconds else 0)
+        issued = max(self.now(), password_changed_at + 1)
+        return TokenRecord(
+            token_id or generate_token_id(), issued, issued + lifetime_seconds if lifetime_seconds else 0
+        )
 
     # -- cluster ------------------------------------------------------------------------------------------------
 
-    async def _secret(self, name: str) -> Manifest | None:
+    async def _load_secret(self, name: str) -> Manifest | None:
         return await self._cluster.get(ResourceKey("", "Secret", self._namespace, name))
 
-    async def _create(self, name: str, data: Mapping[str, bytes]) -> None:
+    async def _create_secret_if_missing(self, name: str, data: Mapping[str, bytes]) -> None:
         """Create a Secret if it does not exist."""
-        if await self._secret(name) is not None:
+        if await self._load_secret(name) is not None:
             return
         labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"}
         metadata = {"name": name, "namespace": self._namespace, "labels": labels}
         try:
             await self._cluster.create(
-                {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque", "data": _encoded(data)}
+                {
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "metadata": metadata,
+                    "type": "Opaque",
+                    "data": _encode_secret_data(data),
+                }
             )
         except Conflict:  # created concurrently: wait until it can be read
-            for attempt in range(ATTEMPTS):
-                if await self._secret(name) is not None:
+            for attempt in range(MAX_WRITE_ATTEMPTS):
+                if await self._load_secret(name) is not None:
                     return
-                await asyncio.sleep(_MOMENT * attempt)
+                await asyncio.sleep(_RETRY_STEP_SECONDS * attempt)
 
-    async def _change(self, change: Callable[[Mapping[str, bytes]], Data]) -> bool:
+    async def _patch_account_secret(self, change: Callable[[Mapping[str, bytes]], SecretChanges]) -> bool:
         """Patch argocd-secret with the result of `change`; retry on a write conflict."""
-        found: Manifest | None = None
-        for attempt in range(ATTEMPTS):
-            await asyncio.sleep(_MOMENT * attempt)  # the concurrent write may not be readable yet
-            found = await self._secret(SECRET)
-            if found is None:
+        secret: Manifest | None = None
+        for attempt in range(MAX_WRITE_ATTEMPTS):
+            await asyncio.sleep(_RETRY_STEP_SECONDS * attempt)  # the concurrent write may not be readable yet
+            secret = await self._load_secret(ACCOUNTS_SECRET)
+            if secret is None:
                 continue
-            data = change(secret_data(found))
+            data = change(decode_secret_data(secret))
             if not data:
                 return False
-            version = found["metadata"]["resourceVersion"]
-            patch = {"metadata": {"resourceVersion": version}, "data": _encoded(data)}
+            version = secret["metadata"]["resourceVersion"]
+            patch = {"metadata": {"resourceVersion": version}, "data": _encode_secret_data(data)}
             try:
-                await self._cluster.patch(ResourceKey("", "Secret", self._namespace, SECRET), patch)
+                await self._cluster.patch(ResourceKey("", "Secret", self._namespace, ACCOUNTS_SECRET), patch)
             except Conflict:
                 continue
             return True
-        if found is None:
-            raise UserError(f"Secret {SECRET} not found in {self._namespace}; start the server once")
-        raise TransientError(f"Secret {SECRET} gave up after {ATTEMPTS} write conflicts; try again")
+        if secret is None:
+            raise UserError(f"Secret {ACCOUNTS_SECRET} not found in {self._namespace}; start the server once")
+        raise TransientError(f"Secret {ACCOUNTS_SECRET} gave up after {MAX_WRITE_ATTEMPTS} write conflicts; try again")
 
-    def _with_key(self, data: Mapping[str, bytes]) -> Data:
+    def _add_signing_key(self, data: Mapping[str, bytes]) -> SecretChanges:
         if data.get(SIGNING_KEY):
             return {}
         return {SIGNING_KEY: base64.b64encode(secrets.token_bytes(_KEY_BYTES))}
@@ -216,20 +234,23 @@ class AccountBook:
     def now(self) -> int:
         return int(self._clock.now().timestamp())
 
-    def _now_written(self) -> bytes:
-        return written(self._clock.now()).encode()
+    def _format_now(self) -> bytes:
+        return format_timestamp(self._clock.now()).encode()
 
 
-def new_id() -> str:
+def generate_token_id() -> str:
     """argo: a random id in UUID format."""
     text = secrets.token_hex(16)
     return "-".join((text[:8], text[8:12], f"4{text[13:16]}", f"a{text[17:20]}", text[20:]))
 
 
-def _encoded(data: Mapping[str, bytes | None]) -> dict[str, Any]:
+def _encode_secret_data(data: Mapping[str, bytes | None]) -> dict[str, Any]:
     return {name: None if value is None else base64.b64encode(value).decode() for name, value in data.items()}
 
 
-def _written_marks(marks: tuple[TokenMark, ...]) -> bytes:
-    items = [{"id": each.id, "iat": each.issued, **({"exp": each.expires} if each.expires else {})} for each in marks]
+def _serialize_token_records(records: tuple[TokenRecord, ...]) -> bytes:
+    items = [
+        {"id": record.id, "iat": record.issued_at, **({"exp": record.expires_at} if record.expires_at else {})}
+        for record in records
+    ]
     return json.dumps(items, separators=(",", ":")).encode()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from argosy.gitops.application.project import read_project
-from argosy.gitops.policy.rbac import Enforcer, Subjects
-from argosy.gitops.policy.rbac_config import RBAC_CM, read_access
-from argosy.gitops.policy.roles import role_of
+from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
+from argosy.gitops.policy.rbac_config import RBAC_CM, read_access_policy
+from argosy.gitops.policy.roles import parse_role_subject
 from argosy.kube.client import ClusterReader
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.web.auth.accounts import map_data
+from argosy.web.auth.accounts import read_config_map_data
 
 
-async def may(
-    cluster: ClusterReader, namespace: str, who: str, resource: str, action: str, thing: str
+async def check_permission(
+    cluster: ClusterReader, namespace: str, subject: str, resource: str, action: str, rbac_object: str
 ) -> tuple[bool, tuple[str, ...]]:
     """Return whether the request is allowed, and policy errors. `subject`: an account, or a project role name."""
-    policy = read_access(map_data(await cluster.get(ResourceKey("", "ConfigMap", namespace, RBAC_CM))))
-    found = await cluster.list(GroupKind("argoproj.io", "AppProject"), namespace=namespace)
-    enforcer = Enforcer(policy, [read_project(each) for each in found.items])
-    asking = Subjects(who, is_project_role=role_of(who) is not None)
-    return enforcer.permissions(asking).may(resource, action, thing), policy.faults
+    policy = read_access_policy(
+        read_config_map_data(await cluster.get(ResourceKey("", "ConfigMap", namespace, RBAC_CM)))
+    )
+    projects = await cluster.list(GroupKind("argoproj.io", "AppProject"), namespace=namespace)
+    enforcer = RbacEnforcer(policy, [read_project(project) for project in projects.items])
+    requester = RbacRequester(subject, is_project_role=parse_role_subject(subject) is not None)
+    return enforcer.get_permissions(requester).may(resource, action, rbac_object), policy.faults

@@ -13,82 +13,86 @@ from typing import Any, Final, Protocol, TypeVar
 
 from argosy.errors import UserError
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.rbac import Enforcer
-from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access
+from argosy.gitops.policy.rbac import RbacEnforcer
+from argosy.gitops.policy.rbac_config import RBAC_CM, AccessPolicy, read_access_policy
 from argosy.kube.client import ClusterReader
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.web.auth.accounts import (
-    SECRET,
-    SETTINGS,
+    ACCOUNTS_SECRET,
+    SETTINGS_CONFIG_MAP,
     SIGNING_KEY,
     Account,
-    TokenMark,
-    map_data,
-    marks_of,
+    TokenRecord,
+    decode_secret_data,
     read_accounts,
-    secret_data,
+    read_config_map_data,
+    read_token_records,
 )
-from argosy.web.auth.identity_provider import Provider, read_provider, secret_value
+from argosy.web.auth.identity_provider import OidcProvider, find_secret_value, read_provider
 
 log = logging.getLogger(__name__)
-SESSIONS: Final = "argosy-sessions"
+SESSIONS_CONFIG_MAP: Final = "argosy-sessions"
 PROJECT: Final = GroupKind("argoproj.io", "AppProject")
 T = TypeVar("T")
 
 
-class Known(Protocol):
+class ObjectCache(Protocol):
     def get(self, key: ResourceKey) -> Manifest | None: ...
 
     def list(self, kind: GroupKind, *, namespace: str = "") -> Iterable[Manifest]: ...
 
 
-class Watching(Protocol):
+class ObservableCluster(Protocol):
     @property
-    def cache(self) -> Known: ...
+    def cache(self) -> ObjectCache: ...
 
-    def listen(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
+    def add_listener(self, callback: Callable[[Manifest | None, Manifest | None], None]) -> Callable[[], None]: ...
 
 
-class Standing:
-    def __init__(self, lookout: Watching, namespace: str) -> None:
-        self._known: Known = lookout.cache
+class AccountState:
+    def __init__(self, cluster_view: ObservableCluster, namespace: str) -> None:
+        self._cache: ObjectCache = cluster_view.cache
         self.namespace = namespace
-        self._made: dict[str, Any] = {}
-        self._reported_fault: str | None = None  # None: before the first report
-        self._newer: dict[ResourceKey, Manifest | None] = {}  # read directly, and newer than the cluster view
-        self.stop = lookout.listen(self._noticed)
+        self._parsed: dict[str, Any] = {}
+        self._reported_error: str | None = None  # None: before the first report
+        self._direct_reads: dict[ResourceKey, Manifest | None] = {}  # read directly, and newer than the cluster view
+        self.stop = cluster_view.add_listener(self._on_change)
 
     # -- values -------------------------------------------------------------------------------------------------
 
     @property
     def settings(self) -> Mapping[str, str]:
-        return self._once("settings", lambda: map_data(self._config_map(SETTINGS)))
+        return self._parse_once("settings", lambda: read_config_map_data(self._get_config_map(SETTINGS_CONFIG_MAP)))
 
     @property
     def secrets(self) -> Mapping[str, bytes]:
-        return self._once("secrets", lambda: secret_data(self._get(ResourceKey("", "Secret", self.namespace, SECRET))))
+        return self._parse_once(
+            "secrets", lambda: decode_secret_data(self._get(ResourceKey("", "Secret", self.namespace, ACCOUNTS_SECRET)))
+        )
 
     @property
     def accounts(self) -> Mapping[str, Account]:
-        return self._once("accounts", lambda: read_accounts(self.settings, self.secrets))
+        return self._parse_once("accounts", lambda: read_accounts(self.settings, self.secrets))
 
     @property
     def key(self) -> bytes:
         return self.secrets.get(SIGNING_KEY, b"")
 
     @property
-    def key_name(self) -> str:
+    def key_id(self) -> str:
         """Id of the signing key that reveals nothing about it."""
-        return self._once("key_name", lambda: hashlib.sha256(b"name\0" + self.key).hexdigest()[:16])
+        return self._parse_once("key_name", lambda: hashlib.sha256(b"name\0" + self.key).hexdigest()[:16])
 
     @property
     def policy(self) -> AccessPolicy:
-        return self._once("policy", lambda: read_access(map_data(self._config_map(RBAC_CM))))
+        return self._parse_once(
+            "policy", lambda: read_access_policy(read_config_map_data(self._get_config_map(RBAC_CM)))
+        )
 
     @property
-    def enforcer(self) -> Enforcer:
-        return self._once("enforcer", lambda: Enforcer(self.policy, self._projects()))
+    def enforcer(self) -> RbacEnforcer:
+        return self._parse_once("enforcer", lambda: RbacEnforcer(self.policy, self._list_projects()))
 
     @property
     def is_anonymous_allowed(self) -> bool:
@@ -96,95 +100,101 @@ class Standing:
         return self.settings.get("users.anonymous.enabled", "").strip().lower() == "true"
 
     @property
-    def provider(self) -> Provider | None:
+    def provider(self) -> OidcProvider | None:
         """OIDC provider; None if none is configured or the configuration is invalid."""
         return self._read_provider()[0]
 
     @property
-    def provider_fault(self) -> str:
+    def provider_error(self) -> str:
         """Why `oidc.config` cannot be used; empty if it is valid or missing."""
         return self._read_provider()[1]
 
     def report_provider(self) -> None:
         """Log a warning when `oidc.config` becomes invalid, and a line when it is valid again."""
-        fault, before = self.provider_fault, self._reported_fault
-        self._reported_fault = fault
-        if fault and fault != before:
-            log.warning("SSO is not usable: %s", fault)
-        elif before and not fault:
+        error, previous = self.provider_error, self._reported_error
+        self._reported_error = error
+        if error and error != previous:
+            log.warning("SSO is not usable: %s", error)
+        elif previous and not error:
             log.info("SSO: oidc.config in argocd-cm is valid again")
 
-    def _read_provider(self) -> tuple[Provider | None, str]:
-        return self._once(
-            "provider", lambda: read_provider(self.settings, lambda each: secret_value(each, self._find_secret))
+    def _read_provider(self) -> tuple[OidcProvider | None, str]:
+        return self._parse_once(
+            "provider",
+            lambda: read_provider(self.settings, lambda reference: find_secret_value(reference, self._find_secret)),
         )
 
     def _find_secret(self, name: str) -> Manifest | None:
         return self._get(ResourceKey("", "Secret", self.namespace, name))
 
     @property
-    def revoked(self) -> Mapping[str, str]:
-        return self._once("revoked", lambda: map_data(self._config_map(SESSIONS)))
+    def revoked_sessions(self) -> Mapping[str, str]:
+        return self._parse_once("revoked", lambda: read_config_map_data(self._get_config_map(SESSIONS_CONFIG_MAP)))
 
-    def role_tokens(self, project: str, role: str) -> tuple[TokenMark, ...] | None:
+    def find_role_tokens(self, project: str, role: str) -> tuple[TokenRecord, ...] | None:
         """argo: tokens are stored in the role and in the status of its project; None if the role does not exist."""
-        found = self._get(ResourceKey(*PROJECT, self.namespace, project)) or {}
-        roles = (found.get("spec") or {}).get("roles") or ()
-        mine = [each for each in roles if isinstance(each, dict) and each.get("name") == role]
-        if not mine:
+        manifest = self._get(ResourceKey(*PROJECT, self.namespace, project)) or {}
+        roles = (manifest.get("spec") or {}).get("roles") or ()
+        matching_roles = [entry for entry in roles if isinstance(entry, dict) and entry.get("name") == role]
+        if not matching_roles:
             return None
-        by_role = ((found.get("status") or {}).get("jwtTokensByRole") or {}).get(role) or {}
-        return (*marks_of(mine[0].get("jwtTokens")), *marks_of(by_role.get("items")))
+        by_role = ((manifest.get("status") or {}).get("jwtTokensByRole") or {}).get(role) or {}
+        return (*read_token_records(matching_roles[0].get("jwtTokens")), *read_token_records(by_role.get("items")))
 
     # -- changes ------------------------------------------------------------------------------------------------
 
-    async def look_again(self, cluster: ClusterReader, project: str = "") -> None:
+    async def refresh(self, cluster: ClusterReader, project: str = "") -> None:
         """Read from the cluster, for a token that may be newer than the cluster view."""
-        names = (("ConfigMap", SETTINGS), ("Secret", SECRET), ("ConfigMap", SESSIONS))
+        names = (("ConfigMap", SETTINGS_CONFIG_MAP), ("Secret", ACCOUNTS_SECRET), ("ConfigMap", SESSIONS_CONFIG_MAP))
         keys = [ResourceKey("", kind, self.namespace, name) for kind, name in names]
         for key in [*keys, *([ResourceKey(*PROJECT, self.namespace, project)] if project else ())]:
-            known = self._known.get(key)
-            found = await cluster.get(key)
-            if self._known.get(key) is known:  # else the cluster view changed meanwhile, and may be newer
-                self._newer[key] = found
-        self._made.clear()
+            cached = self._cache.get(key)
+            current = await cluster.get(key)
+            if self._cache.get(key) is cached:  # else the cluster view changed meanwhile, and may be newer
+                self._direct_reads[key] = current
+        self._parsed.clear()
 
-    def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
-        manifest = after or before or {}
+    def _on_change(self, old: Manifest | None, new: Manifest | None) -> None:
+        manifest = new or old or {}
         metadata = manifest.get("metadata") or {}
         if metadata.get("namespace") != self.namespace:
             return
-        kind, name, is_of_provider = manifest.get("kind"), metadata.get("name", ""), False
-        if kind in ("ConfigMap", "Secret") and name in (SETTINGS, SECRET, RBAC_CM, SESSIONS):
-            self._newer.pop(ResourceKey("", str(kind), self.namespace, name), None)
-            self._made.clear()
-            is_of_provider = name in (SETTINGS, SECRET)
+        kind, name, affects_provider = manifest.get("kind"), metadata.get("name", ""), False
+        if kind in ("ConfigMap", "Secret") and name in (
+            SETTINGS_CONFIG_MAP,
+            ACCOUNTS_SECRET,
+            RBAC_CM,
+            SESSIONS_CONFIG_MAP,
+        ):
+            self._direct_reads.pop(ResourceKey("", str(kind), self.namespace, name), None)
+            self._parsed.clear()
+            affects_provider = name in (SETTINGS_CONFIG_MAP, ACCOUNTS_SECRET)
         elif kind == "Secret":  # may be referenced as `$name:key`
-            self._made.pop("provider", None)
-            is_of_provider = True
+            self._parsed.pop("provider", None)
+            affects_provider = True
         elif kind == PROJECT.kind:
-            self._newer.pop(ResourceKey(*PROJECT, self.namespace, name), None)
-            self._made.pop("enforcer", None)
-        if is_of_provider and self._reported_fault is not None:  # during the first list, Secrets may be missing
+            self._direct_reads.pop(ResourceKey(*PROJECT, self.namespace, name), None)
+            self._parsed.pop("enforcer", None)
+        if affects_provider and self._reported_error is not None:  # during the first list, Secrets may be missing
             self.report_provider()
 
-    def _once(self, name: str, make: Callable[[], T]) -> T:
-        if name not in self._made:
-            self._made[name] = make()
-        made: T = self._made[name]
-        return made
+    def _parse_once(self, name: str, parse: Callable[[], T]) -> T:
+        if name not in self._parsed:
+            self._parsed[name] = parse()
+        value: T = self._parsed[name]
+        return value
 
-    def _config_map(self, name: str) -> Manifest | None:
+    def _get_config_map(self, name: str) -> Manifest | None:
         return self._get(ResourceKey("", "ConfigMap", self.namespace, name))
 
     def _get(self, key: ResourceKey) -> Manifest | None:
-        return self._newer[key] if key in self._newer else self._known.get(key)
+        return self._direct_reads[key] if key in self._direct_reads else self._cache.get(key)
 
-    def _projects(self) -> list[Project]:
-        found = []
-        for manifest in self._known.list(PROJECT, namespace=self.namespace):
+    def _list_projects(self) -> list[Project]:
+        projects = []
+        for manifest in self._cache.list(PROJECT, namespace=self.namespace):
             try:
-                found.append(read_project(manifest))
+                projects.append(read_project(manifest))
             except UserError:  # the project's page shows the error; an invalid project grants nothing
                 continue
-        return found
+        return projects

@@ -9,45 +9,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from argosy.gitops.policy.rbac import Subjects
+from argosy.gitops.policy.rbac import RbacRequester
 
-How = Literal["nobody", "anonymous", "cookie", "bearer"]
-Kind = Literal["", "account", "project", "person"]
+CredentialKind = Literal["nobody", "anonymous", "cookie", "bearer"]
+CallerKind = Literal["", "account", "project", "person"]
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
     name: str  # argo: the subject: an account, proj:<project>:<role>, or the sub of an OIDC token
     groups: tuple[str, ...] = ()
-    how: How = "nobody"
+    credential_kind: CredentialKind = "nobody"
     id: str = ""  # id of the session or token, used to revoke it
-    kind: Kind = ""  # project roles and SSO users are not accounts
+    kind: CallerKind = ""  # project roles and SSO users are not accounts
     email: str = ""
     issuer: str = ""  # argo: argocd, or the identity provider
     expires: int = 0
     claims: Any = field(default=None, repr=False, compare=False)  # signed claims, to check again that they are valid
-    signed_by: str = field(default="", repr=False, compare=False)  # id of the signing key
+    key_id: str = field(default="", repr=False, compare=False)  # id of the signing key
 
     @property
     def is_nobody(self) -> bool:
-        return self.how == "nobody"
+        return self.credential_kind == "nobody"
 
     @property
-    def subjects(self) -> Subjects:
+    def rbac_requester(self) -> RbacRequester:
         """Names that RBAC rules can match."""
-        return Subjects(self.name, self.groups, self.kind == "project")
+        return RbacRequester(self.name, self.groups, self.kind == "project")
 
     @property
-    def shown_name(self) -> str:
+    def display_name(self) -> str:
         """Name for messages and logs."""
-        return self.email or self.name or ("anonymous" if self.how == "anonymous" else "")
+        return self.email or self.name or ("anonymous" if self.credential_kind == "anonymous" else "")
 
 
 NOBODY = Caller("")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RequestCredentials:
     """The parts of a request that can identify the caller."""
 
     bearer: str = field(default="", repr=False)

@@ -21,53 +21,57 @@ from pathlib import Path
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.kube.client.file_permissions import check_private, check_private_folder
+from argosy.kube.client.file_permissions import check_private_file, check_private_folder
 from argosy.web.auth.accounts import ADMIN
 
 log = logging.getLogger(__name__)
 
-SECONDS: Final = 60
-KEY: Final = "entry.key"
-USED: Final = "entered"
-MANY: Final = 1_000  # used codes that have expired are deleted only from this number on
+CODE_LIFETIME_SECONDS: Final = 60
+KEY_FILE_NAME: Final = "entry.key"
+USED_CODES_FOLDER: Final = "entered"
+CLEANUP_THRESHOLD: Final = 1_000  # used codes that have expired are deleted only from this number on
 _KEY_BYTES: Final = 32
-_FORM: Final = re.compile(r"([0-9a-f]{32})\.(\d{10,12})\.([a-z0-9][-a-z0-9_]{0,62})\.([A-Za-z0-9_-]{43})", re.ASCII)
+_CODE_PATTERN: Final = re.compile(
+    r"([0-9a-f]{32})\.(\d{10,12})\.([a-z0-9][-a-z0-9_]{0,62})\.([A-Za-z0-9_-]{43})", re.ASCII
+)
 
 
-class Codes:
+class LoginCodes:
     def __init__(self, folder: Path, now: Callable[[], float] = time.time) -> None:
         self._folder, self._now = folder, now
 
-    def mint(self, name: str = ADMIN) -> str:
+    def create_code(self, name: str = ADMIN) -> str:
         check_private_folder(self._folder)  # also without a key: the code would be refused later
-        check_private(self._folder / KEY)
-        text = f"{secrets.token_hex(16)}.{int(self._now()) + SECONDS}.{name}"
-        return f"{text}.{self._signed(text)}"
+        check_private_file(self._folder / KEY_FILE_NAME)
+        text = f"{secrets.token_hex(16)}.{int(self._now()) + CODE_LIFETIME_SECONDS}.{name}"
+        return f"{text}.{self._sign(text)}"
 
     def redeem(self, code: str) -> str | None:
         """Return the account of a code; None if the code is invalid or was used."""
-        found = _FORM.fullmatch(code)
-        if not found or not self._is_key_private():
+        match = _CODE_PATTERN.fullmatch(code)
+        if not match or not self._is_key_private():
             return None
-        once, until, name, signature = found.groups()
-        if not hmac.compare_digest(signature, self._signed(f"{once}.{until}.{name}")):
+        nonce, expires, name, signature = match.groups()
+        if not hmac.compare_digest(signature, self._sign(f"{nonce}.{expires}.{name}")):
             return None
-        left = int(until) - self._now()
-        if not 0 < left <= SECONDS or not self._is_first(once, until):
+        remaining = int(expires) - self._now()
+        if not 0 < remaining <= CODE_LIFETIME_SECONDS or not self._mark_used(nonce, expires):
             return None
         return name
 
-    def _is_first(self, once: str, until: str) -> bool:
+    def _mark_used(self, nonce: str, expires: str) -> bool:
         """Record the use of a code as a file, which all processes that share the folder see, also after a restart."""
-        used = self._folder / USED
-        used.mkdir(mode=0o700, exist_ok=True)
-        known = list(used.iterdir())
-        for each in known if len(known) >= MANY else ():  # a clock that is briefly ahead must not free a code
-            ended = each.name.partition(".")[2]
-            if ended.isdigit() and int(ended) < self._now() - SECONDS:
-                each.unlink(missing_ok=True)
+        folder = self._folder / USED_CODES_FOLDER
+        folder.mkdir(mode=0o700, exist_ok=True)
+        used_codes = list(folder.iterdir())
+        for used_code in (
+            used_codes if len(used_codes) >= CLEANUP_THRESHOLD else ()
+        ):  # a clock that is briefly ahead must not free a code
+            expired_at = used_code.name.partition(".")[2]
+            if expired_at.isdigit() and int(expired_at) < self._now() - CODE_LIFETIME_SECONDS:
+                used_code.unlink(missing_ok=True)
         try:
-            os.close(os.open(used / f"{once}.{until}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(folder / f"{nonce}.{expires}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
             return False
         return True
@@ -76,30 +80,30 @@ class Codes:
         """Check the key's permissions. The path is logged, and shown to users who create codes, but not to visitors."""
         try:
             check_private_folder(self._folder)
-            check_private(self._folder / KEY)
+            check_private_file(self._folder / KEY_FILE_NAME)
         except UserError as error:
             log.warning("login code refused: %s", error)
             return False
         return True
 
-    def _signed(self, text: str) -> str:
-        made = hmac.new(self._key(), b"entry\0" + text.encode(), sha256).digest()
-        return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+    def _sign(self, text: str) -> str:
+        signature = hmac.new(self._load_or_create_key(), b"entry\0" + text.encode(), sha256).digest()
+        return base64.urlsafe_b64encode(signature).rstrip(b"=").decode()
 
-    def _key(self) -> bytes:
-        path = self._folder / KEY
+    def _load_or_create_key(self) -> bytes:
+        path = self._folder / KEY_FILE_NAME
         for _ in range(3):
             with contextlib.suppress(FileNotFoundError, binascii.Error):
-                found = binascii.unhexlify(path.read_bytes().strip())
-                if len(found) == _KEY_BYTES:
-                    return found
-            self._make_key(path)
+                key = binascii.unhexlify(path.read_bytes().strip())
+                if len(key) == _KEY_BYTES:
+                    return key
+            self._write_key(path)
         raise UserError("does not contain a valid key; delete the file", where=str(path))
 
-    def _make_key(self, path: Path) -> None:
+    def _write_key(self, path: Path) -> None:
         """Write the key atomically: another process must not read half of it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self._folder / f".{KEY}.{secrets.token_hex(8)}"
+        draft = self._folder / f".{KEY_FILE_NAME}.{secrets.token_hex(8)}"
         handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(secrets.token_hex(_KEY_BYTES).encode())

@@ -16,144 +16,161 @@ from typing import Any, Final, Protocol
 
 from argosy.errors import TransientError, UserError
 from argosy.kube.controller.clock import Clock
-from argosy.web.auth.account_changes import new_id
-from argosy.web.auth.account_state import Standing
+from argosy.web.auth.account_changes import generate_token_id
+from argosy.web.auth.account_state import AccountState
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.oidc_client import Conversation, NotVouched, Person, Secrets
-from argosy.web.auth.tokens import BadToken, decoded, encoded
+from argosy.web.auth.oidc_client import LoginSecrets, OidcClient, OidcLoginError, OidcUser
+from argosy.web.auth.tokens import BadToken, decode_base64url, encode_base64url
 from argosy.web.auth.user_info import UserInfoGroups
 
 log = logging.getLogger(__name__)
-SECONDS: Final = 300
-LONGEST_COOKIE: Final = 3_800  # bytes; browser limit
-MOST_USED: Final = 10_000
-QUIET: Final = 1.0  # seconds between two warnings with the same message
+LOGIN_TIMEOUT_SECONDS: Final = 300
+MAX_COOKIE_BYTES: Final = 3_800  # bytes; browser limit
+MAX_USED_STATES: Final = 10_000
+WARNING_INTERVAL_SECONDS: Final = 1.0  # seconds between two warnings with the same message
 
 
 @dataclass(frozen=True)
-class Going:
-    where: str  # login page of the provider
+class SsoRedirect:
+    location: str  # login page of the provider
     cookie: str  # cookie that the callback must present
 
 
 @dataclass(frozen=True)
-class Back:
+class SsoResult:
     token: str
     next: str
 
 
-class Doorkeeper(Protocol):
+class SsoSessionIssuer(Protocol):
     """The part of the Authenticator that SSO needs."""
 
-    standing: Standing
+    state: AccountState
 
     @property
-    def key(self) -> bytes: ...
+    def signing_key(self) -> bytes: ...
 
-    def welcome(self, session_id: str, person: str, groups: tuple[str, ...], email: str) -> str: ...
+    def create_sso_session(self, session_id: str, subject: str, groups: tuple[str, ...], email: str) -> str: ...
 
 
-class SigningIn:
-    def __init__(self, identities: Doorkeeper, clock: Clock) -> None:
-        self._identities, self._clock = identities, clock
-        self._conversation = Conversation(clock)
-        self.user_info = UserInfoGroups(self._conversation, clock)
-        self._used: dict[str, float] = {}
-        self._warned: dict[str, float] = {}
+class SsoLogin:
+    def __init__(self, authenticator: SsoSessionIssuer, clock: Clock) -> None:
+        self._authenticator, self._clock = authenticator, clock
+        self._oidc_client = OidcClient(clock)
+        self.user_info = UserInfoGroups(self._oidc_client, clock)
+        self._used_states: dict[str, float] = {}
+        self._warned_at: dict[str, float] = {}
 
     @property
     def provider_name(self) -> str:
         """Label of the login button; empty without a provider."""
-        found = self._identities.standing.provider
-        return found.name if found else ""
+        provider = self._authenticator.state.provider
+        return provider.name if provider else ""
 
-    async def leave(self, callback: str, next_page: str) -> Going:
+    async def start_login(self, callback: str, next_page: str) -> SsoRedirect:
         """Start a login. Raises BadLogin if there is no provider, or it is unavailable."""
-        provider = self._identities.standing.provider
+        provider = self._authenticator.state.provider
         if provider is None:
             raise BadLogin
-        asked = Secrets(*(chance.token_urlsafe(48) for _ in range(3)))
+        login_secrets = LoginSecrets(*(chance.token_urlsafe(48) for _ in range(3)))
         try:
-            where = await self._conversation.address(provider, asked, callback)
-        except (NotVouched, TransientError, UserError) as error:
+            login_url = await self._oidc_client.build_login_url(provider, login_secrets, callback)
+        except (OidcLoginError, TransientError, UserError) as error:
             self._warn("cannot reach the identity provider: %s", error)
             raise BadLogin from error
-        kept = {"s": asked.state, "n": asked.nonce, "v": asked.verifier, "p": next_page, "c": callback}
-        return Going(where, self._sealed({**kept, "i": provider.title, "e": int(self._now()) + SECONDS}))
+        cookie_values = {
+            "s": login_secrets.state,
+            "n": login_secrets.nonce,
+            "v": login_secrets.verifier,
+            "p": next_page,
+            "c": callback,
+        }
+        return SsoRedirect(
+            login_url,
+            self._sign_cookie(
+                {**cookie_values, "i": provider.provider_id, "e": int(self._now()) + LOGIN_TIMEOUT_SECONDS}
+            ),
+        )
 
-    async def come_back(self, cookie: str, state: str, code: str, issuer: str) -> Back:
+    async def finish_login(self, cookie: str, state: str, code: str, issuer: str) -> SsoResult:
         """Finish a login. Raises BadLogin."""
         try:
-            kept = self._opened(cookie)
-            person = await self._person(kept, state, code, issuer)
-        except (BadToken, NotVouched, TransientError, UserError) as error:
+            cookie_values = self._read_cookie(cookie)
+            user = await self._fetch_user(cookie_values, state, code, issuer)
+        except (BadToken, OidcLoginError, TransientError, UserError) as error:
             self._warn("SSO login refused: %s", error)
             raise BadLogin from error
-        session_id = new_id()
-        token = self._session(session_id, person)
-        self.user_info.remember(session_id, person)  # only now: a refused login leaves no access token
-        return Back(token, kept["p"])
+        session_id = generate_token_id()
+        token = self._create_session(session_id, user)
+        self.user_info.remember(session_id, user)  # only now: a refused login leaves no access token
+        return SsoResult(token, cookie_values["p"])
 
-    async def _person(self, kept: dict[str, Any], state: str, code: str, issuer: str) -> Person:
-        standing = self._identities.standing
-        provider = standing.provider
-        if provider is None or kept["i"] != provider.title or (issuer and issuer != provider.issuer):
-            raise NotVouched("the login was started with another provider")
-        if not code or not hmac.compare_digest(state.encode(), str(kept["s"]).encode()):
-            raise NotVouched("the login was not started by this browser")
-        self._use(state)
-        secrets = Secrets(kept["s"], kept["n"], kept["v"])
-        person = await self._conversation.person(provider, secrets, kept["c"], code, standing.policy.scopes)
-        if person.subject in standing.accounts:
-            raise NotVouched("the subject has the name of a local account")
-        return person
+    async def _fetch_user(self, cookie_values: dict[str, Any], state: str, code: str, issuer: str) -> OidcUser:
+        account_state = self._authenticator.state
+        provider = account_state.provider
+        if provider is None or cookie_values["i"] != provider.provider_id or (issuer and issuer != provider.issuer):
+            raise OidcLoginError("the login was started with another provider")
+        if not code or not hmac.compare_digest(state.encode(), str(cookie_values["s"]).encode()):
+            raise OidcLoginError("the login was not started by this browser")
+        self._mark_state_used(state)
+        login_secrets = LoginSecrets(cookie_values["s"], cookie_values["n"], cookie_values["v"])
+        user = await self._oidc_client.fetch_user(
+            provider, login_secrets, cookie_values["c"], code, account_state.policy.scopes
+        )
+        if user.subject in account_state.accounts:
+            raise OidcLoginError("the subject has the name of a local account")
+        return user
 
-    def _use(self, state: str) -> None:
+    def _mark_state_used(self, state: str) -> None:
         now = self._now()
-        self._used = {each: until for each, until in self._used.items() if until > now}
-        if state in self._used:
-            raise NotVouched("the callback was already used")
-        if len(self._used) >= MOST_USED:  # the provider refuses a reused code, too
-            del self._used[next(iter(self._used))]
-        self._used[state] = now + SECONDS + 1
+        self._used_states = {used_state: expires for used_state, expires in self._used_states.items() if expires > now}
+        if state in self._used_states:
+            raise OidcLoginError("the callback was already used")
+        if len(self._used_states) >= MAX_USED_STATES:  # the provider refuses a reused code, too
+            del self._used_states[next(iter(self._used_states))]
+        self._used_states[state] = now + LOGIN_TIMEOUT_SECONDS + 1
 
     def _warn(self, text: str, error: Exception) -> None:
         """Log at most one warning per second and message: strangers could fill the log. The audit log counts all."""
         now = self._clock.monotonic()
-        if now - self._warned.get(text, -QUIET) >= QUIET:
-            self._warned[text] = now
+        if now - self._warned_at.get(text, -WARNING_INTERVAL_SECONDS) >= WARNING_INTERVAL_SECONDS:
+            self._warned_at[text] = now
             log.warning(text, error)
 
-    def _session(self, session_id: str, person: Person) -> str:
-        welcome = self._identities.welcome
-        made = welcome(session_id, person.subject, person.groups, person.email)
-        if len(made) <= LONGEST_COOKIE:
-            return made
-        named = self._identities.standing.enforcer.names  # too large for a cookie: keep groups in RBAC rules
-        groups = tuple(group for group in person.groups if group in named)
-        made = welcome(session_id, person.subject, groups, person.email)
-        if len(made) > LONGEST_COOKIE:
+    def _create_session(self, session_id: str, user: OidcUser) -> str:
+        create_session = self._authenticator.create_sso_session
+        token = create_session(session_id, user.subject, user.groups, user.email)
+        if len(token) <= MAX_COOKIE_BYTES:
+            return token
+        names_in_rules = (
+            self._authenticator.state.enforcer.member_names
+        )  # too large for a cookie: keep groups in RBAC rules
+        groups = tuple(group for group in user.groups if group in names_in_rules)
+        token = create_session(session_id, user.subject, groups, user.email)
+        if len(token) > MAX_COOKIE_BYTES:
             log.warning("SSO login refused: too many groups with roles for a session cookie")
             raise BadLogin
-        return made
+        return token
 
     # -- cookie -------------------------------------------------------------------------------------------------
 
-    def _sealed(self, kept: dict[str, Any]) -> str:
-        text = encoded(json.dumps(kept).encode())
-        return f"{text}.{self._seal(text)}"
+    def _sign_cookie(self, cookie_values: dict[str, Any]) -> str:
+        text = encode_base64url(json.dumps(cookie_values).encode())
+        return f"{text}.{self._sign_text(text)}"
 
-    def _opened(self, cookie: str) -> dict[str, Any]:
-        text, _, seal = cookie.partition(".")
-        if not hmac.compare_digest(seal.encode(), self._seal(text).encode()):
+    def _read_cookie(self, cookie: str) -> dict[str, Any]:
+        text, _, signature = cookie.partition(".")
+        if not hmac.compare_digest(signature.encode(), self._sign_text(text).encode()):
             raise BadToken("the login cookie is missing or invalid")
-        kept: dict[str, Any] = json.loads(decoded(text))
-        if kept["e"] <= self._now():
+        cookie_values: dict[str, Any] = json.loads(decode_base64url(text))
+        if cookie_values["e"] <= self._now():
             raise BadToken("the login took too long")
-        return kept
+        return cookie_values
 
-    def _seal(self, text: str) -> str:
-        return encoded(hmac.new(self._identities.key, b"sign-in\0" + text.encode(), sha256).digest())
+    def _sign_text(self, text: str) -> str:
+        return encode_base64url(
+            hmac.new(self._authenticator.signing_key, b"sign-in\0" + text.encode(), sha256).digest()
+        )
 
     def _now(self) -> float:
         return self._clock.now().timestamp()

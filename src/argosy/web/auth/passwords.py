@@ -15,68 +15,68 @@ import bcrypt
 
 from argosy.errors import UserError
 
-COST: Final = 10  # argo
-LONGEST: Final = 72  # bytes that bcrypt uses
-USUAL_RULE: Final = "^.{8,32}$"  # argo: passwordPattern
-AT_ONCE: Final = 4
-INITIAL_BYTES: Final = 18  # of randomness
+BCRYPT_COST: Final = 10  # argo
+MAX_PASSWORD_BYTES: Final = 72  # bytes that bcrypt uses
+DEFAULT_PATTERN: Final = "^.{8,32}$"  # argo: passwordPattern
+MAX_CONCURRENT_HASHES: Final = 4
+INITIAL_PASSWORD_BYTES: Final = 18  # of randomness
 
 
-class Hashing:
+class PasswordHasher:
     """Compares passwords, a few at a time."""
 
-    def __init__(self, cost: int = COST) -> None:
+    def __init__(self, cost: int = BCRYPT_COST) -> None:
         self._cost = cost
-        self._turns = asyncio.Semaphore(AT_ONCE)
-        self.compared = 0
+        self._semaphore = asyncio.Semaphore(MAX_CONCURRENT_HASHES)
+        self.comparison_count = 0
 
-    async def fits(self, password: str, kept: bytes) -> bool:
+    async def matches(self, password: str, password_hash: bytes) -> bool:
         """Compare a password. Takes as long if there is no stored hash or it is invalid."""
-        given = password.encode("utf-8", "surrogatepass")
-        is_fair = 0 < len(given) <= LONGEST and b"\0" not in given
-        async with self._turns:
-            if kept and is_fair:
-                self.compared += 1
-                found = await asyncio.to_thread(_compared, given, kept)
-                if found is not None:
-                    return found
-            await asyncio.to_thread(self._against_nobody)
+        password_bytes = password.encode("utf-8", "surrogatepass")
+        is_comparable = 0 < len(password_bytes) <= MAX_PASSWORD_BYTES and b"\0" not in password_bytes
+        async with self._semaphore:
+            if password_hash and is_comparable:
+                self.comparison_count += 1
+                is_match = await asyncio.to_thread(_compare, password_bytes, password_hash)
+                if is_match is not None:
+                    return is_match
+            await asyncio.to_thread(self._compare_dummy)
             return False
 
-    async def prepare(self) -> None:
+    async def prepare_dummy_hash(self) -> None:
         """Create the dummy hash, so that the first login of an unknown account is not slower than later ones."""
-        await asyncio.to_thread(self._against_nobody)
+        await asyncio.to_thread(self._compare_dummy)
 
-    async def hashed(self, password: str) -> bytes:
-        async with self._turns:
+    async def hash_password(self, password: str) -> bytes:
+        async with self._semaphore:
             return await asyncio.to_thread(bcrypt.hashpw, password.encode(), bcrypt.gensalt(self._cost))
 
-    def _against_nobody(self) -> None:
-        _compared(b"nobody", self._nobodys)
+    def _compare_dummy(self) -> None:
+        _compare(b"nobody", self._dummy_hash)
 
     @cached_property
-    def _nobodys(self) -> bytes:
+    def _dummy_hash(self) -> bytes:
         return bcrypt.hashpw(secrets.token_bytes(16).hex().encode(), bcrypt.gensalt(self._cost))
 
 
-def _compared(given: bytes, kept: bytes) -> bool | None:
+def _compare(password_bytes: bytes, password_hash: bytes) -> bool | None:
     try:
-        return bcrypt.checkpw(given, kept)
+        return bcrypt.checkpw(password_bytes, password_hash)
     except ValueError:  # the stored value is not a hash
         return None
 
 
-def check_rule(password: str, rule: str = "") -> None:
+def check_password_pattern(password: str, pattern: str = "") -> None:
     """argo: passwordPattern. Raises UserError if the password is not allowed."""
     try:
-        fits = re.search(rule or USUAL_RULE, password)
+        match = re.search(pattern or DEFAULT_PATTERN, password)
     except re.error:
         raise UserError("passwordPattern is not a valid regular expression", where="argocd-cm") from None
-    if not fits:
-        raise UserError(f"the new password does not match passwordPattern {rule or USUAL_RULE}; choose another")
-    if len(password.encode()) > LONGEST or "\0" in password:
-        raise UserError(f"the new password is longer than {LONGEST} bytes or contains NUL; choose another")
+    if not match:
+        raise UserError(f"the new password does not match passwordPattern {pattern or DEFAULT_PATTERN}; choose another")
+    if len(password.encode()) > MAX_PASSWORD_BYTES or "\0" in password:
+        raise UserError(f"the new password is longer than {MAX_PASSWORD_BYTES} bytes or contains NUL; choose another")
 
 
-def initial() -> str:
-    return secrets.token_urlsafe(INITIAL_BYTES)
+def generate_password() -> str:
+    return secrets.token_urlsafe(INITIAL_PASSWORD_BYTES)

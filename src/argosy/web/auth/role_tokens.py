@@ -8,87 +8,104 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import Conflict, UserError
-from argosy.gitops.application_client.client import ATTEMPTS, Desk, clock
-from argosy.gitops.application_client.projects import project_named
-from argosy.gitops.policy.roles import role_subject
+from argosy.gitops.application_client.client import MAX_WRITE_ATTEMPTS, ApplicationService, utc_now
+from argosy.gitops.application_client.projects import load_project
+from argosy.gitops.policy.roles import format_role_subject
 from argosy.kube.names import ResourceKey
-from argosy.web.auth.account_changes import new_id
-from argosy.web.auth.accounts import SECRET, SIGNING_KEY, TokenMark, marks_of, secret_data
+from argosy.web.auth.account_changes import generate_token_id
+from argosy.web.auth.accounts import ACCOUNTS_SECRET, SIGNING_KEY, TokenRecord, decode_secret_data, read_token_records
 from argosy.web.auth.token_limits import NO_LIMITS, TokenLimits
-from argosy.web.auth.tokens import ISSUER, Claims, sign
+from argosy.web.auth.tokens import ISSUER, TokenClaims, sign_token
 
-TOKENS: Final = "jwtTokens"
+TOKENS_FIELD: Final = "jwtTokens"
 
 
 async def add_role_token(
-    desk: Desk, project: str, role: str, *, seconds: int = 0, token_id: str = "", limits: TokenLimits = NO_LIMITS
+    service: ApplicationService,
+    project: str,
+    role: str,
+    *,
+    lifetime_seconds: int = 0,
+    token_id: str = "",
+    limits: TokenLimits = NO_LIMITS,
 ) -> str:
-    if seconds < 0:
+    if lifetime_seconds < 0:
         raise UserError("token lifetime must not be negative; use 0 for no expiry")
-    made: list[TokenMark] = []
+    records: list[TokenRecord] = []
 
-    def added(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
-        mine = _role(roles, project, role)
-        known = marks_of(mine.get(TOKENS))
-        issued = max([int(clock().timestamp()), *(each.issued + 1 for each in known)])  # argo: deletes by this time
-        mark = TokenMark(token_id or new_id(), issued, issued + seconds if seconds else 0)
-        if any(each.id == mark.id for each in known):
-            raise UserError(f"token id {mark.id!r} has been used; choose another id")
-        limits.check_end(mark)
-        told = {"iat": mark.issued, "id": mark.id, **({"exp": mark.expires} if mark.expires else {})}
-        mine[TOKENS] = [*(mine.get(TOKENS) or ()), told]
-        made[:] = [mark]
+    def append_record(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
+        role_entry = _find_role(roles, project, role)
+        existing = read_token_records(role_entry.get(TOKENS_FIELD))
+        issued = max(
+            [int(utc_now().timestamp()), *(other.issued_at + 1 for other in existing)]
+        )  # argo: deletes by this time
+        record = TokenRecord(
+            token_id or generate_token_id(), issued, issued + lifetime_seconds if lifetime_seconds else 0
+        )
+        if any(other.id == record.id for other in existing):
+            raise UserError(f"token id {record.id!r} has been used; choose another id")
+        limits.check_expiry(record)
+        entry = {"iat": record.issued_at, "id": record.id, **({"exp": record.expires_at} if record.expires_at else {})}
+        role_entry[TOKENS_FIELD] = [*(role_entry.get(TOKENS_FIELD) or ()), entry]
+        records[:] = [record]
 
-    await _change(desk, project, added)
-    found = await desk.cluster.get(ResourceKey("", "Secret", desk.control, SECRET))
-    key = secret_data(found).get(SIGNING_KEY, b"")
-    (mark,) = made
-    subject = role_subject(project, role)
-    claims = Claims(ISSUER, subject, mark.id, mark.issued, mark.expires, mark.issued, parents=limits.parents)
-    return sign(claims, key)
+    await _update_project(service, project, append_record)
+    secret = await service.cluster.get(ResourceKey("", "Secret", service.control_namespace, ACCOUNTS_SECRET))
+    key = decode_secret_data(secret).get(SIGNING_KEY, b"")
+    (record,) = records
+    subject = format_role_subject(project, role)
+    claims = TokenClaims(
+        ISSUER, subject, record.id, record.issued_at, record.expires_at, record.issued_at, parents=limits.parents
+    )
+    return sign_token(claims, key)
 
 
-async def remove_role_token(desk: Desk, project: str, role: str, *, issued: int = 0, token_id: str = "") -> None:
+async def remove_role_token(
+    service: ApplicationService, project: str, role: str, *, issued: int = 0, token_id: str = ""
+) -> None:
     """Delete a token by its id or by its issue time."""
 
-    def is_meant(mark: TokenMark) -> bool:
-        return mark.id == token_id if token_id else mark.issued == issued
+    def is_selected(record: TokenRecord) -> bool:
+        return record.id == token_id if token_id else record.issued_at == issued
 
-    def removed(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
-        mine = _role(roles, project, role)
+    def drop_record(roles: list[dict[str, Any]], status: dict[str, Any]) -> None:
+        role_entry = _find_role(roles, project, role)
         by_role = status.get("jwtTokensByRole") or {}
-        other = by_role.get(role) or {}
-        had = [*marks_of(mine.get(TOKENS)), *marks_of(other.get("items"))]
-        if not any(map(is_meant, had)):
+        status_entry = by_role.get(role) or {}
+        records = [*read_token_records(role_entry.get(TOKENS_FIELD)), *read_token_records(status_entry.get("items"))]
+        if not any(map(is_selected, records)):
             raise UserError(f"role {role!r} of project {project!r} has no such token; read the project to list them")
-        mine[TOKENS] = _without(mine.get(TOKENS), is_meant)
-        if other:
-            status["jwtTokensByRole"] = {**by_role, role: {"items": _without(other.get("items"), is_meant)}}
+        role_entry[TOKENS_FIELD] = _drop_selected(role_entry.get(TOKENS_FIELD), is_selected)
+        if status_entry:
+            status["jwtTokensByRole"] = {
+                **by_role,
+                role: {"items": _drop_selected(status_entry.get("items"), is_selected)},
+            }
 
-    await _change(desk, project, removed)
+    await _update_project(service, project, drop_record)
 
 
-def _without(items: Any, is_meant: Any) -> list[Any]:
-    return [each for each in items or () if not any(map(is_meant, marks_of([each])))]
+def _drop_selected(items: Any, is_selected: Any) -> list[Any]:
+    return [item for item in items or () if not any(map(is_selected, read_token_records([item])))]
 
 
-def _role(roles: list[dict[str, Any]], project: str, name: str) -> dict[str, Any]:
-    for each in roles:
-        if each.get("name") == name:
-            return each
+def _find_role(roles: list[dict[str, Any]], project: str, name: str) -> dict[str, Any]:
+    for role in roles:
+        if role.get("name") == name:
+            return role
     raise UserError(f"project {project!r} does not have role {name[:60]!r}; add it first")
 
 
-async def _change(desk: Desk, project: str, make: Any) -> None:
-    for _ in range(ATTEMPTS):
-        before = await project_named(desk, project)
-        spec, status = dict(before.get("spec") or {}), dict(before.get("status") or {})
-        roles = [dict(each) for each in spec.get("roles") or () if isinstance(each, dict)]
-        make(roles, status)
-        after = {**before, "spec": {**spec, "roles": roles}, **({"status": status} if status else {})}
+async def _update_project(service: ApplicationService, project: str, change: Any) -> None:
+    for _ in range(MAX_WRITE_ATTEMPTS):
+        manifest = await load_project(service, project)
+        spec, status = dict(manifest.get("spec") or {}), dict(manifest.get("status") or {})
+        roles = [dict(role) for role in spec.get("roles") or () if isinstance(role, dict)]
+        change(roles, status)
+        updated = {**manifest, "spec": {**spec, "roles": roles}, **({"status": status} if status else {})}
         try:
-            await desk.cluster.replace(after)
+            await service.cluster.replace(updated)
         except Conflict:
             continue
         return
-    raise UserError(f"project {project!r}: gave up after {ATTEMPTS} write conflicts; try again")
+    raise UserError(f"project {project!r}: gave up after {MAX_WRITE_ATTEMPTS} write conflicts; try again")

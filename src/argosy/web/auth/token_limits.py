@@ -11,24 +11,25 @@ from datetime import UTC, datetime
 from typing import Final
 
 from argosy.errors import PolicyError
-from argosy.kube.objects.timestamps import written
-from argosy.web.auth.accounts import TokenMark
+from argosy.kube.objects.timestamps import format_timestamp
+from argosy.web.auth.accounts import TokenRecord
 from argosy.web.auth.tokens import ParentToken
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    latest_end: int = 0  # Unix time at which the parent token expires; 0: never
+    latest_expiry: int = 0  # Unix time at which the parent token expires; 0: never
     parents: tuple[ParentToken, ...] = ()  # tokens that the new one depends on
 
-    def check_end(self, mark: TokenMark) -> None:
+    def check_expiry(self, record: TokenRecord) -> None:
         """Raises PolicyError if the new token would outlive its parent."""
-        if not self.latest_end or 0 < mark.expires <= self.latest_end:
+        if not self.latest_expiry or 0 < record.expires_at <= self.latest_expiry:
             return
-        left = max(0, self.latest_end - mark.issued)
+        remaining_seconds = max(0, self.latest_expiry - record.issued_at)
         raise PolicyError(
             f"a token cannot outlive the token that creates it, which expires at "
-            f"{written(datetime.fromtimestamp(self.latest_end, UTC))}; set expiresIn to at most {left} seconds, "
+            f"{format_timestamp(datetime.fromtimestamp(self.latest_expiry, UTC))}; set expiresIn to at most "
+            f"{remaining_seconds} seconds, "
             f"or sign in with a password"
         )
 

@@ -16,18 +16,18 @@ from typing import Any, Final, NamedTuple
 import jwt
 
 from argosy.errors import UserError
-from argosy.kube.objects import load_json
+from argosy.kube.objects import read_json
 
 ISSUER: Final = "argocd"  # argo
-PERSONS: Final = "argosy"  # issuer of SSO sessions
-LONGEST: Final = 8 << 10
-SHORTEST_KEY: Final = 16
-DAY: Final = 24 * 3600
-SKEW: Final = 5  # seconds of allowed clock skew
+SSO_ISSUER: Final = "argosy"  # issuer of SSO sessions
+MAX_TOKEN_CHARACTERS: Final = 8 << 10
+MIN_KEY_BYTES: Final = 16
+DAY_SECONDS: Final = 24 * 3600
+CLOCK_SKEW_SECONDS: Final = 5  # seconds of allowed clock skew
 MAX_PARENTS: Final = 8
 PARENTS_CLAIM: Final = "parents"
-_LATEST: Final = 1 << 40
-_FORM: Final = re.compile(r"[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{43}")
+_MAX_UNIX_TIME: Final = 1 << 40
+_TOKEN_PATTERN: Final = re.compile(r"[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{43}")
 _HEADER: Final = {"alg": "HS256", "typ": "JWT"}
 
 
@@ -44,89 +44,102 @@ class ParentToken(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class TokenClaims:
     issuer: str
     subject: str
     id: str
-    issued: int
-    expires: int  # 0: never
-    began: int  # start of the session, which renewed tokens keep
+    issued_at: int
+    expires_at: int  # 0: never
+    session_started_at: int  # start of the session, which renewed tokens keep
     groups: tuple[str, ...] = ()
     provider: str = ""  # id of the identity provider of the subject
     email: str = ""
     parents: tuple[ParentToken, ...] = ()  # the token that created this one, and its own parents
 
 
-def sign(claims: Claims, key: bytes) -> str:
-    said: dict[str, Any] = {
+def sign_token(claims: TokenClaims, key: bytes) -> str:
+    payload: dict[str, Any] = {
         "iss": claims.issuer,
         "sub": claims.subject,
         "jti": claims.id,
-        "iat": claims.issued,
-        "nbf": claims.issued,
+        "iat": claims.issued_at,
+        "nbf": claims.issued_at,
     }
-    if claims.expires:
-        said["exp"] = claims.expires
-    if claims.began != claims.issued:
-        said["auth_time"] = claims.began
-    if claims.issuer == PERSONS:
-        said |= {"groups": list(claims.groups), "provider": claims.provider, "email": claims.email}
+    if claims.expires_at:
+        payload["exp"] = claims.expires_at
+    if claims.session_started_at != claims.issued_at:
+        payload["auth_time"] = claims.session_started_at
+    if claims.issuer == SSO_ISSUER:
+        payload |= {"groups": list(claims.groups), "provider": claims.provider, "email": claims.email}
     if claims.parents:
-        said[PARENTS_CLAIM] = [list(parent) for parent in claims.parents]
-    return jwt.encode(said, key, algorithm="HS256", headers=_HEADER)
+        payload[PARENTS_CLAIM] = [list(parent) for parent in claims.parents]
+    return jwt.encode(payload, key, algorithm="HS256", headers=_HEADER)
 
 
-def read(token: str, key: bytes, now: int) -> Claims:
+def verify_token(token: str, key: bytes, now: int) -> TokenClaims:
     """Raises BadToken."""
-    if len(token) > LONGEST or not _FORM.fullmatch(token):
+    if len(token) > MAX_TOKEN_CHARACTERS or not _TOKEN_PATTERN.fullmatch(token):
         raise BadToken("the token is malformed")
-    if len(key) < SHORTEST_KEY:
+    if len(key) < MIN_KEY_BYTES:
         raise BadToken("there is no signing key")
-    head, body, signature = token.split(".")
-    if not hmac.compare_digest(decoded(signature), hmac.new(key, f"{head}.{body}".encode(), sha256).digest()):
+    header_part, payload_part, signature = token.split(".")
+    if not hmac.compare_digest(
+        decode_base64url(signature), hmac.new(key, f"{header_part}.{payload_part}".encode(), sha256).digest()
+    ):
         raise BadToken("the signature does not match")
-    header = _mapping(decoded(head))
+    header = _parse_json_object(decode_base64url(header_part))
     if header.get("alg") != "HS256" or header.get("typ", "JWT") != "JWT" or header.keys() - _HEADER.keys():
         raise BadToken("the header is not one that this server writes")
-    return _checked(_mapping(decoded(body)), now)
+    return _read_claims(_parse_json_object(decode_base64url(payload_part)), now)
 
 
-def algorithm_of(token: str) -> str:
+def read_algorithm(token: str) -> str:
     """Return the algorithm that a token claims, only to decide who must verify it."""
-    head = token.partition(".")[0]
+    header_part = token.partition(".")[0]
     try:
-        return str(_mapping(decoded(head)).get("alg") or "")
+        return str(_parse_json_object(decode_base64url(header_part)).get("alg") or "")
     except BadToken:
         return ""
 
 
-def _checked(said: Mapping[str, Any], now: int) -> Claims:
-    issuer, subject, name = (_text(said, each) for each in ("iss", "sub", "jti"))
-    if issuer not in (ISSUER, PERSONS):
+def _read_claims(payload: Mapping[str, Any], now: int) -> TokenClaims:
+    issuer, subject, name = (_read_text(payload, claim) for claim in ("iss", "sub", "jti"))
+    if issuer not in (ISSUER, SSO_ISSUER):
         raise BadToken("unknown issuer")
-    if "aud" in said and ISSUER not in (said["aud"] if isinstance(said["aud"], list) else [said["aud"]]):
+    if "aud" in payload and ISSUER not in (payload["aud"] if isinstance(payload["aud"], list) else [payload["aud"]]):
         raise BadToken("wrong audience")
-    issued = _time(said, "iat")
-    begins = _time(said, "nbf") if "nbf" in said else issued
-    expires = _time(said, "exp") if "exp" in said else 0
-    began = _time(said, "auth_time") if "auth_time" in said else issued
-    if max(issued, begins, began) > now + SKEW:
+    issued = _read_time(payload, "iat")
+    not_before = _read_time(payload, "nbf") if "nbf" in payload else issued
+    expires = _read_time(payload, "exp") if "exp" in payload else 0
+    session_started_at = _read_time(payload, "auth_time") if "auth_time" in payload else issued
+    if max(issued, not_before, session_started_at) > now + CLOCK_SKEW_SECONDS:
         raise BadToken("the token is not valid yet")
-    if "exp" in said and expires <= now:
+    if "exp" in payload and expires <= now:
         raise BadToken("the token has expired")
-    if (expires and expires <= issued) or began > issued:
+    if (expires and expires <= issued) or session_started_at > issued:
         raise BadToken("the times of the token contradict each other")
-    groups = said.get("groups", []) if issuer == PERSONS else []
-    if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
+    groups = payload.get("groups", []) if issuer == SSO_ISSUER else []
+    if not isinstance(groups, list) or not all(isinstance(claim, str) for claim in groups):
         raise BadToken("groups is not a list of strings")
-    provider, email = (said.get("provider", ""), said.get("email", "")) if issuer == PERSONS else ("", "")
+    provider, email = (payload.get("provider", ""), payload.get("email", "")) if issuer == SSO_ISSUER else ("", "")
     if not (isinstance(provider, str) and isinstance(email, str)):
         raise BadToken("provider or email is not a string")
-    return Claims(issuer, subject, name, issued, expires, began, tuple(groups), provider, email, _parents(said))
+    return TokenClaims(
+        issuer,
+        subject,
+        name,
+        issued,
+        expires,
+        session_started_at,
+        tuple(groups),
+        provider,
+        email,
+        _read_parents(payload),
+    )
 
 
-def _parents(said: Mapping[str, Any]) -> tuple[ParentToken, ...]:
-    parents = said.get(PARENTS_CLAIM, [])
+def _read_parents(payload: Mapping[str, Any]) -> tuple[ParentToken, ...]:
+    parents = payload.get(PARENTS_CLAIM, [])
     if not isinstance(parents, list) or len(parents) > MAX_PARENTS:
         raise BadToken("the list of parent tokens is malformed")
     for parent in parents:
@@ -135,41 +148,41 @@ def _parents(said: Mapping[str, Any]) -> tuple[ParentToken, ...]:
     return tuple(ParentToken(*parent) for parent in parents)
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    found = said.get(name)
-    if not isinstance(found, str) or not found.strip() or not found.isprintable() or len(found) > 512:
+def _read_text(payload: Mapping[str, Any], name: str) -> str:
+    text = payload.get(name)
+    if not isinstance(text, str) or not text.strip() or not text.isprintable() or len(text) > 512:
         raise BadToken(f"{name} is missing")
-    return found
+    return text
 
 
-def _time(said: Mapping[str, Any], name: str) -> int:
-    found = said.get(name)
-    if type(found) is not int or not 0 < found < _LATEST:
+def _read_time(payload: Mapping[str, Any], name: str) -> int:
+    seconds = payload.get(name)
+    if type(seconds) is not int or not 0 < seconds < _MAX_UNIX_TIME:
         raise BadToken(f"{name} is not a time")
-    return found
+    return seconds
 
 
-def encoded(data: bytes) -> str:
-    made: str = jwt.utils.base64url_encode(data).decode()
-    return made
+def encode_base64url(data: bytes) -> str:
+    text: str = jwt.utils.base64url_encode(data).decode()
+    return text
 
 
-def decoded(text: str) -> bytes:
+def decode_base64url(text: str) -> bytes:
     """Raises BadToken."""
     try:
-        found: bytes = jwt.utils.base64url_decode(text)
+        data: bytes = jwt.utils.base64url_decode(text)
     except ValueError as error:
         raise BadToken("invalid base64") from error
-    if encoded(found) != text:  # leftover bits would allow a second encoding
+    if encode_base64url(data) != text:  # leftover bits would allow a second encoding
         raise BadToken("invalid base64")
-    return found
+    return data
 
 
-def _mapping(text: bytes) -> dict[str, Any]:
+def _parse_json_object(text: bytes) -> dict[str, Any]:
     try:
-        found = load_json(text, where="token", strict=True)
+        document = read_json(text, where="token", strict=True)
     except UserError as error:
         raise BadToken("invalid JSON") from error
-    if not isinstance(found.value, dict) or found.duplicates:
+    if not isinstance(document.value, dict) or document.duplicates:
         raise BadToken("not a JSON object with unique keys")
-    return found.value
+    return document.value

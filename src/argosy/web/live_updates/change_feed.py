@@ -15,36 +15,38 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
-    from argosy.gitops.cluster_view.cluster_view import Lookout
+    from argosy.gitops.cluster_view.cluster_view import ClusterView
 
-MOST: Final = 1000  # argo: buffered changes per consumer
+MAX_BUFFERED_CHANGES: Final = 1000  # argo: buffered changes per consumer
 
 
-class Change(NamedTuple):
-    before: Manifest | None
-    after: Manifest | None
+class CacheChange(NamedTuple):
+    old: Manifest | None
+    new: Manifest | None
 
     @property
     def manifest(self) -> Manifest:
-        return self.after or self.before or {}
+        return self.new or self.old or {}
 
     @property
-    def word(self) -> str:
+    def event_type(self) -> str:
         """k8s: type of the watch event."""
-        return "DELETED" if self.after is None else "ADDED" if self.before is None else "MODIFIED"
+        return "DELETED" if self.new is None else "ADDED" if self.old is None else "MODIFIED"
 
 
-class Changes:
-    def __init__(self, lookout: Lookout, is_wanted: Callable[[Change], bool], *, is_merged: bool = False) -> None:
+class ChangeFeed:
+    def __init__(
+        self, cluster_view: ClusterView, is_wanted: Callable[[CacheChange], bool], *, is_merged: bool = False
+    ) -> None:
         """`is_merged`: keep only one change until it is taken."""
-        self._lookout, self._is_wanted, self._is_merged = lookout, is_wanted, is_merged
-        self._waiting: deque[Change] = deque()
-        self._woken = asyncio.Event()
+        self._lookout, self._is_wanted, self._is_merged = cluster_view, is_wanted, is_merged
+        self._buffer: deque[CacheChange] = deque()
+        self._wake_event = asyncio.Event()
         self._stop: Callable[[], None] | None = None
         self.is_late = False
 
     def __enter__(self) -> Self:
-        self._stop = self._lookout.listen(self._noticed)
+        self._stop = self._lookout.add_listener(self._on_change)
         return self
 
     def __exit__(
@@ -57,29 +59,29 @@ class Changes:
             self._stop()
             self._stop = None
 
-    def _noticed(self, before: Manifest | None, after: Manifest | None) -> None:
-        change = Change(before, after)
+    def _on_change(self, old: Manifest | None, new: Manifest | None) -> None:
+        change = CacheChange(old, new)
         if not self._is_wanted(change):
             return
-        if self._is_merged and self._waiting:
+        if self._is_merged and self._buffer:
             return
-        if len(self._waiting) >= MOST:
+        if len(self._buffer) >= MAX_BUFFERED_CHANGES:
             self.is_late = True
-            self._waiting.clear()
+            self._buffer.clear()
             self.stop()
         else:
-            self._waiting.append(change)
-        self._woken.set()
+            self._buffer.append(change)
+        self._wake_event.set()
 
-    async def next(self, seconds: float | None = None) -> Change | None:
+    async def next(self, timeout_seconds: float | None = None) -> CacheChange | None:
         """Return the next change; None if the feed ended (`is_late`) or the time is over."""
-        while not self._waiting:
+        while not self._buffer:
             if self.is_late:
                 return None
-            self._woken.clear()
+            self._wake_event.clear()
             try:
-                async with asyncio.timeout(seconds):
-                    await self._woken.wait()
+                async with asyncio.timeout(timeout_seconds):
+                    await self._wake_event.wait()
             except TimeoutError:
                 return None
-        return self._waiting.popleft()
+        return self._buffer.popleft()

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from argosy.web.live_updates.hub import SIGNED_OUT
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Stream
-from argosy.web.route import Parameter, Route, SignedIn
+from argosy.web.live_updates.hub import SIGNED_OUT_EVENT
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import StreamResponse
+from argosy.web.route import QueryParameter, Route, SignedIn
 
 
-async def live(asked: Asked) -> Stream:
-    if asked.site.hub is None:
-        raise Refused
-    asked.entry.turnstile.check_stream(asked.caller.name)  # before anything is rendered
-    events = asked.site.hub.stream(asked)
+async def stream_live_updates(request: RequestContext) -> StreamResponse:
+    if request.site.hub is None:
+        raise NotFoundOrForbidden
+    request.application.turnstile.check_stream(request.caller.name)  # before anything is rendered
+    events = request.site.hub.stream(request)
     first = await anext(events)  # raises if forbidden, while an error response is still possible
-    if asked.method == "HEAD":  # nobody reads the events
+    if request.method == "HEAD":  # nobody reads the events
         await events.aclose()
-    return Stream(_after(first, events), farewell=SIGNED_OUT, headers=(("cache-control", "no-store"),))
+    return StreamResponse(
+        _prepend(first, events), last_chunk=SIGNED_OUT_EVENT, headers=(("cache-control", "no-store"),)
+    )
 
 
-async def _after(first: bytes, events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def _prepend(first: bytes, events: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
     try:
         yield first
         async for event in events:
@@ -38,11 +40,11 @@ ROUTES = (
         "GET",
         "/live",
         SignedIn(),
-        live,
+        stream_live_updates,
         "Changed parts of a page, as server-sent events.",
         query=(
-            Parameter("at", "the path and query of the page", is_required=True),
-            Parameter("since", "position in the change feed when the page was rendered"),
+            QueryParameter("at", "the path and query of the page", is_required=True),
+            QueryParameter("since", "position in the change feed when the page was rendered"),
         ),
     ),
 )

@@ -11,17 +11,17 @@ from typing import Any
 
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Answer
-from argosy.web.route import Needs, Route
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import WebResponse
+from argosy.web.route import Route, RouteAccess
 
-Fragments = Callable[[Asked], Awaitable[Mapping[str, str]]]
-Touches = Callable[[Manifest | None, Manifest | None], bool]
-TouchesThis = Callable[[Asked, Manifest | None, Manifest | None], bool]
+Fragments = Callable[[RequestContext], Awaitable[Mapping[str, str]]]
+ChangePredicate = Callable[[Manifest | None, Manifest | None], bool]
+PageChangePredicate = Callable[[RequestContext, Manifest | None, Manifest | None], bool]
 
 
 @dataclass(frozen=True)
-class Live:
+class LivePage:
     """Live parts of a page. `fragments` runs like the page's handler and returns whole elements by their ids.
 
     They are shared by all readers with the same permissions, so they contain nothing of one caller. `may_affect` is a
@@ -29,32 +29,32 @@ class Live:
     """
 
     path: str
-    needs: Needs
+    access: RouteAccess
     fragments: Fragments
-    touches: Touches
-    of: TouchesThis | None = None
+    may_affect: ChangePredicate
+    affects_page: PageChangePredicate | None = None
 
     @property
     def route(self) -> Route:
         """Route with the page's path and permission, to find and authorize the page."""
-        return Route("GET", self.path, self.needs, _page)
+        return Route("GET", self.path, self.access, _refuse)
 
 
-async def _page(asked: Asked) -> Answer:
-    raise Refused  # the page has its own handler; this route is only a placeholder
+async def _refuse(request: RequestContext) -> WebResponse:
+    raise NotFoundOrForbidden  # the page has its own handler; this route is only a placeholder
 
 
-def touches_kinds(*kinds: GroupKind) -> Touches:
+def build_kind_predicate(*kinds: GroupKind) -> ChangePredicate:
     """Build a predicate for changes of objects of these kinds."""
     names = {kind.kind for kind in kinds}
 
-    def touches(before: Manifest | None, after: Manifest | None) -> bool:
+    def may_affect(before: Manifest | None, after: Manifest | None) -> bool:
         return (after or before or {}).get("kind") in names
 
-    return touches
+    return may_affect
 
 
-def is_in_namespace(asked: Asked, before: Manifest | None, after: Manifest | None) -> bool:
+def is_in_namespace(request: RequestContext, before: Manifest | None, after: Manifest | None) -> bool:
     """True if the changed object is in the namespace of the page's object or of the control plane."""
     changed: Mapping[str, Any] = (after or before or {}).get("metadata") or {}
-    return changed.get("namespace") in (asked.values.get("ns"), asked.site.desk.control)
+    return changed.get("namespace") in (request.path_parameters.get("ns"), request.site.service.control_namespace)

@@ -14,144 +14,146 @@ from typing import Any, Final
 
 import orjson
 
-from argosy.web.live_updates.live_parts import Live
-from argosy.web.request import Asked
+from argosy.web.live_updates.live_parts import LivePage
+from argosy.web.request import RequestContext
 
-MOST_WAITING: Final = 32  # events buffered per reader
-MOST_BYTES: Final = 4 << 20
-KEPT: Final = 16  # events, for readers that reconnect
-KEPT_BYTES: Final = 1 << 20
-SAY: Final = "say"  # not an element: text for screen readers
+MAX_BUFFERED_EVENTS: Final = 32  # events buffered per reader
+MAX_BUFFERED_BYTES: Final = 4 << 20
+MAX_REPLAY_EVENTS: Final = 16  # events, for readers that reconnect
+MAX_REPLAY_EVENT_BYTES: Final = 1 << 20
+ANNOUNCEMENT_KEY: Final = "say"  # not an element: text for screen readers
 
 
-class Reader:
+class PageViewer:
     """One open page. `is_late`: it read too slowly and is disconnected; the browser reconnects by itself.
 
     It counts as a reader at once, but receives events only after `start`, when it gets the initial state.
     """
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
-        self._waiting: deque[bytes] = deque()
+    def __init__(self, request: RequestContext) -> None:
+        self.asked = request
+        self._buffer: deque[bytes] = deque()
         self._size = 0
-        self._woken = asyncio.Event()
-        self.is_over = self.is_late = self._has_begun = False
+        self._wake_event = asyncio.Event()
+        self.is_closed = self.is_late = self._has_begun = False
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._has_begun = True
 
-    def give(self, event: bytes) -> None:
-        if self.is_over or not self._has_begun:
+    def send(self, event: bytes) -> None:
+        if self.is_closed or not self._has_begun:
             return
-        if len(self._waiting) >= MOST_WAITING or self._size + len(event) > MOST_BYTES:
+        if len(self._buffer) >= MAX_BUFFERED_EVENTS or self._size + len(event) > MAX_BUFFERED_BYTES:
             self.is_late = True
-            self._waiting.clear()
+            self._buffer.clear()
             self._size = 0
-            self.end()
+            self.disconnect()
             return
-        self._waiting.append(event)
+        self._buffer.append(event)
         self._size += len(event)
-        self._woken.set()
+        self._wake_event.set()
 
-    def end(self, last: bytes = b"") -> None:
-        if last and not self.is_over:
-            self._waiting.append(last)
-        self.is_over = True
-        self._woken.set()
+    def disconnect(self, last: bytes = b"") -> None:
+        if last and not self.is_closed:
+            self._buffer.append(last)
+        self.is_closed = True
+        self._wake_event.set()
 
     async def next(self) -> bytes | None:
-        while not self._waiting:
-            if self.is_over:
+        while not self._buffer:
+            if self.is_closed:
                 return None
-            self._woken.clear()
-            await self._woken.wait()
-        event = self._waiting.popleft()
+            self._wake_event.clear()
+            await self._wake_event.wait()
+        event = self._buffer.popleft()
         self._size -= len(event)
         return event
 
 
-class Group:
-    def __init__(self, name: str, live: Live, asked: Asked) -> None:
-        self.name, self.live, self.asked = name, live, asked
-        self.readers: dict[Reader, None] = {}
+class ViewerGroup:
+    def __init__(self, name: str, live: LivePage, request: RequestContext) -> None:
+        self.name, self.live, self.asked = name, live, request
+        self.readers: dict[PageViewer, None] = {}
         self.number = 0
         self.is_dirty = asyncio.Event()
-        self.is_old = True  # it changed while there were no readers, or a render failed
+        self.is_outdated = True  # it changed while there were no readers, or a render failed
         self.failures = 0  # failed renders in a row
-        self.seen = ""  # time of the last render
-        self._turn = asyncio.Lock()
+        self.rendered_at = ""  # time of the last render
+        self._lock = asyncio.Lock()
         self._parts: dict[str, str] = {}
         self._digests: dict[str, bytes] = {}
-        self._kept: deque[tuple[int, bytes]] = deque(maxlen=KEPT)
+        self._replay_events: deque[tuple[int, bytes]] = deque(maxlen=MAX_REPLAY_EVENTS)
 
     @property
     def id(self) -> str:
         return f"{self.name}.{self.number}"
 
-    async def fresh(self, at: Callable[[], str]) -> None:
+    async def ensure_rendered(self, get_time: Callable[[], str]) -> None:
         """Render for a new reader if the parts are outdated; other readers get the changes."""
-        async with self._turn:
-            if self.is_old:
+        async with self._lock:
+            if self.is_outdated:
                 is_first = not self._digests
-                self.is_old = False
+                self.is_outdated = False
                 try:
                     changed = await self._render()
                 except BaseException:
-                    self.is_old = True
+                    self.is_outdated = True
                     raise
-                self.seen = at()
+                self.rendered_at = get_time()
                 if changed and not is_first:
-                    self.tell(changed, self.seen)
+                    self.send_changes(changed, self.rendered_at)
 
-    async def refresh(self, asked: Asked, at: Callable[[], str]) -> None:
-        async with self._turn:
-            self.asked = asked
+    async def render_changes(self, request: RequestContext, get_time: Callable[[], str]) -> None:
+        async with self._lock:
+            self.asked = request
             changed = await self._render()
-            self.seen, self.is_old = at(), False
+            self.rendered_at, self.is_outdated = get_time(), False
             if changed:
-                self.tell(changed, self.seen)
+                self.send_changes(changed, self.rendered_at)
 
     async def _render(self) -> dict[str, str | None]:
         """Return parts that changed since the last render; None for parts that were removed."""
-        found: Mapping[str, str] = await self.live.fragments(self.asked)
-        digests = {name: hashlib.blake2b(html.encode(), digest_size=16).digest() for name, html in found.items()}
+        fragments: Mapping[str, str] = await self.live.fragments(self.asked)
+        digests = {name: hashlib.blake2b(html.encode(), digest_size=16).digest() for name, html in fragments.items()}
         changed: dict[str, str | None] = {
-            name: found[name] for name, digest in digests.items() if self._digests.get(name) != digest
+            name: fragments[name] for name, digest in digests.items() if self._digests.get(name) != digest
         }
         changed |= {name: None for name in self._digests if name not in digests}
-        self._parts, self._digests = dict(found), digests
+        self._parts, self._digests = dict(fragments), digests
         return changed
 
-    def tell(self, parts: Mapping[str, str | None], at: str) -> None:
+    def send_changes(self, parts: Mapping[str, str | None], rendered_at: str) -> None:
         """Send changed parts to all readers; encoded once."""
         self.number += 1
-        event = self.patch(parts, at)
-        if len(event) <= KEPT_BYTES:
-            self._kept.append((self.number, event))
+        event = self.encode_patch(parts, rendered_at)
+        if len(event) <= MAX_REPLAY_EVENT_BYTES:
+            self._replay_events.append((self.number, event))
         else:
-            self._kept.clear()
+            self._replay_events.clear()
         for reader in tuple(self.readers):
-            reader.give(event)
+            reader.send(event)
 
-    def patch(self, parts: Mapping[str, str | None], at: str) -> bytes:
-        elements = {name: html for name, html in parts.items() if name != SAY}
-        said = {SAY: parts[SAY]} if parts.get(SAY) else {}
-        return encoded("patch", {"at": at, "parts": elements, **said}, self.id)
+    def encode_patch(self, parts: Mapping[str, str | None], rendered_at: str) -> bytes:
+        elements = {name: html for name, html in parts.items() if name != ANNOUNCEMENT_KEY}
+        announcement = {ANNOUNCEMENT_KEY: parts[ANNOUNCEMENT_KEY]} if parts.get(ANNOUNCEMENT_KEY) else {}
+        return encode_event("patch", {"at": rendered_at, "parts": elements, **announcement}, self.id)
 
-    def whole(self, at: str) -> bytes:
-        return self.patch({name: html for name, html in self._parts.items() if name != SAY}, at)
+    def encode_all_parts(self, rendered_at: str) -> bytes:
+        return self.encode_patch(
+            {name: html for name, html in self._parts.items() if name != ANNOUNCEMENT_KEY}, rendered_at
+        )
 
-    def since(self, last: str) -> list[bytes] | None:
+    def find_missed_events(self, last: str) -> list[bytes] | None:
         """Return the events after the last one that a reader saw; None if they are no longer known."""
         name, _, number = last.rpartition(".")
         if name != self.name or not number.isdecimal() or len(number) > 15:
             return None
-        seen = int(number)
-        missed = [event for each, event in self._kept if each > seen]
-        return missed if seen <= self.number and len(missed) == self.number - seen else None
+        last_number = int(number)
+        missed = [event for event_number, event in self._replay_events if event_number > last_number]
+        return missed if last_number <= self.number and len(missed) == self.number - last_number else None
 
 
-def encoded(kind: str, data: Any, name: str = "") -> bytes:
+def encode_event(kind: str, data: Any, name: str = "") -> bytes:
     """Encode a server-sent event; JSON has no line breaks."""
-    head = f"id: {name}\n".encode() if name else b""
-    return b"%sevent: %s\ndata: %s\n\n" % (head, kind.encode(), orjson.dumps(data))
+    header = f"id: {name}\n".encode() if name else b""
+    return b"%sevent: %s\ndata: %s\n\n" % (header, kind.encode(), orjson.dumps(data))

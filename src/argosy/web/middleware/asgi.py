@@ -18,13 +18,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from argosy.fair_share import Tenant, on_behalf_of
+from argosy.fair_share import Tenant, charge_work_to
 from argosy.gitops.application import Application
-from argosy.gitops.redaction.redaction import Mask, MaskedLogs, mask_of
+from argosy.gitops.redaction.redaction import LogMaskFilter, SecretMask, build_mask
 from argosy.gitops.redaction.substring_index import list_words
 from argosy.kube.names import ResourceKey
 from argosy.web.auth import cookies
-from argosy.web.auth.caller import NOBODY, BadCredential, Caller, Shown
+from argosy.web.auth.caller import NOBODY, BadCredential, Caller, RequestCredentials
 from argosy.web.middleware import (
     audit,
     authorization,
@@ -39,70 +39,88 @@ from argosy.web.middleware import (
     streaming,
 )
 from argosy.web.middleware.application_masks import build_masks
-from argosy.web.middleware.echoed_input import NO_ECHO, Echo, ShownFields, conceal, conceal_fields, restore_written
-from argosy.web.middleware.page_context import frame_values
-from argosy.web.middleware.request_metrics import Tally
-from argosy.web.middleware.secret_masking import masked_json, sensitive, without_secrets
-from argosy.web.page_templates import render
-from argosy.web.request import Asked, Query, Refused
-from argosy.web.responses import Answer, Bytes, Headers, Json, Page, Redirect, Stream, Text
-from argosy.web.route import READING, Match, Public, Route, Tree, is_api
+from argosy.web.middleware.echoed_input import (
+    NO_ECHO,
+    FormFieldTokens,
+    InputEcho,
+    conceal_form_fields,
+    conceal_request,
+    restore_sent_fields,
+)
+from argosy.web.middleware.page_context import build_frame_values
+from argosy.web.middleware.request_metrics import RequestCounter
+from argosy.web.middleware.secret_masking import list_sensitive_annotations, serialize_masked, without_secrets
+from argosy.web.page_templates import render_page
+from argosy.web.request import NotFoundOrForbidden, QueryParameters, RequestContext
+from argosy.web.responses import (
+    BytesResponse,
+    Headers,
+    JsonResponse,
+    PageResponse,
+    RedirectResponse,
+    StreamResponse,
+    TextResponse,
+    WebResponse,
+)
+from argosy.web.route import READ_METHODS, Public, Route, RouteMatch, RouteTree, is_api_path
 from argosy.web.site import Site
 
 log = logging.getLogger(__name__)
 HTML: Final = "text/html; charset=utf-8"
 JSON: Final = "application/json"
-MUCH: Final = 256 << 10  # bytes; larger responses are redacted and compressed in a thread
-MANY: Final = 50  # list items; longer lists are serialized in a thread
+THREAD_THRESHOLD_BYTES: Final = 256 << 10  # bytes; larger responses are redacted and compressed in a thread
+THREAD_THRESHOLD_ITEMS: Final = 50  # list items; longer lists are serialized in a thread
 
 
-class Entry:
+class WebApplication:
     """The ASGI application. `close` ends open streams, so that the server can stop at once."""
 
     def __init__(self, site: Site, routes: Sequence[Route]) -> None:
         self.site, self.routes = site, tuple(routes)
-        self.tree = Tree(routes)
-        self.turnstile = request_limits.Turnstile()
-        self.write_rate = request_limits.WriteRate()
-        self.tally = Tally()
-        self.mask: Mask = mask_of(site.lookout, site.desk.control)
+        self.tree = RouteTree(routes)
+        self.concurrency_limits = request_limits.ConcurrencyLimits()
+        self.write_rate = request_limits.WriteRateLimiter()
+        self.request_counter = RequestCounter()
+        self.mask: SecretMask = build_mask(site.cluster_view, site.service.control_namespace)
         self.masks = build_masks(site, self.mask)
-        self.mask.find_line_scope = self.masks.line_scope
+        self.mask.find_line_scope = self.masks.find_log_scope
         self._closing = asyncio.Event()
 
     @property
-    def log_filter(self) -> MaskedLogs:
-        return MaskedLogs(self.mask)
+    def log_filter(self) -> LogMaskFilter:
+        return LogMaskFilter(self.mask)
 
     def close(self) -> None:
         self._closing.set()
 
-    async def conceal(self, route: Route, asked: Asked) -> Asked:
+    async def conceal_secrets(self, route: Route, request: RequestContext) -> RequestContext:
         """Replace Secret values in a request by placeholders; the response restores the text that was sent."""
-        concealed, echo = conceal(asked, self.masks.for_request(asked).find)
+        concealed, echo = conceal_request(request, self.masks.for_request(request).find_values)
         if not echo and not echo.is_decoy:
-            return asked
-        asked.kept["echo"] = echo
+            return request
+        request.state["echo"] = echo
         if echo.is_decoy:  # a correct guess costs this check, so a wrong one must, too
-            await authorization.permitted(route, replace(asked, subject=None, thing="", kept=dict(asked.kept)))
-            return asked
-        return await authorization.permitted(route, replace(concealed, subject=None, thing=""))
+            await authorization.authorize(
+                route, replace(request, subject=None, rbac_object="", state=dict(request.state))
+            )
+            return request
+        return await authorization.authorize(route, replace(concealed, subject=None, rbac_object=""))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             return
-        visit = _Visit(self, scope, receive)
-        response = await visit.response()
+        visit = _RequestHandler(self, scope, receive)
+        response = await visit.handle()
         await response(scope, receive, send)
 
 
-class _Visit:
+class _RequestHandler:
     """One request on its way through the middleware."""
 
-    def __init__(self, entry: Entry, scope: MutableMapping[str, Any], receive: Receive) -> None:
-        self.entry, self.site, self.scope = entry, entry.site, scope
+    def __init__(self, entry: WebApplication, scope: MutableMapping[str, Any], receive: Receive) -> None:
+        self.application, self.site, self.scope = entry, entry.site, scope
         self.request = Request(scope, receive)
         self.method: str = scope["method"]
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
@@ -110,281 +128,306 @@ class _Visit:
         self.path: str = scope["path"]
         self.headers: dict[str, str] = {}
         self.route: Route | None = None
-        self.asked: Asked | None = None
-        self.quotes_sent = False  # the response is an error about the body of a change
-        self.is_answered = False  # False: only the request itself was read, so nothing is redacted
+        self.context: RequestContext | None = None
+        self.quotes_request = False  # the response is an error about the body of a change
+        self.is_authorized = False  # False: only the request itself was read, so nothing is redacted
 
-    async def response(self) -> Response:
+    async def handle(self) -> Response:
         try:
-            answer = await self._answer()
-            made = await self._response(answer)
-            self._renew(made)
+            answer = await self._route_request()
+            response = await self._build_response(answer)
+            self._renew_session_cookie(response)
         except ClientDisconnect:
-            made = Response(status_code=499)
+            response = Response(status_code=499)
         except Exception as error:
-            self.quotes_sent = error_responses.quotes_sent(error)
-            made = await self._response(self._told(error))
-        if self.route and (self.route.changes or (self.asked and "noted" in self.asked.kept)):
-            audit.note(self.asked or self._stranger(), made.status_code)
-        self.entry.tally.count(self.route, self.method, made.status_code)
-        return made
+            self.quotes_request = error_responses.quotes_request(error)
+            response = await self._build_response(self._build_error_response(error))
+        if self.route and (self.route.is_mutating or (self.context and "noted" in self.context.state)):
+            audit.write_audit_lines(self.context or self._build_anonymous_context(), response.status_code)
+        self.application.request_counter.count_request(self.route, self.method, response.status_code)
+        return response
 
-    def _renew(self, made: Response) -> None:
+    def _renew_session_cookie(self, response: Response) -> None:
         """Renew the session cookie of an active browser."""
-        caller = self.asked.caller if self.asked else NOBODY
-        if caller.how != "cookie" or any(name == b"set-cookie" for name, _ in made.raw_headers):
+        caller = self.context.caller if self.context else NOBODY
+        if caller.credential_kind != "cookie" or any(name == b"set-cookie" for name, _ in response.raw_headers):
             return
-        if token := self.site.identities.renewed(caller):
-            name, value = cookies.session(self.site.identities.cookie, token, is_tls=self.site.options.is_tls)
-            made.raw_headers.append((name.encode(), value.encode()))
+        if token := self.site.authenticator.renew_token(caller):
+            name, value = cookies.build_session_cookie(
+                self.site.authenticator.cookie, token, is_tls=self.site.options.is_tls
+            )
+            response.raw_headers.append((name.encode(), value.encode()))
 
     # -- request -------------------------------------------------------------------------------------------------
 
-    async def _answer(self) -> Answer:
-        request_limits.check_head(self.raw_path.encode("latin-1"), self.scope["query_string"], self.scope["headers"])
+    async def _route_request(self) -> WebResponse:
+        request_limits.check_request_head(
+            self.raw_path.encode("latin-1"), self.scope["query_string"], self.scope["headers"]
+        )
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.scope["headers"]}
-        options, named = self.site.options, self.request.headers.getlist("host")
-        ours = host_check.is_ours(named, options.hosts, is_loopback=options.is_loopback)
-        if not ours and self.raw_path not in host_check.ANYWHERE:
-            raise csrf_check.Foreign(
+        options, host_headers = self.site.options, self.request.headers.getlist("host")
+        is_known_host = host_check.is_known_host(host_headers, options.hosts, is_loopback=options.is_loopback)
+        if not is_known_host and self.raw_path not in host_check.PROBE_PATHS:
+            raise csrf_check.RequestRejected(
                 "unknown Host header; use the configured hostname, or start the server with --hostname", 421
             )
         match = None
         with suppress(UnicodeDecodeError):
-            match = self.entry.tree.find(self.method, self.raw_path)
+            match = self.application.tree.find(self.method, self.raw_path)
         route = self.route = match.route if match else None
         if match is None or route is None:
-            await self._recognise()
+            await self._identify_caller()
             if match is None:
-                raise _NoRoute if is_api(self.path) else Refused
-            return self._not_allowed(match)
-        with self._inside(route):
-            async with asyncio.timeout(request_limits.SECONDS):
-                return await self._permitted(route, match)
+                raise _RouteNotFound if is_api_path(self.path) else NotFoundOrForbidden
+            return self._build_method_not_allowed(match)
+        with self._limit_concurrency(route):
+            async with asyncio.timeout(request_limits.REQUEST_TIMEOUT_SECONDS):
+                return await self._authorize_and_run(route, match)
 
-    def _inside(self, route: Route) -> AbstractContextManager[None]:
-        if isinstance(route.needs, Public) and route.changes:
-            return self.entry.turnstile.strangers(self._peer)
-        return self.entry.turnstile.inside(is_change=route.changes)
+    def _limit_concurrency(self, route: Route) -> AbstractContextManager[None]:
+        if isinstance(route.access, Public) and route.is_mutating:
+            return self.application.concurrency_limits.limit_anonymous(self._client_address)
+        return self.application.concurrency_limits.limit_request(is_change=route.is_mutating)
 
     @property
-    def _peer(self) -> str:
+    def _client_address(self) -> str:
         direct = self.scope["client"][0] if self.scope.get("client") else ""
-        settings = self.site.lookout.cache.get(ResourceKey("", "ConfigMap", self.site.desk.control, "argosy-cm"))
-        proxies = str(((settings or {}).get("data") or {}).get(client_address.SETTING) or "")
-        return client_address.peer_of(direct, ",".join(self.request.headers.getlist("x-forwarded-for")), proxies)
+        settings = self.site.cluster_view.cache.get(
+            ResourceKey("", "ConfigMap", self.site.service.control_namespace, "argosy-cm")
+        )
+        proxies = str(((settings or {}).get("data") or {}).get(client_address.PROXIES_SETTING) or "")
+        return client_address.find_client_address(
+            direct, ",".join(self.request.headers.getlist("x-forwarded-for")), proxies
+        )
 
-    async def _recognise(self) -> None:
+    async def _identify_caller(self) -> None:
         """Identify the caller for pages that do not exist, so that they show the signed-in layout."""
-        if not is_api(self.path):
+        if not is_api_path(self.path):
             with suppress(BadCredential):
-                if caller := await self.site.identities.identify(self._shown()):
-                    self.asked = self._asked(caller, {}, Query([]))
+                if caller := await self.site.authenticator.identify(self._read_credentials()):
+                    self.context = self._build_context(caller, {}, QueryParameters([]))
 
-    async def _permitted(self, route: Route, match: Match) -> Answer:
-        request_limits.check_length(self.headers.get("content-length", ""), route.most)
-        caller = await self._caller(route)
-        asked = self.asked = self._asked(caller, match.values)
-        if caller.is_nobody and not isinstance(route.needs, Public):
-            raise authorization.Unknown
+    async def _authorize_and_run(self, route: Route, match: RouteMatch) -> WebResponse:
+        request_limits.check_content_length(self.headers.get("content-length", ""), route.max_body_bytes)
+        caller = await self._authenticate(route)
+        request = self.context = self._build_context(caller, match.values)
+        if caller.is_nobody and not isinstance(route.access, Public):
+            raise authorization.NotAuthenticated
         csrf_check.check_origin(self.site, route, self.headers, caller)
-        await csrf_check.check_form(route, asked)
-        asked = self.asked = await authorization.permitted(route, asked)
-        if masked_write_guard.writes(route):
-            await masked_write_guard.check(asked, is_form=not route.is_api)
-        if masked_write_guard.writes_text(route) or masked_write_guard.reads_other_revision(route, asked):
-            self.entry.write_rate.check(caller.name, asked.thing.partition("/")[0])
-        self.is_answered = True
-        with on_behalf_of(_tenant(asked)):
-            if not route.changes:
-                asked = self.asked = await self.entry.conceal(route, asked)
-            return await route.answer(asked)
+        await csrf_check.check_csrf_token(route, request)
+        request = self.context = await authorization.authorize(route, request)
+        if masked_write_guard.writes_object(route):
+            await masked_write_guard.check_placeholders(request, is_form=not route.is_api)
+        if masked_write_guard.writes_text(route) or masked_write_guard.reads_other_revision(route, request):
+            self.application.write_rate.count_write(caller.name, request.rbac_object.partition("/")[0])
+        self.is_authorized = True
+        with charge_work_to(_get_tenant(request)):
+            if not route.is_mutating:
+                request = self.context = await self.application.conceal_secrets(route, request)
+            return await route.handler(request)
 
     @property
-    def _echo(self) -> Echo:
+    def _echo(self) -> InputEcho:
         """Placeholders in the request, and for live updates those in the address of the page."""
-        kept = self.asked.kept if self.asked else {}
-        inner = kept["page"].kept if "page" in kept else {}
-        echo: Echo = inner.get("echo", NO_ECHO) + kept.get("echo", NO_ECHO)
+        state = self.context.state if self.context else {}
+        inner = state["page"].kept if "page" in state else {}
+        echo: InputEcho = inner.get("echo", NO_ECHO) + state.get("echo", NO_ECHO)
         return echo
 
-    def _shown(self) -> Shown:
-        given = self.headers.get("authorization", "")
-        scheme, _, token = given.partition(" ")
+    def _read_credentials(self) -> RequestCredentials:
+        header = self.headers.get("authorization", "")
+        scheme, _, token = header.partition(" ")
         # an empty header or another scheme is an invalid credential, not a missing one
-        bearer = (token.strip() if scheme.lower() == "bearer" else "") or given
-        return Shown(bearer=bearer, cookies=self.request.cookies, peer=self._peer)
+        bearer = (token.strip() if scheme.lower() == "bearer" else "") or header
+        return RequestCredentials(bearer=bearer, cookies=self.request.cookies, peer=self._client_address)
 
-    async def _caller(self, route: Route) -> Caller:
+    async def _authenticate(self, route: Route) -> Caller:
         try:
-            return await self.site.identities.identify(self._shown()) or NOBODY
+            return await self.site.authenticator.identify(self._read_credentials()) or NOBODY
         except BadCredential:
-            if isinstance(route.needs, Public):
+            if isinstance(route.access, Public):
                 return NOBODY
             raise
 
-    def _stranger(self) -> Asked:
+    def _build_anonymous_context(self) -> RequestContext:
         """Return the context of a request that failed early; its query may be malformed."""
-        return self._asked(NOBODY, {}, Query([]))
+        return self._build_context(NOBODY, {}, QueryParameters([]))
 
-    def _asked(self, caller: Caller, values: Any, query: Query | None = None) -> Asked:
-        return Asked(
+    def _build_context(self, caller: Caller, values: Any, query: QueryParameters | None = None) -> RequestContext:
+        return RequestContext(
             method=self.method,
             path=self.path,
-            values=values,
-            query=Query.read(self.scope["query_string"].decode("latin-1")) if query is None else query,
+            path_parameters=values,
+            query=QueryParameters.parse(self.scope["query_string"].decode("latin-1")) if query is None else query,
             headers=self.headers,
             caller=caller,
             site=self.site,
-            peer=self._peer,
-            read=partial(request_limits.read_body, self.request.stream(), *self._body_limits()),
-            entry=self.entry,
-            kept=self._kept(),
+            peer=self._client_address,
+            read_body=partial(request_limits.read_body, self.request.stream(), *self._get_body_limits()),
+            application=self.application,
+            state=self._build_initial_state(),
         )
 
-    def _kept(self) -> dict[str, Any]:
-        needs = {"needs": self.route.needs} if self.route else {}
-        return needs if self.site.hub is None else {**needs, "mark": self.site.hub.mark}  # before anything is read
+    def _build_initial_state(self) -> dict[str, Any]:
+        needs = {"needs": self.route.access} if self.route else {}
+        return needs if self.site.hub is None else {**needs, "mark": self.site.hub.position}  # before anything is read
 
-    def _body_limits(self) -> tuple[int, float]:
+    def _get_body_limits(self) -> tuple[int, float]:
         route = self.route
-        is_public = route is not None and isinstance(route.needs, Public)
-        return route.most if route else 0, request_limits.STRANGERS_SECONDS if is_public else request_limits.SECONDS
+        is_public = route is not None and isinstance(route.access, Public)
+        return (
+            route.max_body_bytes if route else 0,
+            request_limits.ANONYMOUS_BODY_TIMEOUT_SECONDS if is_public else request_limits.REQUEST_TIMEOUT_SECONDS,
+        )
 
-    def _not_allowed(self, match: Match) -> Answer:
-        allow = (("allow", ", ".join(match.allowed)),)
-        told = error_responses.Told(405, "method not allowed", headers=allow)
-        return error_responses.as_answer(told, is_api=is_api(self.path), is_reading=False, path=self.path)
+    def _build_method_not_allowed(self, match: RouteMatch) -> WebResponse:
+        allow = (("allow", ", ".join(match.allowed_methods)),)
+        details = error_responses.ErrorDetails(405, "method not allowed", headers=allow)
+        return error_responses.build_error_response(
+            details, is_api=is_api_path(self.path), is_reading=False, path=self.path
+        )
 
-    def _told(self, error: Exception) -> Answer:
-        told = error_responses.NO_ROUTE if isinstance(error, _NoRoute) else error_responses.told_of(error)
-        if self.asked is None or self.asked.caller.is_nobody:
-            told = error_responses.to_stranger(told)
+    def _build_error_response(self, error: Exception) -> WebResponse:
+        details = (
+            error_responses.NOT_FOUND if isinstance(error, _RouteNotFound) else error_responses.describe_error(error)
+        )
+        if self.context is None or self.context.caller.is_nobody:
+            details = error_responses.drop_quoted_input(details)
         query = self.scope["query_string"].decode("latin-1")
-        where = f"{self.raw_path}?{query}" if query else self.raw_path
-        return error_responses.as_answer(told, is_api=is_api(self.path), is_reading=self.method in READING, path=where)
+        url = f"{self.raw_path}?{query}" if query else self.raw_path
+        return error_responses.build_error_response(
+            details, is_api=is_api_path(self.path), is_reading=self.method in READ_METHODS, path=url
+        )
 
     # -- response ------------------------------------------------------------------------------------------------
 
-    async def _response(self, answer: Answer) -> Response:
-        is_fixed = isinstance(answer, Bytes) and answer.is_fixed
-        own = response_headers.all_headers(
-            self._hidden(answer.headers), is_tls=self.site.options.is_tls, is_fixed=is_fixed
+    async def _build_response(self, answer: WebResponse) -> Response:
+        is_fixed = isinstance(answer, BytesResponse) and answer.is_immutable
+        headers = response_headers.build_headers(
+            self._mask_headers(answer.headers), is_tls=self.site.options.is_tls, is_immutable=is_fixed
         )
-        if isinstance(answer, Stream):
-            return self._stream(answer, own)
-        if isinstance(answer, Redirect):
-            own += self._hidden((("location", response_headers.safe_location(answer)),), is_outside=answer.is_outside)
-        data, media = await self._serialised(answer)
-        out = partial(self._out, data, media, is_fixed=is_fixed or answer.is_callers_own)
-        data, is_packed = await asyncio.to_thread(out) if len(data) > MUCH else out()
-        if is_packed:
-            own.append(("content-encoding", "gzip"))
-        own.append(("vary", "accept-encoding, cookie"))
-        made = Response(data, status_code=answer.code, media_type=None)
+        if isinstance(answer, StreamResponse):
+            return self._build_stream_response(answer, headers)
+        if isinstance(answer, RedirectResponse):
+            headers += self._mask_headers(
+                (("location", response_headers.get_safe_location(answer)),), is_outside=answer.is_external
+            )
+        data, media = await self._serialize(answer)
+        finish = partial(self._mask_and_compress, data, media, is_fixed=is_fixed or answer.is_from_request_only)
+        data, is_compressed = await asyncio.to_thread(finish) if len(data) > THREAD_THRESHOLD_BYTES else finish()
+        if is_compressed:
+            headers.append(("content-encoding", "gzip"))
+        headers.append(("vary", "accept-encoding, cookie"))
+        response = Response(data, status_code=answer.code, media_type=None)
         if media:
-            own.append(("content-type", media))
-        _put(made, own)
-        return made
+            headers.append(("content-type", media))
+        _set_headers(response, headers)
+        return response
 
-    def _hidden(self, given: Headers, *, is_outside: bool = False) -> Headers:
+    def _mask_headers(self, headers: Headers, *, is_outside: bool = False) -> Headers:
         """Redact headers. Cookies are for their receiver; strangers and other sites get back what they sent."""
-        if is_outside or self.asked is None or self.asked.caller.is_nobody:
-            return given
-        return tuple((name, value if name == "set-cookie" else self._hidden_text(value)) for name, value in given)
+        if is_outside or self.context is None or self.context.caller.is_nobody:
+            return headers
+        return tuple((name, value if name == "set-cookie" else self._mask_header(value)) for name, value in headers)
 
-    def _hidden_text(self, text: str) -> str:
-        if not self.is_answered:
+    def _mask_header(self, text: str) -> str:
+        if not self.is_authorized:
             return text
-        mask = self._mask_with(quotes_sent=True)
-        return self._echo.restore(mask.hide_text(text).encode("utf-8", "surrogatepass")).decode()
+        mask = self._build_mask(quotes_request=True)
+        return self._echo.restore(mask.mask_text(text).encode("utf-8", "surrogatepass")).decode()
 
     @property
-    def _mask(self) -> Mask:
+    def _response_mask(self) -> SecretMask:
         """Redactor for the response. Only errors and redirects quote the body of a change."""
-        return self._mask_with(quotes_sent=self.quotes_sent)
+        return self._build_mask(quotes_request=self.quotes_request)
 
-    def _mask_with(self, *, quotes_sent: bool) -> Mask:
-        assert self.asked and self.route
-        return self.entry.masks.for_request(self.asked, quotes_sent=self.route.changes and quotes_sent)
+    def _build_mask(self, *, quotes_request: bool) -> SecretMask:
+        assert self.context and self.route
+        return self.application.masks.for_request(
+            self.context, quotes_request=self.route.is_mutating and quotes_request
+        )
 
-    def _out(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
-        if self.is_answered and not is_fixed:  # static files contain no secrets
-            fields = ShownFields()
-            if media == HTML and self.asked and "form" in self.asked.kept:
-                data, fields = conceal_fields(data, self.asked.kept["form"])
+    def _mask_and_compress(self, data: bytes, media: str, *, is_fixed: bool) -> tuple[bytes, bool]:
+        if self.is_authorized and not is_fixed:  # static files contain no secrets
+            fields = FormFieldTokens()
+            if media == HTML and self.context and "form" in self.context.state:
+                data, fields = conceal_form_fields(data, self.context.state["form"])
             words = list_words(data)
-            masked = self._mask.hide_as(data, media, words)
-            if self.route and self.asked and masked_write_guard.stores_document(self.route) and media == JSON:
-                masked = restore_written(masked, data, self.asked.kept.get("document"))
+            masked = self._response_mask.mask_media(data, media, words)
+            if self.route and self.context and masked_write_guard.stores_document(self.route) and media == JSON:
+                masked = restore_sent_fields(masked, data, self.context.state.get("document"))
             data = fields.restore(self._echo.restore(masked, words if masked is data else None))
-        return compression.packed(data, media, self.headers.get("accept-encoding", ""))
+        return compression.compress(data, media, self.headers.get("accept-encoding", ""))
 
-    async def _serialised(self, answer: Answer) -> tuple[bytes, str]:
+    async def _serialize(self, answer: WebResponse) -> tuple[bytes, str]:
         """Serialize a response; long lists in a thread, so that other requests are served meanwhile."""
-        if isinstance(answer, Json):
-            write = partial(masked_json, answer.document, sensitive(self.site))
+        if isinstance(answer, JsonResponse):
+            write = partial(serialize_masked, answer.document, list_sensitive_annotations(self.site))
             return (await asyncio.to_thread(write) if _is_long(answer.document) else write()), JSON
-        return self._body(answer)
+        return self._render_body(answer)
 
-    def _body(self, answer: Answer) -> tuple[bytes, str]:
+    def _render_body(self, answer: WebResponse) -> tuple[bytes, str]:
         match answer:
-            case Page():
-                return self._page(answer).encode(), HTML
-            case Text():
-                return answer.text.encode(), answer.media
-            case Bytes():
-                return answer.data, answer.media
-            case Redirect():
+            case PageResponse():
+                return self._render_page(answer).encode(), HTML
+            case TextResponse():
+                return answer.text.encode(), answer.media_type
+            case BytesResponse():
+                return answer.data, answer.media_type
+            case RedirectResponse():
                 return b"", ""
             case _:
                 raise TypeError(type(answer))
 
-    def _page(self, page: Page) -> str:
-        asked = self.asked or self._stranger()
-        values = without_secrets(dict(page.values), sensitive(self.site))
-        if self.route and self.route.changes and self.is_answered and not page.is_callers_own:
+    def _render_page(self, page: PageResponse) -> str:
+        request = self.context or self._build_anonymous_context()
+        values = without_secrets(dict(page.values), list_sensitive_annotations(self.site))
+        if self.route and self.route.is_mutating and self.is_authorized and not page.is_from_request_only:
             # the layout quotes the URL, which the caller sent; the rest of the page was read
-            asked, asked.kept["echo"] = conceal(asked, self.entry.masks.for_request(asked).find)
-        return render(page.template, {**frame_values(asked), **values})
+            request, request.state["echo"] = conceal_request(
+                request, self.application.masks.for_request(request).find_values
+            )
+        return render_page(page.template, {**build_frame_values(request), **values})
 
-    def _stream(self, answer: Stream, own: list[tuple[str, str]]) -> Response:
-        asked, route = self.asked, self.route
-        assert asked and route
-        self.entry.turnstile.check_stream(asked.caller.name)
-        may = partial(authorization.still_permitted, route, asked)
-        is_past = partial(self.site.identities.is_past, asked.caller)
-        entry, echo = self.entry, self._echo
-        find_mask = partial(self._mask_with, quotes_sent=self.quotes_sent)
+    def _build_stream_response(self, answer: StreamResponse, headers: list[tuple[str, str]]) -> Response:
+        request, route = self.context, self.route
+        assert request and route
+        self.application.concurrency_limits.check_stream(request.caller.name)
+        is_permitted = partial(authorization.is_still_authorized, route, request)
+        is_past = partial(self.site.authenticator.is_expired, request.caller)
+        entry, echo = self.application, self._echo
+        find_mask = partial(self._build_mask, quotes_request=self.quotes_request)
 
         async def chunks() -> Any:
-            with entry.turnstile.streaming(asked.caller.name):
-                async for chunk in streaming.guarded(answer, may, is_past, find_mask, entry._closing):
+            with entry.concurrency_limits.limit_stream(request.caller.name):
+                async for chunk in streaming.guard_stream(answer, is_permitted, is_past, find_mask, entry._closing):
                     yield echo.restore(chunk)
 
         if self.method == "HEAD":
-            made: Response = Response(b"")
+            response: Response = Response(b"")
         else:
-            made = StreamingResponse(chunks(), status_code=answer.code)
-        _put(made, [*own, ("content-type", answer.media), ("x-accel-buffering", "no")])
-        return made
+            response = StreamingResponse(chunks(), status_code=answer.code)
+        _set_headers(response, [*headers, ("content-type", answer.media_type), ("x-accel-buffering", "no")])
+        return response
 
 
-class _NoRoute(Exception):
+class _RouteNotFound(Exception):
     """Unknown API path. Everyone may know that: all paths are in the OpenAPI document."""
 
 
 def _is_long(document: Any) -> bool:
     items = document.get("items") if isinstance(document, dict) else document
-    return isinstance(items, list | tuple) and len(items) > MANY
+    return isinstance(items, list | tuple) and len(items) > THREAD_THRESHOLD_ITEMS
 
 
-def _tenant(asked: Asked) -> Tenant:
+def _get_tenant(request: RequestContext) -> Tenant:
     """Return the tenant: renders and scripts of a request count towards the project of its Application."""
-    app = asked.subject
-    return asked.site.lookout.rules.tenant(app.project) if isinstance(app, Application) else Tenant()
+    app = request.subject
+    return request.site.cluster_view.rules.build_tenant(app.project) if isinstance(app, Application) else Tenant()
 
 
-def _put(response: Response, own: Sequence[tuple[str, str]]) -> None:
-    kept = [(name, value) for name, value in response.raw_headers if name == b"content-length"]
-    response.raw_headers = kept + [(name.encode("latin-1"), value.encode("latin-1")) for name, value in own]
+def _set_headers(response: Response, headers: Sequence[tuple[str, str]]) -> None:
+    length_headers = [(name, value) for name, value in response.raw_headers if name == b"content-length"]
+    response.raw_headers = length_headers + [
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers
+    ]

@@ -16,53 +16,53 @@ from urllib.parse import unquote
 
 import orjson
 
-from argosy.kube.objects.timestamps import written
-from argosy.web.request import Asked
+from argosy.kube.objects.timestamps import format_timestamp
+from argosy.web.request import RequestContext
 
 LOG: Final = logging.getLogger("argosy.audit")
-RECENT: Final = 500
-OF_STRANGERS: Final = 100
-MOST: Final = 512  # characters of a path
-NOBODY: Final = "nobody"
-CREDENTIALS: Final = re.compile(r"//[^/@\s]*@")  # credentials in a URL that is part of a path
+MAX_RECENT_LINES: Final = 500
+MAX_ANONYMOUS_LINES: Final = 100
+MAX_PATH_CHARACTERS: Final = 512  # characters of a path
+ANONYMOUS_NAME: Final = "nobody"
+URL_CREDENTIALS: Final = re.compile(r"//[^/@\s]*@")  # credentials in a URL that is part of a path
 
 
-class Trail:
+class AuditTrail:
     """The latest audit lines of this server; the log has all. Strangers have a separate limit."""
 
     def __init__(self) -> None:
-        self._known: deque[dict[str, Any]] = deque(maxlen=RECENT)
-        self._strangers: deque[dict[str, Any]] = deque(maxlen=OF_STRANGERS)
+        self._user_lines: deque[dict[str, Any]] = deque(maxlen=MAX_RECENT_LINES)
+        self._anonymous_lines: deque[dict[str, Any]] = deque(maxlen=MAX_ANONYMOUS_LINES)
 
     def add(self, line: Mapping[str, Any], time: str) -> None:
         """Add a line; a repeated line only increases its count."""
-        kept = self._strangers if line["who"] == NOBODY else self._known
-        last = kept[-1] if kept else {}
-        if {**last, "time": "", "count": 0} == {**line, "time": "", "count": 0}:
-            last |= {"time": time, "count": last["count"] + 1}
+        recent = self._anonymous_lines if line["who"] == ANONYMOUS_NAME else self._user_lines
+        last_line = recent[-1] if recent else {}
+        if {**last_line, "time": "", "count": 0} == {**line, "time": "", "count": 0}:
+            last_line |= {"time": time, "count": last_line["count"] + 1}
         else:
-            kept.append({**line, "time": time, "count": 1})
+            recent.append({**line, "time": time, "count": 1})
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        return sorted((*self._known, *self._strangers), key=lambda each: str(each["time"]))
+        return sorted((*self._user_lines, *self._anonymous_lines), key=lambda line: str(line["time"]))
 
 
-def note(asked: Asked, code: int) -> None:
+def write_audit_lines(request: RequestContext, code: int) -> None:
     """Write the audit line of a request, or one per object if the route recorded several."""
-    for thing, own in asked.kept.get("noted") or ((asked.thing, 0),):
-        _write(asked, thing, own or code)
+    for rbac_object, entry_code in request.state.get("noted") or ((request.rbac_object, 0),):
+        _write_line(request, rbac_object, entry_code or code)
 
 
-def _write(asked: Asked, thing: str, code: int) -> None:
+def _write_line(request: RequestContext, rbac_object: str, code: int) -> None:
     line = {
-        "who": asked.caller.name or NOBODY,
-        "how": asked.caller.how,
-        "from": asked.peer,
-        "what": f"{asked.method} {CREDENTIALS.sub('//', unquote(asked.path))[:MOST]}",
-        "object": CREDENTIALS.sub("//", thing),
+        "who": request.caller.name or ANONYMOUS_NAME,
+        "how": request.caller.credential_kind,
+        "from": request.peer,
+        "what": f"{request.method} {URL_CREDENTIALS.sub('//', unquote(request.path))[:MAX_PATH_CHARACTERS]}",
+        "object": URL_CREDENTIALS.sub("//", rbac_object),
         "result": "done" if code < 400 else "refused" if code < 500 else "failed",
         "code": code,
     }
-    asked.site.part(Trail).add(line, written(datetime.now(UTC)))
+    request.site.get_module_state(AuditTrail).add(line, format_timestamp(datetime.now(UTC)))
     LOG.info("%s", orjson.dumps(line).decode())

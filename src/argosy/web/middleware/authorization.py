@@ -7,45 +7,51 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.web.request import Asked, Refused
-from argosy.web.route import Filtered, May, Public, Route, SignedIn
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.route import FilteredList, Public, RequiresPermission, Route, SignedIn
 
 
-class Unknown(Exception):
+class NotAuthenticated(Exception):
     """The request requires authentication."""
 
 
-async def permitted(route: Route, asked: Asked) -> Asked:
-    match route.needs:
+async def authorize(route: Route, request: RequestContext) -> RequestContext:
+    match route.access:
         case Public():
-            return asked
-        case SignedIn() | Filtered():
-            return _signed_in(asked)
-        case May(resource, action, of):
-            _signed_in(asked)
-            found = await of(asked)
+            return request
+        case SignedIn() | FilteredList():
+            return _require_caller(request)
+        case RequiresPermission(resource, action, resolver):
+            _require_caller(request)
+            resolved = await resolver(request)
             # checked for missing objects too, so that timing does not reveal whether an object exists
-            may = asked.may(resource, found.action or action if found else action, found.thing if found else "")
-            if found is None or not may:
-                raise Refused
-            if found.fault:
-                raise found.fault
-            return replace(asked, subject=found.read() if found.read else found.subject, thing=found.thing)
+            is_allowed = request.is_allowed(
+                resource, resolved.action or action if resolved else action, resolved.rbac_object if resolved else ""
+            )
+            if resolved is None or not is_allowed:
+                raise NotFoundOrForbidden
+            if resolved.error:
+                raise resolved.error
+            return replace(
+                request,
+                subject=resolved.build_subject() if resolved.build_subject else resolved.subject,
+                rbac_object=resolved.rbac_object,
+            )
 
 
-def _signed_in(asked: Asked) -> Asked:
-    if asked.caller.is_nobody:
-        raise Unknown
-    return asked
+def _require_caller(request: RequestContext) -> RequestContext:
+    if request.caller.is_nobody:
+        raise NotAuthenticated
+    return request
 
 
-async def still_permitted(route: Route, asked: Asked) -> bool:
+async def is_still_authorized(route: Route, request: RequestContext) -> bool:
     """Check an open stream again, against the current state of its subject."""
-    if isinstance(route.needs, Public):
+    if isinstance(route.access, Public):
         return True
-    if not asked.site.identities.still(asked.caller):
+    if not request.site.authenticator.is_still_valid(request.caller):
         return False
     try:
-        return (await permitted(route, asked)).thing == asked.thing
+        return (await authorize(route, request)).rbac_object == request.rbac_object
     except Exception:  # deleted, forbidden or unreadable by now: end the stream
         return False

@@ -10,27 +10,27 @@ import ipaddress
 from functools import lru_cache
 from typing import Final
 
-SETTING: Final = "server.proxies"  # of argosy-cm: IP addresses and networks, comma-separated
-MOST_HOPS: Final = 20
+PROXIES_SETTING: Final = "server.proxies"  # of argosy-cm: IP addresses and networks, comma-separated
+MAX_HOPS: Final = 20
 
 
-def peer_of(direct: str, forwarded: str, proxies: str) -> str:
+def find_client_address(direct: str, forwarded: str, proxies: str) -> str:
     """Return the last hop that is not a trusted proxy."""
-    found = direct
-    for hop in reversed(forwarded.split(",")[-MOST_HOPS:] if proxies else ()):
-        if not _is_within(found, proxies) or not _address(hop.strip()):
+    address = direct
+    for hop in reversed(forwarded.split(",")[-MAX_HOPS:] if proxies else ()):
+        if not _is_trusted_proxy(address, proxies) or not _parse_address(hop.strip()):
             break
-        found = hop.strip()
-    return found
+        address = hop.strip()
+    return address
 
 
 @lru_cache(maxsize=256)
-def _is_within(text: str, proxies: str) -> bool:
-    address = _address(text)
-    return address is not None and any(address in network for network in _networks(proxies))
+def _is_trusted_proxy(text: str, proxies: str) -> bool:
+    address = _parse_address(text)
+    return address is not None and any(address in network for network in _parse_networks(proxies))
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -38,12 +38,12 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 @lru_cache(maxsize=8)
-def _networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+def _parse_networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
     """Parse networks; an invalid entry trusts nobody."""
-    found = []
-    for each in text.split(","):
+    networks = []
+    for network in text.split(","):
         try:
-            found.append(ipaddress.ip_network(each.strip(), strict=False))
+            networks.append(ipaddress.ip_network(network.strip(), strict=False))
         except ValueError:
             continue
-    return tuple(found)
+    return tuple(networks)

@@ -8,20 +8,20 @@ from __future__ import annotations
 import gzip
 from typing import Final
 
-LEAST: Final = 1 << 10
-PACKED: Final = ("text/", "application/json", "image/svg+xml")
-LEVEL: Final = 4
+MIN_BYTES: Final = 1 << 10
+COMPRESSIBLE_MEDIA: Final = ("text/", "application/json", "image/svg+xml")
+GZIP_LEVEL: Final = 4
 
 
-def packed(data: bytes, media: str, accepted: str) -> tuple[bytes, bool]:
-    if len(data) <= LEAST or not media.startswith(PACKED) or not takes_gzip(accepted):
+def compress(data: bytes, media_type: str, accept_encoding: str) -> tuple[bytes, bool]:
+    if len(data) <= MIN_BYTES or not media_type.startswith(COMPRESSIBLE_MEDIA) or not accepts_gzip(accept_encoding):
         return data, False
-    return gzip.compress(data, LEVEL, mtime=0), True
+    return gzip.compress(data, GZIP_LEVEL, mtime=0), True
 
 
-def takes_gzip(accepted: str) -> bool:
-    for each in accepted.lower().split(","):
-        name, _, quality = each.partition(";")
+def accepts_gzip(accept_encoding: str) -> bool:
+    for encoding in accept_encoding.lower().split(","):
+        name, _, quality = encoding.partition(";")
         if name.strip() == "gzip":
             return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
     return False

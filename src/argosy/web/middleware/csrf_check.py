@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from typing import Final
 
 from argosy.web.auth.caller import Caller
-from argosy.web.middleware.host_check import hostname
-from argosy.web.request import Asked, csrf_token
+from argosy.web.middleware.host_check import parse_hostname
+from argosy.web.request import RequestContext, build_csrf_token
 from argosy.web.route import Public, Route
 from argosy.web.site import LOOPBACK_HOSTS, Site
 
-JSON: Final = "application/json"
-FORM: Final = "application/x-www-form-urlencoded"
-ANY: Final = "*"
+JSON_MEDIA: Final = "application/json"
+FORM_MEDIA: Final = "application/x-www-form-urlencoded"
+ANY_MEDIA: Final = "*"
 
 
-class Foreign(Exception):
+class RequestRejected(Exception):
     def __init__(self, message: str, code: int = 403) -> None:
         super().__init__(message)
         self.message, self.code = message, code
@@ -29,46 +29,58 @@ class Foreign(Exception):
 
 def check_origin(site: Site, route: Route, headers: Mapping[str, str], caller: Caller) -> None:
     """Check Origin, Sec-Fetch-Site and Content-Type, before the body is read."""
-    origin, fetched = headers.get("origin", ""), headers.get("sec-fetch-site", "")
-    if origin and not _is_own(site, origin, headers):
-        raise Foreign("cross-site request refused")
-    if not route.changes:
-        if route.is_api and caller.how == "cookie" and not origin and fetched in ("cross-site", "same-site"):
-            raise Foreign("cross-site request refused")
+    origin, fetch_site = headers.get("origin", ""), headers.get("sec-fetch-site", "")
+    if origin and not _is_own_origin(site, origin, headers):
+        raise RequestRejected("cross-site request refused")
+    if not route.is_mutating:
+        if (
+            route.is_api
+            and caller.credential_kind == "cookie"
+            and not origin
+            and fetch_site in ("cross-site", "same-site")
+        ):
+            raise RequestRejected("cross-site request refused")
         return
-    _check_media(route, headers, caller)
-    if caller.how == "bearer" or (ANY in route.media and isinstance(route.needs, Public)):
+    _check_content_type(route, headers, caller)
+    if caller.credential_kind == "bearer" or (
+        ANY_MEDIA in route.accepted_media_types and isinstance(route.access, Public)
+    ):
         return  # browsers do not add a bearer token by themselves
-    if not origin and fetched != "same-origin":
-        if caller.is_nobody and route.is_api and not fetched:
+    if not origin and fetch_site != "same-origin":
+        if caller.is_nobody and route.is_api and not fetch_site:
             return  # a login by a program; browsers send Origin or Sec-Fetch-Site
-        raise Foreign("request refused: the Origin header is missing")
+        raise RequestRejected("request refused: the Origin header is missing")
 
 
-def _is_own(site: Site, origin: str, headers: Mapping[str, str]) -> bool:
+def _is_own_origin(site: Site, origin: str, headers: Mapping[str, str]) -> bool:
     host, scheme = headers.get("host", ""), "https" if site.options.is_tls else "http"
     if origin in (f"{scheme}://{host}", site.options.origin or None):
         return True
     # A TLS proxy passes on the requested host name; on loopback, another server may own that name.
-    return origin == f"https://{host}" and hostname(host) not in LOOPBACK_HOSTS
+    return origin == f"https://{host}" and parse_hostname(host) not in LOOPBACK_HOSTS
 
 
-def _check_media(route: Route, headers: Mapping[str, str], caller: Caller) -> None:
-    wanted = route.media or ((JSON,) if route.is_api else (FORM,))
-    if ANY in wanted:
+def _check_content_type(route: Route, headers: Mapping[str, str], caller: Caller) -> None:
+    accepted = route.accepted_media_types or ((JSON_MEDIA,) if route.is_api else (FORM_MEDIA,))
+    if ANY_MEDIA in accepted:
         return
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media in wanted:
+    if media in accepted:
         return
-    if not media and caller.how == "bearer" and headers.get("content-length", "0") == "0":
+    if not media and caller.credential_kind == "bearer" and headers.get("content-length", "0") == "0":
         return  # no body
-    raise Foreign(f"Content-Type is {media[:60] or 'missing'}; send {' or '.join(wanted)}", 415)
+    raise RequestRejected(f"Content-Type is {media[:60] or 'missing'}; send {' or '.join(accepted)}", 415)
 
 
-async def check_form(route: Route, asked: Asked) -> None:
+async def check_csrf_token(route: Route, request: RequestContext) -> None:
     """Check the CSRF token of forms on pages."""
-    if not route.changes or route.is_api or asked.caller.how in ("nobody", "bearer") or ANY in route.media:
+    if (
+        not route.is_mutating
+        or route.is_api
+        or request.caller.credential_kind in ("nobody", "bearer")
+        or ANY_MEDIA in route.accepted_media_types
+    ):
         return
-    given = (await asked.form()).text("csrf")
-    if not hmac.compare_digest(given.encode(), csrf_token(asked.site, asked.caller).encode()):
-        raise Foreign("invalid CSRF token; reload the page and submit the form again")
+    token = (await request.read_form()).get_text("csrf")
+    if not hmac.compare_digest(token.encode(), build_csrf_token(request.site, request.caller).encode()):
+        raise RequestRejected("invalid CSRF token; reload the page and submit the form again")

@@ -9,10 +9,10 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Final
 
-ANYWHERE: Final = ("/healthz", "/readyz")  # kubelet probes use the Pod's IP; the response is only "ok"
+PROBE_PATHS: Final = ("/healthz", "/readyz")  # kubelet probes use the Pod's IP; the response is only "ok"
 
 
-def hostname(host: str) -> str:
+def parse_hostname(host: str) -> str:
     """Return the host without port, in lower case; "" if it is invalid."""
     host = host.strip().lower()
     if host.startswith("["):
@@ -26,9 +26,9 @@ def _is_port(text: str) -> bool:
     return not text or (text[0] == ":" and text[1:].isascii() and text[1:].isdigit() and len(text) <= 6)
 
 
-def is_ours(given: Sequence[str], hosts: Sequence[str], *, is_loopback: bool = True) -> bool:
+def is_known_host(host_headers: Sequence[str], hosts: Sequence[str], *, is_loopback: bool = True) -> bool:
     """True if the host is ours. On a non-loopback server any IP address is: it cannot be rebound by DNS."""
-    name = hostname(given[0]) if len(given) == 1 else ""
+    name = parse_hostname(host_headers[0]) if len(host_headers) == 1 else ""
     return bool(name) and (name in hosts or (not is_loopback and _is_address(name)))
 
 

@@ -13,88 +13,105 @@ import orjson
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.diff.secret_masks import SHORTEST
-from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.web.request import Asked
-from argosy.web.route import Filtered, May, Route
+from argosy.gitops.diff.secret_masks import MASK
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.web.request import RequestContext
+from argosy.web.route import FilteredList, RequiresPermission, Route
 
-MARK: Final = SHORTEST.encode()
-TOLD: Final = (
-    f"{SHORTEST} is a placeholder for a redacted value and would overwrite it; "
+MARK: Final = MASK.encode()
+PLACEHOLDER_MESSAGE: Final = (
+    f"{MASK} is a placeholder for a redacted value and would overwrite it; "
     "send only the fields that change, or the value itself"
 )
 
 
-def writes(route: Route) -> bool:
+def writes_object(route: Route) -> bool:
     """True if the body may become part of an object; a prediction request to a model does not."""
-    needs = route.needs
-    return route.changes and isinstance(needs, May | Filtered) and not needs.action.startswith("action/")
+    needs = route.access
+    return (
+        route.is_mutating
+        and isinstance(needs, RequiresPermission | FilteredList)
+        and not needs.action.startswith("action/")
+    )
 
 
 def writes_text(route: Route) -> bool:
     """True if the body may be shown again by an Application: its spec, operation, objects, models."""
-    needs = route.needs
-    if not route.changes or not isinstance(needs, May) or needs.resource not in ("applications", "applicationsets"):
+    needs = route.access
+    if (
+        not route.is_mutating
+        or not isinstance(needs, RequiresPermission)
+        or needs.resource not in ("applications", "applicationsets")
+    ):
         return False
     return needs.action.partition("/")[0] in ("create", "update", "sync", "override", "action")
 
 
-def reads_other_revision(route: Route, asked: Asked) -> bool:
+def reads_other_revision(route: Route, request: RequestContext) -> bool:
     """True if a read is about a revision that is neither tracked by the Application nor was compared or deployed.
 
     A user who can push a branch could write guesses there and see which of them are redacted.
     """
-    needs = route.needs
-    if route.changes or not isinstance(needs, May) or needs.resource != "applications":
+    needs = route.access
+    if route.is_mutating or not isinstance(needs, RequiresPermission) or needs.resource != "applications":
         return False
-    revisions = [asked.values.get("revision", ""), *asked.query.all("revision"), *asked.query.all("revisions")]
-    own = {"", *_own_revisions(asked.subject)} if isinstance(asked.subject, Application) else {""}
-    return any(revision.strip() not in own for revision in revisions)
+    revisions = [
+        request.path_parameters.get("revision", ""),
+        *request.query.get_all("revision"),
+        *request.query.get_all("revisions"),
+    ]
+    own_revisions = {"", *_list_own_revisions(request.subject)} if isinstance(request.subject, Application) else {""}
+    return any(revision.strip() not in own_revisions for revision in revisions)
 
 
-def _own_revisions(app: Application) -> Iterator[str]:
+def _list_own_revisions(app: Application) -> Iterator[str]:
     yield from (source.ref or "HEAD" for source in app.sources)
-    for place in (mapping(app.status.get("sync")), *mappings(app.status.get("history"))):
-        several = place.get("revisions")
-        yield str(place.get("revision") or "")
-        yield from map(str, several if isinstance(several, list) else ())
+    for fields in (as_mapping(app.status.get("sync")), *as_mappings(app.status.get("history"))):
+        revisions = fields.get("revisions")
+        yield str(fields.get("revision") or "")
+        yield from map(str, revisions if isinstance(revisions, list) else ())
 
 
 def stores_document(route: Route) -> bool:
     """True if the body becomes an object, and the response is that object."""
-    needs = route.needs
-    return route.is_api and writes(route) and isinstance(needs, May) and needs.action in ("create", "update")
+    needs = route.access
+    return (
+        route.is_api
+        and writes_object(route)
+        and isinstance(needs, RequiresPermission)
+        and needs.action in ("create", "update")
+    )
 
 
-async def check(asked: Asked, *, is_form: bool) -> None:
+async def check_placeholders(request: RequestContext, *, is_form: bool) -> None:
     """Reject a body that contains a placeholder anywhere, also inside a patch string."""
-    raw = await asked.raw()
+    raw = await request.read_raw_body()
     if is_form:
-        form = await asked.form()
-        marked: Iterator[str] = (name for name in form if any(SHORTEST in value for value in form.all(name)))
+        form = await request.read_form()
+        marked_fields: Iterator[str] = (name for name in form if any(MASK in value for value in form.get_all(name)))
     elif MARK in raw or b"\\u002" in raw:
-        marked = _marked("", await asked.document())
+        marked_fields = _find_placeholders("", await request.read_json())
     else:
         return
-    if (where := next(marked, None)) is not None:
-        raise UserError(TOLD, where=where or "body")
+    if (field := next(marked_fields, None)) is not None:
+        raise UserError(PLACEHOLDER_MESSAGE, where=field or "body")
 
 
-def _marked(where: str, value: Any) -> Iterator[str]:
+def _find_placeholders(path: str, value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        if SHORTEST in value or ("\\u002" in value and SHORTEST in _read(value)):
-            yield where
+        if MASK in value or ("\\u002" in value and MASK in _normalize_json(value)):
+            yield path
     elif isinstance(value, dict):
-        for name, each in value.items():
-            yield from _marked(f"{where}.{name}", each)
-            if SHORTEST in str(name):
-                yield where
+        for name, item in value.items():
+            yield from _find_placeholders(f"{path}.{name}", item)
+            if MASK in str(name):
+                yield path
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            yield from _marked(f"{where}[{number}]", each)
+        for index, item in enumerate(value):
+            yield from _find_placeholders(f"{path}[{index}]", item)
 
 
-def _read(text: str) -> str:
+def _normalize_json(text: str) -> str:
     """Normalize JSON in a string, where a plus sign may be escaped."""
     try:
         return orjson.dumps(orjson.loads(text)).decode()

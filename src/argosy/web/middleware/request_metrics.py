@@ -10,10 +10,10 @@ from collections import Counter
 from argosy.web.route import Route
 
 
-class Tally:
+class RequestCounter:
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()
 
-    def count(self, route: Route | None, method: str, code: int) -> None:
-        known = method if method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE") else "other"
-        self.requests[(known, route.path if route else "", code)] += 1
+    def count_request(self, route: Route | None, method: str, code: int) -> None:
+        method_label = method if method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE") else "other"
+        self.requests[(method_label, route.path if route else "", code)] += 1

@@ -12,44 +12,44 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.redaction.redaction import Mask
-from argosy.web.responses import Stream
+from argosy.gitops.redaction.redaction import SecretMask
+from argosy.web.responses import StreamResponse
 
 log = logging.getLogger(__name__)
-LOOK: Final = 0.9  # seconds
+PERMISSION_CHECK_SECONDS: Final = 0.9  # seconds
 
 
-async def guarded(
-    stream: Stream,
-    may: Callable[[], Awaitable[bool]],
-    is_past: Callable[[], bool],
-    find_mask: Callable[[], Mask],
+async def guard_stream(
+    stream: StreamResponse,
+    is_permitted: Callable[[], Awaitable[bool]],
+    is_expired: Callable[[], bool],
+    find_mask: Callable[[], SecretMask],
     closing: asyncio.Event,
 ) -> AsyncIterator[bytes]:
     assert stream.chunks is not None
     chunks = aiter(stream.chunks)
-    ending: asyncio.Task[Any] = asyncio.create_task(closing.wait())
-    coming: asyncio.Task[Any] | None = None
+    closing_task: asyncio.Task[Any] = asyncio.create_task(closing.wait())
+    next_chunk: asyncio.Task[Any] | None = None
     loop = asyncio.get_running_loop()
-    looked = loop.time()
+    checked_at = loop.time()
     try:
         while not closing.is_set():
-            coming = coming or asyncio.create_task(_next(chunks))
-            left = max(0.0, looked + LOOK - loop.time())
-            await asyncio.wait({coming, ending}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
-            if loop.time() - looked >= LOOK:
-                looked = loop.time()
-                if not await may():
-                    if stream.farewell and not is_past():  # if expired, the client reconnects with a new token
-                        yield stream.farewell
+            next_chunk = next_chunk or asyncio.create_task(_read_next_chunk(chunks))
+            remaining = max(0.0, checked_at + PERMISSION_CHECK_SECONDS - loop.time())
+            await asyncio.wait({next_chunk, closing_task}, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+            if loop.time() - checked_at >= PERMISSION_CHECK_SECONDS:
+                checked_at = loop.time()
+                if not await is_permitted():
+                    if stream.last_chunk and not is_expired():  # if expired, the client reconnects with a new token
+                        yield stream.last_chunk
                     return
-            if coming.done():
-                chunk, coming = coming.result(), None
+            if next_chunk.done():
+                chunk, next_chunk = next_chunk.result(), None
                 if chunk is None:
                     return
-                yield find_mask().hide_again(chunk)  # a Secret or a project may have changed
+                yield find_mask().mask_chunk(chunk)  # a Secret or a project may have changed
     finally:
-        tasks = [each for each in (ending, coming) if each]
+        tasks = [pending for pending in (closing_task, next_chunk) if pending]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -58,7 +58,7 @@ async def guarded(
                 await close()
 
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+async def _read_next_chunk(chunks: AsyncIterator[bytes]) -> bytes | None:
     """Return the next chunk; None at the end, or after an error, which can no longer be reported to the client."""
     try:
         return await anext(chunks, None)

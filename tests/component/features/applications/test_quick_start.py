@@ -10,7 +10,7 @@ import pytest
 
 from argosy.feature_table import COMMANDS
 from argosy.features.applications import cli
-from argosy.main import OVERVIEW, command_line
+from argosy.main import OVERVIEW, build_parser
 
 PROGRAM = """
 import sys
@@ -56,24 +56,26 @@ def test_a_render_of_one_folder_imports_nothing_slow_that_it_does_not_need(tmp_p
 
 @pytest.mark.parametrize("group", COMMANDS)
 def test_a_command_group_alone_is_the_same_as_among_all(group: str) -> None:
-    alone = command_line(group)
+    alone = build_parser(group)
     assert [action.choices.keys() for action in alone._actions if action.choices] == [{group}]
     assert group in OVERVIEW
 
 
 def test_all_command_groups_are_those_that_are_named() -> None:
-    assert command_line().format_help() == command_line(*COMMANDS).format_help()
+    assert build_parser().format_help() == build_parser(*COMMANDS).format_help()
 
 
 def test_a_verb_of_applications_alone_is_the_same_as_among_all() -> None:
     def verbs(typed: str = "") -> dict[str, str]:
-        (group,) = (action.choices["app"] for action in command_line("app", typed=typed)._actions if action.choices)
-        (found,) = (action.choices for action in group._actions if action.choices)
+        (group,) = (
+            action.choices["app"] for action in build_parser("app", subcommand=typed)._actions if action.choices
+        )
+        (found,) = (action.choices for action in group._subresources if action.choices)
         return {name: parser.format_help() for name, parser in found.items()}
 
     among = verbs()
-    assert set(among) == {verb for verbs in cli.MODULES.values() for verb in verbs}
-    for name, module in [(verbs[0], verbs) for verbs in cli.MODULES.values()]:
+    assert set(among) == {verb for verbs in cli.VERBS_BY_MODULE.values() for verb in verbs}
+    for name, module in [(verbs[0], verbs) for verbs in cli.VERBS_BY_MODULE.values()]:
         alone = verbs(name)
         assert set(alone) == set(module)
         assert alone == {each: among[each] for each in module}

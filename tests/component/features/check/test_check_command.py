@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import CANNOT, DONE, NO
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
 from argosy.main import main
 from support.paths import ROOT
 
@@ -54,14 +54,14 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_finding_is_one_line_with_its_place_and_what_to_do(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check"]) == NO
+    assert main(["check"]) == EXIT_NEGATIVE
     said = capsys.readouterr()
     assert said.out.startswith("manifests/job.yaml:8: AGY135 warning: Job/train is deleted 60 s after it finishes")
     assert "1 Application, 1 object: 0 errors, 1 warning, 0 for information" in said.err
     assert "next: argosy explain AGY135" in said.err
 
 
-@pytest.mark.parametrize(("least", "code"), [("error", DONE), ("warning", NO), ("info", NO)])
+@pytest.mark.parametrize(("least", "code"), [("error", EXIT_OK), ("warning", EXIT_NEGATIVE), ("info", EXIT_NEGATIVE)])
 def test_fail_on_says_what_is_bad_enough(repository: Path, least: str, code: int) -> None:
     assert main(["check", "--fail-on", least]) == code
 
@@ -98,7 +98,7 @@ def test_gitlab_github_and_junit_hold_the_same_finding(repository: Path, capsys:
 def test_an_annotation_with_a_reason_excuses(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = repository / "manifests" / "job.yaml"
     job.write_text(JOB.replace('argosy.dev/other: "yes"', "argosy.dev/suppress: AGY135 it is kept for a day"))
-    assert main(["check", "-o", "json"]) == DONE
+    assert main(["check", "-o", "json"]) == EXIT_OK
     answer = json.loads(capsys.readouterr().out)
     assert answer["items"] == []
     assert [each["reason"] for each in answer["excused"]] == ["it is kept for a day"]
@@ -107,7 +107,7 @@ def test_an_annotation_with_a_reason_excuses(repository: Path, capsys: pytest.Ca
 def test_an_annotation_without_a_reason_excuses_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = repository / "manifests" / "job.yaml"
     job.write_text(JOB.replace('argosy.dev/other: "yes"', "argosy.dev/suppress: AGY135"))
-    assert main(["check"]) == NO
+    assert main(["check"]) == EXIT_NEGATIVE
     assert "suppresses nothing" in capsys.readouterr().err
 
 
@@ -117,24 +117,24 @@ def test_argosy_yaml_excuses_by_path(repository: Path) -> None:
         "environments:\n  dev: {application: other, path: manifests}\n"
         "check:\n  suppress:\n    - {rule: AGY135, path: manifests, reason: on purpose}\n"
     )
-    assert main(["check"]) == DONE
+    assert main(["check"]) == EXIT_OK
 
 
 def test_a_baseline_hides_what_was_there_and_shows_what_is_new(
     repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["check", "--baseline", "known.yaml", "--write-baseline"]) == DONE
+    assert main(["check", "--baseline", "known.yaml", "--write-baseline"]) == EXIT_OK
     job = repository / "manifests" / "job.yaml"
     job.write_text("# a line more\n" + JOB)
-    assert main(["check", "--baseline", "known.yaml"]) == DONE
+    assert main(["check", "--baseline", "known.yaml"]) == EXIT_OK
     (repository / "manifests" / "second.yaml").write_text(JOB.replace("name: train\n", "name: second\n", 1))
     capsys.readouterr()
-    assert main(["check", "--baseline", "known.yaml"]) == NO
+    assert main(["check", "--baseline", "known.yaml"]) == EXIT_NEGATIVE
     assert capsys.readouterr().out.count("AGY135") == 1
 
 
 def test_a_baseline_that_is_not_there_is_told(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--baseline", "known.yaml"]) == CANNOT
+    assert main(["check", "--baseline", "known.yaml"]) == EXIT_ERROR
     assert "baseline not found" in capsys.readouterr().err
 
 
@@ -143,12 +143,18 @@ def test_what_is_in_another_repository_is_told_and_not_judged(
 ) -> None:
     (repository / "manifests" / "job.yaml").unlink()
     (repository / "manifests").rmdir()
-    assert main(["check"]) == DONE
+    assert main(["check"]) == EXIT_OK
     assert "not checked: https://git.example.com/acme/fraud.git is another repository" in (capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
-    ("remote", "code"), [("acme/fraud", NO), ("someone/fraud", NO), ("/copy", NO), ("acme/platform", DONE)]
+    ("remote", "code"),
+    [
+        ("acme/fraud", EXIT_NEGATIVE),
+        ("someone/fraud", EXIT_NEGATIVE),
+        ("/copy", EXIT_NEGATIVE),
+        ("acme/platform", EXIT_OK),
+    ],
 )
 def test_a_missing_folder_is_only_held_against_this_repository_or_a_fork_of_it(
     repository: Path, remote: str, code: int, capsys: pytest.CaptureFixture[str]
@@ -159,7 +165,7 @@ def test_a_missing_folder_is_only_held_against_this_repository_or_a_fork_of_it(
     text = APPLICATION.replace("name: fraud", "name: other").replace("path: manifests", "path: not/here")
     (repository / "other.yaml").write_text(text)
     assert main(["check", "--fail-on", "error"]) == code
-    assert ("AGY101" in capsys.readouterr().out) == (code == NO)
+    assert ("AGY101" in capsys.readouterr().out) == (code == EXIT_NEGATIVE)
 
 
 def test_an_application_with_placeholders_is_told_and_not_judged(
@@ -168,16 +174,16 @@ def test_an_application_with_placeholders_is_told_and_not_judged(
     text = APPLICATION.replace("targetRevision: main", "targetRevision: '${BRANCH}'")
     text = text.replace("name: fraud", "name: other")
     (repository / "template.yaml").write_text(text.replace("path: manifests", "path: 'clusters/${CLUSTER}'"))
-    assert main(["check", "--fail-on", "error"]) == DONE
+    assert main(["check", "--fail-on", "error"]) == EXIT_OK
     said = capsys.readouterr()
     assert "template.yaml:1: Application/other not checked: it has the placeholder ${CLUSTER}" in said.err
     assert "template.yaml" not in said.out
 
 
 def test_a_rule_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "AGY135"]) == DONE
+    assert main(["explain", "AGY135"]) == EXIT_OK
     assert "Why it is sure:" in capsys.readouterr().out
-    assert main(["explain", "AGY999"]) == CANNOT
+    assert main(["explain", "AGY999"]) == EXIT_ERROR
     assert "unknown rule" in capsys.readouterr().err
 
 
@@ -198,7 +204,7 @@ def test_what_we_ship_has_nothing_that_is_worse_than_a_remark(
     folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    assert main(["check", folder]) == DONE, capsys.readouterr().out
+    assert main(["check", folder]) == EXIT_OK, capsys.readouterr().out
 
 
 @pytest.mark.tier("all")
@@ -216,5 +222,5 @@ def test_a_fresh_repository_has_nothing_that_is_worse_than_a_remark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["init", "fresh"]) == DONE
-    assert main(["check", "fresh"]) == DONE, capsys.readouterr().out
+    assert main(["init", "fresh"]) == EXIT_OK
+    assert main(["check", "fresh"]) == EXIT_OK, capsys.readouterr().out

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import DONE, NO
-from argosy.features.check.fixes import mend
-from argosy.features.check.service import OVERRIDDEN, Checked, check, fix
+from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
+from argosy.features.check.fixes import apply_fixes
+from argosy.features.check.service import OVERRIDDEN_MESSAGE, CheckResult, check_paths, fix_and_check_paths
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.main import main
 from support.paths import DATA
@@ -65,36 +65,36 @@ def bad(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_rule_says_that_it_can_be_fixed() -> None:
-    assert {rule.id for rule in CATALOGUE.values() if rule.mends} == set(MENDED)
+    assert {rule.id for rule in CATALOGUE.values() if rule.automatic_fix} == set(MENDED)
 
 
 @pytest.mark.parametrize(("rule", "bad"), [(rule, rule) for rule in MENDED], indirect=["bad"])
 def test_a_fix_changes_only_the_lines_that_are_wrong(rule: str, bad: Path) -> None:
-    before, first = texts(bad), check(["."], talk=quietly)
-    found = fix(["."], talk=quietly)
+    before, first = texts(bad), check_paths(["."], log=quietly)
+    found = fix_and_check_paths(["."], log=quietly)
     assert sorted(changed(before, texts(bad))) == sorted(MENDED[rule])
-    assert {each.finding.rule.id for each in found.mended} == {rule}
-    assert not any(each.sight.mend for each in found.findings)
+    assert {each.finding.rule.id for each in found.fixed} == {rule}
+    assert not any(each.violation.file_fix for each in found.findings)
     assert marks(found) < marks(first), "a fix leaves nothing new behind"
     again = texts(bad)
-    assert fix(["."], talk=quietly).mended == []
+    assert fix_and_check_paths(["."], log=quietly).fixed == []
     assert texts(bad) == again
 
 
-def marks(found: Checked) -> set[str]:
-    return {each.mark + each.sight.message for each in found.findings}
+def marks(found: CheckResult) -> set[str]:
+    return {each.fingerprint + each.violation.message for each in found.findings}
 
 
 @pytest.mark.parametrize("bad", ["AGY116"], indirect=True)
 def test_a_file_with_conflict_markers_is_left_alone(bad: Path) -> None:
     claim = bad / "manifests" / "object.yaml"
-    found = check(["."], talk=quietly)
+    found = check_paths(["."], log=quietly)
     claim.write_text(f"<<<<<<< ours\n{claim.read_text()}=======\n>>>>>>> theirs\n")
     before = texts(bad)
-    result = mend(found.findings, ["."])
+    result = apply_fixes(found.findings, ["."])
     assert texts(bad) == before
-    assert result.done == []
-    assert [each.why for each in result.left] == ["the file has conflict markers; resolve them first"]
+    assert result.fixed == []
+    assert [each.reason for each in result.unfixed] == ["the file has conflict markers; resolve them first"]
 
 
 @pytest.mark.parametrize("bad", ["AGY307"], indirect=True)
@@ -102,7 +102,7 @@ def test_a_move_that_would_lose_a_comment_is_left_to_a_human(bad: Path, capsys: 
     job = bad / "manifests" / "object.yaml"
     job.write_text(job.read_text().replace("    - name: data\n", "    # the data of the year\n    - name: data\n"))
     before = texts(bad)
-    assert main(["check", "--fix"]) == NO
+    assert main(["check", "--fix"]) == EXIT_NEGATIVE
     assert texts(bad) == before
     assert "AGY307 was not fixed: a comment would be lost; edit it by hand" in capsys.readouterr().out
 
@@ -111,23 +111,23 @@ def test_a_move_that_would_lose_a_comment_is_left_to_a_human(bad: Path, capsys: 
 def test_a_claim_that_is_called_otherwise_in_its_file_is_left_to_a_human(bad: Path) -> None:
     (bad / "manifests" / "kustomization.yaml").write_text("resources: [object.yaml]\nnamePrefix: dev-\n")
     before = texts(bad)
-    found = fix(["."], talk=quietly)
+    found = fix_and_check_paths(["."], log=quietly)
     assert texts(bad) == before
-    assert "does not define PersistentVolumeClaim/dev-models" in found.unmended[0].why
+    assert "does not define PersistentVolumeClaim/dev-models" in found.unfixed[0].reason
 
 
 @pytest.mark.parametrize("bad", ["AGY107"], indirect=True)
 def test_what_somebody_set_otherwise_stays(bad: Path) -> None:
     file = bad / "application.yaml"
     file.write_text(file.read_text() + "  syncPolicy: {syncOptions: [CreateNamespace=false]}\n")
-    assert fix(["."], talk=quietly).mended == []
+    assert fix_and_check_paths(["."], log=quietly).fixed == []
 
 
 @pytest.mark.parametrize("bad", ["AGY107"], indirect=True)
 def test_a_fix_is_told_with_its_line_and_the_rest_is_clean(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--fail-on", "info"]) == NO
+    assert main(["check", "--fail-on", "info"]) == EXIT_NEGATIVE
     assert "some can be fixed automatically: argosy check --fix" in capsys.readouterr().err
-    assert main(["check", "--fix", "--fail-on", "info"]) == DONE
+    assert main(["check", "--fix", "--fail-on", "info"]) == EXIT_OK
     assert capsys.readouterr().out.startswith("application.yaml:15: AGY107 fixed: nothing here creates namespace")
 
 
@@ -136,8 +136,8 @@ def test_one_claim_of_two_applications_is_mended_once(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path / "repository")
     text = Path("application.yaml").read_text()
     Path("other.yaml").write_text(text.replace("fraud-dev", "fraud-test"))
-    found = fix(["."], talk=quietly)
-    assert (len(found.mended), found.unmended) == (1, [])
+    found = fix_and_check_paths(["."], log=quietly)
+    assert (len(found.fixed), found.unfixed) == (1, [])
     assert Path("manifests/object.yaml").read_text().count("Prune=false") == 1
 
 
@@ -145,6 +145,6 @@ def test_one_claim_of_two_applications_is_mended_once(tmp_path: Path, monkeypatc
 def test_an_edit_that_a_kustomization_overrides_is_not_called_a_fix(bad: Path) -> None:
     text = "resources: [object.yaml]\ncommonAnnotations: {argocd.argoproj.io/sync-options: Validate=false}\n"
     (bad / "manifests" / "kustomization.yaml").write_text(text)
-    found = fix(["."], talk=quietly)
-    assert found.mended == []
-    assert [each.why for each in found.unmended] == [OVERRIDDEN]
+    found = fix_and_check_paths(["."], log=quietly)
+    assert found.fixed == []
+    assert [each.reason for each in found.unfixed] == [OVERRIDDEN_MESSAGE]

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import DONE, NO
-from argosy.gitops.render.helm.engine_choice import find_program, has_library
+from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_OK
+from argosy.gitops.render.helm.engine_choice import find_helm_program, has_helm_library
 from argosy.main import main
 
-pytestmark = pytest.mark.skipif(not (find_program() or has_library()), reason="there is no Helm (make install)")
+pytestmark = pytest.mark.skipif(
+    not (find_helm_program() or has_helm_library()), reason="there is no Helm (make install)"
+)
 
 CHART = "apiVersion: v2\nname: fraud\nversion: 1.0.0\n"
 JOB = """\
@@ -57,7 +59,7 @@ def test_a_chart_is_rendered_and_checked(chart: Path, capsys: pytest.CaptureFixt
 
 def test_the_values_of_the_chart_count(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (chart / "values.yaml").write_text("hook: PreSync\n")
-    assert main(["check", "charts/Fraud_Detection"]) == NO
+    assert main(["check", "charts/Fraud_Detection"]) == EXIT_NEGATIVE
     assert "AGY139 warning: Job/fraud-detection-wait runs in PreSync and waits for ConfigMap/settings" in (
         capsys.readouterr().out
     )
@@ -73,14 +75,14 @@ def test_the_current_folder_may_be_the_chart(
 
 def test_a_chart_that_does_not_render_is_a_finding(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (chart / "templates" / "job.yaml").write_text('name: {{ required "git.repoURL is required" .Values.url }}\n')
-    assert main(["check", "charts/Fraud_Detection"]) == NO
+    assert main(["check", "charts/Fraud_Detection"]) == EXIT_NEGATIVE
     said = capsys.readouterr()
     assert "AGY102 error" in said.out and "git.repoURL is required" in said.out
     assert "no Application here uses this chart" not in said.err
 
 
 def test_a_chart_below_the_path_is_named_in_a_note(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check"]) == DONE
+    assert main(["check"]) == EXIT_OK
     said = capsys.readouterr().err
     assert "no Application here uses this chart, so it was not rendered" in said
     assert "argosy check charts/Fraud_Detection" in said
@@ -88,5 +90,5 @@ def test_a_chart_below_the_path_is_named_in_a_note(chart: Path, capsys: pytest.C
 
 def test_a_library_chart_creates_nothing_and_that_is_said(chart: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (chart / "Chart.yaml").write_text(f"{CHART}type: library\n")
-    assert main(["check", "charts/Fraud_Detection"]) == DONE
+    assert main(["check", "charts/Fraud_Detection"]) == EXIT_OK
     assert "a library chart creates no objects" in capsys.readouterr().err

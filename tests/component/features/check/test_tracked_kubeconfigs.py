@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.check.service import Checked, check
-from argosy.gitops.source.git.local_repository import History
+from argosy.features.check.service import CheckResult, check_paths
+from argosy.gitops.source.git.local_repository import LocalRepository
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -41,12 +41,12 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def places(found: Checked) -> list[tuple[str, int]]:
-    return [each.place for each in found.findings if each.rule.id == "AGY604"]
+def places(found: CheckResult) -> list[tuple[str, int]]:
+    return [each.location for each in found.findings if each.rule.id == "AGY604"]
 
 
-def checked(*paths: str) -> Checked:
-    return check(paths or ["."], talk=lambda text: None)
+def checked(*paths: str) -> CheckResult:
+    return check_paths(paths or ["."], log=lambda text: None)
 
 
 @pytest.mark.parametrize("name", ["production", "access.txt", ".kube/config", "deploy/admin.conf"])
@@ -92,7 +92,7 @@ def test_a_yaml_file_with_its_kind_is_told_of_once(repository: Path) -> None:
     git(repository, "add", "-A")
     found = checked()
     assert places(found) == []
-    assert [each.place for each in found.findings if each.rule.id == "AGY603"] == [("access.yaml", 9)]
+    assert [each.location for each in found.findings if each.rule.id == "AGY603"] == [("access.yaml", 9)]
 
 
 def test_what_sops_encrypted_is_no_credential(repository: Path) -> None:
@@ -104,14 +104,14 @@ def test_what_sops_encrypted_is_no_credential(repository: Path) -> None:
 def test_each_repository_is_listed_once_however_many_paths_are_typed(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listings: list[History] = []
-    list_tracked = History.tracked
+    listings: list[LocalRepository] = []
+    list_tracked = LocalRepository.list_tracked_files
 
-    async def count_listings(history: History) -> list[str]:
+    async def count_listings(history: LocalRepository) -> list[str]:
         listings.append(history)
         return await list_tracked(history)
 
-    monkeypatch.setattr(History, "tracked", count_listings)
+    monkeypatch.setattr(LocalRepository, "list_tracked_files", count_listings)
     for name in ("one", "two", "three"):
         (repository / name).mkdir()
         (repository / name / "access").write_text(KUBECONFIG)
@@ -128,10 +128,10 @@ def test_both_rules_use_the_same_words_and_mention_git_only_for_a_tracked_file(
     (tmp_path / name).write_text(KUBECONFIG)
     (finding,) = [each for each in checked().findings if each.rule.id == rule]
     begin = "this file is a kubeconfig with client-key-data: anyone who can read"
-    assert finding.sight.message == f"{begin} it can use the cluster"
-    assert "Git" not in finding.sight.fix
+    assert finding.violation.message == f"{begin} it can use the cluster"
+    assert "Git" not in finding.violation.fix
     git(tmp_path, "init", "-q", "-b", "main")
     git(tmp_path, "add", "-A")
     (finding,) = [each for each in checked().findings if each.rule.id == rule]
-    assert finding.sight.message == f"{begin} the repository can use the cluster"
-    assert "remove the file from Git" in finding.sight.fix
+    assert finding.violation.message == f"{begin} the repository can use the cluster"
+    assert "remove the file from Git" in finding.violation.fix

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.content import make_repository
-from argosy.features.demo.initial_state import Arranger
-from argosy.features.demo.stages import StagesArranger
-from argosy.features.demo.stages_content import URL
-from argosy.features.init.template_files import REPO_URL
+from argosy.features.demo.content import create_demo_repository
+from argosy.features.demo.initial_state import InitialStateSetup
+from argosy.features.demo.stages import StagesInitialState
+from argosy.features.demo.stages_content import REPOSITORY_URL
+from argosy.features.init.template_files import DEFAULT_REPO_URL
 from argosy.gitops.application.repository_url import parse_url
-from argosy.gitops.source.settings import read_settings
+from argosy.gitops.source.settings import read_source_settings
 from argosy.gitops.workspace.bare_repository import BareRepository
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 NAMESPACE = "openshift-gitops"
@@ -29,13 +29,13 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open() as found:
         await found.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         for name in ("applications.argoproj.io", "appprojects.argoproj.io"):
-            await found.create(definition(name))
+            await found.create(load_definition(name))
         yield found
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> BareRepository:
-    return make_repository(tmp_path / "repositories" / "demo.git")
+    return create_demo_repository(tmp_path / "repositories" / "demo.git")
 
 
 async def data(cluster: EmbeddedCluster) -> dict[str, str]:
@@ -44,18 +44,18 @@ async def data(cluster: EmbeddedCluster) -> dict[str, str]:
     return dict(found["data"])
 
 
-def arranger(cluster: EmbeddedCluster, repository: BareRepository) -> Arranger:
-    return Arranger(cluster, repository, NAMESPACE, lambda _: None)
+def arranger(cluster: EmbeddedCluster, repository: BareRepository) -> InitialStateSetup:
+    return InitialStateSetup(cluster, repository, NAMESPACE, lambda _: None)
 
 
 @pytest.mark.anyio
 async def test_what_users_wrote_stays_after_a_restart(cluster: EmbeddedCluster, repository: BareRepository) -> None:
-    await arranger(cluster, repository).prepare()
+    await arranger(cluster, repository).create_objects()
     first = (await data(cluster))["source.mirrors"]
-    assert first == f"{REPO_URL} file://{repository.folder}\n"
+    assert first == f"{DEFAULT_REPO_URL} file://{repository.folder}\n"
     theirs = {"source.mirrors": OF_USER + first, "sync.massPrune": "5"}
     await cluster.patch(SETTINGS, {"data": theirs}, manager="kubectl-edit")
-    await arranger(cluster, repository).prepare()
+    await arranger(cluster, repository).create_objects()
     assert await data(cluster) == theirs
 
 
@@ -63,12 +63,12 @@ async def test_what_users_wrote_stays_after_a_restart(cluster: EmbeddedCluster, 
 async def test_mirrors_that_users_wrote_instead_stay_beside_that_of_the_demo(
     cluster: EmbeddedCluster, repository: BareRepository
 ) -> None:
-    await arranger(cluster, repository).prepare()
+    await arranger(cluster, repository).create_objects()
     await cluster.patch(SETTINGS, {"data": {"source.mirrors": OF_USER.rstrip("\n")}}, manager="kubectl-edit")
-    await arranger(cluster, repository).prepare()
+    await arranger(cluster, repository).create_objects()
     found = await data(cluster)
-    assert found["source.mirrors"] == f"{OF_USER}{REPO_URL} file://{repository.folder}\n"
-    located = read_settings(found).locate(parse_url("https://github.com/acme/models"))
+    assert found["source.mirrors"] == f"{OF_USER}{DEFAULT_REPO_URL} file://{repository.folder}\n"
+    located = read_source_settings(found).locate(parse_url("https://github.com/acme/models"))
     assert str(located) == "https://mirror.acme.example/models"
 
 
@@ -76,10 +76,10 @@ async def test_mirrors_that_users_wrote_instead_stay_beside_that_of_the_demo(
 async def test_a_mirror_of_users_for_the_address_of_the_demo_stays(
     cluster: EmbeddedCluster, repository: BareRepository
 ) -> None:
-    mine = f"{REPO_URL} https://git.acme.example/llmops\n"
-    await arranger(cluster, repository).prepare()
+    mine = f"{DEFAULT_REPO_URL} https://git.acme.example/llmops\n"
+    await arranger(cluster, repository).create_objects()
     await cluster.patch(SETTINGS, {"data": {"source.mirrors": mine}}, manager="kubectl-edit")
-    await arranger(cluster, repository).prepare()
+    await arranger(cluster, repository).create_objects()
     assert (await data(cluster))["source.mirrors"] == mine
 
 
@@ -87,11 +87,11 @@ async def test_a_mirror_of_users_for_the_address_of_the_demo_stays(
 async def test_a_demo_whose_folder_was_moved_or_copied_reads_its_own_repository(
     cluster: EmbeddedCluster, repository: BareRepository, tmp_path: Path
 ) -> None:
-    await arranger(cluster, repository).prepare()
-    copied = make_repository(tmp_path / "copy" / "repositories" / "demo.git")
+    await arranger(cluster, repository).create_objects()
+    copied = create_demo_repository(tmp_path / "copy" / "repositories" / "demo.git")
     await cluster.patch(SETTINGS, {"data": {"source.mirrors": OF_USER + (await data(cluster))["source.mirrors"]}})
-    await arranger(cluster, copied).prepare()
-    assert (await data(cluster))["source.mirrors"] == f"{OF_USER}{REPO_URL} file://{copied.folder}\n"
+    await arranger(cluster, copied).create_objects()
+    assert (await data(cluster))["source.mirrors"] == f"{OF_USER}{DEFAULT_REPO_URL} file://{copied.folder}\n"
 
 
 @pytest.mark.anyio
@@ -99,5 +99,5 @@ async def test_the_demo_of_stages_keeps_them_too(cluster: EmbeddedCluster, repos
     metadata = {"name": SETTINGS.name, "namespace": NAMESPACE}
     theirs = {"source.mirrors": OF_USER}
     await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": theirs})
-    await StagesArranger(cluster, repository, NAMESPACE, lambda _: None).set_mirror(URL)
-    assert (await data(cluster))["source.mirrors"] == f"{OF_USER}{URL} file://{repository.folder}\n"
+    await StagesInitialState(cluster, repository, NAMESPACE, lambda _: None).set_mirror(REPOSITORY_URL)
+    assert (await data(cluster))["source.mirrors"] == f"{OF_USER}{REPOSITORY_URL} file://{repository.folder}\n"

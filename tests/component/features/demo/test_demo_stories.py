@@ -6,45 +6,45 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.content import BEN, make_repository
-from argosy.features.demo.failure_drills import COMMITS, _revert
-from argosy.gitops.workspace.bare_repository import BareRepository, Change
-from argosy.gitops.workspace.new_repository import File
+from argosy.features.demo.content import BEN, create_demo_repository
+from argosy.features.demo.failure_drills import COMMIT_DRILLS, _revert_commit
+from argosy.gitops.workspace.bare_repository import BareRepository, CommitContent
+from argosy.gitops.workspace.new_repository import RepositoryFile
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> BareRepository:
-    return make_repository(tmp_path / "demo.git")
+    return create_demo_repository(tmp_path / "demo.git")
 
 
 def write(repository: BareRepository, path: str, text: str, message: str = "somebody's") -> None:
-    repository.commit([Change([File(path, text.encode())], message, BEN, 1)])
+    repository.commit([CommitContent([RepositoryFile(path, text.encode())], message, BEN, 1)])
 
 
-@pytest.mark.parametrize("name", COMMITS)
+@pytest.mark.parametrize("name", COMMIT_DRILLS)
 def test_what_somebody_changed_since_an_accident_stays_when_it_is_undone(repository: BareRepository, name: str) -> None:
-    story = COMMITS[name]
-    before = repository.read(story.path).decode()
-    write(repository, story.path, "# mine\n" + story.staged(before))
-    assert f"undoes '{story.message}'" in _revert(repository, name, story)
-    assert repository.read(story.path).decode() == "# mine\n" + before
+    story = COMMIT_DRILLS[name]
+    before = repository.read_file(story.path).decode()
+    write(repository, story.path, "# mine\n" + story.apply_to(before))
+    assert f"undoes '{story.message}'" in _revert_commit(repository, name, story)
+    assert repository.read_file(story.path).decode() == "# mine\n" + before
 
 
-@pytest.mark.parametrize("name", COMMITS)
+@pytest.mark.parametrize("name", COMMIT_DRILLS)
 def test_an_accident_that_is_there_twice_is_undone_twice(repository: BareRepository, name: str) -> None:
-    story = COMMITS[name]
-    before = repository.read(story.path).decode()
-    write(repository, story.path, story.staged(story.staged(before)))
-    _revert(repository, name, story)
-    assert repository.read(story.path).decode() == before
+    story = COMMIT_DRILLS[name]
+    before = repository.read_file(story.path).decode()
+    write(repository, story.path, story.apply_to(story.apply_to(before)))
+    _revert_commit(repository, name, story)
+    assert repository.read_file(story.path).decode() == before
 
 
-@pytest.mark.parametrize("name", COMMITS)
+@pytest.mark.parametrize("name", COMMIT_DRILLS)
 def test_an_accident_that_was_reverted_through_git_is_not_there(repository: BareRepository, name: str) -> None:
-    story = COMMITS[name]
-    before = repository.read(story.path).decode()
-    write(repository, story.path, story.staged(before), f"{story.message}\n\nDemo-Break: {name}\n")
+    story = COMMIT_DRILLS[name]
+    before = repository.read_file(story.path).decode()
+    write(repository, story.path, story.apply_to(before), f"{story.message}\n\nDemo-Break: {name}\n")
     write(repository, story.path, before, "Put it right")
-    commits = repository.commits()
-    assert _revert(repository, name, story) == ""
-    assert repository.commits() == commits
+    commits = repository.list_commits()
+    assert _revert_commit(repository, name, story) == ""
+    assert repository.list_commits() == commits

@@ -7,30 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DataFolder, Run
+from argosy.cli.data_folder import DataFolder, RunningInstance
 from argosy.errors import UserError
-from argosy.features.demo.examples import LLMOPS, STAGES, example_in
-from argosy.features.demo.process import DemoOptions, played, run
-from argosy.features.demo.stages_content import FEATURE, LEGACY, have_branches_gone_on, let_branches_go_on, make_stages
+from argosy.features.demo.examples import LLMOPS, STAGES, choose_example
+from argosy.features.demo.process import DemoOptions, gitops_product_name, run_demo
+from argosy.features.demo.stages_content import (
+    FEATURE_BRANCH,
+    LEGACY_BRANCH,
+    add_later_commits,
+    create_stages_repository,
+    has_later_commits,
+)
 
-RAN = Run(pid=0, api="https://127.0.0.1:1", kubeconfig="k", data_dir="d", ephemeral=False)
+RAN = RunningInstance(pid=0, api="https://127.0.0.1:1", kubeconfig="k", data_dir="d", ephemeral=False)
 
 
 @pytest.mark.parametrize(("had", "asked"), [("argocd_operator", "plain"), ("argocd_operator=plain", "")])
 def test_a_folder_does_not_get_a_second_argo_cd(tmp_path: Path, had: str, asked: str) -> None:
     addons = f"{had},simulators"
     DataFolder(tmp_path).write_run(replace(RAN, addons=addons))
-    with pytest.raises(UserError, match=f"this folder has {played(addons)}; omit --argocd"):
-        run(DemoOptions(data_dir=tmp_path, argocd=asked), ready=lambda _: None, tell=lambda _: None)
+    with pytest.raises(UserError, match=f"this folder has {gitops_product_name(addons)}; omit --argocd"):
+        run_demo(DemoOptions(data_dir=tmp_path, argocd=asked), ready=lambda _: None, report=lambda _: None)
 
 
 def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path)
-    assert example_in(folder, None) is LLMOPS and example_in(folder, "stages") is STAGES
-    make_stages(tmp_path / "repositories" / STAGES.repository)
-    assert example_in(folder, None) is STAGES
+    assert choose_example(folder, None) is LLMOPS and choose_example(folder, "stages") is STAGES
+    create_stages_repository(tmp_path / "repositories" / STAGES.repository)
+    assert choose_example(folder, None) is STAGES
     with pytest.raises(UserError, match="this folder has the example stages; omit --example"):
-        example_in(folder, "llmops")
+        choose_example(folder, "llmops")
 
 
 @pytest.mark.parametrize(
@@ -39,17 +45,21 @@ def test_a_folder_keeps_its_example_and_does_not_get_a_second_one(tmp_path: Path
 )
 def test_the_stages_need_the_operator_and_the_engine(tmp_path: Path, options: dict[str, object], told: str) -> None:
     with pytest.raises(UserError, match=told):
-        run(DemoOptions(data_dir=tmp_path, example="stages", **options), ready=lambda _: None, tell=lambda _: None)
+        run_demo(
+            DemoOptions(data_dir=tmp_path, example="stages", **options), ready=lambda _: None, report=lambda _: None
+        )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_branches_of_the_stages_are_whole_at_first_and_then_go_on(tmp_path: Path) -> None:
-    repository = make_stages(tmp_path / "stages.git")
+    repository = create_stages_repository(tmp_path / "stages.git")
     path = "gitops/stage01/model-serving/pvc-mistral-24b.yaml"
     labels = "gitops/stage02/model-alignment/kustomization.yaml"
-    assert repository.read(path, LEGACY) and b"includeSelectors" not in repository.read(labels, FEATURE)
-    assert not have_branches_gone_on(repository)
-    let_branches_go_on(repository)
-    assert have_branches_gone_on(repository) and b"includeSelectors: true" in repository.read(labels, FEATURE)
+    assert repository.read_file(path, LEGACY_BRANCH) and b"includeSelectors" not in repository.read_file(
+        labels, FEATURE_BRANCH
+    )
+    assert not has_later_commits(repository)
+    add_later_commits(repository)
+    assert has_later_commits(repository) and b"includeSelectors: true" in repository.read_file(labels, FEATURE_BRANCH)
     with pytest.raises(UserError):
-        repository.read(path, LEGACY)
+        repository.read_file(path, LEGACY_BRANCH)

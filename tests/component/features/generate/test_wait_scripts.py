@@ -17,9 +17,7 @@ from argosy.features.generate.wait_for_notebook import NotebookWait
 from support.deadlines import HANG_SECONDS
 from support.paths import ROOT
 
-CHART_SCRIPT = (
-    ROOT / "integrations/helm/charts/llmops-platform/charts/llmops-library/templates/_wait-for-image.sh.tpl"
-)
+CHART_SCRIPT = ROOT / "integrations/helm/charts/llmops-platform/charts/llmops-library/templates/_wait-for-image.sh.tpl"
 SHELLS = [
     pytest.param("bash", marks=[] if shutil.which("bash") else pytest.mark.skip("no bash")),
     pytest.param("dash", marks=pytest.mark.tier("all") if shutil.which("dash") else pytest.mark.skip("no dash")),
@@ -73,7 +71,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
         (tmp_path / "now").write_text("0\n")
         for name, lines in timelines.items():
             (tmp_path / name.replace("_", "-")).write_text(lines + "\n")
-        container = wait.manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
+        container = wait.build_manifests()[-1]["spec"]["template"]["spec"]["containers"][0]
         environment = {each["name"]: each["value"] for each in container["env"]}
         environment |= {"PATH": f"{programs}:/usr/bin:/bin", "STUBS": str(tmp_path)}
         command = [request.param, "-c", *container["args"]]
@@ -152,7 +150,7 @@ def test_a_waiter_that_may_not_read_tags_does_not_wait_for_an_hour(run: Run) -> 
 def test_the_chart_runs_the_same_script() -> None:
     inside = re.fullmatch(r"\{\{- define .*? -\}\}\n(.*)\{\{- end \}\}\n?", CHART_SCRIPT.read_text(), re.DOTALL)
     assert inside
-    assert inside[1] == image_wait().manifests()[-1]["spec"]["template"]["spec"]["containers"][0]["args"][0]
+    assert inside[1] == image_wait().build_manifests()[-1]["spec"]["template"]["spec"]["containers"][0]["args"][0]
 
 
 # -- notebooks -----------------------------------------------------------------------------------------------------

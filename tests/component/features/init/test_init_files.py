@@ -14,7 +14,7 @@ import yaml
 
 from argosy.errors import UserError
 from argosy.features.init.template_files import NewRepository
-from argosy.gitops.delivery_file.reader import read_delivery
+from argosy.gitops.delivery_file.reader import read_delivery_file
 from support.deadlines import HANG_SECONDS
 from support.paths import ROOT
 
@@ -23,7 +23,7 @@ FRAUD = NewRepository("fraud", "https://github.com/acme/fraud.git")
 
 
 def texts(repository: NewRepository) -> dict[str, str]:
-    return {file.path: file.content.decode() for file in repository.files()}
+    return {file.path: file.content.decode() for file in repository.build_files()}
 
 
 def documents(repository: NewRepository, path: str) -> Any:
@@ -89,7 +89,7 @@ def test_the_delivery_names_the_applications_as_they_are() -> None:
 
 def test_the_delivery_is_one_that_setup_reads() -> None:
     for repository in (FRAUD, NewRepository()):
-        delivery = read_delivery(texts(repository)["argosy.yaml"])
+        delivery = read_delivery_file(texts(repository)["argosy.yaml"])
         assert delivery.product == repository.name
         assert [each.after for each in delivery.environments] == ["", "dev", "staging"]
 
@@ -149,17 +149,17 @@ def test_the_job_runs_the_notebook_that_is_there() -> None:
 )
 def test_a_name_or_address_that_cannot_work_is_refused(name: str, url: str, said: str) -> None:
     with pytest.raises(UserError, match=said):
-        NewRepository(name, url).check()
+        NewRepository(name, url).validate()
 
 
 @pytest.mark.parametrize("url", ["git@github.com:acme/fraud.git", "ssh://git@host:2222/x.git", "file:///srv/x.git"])
 def test_addresses_that_git_knows_are_taken(url: str) -> None:
-    NewRepository("fraud", url).check()
+    NewRepository("fraud", url).validate()
     assert documents(NewRepository("fraud", url), "argosy.yaml")["repository"]["url"] == url
 
 
 def test_every_script_that_the_readme_names_is_a_program_of_the_repository() -> None:
-    programs = {file.path for file in FRAUD.files() if file.is_program}
+    programs = {file.path for file in FRAUD.build_files() if file.is_executable}
     named = set(re.findall(r"\./([\w./-]+\.sh)", texts(FRAUD)["README.md"]))
     assert {path.partition("/")[0] for path in named} == {"argocd-custom-healthcheck", "pipelines", "setup_scripts"}
     assert named <= programs

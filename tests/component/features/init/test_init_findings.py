@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import DONE
+from argosy.cli.exit_codes import EXIT_OK
 from argosy.features.init.template_files import NewRepository
 from argosy.main import main
 
@@ -16,12 +16,12 @@ from argosy.main import main
 def test_a_fresh_repository_has_no_finding(
     repository: NewRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for file in repository.files():
+    for file in repository.build_files():
         path = tmp_path / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(file.content)
     monkeypatch.chdir(tmp_path)
-    assert main(["check", ".", "-o", "json"]) == DONE
+    assert main(["check", ".", "-o", "json"]) == EXIT_OK
     found = json.loads(capsys.readouterr().out)
     assert [(item["rule"], item["file"]) for item in found["items"]] == []
     assert len(list(tmp_path.glob("argocd-apps/*.yaml"))) == 3

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.workspace.new_repository import File, make_repository
+from argosy.gitops.workspace.new_repository import RepositoryFile, create_repository
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-FILES = [File("a.yaml", b"a: 1\n"), File("b/c.yaml", b"c: 1\n"), File("d.yaml", b"d: 1\n")]
+FILES = [
+    RepositoryFile("a.yaml", b"a: 1\n"),
+    RepositoryFile("b/c.yaml", b"c: 1\n"),
+    RepositoryFile("d.yaml", b"d: 1\n"),
+]
 
 
 @pytest.mark.parametrize("refused", ["a.yaml", "b", "d.yaml", ".git"])
@@ -26,8 +30,8 @@ def test_a_folder_that_was_there_is_empty_again_where_one_file_cannot_be_moved(
 
     monkeypatch.setattr(Path, "rename", rename_all_but_one)
     with pytest.raises(OSError, match="No space left"):
-        make_repository(tmp_path, FILES, message="Begin", remote="", is_committed=True)
+        create_repository(tmp_path, FILES, message="Begin", remote="", is_committed=True)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
-    assert make_repository(tmp_path, FILES, message="Begin", remote="", is_committed=True)
+    assert create_repository(tmp_path, FILES, message="Begin", remote="", is_committed=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".git", "a.yaml", "b", "d.yaml"]

@@ -7,15 +7,15 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from argosy.features.init.template_files import NewRepository, delivery_files, stage_files
-from argosy.gitops.workspace.new_repository import File
+from argosy.features.init.template_files import NewRepository, list_delivery_files, list_stage_files
+from argosy.gitops.workspace.new_repository import RepositoryFile
 from support.paths import ROOT
 
 TREE = ROOT / "llmops-via-argocd"
 MADE_TREES = {
-    "init": NewRepository("fraud", "https://github.com/acme/fraud.git").files(),
-    "demo": delivery_files(),
-    "stages": stage_files(),
+    "init": NewRepository("fraud", "https://github.com/acme/fraud.git").build_files(),
+    "demo": list_delivery_files(),
+    "stages": list_stage_files(),
 }
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PAGE_NAME = re.compile(r"(?<![\w/.<>*-])((?:[\w.-]+/)*[\w-]+\.md)\b")
@@ -31,7 +31,7 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def find_dead_links(tree: list[File]) -> list[str]:
+def find_dead_links(tree: list[RepositoryFile]) -> list[str]:
     """Relative links of Markdown pages, and pages that any other text names, that the tree does not hold."""
     texts = {file.path: file.content.decode() for file in tree}
     places = {*texts, *(parent.as_posix() for path in texts for parent in PurePosixPath(path).parents)}
@@ -58,11 +58,11 @@ def test_every_link_of_a_made_tree_leads_to_a_file_of_it(tree: str) -> None:
 
 
 def test_the_search_for_dead_links_finds_a_file_an_anchor_and_a_page_that_are_missing() -> None:
-    page = File(
+    page = RepositoryFile(
         "a/page.md", b"[x](gone.md) [y](#gone) [z](other.md#gone) [ok](other.md#there) [web](https://x.example/y)"
     )
-    script = File("a/run.sh", b"# See gone.md and other.md\n")
-    assert find_dead_links([page, script, File("a/other.md", b"# There\n")]) == [
+    script = RepositoryFile("a/run.sh", b"# See gone.md and other.md\n")
+    assert find_dead_links([page, script, RepositoryFile("a/other.md", b"# There\n")]) == [
         "a/page.md: gone.md",
         "a/page.md: #gone",
         "a/page.md: other.md#gone",
@@ -73,7 +73,7 @@ def test_the_search_for_dead_links_finds_a_file_an_anchor_and_a_page_that_are_mi
 def test_the_demo_repository_holds_every_file_of_the_folder() -> None:
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in TREE.rglob("*") if path.is_file()}
     files = {path: content for path, content in files.items() if not re.search(r"_cache|__pycache__", path)}
-    assert {file.path: file.content for file in delivery_files()} == files
+    assert {file.path: file.content for file in list_delivery_files()} == files
     assert "llmops-via-argocd/IMPLEMENTATION-SUMMARY.md" in files
 
 

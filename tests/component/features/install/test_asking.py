@@ -14,9 +14,9 @@ import pytest
 
 from argosy.cli import prompts
 from argosy.errors import UserError
-from argosy.features.install.cli import carried_out
-from argosy.features.install.plan import Plan, Step, Verb
-from argosy.features.install.service import InstallOptions, Planned
+from argosy.features.install.cli import run_plan_command
+from argosy.features.install.plan import ChangeVerb, InstallPlan, InstallStep
+from argosy.features.install.service import InstallOptions, PlannedInstall
 from argosy.kube.names import ResourceKey
 from support.deadlines import wait_until
 
@@ -68,12 +68,12 @@ def test_an_answer_is_given_back_and_the_signal_handler_is_restored() -> None:
 def test_a_plan_is_seen_before_the_question_whatever_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], output: str
 ) -> None:
-    step = Step(Verb.DELETE, ResourceKey("apps", "Deployment", "argosy", "argosy-server"), {})
-    planned = Planned(Plan((step,)), InstallOptions(namespace="argosy"), "https://plane", "ann")
+    step = InstallStep(ChangeVerb.DELETE, ResourceKey("apps", "Deployment", "argosy", "argosy-server"), {})
+    planned = PlannedInstall(InstallPlan((step,)), InstallOptions(namespace="argosy"), "https://plane", "ann")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(prompts, "read_line", lambda: "n\n")
     chosen = Namespace(output=output, dry_run=False, yes=False)
     with pytest.raises(UserError, match="nothing was changed"):
-        carried_out(chosen, lambda talk: talk.confirm(planned), "UninstallPlan")
+        run_plan_command(chosen, lambda talk: talk.confirm(planned), "UninstallPlan")
     shown, question, _ = capsys.readouterr().err.partition("Do it? [y/N] ")
     assert question and "- Deployment argosy-server in argosy\n" in shown

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.data_folder import DataFolder, Run
-from argosy.kube.objects import dump, load
+from argosy.cli.data_folder import DataFolder, RunningInstance
+from argosy.kube.objects import dump_yaml, read_yaml
 from support.clusters import Finished
 from support.deadlines import HANG_SECONDS
 from support.forked_commands import run
@@ -33,8 +33,10 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
 @contextlib.contextmanager
 def running_sandbox(kubeconfig: str = "/sandbox/kubeconfig", context: str = "") -> Iterator[None]:
     folder = DataFolder()
-    with folder.owned():
-        folder.write_run(Run(os.getpid(), "https://127.0.0.1:1", kubeconfig, str(folder.root), context=context))
+    with folder.lock_for_this_process():
+        folder.write_run(
+            RunningInstance(os.getpid(), "https://127.0.0.1:1", kubeconfig, str(folder.root), context=context)
+        )
         yield
 
 
@@ -46,7 +48,7 @@ def kubeconfig(file: Path, *names: str) -> Path:
     clusters = [{"name": name, "cluster": {"server": f"https://{name}.example.com"}} for name in names]
     contexts = [{"name": name, "context": {"cluster": name}} for name in names]
     file.parent.mkdir(exist_ok=True)
-    file.write_text(dump({"current-context": names[0], "contexts": contexts, "clusters": clusters}))
+    file.write_text(dump_yaml({"current-context": names[0], "contexts": contexts, "clusters": clusters}))
     return file
 
 
@@ -54,7 +56,7 @@ def chosen(said: Finished) -> tuple[str, str, str]:
     """The context that kubectl finds to be current, the user's kubeconfig and the words that kubectl was given."""
     paths, _, words = said.out.rstrip("\n").partition(" ")
     first, _, rest = paths.partition(os.pathsep)
-    current = load(Path(first).read_bytes(), where=first)
+    current = read_yaml(Path(first).read_bytes(), where=first)
     return current["current-context"], rest, words
 
 

@@ -11,16 +11,16 @@ from types import ModuleType
 
 import pytest
 
-from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, Run
+from argosy.cli.data_folder import DEFAULT_NAME, DEMO_NAME, DataFolder, RunningInstance
 from argosy.errors import StorageFull
 from argosy.features.demo import cli
 from argosy.features.demo.examples import EXAMPLES
 from argosy.features.local import cli as sandbox
-from argosy.features.local import readiness
-from argosy.features.local.readiness import find_storage_problem
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.https_server import serve
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.features.local import storage_check
+from argosy.features.local.storage_check import find_storage_problem
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.https_server import serve_https
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
@@ -29,16 +29,16 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine may take longer than people would wait."""
-    monkeypatch.setattr(readiness, "SECONDS", HANG_SECONDS)
+    monkeypatch.setattr(storage_check, "TIMEOUT_SECONDS", HANG_SECONDS)
 
 
 async def test_a_full_disk_is_told_by_the_status_until_it_is_over(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
-    async with Plane.open() as plane, serve(plane, certificates(folder.tls)) as api:
+    async with ControlPlane.open() as plane, serve_https(plane, ensure_certificates(folder.tls)) as api:
         assert await asyncio.to_thread(find_storage_problem, folder, api) == ""
-        plane.store.refused(StorageFull("the disk is full; free some space"))
+        plane.store.on_refused(StorageFull("the disk is full; free some space"))
         assert await asyncio.to_thread(find_storage_problem, folder, api) == "the disk is full; free some space"
-        plane.store.recovered()
+        plane.store.on_recovered()
         assert await asyncio.to_thread(find_storage_problem, folder, api) == ""
     assert find_storage_problem(folder, api) == "", "nobody listens any more"
 
@@ -59,12 +59,12 @@ async def test_the_status_says_in_json_and_in_text_why_a_store_is_read_only(
         return reason
 
     assert await read_only() is None, "it does not run"
-    async with Plane.open() as plane, serve(plane, certificates(folder.tls)) as api:
+    async with ControlPlane.open() as plane, serve_https(plane, ensure_certificates(folder.tls)) as api:
         name = DEMO_NAME if command is cli else DEFAULT_NAME
-        repository = next(each.repository for each in EXAMPLES.values() if not each.has_accidents)
-        run = Run(os.getpid(), api, "", str(folder.root), name=name, repository=repository)
-        monkeypatch.setattr(DataFolder, "running", lambda self: run)
+        repository = next(each.repository for each in EXAMPLES.values() if not each.has_failure_drills)
+        run = RunningInstance(os.getpid(), api, "", str(folder.root), name=name, repository=repository)
+        monkeypatch.setattr(DataFolder, "find_running_instance", lambda self: run)
         assert await read_only() is None and "read-only" not in await status("table")
-        plane.store.refused(StorageFull("the disk is full; free some space"))
+        plane.store.on_refused(StorageFull("the disk is full; free some space"))
         assert await read_only() == "the disk is full; free some space"
         assert "read-only  the disk is full; free some space\n" in await status("table")

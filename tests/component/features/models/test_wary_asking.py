@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError, PolicyError, UserError
-from argosy.features.models.server_requests import ask_warily
+from argosy.features.models.server_requests import send_guarded_request
 
 
 class _Echo(BaseHTTPRequestHandler):
@@ -40,28 +40,28 @@ def echo() -> Iterator[str]:
 
 
 def test_a_server_of_this_machine_alone_asks_models_of_this_machine(echo: str) -> None:
-    answered = ask_warily(echo, {"instances": [1]}, is_local=True)
+    answered = send_guarded_request(echo, {"instances": [1]}, is_local=True)
     assert json.loads(answered.body) == {"instances": [1]}
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "x.localhost", "0.0.0.0", "[::ffff:127.0.0.1]"])
 def test_a_server_for_others_asks_no_model_of_its_own_machine(host: str, echo: str) -> None:
     with pytest.raises(PolicyError, match="own machine"):
-        ask_warily(echo.replace("127.0.0.1", host), {"a": 1})
+        send_guarded_request(echo.replace("127.0.0.1", host), {"a": 1})
 
 
 @pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "2852039166"])
 def test_nobody_asks_where_a_cloud_gives_credentials_away(host: str, is_local: bool) -> None:
     with pytest.raises(ArgosyError):
-        ask_warily(f"http://{host}/latest/meta-data", {"a": 1}, seconds=1.0, is_local=is_local)
+        send_guarded_request(f"http://{host}/latest/meta-data", {"a": 1}, seconds=1.0, is_local=is_local)
 
 
 def test_a_redirect_is_an_answer_and_is_not_followed(echo: str) -> None:
-    assert ask_warily(echo, is_local=True).code == 302
+    assert send_guarded_request(echo, is_local=True).code == 302
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "gopher://x/", "", "http://"])
 def test_what_is_no_address_of_the_web_is_not_asked(url: str) -> None:
     with pytest.raises(UserError):
-        ask_warily(url, {"a": 1}, is_local=True)
+        send_guarded_request(url, {"a": 1}, is_local=True)

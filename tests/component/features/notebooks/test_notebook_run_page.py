@@ -11,7 +11,7 @@ import pytest
 
 from argosy.features.notebooks import cell_sources, detail_page
 from argosy.kube.objects import Manifest
-from argosy.web.page_templates import part
+from argosy.web.page_templates import render_macro
 from argosy.web.site import Site
 from support import model_manifests
 from support.deadlines import HANG_SECONDS
@@ -69,8 +69,10 @@ def application() -> Manifest:
 async def shown(site: Site, manifest: Manifest, **values: str) -> tuple[dict[str, Any], str]:
     """The values of the page, and its cells as HTML."""
     asked = replace(request(site, "/notebooks/ml/train", ns="ml", name="train", **values), subject=manifest)
-    found = await detail_page.values(asked)
-    return found, part("notebooks/parts.html", "cell_list", found["cells"], found["source_note"], found["view"].is_last)
+    found = await detail_page.build_values(asked)
+    return found, render_macro(
+        "notebooks/parts.html", "cell_list", found["cells"], found["source_note"], found["view"].is_last
+    )
 
 
 async def test_sources_are_those_of_the_commit_that_was_run(tmp_path: Path, repository: Repository) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
-from argosy.kube.schema.bundled_crds import definitions
+from argosy.kube.schema.bundled_crds import load_definitions
 from support.clusters import TOKEN, served
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, world
@@ -24,7 +24,7 @@ async def test_jobs_run_build_ask_fail_and_go_over_http_as_they_do_inside(tmp_pa
         address = server.endpoint.address
         cluster = await connect(Connection(address, "a test", ca_file=str(server.authority), token=TOKEN))
         try:
-            for each in definitions(*KINDS, "buildconfigs.build.openshift.io"):
+            for each in load_definitions(*KINDS, "buildconfigs.build.openshift.io"):
                 await cluster.apply(each, manager="test")
             async with world(cluster, ToldRuns({1: PASSED})) as at:  # type: ignore[arg-type]
                 await at.apply(job("good"))

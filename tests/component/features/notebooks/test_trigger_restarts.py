@@ -12,7 +12,7 @@ import pytest
 
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import RUNNING
 from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled, runtime
@@ -216,7 +216,7 @@ async def trial_pod(cluster: EmbeddedCluster) -> Manifest | None:
 async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
     cluster: EmbeddedCluster, answers: dict[str, str]
 ) -> None:
-    await cluster.apply(definition("inferenceservices.serving.kserve.io"), manager="test")
+    await cluster.apply(load_definition("inferenceservices.serving.kserve.io"), manager="test")
     await cluster.create(model())
     old = ResourceKey(*POD, "default", "old")
     probe = {"path": "/v1/models/web", "contains": "true"}
@@ -243,7 +243,7 @@ async def test_the_old_pod_goes_only_after_a_new_one_has_answered_the_probe(
 
 
 async def test_a_new_run_takes_the_trial_of_the_last_one_away(cluster: EmbeddedCluster) -> None:
-    await cluster.apply(definition("inferenceservices.serving.kserve.io"), manager="test")
+    await cluster.apply(load_definition("inferenceservices.serving.kserve.io"), manager="test")
     await cluster.create(model())
     await cluster.create(serving_pod(8080))
     await becomes_ready(cluster, "old")

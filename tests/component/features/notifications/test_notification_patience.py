@@ -12,9 +12,9 @@ import pytest
 
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.features.notifications.addon import make
-from argosy.features.notifications.events import Told, history
-from argosy.features.notifications.receiver_backoff import Patience
-from argosy.features.notifications.subscriptions import Destination
+from argosy.features.notifications.events import NotificationHistoryRow, read_history
+from argosy.features.notifications.receiver_backoff import ReceiverBackoff
+from argosy.features.notifications.subscriptions import NotificationDestination
 from argosy.kube.controller import run
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
@@ -32,8 +32,8 @@ CHANGES = 20
 @asynccontextmanager
 async def leaping(cluster: EmbeddedCluster) -> AsyncIterator[LeapingClock]:
     addon, clock = make(""), LeapingClock()
-    assert addon.beside is not None
-    async with addon.beside(None):  # type: ignore[arg-type]
+    assert addon.background is not None
+    async with addon.background(None):  # type: ignore[arg-type]
         work = asyncio.create_task(run(addon.controllers, cluster, clock=clock))
         try:
             yield clock
@@ -48,8 +48,8 @@ def degraded(**annotations: str) -> Manifest:
     return found
 
 
-async def rows(cluster: EmbeddedCluster, reason: str = "") -> list[Told]:
-    found = history((await cluster.list(EVENT)).items)
+async def rows(cluster: EmbeddedCluster, reason: str = "") -> list[NotificationHistoryRow]:
+    found = read_history((await cluster.list(EVENT)).items)
     return [each for each in found if not reason or each.reason == f"Notification{reason}"]
 
 
@@ -142,13 +142,13 @@ async def test_new_settings_are_tried_at_once(cluster: EmbeddedCluster, until: U
 
 
 def test_each_failure_doubles_the_wait_up_to_five_minutes_and_an_answer_ends_it() -> None:
-    patience, at = Patience(), (APP, Destination("ours", ""))
-    waits: list[Any] = [patience.failed(*at, ("1",), 0.0) for _ in range(9)]
+    patience, at = ReceiverBackoff(), (APP, NotificationDestination("ours", ""))
+    waits: list[Any] = [patience.record_failure(*at, ("1",), 0.0) for _ in range(9)]
     assert [count for count, _ in waits] == list(range(1, 10))
     for (_, wait), whole in zip(waits, (10, 20, 40, 80, 160, 300, 300, 300, 300), strict=True):
         assert 0.8 * whole <= wait <= whole
-    assert patience.left(*at, ("1",), 0.0) == waits[-1][1]
-    assert patience.left(*at, ("2",), 0.0) == 0.0
-    assert patience.left(APP, Destination("other", ""), ("1",), 0.0) == 0.0
-    patience.answered(*at)
-    assert patience.left(*at, ("1",), 0.0) == 0.0
+    assert patience.get_remaining_seconds(*at, ("1",), 0.0) == waits[-1][1]
+    assert patience.get_remaining_seconds(*at, ("2",), 0.0) == 0.0
+    assert patience.get_remaining_seconds(APP, NotificationDestination("other", ""), ("1",), 0.0) == 0.0
+    patience.reset(*at)
+    assert patience.get_remaining_seconds(*at, ("1",), 0.0) == 0.0

@@ -16,14 +16,14 @@ import pytest
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.features.notifications import names
 from argosy.features.notifications.addon import make
-from argosy.features.notifications.commit_metadata import Commits
-from argosy.features.notifications.controller import Notifier
-from argosy.features.notifications.events import history
-from argosy.features.notifications.settings_cache import Loader
-from argosy.features.notifications.template_worker import FILL
-from argosy.isolation import Pool
-from argosy.kube.controller import AddOn, Cache, Context, Requeue
-from argosy.kube.controller.addon_loader import running
+from argosy.features.notifications.commit_metadata import CommitMetadataReader
+from argosy.features.notifications.controller import NotificationController
+from argosy.features.notifications.events import read_history
+from argosy.features.notifications.settings_cache import NotificationSettingsCache
+from argosy.features.notifications.template_worker import RENDER_FUNCTION
+from argosy.isolation import WorkerPool
+from argosy.kube.controller import AddOn, ControllerContext, InformerCache, Requeue
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.controller.clock import SYSTEM_CLOCK
 from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -44,29 +44,16 @@ pytestmark = pytest.mark.anyio
 Until = Callable[[Callable[[], Awaitable[object]]], Awaitable[None]]
 
 
-
-
-
-
-
-
-
 @asynccontextmanager
 async def notifying(cluster: EmbeddedCluster) -> AsyncIterator[None]:
     addon = make("")
-    async with running([addon], cluster, on_failure=lambda: None), addon.beside(None):  # type: ignore[misc,arg-type]
+    async with run_addons([addon], cluster, on_failure=lambda: None), addon.background(None):  # type: ignore[misc,arg-type]
         yield
 
 
-
-
-
-
 async def told(cluster: EmbeddedCluster) -> list[tuple[str, str, str]]:
-    found = history((await cluster.list(EVENT)).items)
+    found = read_history((await cluster.list(EVENT)).items)
     return [(each.reason, each.trigger, each.destination) for each in reversed(found)]
-
-
 
 
 async def test_a_message_is_sent_once_for_each_transition_and_not_again_after_a_restart(
@@ -108,11 +95,11 @@ async def test_what_was_on_its_way_when_the_process_was_killed_is_told_and_not_s
     with http_inbox() as inbox:
         app = application(health={"status": "Degraded"})
         await prepare(cluster, [*settings(inbox), app])
-        from argosy.features.notifications.sent_messages import state_key
-        from argosy.features.notifications.subscriptions import Destination
+        from argosy.features.notifications.sent_messages import build_state_key
+        from argosy.features.notifications.subscriptions import NotificationDestination
 
         when = "app.status.health.status == 'Degraded'"
-        key = state_key("on-health-degraded", 0, when, "", Destination("ours", ""))
+        key = build_state_key("on-health-degraded", 0, when, "", NotificationDestination("ours", ""))
         claim = {"by": "another", "since": 1.0, "trigger": "on-health-degraded", "to": "ours:"}
         marks = {NOTIFIED: json.dumps({key: 1}), NOTIFYING: json.dumps({key: claim})}
         await cluster.patch(APP, {"metadata": {"annotations": marks}})
@@ -307,23 +294,23 @@ async def test_two_that_would_send_the_same_send_it_once(cluster: EmbeddedCluste
     assert len(inbox.letters) == 5
 
 
-class Late(Notifier):
+class Late(NotificationController):
     """Composes one message only when it may, the first unless told, and says when it has done with it."""
 
     def __init__(self, which: int = 1) -> None:
-        self.pool, self.left = Pool(workers=1), which
-        super().__init__(names.APPLICATION, lambda: self, Loader(""), Commits())
+        self.pool, self.left = WorkerPool(workers=1), which
+        super().__init__(names.APPLICATION, lambda: self, NotificationSettingsCache(""), CommitMetadataReader())
         self.asked, self.may, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def run(self, function: str, payload: Any) -> Any:
         answer = await self.pool.run(function, payload)
-        self.left -= function == FILL
-        if function == FILL and self.left <= 0:
+        self.left -= function == RENDER_FUNCTION
+        if function == RENDER_FUNCTION and self.left <= 0:
             self.asked.set()
             await self.may.wait()
         return answer
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         try:
             return await super().reconcile(key, context)
         finally:
@@ -336,7 +323,7 @@ async def test_who_is_late_does_not_send_what_another_sent_and_forgot(cluster: E
     late = Late()
     with http_inbox() as inbox:
         await prepare(cluster, [*settings(inbox), application(health={"status": "Degraded"})])
-        async with running([AddOn("late", about="", controllers=[late])], cluster, on_failure=lambda: None):
+        async with run_addons([AddOn("late", description="", controllers=[late])], cluster, on_failure=lambda: None):
             await late.asked.wait()
             async with notifying(cluster):
                 await until(lambda: _noted(cluster, True))
@@ -368,7 +355,7 @@ async def test_who_is_late_with_a_second_message_does_not_send_it_either(
             notes = await quiet(cluster)
             return (len(json.loads(notes[NOTIFIED])), len(json.loads(notes[NOTIFYING]))) == (count, 1)
 
-        async with running([AddOn("late", about="", controllers=[late])], cluster, on_failure=lambda: None):
+        async with run_addons([AddOn("late", description="", controllers=[late])], cluster, on_failure=lambda: None):
             await late.asked.wait()
             async with notifying(cluster):
                 await until(lambda: noted(2))
@@ -383,17 +370,19 @@ async def test_who_is_late_with_a_second_message_does_not_send_it_either(
 async def test_one_turn_at_a_time_even_where_what_it_is_about_is_gone(cluster: EmbeddedCluster) -> None:
     at_work: list[int] = []
 
-    class Counted(Notifier):
-        async def _turn(self, key: ResourceKey, context: Context) -> Requeue | None:
+    class Counted(NotificationController):
+        async def _reconcile_object(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
             at_work.append(1)
             await asyncio.sleep(0)
             assert len(at_work) == 1
-            found = await super()._turn(key, context)
+            found = await super()._reconcile_object(key, context)
             at_work.pop()
             return found
 
-    notifier = Counted(names.APPLICATION, lambda: Pool(workers=1), Loader(""), Commits())
-    context, tasks = Context(cluster, Cache(), SYSTEM_CLOCK), []
+    notifier = Counted(
+        names.APPLICATION, lambda: WorkerPool(workers=1), NotificationSettingsCache(""), CommitMetadataReader()
+    )
+    context, tasks = ControllerContext(cluster, InformerCache(), SYSTEM_CLOCK), []
     for _ in range(9):  # some come when others wait, and some when one has just ended
         tasks += [asyncio.create_task(notifier.reconcile(APP, context)) for _ in range(3)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

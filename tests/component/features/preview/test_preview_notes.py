@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.preview.comparison import Comparison, compare
-from argosy.features.preview.revisions import Repository, open_sides
+from argosy.features.preview.comparison import RepositoryComparison, compare_sides
+from argosy.features.preview.revisions import PreviewRepository, open_sides
 from support.preview_repository import Repo, application, config
 
 CHART = """\
@@ -21,10 +21,10 @@ spec:
 """
 
 
-def compare_with_head(folder: Path) -> Comparison:
-    repository = Repository(str(folder))
+def compare_with_head(folder: Path) -> RepositoryComparison:
+    repository = PreviewRepository(str(folder))
     try:
-        return compare(repository, open_sides(repository, "HEAD"), talk=lambda text: None)
+        return compare_sides(repository, open_sides(repository, "HEAD"), log=lambda text: None)
     finally:
         repository.close()
 

@@ -10,33 +10,33 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.promote.board import Board, board, visible
-from argosy.features.promote.promotion_log import By
-from argosy.features.promote.requested_actions import do
-from argosy.features.promote.service import Session, session
-from argosy.features.promote.thread_bridge import bridged
-from argosy.gitops.application_client.client import Desk
+from argosy.features.promote.board import EnvironmentBoard, build_board, filter_visible_stages
+from argosy.features.promote.promotion_log import PromotionActor
+from argosy.features.promote.requested_actions import run_action
+from argosy.features.promote.service import PromotionSession, open_session
+from argosy.features.promote.thread_bridge import bridge_service
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.web import page_templates
 from support.promotion_repository import OVERLAY, Shelf, begin, copy_of
 
-ANN = By("ann@example.com", "page")
+ANN = PromotionActor("ann@example.com", "page")
 
 
 @asynccontextmanager
-async def nobody() -> AsyncIterator[Desk]:
+async def nobody() -> AsyncIterator[ApplicationService]:
     raise UserError("there is no cluster")
     yield
 
 
 @contextmanager
-def opened(shelf: Shelf) -> Iterator[Session]:
-    with session(shelf.folder, nobody, lambda: None, is_offline=True, talk=lambda _: None) as found:
+def opened(shelf: Shelf) -> Iterator[PromotionSession]:
+    with open_session(shelf.folder, nobody, lambda: None, is_offline=True, log=lambda _: None) as found:
         yield found
 
 
-def shown(shelf: Shelf) -> Board:
+def shown(shelf: Shelf) -> EnvironmentBoard:
     with opened(shelf) as found:
-        return board(found)
+        return build_board(found)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def serve_models(shelf: Shelf, **addresses: str) -> None:
 
 def stage_text(shelf: Shelf, name: str) -> str:
     stage = next(each for each in shown(shelf).stages if each.name == name)
-    return page_templates.part("promote/parts.html", "stage", stage, [], "")
+    return page_templates.render_macro("promote/parts.html", "stage", stage, [], "")
 
 
 def test_the_same_model_is_claimed_only_where_it_is_the_same(shelf: Shelf) -> None:
@@ -106,9 +106,9 @@ def test_nothing_is_claimed_of_an_environment_that_cannot_be_built(shelf: Shelf)
 def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
     with opened(shelf) as found:
-        plan = board(found).stages[1].coming
+        plan = build_board(found).stages[1].coming
         assert plan is not None
-        done = do(found, "promote", "staging", ANN, commit=plan.commit)
+        done = run_action(found, "promote", "staging", ANN, commit=plan.commit)
     assert (done.is_new and 'newTag: "2.0"' in shelf.images("staging")) or "2.0" in shelf.images("staging")
     history = shown(shelf).history[0]
     assert (history.action, history.by, history.known_by) == ("promote", "ann@example.com", "page")
@@ -117,32 +117,32 @@ def test_a_promotion_is_a_commit_by_who_asked(shelf: Shelf) -> None:
 def test_another_release_than_was_seen_is_not_promoted(shelf: Shelf) -> None:
     shelf.pin("dev", "2.0")
     with opened(shelf) as found, pytest.raises(UserError, match="the next release has changed"):
-        do(found, "promote", "staging", ANN, commit="0" * 40)
+        run_action(found, "promote", "staging", ANN, commit="0" * 40)
 
 
 def test_a_closed_gate_keeps_a_promotion_away_until_somebody_of_the_role_approves(shelf: Shelf) -> None:
     shelf.pin("staging", "2.0")
     with opened(shelf) as found, pytest.raises(UserError, match="approval"):
-        do(found, "promote", "production", ANN)
+        run_action(found, "promote", "production", ANN)
     with opened(shelf) as found, pytest.raises(UserError, match="does not have the role"):
-        do(found, "approve", "production", By("bob", "page"))
+        run_action(found, "approve", "production", PromotionActor("bob", "page"))
     with opened(shelf) as found:
-        do(found, "approve", "production", ANN)
+        run_action(found, "approve", "production", ANN)
     coming = shown(shelf).stages[2].coming
     assert coming is not None and not coming.needs_answer
 
 
 def test_a_hold_and_its_end_are_told(shelf: Shelf) -> None:
     with opened(shelf) as found:
-        do(found, "hold", "production", ANN, reason="quarter end")
+        run_action(found, "hold", "production", ANN, reason="quarter end")
     assert "quarter end" in shown(shelf).stages[2].holds[0].why
     with opened(shelf) as found:
-        do(found, "resume", "production", ANN)
+        run_action(found, "resume", "production", ANN)
     assert shown(shelf).stages[2].holds == ()
 
 
 def test_who_may_see_one_application_sees_its_environment_alone(shelf: Shelf) -> None:
-    found = visible(shown(shelf), ["web-dev"])
+    found = filter_visible_stages(shown(shelf), ["web-dev"])
     assert [each.name for each in found.stages] == ["dev"]
 
 
@@ -153,7 +153,7 @@ async def test_a_cluster_of_this_loop_is_asked_from_a_thread() -> None:
             return {"loop": asyncio.get_running_loop(), "key": key}
 
     loop = asyncio.get_running_loop()
-    opening = bridged(Desk(Here(), "here", "argocd", "argocd"), loop)  # type: ignore[arg-type]
+    opening = bridge_service(ApplicationService(Here(), "here", "argocd", "argocd"), loop)  # type: ignore[arg-type]
 
     async def asked() -> object:
         async with opening() as desk:

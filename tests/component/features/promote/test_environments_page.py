@@ -20,9 +20,9 @@ from argosy.features.promote.visible_repositories import RepositoryFetches
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.source.git.mirror import Mirror
 from argosy.kube.objects import Manifest
-from argosy.web.page_templates import part
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Page
+from argosy.web.page_templates import render_macro
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import PageResponse
 from argosy.web.site import Site
 from support import promotion_repository
 from support.deadlines import HANG_SECONDS
@@ -83,23 +83,23 @@ APPS = [application(name) for name in NAMES]
 
 def page_of(values: dict[str, Any]) -> str:
     board = values["board"]
-    found = [part("promote/parts.html", "stage", each, values["may"][each.name], "") for each in board.stages]
+    found = [render_macro("promote/parts.html", "stage", each, values["may"][each.name], "") for each in board.stages]
     return "\n".join([*found, *board.notes])
 
 
-async def plan(site: Site, name: str, deed: str = "") -> Asked | None:
+async def plan(site: Site, name: str, deed: str = "") -> RequestContext | None:
     values = {"env": name, **({"deed": deed} if deed else {})}
     asked = request(site, f"/environments/{name}/promote", **values)
-    found = await environments.environment(asked)
-    return replace(asked, subject=found.subject, thing=found.thing) if found else None
+    found = await environments.find_environment(asked)
+    return replace(asked, subject=found.subject, rbac_object=found.rbac_object) if found else None
 
 
 async def test_environments_are_read_from_the_repository_of_their_applications(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        values = await environments.values(request(site, "/environments"))
-        answer = await environments_api.environments(request(site, "/api/argosy/v1/environments"))
+        values = await environments.build_page_values(request(site, "/environments"))
+        answer = await environments_api.list_environments(request(site, "/api/argosy/v1/environments"))
     assert [each.name for each in values["board"].stages] == list(NAMES)
     text = page_of(values)
     assert "web:1.0" in text and "web:1.1" in text
@@ -115,9 +115,9 @@ async def test_a_commit_that_is_pushed_later_is_seen(
 ) -> None:
     monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        await environments.values(request(site, "/environments"))
+        await environments.build_page_values(request(site, "/environments"))
         shelf.pin("dev", "3.0")
-        values = await environments.values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"))
     assert values["board"].stages[0].images == ("web:3.0",)
 
 
@@ -125,11 +125,13 @@ async def test_a_plan_is_shown_and_nothing_can_be_done(tmp_path: Path, shelf: pr
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         asked = await plan(site, "staging")
         assert asked is not None
-        page = await environments.plan_page(asked)
+        page = await environments.show_plan(asked)
         assert await plan(site, "staging", "promote") is None
-        with pytest.raises(Refused):
-            await environments.done(replace(asked, values={"env": "staging", "deed": "promote"}))
-    assert isinstance(page, Page) and page.values["may"] == []
+        with pytest.raises(NotFoundOrForbidden):
+            await environments.run_requested_action(
+                replace(asked, path_parameters={"env": "staging", "deed": "promote"})
+            )
+    assert isinstance(page, PageResponse) and page.values["may"] == []
     assert [(each.before, each.after) for each in page.values["plan"].moves] == [("web:1.0", "web:1.1")]
 
 
@@ -142,7 +144,7 @@ async def test_a_repository_of_applications_that_somebody_may_not_see_is_not_rea
     people = KnownPeople({"ann": anything, "bob": of_others})
     other = application("other", f"{HOST}/missing", "other")
     async with watched_site(tmp_path, [project(), project("other"), other, *APPS], people) as site:
-        values = await environments.values(request(site, "/environments", "bob"))
+        values = await environments.build_page_values(request(site, "/environments", "bob"))
     assert values["board"] is None
 
 
@@ -150,14 +152,14 @@ async def test_a_repository_that_the_project_does_not_permit_is_not_read(
     tmp_path: Path, shelf: promotion_repository.Shelf
 ) -> None:
     async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
-        values = await environments.values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"))
     assert values["board"] is None and values["problem"] == ""
 
 
 async def test_a_repository_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     apps = [application(name, f"{HOST}/missing") for name in NAMES]
     async with watched_site(tmp_path, [project(), *apps]) as site:
-        values = await environments.values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"))
     assert values["board"] is None and f"{HOST}/missing" in values["problem"]
 
 
@@ -169,7 +171,7 @@ async def test_a_repository_without_environments_is_passed_over(
     others = [application(f"{name}-a", f"{HOST}/plain") for name in (*NAMES, "test")]
     others += [application(f"{name}-z", f"{HOST}/zoo") for name in NAMES]
     async with watched_site(tmp_path, [project(), *others, *APPS]) as site:
-        values = await environments.values(request(site, "/environments"))
+        values = await environments.build_page_values(request(site, "/environments"))
     assert [each.application for each in values["board"].stages] == [f"web-{name}" for name in NAMES]
     assert values["board"].notes[0].endswith(f"Not shown: the environments of {HOST}/zoo")
 
@@ -180,8 +182,8 @@ async def test_it_is_remembered_that_there_are_no_environments(
 ) -> None:
     async with watched_site(tmp_path, [project("default", "https://elsewhere.test/*"), *APPS]) as site:
         asked = request(site, "/environments")
-        await environments.values(asked)
-        known = site.part(EnvironmentApplications).find(asked)
+        await environments.build_page_values(asked)
+        known = site.get_module_state(EnvironmentApplications).find(asked)
     assert known == frozenset()
 
 
@@ -191,8 +193,8 @@ async def test_it_is_remembered_that_a_clone_has_no_environments(
 ) -> None:
     async with watched_site(tmp_path, [project()], repository=make_plain_repository(tmp_path)) as site:
         asked = request(site, "/environments")
-        values = await environments.values(asked)
-        known = site.part(EnvironmentApplications).find(asked)
+        values = await environments.build_page_values(asked)
+        known = site.get_module_state(EnvironmentApplications).find(asked)
     assert "no environments found" in values["problem"] and known == frozenset()
 
 
@@ -205,7 +207,7 @@ class Host:
         checkout = Mirror.checkout
 
         async def counted(mirror: Mirror, ref: str, **options: Any) -> Checkout:
-            name = mirror.remote.shown.rpartition("/")[2]
+            name = mirror.remote.display_url.rpartition("/")[2]
             self.fetches.append(name)
             if name in self.held:
                 await self.may_go_on.wait()
@@ -224,7 +226,7 @@ class Host:
         self.may_go_on.set()
 
     def watch(self, site: Site) -> None:
-        site.kept[RepositoryFetches] = RepositoryFetches(lambda: self.now)
+        site.module_state[RepositoryFetches] = RepositoryFetches(lambda: self.now)
 
 
 @pytest.fixture
@@ -237,10 +239,10 @@ async def test_a_page_does_not_wait_for_a_host_that_does_not_answer(
 ) -> None:
     async with watched_site(tmp_path, [project(), *APPS]) as site:
         with host.holding(monkeypatch, "web"):
-            during = await environments.values(request(site, "/environments"))
-            await environments.values(request(site, "/environments"))
+            during = await environments.build_page_values(request(site, "/environments"))
+            await environments.build_page_values(request(site, "/environments"))
             assert host.fetches == ["web"]  # which the second visit waits for, too
-        after = await environments.values(request(site, "/environments"))
+        after = await environments.build_page_values(request(site, "/environments"))
     assert during["board"] is None
     assert during["problem"] == f"{HOST}/web: fetch in progress; try again in a moment"
     assert [stage.name for stage in after["board"].stages] == list(NAMES)
@@ -254,11 +256,11 @@ async def test_a_repository_that_cannot_be_read_is_asked_again_after_a_minute(
     async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
         host.watch(site)
         for _ in range(2):
-            values = await environments.values(request(site, "/environments"))
+            values = await environments.build_page_values(request(site, "/environments"))
             assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
         assert host.fetches.count("broken") == 1
         host.now = visible_repositories.RETRY_SECONDS
-        await environments.values(request(site, "/environments"))
+        await environments.build_page_values(request(site, "/environments"))
     assert host.fetches.count("broken") == 2 and visible_repositories.RETRY_SECONDS == 60.0
 
 
@@ -269,10 +271,10 @@ async def test_a_failure_that_is_known_counts_while_the_host_is_asked_again(
     broken = applications_without_commits(tmp_path)
     async with watched_site(tmp_path, [project(), *broken, *APPS]) as site:
         host.watch(site)
-        await environments.values(request(site, "/environments"))
+        await environments.build_page_values(request(site, "/environments"))
         host.now = visible_repositories.RETRY_SECONDS
         with host.holding(monkeypatch, "broken"):
-            values = await environments.values(request(site, "/environments"))
+            values = await environments.build_page_values(request(site, "/environments"))
     assert [stage.application for stage in values["board"].stages] == [f"web-{name}" for name in NAMES]
 
 
@@ -281,10 +283,10 @@ async def test_the_commit_that_is_known_is_shown_while_a_newer_one_is_fetched(
 ) -> None:
     monkeypatch.setattr(visible_repositories, "MAX_REFS_AGE_SECONDS", 0.0)
     async with watched_site(tmp_path, [project(), *APPS]) as site:
-        before = await environments.values(request(site, "/environments"))
+        before = await environments.build_page_values(request(site, "/environments"))
         shelf.pin("dev", "3.0")
         with host.holding(monkeypatch, "web"):
-            during = await environments.values(request(site, "/environments"))
-        after = await environments.values(request(site, "/environments"))
+            during = await environments.build_page_values(request(site, "/environments"))
+        after = await environments.build_page_values(request(site, "/environments"))
     assert page_of(during) == page_of(before)
     assert after["board"].stages[0].images == ("web:3.0",)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.promote.environment_states import Survey
-from argosy.features.promote.repository_check import checked
-from argosy.gitops.workspace.git_repository import Repository
+from argosy.features.promote.environment_states import RepositorySnapshot
+from argosy.features.promote.repository_check import check_edited_repository
+from argosy.gitops.workspace.git_repository import GitRepository
 
 SECRET = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-the-machine}\n"
 APPLICATION = """\
@@ -44,11 +44,11 @@ def check_commit(folder: Path) -> tuple[bool, str]:
     who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-qm", "first"]):
         subprocess.run(["git", *words], cwd=folder, check=True)
-    repository = Repository.open(folder)
+    repository = GitRepository.open(folder)
     assert repository is not None
-    survey = Survey(repository, lambda _: None)
+    survey = RepositorySnapshot(repository, lambda _: None)
     try:
-        return checked(survey, {})
+        return check_edited_repository(survey, {})
     finally:
         survey.close()
 

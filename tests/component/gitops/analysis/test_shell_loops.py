@@ -98,7 +98,7 @@ def test_a_hostile_script_takes_little_work() -> None:
     """Nothing here takes a second; quadratic work on one of these takes minutes."""
     code = (
         "import sys\n"
-        "from argosy.gitops.analysis.script_commands import calls\n"
+        "from argosy.gitops.analysis.script_commands import list_kubectl_calls\n"
         "from argosy.gitops.analysis.shell_loops import *\n"
         "for script in sys.stdin.read().split('\\x1f'): list(find_unset_counters(script)); list(calls(script[:2000]))"
     )

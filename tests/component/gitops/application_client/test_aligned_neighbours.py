@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.align.proposals import Wishes
-from argosy.features.align.service import align
+from argosy.features.align.proposals import AlignOptions
+from argosy.features.align.service import align_applications
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.reader import open_reader
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -56,7 +56,7 @@ async def test_only_applications_that_read_a_changed_file_are_compared_again(
         await cluster.create({**config_map(**{"source.local.roots": str(tmp_path)}), "metadata": settings})
         live = deployment("one-web")
         await cluster.create({**live, "metadata": {**live["metadata"], "namespace": "ml"}})
-        async with open_reader(Desk(cluster, "a test", CONTROL, CONTROL)) as reader:
-            found = await align(reader, apps[:1], None, Wishes(siblings=apps))
+        async with open_reader(ApplicationService(cluster, "a test", CONTROL, CONTROL)) as reader:
+            found = await align_applications(reader, apps[:1], None, AlignOptions(siblings=apps))
     assert [proposal.file for proposal in found.apps[0].done] == ["base/kustomization.yaml"]
     assert [aligned.app.name for aligned in found.apps] == ["one", "two"]

@@ -14,11 +14,11 @@ from argosy.errors import PolicyError, UnknownRef
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project import read_project
 from argosy.gitops.application_client import sync_checks
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.policy.destination_clusters import Clusters
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.policy.destination_clusters import DestinationClusters
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 
@@ -29,19 +29,23 @@ def an_app(*urls: str) -> Application:
     return read_application({"metadata": {"name": "web", "namespace": "argocd"}, "spec": spec})
 
 
-def a_reader(repositories: Repositories | None = None, data: Manifest | None = None, **project: Any) -> Reader:
+def a_reader(
+    repositories: Repositories | None = None, data: Manifest | None = None, **project: Any
+) -> ApplicationReader:
     """As much of one as the checks look at."""
-    cache = Cache()
+    cache = InformerCache()
     metadata = {"name": "argocd-cm", "namespace": "argocd"}
     cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}})
     known = read_project({"metadata": {"name": "default"}, "spec": project})
-    rules = SimpleNamespace(repositories=repositories, clusters=Clusters())
+    rules = SimpleNamespace(repositories=repositories, clusters=DestinationClusters())
     desk = SimpleNamespace(control="argocd")
-    return cast("Reader", SimpleNamespace(rules=rules, control_cache=cache, desk=desk, project=lambda app: known))
+    return cast(
+        "ApplicationReader", SimpleNamespace(rules=rules, control_cache=cache, desk=desk, project=lambda app: known)
+    )
 
 
 async def test_hosts_that_are_silent_are_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync_checks, "SECONDS", 0.1)
+    monkeypatch.setattr(sync_checks, "CHECK_REFS_TIMEOUT_SECONDS", 0.1)
     waiting: list[str] = []
     most = 0
 
@@ -56,17 +60,17 @@ async def test_hosts_that_are_silent_are_waited_for_once(monkeypatch: pytest.Mon
                 waiting.remove(url)
 
     app = an_app(*(f"https://git.example.com/{number}.git" for number in range(40)))
-    checks = sync_checks.check_refs(a_reader(cast("Repositories", Silent())), app, ("main",) * 40)
+    checks = sync_checks.check_refs_exist(a_reader(cast("Repositories", Silent())), app, ("main",) * 40)
     await asyncio.wait_for(checks, HANG_SECONDS)
     assert most == 40 and not waiting, "all were waited for at the same time, and none any longer"
 
 
 async def test_a_host_that_is_silent_leaves_it_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sync_checks, "SECONDS", 0.5)
+    monkeypatch.setattr(sync_checks, "CHECK_REFS_TIMEOUT_SECONDS", 0.5)
     repositories = Repositories(tmp_path, SourceSettings(protocols=frozenset({"http"})))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         app = an_app(f"http://127.0.0.1:{silent.getsockname()[1]}/models.git")
-        await asyncio.wait_for(sync_checks.check_refs(a_reader(repositories), app, ("main",)), HANG_SECONDS)
+        await asyncio.wait_for(sync_checks.check_refs_exist(a_reader(repositories), app, ("main",)), HANG_SECONDS)
     repositories.close()
 
 
@@ -77,7 +81,7 @@ async def test_a_revision_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
     reader = a_reader(cast("Repositories", Nothing()))
     with pytest.raises(UnknownRef):
-        await sync_checks.check_refs(reader, an_app("https://git.example.com/a.git"), ("v9",))
+        await sync_checks.check_refs_exist(reader, an_app("https://git.example.com/a.git"), ("v9",))
 
 
 @pytest.mark.parametrize(
@@ -85,14 +89,16 @@ async def test_a_revision_that_is_not_there_is_refused(tmp_path: Path) -> None:
     [("true", True), ("True", True), ("nonsense", True), (" FALSE", False), ("false", False), ("", False)],
 )
 def test_another_revision_needs_another_right_where_the_installation_says_so(said: str, needed: bool) -> None:
-    reader, app = a_reader(data={sync_checks.OVERRIDE: said}), an_app("https://git.example.com/a.git")
-    assert sync_checks.needs_override(reader, app, ("v2",)) is needed
-    assert not sync_checks.needs_override(reader, app, ("main",))
-    assert not sync_checks.needs_override(reader, app, ())
+    reader, app = a_reader(data={sync_checks.REQUIRE_OVERRIDE_KEY: said}), an_app("https://git.example.com/a.git")
+    assert sync_checks.needs_override_permission(reader, app, ("v2",)) is needed
+    assert not sync_checks.needs_override_permission(reader, app, ("main",))
+    assert not sync_checks.needs_override_permission(reader, app, ())
 
 
 def test_a_shut_window_says_no_to_people_too() -> None:
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "applications": ["*"]}
     with pytest.raises(PolicyError, match="blocked by sync window"):
-        sync_checks.check_window(a_reader(syncWindows=[window]), an_app("https://git.example.com/a.git"))
-    sync_checks.check_window(a_reader(syncWindows=[{**window, "manualSync": True}]), an_app("https://a.example.com"))
+        sync_checks.check_sync_window(a_reader(syncWindows=[window]), an_app("https://git.example.com/a.git"))
+    sync_checks.check_sync_window(
+        a_reader(syncWindows=[{**window, "manualSync": True}]), an_app("https://a.example.com")
+    )

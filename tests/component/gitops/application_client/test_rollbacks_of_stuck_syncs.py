@@ -11,10 +11,10 @@ import pytest
 from argosy.annotations import HOLD
 from argosy.errors import ArgosyError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import APPLICATION, Desk
-from argosy.gitops.application_client.small_changes import entry_to_roll_back_to, roll_back
+from argosy.gitops.application_client.client import APPLICATION, ApplicationService
+from argosy.gitops.application_client.small_changes import choose_rollback_entry, roll_back
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 
@@ -28,14 +28,14 @@ def deployed(number: int, revision: str, **source: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
+async def desk() -> AsyncIterator[ApplicationService]:
     async with EmbeddedCluster.open() as cluster:
-        await cluster.create(definition("applications.argoproj.io"))
+        await cluster.create(load_definition("applications.argoproj.io"))
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
-        yield Desk(cluster, "embedded", "argocd", "argocd", signer="ann")
+        yield ApplicationService(cluster, "embedded", "argocd", "argocd", acting_user="ann")
 
 
-async def create_stuck_app(desk: Desk, *history: dict[str, Any]) -> Application:
+async def create_stuck_app(desk: ApplicationService, *history: dict[str, Any]) -> Application:
     """An Application with a sync that failed and waits for its next attempt."""
     destination = {"server": "https://kubernetes.default.svc", "namespace": "ml"}
     spec = {"project": "default", "source": SOURCE, "destination": destination, "syncPolicy": {"automated": {}}}
@@ -50,43 +50,47 @@ async def create_stuck_app(desk: Desk, *history: dict[str, Any]) -> Application:
         {**kind, "metadata": metadata, "spec": spec, "operation": state["operation"],
          "status": {"history": list(history), "operationState": state}}
     )  # fmt: skip
-    return await desk.find(KEY.name)
+    return await desk.load_application(KEY.name)
 
 
-async def end_sync_and_trim_history(desk: Desk) -> None:
+async def end_sync_and_trim_history(desk: ApplicationService) -> None:
     """What a controller does with a sync that is terminated; meanwhile the history lost its oldest entry."""
-    while (await desk.find(KEY.name)).status["operationState"]["phase"] != "Terminating":
+    while (await desk.load_application(KEY.name)).status["operationState"]["phase"] != "Terminating":
         await asyncio.sleep(0.01)
     ended = {"phase": "Failed", "finishedAt": "2026-01-01T00:02:00Z", "message": "Operation terminated"}
     history = [deployed(1, NEW, source=SOURCE)]
     await desk.cluster.patch(KEY, {"operation": None, "status": {"operationState": ended, "history": history}})
 
 
-async def test_a_rollback_happens_though_its_entry_left_the_history_while_the_sync_ended(desk: Desk) -> None:
+async def test_a_rollback_happens_though_its_entry_left_the_history_while_the_sync_ended(
+    desk: ApplicationService,
+) -> None:
     app = await create_stuck_app(desk, deployed(0, OLD, source=SOURCE), deployed(1, NEW, source=SOURCE))
     controller = asyncio.create_task(end_sync_and_trim_history(desk))
-    entry = entry_to_roll_back_to(app, 0)
+    entry = choose_rollback_entry(app, 0)
     after = await asyncio.wait_for(roll_back(desk, app, entry, prune=False, hold_reason="latency"), HANG_SECONDS)
     await controller
     assert after.operation is not None and after.operation.sync.revision == OLD
     assert HOLD in after.annotations
 
 
-async def test_a_rollback_to_an_entry_without_sources_is_refused_before_anything_changes(desk: Desk) -> None:
+async def test_a_rollback_to_an_entry_without_sources_is_refused_before_anything_changes(
+    desk: ApplicationService,
+) -> None:
     app = await create_stuck_app(desk, deployed(0, OLD), deployed(1, NEW, source=SOURCE))
-    rolling_back = roll_back(desk, app, entry_to_roll_back_to(app, 0), prune=False, hold_reason="latency")
+    rolling_back = roll_back(desk, app, choose_rollback_entry(app, 0), prune=False, hold_reason="latency")
     with pytest.raises(ArgosyError, match="choose another entry"):
         await asyncio.wait_for(rolling_back, HANG_SECONDS)
-    after = await desk.find(KEY.name)
+    after = await desk.load_application(KEY.name)
     assert after.annotations == app.annotations and after.status == app.status
 
 
-async def test_a_rollback_to_an_entry_that_the_application_does_not_have_is_refused(desk: Desk) -> None:
+async def test_a_rollback_to_an_entry_that_the_application_does_not_have_is_refused(desk: ApplicationService) -> None:
     """The list was read before the Application was."""
     before = await create_stuck_app(desk, deployed(0, OLD, source=SOURCE), deployed(1, NEW, source=SOURCE))
     await desk.cluster.patch(KEY, {"status": {"history": [deployed(1, NEW, source=SOURCE)]}})
-    app = await desk.find(KEY.name)
-    rolling_back = roll_back(desk, app, entry_to_roll_back_to(before, 0), prune=False, hold_reason="latency")
+    app = await desk.load_application(KEY.name)
+    rolling_back = roll_back(desk, app, choose_rollback_entry(before, 0), prune=False, hold_reason="latency")
     with pytest.raises(ArgosyError, match="models has no deployment 0 in its history; existing ones: 1"):
         await asyncio.wait_for(rolling_back, HANG_SECONDS)
-    assert await desk.find(KEY.name) == app
+    assert await desk.load_application(KEY.name) == app

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.exit_codes import TIMED_OUT
-from argosy.features.applications.sync.cli import _told
+from argosy.cli.exit_codes import EXIT_TIMED_OUT
+from argosy.features.applications.sync.cli import _print_result
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.stuck_pods import UNSCHEDULED, find_stuck_reason, stuck_pods
-from argosy.gitops.application_client.watch import Ended, Ending
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.stuck_pods import UNSCHEDULABLE_REASON, describe_stuck_pods, find_stuck_reason
+from argosy.gitops.application_client.watch import WaitOutcome, WaitResult
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
@@ -21,10 +21,10 @@ REVISION = "deployment.kubernetes.io/revision"
 
 
 @pytest.fixture
-async def desk() -> AsyncIterator[Desk]:
+async def desk() -> AsyncIterator[ApplicationService]:
     async with EmbeddedCluster.open() as cluster:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml"}})
-        yield Desk(cluster, "embedded", "argocd", "argocd", signer="ann")
+        yield ApplicationService(cluster, "embedded", "argocd", "argocd", acting_user="ann")
 
 
 def owned_by(owner: Manifest) -> list[dict[str, Any]]:
@@ -33,7 +33,7 @@ def owned_by(owner: Manifest) -> list[dict[str, Any]]:
 
 
 async def create_workload(
-    desk: Desk,
+    desk: ApplicationService,
     image: str,
     kind: str = "Deployment",
     name: str = "web",
@@ -48,14 +48,14 @@ async def create_workload(
     return await desk.cluster.create({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec})
 
 
-async def create_pod(desk: Desk, owner: Manifest, image: str, **metadata: Any) -> Manifest:
+async def create_pod(desk: ApplicationService, owner: Manifest, image: str, **metadata: Any) -> Manifest:
     """A Pod whose image cannot be pulled."""
     about = {"name": "web-1", "namespace": "ml", "ownerReferences": owned_by(owner), **metadata}
     spec = {"containers": [{"name": "main", "image": image}]}
     pod = await desk.cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": about, "spec": spec})
     state = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
     container = {"name": "main", "image": image, "imageID": "", "ready": False, "restartCount": 0, "state": state}
-    unscheduled = {"type": "PodScheduled", "status": "False", "reason": UNSCHEDULED, "message": "no room"}
+    unscheduled = {"type": "PodScheduled", "status": "False", "reason": UNSCHEDULABLE_REASON, "message": "no room"}
     status = {"phase": "Pending", "containerStatuses": [container], "conditions": [unscheduled]}
     return await desk.cluster.patch(key_of(pod), {"status": status}, subresource="status")
 
@@ -80,49 +80,52 @@ def syncing(**phases: str) -> Application:
 STUCK = "Pod/web-1 -n ml: container main  ImagePullBackOff: no such image"
 
 
-async def test_a_sync_is_stuck_at_an_image_that_its_object_asks_for(desk: Desk) -> None:
+async def test_a_sync_is_stuck_at_an_image_that_its_object_asks_for(desk: ApplicationService) -> None:
     web = await create_workload(desk, "web:1")
     await create_pod(desk, await create_workload(desk, "web:1", "ReplicaSet", "web-a", web), "web:1")
     assert await find_stuck_reason(desk, syncing(web="Running")) == STUCK
-    assert await stuck_pods(desk, syncing(web="Running")) == [STUCK]
+    assert await describe_stuck_pods(desk, syncing(web="Running")) == [STUCK]
 
 
-async def test_a_pod_of_an_object_that_the_sync_does_not_wait_for_is_no_reason(desk: Desk) -> None:
+async def test_a_pod_of_an_object_that_the_sync_does_not_wait_for_is_no_reason(desk: ApplicationService) -> None:
     await create_workload(desk, "slow:1", name="slow")
     await create_pod(desk, await create_workload(desk, "web:1"), "web:1")
     app = syncing(web="Succeeded", slow="Running")
     assert await find_stuck_reason(desk, app) == ""
-    assert await stuck_pods(desk, app) == [STUCK]  # who waits for health is told
+    assert await describe_stuck_pods(desk, app) == [STUCK]  # who waits for health is told
 
 
 @pytest.mark.parametrize("image", ["web:2", "web:1"])
-async def test_a_pod_of_an_old_replica_set_is_no_reason(desk: Desk, image: str) -> None:
+async def test_a_pod_of_an_old_replica_set_is_no_reason(desk: ApplicationService, image: str) -> None:
     """With an older image, or with the same one: the new Pods may have other pull secrets."""
     web = await create_workload(desk, image, revision="2")
     await create_pod(desk, await create_workload(desk, "web:1", "ReplicaSet", "web-a", web), "web:1")
     assert await find_stuck_reason(desk, syncing(web="Running")) == ""
-    assert await stuck_pods(desk, syncing(web="Running")) == []
+    assert await describe_stuck_pods(desk, syncing(web="Running")) == []
 
 
-async def test_a_pod_that_is_being_deleted_is_no_reason(desk: Desk) -> None:
+async def test_a_pod_that_is_being_deleted_is_no_reason(desk: ApplicationService) -> None:
     pod = await create_pod(desk, await create_workload(desk, "web:1"), "web:1", finalizers=["example.com/slow"])
     await desk.cluster.delete(key_of(pod))
     assert await find_stuck_reason(desk, syncing(web="Running")) == ""
-    assert await stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULED})) == []
+    assert await describe_stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULABLE_REASON})) == []
 
 
-async def test_an_image_that_the_template_does_not_have_any_more_is_no_reason(desk: Desk) -> None:
+async def test_an_image_that_the_template_does_not_have_any_more_is_no_reason(desk: ApplicationService) -> None:
     await create_pod(desk, await create_workload(desk, "web:2"), "web:1")
     assert await find_stuck_reason(desk, syncing(web="Running")) == ""
-    waits_for_room = await stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULED}))
+    waits_for_room = await describe_stuck_pods(desk, syncing(web="Running"), frozenset({UNSCHEDULABLE_REASON}))
     assert waits_for_room == ["Pod/web-1 -n ml: Unschedulable: no room"]
 
 
 async def test_a_sync_that_is_not_over_in_time_names_the_pod_that_does_not_start(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    desk: ApplicationService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await create_pod(desk, await create_workload(desk, "web:1"), "web:1")
     chosen = argparse.Namespace(timeout=3.0, output="", compat=False)
-    assert await _told(desk, Ended(Ending.TOO_LATE, syncing(web="Running")), chosen, "sync") == TIMED_OUT
+    assert (
+        await _print_result(desk, WaitResult(WaitOutcome.TOO_LATE, syncing(web="Running")), chosen, "sync")
+        == EXIT_TIMED_OUT
+    )
     said = capsys.readouterr().err
     assert said.startswith("argosy: models: sync has not finished after 3 s\n") and STUCK in said

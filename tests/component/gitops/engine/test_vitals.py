@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from argosy.gitops.engine.engine import Engine, EngineOptions, count_workers
-from argosy.gitops.engine.liveness import ENDED, Vitals
-from argosy.kube.controller.leader_election import Election, Terms
+from argosy.gitops.engine.liveness import SHUTDOWN_SECONDS, ControllerHealth
+from argosy.kube.controller.leader_election import LeaderElection, LeaderElectionConfig
 from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 from support.engine import CONTROL, Room, config_map, engine_room
@@ -32,89 +32,91 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 async def test_each_reason_is_a_sentence_of_its_own(room: Room) -> None:
-    vitals = Vitals(WORKERS, stuck=600.0, clock=room.clock)
-    assert vitals.unready() and vitals.troubles() == []
+    vitals = ControllerHealth(WORKERS, stuck_seconds=600.0, clock=room.clock)
+    assert vitals.list_readiness_problems() and vitals.list_problems() == []
     vitals.engine = room.engine
-    await until(lambda: not vitals.unready())
+    await until(lambda: not vitals.list_readiness_problems())
     room.repository.push({"app/settings.yaml": config_map(a="1")})
     await room.deliver()
     await room.until(lambda status: status["sync"]["status"] == "OutOfSync")
     room.clock.leap(10)
-    await until(lambda: not vitals.troubles())
+    await until(lambda: not vitals.list_problems())
     room.clock.leap(200)
-    (silent,) = vitals.troubles()
+    (silent,) = vitals.list_problems()
     assert silent.startswith("no event from the cluster for 2")
-    assert vitals.stuck() == []  # a new process would hear nothing either
-    await until(lambda: not vitals.troubles())  # it asked which kinds there are
+    assert vitals.list_restartable_problems() == []  # a new process would hear nothing either
+    await until(lambda: not vitals.list_problems())  # it asked which kinds there are
     room.clock.leap(1000)
     await until(lambda: not room.engine.is_silent())
-    still = [each for each in vitals.troubles() if each.startswith("the watch of Secret has received nothing for 1")]
-    assert still and set(still) <= set(vitals.stuck())
-    few = Vitals(WORKERS + 1, clock=room.clock)
+    still = [
+        each for each in vitals.list_problems() if each.startswith("the watch of Secret has received nothing for 1")
+    ]
+    assert still and set(still) <= set(vitals.list_restartable_problems())
+    few = ControllerHealth(WORKERS + 1, clock=room.clock)
     few.engine = room.engine
-    assert f"{WORKERS} of {WORKERS + 1} workers are alive" in few.troubles()
-    assert f"{WORKERS} of {WORKERS + 1} workers are alive" in few.stuck()
+    assert f"{WORKERS} of {WORKERS + 1} workers are alive" in few.list_problems()
+    assert f"{WORKERS} of {WORKERS + 1} workers are alive" in few.list_restartable_problems()
 
 
 async def test_a_slow_cluster_is_told_and_does_not_end_the_controller_of_all_others(room: Room) -> None:
-    vitals, engine = Vitals(WORKERS, stuck=600.0, clock=room.clock), room.engine
+    vitals, engine = ControllerHealth(WORKERS, stuck_seconds=600.0, clock=room.clock), room.engine
     vitals.engine = engine
-    await until(lambda: not vitals.unready())
+    await until(lambda: not vitals.list_readiness_problems())
     far, here = (ResourceKey("argoproj.io", "Application", CONTROL, name) for name in ("far", "here"))
-    admission = engine.grounds._admission
-    admission.open("prod", lambda: False)
-    assert admission.enter("prod", far)
-    engine.queue._working[far] = room.clock.monotonic()
+    admission = engine.clusters._concurrency
+    admission.add_cluster("prod", lambda: False)
+    assert admission.try_acquire("prod", far)
+    engine.queue._processing[far] = room.clock.monotonic()
     room.clock.leap(200)
-    engine.queue._working[here] = room.clock.monotonic()
+    engine.queue._processing[here] = room.clock.monotonic()
     room.clock.leap(450)
     await until(lambda: not engine.is_silent())
-    (told,) = vitals.troubles()
+    (told,) = vitals.list_problems()
     assert told.startswith(f"Application {CONTROL}/far has been reconciling for 6")
-    assert told.endswith(" s, in its destination cluster") and vitals.stuck() == []
+    assert told.endswith(" s, in its destination cluster") and vitals.list_restartable_problems() == []
     room.clock.leap(200)
     await until(lambda: not engine.is_silent())
-    (told,) = vitals.stuck()
+    (told,) = vitals.list_restartable_problems()
     assert told.startswith(f"Application {CONTROL}/here has been reconciling for 6")
-    admission.leave("prod", far)
-    (told,) = vitals.stuck()
+    admission.release("prod", far)
+    (told,) = vitals.list_restartable_problems()
     assert told.startswith(f"Application {CONTROL}/far has been reconciling for 8")
 
 
 async def test_a_leader_needs_its_lease_and_a_candidate_an_answer(room: Room) -> None:
-    vitals = Vitals(WORKERS, clock=room.clock)
+    vitals = ControllerHealth(WORKERS, clock=room.clock)
     key = ResourceKey("coordination.k8s.io", "Lease", CONTROL, "lead")
-    election = Election(room.cluster, key, "me", Terms(), room.clock)
-    vitals.stands(election)
-    assert vitals.unready() == [] and vitals.troubles() == []
-    await election.win()
-    election.leads = True
-    assert vitals.troubles() == []
+    election = LeaderElection(room.cluster, key, "me", LeaderElectionConfig(), room.clock)
+    vitals.register_election(election)
+    assert vitals.list_readiness_problems() == [] and vitals.list_problems() == []
+    await election.acquire()
+    election.is_leader = True
+    assert vitals.list_problems() == []
     room.clock.leap(20)
-    (late,) = vitals.troubles()
+    (late,) = vitals.list_problems()
     told = re.fullmatch(r"its Lease as the leader expired (\d+) s ago without renewal", late)
     assert told and int(told[1]) >= 5
-    assert vitals.stuck() == []
-    election.leads = False
-    assert vitals.troubles() == []
+    assert vitals.list_restartable_problems() == []
+    election.is_leader = False
+    assert vitals.list_problems() == []
     room.clock.leap(20)
-    (unheard,) = vitals.troubles()
+    (unheard,) = vitals.list_problems()
     told = re.fullmatch(r"no answer from the API server for (\d+) s: the leader is unknown", unheard)
     assert told and int(told[1]) >= 40
-    assert vitals.stuck() == []
+    assert vitals.list_restartable_problems() == []
 
 
 async def test_an_engine_does_not_go_on_without_its_workers(room: Room) -> None:
-    vitals = Vitals(WORKERS, clock=room.clock)
+    vitals = ControllerHealth(WORKERS, clock=room.clock)
     vitals.engine = room.engine
-    await until(lambda: not vitals.unready())
+    await until(lambda: not vitals.list_readiness_problems())
     (running,) = (each for each in asyncio.all_tasks() if each.get_coro().__qualname__ == Engine.run.__qualname__)
-    await until(lambda: room.engine.queue.workers == WORKERS)
+    await until(lambda: room.engine.queue.worker_count == WORKERS)
     (one,) = (each for each in asyncio.all_tasks() if each.get_name() == f"{room.engine.controller.name} 0")
     one.cancel()
     await until(lambda: room.engine.queue.is_closed)
-    assert not any("workers" in each for each in vitals.stuck())  # it may be told to stop just now
-    room.clock.leap(ENDED + 1)
-    assert any(each.startswith("the workers ended 6") for each in vitals.stuck())
+    assert not any("workers" in each for each in vitals.list_restartable_problems())  # it may be told to stop just now
+    room.clock.leap(SHUTDOWN_SECONDS + 1)
+    assert any(each.startswith("the workers ended 6") for each in vitals.list_restartable_problems())
     await asyncio.wait({running}, timeout=HANG_SECONDS)
     assert running.done() and "ended unexpectedly" in repr(running.exception())

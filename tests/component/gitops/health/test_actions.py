@@ -8,18 +8,18 @@ from hypothesis import strategies as st
 
 from argosy.errors import UserError
 from argosy.gitops.health.actions import (
-    Action,
-    Actions,
-    Impact,
-    actions_of,
-    bundled_actions,
-    impacts_of,
-    merged,
-    patch_of,
+    ActionImpact,
+    ActionRunner,
+    ResourceAction,
+    build_patch,
+    load_bundled_actions,
+    merge_actions,
+    read_actions,
+    read_impacts,
     split_status,
 )
-from argosy.gitops.health.lua import run_value
-from argosy.gitops.health.settings import ActionsCheck
+from argosy.gitops.health.lua import run_script
+from argosy.gitops.health.settings import CustomActions
 from support.examples import examples
 from support.file_pools import FilePool
 
@@ -50,7 +50,7 @@ DEPLOYMENT = {
 
 def check(discovery="return {}", *, pattern="apps/Deployment", merge_builtin=False, **definitions):
     where = "resource.customizations.actions.apps_Deployment"
-    return ActionsCheck(pattern, discovery, definitions, merge_builtin, where)
+    return CustomActions(pattern, discovery, definitions, merge_builtin, where)
 
 
 POOL = FilePool(workers=1, preload=["argosy.gitops.health.lua.worker"])
@@ -59,7 +59,7 @@ close_pool = POOL.fixture()
 
 def play(scene, *checks):
     """Run a scene with the actions in force; users' scripts run confined."""
-    return POOL.run(lambda pool: scene(Actions(pool, checks)))
+    return POOL.run(lambda pool: scene(ActionRunner(pool, checks)))
 
 
 def discover(manifest, *checks):
@@ -96,19 +96,19 @@ def test_an_action_is_told_with_its_state_icon_title_and_parameters():
     script = """return {roll = {disabled = true, iconClass = "fa fa-redo", displayName = "Roll it",
         params = {{name = "percent", default = "10"}, {name = "pause"}}}, plain = {}}"""
     assert discover(DEPLOYMENT, check(script)) == [
-        Action("plain"),
-        Action("roll", True, "fa fa-redo", "Roll it", ("percent", "pause")),
+        ResourceAction("plain"),
+        ResourceAction("roll", True, "fa fa-redo", "Roll it", ("percent", "pause")),
     ]
 
 
 def test_actions_of_the_settings_hide_the_bundled_ones():
-    assert discover(DEPLOYMENT, check("return {roll = {}}")) == [Action("roll")]
+    assert discover(DEPLOYMENT, check("return {roll = {}}")) == [ResourceAction("roll")]
 
 
 def test_with_merge_the_bundled_actions_stay_and_the_users_win():
     told = discover(DEPLOYMENT, check("return {restart = {disabled = true}, roll = {}}", merge_builtin=True))
     assert [action.name for action in told] == ["pause", "restart", "resume", "roll", "scale"]
-    assert told[1] == Action("restart", disabled=True)
+    assert told[1] == ResourceAction("restart", disabled=True)
 
 
 def test_a_discovery_without_a_result_names_no_actions():
@@ -118,7 +118,7 @@ def test_a_discovery_without_a_result_names_no_actions():
 
 def test_actions_under_a_pattern_with_wildcards_are_not_used():
     told = discover(DEPLOYMENT, check("return {roll = {}}", pattern="apps/*"))
-    assert Action("roll") not in told
+    assert ResourceAction("roll") not in told
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_a_faulty_discovery_is_told_with_the_object_and_the_setting(script, part
 
 
 def test_fields_of_a_discovered_action_are_taken_in_any_case():
-    assert actions_of({"a": {"Disabled": True, "DISPLAYNAME": "A"}}) == [Action("a", True, display_name="A")]
+    assert read_actions({"a": {"Disabled": True, "DISPLAYNAME": "A"}}) == [ResourceAction("a", True, display_name="A")]
 
 
 def test_the_first_script_wins_in_a_merge():
-    first, second = [Action("b", disabled=True)], [Action("b"), Action("a")]
-    assert merged(first, second) == [Action("a"), Action("b", disabled=True)]
+    first, second = [ResourceAction("b", disabled=True)], [ResourceAction("b"), ResourceAction("a")]
+    assert merge_actions(first, second) == [ResourceAction("a"), ResourceAction("b", disabled=True)]
 
 
 # -- running -------------------------------------------------------------------------------------------------------
@@ -159,17 +159,17 @@ def test_the_first_script_wins_in_a_merge():
 def test_an_object_alone_is_a_patch_of_the_source():
     impacts = run(DEPLOYMENT, "grow", check(grow="obj.spec.replicas = obj.spec.replicas + 1\nreturn obj"))
     assert [impact.operation for impact in impacts] == ["patch"]
-    assert patch_of(DEPLOYMENT, impacts[0]) == {"spec": {"replicas": 4}}
+    assert build_patch(DEPLOYMENT, impacts[0]) == {"spec": {"replicas": 4}}
 
 
 def test_a_patch_of_nothing_is_empty():
-    assert patch_of(DEPLOYMENT, run(DEPLOYMENT, "look", check(look="return obj"))[0]) == {}
+    assert build_patch(DEPLOYMENT, run(DEPLOYMENT, "look", check(look="return obj"))[0]) == {}
 
 
 def test_parameters_reach_the_script_as_texts():
     script = "obj.metadata.labels.size = actionParams.size .. type(actionParams.size)\nreturn obj"
     impact = run(DEPLOYMENT, "size", check(size=script), size="6")[0]
-    assert patch_of(DEPLOYMENT, impact) == {"metadata": {"labels": {"size": "6string"}}}
+    assert build_patch(DEPLOYMENT, impact) == {"metadata": {"labels": {"size": "6string"}}}
 
 
 def test_a_list_creates_and_patches_in_its_order():
@@ -182,17 +182,17 @@ def test_a_list_creates_and_patches_in_its_order():
         ("create", "ConfigMap"),
         ("patch", "Deployment"),
     ]
-    assert patch_of(DEPLOYMENT, impacts[1]) == {"spec": {"paused": True}}
+    assert build_patch(DEPLOYMENT, impacts[1]) == {"spec": {"paused": True}}
 
 
 def test_a_created_object_may_leave_its_name_to_the_cluster():
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "run-"}, "spec": {"selector": []}}
-    assert impacts_of([{"operation": "create", "resource": job}], DEPLOYMENT) == [Impact("create", job)]
+    assert read_impacts([{"operation": "create", "resource": job}], DEPLOYMENT) == [ActionImpact("create", job)]
 
 
 def test_an_object_without_a_name_can_be_judged_at_the_desk():
     nameless = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {}}
-    assert impacts_of(nameless | {"spec": {"paused": True}}, nameless)[0].manifest["spec"] == {"paused": True}
+    assert read_impacts(nameless | {"spec": {"paused": True}}, nameless)[0].manifest["spec"] == {"paused": True}
 
 
 def test_an_empty_result_changes_nothing():
@@ -207,7 +207,7 @@ def test_an_action_runs_with_closed_libraries_and_the_clock():
 
 def test_a_users_action_wins_over_the_bundled_one_of_its_name():
     impact = run(DEPLOYMENT, "restart", check(restart="obj.metadata.labels.mine = 'yes'\nreturn obj"))[0]
-    assert patch_of(DEPLOYMENT, impact) == {"metadata": {"labels": {"mine": "yes"}}}
+    assert build_patch(DEPLOYMENT, impact) == {"metadata": {"labels": {"mine": "yes"}}}
 
 
 def test_a_users_discovery_may_name_a_bundled_action_and_it_runs():
@@ -271,7 +271,7 @@ def test_objects_that_were_empty_are_objects_again_at_any_depth():
             }
         },
     }
-    manifest = impacts_of(returned, DEPLOYMENT)[0].manifest
+    manifest = read_impacts(returned, DEPLOYMENT)[0].manifest
     assert manifest["metadata"]["annotations"] == {}
     pod = manifest["spec"]["template"]["spec"]
     assert pod["containers"] == [{"name": "web", "image": "web:1", "resources": {}, "args": []}]
@@ -280,7 +280,7 @@ def test_objects_that_were_empty_are_objects_again_at_any_depth():
 
 def test_the_last_entry_of_a_map_can_be_taken_away():
     impact = run(DEPLOYMENT, "bare", check(bare="obj.metadata.labels.app = nil\nreturn obj"))[0]
-    assert patch_of(DEPLOYMENT, impact) == {"metadata": {"labels": {"app": None}}}
+    assert build_patch(DEPLOYMENT, impact) == {"metadata": {"labels": {"app": None}}}
 
 
 def test_nulls_and_numbers_beyond_lua_are_no_change():
@@ -290,8 +290,8 @@ def test_nulls_and_numbers_beyond_lua_are_no_change():
         "metadata": {"name": "a"},
         "spec": {"most": 9223372036854775807, "none": None, "items": [1, None, {"x": None, "y": {}}], "share": 0.1},
     }
-    same = ActionsCheck("example.com/Limit", "", {"same": "return obj"}, False, "here")
-    assert patch_of(source, run(source, "same", same)[0]) == {}
+    same = CustomActions("example.com/Limit", "", {"same": "return obj"}, False, "here")
+    assert build_patch(source, run(source, "same", same)[0]) == {}
 
 
 LEAVES = (
@@ -309,16 +309,16 @@ PARTS = st.recursive(
 @given(spec=PARTS)
 def test_a_script_that_gives_back_its_object_changes_nothing(spec):
     source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": spec}
-    (impact,) = impacts_of(run_value("return obj", source), source)
-    assert patch_of(source, impact) == {}
+    (impact,) = read_impacts(run_script("return obj", source), source)
+    assert build_patch(source, impact) == {}
 
 
 @settings(max_examples=examples())
 @given(spec=PARTS)
 def test_a_patch_holds_nothing_but_what_the_script_changed(spec):
     source = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"deep": spec}}
-    (impact,) = impacts_of(run_value("obj.spec.marked = true\nreturn obj", source), source)
-    assert patch_of(source, impact) == {"spec": {"marked": True}}
+    (impact,) = read_impacts(run_script("obj.spec.marked = true\nreturn obj", source), source)
+    assert build_patch(source, impact) == {"spec": {"marked": True}}
 
 
 def test_the_source_is_not_changed_by_its_own_action():
@@ -333,7 +333,9 @@ def test_the_source_is_not_changed_by_its_own_action():
 def test_a_patch_leaves_alone_what_only_the_cluster_writes():
     source = {**DEPLOYMENT, "metadata": {**DEPLOYMENT["metadata"], "uid": "u", "generation": 3, "managedFields": []}}
     anew = {**source, "metadata": {"name": "web", "namespace": "prod", "labels": {"app": "web", "tier": "1"}}}
-    assert patch_of(source, Impact("patch", anew)) == {"metadata": {"labels": {"tier": "1"}, "annotations": None}}
+    assert build_patch(source, ActionImpact("patch", anew)) == {
+        "metadata": {"labels": {"tier": "1"}, "annotations": None}
+    }
 
 
 def test_a_patch_of_status_goes_apart():
@@ -342,15 +344,15 @@ def test_a_patch_of_status_goes_apart():
 
 
 def test_a_bundled_restart_patches_one_annotation():
-    patch = patch_of(DEPLOYMENT, run(DEPLOYMENT, "restart")[0])
+    patch = build_patch(DEPLOYMENT, run(DEPLOYMENT, "restart")[0])
     annotations = patch["spec"]["template"]["metadata"].pop("annotations")
     assert list(annotations) == ["kubectl.kubernetes.io/restartedAt"]
     assert patch == {"spec": {"template": {"metadata": {}}}}
 
 
 def test_every_bundled_action_is_discovered_and_every_discovered_one_is_there():
-    assert len(bundled_actions()) >= 11
-    for of, scripts in bundled_actions().items():
+    assert len(load_bundled_actions()) >= 11
+    for of, scripts in load_bundled_actions().items():
         text = scripts.discoveries[0].text
         assert scripts.definitions, of
         assert all(f'actions["{name}"]' in text for name in scripts.definitions), of

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.health.lua import EVALUATE, Engine, LuaFault
-from argosy.isolation import Limits, OverLimit, Pool
+from argosy.gitops.health.lua import EVALUATE_FUNCTION, LuaEngine, LuaFault
+from argosy.isolation import CallLimits, LimitExceeded, WorkerPool
 from argosy.isolation.errors import ConfinedError
 from support.hostile_lua import ESCAPES, POLLUTE, POLLUTERS, STUCK, WITNESS, escape
 from support.proof_scale import is_full
 
 pytestmark = pytest.mark.anyio
-LIMITS = Limits() if is_full() else Limits(cpu=0.2)  # each takes all the time that it may
+LIMITS = CallLimits() if is_full() else CallLimits(cpu=0.2)  # each takes all the time that it may
 ENDS = {"deep source", "many locals", "wide table"}  # they may end: Lua's own limits, or a quick machine, are enough
 A_FEW = ("busy loop", "pcall nest", "backtracking find", "growing table")
 SOUND = {"type": "table", "value": {"status": "Healthy", "message": "model"}}
@@ -39,8 +39,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-async def pool(anyio_backend: str) -> AsyncIterator[Pool]:
-    pool = Pool(workers=2, preload=["argosy.gitops.health.lua.worker"])
+async def pool(anyio_backend: str) -> AsyncIterator[WorkerPool]:
+    pool = WorkerPool(workers=2, preload=["argosy.gitops.health.lua.worker"])
     yield pool
     await pool.close()
 
@@ -53,7 +53,7 @@ def needs_open_libraries(script: str) -> bool:
     return any(f"{library}." in script for library in ("string", "coroutine", "math", "io"))
 
 
-async def not_stopped(scripts: dict[str, str], limits: Limits = LIMITS) -> list[str]:
+async def not_stopped(scripts: dict[str, str], limits: CallLimits = LIMITS) -> list[str]:
     """The scripts that ran over their time, ended as if nothing were wrong, or hurt the next evaluation."""
     both = (True, False) if is_full() else (False,)
     left = [
@@ -64,7 +64,7 @@ async def not_stopped(scripts: dict[str, str], limits: Limits = LIMITS) -> list[
     found: list[str] = []
 
     async def lane() -> None:
-        pool = Pool(workers=1, preload=["argosy.gitops.health.lua.worker"])
+        pool = WorkerPool(workers=1, preload=["argosy.gitops.health.lua.worker"])
         await pool.start()
         while left:
             found.extend(await judged(pool, *left.pop(), limits))
@@ -74,13 +74,13 @@ async def not_stopped(scripts: dict[str, str], limits: Limits = LIMITS) -> list[
     return sorted(set(found))
 
 
-async def judged(pool: Pool, name: str, script: str, is_open: bool, limits: Limits) -> list[str]:
+async def judged(pool: WorkerPool, name: str, script: str, is_open: bool, limits: CallLimits) -> list[str]:
     """What is wrong with how one script was stopped: by its own second of work, not by the patience with a machine."""
-    (first,) = await pool.run_batch(EVALUATE, [call(script, open_libs=is_open)], limits=limits)
-    (after,) = await pool.run_batch(EVALUATE, [CANARY])
+    (first,) = await pool.run_batch(EVALUATE_FUNCTION, [call(script, open_libs=is_open)], limits=limits)
+    (after,) = await pool.run_batch(EVALUATE_FUNCTION, [CANARY])
     if after != SOUND:
         return [f"{name}: the next evaluation gave {after}"]
-    if isinstance(first, OverLimit):
+    if isinstance(first, LimitExceeded):
         return [] if first.limit != "wall" else [f"{name}: {first}"]
     if not isinstance(first, ConfinedError) and "fault" not in first and name not in ENDS:
         return [f"{name}: ended with {str(first)[:80]}"]
@@ -112,28 +112,28 @@ async def test_none_runs_over_its_time_and_the_next_evaluation_is_unharmed(names
     assert await not_stopped({name: STUCK[name] for name in names}) == []
 
 
-async def test_none_gets_out(pool: Pool) -> None:
+async def test_none_gets_out(pool: WorkerPool) -> None:
     async def confined(calls: list[dict[str, Any]]) -> list[Any]:
-        return await pool.run_batch(EVALUATE, calls)
+        return await pool.run_batch(EVALUATE_FUNCTION, calls)
 
     assert await escaped(confined) == []
 
 
-async def test_none_reaches_the_next_script(pool: Pool) -> None:
+async def test_none_reaches_the_next_script(pool: WorkerPool) -> None:
     async def confined(calls: list[dict[str, Any]]) -> list[Any]:
-        return await pool.run_batch(EVALUATE, calls)
+        return await pool.run_batch(EVALUATE_FUNCTION, calls)
 
     assert await polluted(confined) == []
 
 
 @pytest.mark.tier("all")
 async def test_the_suite_notices_a_sandbox_without_a_clock() -> None:
-    found = await not_stopped({"busy loop": STUCK["busy loop"]}, Limits(wall=2, cpu=60))
+    found = await not_stopped({"busy loop": STUCK["busy loop"]}, CallLimits(wall=2, cpu=60))
     assert any(each.startswith("busy loop: ") and each.endswith("(limit wall)") for each in found)
 
 
 async def test_the_suite_notices_scripts_that_share_their_libraries() -> None:
-    engines = {is_open: Engine(open_libs=is_open) for is_open in (True, False)}
+    engines = {is_open: LuaEngine(open_libs=is_open) for is_open in (True, False)}
 
     async def sharing(calls: list[dict[str, Any]]) -> list[Any]:
         answers: list[Any] = []

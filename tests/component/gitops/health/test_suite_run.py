@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from argosy.gitops.health.test_suite import collect, line, run, script_cases
-from argosy.gitops.health.test_suite.run import BATCH, PATIENCE
-from argosy.isolation import OverLimit
+from argosy.gitops.health.test_suite import build_script_suite, collect_cases, render_line, run_suite
+from argosy.gitops.health.test_suite.run import BATCH_SIZE, MAX_LIMIT_FAILURES
+from argosy.isolation import LimitExceeded
 from support.health_suites import POOL, TREES, outcomes_of, row, rule_of, write
 
 HANGS = "while obj.spec == nil do end return {status = 'Healthy', message = 'ended'}"
@@ -44,25 +44,25 @@ def many(folder, cases):
 
 def test_progress_is_told_after_every_batch_and_ends_with_all(tmp_path):
     pool, told = Counting(), []
-    suite = collect(many(tmp_path, 3 * BATCH + 1))
-    found = asyncio.run(run(suite, pool, progress=lambda done, total: told.append((done, total))))
-    assert len(found) == 3 * BATCH + 1 and all(outcome.ok for outcome in found)
-    assert told[0] == (PATIENCE, 97) and told[-1] == (97, 97)
+    suite = collect_cases(many(tmp_path, 3 * BATCH_SIZE + 1))
+    found = asyncio.run(run_suite(suite, pool, progress=lambda done, total: told.append((done, total))))
+    assert len(found) == 3 * BATCH_SIZE + 1 and all(outcome.ok for outcome in found)
+    assert told[0] == (MAX_LIMIT_FAILURES, 97) and told[-1] == (97, 97)
     assert all(before < after for before, after in pairwise(told))
 
 
 def test_batches_are_under_way_at_once_only_if_the_caller_says_how(tmp_path):
-    suite = collect(many(tmp_path, 4 * BATCH))
+    suite = collect_cases(many(tmp_path, 4 * BATCH_SIZE))
     alone, together = Counting(), Counting()
-    asyncio.run(run(suite, alone))
-    asyncio.run(run(suite, together, together=asyncio.gather, lanes=3))
+    asyncio.run(run_suite(suite, alone))
+    asyncio.run(run_suite(suite, together, gather=asyncio.gather, max_concurrent_batches=3))
     assert (alone.most, together.most) == (1, 3)
     assert len(alone.asked) == len(together.asked) == 5  # the first few go first
 
 
 def test_health_and_discovery_get_all_libraries_and_actions_almost_none():
     pool = Counting()
-    asyncio.run(run(collect(TREES / "good" / "shop.example.com" / "Order"), pool))
+    asyncio.run(run_suite(collect_cases(TREES / "good" / "shop.example.com" / "Order"), pool))
     asked = [payload for payloads in pool.asked for payload in payloads]
     rules = [payload for payload in asked if "hs.status" in payload["script"] or "actions" in payload["script"]]
     assert len(rules) == 11 and all(payload["open"] for payload in rules)
@@ -79,20 +79,20 @@ def test_a_script_that_never_ends_fails_its_cases_and_no_others(tmp_path):
     (tmp_path / "toys.example.com/Hang/health.lua").write_text(HANGS)
     doll, hang = outcomes_of(tmp_path)
     assert doll.ok and not hang.ok
-    assert "context deadline exceeded" in line(hang)
+    assert "context deadline exceeded" in render_line(hang)
 
 
 def test_a_script_that_hung_often_enough_is_not_asked_again(tmp_path):
     class Hanging(Counting):
         async def run_batch(self, function, payloads):
             self.asked.append(payloads)
-            return [OverLimit("wall", "it took too long") for _ in payloads]
+            return [LimitExceeded("wall", "it took too long") for _ in payloads]
 
     pool = Hanging()
-    found = asyncio.run(run(collect(many(tmp_path, 3 * BATCH)), pool))
-    assert [len(payloads) for payloads in pool.asked] == [PATIENCE]
-    assert len(found) == 3 * BATCH and not any(outcome.ok for outcome in found)
-    assert f"not run: the script exceeded its limits in {PATIENCE} cases before" in line(found[-1])
+    found = asyncio.run(run_suite(collect_cases(many(tmp_path, 3 * BATCH_SIZE)), pool))
+    assert [len(payloads) for payloads in pool.asked] == [MAX_LIMIT_FAILURES]
+    assert len(found) == 3 * BATCH_SIZE and not any(outcome.ok for outcome in found)
+    assert f"not run: the script exceeded its limits in {MAX_LIMIT_FAILURES} cases before" in render_line(found[-1])
 
 
 def test_a_lone_script_tells_what_it_says_of_each_object(tmp_path):
@@ -101,9 +101,9 @@ def test_a_lone_script_tells_what_it_says_of_each_object(tmp_path):
         {"check.lua": "if obj.kind == 'Bad' then error('no', 0) end return {status = 'Suspended', message = obj.kind}"},
     )
     named = [("one.yaml", THING), ("bad.yaml", THING | {"kind": "Bad"}), ("empty", {})]
-    good, bad, empty = outcomes_of(script_cases(tmp_path / "check.lua", named))
+    good, bad, empty = outcomes_of(build_script_suite(tmp_path / "check.lua", named))
     assert good.ok and good.got == {"status": "Suspended", "message": "Thing"} and good.expected is None
-    assert line(good) == 'ok health toys.example.com/Thing one.yaml: Suspended "Thing"'
+    assert render_line(good) == 'ok health toys.example.com/Thing one.yaml: Suspended "Thing"'
     assert not bad.ok and bad.got == {"error": "no"}
     assert empty.ok and empty.got == {"status": "Suspended", "message": ""}
 
@@ -116,5 +116,5 @@ def test_an_action_that_answers_with_something_too_deep_is_a_failed_case():
                 value = [value]
             return [{"type": "table", "value": {**payload["manifest"], "spec": value}} for payload in payloads]
 
-    found = asyncio.run(run(collect(TREES / "good" / "batch"), Deep()))
+    found = asyncio.run(run_suite(collect_cases(TREES / "good" / "batch"), Deep()))
     assert [outcome.ok for outcome in found] == [False]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.health.bundled import PROFILES, RULES
-from argosy.gitops.health.test_suite import line, report
+from argosy.gitops.health.bundled import PROFILES_FOLDER, RULES_FOLDER
+from argosy.gitops.health.test_suite import build_report, render_line
 from support.health_suites import POOL, TREES, outcomes_of
 
 ORDER = "shop.example.com/Order"
@@ -85,22 +85,22 @@ def place(outcome):
 
 def test_a_tree_in_which_all_is_right_passes_whole_and_nothing_of_it_is_left_out():
     found = outcomes_of(TREES / "good")
-    assert [line(outcome) for outcome in found if not outcome.ok] == []
+    assert [render_line(outcome) for outcome in found if not outcome.ok] == []
     assert Counter(outcome.case.suite for outcome in found) == {"health": 20, "discovery": 2, "action": 9}
-    assert report(found) | {"cases": []} == {"total": 31, "passed": 31, "failed": 0, "skipped": 0, "cases": []}
+    assert build_report(found) | {"cases": []} == {"total": 31, "passed": 31, "failed": 0, "skipped": 0, "cases": []}
 
 
 def test_in_the_twin_where_each_feature_is_wrong_every_case_fails_and_says_why():
-    found = {place(outcome): line(outcome) for outcome in outcomes_of(TREES / "bad")}
+    found = {place(outcome): render_line(outcome) for outcome in outcomes_of(TREES / "bad")}
     assert found.keys() == BROKEN.keys()
     assert [told for told in found.values() if not told.startswith("FAIL ")] == []
     assert {where: (told, BROKEN[where]) for where, told in found.items() if BROKEN[where] not in told} == {}
 
 
-@pytest.mark.parametrize("tree", [RULES, *sorted(PROFILES.iterdir())], ids=lambda tree: tree.name)
+@pytest.mark.parametrize("tree", [RULES_FOLDER, *sorted(PROFILES_FOLDER.iterdir())], ids=lambda tree: tree.name)
 def test_every_case_of_our_own_rules_passes_confined(tree: Path):
     found = outcomes_of(tree)
-    assert [line(outcome) for outcome in found if not outcome.ok] == []
+    assert [render_line(outcome) for outcome in found if not outcome.ok] == []
     tested = {(outcome.case.group, outcome.case.kind) for outcome in found if outcome.case.suite == "health"}
     rules = {file.parent.relative_to(tree) for file in tree.rglob("health.*") if file.suffix in (".lua", ".yaml")}
     rules = {folder for folder in rules if "testdata" not in folder.parts}

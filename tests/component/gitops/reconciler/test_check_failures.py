@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.isolation import Pool
-from argosy.kube.controller import Cache
+from argosy.isolation import WorkerPool
+from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 
 pytestmark = pytest.mark.anyio
@@ -25,23 +25,23 @@ def model(name: str) -> Manifest:
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[Pool]:
-    opened = Pool()
+async def pool() -> AsyncIterator[WorkerPool]:
+    opened = WorkerPool()
     yield opened
     await opened.close()
 
 
 async def test_a_broken_script_is_logged_with_its_key_its_object_and_the_lua_error_once(
-    pool: Pool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    pool: WorkerPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache = Cache()
-    settings = Settings(cache, Repositories(tmp_path, SourceSettings()), pool, control_namespace="argocd")
+    cache = InformerCache()
+    settings = SettingsWatcher(cache, Repositories(tmp_path, SourceSettings()), pool, control_namespace="argocd")
 
     def configure(script: str) -> None:
         metadata = {"name": "argocd-cm", "namespace": "argocd"}
         cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {KEY: script}})
-        settings.outdate()
-        settings.rules()
+        settings.invalidate()
+        settings.current_settings()
 
     def logged() -> list[str]:
         return [record.getMessage() for record in caplog.records if record.name == "argosy.gitops.health"]
@@ -49,13 +49,13 @@ async def test_a_broken_script_is_logged_with_its_key_its_object_and_the_lua_err
     caplog.set_level(logging.WARNING, logger="argosy.gitops.health")
     configure("return obj.status.phase")
     for _ in range(2):
-        await settings.assess([model("a"), model("b")])
+        await settings.assess_health([model("a"), model("b")])
     [line] = logged()
     assert line.startswith(f"health check failed: argocd-cm {KEY}: Lua error for serving.kserve.io/InferenceService")
     assert "ml/a" in line and "<string>:1:" in line
     configure('return {status = "Healthy"}')
-    await settings.assess([model("a")])
+    await settings.assess_health([model("a")])
     assert len(logged()) == 1
     configure("if then")
-    await settings.assess([model("a")])
+    await settings.assess_health([model("a")])
     assert len(logged()) == 2

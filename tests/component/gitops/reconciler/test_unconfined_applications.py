@@ -17,7 +17,9 @@ from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 
 pytestmark = [
-    pytest.mark.skipif(not seccomp.is_supported() or landlock.abi() < 4, reason="needs Landlock and the filter"),
+    pytest.mark.skipif(
+        not seccomp.is_supported() or landlock.find_abi_version() < 4, reason="needs Landlock and the filter"
+    ),
     pytest.mark.skipif(find_spec("_gojsonnet") is None, reason="gojsonnet is not installed"),
 ]
 ENGINE = """
@@ -25,7 +27,7 @@ import asyncio, json, sys
 from pathlib import Path
 from support.deadlines import HANG_SECONDS
 from support.engine import config_map, engine_room
-from argosy.gitops.engine.liveness import Vitals
+from argosy.gitops.engine.liveness import ControllerHealth
 
 CHECK = "resource.customizations.health.ConfigMap"
 
@@ -41,7 +43,7 @@ async def main():
         await room.deliver("plain", "plain", **automatic)
         refused = await room.until_condition("ComparisonError", "made")
         judged = await room.until_condition("UnknownError", "plain")
-        vitals = Vitals(8, clock=room.clock)
+        vitals = ControllerHealth(8, clock=room.clock)
         vitals.engine = room.engine
         async with asyncio.timeout(HANG_SECONDS):
             while not room.engine.confinement.troubles():

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.reconciler.ignored_updates import Updates
-from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.reconciler.ignored_updates import IgnoredUpdateFilter
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.isolation import Pool
-from argosy.kube.controller import Cache
+from argosy.isolation import WorkerPool
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
@@ -24,12 +24,14 @@ STATUS = {"resource.customizations.ignoreResourceUpdates.all": "jsonPointers: [/
 TRACKED = {"argocd.argoproj.io/tracking-id": "models:apps/Deployment:ml/web"}
 
 
-def updates(folder: Path, data: dict[str, str], ours: dict[str, str] | None = None) -> Updates:
-    cache = Cache()
+def updates(folder: Path, data: dict[str, str], ours: dict[str, str] | None = None) -> IgnoredUpdateFilter:
+    cache = InformerCache()
     for name, each in (("argocd-cm", data), ("argosy-cm", ours or {})):
         metadata = {"name": name, "namespace": "argocd"}
         cache.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": each})
-    return Updates(Settings(cache, Repositories(folder, SourceSettings()), Pool(), control_namespace="argocd"))
+    return IgnoredUpdateFilter(
+        SettingsWatcher(cache, Repositories(folder, SourceSettings()), WorkerPool(), control_namespace="argocd")
+    )
 
 
 def deployment(version: str, ready: int = 1, annotations: dict[str, str] = TRACKED, **status: Any) -> Manifest:
@@ -59,7 +61,7 @@ def deployment(version: str, ready: int = 1, annotations: dict[str, str] = TRACK
 async def test_an_update_is_held_back_where_all_that_counts_is_the_same(
     tmp_path: Path, settings: dict[str, str], after: Manifest | None, is_held: bool
 ) -> None:
-    assert updates(tmp_path, settings).holds_back(deployment("1"), after, [APP]) is is_held
+    assert updates(tmp_path, settings).hold_if_ignorable(deployment("1"), after, [APP]) is is_held
 
 
 @pytest.mark.parametrize(
@@ -69,15 +71,15 @@ async def test_what_nobody_tracks_is_held_back_only_where_it_asks_for_it(
     tmp_path: Path, annotations: dict[str, str], is_held: bool
 ) -> None:
     before, after = deployment("1", annotations=annotations), deployment("2", annotations=annotations)
-    assert updates(tmp_path, STATUS).holds_back(before, after, [APP]) is is_held
+    assert updates(tmp_path, STATUS).hold_if_ignorable(before, after, [APP]) is is_held
 
 
 async def test_who_is_concerned_is_woken_only_where_health_has_changed(tmp_path: Path) -> None:
     found = updates(tmp_path, STATUS)
     woken: asyncio.Queue[ResourceKey] = asyncio.Queue()
     sick = APP._replace(name="sick")
-    assert found.holds_back(deployment("1"), deployment("2", readyReplicas=1), [APP])
-    assert found.holds_back(deployment("3"), deployment("4", ready=0), [sick])
+    assert found.hold_if_ignorable(deployment("1"), deployment("2", readyReplicas=1), [APP])
+    assert found.hold_if_ignorable(deployment("3"), deployment("4", ready=0), [sick])
     work = asyncio.create_task(found.run(woken.put_nowait))
     async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == sick
@@ -90,7 +92,7 @@ async def test_who_is_concerned_is_woken_where_health_could_not_be_judged(tmp_pa
     broken = {"resource.customizations.health.apps_Deployment": "return obj.nothing.more"}
     found = updates(tmp_path, STATUS | broken)
     woken: asyncio.Queue[ResourceKey] = asyncio.Queue()
-    assert found.holds_back(deployment("1"), deployment("2", readyReplicas=1), [APP])
+    assert found.hold_if_ignorable(deployment("1"), deployment("2", readyReplicas=1), [APP])
     work = asyncio.create_task(found.run(woken.put_nowait))
     async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == APP
@@ -99,7 +101,7 @@ async def test_who_is_concerned_is_woken_where_health_could_not_be_judged(tmp_pa
 
 async def test_what_lives_in_another_cluster_is_judged_by_the_storage_classes_there(tmp_path: Path) -> None:
     found = updates(tmp_path, STATUS, {"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
-    there, woken = Cache(), asyncio.Queue[ResourceKey]()
+    there, woken = InformerCache(), asyncio.Queue[ResourceKey]()
     storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
     there.put({**storage, "volumeBindingMode": "Immediate"})
 
@@ -109,7 +111,7 @@ async def test_what_lives_in_another_cluster_is_judged_by_the_storage_classes_th
         return {**made, "spec": {"storageClassName": "fast"}, "status": {"phase": phase}}
 
     for key, place in ((APP, None), (APP._replace(name="there"), there)):
-        assert found.holds_back(claim("1", "Pending"), claim("2", "Bound"), [key], place)
+        assert found.hold_if_ignorable(claim("1", "Pending"), claim("2", "Bound"), [key], place)
     work = asyncio.create_task(found.run(woken.put_nowait))
     async with asyncio.timeout(HANG_SECONDS):
         assert await woken.get() == APP._replace(name="there")

@@ -8,8 +8,8 @@ import pytest
 
 from argosy.errors import LimitError, RenderError
 from argosy.gitops.application import Application, Source, read_source
-from argosy.gitops.application.step_results import Checkout, Input, Origin
-from argosy.gitops.render import BuildSettings, RenderLimits, are_current, render, render_application
+from argosy.gitops.application.step_results import Checkout, FieldOrigin, RenderInput
+from argosy.gitops.render import BuildSettings, RenderLimits, are_inputs_unchanged, render, render_application
 from argosy.kube.names import ResourceKey
 from support.file_trees import TextTree
 from support.helm_engines import needs_one
@@ -77,9 +77,9 @@ def test_options_of_the_source_reach_kustomize_and_variables_that_it_uses_are_in
     source = read_source({"path": "over", "kustomize": options})
     found = render(CHECKOUT, Application("shop"), source)
     assert found.manifests[0]["metadata"] == {"name": "y-a", "annotations": {"at": "1" * 40}}
-    assert found.inputs[Input("env", "ARGOCD_APP_REVISION")] == "1" * 40
+    assert found.inputs[RenderInput("env", "ARGOCD_APP_REVISION")] == "1" * 40
     plain = render(CHECKOUT, Application("shop"), Source(path="over"))
-    assert not [each for each in plain.inputs if each.place == "env"]
+    assert not [each for each in plain.inputs if each.scope == "env"]
 
 
 def test_remote_bases_come_from_whoever_fetches_them_and_are_inputs_of_their_own_place() -> None:
@@ -94,10 +94,10 @@ def test_remote_bases_come_from_whoever_fetches_them_and_are_inputs_of_their_own
     found = render(Checkout(tree, ""), Application("shop"), Source(path="k"), fetch=fetch)
     assert asked == [("https://git.example/o/r", "v1")]
     place = "https://git.example/o/r@v1"
-    assert Input(place, "base/a.yaml") in found.inputs
-    assert are_current(found.inputs, {"": tree, place: remote}, {})
+    assert RenderInput(place, "base/a.yaml") in found.inputs
+    assert are_inputs_unchanged(found.inputs, {"": tree, place: remote}, {})
     changed = TextTree({**remote.files, "base/a.yaml": MAP + "# new\n"})
-    assert not are_current(found.inputs, {"": tree, place: changed}, {})
+    assert not are_inputs_unchanged(found.inputs, {"": tree, place: changed}, {})
     for each in (found, pickle.loads(pickle.dumps(found))):
         origin = each.origins.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name")
         assert origin is not None and origin.repository.startswith("https://git.example/o/r")
@@ -111,8 +111,8 @@ def test_a_field_of_a_plain_file_has_its_line_and_asking_for_it_is_no_input() ->
     before = dict(found.inputs)
     origins = pickle.loads(pickle.dumps(found)).origins
     for each in (found.origins, origins):
-        assert each.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name") == Origin("plain/a.yaml", 3)
-        assert each.find(ResourceKey("", "Pod", "", "p"), "/metadata/name") == Origin("plain/a.yaml", 7)
+        assert each.find(ResourceKey("", "ConfigMap", "", "a"), "/metadata/name") == FieldOrigin("plain/a.yaml", 3)
+        assert each.find(ResourceKey("", "Pod", "", "p"), "/metadata/name") == FieldOrigin("plain/a.yaml", 7)
         assert each.find(ResourceKey("", "Pod", "", "q"), "/metadata/name") is None
     assert found.inputs == before
 
@@ -142,7 +142,7 @@ def test_a_chart_takes_values_from_another_source_and_goes_stale_with_them() -> 
 
     def is_current(chart: dict[str, str], files: dict[str, str | bytes]) -> bool:
         trees = {"": TextTree({**CHART, **chart}), "$v": TextTree({**values.files, **files})}
-        return are_current(found.inputs, trees, environment)
+        return are_inputs_unchanged(found.inputs, trees, environment)
 
     assert is_current({}, {"other.yaml": "new"})
     assert is_current({"README.md": "new"}, {})
@@ -168,4 +168,4 @@ def test_a_field_of_a_kustomization_has_the_line_that_wrote_it() -> None:
     found = render(CHECKOUT, Application("shop"), Source(path="over"))
     for each in (found, pickle.loads(pickle.dumps(found))):
         origin = each.origins.find(ResourceKey("", "ConfigMap", "", "x-a"), "/metadata/name")
-        assert origin == Origin("over/kustomization.yaml", 2, overrules=Origin("over/a.yaml", 3))
+        assert origin == FieldOrigin("over/kustomization.yaml", 2, overrides=FieldOrigin("over/a.yaml", 3))

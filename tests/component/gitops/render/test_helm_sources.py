@@ -9,7 +9,7 @@ import pytest
 
 from argosy.errors import RenderError
 from argosy.gitops.application import read_application
-from argosy.gitops.application.step_results import Checkout, Rendered
+from argosy.gitops.application.step_results import Checkout, RenderResult
 from argosy.gitops.render import BuildSettings, render
 from argosy.kube.objects import key_of
 from support.file_trees import TextTree
@@ -22,7 +22,7 @@ FILES: dict[str, str | bytes] = {
 VALUES = Checkout(TextTree({"team/values.yaml": "c: other\n", "team/unused.yaml": "d: 1\n"}), "r2")
 
 
-def rendered(helm: dict[str, Any] | None, files: dict[str, str | bytes] | None = None) -> Rendered:
+def rendered(helm: dict[str, Any] | None, files: dict[str, str | bytes] | None = None) -> RenderResult:
     source = {"repoURL": "https://git.example.com/a", "path": "chart", **({"helm": helm} if helm else {})}
     manifest = {"metadata": {"name": "web"}, "spec": {"destination": {"namespace": "shop"}, "sources": [source]}}
     app = read_application(manifest)
@@ -30,7 +30,7 @@ def rendered(helm: dict[str, Any] | None, files: dict[str, str | bytes] | None =
     return render(checkout, app, app.sources[0], BuildSettings(), refs={"values": VALUES})
 
 
-def shown(found: Rendered) -> Any:
+def shown(found: RenderResult) -> Any:
     return json.loads(found.manifests[0]["data"]["values"])
 
 
@@ -59,7 +59,7 @@ def test_overrides_beside_the_chart_are_kept() -> None:
 @needs_one
 def test_inputs_are_what_was_read_and_nothing_else() -> None:
     found = rendered({"valueFiles": ["/envs/prod.yaml", "$values/team/values.yaml"]})
-    read = {(each.place, each.path) for each, id in found.inputs.items() if id and not each.path.endswith("/")}
+    read = {(each.scope, each.path) for each, id in found.inputs.items() if id and not each.path.endswith("/")}
     assert {("", "chart/templates/a.yaml"), ("", "envs/prod.yaml"), ("$values", "team/values.yaml")} <= read
     assert not {("", "unrelated.txt"), ("$values", "team/unused.yaml")} & read
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from argosy.errors import LimitError, RenderError
-from argosy.gitops.application import PluginOptions, Variable
-from argosy.gitops.render.config_management_plugin import LIMITS, generate, variables
+from argosy.gitops.application import PluginOptions, ToolVariable
+from argosy.gitops.render.config_management_plugin import PLUGIN_LIMITS, build_plugin_environment, generate_manifests
 from argosy.gitops.render.settings import PluginCommand
 from support.file_trees import TextTree
 
@@ -23,7 +23,7 @@ def shell(script: str, **fields) -> dict[str, PluginCommand]:
 
 
 def made(script: str, options: PluginOptions | None = NAMED, environment=None, **fields):
-    return generate(TREE, "app", options, shell(script, **fields), environment or {})
+    return generate_manifests(TREE, "app", options, shell(script, **fields), environment or {})
 
 
 def test_what_it_prints_are_the_manifests():
@@ -58,29 +58,29 @@ def test_nothing_that_is_printed_is_no_manifest():
 
 def test_the_first_whose_files_are_there_is_taken():
     plugins = {
-        "no": PluginCommand(("false",), files=("*.json",)),
-        "yes": PluginCommand(("printf", "kind: A\napiVersion: v1"), files=("x", "in.*")),
+        "no": PluginCommand(("false",), file_globs=("*.json",)),
+        "yes": PluginCommand(("printf", "kind: A\napiVersion: v1"), file_globs=("x", "in.*")),
     }
-    assert generate(TREE, "app", None, plugins, {}) == [{"kind": "A", "apiVersion": "v1"}]
+    assert generate_manifests(TREE, "app", None, plugins, {}) == [{"kind": "A", "apiVersion": "v1"}]
     with pytest.raises(RenderError, match="no plug-in matches the files here"):
-        generate(TREE, "other", None, {"no": plugins["no"]}, {})
+        generate_manifests(TREE, "other", None, {"no": plugins["no"]}, {})
 
 
 def test_a_plugin_that_nobody_declared_is_refused_with_the_setting():
     with pytest.raises(RenderError, match=r"^app: unknown plug-in 'mine' .*render\.plugin\.mine in argosy-cm"):
-        generate(TREE, "app", NAMED, {}, {})
+        generate_manifests(TREE, "app", NAMED, {}, {})
 
 
 def test_it_is_told_build_variables_and_what_the_source_says():
     options = PluginOptions(
-        env=(Variable("NAME", "it is $ARGOCD_APP_NAME"), Variable("PATH", "/evil")),
+        env=(ToolVariable("NAME", "it is $ARGOCD_APP_NAME"), ToolVariable("PATH", "/evil")),
         parameters=(
             {"name": "one", "string": "1"},
             {"name": "values-files", "array": ["a", "b"]},
             {"name": "helm.set", "map": {"image.tag": "v1"}},
         ),
     )
-    assert variables(options, {"ARGOCD_APP_NAME": "demo", "PARAM_ONE": "wins"}) == {
+    assert build_plugin_environment(options, {"ARGOCD_APP_NAME": "demo", "PARAM_ONE": "wins"}) == {
         "ARGOCD_APP_NAME": "demo",
         "ARGOCD_ENV_NAME": "it is demo",
         "ARGOCD_ENV_PATH": "/evil",
@@ -93,11 +93,11 @@ def test_it_is_told_build_variables_and_what_the_source_says():
         "PARAM_VALUES_FILES_1": "b",
         "PARAM_HELM_SET_IMAGE_TAG": "v1",
     }
-    assert variables(PluginOptions(), {}) == {"ARGOCD_APP_PARAMETERS": "null"}
+    assert build_plugin_environment(PluginOptions(), {}) == {"ARGOCD_APP_PARAMETERS": "null"}
 
 
 def test_the_variables_arrive():
-    options = PluginOptions("mine", (Variable("X", "y"),), ({"name": "p", "string": "q"},))
+    options = PluginOptions("mine", (ToolVariable("X", "y"),), ({"name": "p", "string": "q"},))
     script = "echo kind: A; echo apiVersion: v1; echo it: $ARGOCD_ENV_X $PARAM_P $ARGOCD_APP_NAME"
     assert made(script, options, {"ARGOCD_APP_NAME": "demo"})[0]["it"] == "y q demo"
 
@@ -128,17 +128,17 @@ def test_a_failure_of_init_is_said():
 
 def test_a_program_that_is_not_there_is_named():
     with pytest.raises(RenderError, match="plug-in mine cannot run: no-such-tool: program not found"):
-        generate(TREE, "app", NAMED, {"mine": PluginCommand(("no-such-tool",))}, {})
+        generate_manifests(TREE, "app", NAMED, {"mine": PluginCommand(("no-such-tool",))}, {})
 
 
 def test_it_is_stopped_after_its_seconds():
     with pytest.raises(LimitError, match=r"^app: plug-in mine: took longer than 0\.5 s"):
-        made("sleep 60", seconds=0.5)
+        made("sleep 60", timeout_seconds=0.5)
 
 
 def test_its_output_is_limited():
     with pytest.raises(LimitError, match=r"^app: plug-in mine: its output is larger"):
-        generate(TREE, "app", NAMED, shell("yes"), {}, limits=replace(LIMITS, output=1 << 20))
+        generate_manifests(TREE, "app", NAMED, shell("yes"), {}, limits=replace(PLUGIN_LIMITS, output=1 << 20))
 
 
 def test_it_cannot_read_a_canary(tmp_path):

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.errors import RenderError
 from argosy.gitops.application import Application, Destination, read_source
-from argosy.gitops.application.step_results import Checkout, Input
-from argosy.gitops.render import BuildSettings, are_current, read_build_settings, render
+from argosy.gitops.application.step_results import Checkout, RenderInput
+from argosy.gitops.render import BuildSettings, are_inputs_unchanged, read_build_settings, render
 from support.file_trees import TextTree
 
 APP = Application(name="demo", destination=Destination(namespace="space"))
@@ -32,10 +32,10 @@ def test_jsonnet_files_stand_among_others_and_their_imports_are_inputs():
     found = rendered(tree, directory=directory)
     assert [each["metadata"]["name"] for each in found.manifests] == ["imported", "made"]
     assert found.manifests[0]["data"] == {"e": "demo"}
-    assert Input("", "lib/name") in found.inputs
+    assert RenderInput("", "lib/name") in found.inputs
     changed = TextTree({**tree.files, "lib/name": "'other'"})
-    assert are_current(found.inputs, {"": tree}, {"ARGOCD_APP_NAME": "demo"})
-    assert not are_current(found.inputs, {"": changed}, {"ARGOCD_APP_NAME": "demo"})
+    assert are_inputs_unchanged(found.inputs, {"": tree}, {"ARGOCD_APP_NAME": "demo"})
+    assert not are_inputs_unchanged(found.inputs, {"": changed}, {"ARGOCD_APP_NAME": "demo"})
 
 
 @pytest.mark.parametrize("source", [{}, {"plugin": {"name": "mine"}}])

@@ -16,7 +16,9 @@ from support import weaker_kernel
 from support.deadlines import HANG_SECONDS
 
 pytestmark = [
-    pytest.mark.skipif(not seccomp.is_supported() or landlock.abi() < 4, reason="needs Landlock and the filter"),
+    pytest.mark.skipif(
+        not seccomp.is_supported() or landlock.find_abi_version() < 4, reason="needs Landlock and the filter"
+    ),
     pytest.mark.skipif(find_spec("_gojsonnet") is None, reason="gojsonnet is not installed"),
 ]
 PLAIN = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "plain"}}'

@@ -12,8 +12,8 @@ import pytest
 
 from argosy.errors import SourceRefused
 from argosy.gitops.application.repository_url import parse_url
-from argosy.gitops.source.credentials import Trust, find_credential, read_credentials
-from argosy.gitops.source.git.git_credentials import access
+from argosy.gitops.source.credentials import HostTrust, find_credential, read_credentials
+from argosy.gitops.source.git.git_credentials import prepare_access
 
 PASSWORD = "hunter22-very-secret"
 
@@ -99,7 +99,9 @@ def test_no_secret_value_is_in_what_a_credential_prints() -> None:
 
 def test_an_access_leaves_no_file_behind_and_lets_nobody_else_in(tmp_path: Path) -> None:
     credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
-    with access(tmp_path, parse_url("ssh://host/x"), credential, Trust(known_hosts="host ssh-ed25519 AAAA")) as given:
+    with prepare_access(
+        tmp_path, parse_url("ssh://host/x"), credential, HostTrust(known_hosts="host ssh-ed25519 AAAA")
+    ) as given:
         folder = Path(given.env["GIT_SSH"]).parent
         assert folder.stat().st_mode & 0o077 == 0
         assert (folder / "key").read_text() == "KEY\n"
@@ -112,12 +114,12 @@ def test_what_a_killed_process_left_goes_with_the_next_access_and_what_is_in_use
     left = tmp_path / "access-left"
     left.mkdir()
     (left / "key").write_text("KEY")
-    with access(tmp_path, url, None, Trust()) as given:
+    with prepare_access(tmp_path, url, None, HostTrust()) as given:
         assert left.exists()  # it may just be being made
         used = Path(given.env["GIT_SSH"]).parent
         for each in (left, used):
             os.utime(each, (long_ago, long_ago))
-        with access(tmp_path, url, None, Trust()):
+        with prepare_access(tmp_path, url, None, HostTrust()):
             assert used.exists() and not left.exists()
 
 
@@ -127,7 +129,9 @@ def test_ssh_runs_with_our_settings_only(tmp_path: Path) -> None:
     odd = tmp_path / "with space %h"
     odd.mkdir()
     credential = read_credentials([secret("x", url="ssh://host/x", sshPrivateKey="KEY")])[0]
-    with access(odd, parse_url("ssh://host/x"), credential, Trust(known_hosts="host ssh-ed25519 AAAA")) as given:
+    with prepare_access(
+        odd, parse_url("ssh://host/x"), credential, HostTrust(known_hosts="host ssh-ed25519 AAAA")
+    ) as given:
         program = given.env["GIT_SSH"]
         printed = subprocess.run([program, "-G", "host"], capture_output=True, text=True, check=True).stdout
         settings = dict(line.split(" ", 1) for line in printed.splitlines())
@@ -141,9 +145,9 @@ def test_insecure_is_only_for_the_secret_that_says_so(tmp_path: Path) -> None:
     url = parse_url("https://host/x")
     trusting = read_credentials([secret("x", url="https://host/x", insecure="true")])[0]
     strict = read_credentials([secret("x", url="https://host/x", username="u", password="p")])[0]
-    with access(tmp_path, url, trusting, Trust()) as given:
+    with prepare_access(tmp_path, url, trusting, HostTrust()) as given:
         assert given.config["http.sslVerify"] == "false"
-    with access(tmp_path, url, strict, Trust(authorities={"host": "PEM"})) as given:
+    with prepare_access(tmp_path, url, strict, HostTrust(authorities_by_host={"host": "PEM"})) as given:
         assert "http.sslVerify" not in given.config
         assert Path(given.config["http.sslCAInfo"]).read_text() == "PEM\n"
         assert [key for key in given.config if key.endswith("extraHeader")] == ["http.https://host:443/.extraHeader"]

@@ -35,16 +35,16 @@ def test_ids_are_those_of_git(folder: Path) -> None:
         subprocess.run(["git", "-C", folder, *arguments], check=True, env=env)
     wanted = subprocess.run(["git", "-C", folder, "write-tree"], check=True, env=env, capture_output=True, text=True)
     tree = FolderTree(folder)
-    root = tree.entry("")
+    root = tree.find_entry("")
     assert root is not None and root.id == wanted.stdout.strip()
-    assert ".git" not in {entry.name for entry in tree.listing("")}
-    assert tree.entry(".git") is None and tree.entry(".git/HEAD") is None
+    assert ".git" not in {entry.name for entry in tree.list_folder("")}
+    assert tree.find_entry(".git") is None and tree.find_entry(".git/HEAD") is None
     with pytest.raises(SourceError):
-        tree.read(".git/HEAD")
+        tree.read_file(".git/HEAD")
 
 
 def test_a_listing_names_what_is_there_by_name(folder: Path) -> None:
-    found = [(entry.name, entry.kind) for entry in FolderTree(folder).listing("")]
+    found = [(entry.name, entry.kind) for entry in FolderTree(folder).list_folder("")]
     assert found == [
         ("base", "folder"), ("base.yaml", "file"), ("canary", "link"), ("link", "link"), ("out", "link"),
         ("run.sh", "file"),
@@ -53,17 +53,21 @@ def test_a_listing_names_what_is_there_by_name(folder: Path) -> None:
 
 def test_links_are_told_and_never_followed_on_disk(folder: Path) -> None:
     tree = FolderTree(folder)
-    assert tree.read("canary") == b"../canary"
-    assert tree.read("out") == b"/etc"
-    assert tree.entry("out/passwd") is None and tree.listing("out") == () and tree.entry("link/model.yaml") is None
+    assert tree.read_file("canary") == b"../canary"
+    assert tree.read_file("out") == b"/etc"
+    assert (
+        tree.find_entry("out/passwd") is None
+        and tree.list_folder("out") == ()
+        and tree.find_entry("link/model.yaml") is None
+    )
     with pytest.raises(SourceError, match="no such file"):
-        tree.read("out/passwd")
+        tree.read_file("out/passwd")
 
 
 @pytest.mark.parametrize("path", ["..", "../canary", "base/../../canary", "/etc/passwd", "a\0"])
 def test_no_path_leads_out_of_a_folder(folder: Path, path: str) -> None:
     tree = FolderTree(folder)
-    for question in (tree.entry, tree.listing, tree.read):
+    for question in (tree.find_entry, tree.list_folder, tree.read_file):
         with pytest.raises(SourceError, match="not a valid path"):
             question(path)
 
@@ -71,15 +75,15 @@ def test_no_path_leads_out_of_a_folder(folder: Path, path: str) -> None:
 def test_pipes_and_sockets_are_not_there(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     tree = FolderTree(folder)
-    assert tree.entry("pipe") is None
+    assert tree.find_entry("pipe") is None
     with pytest.raises(SourceError):
-        tree.read("pipe")
+        tree.read_file("pipe")
 
 
 def test_a_listing_reads_no_file(folder: Path) -> None:
     (folder / "weights").write_bytes(b"0" * 2000)
     tree = FolderTree(folder, SourceLimits(file_bytes=1000))
-    weights = next(entry for entry in tree.listing("") if entry.name == "weights")
+    weights = next(entry for entry in tree.list_folder("") if entry.name == "weights")
     with pytest.raises(SourceTooLarge, match="larger than 1000"):
         _ = weights.id
 
@@ -88,18 +92,18 @@ def test_an_entry_is_equal_to_one_with_the_same_content(folder: Path) -> None:
     (folder / "other").mkdir()
     (folder / "other" / "model.yaml").write_text("a: 1")
     tree = FolderTree(folder)
-    one, other = tree.entry("base/model.yaml"), tree.entry("other/model.yaml")
+    one, other = tree.find_entry("base/model.yaml"), tree.find_entry("other/model.yaml")
     assert one is not None and other is not None
     assert one == other == TreeEntry("model.yaml", "file", one.id) and hash(one) == hash(other)
     name, kind, id = one
     assert (name, kind, id) == ("model.yaml", "file", one.id)
-    assert tree.entry("base") != tree.entry("other") and tree.listing("base") == tree.listing("other")
+    assert tree.find_entry("base") != tree.find_entry("other") and tree.list_folder("base") == tree.list_folder("other")
 
 
 def test_a_folder_that_is_too_deep_is_refused(tmp_path: Path) -> None:
     deep = tmp_path / "/".join("d" * 110)
     deep.mkdir(parents=True)
-    root = FolderTree(tmp_path).entry("")
+    root = FolderTree(tmp_path).find_entry("")
     assert root is not None
     with pytest.raises(SourceTooLarge, match="folders deep"):
         _ = root.id

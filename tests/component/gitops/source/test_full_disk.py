@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.errors import Unreachable
+from argosy.errors import SourceUnreachable
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from support.repositories import Repository
@@ -36,7 +36,7 @@ async def test_a_full_disk_is_told_and_mirrors_go_on_once_there_is_space(
             revision = repository.commit({"model.yaml": "a: 2", "more.yaml": "x" * 50_000})
         ballast = fill_disk(small_disk)
         for _ in range(2):
-            with pytest.raises(Unreachable, match=FULL):
+            with pytest.raises(SourceUnreachable, match=FULL):
                 await repositories.checkout(url, "main")
         ballast.unlink()
         assert (await repositories.checkout(url, "main")).revision == revision

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.errors import SourceRefused, SourceTimeout, Unreachable
-from argosy.gitops.source.credentials import Credential, read_credentials
-from argosy.gitops.source.git.fetch_locks import locked
+from argosy.errors import SourceRefused, SourceTimeout, SourceUnreachable
+from argosy.gitops.source.credentials import RepositoryCredential, read_credentials
+from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.mirror import Mirror
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.settings import SourceLimits, SourceSettings, read_settings
+from argosy.gitops.source.settings import SourceLimits, SourceSettings, read_source_settings
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.git_server import GitHost, git_host, running_commands
 
@@ -38,7 +38,7 @@ def over_http(**limits: float) -> SourceSettings:
     return SourceSettings(protocols=frozenset({"http"}), limits=SourceLimits(**limits))  # type: ignore[arg-type]
 
 
-def credentials(url: str, kind: str = "repo-creds", **fields: str) -> list[Credential]:
+def credentials(url: str, kind: str = "repo-creds", **fields: str) -> list[RepositoryCredential]:
     labels = {"argocd.argoproj.io/secret-type": kind}
     return read_credentials([{"metadata": {"name": "creds", "labels": labels}, "stringData": {"url": url, **fields}}])
 
@@ -58,7 +58,7 @@ async def test_credentials_open_the_door_and_are_in_no_argument(
     repository.commit({"a": "1"})
     host.wanted = wanted
     repositories = opened(over_http(), credentials=credentials(host.url, **fields))
-    assert (await repositories.checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"
+    assert (await repositories.checkout(f"{host.url}/models.git", "main")).tree.read_file("a") == b"1"
     secret = wanted.split()[1].encode()
     assert any(host.url.encode() in command for command in host.commands)
     assert not [command for command in host.commands if PASSWORD.encode() in command or secret in command]
@@ -112,10 +112,10 @@ async def test_a_host_that_is_not_there_is_unreachable_and_the_last_good_revisio
     await repositories.checkout(url, "main")
     host.shutdown()
     host.server_close()
-    with pytest.raises(Unreachable, match="does not answer") as caught:
+    with pytest.raises(SourceUnreachable, match="does not answer") as caught:
         await repositories.checkout(url, "main")
-    assert caught.value.last_good == good
-    assert (await repositories.checkout(url, good)).tree.read("a") == b"1"
+    assert caught.value.last_good_revision == good
+    assert (await repositories.checkout(url, good)).tree.read_file("a") == b"1"
 
 
 @pytest.mark.skipif(not Path("/usr/bin/ssh").exists(), reason="ssh is not installed")
@@ -124,7 +124,7 @@ async def test_an_ssh_host_that_is_not_there_is_unreachable(opened: Opened) -> N
         port = gone.getsockname()[1]
     url = f"ssh://git@127.0.0.1:{port}/org/models"
     repositories = opened(SourceSettings(), credentials=credentials(url, "repository", sshPrivateKey="no key at all"))
-    with pytest.raises(Unreachable, match="does not answer"):
+    with pytest.raises(SourceUnreachable, match="does not answer"):
         await repositories.checkout(url, "main")
 
 
@@ -151,7 +151,7 @@ async def test_a_checkout_that_is_called_off_leaves_no_process(repository, host:
     assert not [command for command in running_commands() if host.url.encode() in command]
     host.holds = False
     host.released.set()
-    assert (await opened(over_http()).checkout(f"{host.url}/models.git", "main")).tree.read("a") == b"1"
+    assert (await opened(over_http()).checkout(f"{host.url}/models.git", "main")).tree.read_file("a") == b"1"
 
 
 async def test_a_host_is_asked_once_or_twice_by_many_at_once(repository, host: GitHost, opened: Opened) -> None:
@@ -197,11 +197,11 @@ class HeldUp(Mirror):
     is_held = True
     let_go: asyncio.Event
 
-    async def _remember(self, pin: str, revision: str) -> None:
+    async def _pin_revision(self, pin: str, revision: str) -> None:
         if self.is_held:
             self.is_held = False
             await self.let_go.wait()
-        await super()._remember(pin, revision)
+        await super()._pin_revision(pin, revision)
 
 
 @pytest.mark.tier("all")
@@ -240,17 +240,17 @@ async def test_plain_http_is_refused_unless_it_is_allowed(host: GitHost, opened:
 
 async def test_a_setting_allows_plain_http_or_takes_a_protocol_away(repository, host: GitHost, opened: Opened) -> None:
     commit = repository.commit({"a": "1"})
-    allowed = read_settings({"source.protocols": "https, ssh\nhttp"})
+    allowed = read_source_settings({"source.protocols": "https, ssh\nhttp"})
     assert (await opened(allowed).checkout(f"{host.url}/models.git", "main")).revision == commit
     for text, url in (("https", "git@github.example:org/models.git"), ("", "https://github.example/org/models.git")):
         with pytest.raises(SourceRefused, match=r"is not allowed.*source\.protocols"):
-            await opened(read_settings({"source.protocols": text})).checkout(url, "main")
+            await opened(read_source_settings({"source.protocols": text})).checkout(url, "main")
 
 
 CHECKOUT = """
 import asyncio, sys
 from pathlib import Path
-from argosy.gitops.source.git.fetch_locks import locked
+from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.mirror import Mirror
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
@@ -277,11 +277,11 @@ async def test_a_process_killed_in_the_middle_of_a_fetch_hinders_nobody(
     # Its git lives on and holds the lock until it has its pack; then comes our turn.
     folder = repositories.mirror(url).folder
     with pytest.raises(TimeoutError):
-        async with locked(folder.with_name(f"{folder.name}.lock"), seconds=0):
+        async with hold_lock(folder.with_name(f"{folder.name}.lock"), seconds=0):
             pass
     host.released.set()
     checkout = await repositories.checkout(url, "main")
-    assert checkout.revision == new and checkout.tree.read("a") == b"2"
+    assert checkout.revision == new and checkout.tree.read_file("a") == b"2"
 
 
 # -- mirrors that stand in for hosts ---------------------------------------------------------------------------------
@@ -291,16 +291,16 @@ async def test_a_mirror_stands_in_for_a_host_that_cannot_be_reached(repository, 
     repository.commit({"a": "1"})
     (tmp_path / "served" / "org").mkdir()
     repository.path.rename(tmp_path / "served" / "org" / "Models.git")
-    settings = read_settings({"source.mirrors": f"# ours\nhttps://github.example {tmp_path}/served\n"})
+    settings = read_source_settings({"source.mirrors": f"# ours\nhttps://github.example {tmp_path}/served\n"})
     for url in ("https://github.example/org/Models", "https://github.example/org/Models.git"):
-        assert (await opened(settings).checkout(url, "main")).tree.read("a") == b"1"
+        assert (await opened(settings).checkout(url, "main")).tree.read_file("a") == b"1"
 
 
 async def test_the_longest_prefix_chooses_the_mirror(repository, opened: Opened, tmp_path: Path) -> None:
     repository.commit({"a": "1"})
     lines = f"https://github.example /nowhere\nhttps://github.example/org {tmp_path}/served"
-    settings = read_settings({"source.mirrors": lines})
-    assert (await opened(settings).checkout("https://github.example/org/models", "main")).tree.read("a") == b"1"
+    settings = read_source_settings({"source.mirrors": lines})
+    assert (await opened(settings).checkout("https://github.example/org/models", "main")).tree.read_file("a") == b"1"
     with pytest.raises(SourceRefused):
         await opened(settings).checkout("https://github.example/organisation/models", "main")
 
@@ -310,7 +310,7 @@ async def test_a_mirror_does_not_lead_out_of_its_folder(repository, opened: Open
     inner = tmp_path / "served" / "inner"
     inner.mkdir()
     (inner / "link").symlink_to(repository.path)
-    settings = read_settings({"source.mirrors": f"https://github.example {inner}"})
+    settings = read_source_settings({"source.mirrors": f"https://github.example {inner}"})
     for path in ("link", "../models.git", "%2e%2e/models.git"):
         with pytest.raises(SourceRefused):
             await opened(settings).checkout(f"https://github.example/{path}", "main")
@@ -319,6 +319,8 @@ async def test_a_mirror_does_not_lead_out_of_its_folder(repository, opened: Open
 @pytest.mark.tier("all")
 async def test_a_mirror_may_be_another_host(repository, host: GitHost, opened: Opened) -> None:
     repository.commit({"a": "1"})
-    mirrors = read_settings({"source.mirrors": f"https://github.example/org {host.url}"}).mirrors
+    mirrors = read_source_settings({"source.mirrors": f"https://github.example/org {host.url}"}).mirrors
     settings = SourceSettings(mirrors=mirrors, protocols=frozenset({"http"}))
-    assert (await opened(settings).checkout("https://github.example/org/models.git", "main")).tree.read("a") == b"1"
+    assert (await opened(settings).checkout("https://github.example/org/models.git", "main")).tree.read_file(
+        "a"
+    ) == b"1"

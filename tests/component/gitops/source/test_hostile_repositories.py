@@ -29,19 +29,19 @@ async def test_links_are_told_and_never_followed(repository, opened: Opened) -> 
     repository.commit_tree(repository.tree(*sorted([*entries, ("40000", real, "real")], key=lambda entry: entry[2])))
     tree = (await opened().checkout(str(repository.path), "main")).tree
     for name, target in links.items():
-        assert tree.entry(name).kind == "link"
-        assert tree.read(name) == target.encode()
-        assert tree.listing(name) == ()
-    assert tree.entry("out/passwd") is None and tree.entry("inside/file") is None
+        assert tree.find_entry(name).kind == "link"
+        assert tree.read_file(name) == target.encode()
+        assert tree.list_folder(name) == ()
+    assert tree.find_entry("out/passwd") is None and tree.find_entry("inside/file") is None
     with pytest.raises(SourceError, match="out is a link"):
-        tree.read("out/passwd")
+        tree.read_file("out/passwd")
 
 
 @pytest.mark.parametrize("path", ["..", "../x", "a/../../x", "/etc/passwd", "a//b", "./a", "a/", "a\0b", "."])
 async def test_no_path_leads_out_of_a_tree(repository, opened: Opened, path: str) -> None:
     repository.commit({"a/b": "1"})
     tree = (await opened().checkout(str(repository.path), "main")).tree
-    for question in (tree.entry, tree.listing, tree.read):
+    for question in (tree.find_entry, tree.list_folder, tree.read_file):
         with pytest.raises(SourceError, match="not a valid path"):
             question(path)
 
@@ -55,9 +55,9 @@ async def test_strange_names_are_only_names(repository, opened: Opened) -> None:
     entries.append(("100644", repository.blob(b"raw"), os.fsdecode(b"\xff\xfe")))
     repository.commit_tree(repository.tree(*entries))
     tree = (await opened().checkout(str(repository.path), "main")).tree
-    assert {entry.name for entry in tree.listing("")} == {*names, os.fsdecode(b"\xff\xfe")}
+    assert {entry.name for entry in tree.list_folder("")} == {*names, os.fsdecode(b"\xff\xfe")}
     for name in names:
-        assert tree.read(name) == name.encode()
+        assert tree.read_file(name) == name.encode()
 
 
 async def test_a_submodule_is_an_empty_folder_whose_files_are_explained(
@@ -69,10 +69,10 @@ async def test_a_submodule_is_an_empty_folder_whose_files_are_explained(
     entries = [("100644", repository.blob(modules.encode()), ".gitmodules"), ("160000", commit, "lib")]
     repository.commit_tree(repository.tree(*entries))
     tree = (await opened().checkout(str(repository.path), "main")).tree
-    assert tree.entry("lib").kind == "folder"
-    assert tree.listing("lib") == () and tree.entry("lib/a") is None
+    assert tree.find_entry("lib").kind == "folder"
+    assert tree.list_folder("lib") == () and tree.find_entry("lib/a") is None
     with pytest.raises(SourceError, match="lib is a submodule"):
-        tree.read("lib/a")
+        tree.read_file("lib/a")
     app = Application(name="app")
     for path in ("lib", "lib/deploy"):
         with pytest.raises(RenderError, match=f"{path}: lib is a Git submodule, and submodules are not supported"):
@@ -106,7 +106,7 @@ def test_names_that_harm_a_disk_are_refused_by_the_reader_itself(repository, nam
     tree = repository.tree(("100644", repository.blob(b"x"), name))
     reader = ObjectReader(repository.path, SourceLimits(), "here")
     with pytest.raises(CorruptSource):
-        GitTree(reader, tree).listing("")
+        GitTree(reader, tree).list_folder("")
     reader.close()
 
 
@@ -118,7 +118,7 @@ def test_content_that_is_not_what_its_id_says_is_refused(repository) -> None:
     file.write_bytes(zlib.compress(b"blob 6\0forged"))
     reader = ObjectReader(repository.path, SourceLimits(), "here")
     with pytest.raises(CorruptSource, match="does not match its id"):
-        GitTree(reader, tree).read("a")
+        GitTree(reader, tree).read_file("a")
     reader.close()
 
 
@@ -148,7 +148,7 @@ async def test_nothing_of_the_served_repository_is_run(repository, opened: Opene
     for key, value in settings:
         repository.git("config", key, value)
     canary.unlink(missing_ok=True)
-    assert (await opened().checkout(str(repository.path), "main")).tree.read("a") == b"1"
+    assert (await opened().checkout(str(repository.path), "main")).tree.read_file("a") == b"1"
     assert not canary.exists(), canary.read_text()
 
 
@@ -167,7 +167,7 @@ async def test_the_git_settings_of_the_user_do_not_count(
     monkeypatch.setenv("GIT_SSH_COMMAND", f"touch {canary}")
     monkeypatch.setenv("GIT_TRACE", str(tmp_path / "trace"))
     monkeypatch.setenv("GIT_CONFIG_PARAMETERS", "'core.hooksPath=/x'")
-    assert (await opened().checkout(str(repository.path), "main")).tree.read("a") == b"1"
+    assert (await opened().checkout(str(repository.path), "main")).tree.read_file("a") == b"1"
     assert not canary.exists() and not (tmp_path / "trace").exists()
 
 
@@ -177,7 +177,7 @@ async def test_replace_refs_do_not_change_what_is_read(repository, opened: Opene
     repository.git("update-ref", f"refs/replace/{honest}", evil)
     repositories = opened()
     checkout = await repositories.checkout(str(repository.path), "main")
-    assert checkout.tree.read("a") == b"honest"
+    assert checkout.tree.read_file("a") == b"honest"
 
 
 # -- where local repositories may be ---------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from argosy.errors import (
     BadSignature,
     CannotVerify,
     ExpiredSigner,
-    NotVerified,
+    SignatureError,
     SignerNotAllowed,
     UnknownSigner,
     Unsigned,
 )
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.source.signatures import SignatureRule, short_id, signature_rule
+from argosy.gitops.source.signatures import SignatureRule, build_signature_rule, short_key_id
 
 pytestmark = [pytest.mark.anyio, pytest.mark.skipif(not shutil.which("gpg"), reason="gpg is not installed")]
 Opened = Callable[..., Repositories]
@@ -99,7 +99,7 @@ async def test_a_commit_signed_by_a_key_of_the_project_is_checked_out(
     for ref in ("main", commit, "HEAD"):
         assert (await repositories.checkout(url, ref, signatures=rule)).revision == commit
     for allowed in (keys.fingerprint("alice"), keys.ids["alice"].lower(), f"0x{keys.ids['alice']}"):
-        other = SignatureRule((keys.ids["bob"], allowed), rule.keys)
+        other = SignatureRule((keys.ids["bob"], allowed), rule.public_keys)
         assert (await repositories.checkout(url, "main", signatures=other)).revision == commit
 
 
@@ -112,13 +112,13 @@ async def test_an_unsigned_commit_is_an_error_and_the_last_good_one_stays_usable
     unsigned = repository.commit({"a": "bad"})
     with pytest.raises(Unsigned, match=r"is not signed.*git commit -S") as raised:
         await repositories.checkout(url, "main", signatures=rule)
-    assert raised.value.last_good == good
-    assert (await repositories.checkout(url, good, signatures=rule)).tree.read("a") == b"good"
+    assert raised.value.last_good_revision == good
+    assert (await repositories.checkout(url, good, signatures=rule)).tree.read_file("a") == b"good"
     # Others do not ask for signatures: what is good for them is not for a project that does.
     assert (await repositories.checkout(url, "main")).revision == unsigned
     with pytest.raises(Unsigned) as again:
         await repositories.checkout(url, "main", signatures=rule)
-    assert again.value.last_good == good
+    assert again.value.last_good_revision == good
 
 
 @pytest.mark.tier("all")
@@ -130,7 +130,7 @@ async def test_what_was_good_without_a_rule_is_no_last_good_revision_with_one(
     await repositories.checkout(str(repository.path), "main")
     with pytest.raises(Unsigned) as raised:
         await repositories.checkout(str(repository.path), "main", signatures=rule)
-    assert raised.value.last_good == ""
+    assert raised.value.last_good_revision == ""
 
 
 async def test_a_key_that_is_known_but_not_of_the_project_is_not_allowed(
@@ -146,7 +146,7 @@ async def test_a_key_that_nobody_knows_is_named_though_the_user_of_this_machine_
     repository, signer, rule: SignatureRule, keys: Keys, opened: Opened
 ) -> None:
     signer("rita")
-    allowed = SignatureRule((keys.ids["rita"],), rule.keys)
+    allowed = SignatureRule((keys.ids["rita"],), rule.public_keys)
     with pytest.raises(UnknownSigner, match=f"{keys.ids['rita']}.*argocd-gpg-keys-cm"):
         await opened().checkout(str(repository.path), "main", signatures=allowed)
 
@@ -193,7 +193,7 @@ async def test_an_expired_key_and_a_revoked_one_do_not_count(
         await opened().checkout(str(repository.path), "main", signatures=rule)
     commit = signer("rita")
     assert (await opened().checkout(str(repository.path), "main", signatures=rule)).revision == commit
-    revoked = SignatureRule(rule.allowed, rule.keys | {"revocation": keys.revocation})
+    revoked = SignatureRule(rule.allowed_keys, rule.public_keys | {"revocation": keys.revocation})
     with pytest.raises(ExpiredSigner, match="which was revoked"):
         await opened().checkout(str(repository.path), "main", signatures=revoked)
 
@@ -217,7 +217,7 @@ async def test_an_annotated_tag_is_verified_itself_and_a_plain_one_by_its_commit
     await repositories.checkout(url, "light", signatures=rule)
     with pytest.raises(Unsigned, match=r"the tag .* is not signed.*git tag -s") as raised:
         await repositories.checkout(url, "v2.0.0", signatures=rule)
-    assert raised.value.last_good == ""
+    assert raised.value.last_good_revision == ""
 
 
 @pytest.mark.tier("all")
@@ -234,9 +234,9 @@ async def test_the_last_good_revision_of_a_signed_tag_can_be_had_by_its_id(
         await repositories.checkout(url, "v1.0.0", signatures=rule)
     assert raised.value.last_good == commit
     again = opened()
-    assert (await again.checkout(url, commit, signatures=rule)).tree.read("a") == b"tagged"
-    stranger = SignatureRule((keys.ids["bob"],), rule.keys)
-    with pytest.raises(NotVerified):
+    assert (await again.checkout(url, commit, signatures=rule)).tree.read_file("a") == b"tagged"
+    stranger = SignatureRule((keys.ids["bob"],), rule.public_keys)
+    with pytest.raises(SignatureError):
         await again.checkout(url, commit, signatures=stranger)
 
 
@@ -248,9 +248,9 @@ async def test_a_tag_that_the_host_lies_about_is_refused(
     repository.git("tag", "-s", "-u", keys.ids["alice"], "-m", "signed", "v1.0.0", "main")
     evil = repository.commit({"a": "evil"})
     mirror = opened().mirror(str(repository.path))
-    refs = await mirror.refs()
-    lying = type(refs)({**refs.commits, "refs/tags/v1.0.0": evil}, refs.notes)
-    mirror._told = (mirror._clock() + 1e6, lying)
+    refs = await mirror.list_refs()
+    lying = type(refs)({**refs.commits, "refs/tags/v1.0.0": evil}, refs.tag_objects)
+    mirror._listed_refs = (mirror._clock() + 1e6, lying)
     with pytest.raises(BadSignature, match="does not point to"):
         await mirror.checkout("v1.0.0", signatures=rule)
 
@@ -285,11 +285,11 @@ async def test_keys_that_are_no_keys_let_nobody_in(repository, signer, keys: Key
 @pytest.mark.parametrize("allowed", ["", "alice", "A" * 8, "*", "0x"])
 async def test_an_id_that_is_none_allows_nobody(repository, signer, keys: Keys, opened: Opened, allowed: str) -> None:
     signer("alice")
-    rule = signature_rule([allowed], keys.public("alice"))
-    assert rule is not None and short_id(allowed) == ""
+    rule = build_signature_rule([allowed], keys.public("alice"))
+    assert rule is not None and short_key_id(allowed) == ""
     with pytest.raises(SignerNotAllowed):
         await opened().checkout(str(repository.path), "main", signatures=rule)
 
 
 def test_a_project_without_signature_keys_asks_for_nothing(keys: Keys) -> None:
-    assert signature_rule([], keys.public("alice")) is None
+    assert build_signature_rule([], keys.public("alice")) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.source.credentials import Trust, read_credentials
+from argosy.gitops.source.credentials import HostTrust, read_credentials
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 
@@ -33,7 +33,7 @@ async def test_ssh_gets_the_key_of_the_secret_and_the_known_hosts_and_none_of_it
     labels = {"argocd.argoproj.io/secret-type": "repo-creds"}
     data = {"url": "ssh://deploy@git.example:2222/", "sshPrivateKey": "THE-KEY"}
     credentials = read_credentials([{"metadata": {"name": "s", "labels": labels}, "stringData": data}])
-    trust = Trust(known_hosts="git.example ssh-ed25519 AAAA")
+    trust = HostTrust(known_hosts="git.example ssh-ed25519 AAAA")
     repositories = opened(SourceSettings(), credentials=credentials, trust=trust)
     assert (await repositories.checkout(url, "main")).revision == commit
     argv, settings = (tmp_path / "argv").read_text().splitlines(), (tmp_path / "settings").read_text()

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from argosy.errors import SourceRefused, SourceTimeout, Unreachable
-from argosy.gitops.source.credentials import Credential, Trust, read_credentials
+from argosy.errors import SourceRefused, SourceTimeout, SourceUnreachable
+from argosy.gitops.source.credentials import HostTrust, RepositoryCredential, read_credentials
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceLimits, SourceSettings
 from support.certificates import YEAR, Certificate, issue, only_old_tls, server_context
@@ -33,14 +33,14 @@ ANY_REASON = "or renew the certificate if it has expired"
 HANDSHAKE = "TLS handshake failed; check that the host speaks TLS 1.2 or newer on this port"
 
 
-def credentials(url: str, **fields: str) -> list[Credential]:
+def credentials(url: str, **fields: str) -> list[RepositoryCredential]:
     labels = {"argocd.argoproj.io/secret-type": "repo-creds"}
     values = {"url": url, "username": "me", "password": PASSWORD, **fields}
     return read_credentials([{"metadata": {"name": "creds", "labels": labels}, "stringData": values}])
 
 
 async def checkout(opened: Opened, url: str, trusted: Certificate | None = AUTHORITY, **fields: str) -> Any:
-    trust = Trust(authorities={"127.0.0.1": trusted.pem.decode()} if trusted else {})
+    trust = HostTrust(authorities_by_host={"127.0.0.1": trusted.pem.decode()} if trusted else {})
     repositories = opened(SourceSettings(), credentials=credentials(url, **fields), trust=trust)
     return await repositories.checkout(f"{url}/models.git", "main")
 
@@ -127,9 +127,10 @@ async def test_a_redirect_to_another_host_is_not_followed(
 ) -> None:
     repository.commit({"a": "1"})
     context = server_context(LEAF, tmp_path)
-    with git_host(tmp_path / "served", context if scheme == "https" else None) as other, git_host(
-        tmp_path / "served", context
-    ) as host:
+    with (
+        git_host(tmp_path / "served", context if scheme == "https" else None) as other,
+        git_host(tmp_path / "served", context) as host,
+    ):
         host.redirect = other.url
         with pytest.raises(SourceRefused, match="redirects are not followed"):
             await checkout(opened, host.url)
@@ -189,7 +190,7 @@ async def test_a_host_without_tls_sees_no_credentials_and_is_told(
 
 async def test_a_host_that_cuts_the_handshake_does_not_answer(opened: Opened, listener: Listener) -> None:
     listener.reply = b""
-    with pytest.raises(Unreachable, match="the host does not answer"):
+    with pytest.raises(SourceUnreachable, match="the host does not answer"):
         await checkout(opened, f"https://127.0.0.1:{listener.server_address[1]}")
     assert b"HTTP" not in listener.received
 

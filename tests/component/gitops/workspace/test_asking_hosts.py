@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import DONE
-from argosy.errors import Unreachable
-from argosy.features.check.remote_refs import Hosts
+from argosy.cli.exit_codes import EXIT_OK
+from argosy.errors import SourceUnreachable
+from argosy.features.check.remote_refs import RemoteRefs
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.workspace.checkouts import Checkouts
+from argosy.gitops.workspace.checkouts import CheckoutCache
 from argosy.main import main
 
 KNOWN = Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40, "refs/tags/v1.2.0": "2" * 40})
@@ -20,17 +20,17 @@ URL = "https://git.example.com/acme/fraud.git"
 
 @pytest.mark.parametrize("ref", ["", "HEAD", "main", "v1.2.0", "1.x", "0123456", "1" * 40, "refs/heads/main"])
 def test_what_the_host_has_or_does_not_list_is_there(ref: str) -> None:
-    assert Hosts(lambda url: KNOWN).absent(URL, ref) == ""
+    assert RemoteRefs(lambda url: KNOWN).find_missing_ref_error(URL, ref) == ""
 
 
 def test_a_slip_is_told_with_what_was_meant() -> None:
-    assert Hosts(lambda url: KNOWN).absent(URL, "mian") == (
+    assert RemoteRefs(lambda url: KNOWN).find_missing_ref_error(URL, "mian") == (
         "there is no branch, tag or commit 'mian'; did you mean main?"
     )
 
 
 def test_nobody_is_asked_without_being_told_to() -> None:
-    assert Hosts(None).absent(URL, "mian") == ""
+    assert RemoteRefs(None).find_missing_ref_error(URL, "mian") == ""
 
 
 def test_a_host_that_does_not_answer_is_asked_once_and_told_in_a_note() -> None:
@@ -38,10 +38,10 @@ def test_a_host_that_does_not_answer_is_asked_once_and_told_in_a_note() -> None:
 
     def silent(url: str) -> Refs:
         asked.append(url)
-        raise Unreachable("the host gives no answer; try again later", where=url)
+        raise SourceUnreachable("the host gives no answer; try again later", where=url)
 
-    hosts = Hosts(silent)
-    assert [hosts.absent(URL, "mian"), hosts.absent(URL, "other")] == ["", ""]
+    hosts = RemoteRefs(silent)
+    assert [hosts.find_missing_ref_error(URL, "mian"), hosts.find_missing_ref_error(URL, "other")] == ["", ""]
     assert len(asked) == len(hosts.notes) == 1
 
 
@@ -52,9 +52,9 @@ def test_the_refs_of_a_repository_are_those_that_git_lists(tmp_path: Path) -> No
     git("init", "-q", "-b", "main")
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "one")
     git("tag", "v1")
-    checkouts = Checkouts([tmp_path], talk=lambda text: None)
+    checkouts = CheckoutCache([tmp_path], show_progress=lambda text: None)
     try:
-        found = checkouts.refs(f"file://{tmp_path}")
+        found = checkouts.fetch_refs(f"file://{tmp_path}")
     finally:
         checkouts.close()
     assert (found.branches, found.tags) == (["main"], ["v1"])
@@ -71,6 +71,6 @@ def test_online_against_a_host_that_is_not_there_gives_a_note_and_no_finding(
         "  project: default\n  source: {repoURL: https://127.0.0.1:1/a.git, path: manifests, targetRevision: mian}\n"
         "  destination: {server: https://kubernetes.default.svc, namespace: default}\n"
     )
-    assert main(["check", "--online"]) == DONE
+    assert main(["check", "--online"]) == EXIT_OK
     said = capsys.readouterr()
     assert (said.out, "branches and tags were not checked" in said.err) == ("", True)

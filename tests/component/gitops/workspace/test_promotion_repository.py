@@ -9,45 +9,45 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.workspace.git_repository import Repository
+from argosy.gitops.workspace.git_repository import GitRepository
 
 
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
+def repository(tmp_path: Path) -> GitRepository:
     (tmp_path / "a.yaml").write_text("a: 1\n")
     who = ["-c", "user.name=ann", "-c", "user.email=ann@example.org"]
     for words in (["init", "-q", "-b", "main"], ["add", "a.yaml"], [*who, "commit", "-qm", "first"]):
         subprocess.run(["git", *words], cwd=tmp_path, check=True)
-    found = Repository.open(tmp_path)
+    found = GitRepository.open(tmp_path)
     assert found is not None
     return found
 
 
-def test_who_looks_for_changed_files_takes_no_lock(repository: Repository) -> None:
+def test_who_looks_for_changed_files_takes_no_lock(repository: GitRepository) -> None:
     """`git status` would write the index anew after a file was touched, and a promotion would find it locked."""
-    os.utime(repository.place.folder / "a.yaml", (1e9, 1e9))
-    index = repository.place.git / "index"
+    os.utime(repository.paths.folder / "a.yaml", (1e9, 1e9))
+    index = repository.paths.git_folder / "index"
     before = index.read_bytes()
-    assert repository.dirty(["a.yaml"]) == []
+    assert repository.list_uncommitted(["a.yaml"]) == []
     assert index.read_bytes() == before
-    (repository.place.folder / "a.yaml").write_text("a: 2\n")
-    assert repository.dirty(["a.yaml"]) == ["a.yaml"]
+    (repository.paths.folder / "a.yaml").write_text("a: 2\n")
+    assert repository.list_uncommitted(["a.yaml"]) == ["a.yaml"]
 
 
-def test_a_file_that_was_only_touched_keeps_no_promotion_from_its_branch(repository: Repository) -> None:
-    file = repository.place.folder / "a.yaml"
+def test_a_file_that_was_only_touched_keeps_no_promotion_from_its_branch(repository: GitRepository) -> None:
+    file = repository.paths.folder / "a.yaml"
     os.utime(file, (1e9, 1e9))
-    head = repository.commit_of("HEAD")
-    commit = repository.stage(head, {"a.yaml": b"a: 2\n"}, "second")
-    repository.move("main", commit, head, "a test")
-    assert repository.commit_of("refs/heads/main") == commit and file.read_text() == "a: 2\n"
+    head = repository.find_commit("HEAD")
+    commit = repository.create_commit(head, {"a.yaml": b"a: 2\n"}, "second")
+    repository.move_branch("main", commit, head, "a test")
+    assert repository.find_commit("refs/heads/main") == commit and file.read_text() == "a: 2\n"
 
 
-def test_a_file_that_somebody_changed_is_not_overwritten(repository: Repository) -> None:
-    file = repository.place.folder / "a.yaml"
+def test_a_file_that_somebody_changed_is_not_overwritten(repository: GitRepository) -> None:
+    file = repository.paths.folder / "a.yaml"
     file.write_text("a: mine\n")
-    head = repository.commit_of("HEAD")
-    commit = repository.stage(head, {"a.yaml": b"a: 2\n"}, "second")
+    head = repository.find_commit("HEAD")
+    commit = repository.create_commit(head, {"a.yaml": b"a: 2\n"}, "second")
     with pytest.raises(UserError, match="was changed by somebody else meanwhile"):
-        repository.move("main", commit, head, "a test")
-    assert repository.commit_of("refs/heads/main") == head and file.read_text() == "a: mine\n"
+        repository.move_branch("main", commit, head, "a test")
+    assert repository.find_commit("refs/heads/main") == head and file.read_text() == "a: mine\n"

@@ -15,7 +15,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client.connection import Connection
-from argosy.kube.client.tls import ssl_context
+from argosy.kube.client.tls import build_ssl_context
 from support.certificates import issue
 from support.deadlines import HANG_SECONDS
 
@@ -23,11 +23,11 @@ KILLED_WHILE_LOADING = """
 import os, signal, ssl, sys
 from pathlib import Path
 from argosy.kube.client.connection import Connection
-from argosy.kube.client.tls import ssl_context
+from argosy.kube.client.tls import build_ssl_context
 
 ssl.SSLContext.load_cert_chain = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 cert, key = (Path(path).read_bytes() for path in sys.argv[1:])
-ssl_context(Connection("https://h", cert_data=cert, key_data=key))
+build_ssl_context(Connection("https://h", cert_data=cert, key_data=key))
 """
 
 
@@ -70,12 +70,12 @@ def test_a_certificate_and_its_key_are_loaded_also_where_there_are_no_files_in_m
             patch.setattr(os, "memfd_create", refuse)
         elif missing == "path":
             patch.setattr(os, "access", lambda *_: False)
-        assert isinstance(ssl_context(made), ssl.SSLContext)
+        assert isinstance(build_ssl_context(made), ssl.SSLContext)
     assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors
 
 
 def test_a_key_that_does_not_fit_is_an_error_and_leaves_nothing(temporary: Path) -> None:
     made, descriptors = connection(key_data=issue("other").key_pem), len(os.listdir("/proc/self/fd"))
     with pytest.raises(UserError, match="check that they belong together"):
-        ssl_context(made)
+        build_ssl_context(made)
     assert list(temporary.iterdir()) == [] and len(os.listdir("/proc/self/fd")) == descriptors

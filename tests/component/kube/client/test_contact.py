@@ -14,9 +14,9 @@ from argosy.errors import ArgosyError, Forbidden
 from argosy.kube.client import transport
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import connect
-from argosy.kube.client.reachability import GRACE, Contact, loudness
-from argosy.kube.client.status_errors import Unavailable
-from argosy.kube.controller import Cache
+from argosy.kube.client.reachability import OUTAGE_GRACE_SECONDS, ReachabilityLog, choose_log_level
+from argosy.kube.client.status_errors import ApiServerUnavailable
+from argosy.kube.controller import InformerCache
 from argosy.kube.controller.informer import Informer
 from argosy.kube.names import GroupKind
 from support.deadlines import HANG_SECONDS
@@ -31,14 +31,14 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def test_one_call_that_was_lost_is_no_news_and_many_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
     moments = iter((0.0, 10.0, 11.0, 12.5, 13.0, 20.0, 31.0))
-    contact = Contact(lambda: next(moments))
-    contact.missed("a: connection refused")
-    contact.answered()
+    contact = ReachabilityLog(lambda: next(moments))
+    contact.record_failure("a: connection refused")
+    contact.record_answer()
     assert told(caplog) == []
     for _ in range(5):
-        contact.missed("a: connection refused")
-    contact.answered()
-    contact.answered()
+        contact.record_failure("a: connection refused")
+    contact.record_answer()
+    contact.record_answer()
     assert told(caplog) == [
         "API server does not answer, retrying: error=a: connection refused",
         "API server answers again: outage_seconds=21",
@@ -60,8 +60,10 @@ async def test_of_many_who_watch_none_tells_it_besides(caplog: pytest.LogCapture
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
-        cluster.tell_contact(Contact(grace=0.0))
-        watches = [asyncio.create_task(Informer(cluster, KIND, Cache(), namespace=f"n{at}").run()) for at in range(5)]
+        cluster.set_reachability_log(ReachabilityLog(grace=0.0))
+        watches = [
+            asyncio.create_task(Informer(cluster, KIND, InformerCache(), namespace=f"n{at}").run()) for at in range(5)
+        ]
         async with asyncio.timeout(HANG_SECONDS):
             while asked < 20:
                 await asyncio.sleep(0.01)
@@ -94,10 +96,10 @@ async def test_who_gives_up_waiting_has_not_been_answered(
     silent = await asyncio.start_server(listen, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     async with silent, await connect(Connection(server=f"http://127.0.0.1:{port}")) as cluster:
-        cluster.tell_contact(Contact(now))
+        cluster.set_reachability_log(ReachabilityLog(now))
         question = asyncio.create_task(cluster.version())
         await asyncio.wait_for(is_asked.wait(), HANG_SECONDS)
-        ahead[0] += max(transport.PATIENCE, GRACE)
+        ahead[0] += max(transport.NO_ANSWER_SECONDS, OUTAGE_GRACE_SECONDS)
         question.cancel()
         with pytest.raises(asyncio.CancelledError):
             await question
@@ -106,8 +108,8 @@ async def test_who_gives_up_waiting_has_not_been_answered(
 
 @pytest.mark.parametrize(
     ("error", "level"),
-    [(Unavailable("a: refused"), logging.DEBUG), (Unavailable("a: busy", code=503), logging.INFO),
+    [(ApiServerUnavailable("a: refused"), logging.DEBUG), (ApiServerUnavailable("a: busy", code=503), logging.INFO),
      (Forbidden("no"), logging.INFO)],
 )  # fmt: skip
 async def test_what_a_server_does_say_is_told_by_who_asked(error: ArgosyError, level: int) -> None:
-    assert loudness(error, logging.INFO) == level
+    assert choose_log_level(error, logging.INFO) == level

@@ -13,11 +13,11 @@ import pytest
 from argosy.errors import ClusterError, TransientError
 from argosy.kube.client import Cluster, PatchKind
 from argosy.kube.client.connection import Connection
-from argosy.kube.client.deep_json import CUT_LEVEL, CUT_MARK, MAX_TOKENS, cut_objects, load_cut
+from argosy.kube.client.deep_json import MAX_TOKENS, TRUNCATION_LEVEL, TRUNCATION_MARK, read_truncated, truncate_objects
 from argosy.kube.client.http import KubeCluster, connect
-from argosy.kube.client.response_checks import load_json, read_event
-from argosy.kube.client.transport import encoded
-from argosy.kube.controller.cache import Cache
+from argosy.kube.client.response_checks import read_event, read_response_json
+from argosy.kube.client.transport import encode_json
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
 from argosy.kube.names import GroupKind, ResourceKey
@@ -80,7 +80,7 @@ async def test_a_list_has_all_objects_and_names_the_one_that_is_cut(
         found = (await cluster.list(KIND, namespace="ml")).items
     assert [item["metadata"]["name"] for item in found] == ["first", "deep", "last"]
     assert [found[0]["data"], found[2]["data"]] == [{"a": "1"}, {"a": "[{"}]
-    assert depth_of(found[1]) == CUT_LEVEL + 1  # the last one is an empty container
+    assert depth_of(found[1]) == TRUNCATION_LEVEL + 1  # the last one is an empty container
     (line,) = [record.getMessage() for record in caplog.records if "levels deep" in record.getMessage()]
     assert "ml/deep" in line
 
@@ -90,7 +90,7 @@ async def test_a_watch_goes_on_behind_an_object_that_is_cut(name: str) -> None:
     async with cluster_with(DEPTHS[name]) as cluster:
         events = [event async for event in cluster.watch(KIND, since="1", namespace="ml")]
     assert [event.manifest["metadata"]["name"] for event in events] == ["first", "deep", "last"]
-    assert depth_of(events[1].manifest) == CUT_LEVEL + 1
+    assert depth_of(events[1].manifest) == TRUNCATION_LEVEL + 1
 
 
 @pytest.mark.parametrize("call", ["get", "apply", "patch"])
@@ -110,13 +110,13 @@ async def test_the_deep_object_itself_can_be_read_and_written(call: str) -> None
 
 async def test_an_informer_of_the_kind_is_ready_and_has_all_of_them() -> None:
     async with cluster_with(nested(5000)) as cluster:
-        cache = Cache()
+        cache = InformerCache()
         async with _informed(cluster, cache):
             await wait_until_async(lambda: len(list(cache.keys(KIND))) == 3)
 
 
 @contextlib.asynccontextmanager
-async def _informed(cluster: Cluster, cache: Cache) -> AsyncIterator[None]:
+async def _informed(cluster: Cluster, cache: InformerCache) -> AsyncIterator[None]:
     informer = Informer(cluster, KIND, cache, clock=SystemClock(), namespace="ml")
     task = asyncio.create_task(informer.run())
     try:
@@ -132,11 +132,13 @@ async def test_an_object_is_the_same_in_lists_watches_and_alone_whatever_is_besi
     levels: int, neighbour: str
 ) -> None:
     text = manifest_text("deep", nested(levels))
-    in_list = load_json(f'{{"items": [{manifest_text("other", neighbour)}, {text}]}}'.encode(), "host")["items"][1]
+    in_list = read_response_json(f'{{"items": [{manifest_text("other", neighbour)}, {text}]}}'.encode(), "host")[
+        "items"
+    ][1]
     event = f'{{"type": "MODIFIED", "object": {text}}}'.encode()
     in_watch = read_event(event, KIND, "ml", "host", is_namespaced=True)
     assert in_watch is not None
-    assert in_list == in_watch[1] == load_json(text.encode(), "host")
+    assert in_list == in_watch[1] == read_response_json(text.encode(), "host")
 
 
 @pytest.mark.parametrize("sign", ["{}", "[]"])
@@ -157,15 +159,19 @@ async def test_nothing_is_written_from_an_object_that_was_cut(sign: str) -> None
 
 
 def test_a_text_that_looks_like_the_mark_keeps_nobody_from_writing() -> None:
-    for text in (CUT_MARK, json.dumps([CUT_MARK]), json.dumps({CUT_MARK: ""}, separators=(",", ":"))):
-        assert json.loads(encoded({"data": {"a": text}}, KEY)) == {"data": {"a": text}}
+    for text in (
+        TRUNCATION_MARK,
+        json.dumps([TRUNCATION_MARK]),
+        json.dumps({TRUNCATION_MARK: ""}, separators=(",", ":")),
+    ):
+        assert json.loads(encode_json({"data": {"a": text}}, KEY)) == {"data": {"a": text}}
 
 
 def test_nothing_that_git_can_ask_for_is_cut() -> None:
     item = json.loads(manifest_text("deep", nested(240)))
-    assert cut_objects(item) == []
+    assert truncate_objects(item) == []
     deep = {"items": [json.loads(manifest_text("deep", nested(300)))]}
-    assert cut_objects(deep) == ["ml/deep"]
+    assert truncate_objects(deep) == ["ml/deep"]
     value, levels = deep["items"][0]["data"], 0
     while "a" in value:
         value, levels = value["a"], levels + 1
@@ -178,7 +184,7 @@ def test_nothing_that_git_can_ask_for_is_cut() -> None:
 ])  # fmt: skip
 def test_deep_text_that_is_no_json_or_too_much_stays_an_error(text: bytes) -> None:
     with pytest.raises(json.JSONDecodeError):
-        load_cut(text)
+        read_truncated(text)
 
 
 DEFINITION = {

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import TransientError, UserError
-from argosy.kube.client.auth import Credentials
+from argosy.kube.client.auth import CredentialProvider
 from argosy.kube.client.connection import Connection, ExecPlugin
 from argosy.kube.client.exec_plugin import run_plugin
 from support.deadlines import HANG_SECONDS, wait_until_async
@@ -48,8 +48,15 @@ def connection(plugin: ExecPlugin) -> Connection:
 
 
 def plugin(folder: Path, **env: str) -> ExecPlugin:
-    return ExecPlugin(program(folder, SCRIPT), V1, (str(folder / "runs"),), env, provide_cluster_info=True,
-                      interactive_mode="Never", cluster_config={"audience": "x"})
+    return ExecPlugin(
+        program(folder, SCRIPT),
+        V1,
+        (str(folder / "runs"),),
+        env,
+        provide_cluster_info=True,
+        interactive_mode="Never",
+        cluster_config={"audience": "x"},
+    )
 
 
 async def test_a_plugin_gets_arguments_environment_and_the_cluster(tmp_path: Path) -> None:
@@ -57,56 +64,60 @@ async def test_a_plugin_gets_arguments_environment_and_the_cluster(tmp_path: Pat
     credential = await run_plugin(one, connection(one))
     assert credential.token == "token-1-e; $(rm -rf x)"
     assert json.loads((tmp_path / "runs.info").read_text()) == {
-        "apiVersion": V1, "kind": "ExecCredential",
+        "apiVersion": V1,
+        "kind": "ExecCredential",
         "spec": {"interactive": False, "cluster": {"server": "https://a.example", "config": {"audience": "x"}}},
     }
 
 
 async def test_a_credential_is_kept_until_it_expires(tmp_path: Path) -> None:
     status = json.dumps({"expirationTimestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 600))})
-    credentials = Credentials(connection(plugin(tmp_path, STATUS=status)))
-    assert [(await credentials.current()).authorization for _ in range(3)] == ["Bearer token-1-"] * 3
+    credentials = CredentialProvider(connection(plugin(tmp_path, STATUS=status)))
+    assert [(await credentials.get_identity()).authorization for _ in range(3)] == ["Bearer token-1-"] * 3
     past = json.dumps({"expirationTimestamp": "2020-01-01T00:00:00Z"})
-    credentials = Credentials(connection(plugin(tmp_path, STATUS=past)))
-    assert [(await credentials.current()).authorization for _ in range(2)] == ["Bearer token-2-", "Bearer token-3-"]
+    credentials = CredentialProvider(connection(plugin(tmp_path, STATUS=past)))
+    assert [(await credentials.get_identity()).authorization for _ in range(2)] == [
+        "Bearer token-2-",
+        "Bearer token-3-",
+    ]
 
 
 async def test_a_refused_credential_is_fetched_anew_once_for_all_who_had_it(tmp_path: Path) -> None:
-    credentials = Credentials(connection(plugin(tmp_path)))
-    first = await credentials.current()
-    assert await credentials.refused(first)
-    assert await credentials.refused(first)
-    assert (await credentials.current()).authorization == "Bearer token-2-"
+    credentials = CredentialProvider(connection(plugin(tmp_path)))
+    first = await credentials.get_identity()
+    assert await credentials.renew_after_401(first)
+    assert await credentials.renew_after_401(first)
+    assert (await credentials.get_identity()).authorization == "Bearer token-2-"
 
 
 async def test_a_plugin_that_worked_before_may_fail_and_work_again(tmp_path: Path) -> None:
     one = plugin(tmp_path, STATUS=json.dumps({"expirationTimestamp": "2020-01-01T00:00:00Z"}))
-    credentials = Credentials(connection(one))
-    first = await credentials.current()
+    credentials = CredentialProvider(connection(one))
+    first = await credentials.get_identity()
     program(tmp_path, "#!{python}\nimport sys; sys.exit('try again')")
     with pytest.raises(TransientError, match=r"exec plugin .* failed with exit code 1: try again"):
-        await credentials.current()
+        await credentials.get_identity()
     with pytest.raises(TransientError, match="try again"):
-        await credentials.refused(first)
+        await credentials.renew_after_401(first)
     with pytest.raises(UserError, match="try again"):
-        await Credentials(connection(one)).current()
+        await CredentialProvider(connection(one)).get_identity()
     program(tmp_path, SCRIPT)
-    assert (await credentials.current()).authorization == "Bearer token-2-"
+    assert (await credentials.get_identity()).authorization == "Bearer token-2-"
 
 
 async def test_a_plugin_goes_on_when_who_asked_gives_up_and_ends_with_the_connection(tmp_path: Path) -> None:
     before, one, go = asyncio.all_tasks(), plugin(tmp_path), tmp_path / "go"
     waiting = "\nimport time\nwhile not pathlib.Path(sys.argv[1]).with_name('go').exists(): time.sleep(0.01)\ninfo ="
     program(tmp_path, SCRIPT.replace("\ninfo =", waiting, 1))
-    credentials = Credentials(connection(one))
+    credentials = CredentialProvider(connection(one))
     for _ in range(3):
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(credentials.current(), 0.05)
+            await asyncio.wait_for(credentials.get_identity(), 0.05)
     go.touch()
-    first = await asyncio.wait_for(credentials.current(), HANG_SECONDS)
+    first = await asyncio.wait_for(credentials.get_identity(), HANG_SECONDS)
     assert first.authorization == "Bearer token-1-"
     go.unlink()
-    waiter = asyncio.create_task(credentials.refused(first))
+    waiter = asyncio.create_task(credentials.renew_after_401(first))
     await wait_until_async(lambda: (tmp_path / "runs").read_text() == "2", "it runs again")
     await credentials.close()
     with pytest.raises(TransientError, match="was closed"):
@@ -123,15 +134,19 @@ async def test_a_missing_program_says_how_to_get_it() -> None:
     )
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("import sys; print('SECRET'); print('please log in', file=sys.stderr); sys.exit(4)",
-     "failed with exit code 4: please log in"),
-    ("print('SECRET')", "did not print an ExecCredential in JSON"),
-    ("print('[1]')", "did not print an ExecCredential in JSON"),
-    ("print('{{\"kind\": \"ExecCredential\", \"apiVersion\": \"v9\"}}')", "expected ExecCredential of"),
-    (f"print('{{{{\"kind\": \"ExecCredential\", \"apiVersion\": \"{V1}\", \"status\": {{{{}}}}}}}}')",
-     "neither a token"),
-])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "import sys; print('SECRET'); print('please log in', file=sys.stderr); sys.exit(4)",
+            "failed with exit code 4: please log in",
+        ),
+        ("print('SECRET')", "did not print an ExecCredential in JSON"),
+        ("print('[1]')", "did not print an ExecCredential in JSON"),
+        ('print(\'{{"kind": "ExecCredential", "apiVersion": "v9"}}\')', "expected ExecCredential of"),
+        (f'print(\'{{{{"kind": "ExecCredential", "apiVersion": "{V1}", "status": {{{{}}}}}}}}\')', "neither a token"),
+    ],
+)
 async def test_a_plugin_that_fails_is_named_and_its_output_is_not_shown(tmp_path: Path, text: str, says: str) -> None:
     broken = ExecPlugin(program(tmp_path, "#!{python}\n" + text), V1, interactive_mode="Never")
     with pytest.raises(UserError, match="exec plugin") as caught:
@@ -140,7 +155,7 @@ async def test_a_plugin_that_fails_is_named_and_its_output_is_not_shown(tmp_path
 
 
 async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.kube.client.exec_plugin.SECONDS_TO_ANSWER", 0.2)
+    monkeypatch.setattr("argosy.kube.client.exec_plugin.PLUGIN_TIMEOUT_SECONDS", 0.2)
     hanging = ExecPlugin(program(tmp_path, "#!{python}\nimport time; time.sleep(60)"), V1, interactive_mode="Never")
     with pytest.raises(TransientError, match="no answer"):
         await run_plugin(hanging, connection(hanging))
@@ -162,7 +177,7 @@ async def test_a_plugin_that_hangs_is_ended_with_what_it_has_started(
     script = program(tmp_path, f"#!/bin/sh\nexec 3<>{told}; echo begun >&3; sleep 60; true")
     hanging = ExecPlugin(script, V1, interactive_mode="Never")
     for seconds in [HANG_SECONDS] if is_cancelled else BEFORE_IT_ENDS:
-        monkeypatch.setattr("argosy.kube.client.exec_plugin.SECONDS_TO_ANSWER", seconds)
+        monkeypatch.setattr("argosy.kube.client.exec_plugin.PLUGIN_TIMEOUT_SECONDS", seconds)
         running = asyncio.create_task(run_plugin(hanging, connection(hanging)))
         said = await wait_until_async(lambda task=running: read() or (task.done() and b"nothing"), "it has begun")
         if said == b"begun\n":
@@ -183,7 +198,7 @@ async def test_what_a_plugin_leaves_behind_out_of_reach_is_not_waited_for(
     text = f"#!/bin/sh\nsetsid sh -c 'echo $$ >{pid}.new; mv {pid}.new {pid}; exec sleep 9999'"
     left = ExecPlugin(program(tmp_path, text), V1, interactive_mode="Never")
     for seconds in BEFORE_IT_ENDS:
-        monkeypatch.setattr("argosy.kube.client.exec_plugin.SECONDS_TO_ANSWER", seconds)
+        monkeypatch.setattr("argosy.kube.client.exec_plugin.PLUGIN_TIMEOUT_SECONDS", seconds)
         with pytest.raises(TransientError, match="no answer"):
             await asyncio.wait_for(run_plugin(left, connection(left)), 2 * HANG_SECONDS)
         if pid.exists():
@@ -194,13 +209,13 @@ async def test_what_a_plugin_leaves_behind_out_of_reach_is_not_waited_for(
 async def test_a_token_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "token"
     path.write_text("one\n")
-    credentials = Credentials(Connection(server="https://a.example", token_file=str(path)))
-    first = await credentials.current()
+    credentials = CredentialProvider(Connection(server="https://a.example", token_file=str(path)))
+    first = await credentials.get_identity()
     path.write_text("two\n")
-    assert (await credentials.current()).authorization == first.authorization == "Bearer one"
-    assert await credentials.refused(first)
-    assert (await credentials.current()).authorization == "Bearer two"
+    assert (await credentials.get_identity()).authorization == first.authorization == "Bearer one"
+    assert await credentials.renew_after_401(first)
+    assert (await credentials.get_identity()).authorization == "Bearer two"
     path.write_text("three\n")
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + 61)
-    assert (await credentials.current()).authorization == "Bearer three"
+    assert (await credentials.get_identity()).authorization == "Bearer three"

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError, ClusterError, Gone, TransientError
-from argosy.gitops.clusters.cluster_secret import connection_of, max_memory_of
+from argosy.gitops.clusters.cluster_secret import build_connection, read_max_memory
 from argosy.kube.client import response_checks
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import KubeCluster, connect
-from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import SystemClock
 from argosy.kube.controller.informer import Informer
 from argosy.kube.names import GroupKind, ResourceKey
@@ -49,16 +49,17 @@ Call = Callable[[KubeCluster], Awaitable[Any]]
 def small_limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than what they are, so that a thousand attacks take seconds; one test has them as they are."""
     if "as they are" not in request.node.name.replace("_", " "):
-        monkeypatch.setattr("argosy.kube.client.transport.MAX_ANSWER_BYTES", response_checks.MAX_ANSWER_BYTES // 8)
-        memory = response_checks.MAX_ANSWER_MEMORY // 16
-        monkeypatch.setattr("argosy.kube.client.response_checks.MAX_ANSWER_MEMORY", memory)
+        monkeypatch.setattr("argosy.kube.client.transport.MAX_RESPONSE_BYTES", response_checks.MAX_RESPONSE_BYTES // 8)
+        memory = response_checks.MAX_RESPONSE_MEMORY_BYTES // 16
+        monkeypatch.setattr("argosy.kube.client.response_checks.MAX_RESPONSE_MEMORY_BYTES", memory)
 
 
 @contextlib.asynccontextmanager
 async def against(lie: Lie, **connection: Any) -> AsyncIterator[tuple[KubeCluster, LyingCluster]]:
-    async with LyingCluster(lie).serving() as liar, await connect(
-        Connection(liar.address, token="the-token", **connection)
-    ) as cluster:
+    async with (
+        LyingCluster(lie).serving() as liar,
+        await connect(Connection(liar.address, token="the-token", **connection)) as cluster,
+    ):
         yield cluster, liar
 
 
@@ -290,7 +291,7 @@ async def test_a_list_that_grows_for_ever_ends_at_the_limit_of_the_cluster() -> 
         page = next(pages)
         return http_answer({"metadata": {"continue": f"page-{page}"}, "items": many(100, page * 100)})
 
-    async with against(lie, max_memory=2**20) as (cluster, liar):
+    async with against(lie, max_memory_bytes=2**20) as (cluster, liar):
         with pytest.raises(TransientError, match=r"more than .* GiB of memory; exclude kinds"):
             await cluster.list(KIND)
         assert len(liar.requests) < 30
@@ -299,7 +300,7 @@ async def test_a_list_that_grows_for_ever_ends_at_the_limit_of_the_cluster() -> 
 async def test_a_watch_that_grows_for_ever_is_listed_again_at_the_limit_of_the_cluster() -> None:
     events = (event_line("ADDED", manifest) for start in itertools.count() for manifest in many(1, start))
     lie: Lie = lambda request: stream_lines(events) if request.is_watch else None  # noqa: E731
-    async with against(lie, max_memory=2**20) as (cluster, _):
+    async with against(lie, max_memory_bytes=2**20) as (cluster, _):
         with pytest.raises(Gone):
             async with asyncio.timeout(HANG_SECONDS):
                 await watched(cluster)
@@ -317,14 +318,14 @@ async def test_many_updates_of_few_objects_leave_room_for_lists() -> None:
             return http_answer({"metadata": {"resourceVersion": "5"}, "items": many(100)})
         return None
 
-    async with against(lie, max_memory=2**20) as (cluster, _):
+    async with against(lie, max_memory_bytes=2**20) as (cluster, _):
         await cluster.list(KIND, namespace="ml")
         assert len(await watched(cluster)) == 5000
         assert (await cluster.list(GroupKind("", "Secret"), namespace="ml")).items == []
 
 
 async def test_pages_that_are_too_large_are_asked_for_in_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.kube.client.transport.MAX_ANSWER_BYTES", 200_000)
+    monkeypatch.setattr("argosy.kube.client.transport.MAX_RESPONSE_BYTES", 200_000)
 
     def lie(request: Request) -> bytes | None:
         if not request.route.endswith("configmaps"):
@@ -401,8 +402,8 @@ def test_the_estimate_of_memory_counts_what_a_text_becomes() -> None:
     ("given", "limit"), [("", 4 << 30), ("8Gi", 8 << 30), ("500M", 500_000_000), ("much", 4 << 30)]
 )
 def test_the_limit_of_a_cluster_is_a_quantity_in_the_settings(given: str, limit: int) -> None:
-    assert max_memory_of({"cluster.maxMemory": given}) == limit
-    assert connection_of({"server": "https://far"}, (), limit).max_memory == limit
+    assert read_max_memory({"cluster.maxMemory": given}) == limit
+    assert build_connection({"server": "https://far"}, (), limit).max_memory_bytes == limit
 
 
 async def test_a_watch_that_ends_after_each_event_is_not_asked_for_without_a_pause() -> None:
@@ -416,7 +417,7 @@ async def test_a_watch_that_ends_after_each_event_is_not_asked_for_without_a_pau
 
     lie: Lie = lambda request: chunked(event) if request.is_watch else None  # noqa: E731
     async with against(lie) as (cluster, liar):
-        running = asyncio.create_task(Informer(cluster, KIND, Cache(), clock=CountingClock()).run())
+        running = asyncio.create_task(Informer(cluster, KIND, InformerCache(), clock=CountingClock()).run())
         await wait_until_async(lambda: sum(request.is_watch for request in liar.requests) >= 5)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -13,7 +13,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client import mounted_files
-from argosy.kube.client.file_permissions import check_private
+from argosy.kube.client.file_permissions import check_private_file
 from argosy.kube.client.private_files import write_private
 
 USER, STRANGER, FS_GROUP = 12345, 23456, 34567
@@ -34,13 +34,13 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def container(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(mounted_files.IN_KUBERNETES, "10.0.0.1")
+    monkeypatch.setenv(mounted_files.KUBERNETES_HOST_VARIABLE, "10.0.0.1")
 
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(mounted_files.IN_KUBERNETES, raising=False)
-    monkeypatch.setattr(mounted_files, "CONTAINER_MARKS", ())
+    monkeypatch.delenv(mounted_files.KUBERNETES_HOST_VARIABLE, raising=False)
+    monkeypatch.setattr(mounted_files, "CONTAINER_MARKER_FILES", ())
 
 
 @pytest.fixture
@@ -91,10 +91,10 @@ def test_a_secret_that_is_mounted_as_one_file_is_accepted_with_one_warning(
     data.chmod(0o755)
     be(monkeypatch, USER)
     with pytest.raises(UserError):
-        check_private(key)
+        check_private_file(key)
     mount(key)
     for _ in range(3):
-        check_private(key)
+        check_private_file(key)
     (warning,) = warnings_of(caplog)
     assert str(key) in warning and f"mode {mode:04o}" in warning
 
@@ -108,7 +108,7 @@ def test_outside_a_container_a_mount_excuses_nothing(
     be(monkeypatch, USER)
     data.chmod(0o755)
     with pytest.raises(UserError, match="can be read or written by others"):
-        check_private(key)
+        check_private_file(key)
 
 
 @pytest.mark.usefixtures("container")
@@ -121,10 +121,10 @@ def test_an_empty_dir_is_accepted_with_one_warning_and_a_folder_in_the_image_is_
     set_folder(data, 0, 0, 0o777)
     be(monkeypatch, user)
     with pytest.raises(UserError, match="can be written by others"):
-        check_private(key)
+        check_private_file(key)
     mount(data)
-    check_private(key)
-    check_private(key)
+    check_private_file(key)
+    check_private_file(key)
     assert len(warnings_of(caplog)) == 1
 
 
@@ -135,15 +135,15 @@ def test_a_volume_with_an_fs_group_is_accepted_also_after_the_kubelet_changed_it
     set_folder(data, 0, FS_GROUP, 0o2775)
     key = put_key(data, USER, FS_GROUP, 0o660)
     be(monkeypatch, USER, FS_GROUP)
-    check_private(key)
+    check_private_file(key)
     assert not warnings_of(caplog)
     key.chmod(0o664)
     with pytest.raises(UserError, match="chmod 600"):
-        check_private(key)
+        check_private_file(key)
     key.chmod(0o660)
     be(monkeypatch, USER)
     with pytest.raises(UserError, match="chmod 600"):
-        check_private(key)
+        check_private_file(key)
 
 
 @pytest.mark.usefixtures("host")
@@ -152,18 +152,16 @@ def test_root_may_use_a_folder_of_another_user_and_is_told_so_once(
 ) -> None:
     key = put_key(data, 0, 0, 0o600)
     set_folder(data, STRANGER, STRANGER, 0o755)
-    check_private(key)
-    check_private(key)
+    check_private_file(key)
+    check_private_file(key)
     (warning,) = warnings_of(caplog)
     assert f"belongs to uid {STRANGER}" in warning
     data.chmod(0o757)
     with pytest.raises(UserError, match="chmod go-w"):
-        check_private(key)
+        check_private_file(key)
 
 
-def name_groups(
-    monkeypatch: pytest.MonkeyPatch, group: grp.struct_group, *users: pwd.struct_passwd
-) -> None:
+def name_groups(monkeypatch: pytest.MonkeyPatch, group: grp.struct_group, *users: pwd.struct_passwd) -> None:
     by_number = {user.pw_uid: user for user in users}
     monkeypatch.setattr(grp, "getgrgid", lambda number: {group.gr_gid: group}[number])
     monkeypatch.setattr(pwd, "getpwuid", lambda number: by_number[number])
@@ -195,7 +193,7 @@ def test_a_folder_that_a_group_may_write_to_is_accepted_if_nobody_else_is_in_the
     entry = grp.struct_group((group, "x", FS_GROUP, members))
     name_groups(monkeypatch, entry, account("ada", USER, FS_GROUP), account("bob", STRANGER, others_group))
     if is_private:
-        check_private(key)
+        check_private_file(key)
     else:
         with pytest.raises(UserError, match=r"can be written by others .* run: chmod go-w"):
-            check_private(key)
+            check_private_file(key)

@@ -16,10 +16,10 @@ import pytest
 from cryptography import x509
 
 from argosy.errors import UserError
-from argosy.gitops.clusters.cluster_secret import connection_of
+from argosy.gitops.clusters.cluster_secret import build_connection
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import KubeCluster, connect
-from argosy.kube.client.status_errors import Unavailable, Untrusted
+from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
 from argosy.kube.names import ResourceKey
 from support.certificates import YEAR, Certificate, issue, only_old_tls, server_context
 from support.deadlines import wait_until_async
@@ -88,7 +88,7 @@ def declared(port: int, **tls: Any) -> Connection:
     """Of an Argo CD cluster Secret that trusts AUTHORITY."""
     settings = {"caData": base64.b64encode(AUTHORITY.pem).decode(), **tls}
     config = {"bearerToken": TOKEN, "tlsClientConfig": {name: value for name, value in settings.items() if value}}
-    return connection_of({"name": "far", "server": f"https://127.0.0.1:{port}", "config": json.dumps(config)})
+    return build_connection({"name": "far", "server": f"https://127.0.0.1:{port}", "config": json.dumps(config)})
 
 
 async def watched(cluster: KubeCluster) -> None:
@@ -141,7 +141,7 @@ async def test_a_certificate_that_proves_nothing_is_refused_before_the_token_is_
     certificate, settings, reason = IMPOSTORS[name]
     async with Eavesdropper(honest).serving(server_context(certificate, tmp_path)) as server:
         async with await connect(declared(server.port, **settings)) as cluster:
-            with pytest.raises(Untrusted, match=reason) as caught:
+            with pytest.raises(ApiServerNotTrusted, match=reason) as caught:
                 await CALLS[call](cluster)
         assert server.received == b""
     message = str(caught.value)
@@ -177,7 +177,7 @@ async def test_insecure_accepts_any_certificate_and_excludes_an_authority(tmp_pa
 async def test_a_server_with_old_tls_only_is_refused_and_told(tmp_path: Path, call: str) -> None:
     async with Eavesdropper(honest).serving(only_old_tls(server_context(LEAF, tmp_path))) as server:
         async with await connect(declared(server.port)) as cluster:
-            with pytest.raises(Unavailable, match=r"TLS") as caught:
+            with pytest.raises(ApiServerUnavailable, match=r"TLS") as caught:
                 await CALLS[call](cluster)
         assert server.received == b""
     assert str(caught.value).startswith(f"127.0.0.1:{server.port}: ") and "permitted" not in str(caught.value)
@@ -192,7 +192,7 @@ NOT_TLS = {
 async def test_a_server_without_tls_sees_no_token_and_is_told(reply: bytes) -> None:
     async with Eavesdropper(lambda _: reply).serving() as server:
         async with await connect(declared(server.port)) as cluster:
-            with pytest.raises(Unavailable, match=r"TLS") as caught:
+            with pytest.raises(ApiServerUnavailable, match=r"TLS") as caught:
                 await cluster.get(KEY)
         assert TOKEN.encode() not in server.received and b"HTTP" not in server.received
     assert str(caught.value).startswith(f"127.0.0.1:{server.port}: ") and "permitted" not in str(caught.value)
@@ -212,7 +212,7 @@ async def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path, code: 
             Eavesdropper(elsewhere).serving(server_context(LEAF, tmp_path)) as server,
             await connect(declared(server.port)) as cluster,
         ):
-            with pytest.raises(Unavailable, match=f"127.0.0.1:{server.port}: answers with a redirect"):
+            with pytest.raises(ApiServerUnavailable, match=f"127.0.0.1:{server.port}: answers with a redirect"):
                 await CALLS[call](cluster)
         assert other.connections == 0
 
@@ -229,7 +229,7 @@ async def test_a_server_that_accepts_and_never_answers_is_given_up(tmp_path: Pat
         assert (TOKEN.encode() in server.received) == speaks_tls
         await turns()
         clock.leap(300)
-        with pytest.raises(Unavailable, match=f"127.0.0.1:{server.port}: did not answer in time"):
+        with pytest.raises(ApiServerUnavailable, match=f"127.0.0.1:{server.port}: did not answer in time"):
             await asking
 
 
@@ -242,5 +242,5 @@ async def test_a_server_that_cuts_the_handshake_is_told() -> None:
     port = server.sockets[0].getsockname()[1]
     message = f"127.0.0.1:{port}: cannot be reached: the server ended the TLS handshake"
     async with server, await connect(declared(port)) as cluster:
-        with pytest.raises(Unavailable, match=message):
+        with pytest.raises(ApiServerUnavailable, match=message):
             await cluster.get(KEY)

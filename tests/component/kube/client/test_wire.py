@@ -25,9 +25,9 @@ from argosy.errors import ClusterError, Gone, TransientError, UserError
 from argosy.kube.client import User
 from argosy.kube.client.connection import Connection
 from argosy.kube.client.http import KubeCluster, connect
-from argosy.kube.client.status_errors import Unavailable, Untrusted
-from argosy.kube.client.transport import NameService, Wire
-from argosy.kube.client.write_hook import BEFORE_SENDING
+from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
+from argosy.kube.client.transport import HttpTransport, ThreadedResolver
+from argosy.kube.client.write_hook import BEFORE_WRITE
 from argosy.kube.names import GroupKind, ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 
@@ -35,8 +35,26 @@ pytestmark = pytest.mark.anyio
 KIND = GroupKind("", "ConfigMap")
 KEY = ResourceKey("", "ConfigMap", "n", "a")
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
-DISCOVERY = {"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [
-    {"resource": "configmaps", "responseKind": {"kind": "ConfigMap"}, "scope": "Namespaced", "verbs": []}]}]}]}
+DISCOVERY = {
+    "kind": "APIGroupDiscoveryList",
+    "items": [
+        {
+            "versions": [
+                {
+                    "version": "v1",
+                    "resources": [
+                        {
+                            "resource": "configmaps",
+                            "responseKind": {"kind": "ConfigMap"},
+                            "scope": "Namespaced",
+                            "verbs": [],
+                        }
+                    ],
+                }
+            ]
+        }
+    ],
+}
 
 
 class Request(NamedTuple):
@@ -92,9 +110,10 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def against(script: Script) -> AsyncIterator[tuple[KubeCluster, Server]]:
-    async with Server(script).serving() as server, await connect(
-        Connection(server=f"http://127.0.0.1:{server.port}")
-    ) as cluster:
+    async with (
+        Server(script).serving() as server,
+        await connect(Connection(server=f"http://127.0.0.1:{server.port}")) as cluster,
+    ):
         yield cluster, server
 
 
@@ -102,17 +121,22 @@ def status(code: int, reason: str = "", **more: object) -> dict[str, object]:
     return {"kind": "Status", "apiVersion": "v1", "code": code, "reason": reason, "message": "told so", **more}
 
 
-@pytest.mark.parametrize("said", [
-    answer(status(429), 429, Retry_After="3"), answer(b"overloaded", 503, Retry_After="3"),
-    answer(status(504), 504, Retry_After="3"), answer(b"<html>", 502, Retry_After="3"),
-    answer(b"boom", 500, Retry_After="3"),
-])
+@pytest.mark.parametrize(
+    "said",
+    [
+        answer(status(429), 429, Retry_After="3"),
+        answer(b"overloaded", 503, Retry_After="3"),
+        answer(status(504), 504, Retry_After="3"),
+        answer(b"<html>", 502, Retry_After="3"),
+        answer(b"boom", 500, Retry_After="3"),
+    ],
+)
 async def test_a_passing_trouble_is_transient_and_names_host_and_wait_and_is_not_retried(said: bytes) -> None:
     async with against(lambda _: said) as (cluster, server):
         with pytest.raises(TransientError) as caught:
             await cluster.get(KEY)
         assert f"127.0.0.1:{server.port}" in str(caught.value)
-        assert isinstance(caught.value, Unavailable) and caught.value.retry_after == 3
+        assert isinstance(caught.value, ApiServerUnavailable) and caught.value.retry_after == 3
         assert len(server.requests) == 1
 
 
@@ -143,7 +167,7 @@ async def test_who_does_not_listen_is_told_in_the_systems_words(host: str) -> No
     async with Server(lambda _: b"").serving() as server:
         port = server.port
     async with await connect(Connection(server=f"http://{host}:{port}")) as cluster:
-        with pytest.raises(Unavailable) as raised:
+        with pytest.raises(ApiServerUnavailable) as raised:
             await cluster.get(KEY)
     assert str(raised.value) == f"{host}:{port}: cannot be reached: connection refused"
 
@@ -159,7 +183,7 @@ async def test_a_certificate_that_is_not_trusted_is_told_with_who_would_be(tmp_p
         at = f"https://localhost:{server.port}"
         for file, said in ((str(authority), f"the CA in {authority}: "), ("", "a CA that")):
             async with await connect(Connection(server=at, ca_file=file)) as cluster:
-                with pytest.raises(Untrusted, match=f"the certificate is not trusted by {said}"):
+                with pytest.raises(ApiServerNotTrusted, match=f"the certificate is not trusted by {said}"):
                     await cluster.get(KEY)
 
 
@@ -177,18 +201,29 @@ async def test_a_read_is_asked_again_when_a_kept_connection_dies_and_a_write_nev
         assert [request.method for request in server.requests] == ["GET", "GET"]
         server.requests.clear()
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}}
-        for write in (cluster.create(manifest), cluster.replace(manifest), cluster.delete(KEY),
-                      cluster.patch(KEY, {}), cluster.apply(manifest, manager="m")):
+        for write in (
+            cluster.create(manifest),
+            cluster.replace(manifest),
+            cluster.delete(KEY),
+            cluster.patch(KEY, {}),
+            cluster.apply(manifest, manager="m"),
+        ):
             with pytest.raises(TransientError):
                 await write
         assert [request.method for request in server.requests] == ["POST", "PUT", "DELETE", "PATCH", "PATCH"]
 
 
 async def test_paging_that_is_overtaken_starts_again_in_one_piece() -> None:
-    page = {"kind": "ConfigMapList", "metadata": {"resourceVersion": "5", "continue": "more"},
-            "items": [{"metadata": {"name": "a", "namespace": "n"}}]}
-    whole = {"kind": "ConfigMapList", "metadata": {"resourceVersion": "9"},
-             "items": [{"metadata": {"name": "a", "namespace": "n"}}, {"metadata": {"name": "b", "namespace": "n"}}]}
+    page = {
+        "kind": "ConfigMapList",
+        "metadata": {"resourceVersion": "5", "continue": "more"},
+        "items": [{"metadata": {"name": "a", "namespace": "n"}}],
+    }
+    whole = {
+        "kind": "ConfigMapList",
+        "metadata": {"resourceVersion": "9"},
+        "items": [{"metadata": {"name": "a", "namespace": "n"}}, {"metadata": {"name": "b", "namespace": "n"}}],
+    }
 
     def script(request: Request) -> bytes:
         if "continue=more" in request.path:
@@ -206,7 +241,7 @@ async def test_a_server_that_gives_the_same_page_for_ever_gives_no_list() -> Non
     item = {"metadata": {"name": "a", "namespace": "n"}}
     page = {"kind": "ConfigMapList", "metadata": {"continue": "more"}, "items": [item]}
     async with against(lambda _: answer(page)) as (cluster, server):
-        with pytest.raises(Unavailable, match="the same page again"):
+        with pytest.raises(ApiServerUnavailable, match="the same page again"):
             await asyncio.wait_for(cluster.list(KIND), HANG_SECONDS)
         assert len(server.requests) == 2
 
@@ -245,9 +280,14 @@ async def test_impersonation_goes_into_headers_with_every_group() -> None:
     async with against(lambda _: answer(CONFIG_MAP)) as (cluster, server):
         await cluster.acting_as(user).get(KEY)
         sent = [header for header in server.requests[0].headers if header[0].startswith("impersonate")]
-        assert sent == [("impersonate-user", "jane"), ("impersonate-group", "a"), ("impersonate-group", "b"),
-                        ("impersonate-uid", "7"), ("impersonate-extra-example.com%2fwhy", "x"),
-                        ("impersonate-extra-example.com%2fwhy", "y")]
+        assert sent == [
+            ("impersonate-user", "jane"),
+            ("impersonate-group", "a"),
+            ("impersonate-group", "b"),
+            ("impersonate-uid", "7"),
+            ("impersonate-extra-example.com%2fwhy", "x"),
+            ("impersonate-extra-example.com%2fwhy", "y"),
+        ]
         with pytest.raises(ClusterError, match="line break"):
             await cluster.acting_as(User("jane\r\nImpersonate-Group: system:masters")).get(KEY)
 
@@ -280,15 +320,20 @@ class Pki:
         now = datetime.datetime.now(datetime.UTC)
         names = x509.SubjectAlternativeName([x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("127.0.0.9"))])
         certificate = (
-            x509.CertificateBuilder().subject_name(_named(name)).issuer_name(_named("authority"))
-            .public_key(key.public_key()).serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(hours=1))
+            x509.CertificateBuilder()
+            .subject_name(_named(name))
+            .issuer_name(_named("authority"))
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
             .add_extension(names, critical=False)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .sign(self._key, hashes.SHA256())
         )
-        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
-                                    serialization.NoEncryption())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
         return certificate.public_bytes(serialization.Encoding.PEM), private
 
 
@@ -341,8 +386,12 @@ async def test_a_proxy_tunnels_tls_to_the_server_and_sees_no_token(tmp_path: Pat
             await asyncio.gather(pipe(reader, outward), pipe(inward, writer))
 
         proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
-        connection = Connection(server="https://api.inside:6443", ca_data=pki.authority, token="s3cret",
-                                proxy_url=f"http://me:pass@127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+        connection = Connection(
+            server="https://api.inside:6443",
+            ca_data=pki.authority,
+            token="s3cret",
+            proxy_url=f"http://me:pass@127.0.0.1:{proxy.sockets[0].getsockname()[1]}",
+        )
         async with await connect(connection) as cluster:
             assert await cluster.get(KEY) == CONFIG_MAP
         proxy.close()
@@ -371,8 +420,7 @@ async def test_a_401_is_answered_by_fresh_credentials_once(tmp_path: Path) -> No
         return answer(CONFIG_MAP) if good else answer(status(401, "Unauthorized"), 401)
 
     async with Server(script).serving(server_side) as server:
-        connection = Connection(server=f"https://localhost:{server.port}", ca_data=pki.authority,
-                                token_file=str(token))
+        connection = Connection(server=f"https://localhost:{server.port}", ca_data=pki.authority, token_file=str(token))
         async with await connect(connection) as cluster:
             new = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "n"}}
             assert await cluster.create(new) == CONFIG_MAP
@@ -393,22 +441,22 @@ async def test_what_may_not_be_sent_any_more_once_the_connection_stands_is_not_s
             raise TransientError("the Lease is over")
 
     async with Server(lambda _: answer(CONFIG_MAP)).serving(server_side) as server:
-        wire = Wire(Connection(server=f"https://localhost:{server.port}", ca_data=pki.authority))
-        before = BEFORE_SENDING.set(ask)
+        wire = HttpTransport(Connection(server=f"https://localhost:{server.port}", ca_data=pki.authority))
+        before = BEFORE_WRITE.set(ask)
         try:
             for _ in range(2):  # on a new connection
                 with pytest.raises(TransientError, match="the Lease is over"):
-                    await wire.call("POST", "/api/v1/namespaces", {})
+                    await wire.request("POST", "/api/v1/namespaces", {})
             assert server.requests == []
-            await wire.call("GET", "/api/v1/namespaces")
+            await wire.request("GET", "/api/v1/namespaces")
             with pytest.raises(TransientError, match="the Lease is over"):  # and on one that is kept
-                await wire.call("DELETE", "/api/v1/namespaces/n")
+                await wire.request("DELETE", "/api/v1/namespaces/n")
             assert [each.method for each in server.requests] == ["GET"]
         finally:
-            BEFORE_SENDING.reset(before)
+            BEFORE_WRITE.reset(before)
             await wire.close()
-        with pytest.raises(Unavailable, match="the connection was closed"):
-            await wire.call("GET", "/api/v1/namespaces")
+        with pytest.raises(ApiServerUnavailable, match="the connection was closed"):
+            await wire.request("GET", "/api/v1/namespaces")
 
 
 async def test_who_waits_for_a_name_when_the_connection_is_closed_is_told_so_and_not_ended(
@@ -422,15 +470,15 @@ async def test_who_waits_for_a_name_when_the_connection_is_closed_is_told_so_and
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
-    wire = Wire(Connection(server="http://far.example"))
-    first, second, unwanted = (asyncio.create_task(wire.call("GET", "/api")) for _ in range(3))
+    wire = HttpTransport(Connection(server="http://far.example"))
+    first, second, unwanted = (asyncio.create_task(wire.request("GET", "/api")) for _ in range(3))
     try:
         await wait_until_async(looked.is_set, "somebody looks the name up")
         unwanted.cancel()
         await asyncio.wait({unwanted})
         await wire.close()
         for each in (first, second):
-            with pytest.raises(Unavailable, match=r"far\.example: the connection was closed"):
+            with pytest.raises(ApiServerUnavailable, match=r"far\.example: the connection was closed"):
                 await each
         assert unwanted.cancelled()
     finally:
@@ -447,15 +495,15 @@ async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: p
 
     monkeypatch.setattr(socket, "getaddrinfo", silent)
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
-    wires = [Wire(Connection(server=f"http://far-{number}.example")) for number in range(3)]
-    calls = [asyncio.create_task(wire.call("GET", "/api")) for wire in wires]
+    wires = [HttpTransport(Connection(server=f"http://far-{number}.example")) for number in range(3)]
+    calls = [asyncio.create_task(wire.request("GET", "/api")) for wire in wires]
     try:
         for _ in wires[:2]:
             await wait_until_async(lambda: asked.acquire(blocking=False), "somebody looks a name up")
         assert await asyncio.wait_for(asyncio.to_thread(int), HANG_SECONDS) == 0
         over.set()
         for call in calls:
-            with pytest.raises(Unavailable, match="cannot be reached: Temporary failure in name resolution"):
+            with pytest.raises(ApiServerUnavailable, match="cannot be reached: Temporary failure in name resolution"):
                 await call
     finally:
         over.set()
@@ -463,14 +511,19 @@ async def test_names_that_nobody_answers_take_no_thread_of_others(monkeypatch: p
             await wire.close()
 
 
-@pytest.mark.parametrize(("address", "host"), [
-    (("10.0.0.1", 443), "10.0.0.1"), (("fd00::1", 443, 0, 0), "fd00::1"), (("fe80::1", 443, 0, 2), "fe80::1%2"),
-])
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        (("10.0.0.1", 443), "10.0.0.1"),
+        (("fd00::1", 443, 0, 0), "fd00::1"),
+        (("fe80::1", 443, 0, 2), "fe80::1%2"),
+    ],
+)
 async def test_a_name_is_looked_up(
     monkeypatch: pytest.MonkeyPatch, address: tuple[str, int, int, int], host: str
 ) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
-    (one,) = await NameService().resolve("far.example", 443)
+    (one,) = await ThreadedResolver().resolve("far.example", 443)
     assert (one["hostname"], one["host"], one["port"], one["family"]) == ("far.example", host, 443, family)

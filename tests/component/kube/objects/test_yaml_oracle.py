@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.kube.objects import Profile, dump, load, load_all
+from argosy.kube.objects import YamlDialect, dump_yaml, read_yaml, read_yaml_documents
 from support.deadlines import HANG_SECONDS
 
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
@@ -58,7 +58,7 @@ def test_ten_thousand_random_scalars_mean_the_same_to_kubectl(tmp_path: Path) ->
     text = HEAD + "spec:\n" + "".join(f"- {scalar}\n" for scalar in scalars)
     printed = _kubectl(tmp_path, text, "json")
     assert printed is not None
-    pairs = zip(scalars, json.loads(printed)["spec"], load(text)["spec"], strict=True)
+    pairs = zip(scalars, json.loads(printed)["spec"], read_yaml(text)["spec"], strict=True)
     assert [(scalar, theirs, ours) for scalar, theirs, ours in pairs if not _same(theirs, ours)] == []
 
 
@@ -66,15 +66,15 @@ def test_random_keys_become_the_same_strings_as_in_kubectl(tmp_path: Path) -> No
     text = HEAD + "spec:\n" + "".join(f"- {scalar}: 1\n" for scalar in _random_scalars(4_000))
     printed = _kubectl(tmp_path, text, "json")
     assert printed is not None
-    assert load(text)["spec"] == json.loads(printed)["spec"]
+    assert read_yaml(text)["spec"] == json.loads(printed)["spec"]
 
 
 def test_random_scalars_mean_the_same_to_kustomize(tmp_path: Path) -> None:
     text = HEAD + "spec:\n" + "".join(f"- {scalar}\n" for scalar in _random_scalars(5_000))
     built = _kustomize(tmp_path, text)
     assert built is not None
-    ours = load(text, profile=Profile.KUSTOMIZE)["spec"]
-    pairs = zip(_random_scalars(5_000), load(built)["spec"], ours, strict=True)
+    ours = read_yaml(text, dialect=YamlDialect.KUSTOMIZE)["spec"]
+    pairs = zip(_random_scalars(5_000), read_yaml(built)["spec"], ours, strict=True)
     assert [(scalar, theirs, own) for scalar, theirs, own in pairs if not _same(theirs, own)] == []
 
 
@@ -111,7 +111,7 @@ def test_a_large_object_is_written_byte_for_byte_as_kubectl_writes_it(tmp_path: 
     manifest = {"apiVersion": "example.com/v1", "kind": "Probe", "metadata": metadata, "spec": spec}
     printed = _kubectl(tmp_path, json.dumps(manifest), "yaml")
     assert printed is not None
-    assert dump(manifest).split("\n") == printed.split("\n")
+    assert dump_yaml(manifest).split("\n") == printed.split("\n")
 
 
 def test_kubectl_reads_what_is_written_as_it_was(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_kubectl_reads_what_is_written_as_it_was(tmp_path: Path) -> None:
     strings = _random_scalars(1_000) + ["".join(source.choices(letters, k=source.randint(0, 9))) for _ in range(3_000)]
     spec = {"list": strings, "keys": [{text: text} for text in strings], "nested": _random_value(source, 6)}
     manifest = {"apiVersion": "example.com/v1", "kind": "Probe", "metadata": {"name": "a"}, "spec": spec}
-    printed = _kubectl(tmp_path, dump(manifest), "json")
+    printed = _kubectl(tmp_path, dump_yaml(manifest), "json")
     assert printed is not None
     assert json.loads(printed)["spec"] == spec
 
@@ -165,12 +165,12 @@ def _structure(number: int) -> str:
     return f"{HEAD.replace('name: a', f'name: case-{number}')}{STRUCTURES[number]}\n"
 
 
-def _ours(profile: Profile) -> list[Any]:
+def _ours(profile: YamlDialect) -> list[Any]:
     """What we read of each structure; None where we refuse it."""
     found: list[Any] = []
     for number in range(len(STRUCTURES)):
         try:
-            found.append(load(_structure(number), profile=profile))
+            found.append(read_yaml(_structure(number), dialect=profile))
         except ManifestError:
             found.append(None)
     return found
@@ -192,19 +192,19 @@ def test_structures_are_read_or_refused_as_by_kubectl(tmp_path: Path) -> None:
         del manifest["metadata"]["annotations"]
         theirs[manifest["metadata"]["name"]] = manifest
         left = left[end:].lstrip()
-    assert theirs and _differences(_ours(Profile.KUBERNETES), theirs) == []
+    assert theirs and _differences(_ours(YamlDialect.KUBERNETES), theirs) == []
 
 
 def test_structures_are_read_or_refused_as_by_kustomize(tmp_path: Path) -> None:
-    ours = _ours(Profile.KUSTOMIZE)
+    ours = _ours(YamlDialect.KUSTOMIZE)
     taken = [number for number, our in enumerate(ours) if our is not None]
     built = _kustomize(tmp_path, "---\n".join(map(_structure, taken)))
     assert built is not None, "it refuses one that we read"
-    theirs = {manifest["metadata"]["name"]: manifest for manifest in load_all(built)}
+    theirs = {manifest["metadata"]["name"]: manifest for manifest in read_yaml_documents(built)}
     assert _differences(ours, theirs) == []
 
 
-REFUSED = [number for number, our in enumerate(_ours(Profile.KUSTOMIZE)) if our is None]
+REFUSED = [number for number, our in enumerate(_ours(YamlDialect.KUSTOMIZE)) if our is None]
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from argosy.kube.schema import openapi
-from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.resources import ApiResource
 from support import go_modules
 from support.deadlines import HANG_SECONDS
 
 KUBECTL = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
 MODULES = go_modules.folder()
 PUBLISHED = MODULES / "k8s.io/kubernetes@v1.32.13/api/openapi-spec/v3"
-WIDGET = Resource("argosy.dev", "v1", "Widget", "widgets", "widget", namespaced=True, custom=True)
+WIDGET = ApiResource("argosy.dev", "v1", "Widget", "widgets", "widget", namespaced=True, custom=True)
 WIDGET_SCHEMA = {
     "type": "object",
     "description": "A widget.",
@@ -38,31 +38,31 @@ WIDGET_SCHEMA = {
         }
     },
 }
-GROUPS = openapi.by_group_path([*BUILT_IN, WIDGET])
+GROUPS = openapi.group_by_path([*BUILTIN_RESOURCES, WIDGET])
 SCHEMAS = {"apis/argosy.dev/v1": {"Widget": WIDGET_SCHEMA}}
 
 
 def full(path: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(openapi.full_document(GROUPS[path], SCHEMAS.get(path)))
+    document: dict[str, Any] = json.loads(openapi.build_full_document(GROUPS[path], SCHEMAS.get(path)))
     return document
 
 
 def test_the_index_names_every_group_version_with_a_digest() -> None:
-    paths = openapi.index([*BUILT_IN, WIDGET], SCHEMAS)["paths"]
+    paths = openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
     assert {"api/v1", "apis/apps/v1", "apis/argosy.dev/v1"} < set(paths)
     assert re.fullmatch(r"/openapi/v3/api/v1\?hash=[0-9A-F]{64}", paths["api/v1"]["serverRelativeURL"])
 
 
 def test_a_digest_changes_with_a_custom_schema_and_with_nothing_else() -> None:
     path = "apis/argosy.dev/v1"
-    before = openapi.index([*BUILT_IN, WIDGET], SCHEMAS)["paths"]
+    before = openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)["paths"]
     changed = {path: {"Widget": {**WIDGET_SCHEMA, "description": "Another."}}}
-    after = openapi.index([WIDGET, *BUILT_IN], changed)["paths"]
+    after = openapi.build_index([WIDGET, *BUILTIN_RESOURCES], changed)["paths"]
     assert {each for each in before if before[each] != after[each]} == {path}
 
 
 def test_a_stub_has_one_patch_path_for_each_kind_and_no_schemas() -> None:
-    document = json.loads(openapi.stub_document(GROUPS["apis/apps/v1"]))
+    document = json.loads(openapi.build_stub_document(GROUPS["apis/apps/v1"]))
     assert set(document) == {"openapi", "info", "paths"}
     assert len(document["paths"]) == 5
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
@@ -73,12 +73,12 @@ def test_a_stub_has_one_patch_path_for_each_kind_and_no_schemas() -> None:
 
 def test_a_stub_of_the_core_group_always_has_namespaces() -> None:
     config_maps = [each for each in GROUPS["api/v1"] if each.kind == "ConfigMap"]
-    assert "/api/v1/namespaces/{name}" in json.loads(openapi.stub_document(config_maps))["paths"]
-    assert "/api/v1/namespaces/{name}" not in json.loads(openapi.stub_document(GROUPS["apis/apps/v1"]))["paths"]
+    assert "/api/v1/namespaces/{name}" in json.loads(openapi.build_stub_document(config_maps))["paths"]
+    assert "/api/v1/namespaces/{name}" not in json.loads(openapi.build_stub_document(GROUPS["apis/apps/v1"]))["paths"]
 
 
 def test_a_stub_is_small() -> None:
-    assert len(openapi.stub_document(GROUPS["api/v1"])) < 400 * len(GROUPS["api/v1"])
+    assert len(openapi.build_stub_document(GROUPS["api/v1"])) < 400 * len(GROUPS["api/v1"])
 
 
 def test_every_reference_of_a_full_document_leads_somewhere() -> None:
@@ -131,7 +131,7 @@ def without_values(schema: Any) -> Any:
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the Go module k8s.io/kubernetes is not in the module cache")
 def test_every_property_is_described_as_in_the_published_documents() -> None:
     compared = 0
-    for path in openapi.by_group_path(BUILT_IN):
+    for path in openapi.group_by_path(BUILTIN_RESOURCES):
         published = json.loads((PUBLISHED / f"{path.replace('/', '__')}_openapi.json").read_text())
         theirs = published["components"]["schemas"]
         for name, schema in full(path)["components"]["schemas"].items():
@@ -152,12 +152,12 @@ class Server(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
         if path in ("/api", "/apis"):
-            wanted = [each for each in [*BUILT_IN, WIDGET] if bool(each.group) == (path == "/apis")]
+            wanted = [each for each in [*BUILTIN_RESOURCES, WIDGET] if bool(each.group) == (path == "/apis")]
             self.answer(json.dumps(discovery(wanted)).encode(), ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
         elif path == "/openapi/v3":
-            self.answer(json.dumps(openapi.index([*BUILT_IN, WIDGET], SCHEMAS)).encode())
+            self.answer(json.dumps(openapi.build_index([*BUILTIN_RESOURCES, WIDGET], SCHEMAS)).encode())
         elif (name := path.removeprefix("/openapi/v3/")) in GROUPS:
-            self.answer(openapi.full_document(GROUPS[name], SCHEMAS.get(name)))
+            self.answer(openapi.build_full_document(GROUPS[name], SCHEMAS.get(name)))
         else:
             self.send_error(404)
 
@@ -172,9 +172,9 @@ class Server(BaseHTTPRequestHandler):
         pass
 
 
-def discovery(resources: list[Resource]) -> dict[str, Any]:
+def discovery(resources: list[ApiResource]) -> dict[str, Any]:
     items = []
-    for each in openapi.by_group_path(resources).values():
+    for each in openapi.group_by_path(resources).values():
         shown = [
             {
                 "resource": one.plural,

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from argosy.kube.schema import protobuf
-from argosy.kube.schema.builtin_types import type_of
+from argosy.kube.schema.builtin_types import find_builtin_type
 from argosy.kube.schema.typed_json import decode
 from support.deadlines import HANG_SECONDS
 from support.tiers import in_test_all
@@ -98,7 +98,7 @@ def test_kubectl_create_is_read_as_kubectl_would_print_it(
     assert contains(read.value, CREATED[command]), read.value
     printed = orjson.loads(create(command, url, tmp_path, "--dry-run=client", "-o", "json"))
     group, _, version = read.api_version.rpartition("/")
-    type_ = type_of(group, version, read.kind)
+    type_ = find_builtin_type(group, version, read.kind)
     assert type_ is not None
     # Only what is sent has the namespace.
     for each in (read.value, printed):

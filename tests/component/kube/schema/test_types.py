@@ -11,8 +11,8 @@ import kubernetes_validate
 import pytest
 
 from argosy.kube.patch.merge_schema import Shape
-from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.kube.schema.builtin_types import Type, named, table, type_of
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.builtin_types import Type, find_builtin_type, get_named_type, load_table
 from support import go_modules
 from support.paths import ROOT
 
@@ -24,7 +24,7 @@ PROTO_FIELDS = ROOT.parent / "shared/data/kubeapi/proto-fields.json"
 
 
 def pod_spec() -> Type:
-    pod = type_of("", "v1", "Pod")
+    pod = find_builtin_type("", "v1", "Pod")
     assert pod is not None
     spec = pod.field("spec")
     assert spec is not None
@@ -61,24 +61,24 @@ def test_atomic_holds_for_a_field_and_for_a_type() -> None:
 
 
 def test_an_embedded_struct_is_flattened_but_keeps_its_protobuf_number() -> None:
-    volume = named("io.k8s.api.core.v1.Volume")
+    volume = get_named_type("io.k8s.api.core.v1.Volume")
     assert "hostPath" in volume.fields
-    assert [(each.name, each.number, each.inline) for each in volume.declared] == [
+    assert [(each.name, each.number, each.inline) for each in volume.declared_fields] == [
         ("name", 1, False),
         ("volumeSource", 2, True),
     ]
 
 
 def test_free_json_is_untyped() -> None:
-    revision = type_of("apps", "v1", "ControllerRevision")
+    revision = find_builtin_type("apps", "v1", "ControllerRevision")
     assert revision is not None
     assert field(revision, "data").kind == "untyped"
 
 
 def test_a_struct_is_never_dropped_though_it_may_be_omitted() -> None:
-    assert not pod_spec().fields["containers"].droppable
-    assert not named("io.k8s.api.core.v1.Container").fields["resources"].droppable
-    assert pod_spec().fields["securityContext"].droppable
+    assert not pod_spec().fields["containers"].is_omitted_if_empty
+    assert not get_named_type("io.k8s.api.core.v1.Container").fields["resources"].is_omitted_if_empty
+    assert pod_spec().fields["securityContext"].is_omitted_if_empty
 
 
 def test_named_strings_keep_their_go_name_and_their_values() -> None:
@@ -95,19 +95,21 @@ def test_named_strings_keep_their_go_name_and_their_values() -> None:
     [("", "v1", "Container"), ("", "v2", "Pod"), ("example.dev", "v1", "Pod"), ("apps", "v1", "Pod")],
 )
 def test_what_is_no_built_in_kind_has_no_type(asked: tuple[str, str, str]) -> None:
-    assert type_of(*asked) is None
+    assert find_builtin_type(*asked) is None
 
 
 def test_every_built_in_resource_and_subresource_has_a_type() -> None:
-    for resource in BUILT_IN:
-        assert type_of(resource.group, resource.version, resource.kind), resource
+    for resource in BUILTIN_RESOURCES:
+        assert find_builtin_type(resource.group, resource.version, resource.kind), resource
         for each in resource.subresources:
             if each.kind and not each.kind.endswith("Options"):
-                assert type_of(each.group or resource.group, each.version or resource.version, each.kind), each
+                assert find_builtin_type(each.group or resource.group, each.version or resource.version, each.kind), (
+                    each
+                )
 
 
 def test_options_are_known_in_every_group() -> None:
-    assert type_of("apps", "v1", "DeleteOptions") is type_of("", "v1", "DeleteOptions") is not None
+    assert find_builtin_type("apps", "v1", "DeleteOptions") is find_builtin_type("", "v1", "DeleteOptions") is not None
 
 
 @pytest.mark.skipif(not all(map(Path.exists, NEEDED)), reason="not all of Kubernetes' Go modules are in the cache")
@@ -115,7 +117,7 @@ def test_the_tables_are_what_the_tool_makes(tmp_path: Path) -> None:
     tool = ROOT / "tools/make_types.py"
     subprocess.run([sys.executable, str(tool), str(MODULES), "--into", str(tmp_path)], check=True, capture_output=True)
     for name in ("types", "descriptions"):
-        assert json.loads(gzip.decompress((tmp_path / f"{name}.json.gz").read_bytes())) == table(name)
+        assert json.loads(gzip.decompress((tmp_path / f"{name}.json.gz").read_bytes())) == load_table(name)
 
 
 def test_the_tool_names_a_module_that_is_missing(tmp_path: Path) -> None:
@@ -154,11 +156,11 @@ def published(schema: dict[str, Any]) -> dict[str, Any]:
 def test_every_struct_says_what_the_published_document_says() -> None:
     definitions = json.loads(PUBLISHED.read_text())["$defs"]
     compared = 0
-    for name, text in table("types").items():
+    for name, text in load_table("types").items():
         schema = definitions.get(name)
         if text.startswith("=") or schema is None:
             continue
-        type_ = named(name)
+        type_ = get_named_type(name)
         assert set(type_.fields) == set(schema.get("properties", {})), name
         assert type_.atomic == (schema.get("x-kubernetes-map-type") == "atomic"), name
         assert {key for key, value in type_.fields.items() if value.required} == set(schema.get("required", [])), name
@@ -173,12 +175,12 @@ def test_every_struct_says_what_the_published_document_says() -> None:
 def test_every_field_has_the_protobuf_number_of_the_published_messages() -> None:
     messages = json.loads(PROTO_FIELDS.read_text())
     compared = 0
-    for name, text in table("types").items():
+    for name, text in load_table("types").items():
         message = messages.get("k8s.io" + name.removeprefix("io.k8s"))
         if text.startswith("=") or message is None:
             continue
         # Some messages spell a name otherwise than JSON does (uID), and one embedded struct has no name.
-        mine = {str(each.number): each.name.lower() for each in named(name).declared if each.number}
+        mine = {str(each.number): each.name.lower() for each in get_named_type(name).declared_fields if each.number}
         theirs = {number: each[0].lower() for number, each in message.items()}
         assert mine == {key: "-" if mine.get(key) == "-" else value for key, value in theirs.items()}, name
         compared += len(mine)

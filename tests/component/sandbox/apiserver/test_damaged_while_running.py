@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from support.api_client import CONFIGS, TOKEN, Api, config
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_watch_of_damaged_history_ends_with_an_internal_error(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "token.key")
-    async with Plane.open(folder, admin_token=TOKEN) as plane:
+    folder = ControlPlaneFiles(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "token.key")
+    async with ControlPlane.open(folder, admin_token=TOKEN) as plane:
         api = Api(plane)
         before = (await api.get(CONFIGS)).json["metadata"]["resourceVersion"]
         for number in range(3):
             await api.made(CONFIGS, {**config(f"c{number}"), "data": {"key": "marker" * 100}})
         await api.made(CONFIGS, config("last"))
-    async with Plane.open(folder, admin_token=TOKEN) as plane:  # what was written before is read from the file
+    async with ControlPlane.open(folder, admin_token=TOKEN) as plane:  # what was written before is read from the file
         api = Api(plane)
         with folder.database.open("r+b") as file:
             data = file.read().replace(b"marker", b"m\xffrker")

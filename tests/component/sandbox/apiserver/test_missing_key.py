@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 
 
-def folder_in(root: Path) -> Folder:
-    return Folder(root / "argosy.db", root / "secret.key", root / "token.key")
+def folder_in(root: Path) -> ControlPlaneFiles:
+    return ControlPlaneFiles(root / "argosy.db", root / "secret.key", root / "token.key")
 
 
-async def refuse_without_key(folder: Folder) -> str:
+async def refuse_without_key(folder: ControlPlaneFiles) -> str:
     folder.secret_key.unlink()
     before = {file.name: file.read_bytes() for file in folder.database.parent.iterdir()}
     with pytest.raises(UserError) as refused:
-        async with Plane.open(folder):
+        async with ControlPlane.open(folder):
             pass
     assert {file.name: file.read_bytes() for file in folder.database.parent.iterdir()} == before
     return str(refused.value)
@@ -30,7 +30,7 @@ async def refuse_without_key(folder: Folder) -> str:
 @pytest.mark.parametrize("lost_as_well", ["argosy.db.lock", "argosy.db.initialized", "argosy.db"])
 async def test_a_missing_key_of_a_store_that_was_stopped_is_not_replaced(tmp_path: Path, lost_as_well: str) -> None:
     folder = folder_in(tmp_path)
-    async with Plane.open(folder):
+    async with ControlPlane.open(folder):
         key = folder.secret_key.read_bytes()
     (tmp_path / lost_as_well).unlink()
     refusal = await refuse_without_key(folder)
@@ -39,7 +39,7 @@ async def test_a_missing_key_of_a_store_that_was_stopped_is_not_replaced(tmp_pat
     if lost_as_well != "argosy.db":
         folder.secret_key.write_bytes(key)
         folder.secret_key.chmod(0o600)
-        async with Plane.open(folder):
+        async with ControlPlane.open(folder):
             pass
 
 
@@ -47,7 +47,7 @@ async def test_a_missing_key_of_a_store_that_was_killed_is_not_replaced(tmp_path
     folder = folder_in(tmp_path / "killed")
     for name in ("open", "killed"):
         (tmp_path / name).mkdir(mode=0o700)
-    async with Plane.open(folder_in(tmp_path / "open")):
+    async with ControlPlane.open(folder_in(tmp_path / "open")):
         for name in ("argosy.db", "argosy.db-wal", "secret.key"):
             shutil.copy(tmp_path / "open" / name, folder.database.parent / name)
     assert "is missing; restore it" in await refuse_without_key(folder)
@@ -56,7 +56,7 @@ async def test_a_missing_key_of_a_store_that_was_killed_is_not_replaced(tmp_path
 async def test_a_first_start_makes_a_key_even_if_another_was_killed_after_it_made_the_file(tmp_path: Path) -> None:
     folder = folder_in(tmp_path)
     folder.database.touch(mode=0o600)
-    async with Plane.open(folder):
+    async with ControlPlane.open(folder):
         assert len(folder.secret_key.read_bytes()) == 32
 
 
@@ -64,8 +64,8 @@ async def test_a_first_start_makes_a_key_even_if_another_was_killed_after_it_mad
 async def test_a_lost_key_of_service_accounts_is_made_anew(tmp_path: Path, lose: Callable[[Path], None]) -> None:
     """Old tokens end with it, and nothing on disk depends on it."""
     folder = folder_in(tmp_path)
-    async with Plane.open(folder) as plane:
-        before = plane.tokens.keys()
+    async with ControlPlane.open(folder) as plane:
+        before = plane.tokens.build_jwks()
     lose(folder.token_key)
-    async with Plane.open(folder) as plane:
-        assert plane.tokens.keys() != before
+    async with ControlPlane.open(folder) as plane:
+        assert plane.tokens.build_jwks() != before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.cel_rules import Rules
+from argosy.sandbox.apiserver.cel_rules import CelRuleEvaluator
 from support.definitions import thing_definition
 
 pytestmark = pytest.mark.anyio
@@ -18,10 +18,10 @@ def definition(pattern: str) -> Manifest:
 
 
 async def test_a_pattern_is_judged_alike_in_a_confined_worker() -> None:
-    rules = Rules()
+    rules = CelRuleEvaluator()
     try:
-        assert await rules.definition_faults(definition(r"(?i)^\pL+\z"), None) == []
-        (fault,) = await rules.definition_faults(definition(r"(a)\1"), None)
+        assert await rules.validate_definition(definition(r"(?i)^\pL+\z"), None) == []
+        (fault,) = await rules.validate_definition(definition(r"(a)\1"), None)
         assert fault.message.endswith(r"isn't: error parsing regexp: invalid escape sequence: `\1`")
     finally:
         await rules.close()

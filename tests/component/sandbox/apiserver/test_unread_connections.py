@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from argosy.sandbox.apiserver import https_server as server_module
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.http import request as request_module
-from argosy.sandbox.apiserver.https_server import bind, serve
+from argosy.sandbox.apiserver.https_server import open_listener, serve_https
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.sandbox.apiserver.tls import ensure_certificates
 from support.api_client import CONFIGS, TOKEN
 from support.deadlines import HANG_SECONDS
 
@@ -25,7 +25,7 @@ OBJECTS, OBJECT_BYTES, SEND_BUFFER_BYTES = 20, 200_000, 1 << 16
 
 def bind_with_small_buffers(port: int, *, any_port: bool = False) -> socket.socket:
     """Connections inherit it: else the kernel takes megabytes for a client that does not read, how many differs."""
-    listener = bind(port, any_port=any_port)
+    listener = open_listener(port, allow_other_port=any_port)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     return listener
 
@@ -34,10 +34,10 @@ def bind_with_small_buffers(port: int, *, any_port: bool = False) -> socket.sock
 async def test_the_server_drops_a_connection_whose_client_does_not_read(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(request_module, "WRITE_SECONDS", SHORT)
-    monkeypatch.setattr(server_module, "bind", bind_with_small_buffers)
-    found = certificates(tmp_path)
-    async with Plane.open(admin_token=TOKEN) as plane, serve(plane, found) as url:
+    monkeypatch.setattr(request_module, "WRITE_TIMEOUT_SECONDS", SHORT)
+    monkeypatch.setattr(server_module, "open_listener", bind_with_small_buffers)
+    found = ensure_certificates(tmp_path)
+    async with ControlPlane.open(admin_token=TOKEN) as plane, serve_https(plane, found) as url:
         cluster = EmbeddedCluster(plane)
         for number in range(OBJECTS):
             metadata = {"name": f"c{number}", "namespace": "default"}

@@ -24,7 +24,7 @@ from argosy.sandbox.store import Retention, Store
 from argosy.sandbox.store import database as database_module
 from argosy.sandbox.store import history as history_module
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
-from argosy.sandbox.store.checksums import Damage, row_checksum
+from argosy.sandbox.store.checksums import Damage, compute_row_checksum
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.proof_scale import is_full
 
@@ -72,14 +72,14 @@ def test_everything_is_there_after_a_restart(path: Path) -> None:
     async def first(store: Store) -> tuple[object, str]:
         await fill(store, "b", "a", "a", "c")
         await store.remove(B, "ns", "c", body)
-        return store.list(B), store.digest()
+        return store.list(B), store.compute_state_digest()
 
     async def second(store: Store) -> tuple[object, str]:
         assert store.revision == 5 and await store.matches_disk()
         assert [event.revision for event in await store.watch(B, since=0).next_batch()] == [1, 2, 3, 4, 5]
         assert (await store.put(B, "ns", "d", body)).revision == 6
         await store.remove(B, "ns", "d", body)
-        return store.list(B), store.digest()
+        return store.list(B), store.compute_state_digest()
 
     assert with_store(path, first) == with_store(path, second)
 
@@ -103,7 +103,7 @@ def test_the_settings_that_durability_rests_on_are_in_force(path: Path) -> None:
 
 
 def test_a_setting_that_does_not_take_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(database_module.SETTINGS, "journal_mode", ("DELETE", "wal"))
+    monkeypatch.setitem(database_module.PRAGMAS, "journal_mode", ("DELETE", "wal"))
     assert "SQLite refuses journal_mode" in refusal(path)
 
 
@@ -162,7 +162,7 @@ def test_a_sealed_body_that_was_moved_to_another_name_is_refused(path: Path) -> 
     connection = apsw.Connection(str(path))
     ((place, body_on_disk),) = connection.execute("SELECT json_array(rev, deleted, sealed, prev), body FROM history")
     revision, deleted, sealed, prev = json.loads(place)
-    checksum = row_checksum(revision, SECRETS, "ns", "b", deleted, sealed, prev, body_on_disk)
+    checksum = compute_row_checksum(revision, SECRETS, "ns", "b", deleted, sealed, prev, body_on_disk)
     connection.execute("UPDATE history SET name = 'b', sum = ?", (checksum,))
     connection.close()
     assert "core/secrets/ns/b at revision 1 cannot be decrypted" in refusal(path, **options)
@@ -286,15 +286,15 @@ def test_a_damaged_row_does_not_keep_the_snapshot_of_the_reader(path: Path, read
     writer.execute("UPDATE history SET name = CAST(x'ff' AS TEXT) WHERE rev = 2")
     reader = database_module.open_reader(path)
     reader.cursor_factory = hold_cursor
-    table = history_module.History(None, frozenset())
+    table = history_module.HistoryTable(None, frozenset())
     reader.execute("BEGIN")
     with pytest.raises((Damage, UnicodeDecodeError)) as caught:
         if read == "events":
-            table.events(reader, B, 0, 3, 100)
+            table.list_events(reader, B, 0, 3, 100)
         elif read == "live":
-            list(table.live(reader, B, "", 3))
+            list(table.list_live(reader, B, "", 3))
         else:
-            history_module.live_revisions(reader, 3)
+            history_module.list_live_revisions(reader, 3)
     reader.execute("COMMIT")
     assert cursors
     assert reader.txn_state("main") == apsw.SQLITE_TXN_NONE, caught.value
@@ -352,8 +352,8 @@ def test_a_damaged_store_is_refused_with_what_to_do(path: Path) -> None:
 
 
 def test_compaction_and_writes_wait_for_a_lock_and_then_go_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "RETRY_SECONDS", 0.001)
-    monkeypatch.setattr(database_module, "BUSY_MILLISECONDS", 5)
+    monkeypatch.setattr(diskjournal_module, "RETRY_INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(database_module, "BUSY_TIMEOUT_MILLISECONDS", 5)
     locked = Counter[str]()  # how often each of them met the lock
 
     def count_locks(holder: object, name: str) -> None:
@@ -369,7 +369,7 @@ def test_compaction_and_writes_wait_for_a_lock_and_then_go_on(path: Path, monkey
         monkeypatch.setattr(holder, name, counted)
 
     count_locks(history_module, "compact_step")
-    count_locks(history_module.History, "append")
+    count_locks(history_module.HistoryTable, "append")
 
     async def scenario(store: Store) -> None:
         await fill(store, *"aaaaaaaaaa")
@@ -391,7 +391,7 @@ def test_compaction_and_writes_wait_for_a_lock_and_then_go_on(path: Path, monkey
 
 
 def test_a_reader_in_the_way_of_a_checkpoint_stops_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "CHECKPOINT_PAGES", 10)
+    monkeypatch.setattr(diskjournal_module, "PAGES_PER_CHECKPOINT", 10)
 
     async def scenario(store: Store) -> None:
         await fill(store, "a")
@@ -414,8 +414,8 @@ def test_the_file_stays_bounded_under_many_writes_over_few_objects(path: Path) -
             await asyncio.gather(*commits)
         await wait_until_async(lambda: store.compacted >= store.revision - 1_100, "old history is given up")
 
-    with_store(path, scenario, retention=Retention(revisions=1_000))
-    with_store(path, scenario, retention=Retention(revisions=1_000))
+    with_store(path, scenario, retention=Retention(max_revisions=1_000))
+    with_store(path, scenario, retention=Retention(max_revisions=1_000))
     # 40,000 writes of 2 kB were 80 MB, and 6,000 are 12 MB; 100 objects and 1,000 revisions of history are 2.2 MB.
     assert path.stat().st_size < 8 * 1024 * 1024
 
@@ -432,7 +432,7 @@ def test_old_history_is_given_up_at_the_start_when_it_is_too_much(path: Path) ->
             store.watch(B, since=29)
 
     with_store(path, write)
-    with_store(path, look, retention=Retention(bytes=10_000))
+    with_store(path, look, retention=Retention(max_bytes=10_000))
 
 
 def test_a_failed_write_ends_the_process_without_an_acknowledgement(path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from argosy.errors import StorageFull, UserError
 from argosy.kube.client.private_files import write_private
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.store import Store
 from argosy.sandbox.store import sqlite_journal as diskjournal_module
@@ -31,7 +31,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def quick_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diskjournal_module, "PROBE_SECONDS", 0.02)
+    monkeypatch.setattr(diskjournal_module, "DISK_PROBE_INTERVAL_SECONDS", 0.02)
 
 
 def body(revision: int) -> bytes:
@@ -54,21 +54,21 @@ def test_a_full_disk_makes_the_store_read_only_until_there_is_space(
     ended: list[str] = []
 
     async def scenario() -> int:
-        store = await Store.open(path, fatal=ended.append)
+        store = await Store.open(path, on_fatal_error=ended.append)
         watch = store.watch(BUCKET, since=0)
         ballast = fill_disk(small_disk)
         written, message = await write_until_full(store)
         assert f"the disk that holds {path} is full" in message and "reads go on" in message
-        assert store.read_only == message
+        assert store.read_only_reason == message
         for _ in range(5):
             with pytest.raises(StorageFull, match="is full"):
                 await store.put(BUCKET, "ns", "more", body)
-        assert store.count(BUCKET) == written == store.revision and store.latest(BUCKET, "ns", "more") is None
+        assert store.count(BUCKET) == written == store.revision and store.get_latest(BUCKET, "ns", "more") is None
         seen = 0
         while seen < written:
             seen += len(await watch.next_batch(timeout=0))
         ballast.unlink()
-        await wait_until_async(lambda: not store.read_only, "there is space again")
+        await wait_until_async(lambda: not store.read_only_reason, "there is space again")
         entry = await store.put(BUCKET, "ns", "after", lambda revision: b"{}")
         assert entry.revision == written + 1
         assert [event.name for event in await watch.next_batch()] == ["after"]
@@ -102,7 +102,7 @@ def test_frames_of_a_failed_write_are_gone_before_the_next_write(small_disk: Pat
         await write_until_full(store)
         assert log.stat().st_size > 0
         ballast.unlink()
-        await wait_until_async(lambda: not store.read_only, "there is space again")
+        await wait_until_async(lambda: not store.read_only_reason, "there is space again")
         assert log.stat().st_size == 0
         await store.close()
 
@@ -168,8 +168,8 @@ SERVICES = "/api/v1/namespaces/default/services"
 
 @pytest.mark.anyio
 async def test_a_server_on_a_full_disk_answers_507_and_is_alive_and_not_ready(small_disk: Path) -> None:
-    folder = Folder(small_disk / "argosy.db", small_disk / "secret.key", small_disk / "token.key")
-    async with Plane.open(folder, admin_token=TOKEN) as plane:
+    folder = ControlPlaneFiles(small_disk / "argosy.db", small_disk / "secret.key", small_disk / "token.key")
+    async with ControlPlane.open(folder, admin_token=TOKEN) as plane:
         api = Api(plane)
         assert (await api.post(SERVICES, service(0))).code == 201
         ballast = fill_disk(small_disk)
@@ -186,6 +186,6 @@ async def test_a_server_on_a_full_disk_answers_507_and_is_alive_and_not_ready(sm
         with pytest.raises(StorageFull):
             await EmbeddedCluster(plane).create(service(number + 1))
         ballast.unlink()
-        await wait_until_async(lambda: not plane.store.read_only, "there is space again")
+        await wait_until_async(lambda: not plane.store.read_only_reason, "there is space again")
         assert (await api.get("/readyz")).code == 200
         assert (await api.post(SERVICES, service(number))).code == 201, "its port is taken by a write that failed"

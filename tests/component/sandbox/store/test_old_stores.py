@@ -11,7 +11,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.sandbox.apiserver.control_plane import Folder
+from argosy.sandbox.apiserver.control_plane import ControlPlaneFiles
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.store.database import APPLICATION_ID, SCHEMA_VERSION
 from support.paths import DATA
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 RECORDS = sorted((DATA / "old-stores").glob("*.json"))
 
 
-def restored(record: Path, folder: Path) -> Folder:
+def restored(record: Path, folder: Path) -> ControlPlaneFiles:
     kept = json.loads(record.read_text())
     connection = apsw.Connection(str(folder / "argosy.db"))
     connection.execute("\n".join(kept["sql"]))
@@ -29,7 +29,7 @@ def restored(record: Path, folder: Path) -> Folder:
     key = folder / "secret.key"
     key.write_bytes(base64.b64decode(kept["secret.key"]))
     key.chmod(0o600)
-    return Folder(folder / "argosy.db", key, folder / "token.key")
+    return ControlPlaneFiles(folder / "argosy.db", key, folder / "token.key")
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=[record.stem for record in RECORDS])

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy.web.api.examples import EXAMPLES
-from argosy.web.api.metrics import Syncs
-from argosy.web.api.openapi import document
-from argosy.web.route_table import TABLE
+from argosy.web.api.metrics import SyncCounter
+from argosy.web.api.openapi import build_openapi_document
+from argosy.web.route_table import ROUTE_TABLE
 from support.page_site import CONTROL, KnownPeople, a_site, anything, on_a_socket
 
 # The two answers that exist to hand out a token; and what only is sent.
@@ -21,7 +21,7 @@ HANDED_OUT = {("SessionResponse", "token"), ("TokenResponse", "token"), ("Sessio
 # Public halves of keys.
 HANDED_OUT |= {("/api/v1/gpgkeys", "keyData"), ("/api/v1/gpgkeys/{keyID}", "keyData")}
 SECRET_WORDS = ("password", "token", "privatekey", "secret", "bearer", "keydata", "hash", "credential")
-DOCUMENT = document(TABLE, "argosy", "1.2.3")
+DOCUMENT = build_openapi_document(ROUTE_TABLE, "argosy", "1.2.3")
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -32,7 +32,7 @@ def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def test_every_route_of_the_api_is_in_it() -> None:
     written = {(method.upper(), path) for method, path, _ in operations()}
-    assert written == {(route.method, route.path.replace("*}", "}")) for route in TABLE if route.is_api}
+    assert written == {(route.method, route.path.replace("*}", "}")) for route in ROUTE_TABLE if route.is_api}
 
 
 def test_no_two_operations_have_one_name() -> None:
@@ -88,7 +88,7 @@ def application(name: str, project: str) -> dict[str, Any]:
 async def test_what_is_counted_is_told_to_who_may_see_it() -> None:
     people = KnownPeople({"ann": anything, "cid": lambda resource, action, thing: thing.startswith("mine")})
     site = a_site([application("a", "default"), application("m", "mine")], people)
-    async with on_a_socket(site, TABLE) as (client, _):
+    async with on_a_socket(site, ROUTE_TABLE) as (client, _):
         alone = (await asyncio.to_thread(client.bearer, "cid", "GET", "/metrics")).body.decode()
         whole = (await asyncio.to_thread(client.bearer, "ann", "GET", "/metrics")).body.decode()
         strange = await asyncio.to_thread(client.ask, "GET", "/metrics")
@@ -101,12 +101,12 @@ async def test_what_is_counted_is_told_to_who_may_see_it() -> None:
 
 
 def test_operations_that_end_are_counted_and_conditions_told() -> None:
-    syncs, app = Syncs(), application("a", "default")
+    syncs, app = SyncCounter(), application("a", "default")
     app["status"] = {"operationState": {"phase": "Failed", "finishedAt": "2026-01-01T00:00:00Z", "operation": {}}}
-    assert syncs.counted([app]) == []  # the past
+    assert syncs.count_syncs([app]) == []  # the past
     app["status"]["operationState"] |= {"phase": "Succeeded", "finishedAt": "2026-01-01T00:00:09Z"}
     for _ in range(2):
-        (sample,) = syncs.counted([app])
+        (sample,) = syncs.count_syncs([app])
     labels = sample.labels
     assert (labels["phase"], labels["dry_run"], labels["dest_server"]) == ("Succeeded", "false", "https://c")
     assert sample.value == 1
@@ -114,7 +114,7 @@ def test_operations_that_end_are_counted_and_conditions_told() -> None:
 
 @pytest.mark.anyio
 async def test_it_is_served_where_argo_cd_has_it_and_as_a_page() -> None:
-    async with on_a_socket(a_site(), TABLE) as (client, _):
+    async with on_a_socket(a_site(), ROUTE_TABLE) as (client, _):
         for path in ("/swagger.json", "/api/openapi.json"):
             assert (await asyncio.to_thread(client.bearer, "ann", "GET", path)).json()["openapi"] == "3.1.0"
         page = await asyncio.to_thread(client.bearer, "ann", "GET", "/api/docs")

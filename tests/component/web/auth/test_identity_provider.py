@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.identity_provider import read_provider
-from argosy.web.auth.oidc_client import NotVouched, person_of
+from argosy.web.auth.oidc_client import OidcLoginError, read_user
 from support.oidc_login import CALLBACK, Scene
 from support.oidc_provider import CLIENT, IdentityProvider
 
@@ -33,8 +33,8 @@ async def test_whom_the_provider_vouches_for_has_a_session_with_its_groups(scene
     assert caller.groups == ("devs",)
     assert caller.issuer == scene.provider.url
     await scene.room.settings("argocd-rbac-cm", policy__csv="g, devs, role:readonly")
-    assert scene.room.identities.may(caller, "applications", "get", "ml/a")
-    assert not scene.room.identities.may(caller, "applications", "sync", "ml/a")
+    assert scene.room.identities.is_allowed(caller, "applications", "get", "ml/a")
+    assert not scene.room.identities.is_allowed(caller, "applications", "sync", "ml/a")
 
 
 async def test_scopes_say_which_claims_are_groups_and_names_of_roles_are_left_out(scene: Scene) -> None:
@@ -167,7 +167,7 @@ async def test_a_provider_whose_certificate_nobody_trusts_is_not_asked(scene: Sc
     await scene.configure(rootCA=None)
     scene.provider.seen.clear()
     with pytest.raises(BadLogin):
-        await scene.room.identities.signing_in.leave(CALLBACK, "/apps")
+        await scene.room.identities.sso_login.start_login(CALLBACK, "/apps")
     assert scene.provider.seen == []
 
 
@@ -183,12 +183,12 @@ async def test_sessions_end_when_another_provider_is_trusted_or_none(scene: Scen
     for changes in ({"clientID": "other"}, None):
         await scene.configure()
         caller = await scene.sign_in()
-        assert scene.room.identities.still(caller)
+        assert scene.room.identities.is_still_valid(caller)
         if changes:
             await scene.configure(**changes)
         else:
             await scene.room.settings(oidc__config=None)
-        assert not scene.room.identities.still(caller)
+        assert not scene.room.identities.is_still_valid(caller)
 
 
 @pytest.mark.tier("all")
@@ -200,8 +200,8 @@ async def test_more_groups_than_a_cookie_holds_are_cut_to_those_that_rules_name(
 
 def test_names_that_cannot_be_used_are_refused() -> None:
     for said in ({}, {"sub": 7}, {"sub": ""}, {"sub": "a\nb"}, {"sub": "role:x"}):
-        with pytest.raises(NotVouched):
-            person_of(said, ["groups"])
+        with pytest.raises(OidcLoginError):
+            read_user(said, ["groups"])
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_setting_names_its_secrets() -> None:
     provider, fault = read_provider({"oidc.config": text}, {"$id": "a", "$other:key": "b"}.get)
     assert fault == ""
     assert provider is not None
-    assert (provider.client, provider.secret, provider.name) == ("a", "b", "x")
+    assert (provider.client_id, provider.client_secret, provider.name) == ("a", "b", "x")
     assert "b" not in repr(provider).split("secret")[0]
 
 

@@ -72,8 +72,8 @@ async def scene(at_home: Scene) -> Scene:
 async def test_groups_that_are_requested_as_claims_of_the_id_token_give_roles(scene: Scene) -> None:
     caller = await scene.sign_in()
     assert (caller.name, caller.kind, caller.email, caller.groups) == ("ann-id", "person", "ann@x", ("devs",))
-    assert scene.room.identities.may(caller, "applications", "get", "ml/a")
-    assert not scene.room.identities.may(caller, "applications", "sync", "ml/a")
+    assert scene.room.identities.is_allowed(caller, "applications", "get", "ml/a")
+    assert not scene.room.identities.is_allowed(caller, "applications", "sync", "ml/a")
 
 
 @pytest.mark.tier("all")
@@ -134,17 +134,17 @@ async def test_an_issuer_that_is_written_otherwise_or_an_authority_that_is_not_i
         await scene.configure(**changes)
         scene.room.identities = scene.room.server(scene.room.glance)
         with pytest.raises(BadLogin):
-            await scene.room.identities.signing_in.leave(CALLBACK, "/")
+            await scene.room.identities.sso_login.start_login(CALLBACK, "/")
 
 
 @pytest.mark.tier("all")
 async def test_the_provider_refuses_another_way_back_and_a_request_without_proof(scene: Scene) -> None:
-    going = await scene.room.identities.signing_in.leave(CALLBACK, "/")
-    asked = {name: values[0] for name, values in parse_qs(urlsplit(going.where).query).items()}
-    elsewhere = await scene.room.identities.signing_in.leave("https://evil.example/auth/callback", "/")
-    assert scene.provider.ask(elsewhere.where)[0] == 400
+    going = await scene.room.identities.sso_login.start_login(CALLBACK, "/")
+    asked = {name: values[0] for name, values in parse_qs(urlsplit(going.location).query).items()}
+    elsewhere = await scene.room.identities.sso_login.start_login("https://evil.example/auth/callback", "/")
+    assert scene.provider.ask(elsewhere.location)[0] == 400
     del asked["code_challenge"], asked["code_challenge_method"]
-    back = scene.provider.visit(f"{going.where.partition('?')[0]}?{urlencode(asked)}")
+    back = scene.provider.visit(f"{going.location.partition('?')[0]}?{urlencode(asked)}")
     assert "error=invalid_request" in back and "code=" not in back.replace("code_challenge", "")
 
 
@@ -172,9 +172,9 @@ async def test_groups_of_the_userinfo_endpoint_give_roles_if_they_are_enabled(sc
     await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=True, userInfoPath="/me")
     caller = await scene.sign_in()
     assert caller.groups == ("devs",)
-    assert scene.room.identities.may(caller, "applications", "get", "ml/a")
+    assert scene.room.identities.is_allowed(caller, "applications", "get", "ml/a")
     await scene.configure(requestedIDTokenClaims=None, enableUserInfoGroups=False, userInfoPath="/me")
-    assert not scene.room.identities.still(caller)  # its groups are not those of the setting any more
+    assert not scene.room.identities.is_still_valid(caller)  # its groups are not those of the setting any more
     assert (await scene.sign_in()).groups == ()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from argosy.web.auth.caller import BadLogin
 from argosy.web.auth.identity_provider import read_provider
-from argosy.web.auth.tokens import DAY, SKEW
+from argosy.web.auth.tokens import CLOCK_SKEW_SECONDS, DAY_SECONDS
 from argosy.web.auth.user_info import RETRY_SECONDS
 from support.oidc_login import Scene
 from support.oidc_provider import IdentityProvider
@@ -64,13 +64,13 @@ async def test_groups_are_asked_for_again_only_when_they_have_expired(scene: Sce
     assert await scene.room.who(token, "argosy-1") == caller
     assert scene.provider.seen.count("/userinfo") == 1
     scene.room.clock.leap(2)
-    assert not scene.room.identities.still(caller)  # a stream of it ends; its browser comes back
-    assert scene.room.identities.is_past(caller)
+    assert not scene.room.identities.is_still_valid(caller)  # a stream of it ends; its browser comes back
+    assert scene.room.identities.is_expired(caller)
     renewed = await scene.room.who(token, "argosy-1")
     assert renewed is not None
     assert renewed.groups == ("guests",)
-    assert scene.room.identities.still(renewed)
-    assert not scene.room.identities.still(caller)
+    assert scene.room.identities.is_still_valid(renewed)
+    assert not scene.room.identities.is_still_valid(caller)
 
 
 async def test_a_session_ends_when_the_provider_does_not_take_its_access_token_any_more(scene: Scene) -> None:
@@ -156,7 +156,7 @@ async def test_an_expiration_without_userinfo_groups_ends_no_session(scene: Scen
     caller = await scene.room.who(token, "argosy-1")
     assert caller is not None
     assert caller.groups == ("of-the-id-token",)
-    assert scene.room.identities.still(caller)
+    assert scene.room.identities.is_still_valid(caller)
     assert "/userinfo" not in scene.provider.seen
 
 
@@ -169,7 +169,7 @@ async def test_the_access_token_is_in_no_cookie_and_in_no_log(scene: Scene, capl
     (given,) = scene.provider.access_tokens
     assert given not in token
     assert given not in caplog.text
-    assert given not in repr(scene.room.identities.signing_in.user_info._sessions)
+    assert given not in repr(scene.room.identities.sso_login.user_info._sessions)
 
 
 async def test_a_refused_login_leaves_no_access_token(scene: Scene) -> None:
@@ -180,21 +180,23 @@ async def test_a_refused_login_leaves_no_access_token(scene: Scene) -> None:
         await scene.sign_in()
     await scene.room.settings("argocd-rbac-cm", policy__csv=None)
     assert scene.provider.access_tokens
-    assert not scene.room.identities.signing_in.user_info._sessions
+    assert not scene.room.identities.sso_login.user_info._sessions
 
 
 async def test_access_tokens_are_forgotten_when_their_sessions_are_over(scene: Scene) -> None:
-    kept = scene.room.identities.signing_in.user_info._sessions
+    kept = scene.room.identities.sso_login.user_info._sessions
     first = await scene.sign_in()
-    scene.room.clock.leap(DAY - EXPIRY_SECONDS)
+    scene.room.clock.leap(DAY_SECONDS - EXPIRY_SECONDS)
     scene.provider.clock_ahead = scene.room.clock._ahead
     token = await scene.back(*await scene.go())
     assert len(kept) == 2
-    scene.room.clock.leap(EXPIRY_SECONDS + SKEW + 1)  # a day after the first login: a request of another session
+    scene.room.clock.leap(
+        EXPIRY_SECONDS + CLOCK_SKEW_SECONDS + 1
+    )  # a day after the first login: a request of another session
     assert not await scene.room.is_refused(token, "argosy-1")
     assert len(kept) == 1
     assert first.id not in kept
-    scene.room.clock.leap(DAY)  # or another login
+    scene.room.clock.leap(DAY_SECONDS)  # or another login
     scene.provider.clock_ahead = scene.room.clock._ahead
     second = await scene.sign_in()
     assert list(kept) == [second.id]
@@ -231,12 +233,12 @@ def test_the_userinfo_address_is_below_the_issuer_or_its_own_base() -> None:
     text = "issuer: https://x/realm\nclientID: a\nenableUserInfoGroups: true\nuserInfoPath: /me\n"
     provider, _ = read_provider({"oidc.config": text}, {}.get)
     assert provider is not None
-    assert (provider.user_info_url, provider.user_info_seconds) == ("https://x/realm/me", 0.0)
+    assert (provider.user_info_url, provider.user_info_cache_seconds) == ("https://x/realm/me", 0.0)
     provider, _ = read_provider(
         {"oidc.config": text + "userInfoBaseURL: https://y\nuserInfoCacheExpiration: 5m"}, {}.get
     )
     assert provider is not None
-    assert (provider.user_info_url, provider.user_info_seconds) == ("https://y/me", 300.0)
+    assert (provider.user_info_url, provider.user_info_cache_seconds) == ("https://y/me", 300.0)
 
 
 @pytest.mark.parametrize("expiration", ["5m", "soon"])
@@ -245,4 +247,4 @@ def test_settings_of_userinfo_are_ignored_while_it_is_off(expiration: str) -> No
     for switch in ("", "enableUserInfoGroups: false"):
         provider, fault = read_provider({"oidc.config": text + switch}, {}.get)
         assert provider is not None, fault
-        assert (provider.user_info_url, provider.user_info_seconds) == ("", 0.0)
+        assert (provider.user_info_url, provider.user_info_cache_seconds) == ("", 0.0)

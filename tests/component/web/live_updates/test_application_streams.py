@@ -63,7 +63,7 @@ async def world() -> AsyncIterator[World]:
     elsewhere = app("e", namespace="elsewhere")
     site = a_site([*things, elsewhere], people)
     async with on_a_socket(site, api.ROUTES) as (client, _):
-        yield World(site.lookout, people, client)
+        yield World(site.cluster_view, people, client)
 
 
 def said(frame: Any) -> tuple[str, str]:
@@ -133,7 +133,7 @@ async def test_each_is_told_only_of_what_they_may_see_and_only_as_long(world: Wo
 async def test_a_token_that_is_revoked_ends_the_stream_though_nothing_changes(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "BEAT", 9000.0)  # nor does a sign of life come
+    monkeypatch.setattr(api, "HEARTBEAT_SECONDS", 9000.0)  # nor does a sign of life come
     async with opened(world.client.port, PATH, "ben") as his, opened(world.client.port, PATH) as hers:
         for stream in (his, hers):
             for _ in range(3):
@@ -148,7 +148,7 @@ async def test_a_token_that_is_revoked_ends_the_stream_though_nothing_changes(
 async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_feed, "MOST", 20)
+    monkeypatch.setattr(change_feed, "MAX_BUFFERED_CHANGES", 20)
     port = world.client.port
     async with opened(port, f"{PATH}?name=a", window=4096) as slow, opened(port, f"{PATH}?name=a") as quick:
         await slow.line(), await quick.line()
@@ -171,8 +171,10 @@ async def test_values_of_secrets_are_hidden_in_every_frame(world: World) -> None
 
 async def test_the_same_change_is_encoded_once_for_all(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    frame = stream_frames.frame
-    monkeypatch.setattr(stream_frames, "frame", lambda *words, **more: made.append(words) or frame(*words, **more))
+    frame = stream_frames.encode_frame
+    monkeypatch.setattr(
+        stream_frames, "encode_frame", lambda *words, **more: made.append(words) or frame(*words, **more)
+    )
     port = world.client.port
     async with opened(port, f"{PATH}?name=a") as one, opened(port, f"{PATH}?name=a") as other:
         await one.line(), await other.line()

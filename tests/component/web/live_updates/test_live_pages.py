@@ -63,10 +63,10 @@ async def test_many_changes_are_told_together(world: World) -> None:
 
 
 async def test_who_knows_the_newest_is_told_nothing_at_first(world: World) -> None:
-    async with world.live("/apps/argocd/a", since=world.hub.mark) as window:
+    async with world.live("/apps/argocd/a", since=world.hub.position) as window:
         first = await window.event()
         assert first is not None and first.kind == "beat" and first.data["isUp"] is True
-    seen = world.hub.mark
+    seen = world.hub.position
     world.lookout.put(app("b", "OutOfSync"))
     async with world.live("/apps/argocd/a", since=seen) as window:
         assert (found := await window.event()) is not None and found.kind == "beat"
@@ -141,8 +141,8 @@ async def test_a_page_that_is_not_theirs_and_one_that_is_not_there_are_refused_a
 
 
 async def test_who_is_signed_out_is_told_so_at_the_next_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert hubs.LOOK < 1
-    monkeypatch.setattr(hubs, "BEAT", 9000.0)  # nothing else is to come
+    assert hubs.PERMISSION_CHECK_SECONDS < 1
+    monkeypatch.setattr(hubs, "HEARTBEAT_SECONDS", 9000.0)  # nothing else is to come
     async with world.live("/apps/argocd/a") as hers, world.live("/apps/argocd/a", "ben") as his:
         await patch(hers), await patch(his)
         world.people.gone.add("ben")
@@ -175,17 +175,17 @@ async def test_who_may_other_things_now_comes_back_and_sees_those(
 async def test_one_who_does_not_read_holds_nobody_up_and_is_let_go(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hubs, "BETWEEN", 0.0)
+    monkeypatch.setattr(hubs, "MIN_RENDER_INTERVAL_SECONDS", 0.0)
     at = f"/apps?pad={400_000}"
     async with world.live(at, window=4096), world.live(at) as other:
         (group,) = world.hub._groups.values()
         slow, quick = group.readers
         await patch(other)
-        for number in range(groups.MOST_BYTES // 400_000 + 12):
+        for number in range(groups.MAX_BUFFERED_BYTES // 400_000 + 12):
             world.lookout.put(app("a", f"word {number}"))
             assert f"word {number}" in str((await patch(other))["a-a"])
         assert slow.is_late and not quick.is_late
-        assert sum(len(each) for each in slow._waiting) == 0
+        assert sum(len(each) for each in slow._buffer) == 0
 
 
 async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
@@ -203,7 +203,7 @@ async def test_a_page_that_cannot_be_rendered_for_once_is_told_the_next_time(
 
 
 async def test_a_sign_of_life_comes_when_nothing_else_does(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "BEAT", 0.0)
+    monkeypatch.setattr(hubs, "HEARTBEAT_SECONDS", 0.0)
     async with world.live("/apps") as window:
         await patch(window)
         beat = await window.event("beat")
@@ -211,7 +211,7 @@ async def test_a_sign_of_life_comes_when_nothing_else_does(world: World, monkeyp
 
 
 async def test_ten_times_too_many_streams_are_refused_politely(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_limits, "MOST_STREAMS_EACH", 3)
+    monkeypatch.setattr(request_limits, "MAX_STREAMS_PER_CALLER", 3)
     async with contextlib.AsyncExitStack() as stack:
         codes = []
         for _ in range(30):
@@ -225,19 +225,19 @@ async def test_ten_times_too_many_streams_are_refused_politely(world: World, mon
 
 
 async def test_pages_that_nobody_looks_at_are_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "KEPT", 0.0)
-    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    monkeypatch.setattr(hubs, "UNVIEWED_PAGE_SECONDS", 0.0)
+    monkeypatch.setattr(hubs, "PERMISSION_CHECK_SECONDS", 0.01)
     async with world.live("/apps") as window:
         await patch(window)
         assert len(world.hub._groups) == 1
     async with asyncio.timeout(HANG_SECONDS):
-        while world.hub._groups or world.hub._watching:
+        while world.hub._groups or world.hub._watch_task:
             await asyncio.sleep(0.01)
     assert not world.hub._tasks
 
 
 async def test_who_takes_nothing_at_all_is_hung_up_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "STALLED", 0.1)
+    monkeypatch.setattr(http_server, "STALLED_CLIENT_SECONDS", 0.1)
     async with world.live(f"/apps?pad={3 << 20}", window=4096):
         (group,) = world.hub._groups.values()
         async with asyncio.timeout(HANG_SECONDS):
@@ -260,7 +260,7 @@ async def test_a_secret_that_is_known_later_is_hidden_in_what_was_sent_before(wo
 async def test_pages_learn_at_once_that_the_cluster_is_out_of_sight(world: World) -> None:
     seen = SimpleNamespace(at=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), is_up=True)
     world.lookout.as_of = seen  # type: ignore[attr-defined]
-    async with world.live("/apps", since=world.hub.mark) as window:
+    async with world.live("/apps", since=world.hub.position) as window:
         assert (beat := await window.event()) is not None and beat.data["isUp"] is True
         seen.is_up = False
         beat = await window.event("beat")

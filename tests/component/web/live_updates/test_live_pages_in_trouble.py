@@ -12,7 +12,7 @@ import pytest
 from argosy.errors import TransientError
 from argosy.kube.controller.clock import Backoff
 from argosy.web.live_updates import hub as hubs
-from argosy.web.live_updates.hub import Hub
+from argosy.web.live_updates.hub import LivePageHub
 from argosy.web.middleware import request_limits
 from support.deadlines import HANG_SECONDS, wait_until_async
 from support.event_streams import Opened
@@ -45,13 +45,13 @@ def readers(world: World) -> int:
 
 async def some_looks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether readers still may was looked at a few times, and what nobody looks at was forgotten as often."""
-    looks, look = [0], world.hub._look_after
+    looks, look = [0], world.hub._check_group
 
     async def counted(key: Any, group: Any) -> None:
         looks[0] += 1
         await look(key, group)
 
-    monkeypatch.setattr(world.hub, "_look_after", counted)
+    monkeypatch.setattr(world.hub, "_check_group", counted)
     await wait_until_async(lambda: looks[0] > 3, "some looks")
 
 
@@ -75,8 +75,8 @@ async def test_a_change_during_the_first_render_is_told(world: World) -> None:
 
 
 async def test_who_waits_for_the_first_render_is_not_forgotten(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "KEPT", 0.0)
-    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    monkeypatch.setattr(hubs, "UNVIEWED_PAGE_SECONDS", 0.0)
+    monkeypatch.setattr(hubs, "PERMISSION_CHECK_SECONDS", 0.01)
     RENDERED.gate = asyncio.Event()
     async with coming(world) as opening:
         await wait_until_async(lambda: RENDERED.pages)
@@ -91,18 +91,18 @@ async def test_who_waits_for_the_first_render_is_not_forgotten(world: World, mon
 async def test_who_comes_back_while_all_turns_are_taken_is_not_forgotten(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    monkeypatch.setattr(hubs, "PERMISSION_CHECK_SECONDS", 0.01)
     async with world.live(AT) as window:
         await patch(window)
     await wait_until_async(lambda: not readers(world), "nobody looks")
-    for _ in range(hubs.AT_ONCE):
-        await world.hub._turns.acquire()
+    for _ in range(hubs.MAX_CONCURRENT_RENDERS):
+        await world.hub._render_slots.acquire()
     async with coming(world) as opening:
         await wait_until_async(lambda: readers(world), "one waits for a turn")
-        monkeypatch.setattr(hubs, "KEPT", 0.0)
+        monkeypatch.setattr(hubs, "UNVIEWED_PAGE_SECONDS", 0.0)
         await some_looks(world, monkeypatch)
-        for _ in range(hubs.AT_ONCE):
-            world.hub._turns.release()
+        for _ in range(hubs.MAX_CONCURRENT_RENDERS):
+            world.hub._render_slots.release()
         window = await opening
         await patch(window)
         world.lookout.put(app("a", "newer"))
@@ -110,12 +110,12 @@ async def test_who_comes_back_while_all_turns_are_taken_is_not_forgotten(
 
 
 async def test_a_first_render_that_hangs_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "PATIENCE", 0.1)
+    monkeypatch.setattr(hubs, "RENDER_TIMEOUT_SECONDS", 0.1)
     RENDERED.gate = asyncio.Event()
     async with world.live(AT) as refused:
         assert refused.code == 503
     RENDERED.gate = None
-    monkeypatch.setattr(hubs, "PATIENCE", HANG_SECONDS)
+    monkeypatch.setattr(hubs, "RENDER_TIMEOUT_SECONDS", HANG_SECONDS)
     async with world.live(AT) as window:
         assert "Synced" in str(await patch(window))
 
@@ -142,7 +142,7 @@ async def test_nothing_is_told_twice_to_who_comes_while_it_changes(world: World)
 async def test_a_page_that_cannot_be_rendered_says_so_and_is_rendered_again_by_itself(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(hubs, "AGAIN", Backoff(0.05, 0.2))
+    monkeypatch.setattr(hubs, "RENDER_BACKOFF", Backoff(0.05, 0.2))
     async with world.live(AT) as window:
         await patch(window)
         RENDERED.fault = TransientError("the cluster is away")
@@ -160,7 +160,7 @@ async def test_a_page_that_cannot_be_rendered_says_so_and_is_rendered_again_by_i
 async def test_what_could_not_be_rendered_is_rendered_for_who_comes_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hubs, "AGAIN", Backoff(60.0, 60.0))
+    monkeypatch.setattr(hubs, "RENDER_BACKOFF", Backoff(60.0, 60.0))
     async with world.live(AT) as first:
         await patch(first)
         RENDERED.fault = TransientError("the cluster is away")
@@ -184,7 +184,7 @@ async def test_who_looks_at_what_is_deleted_is_told_that_it_is_gone_not_that_the
 async def test_a_page_that_became_unreadable_ends_once_and_fills_no_log(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(hubs, "LOOK", 0.01)
+    monkeypatch.setattr(hubs, "PERMISSION_CHECK_SECONDS", 0.01)
     async with world.live(AT) as window:
         await patch(window)
         broken = app("a", "broken")
@@ -204,17 +204,17 @@ async def test_a_session_whose_time_is_over_ends_a_stream_without_a_farewell(wor
 
 
 async def test_what_another_server_has_seen_says_nothing_here(world: World) -> None:
-    other = Hub(world.lookout, ())
-    assert other.mark.rpartition("-")[2] == world.hub.mark.rpartition("-")[2]
-    async with world.live(AT, since=other.mark) as window:
+    other = LivePageHub(world.lookout, ())
+    assert other.position.rpartition("-")[2] == world.hub.position.rpartition("-")[2]
+    async with world.live(AT, since=other.position) as window:
         assert "Synced" in str(await patch(window))
-    async with world.live(AT, since=world.hub.mark) as window:
+    async with world.live(AT, since=world.hub.position) as window:
         assert (first := await window.event()) is not None and first.kind == "beat"
     await other.close()
 
 
 async def test_pages_that_nobody_looks_at_are_few(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hubs, "MOST_LEFT", 5)
+    monkeypatch.setattr(hubs, "MAX_UNVIEWED_PAGES", 5)
     async with contextlib.AsyncExitStack() as stack:
         held: list[Opened] = [await stack.enter_async_context(world.live(f"/apps?held={n}")) for n in range(10)]
         for number in range(20):
@@ -231,7 +231,7 @@ async def test_pages_that_nobody_looks_at_are_few(world: World, monkeypatch: pyt
 
 
 async def test_nothing_is_rendered_for_who_has_too_many_streams(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_limits, "MOST_STREAMS_EACH", 1)
+    monkeypatch.setattr(request_limits, "MAX_STREAMS_PER_CALLER", 1)
     async with world.live(AT) as window:
         await patch(window)
         RENDERED.pages.clear()

@@ -11,13 +11,13 @@ import pytest
 
 from argosy.web.auth.caller import Caller
 from argosy.web.middleware import request_limits
-from argosy.web.middleware.csrf_check import Foreign, check_origin
-from argosy.web.middleware.host_check import hostname, is_ours
-from argosy.web.middleware.request_limits import TooMuch, Turnstile
-from argosy.web.middleware.response_headers import POLICY, safe_location
-from argosy.web.request import Asked, csrf_token
-from argosy.web.responses import Json, Redirect, Text
-from argosy.web.route import Public, Route, SignedIn, Tree
+from argosy.web.middleware.csrf_check import RequestRejected, check_origin
+from argosy.web.middleware.host_check import is_known_host, parse_hostname
+from argosy.web.middleware.request_limits import ConcurrencyLimits, RequestLimitExceeded
+from argosy.web.middleware.response_headers import CONTENT_SECURITY_POLICY, get_safe_location
+from argosy.web.request import RequestContext, build_csrf_token
+from argosy.web.responses import JsonResponse, RedirectResponse, TextResponse
+from argosy.web.route import Public, Route, RouteTree, SignedIn
 from support.page_site import Client, KnownPeople, a_site, anything, on_a_socket
 
 pytestmark = pytest.mark.anyio
@@ -33,19 +33,19 @@ GIVEN = [
 
 @pytest.mark.parametrize(("host", "expected"), GIVEN)
 def test_a_name_is_ours_or_not(host: str, expected: bool) -> None:
-    assert is_ours([host], HOSTS) is expected
+    assert is_known_host([host], HOSTS) is expected
 
 
 def test_two_hosts_or_none_are_nobodys() -> None:
-    assert not is_ours(["localhost", "localhost"], HOSTS)
-    assert not is_ours([], HOSTS)
+    assert not is_known_host(["localhost", "localhost"], HOSTS)
+    assert not is_known_host([], HOSTS)
 
 
 def test_addresses_count_beyond_this_machine_only() -> None:
-    assert is_ours(["10.1.2.3:443"], HOSTS, is_loopback=False)
-    assert is_ours(["[fd00::1]:443"], HOSTS, is_loopback=False)
-    assert not is_ours(["evil.com"], HOSTS, is_loopback=False)
-    assert hostname("[fd00::1]:443") == "[fd00::1]"
+    assert is_known_host(["10.1.2.3:443"], HOSTS, is_loopback=False)
+    assert is_known_host(["[fd00::1]:443"], HOSTS, is_loopback=False)
+    assert not is_known_host(["evil.com"], HOSTS, is_loopback=False)
+    assert parse_hostname("[fd00::1]:443") == "[fd00::1]"
 
 
 WHERE = [
@@ -56,20 +56,20 @@ WHERE = [
 
 @pytest.mark.parametrize(("where", "expected"), WHERE)
 def test_a_redirect_stays_here(where: str, expected: str) -> None:
-    assert safe_location(Redirect(where)) == expected
+    assert get_safe_location(RedirectResponse(where)) == expected
 
 
 def test_a_redirect_elsewhere_is_said_to_be_one() -> None:
-    assert safe_location(Redirect("https://issuer/auth", is_outside=True)) == "https://issuer/auth"
-    assert safe_location(Redirect("javascript:x", is_outside=True)) == "/"
+    assert get_safe_location(RedirectResponse("https://issuer/auth", is_external=True)) == "https://issuer/auth"
+    assert get_safe_location(RedirectResponse("javascript:x", is_external=True)) == "/"
 
 
-async def told(asked: Asked) -> Json:
-    return Json({"who": asked.caller.name})
+async def told(asked: RequestContext) -> JsonResponse:
+    return JsonResponse({"who": asked.caller.name})
 
 
-async def plain(asked: Asked) -> Text:
-    return Text("x" * 5000)
+async def plain(asked: RequestContext) -> TextResponse:
+    return TextResponse("x" * 5000)
 
 
 ROUTES = (
@@ -77,14 +77,21 @@ ROUTES = (
     Route("POST", "/api/v1/things", SignedIn(), told),
     Route("DELETE", "/api/v1/things/{name}", SignedIn(), told),
     Route("POST", "/api/v1/session", Public("login"), told),
-    Route("POST", "/api/webhook", Public("hosts of Git call it"), told, media=("*",), most=5 << 20),
+    Route(
+        "POST",
+        "/api/webhook",
+        Public("hosts of Git call it"),
+        told,
+        accepted_media_types=("*",),
+        max_body_bytes=5 << 20,
+    ),
     Route("POST", "/things", SignedIn(), told),
     Route("POST", "/login", Public("login"), told),
     Route("GET", "/text", Public("a test"), plain),
 )
 PEOPLE = KnownPeople({"ann": anything})
 SITE = a_site([], PEOPLE)
-TOKEN = csrf_token(SITE, Caller("ann", (), "cookie", "id-of-ann"))
+TOKEN = build_csrf_token(SITE, Caller("ann", (), "cookie", "id-of-ann"))
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 MEDIA = [JSON, FORM, "text/plain", "multipart/form-data; boundary=x", ""]
 ORIGINS = ["own", "", "https://evil.example.com", "null", "http://sub.localhost", "https://localhost"]
@@ -137,7 +144,7 @@ def test_who_speaks_tls_for_us_passes_our_name_on() -> None:
         if is_own:
             check_origin(site, route, headers, caller)
         else:
-            with pytest.raises(Foreign):
+            with pytest.raises(RequestRejected):
                 check_origin(site, route, headers, caller)
 
 
@@ -152,7 +159,7 @@ async def test_a_token_needs_no_origin_and_bears_no_foreign_one(client: Client) 
 
 
 async def test_a_form_needs_the_token_of_its_session_and_our_page(client: Client) -> None:
-    other = csrf_token(SITE, Caller("ann", (), "cookie", "another session"))
+    other = build_csrf_token(SITE, Caller("ann", (), "cookie", "another session"))
     for token in (TOKEN, other, "", "x", TOKEN[:-1]):
         for origin in ORIGINS:
             body = urlencode({"csrf": token})
@@ -216,7 +223,7 @@ GOLDEN = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    "content-security-policy": POLICY,
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-frame-options": "DENY",
     "cache-control": "no-store",
 }
@@ -238,32 +245,32 @@ async def test_every_answer_has_the_same_headers(client: Client, method: str, pa
 
 
 def test_so_many_may_be_inside_and_no_more() -> None:
-    gate = Turnstile()
+    gate = ConcurrencyLimits()
     import contextlib
 
     with contextlib.ExitStack() as stack:
-        for _ in range(request_limits.MOST_CHANGES):
-            stack.enter_context(gate.inside(is_change=True))
-        with pytest.raises(TooMuch), gate.inside(is_change=True):
+        for _ in range(request_limits.MAX_MUTATING_IN_FLIGHT):
+            stack.enter_context(gate.limit_request(is_change=True))
+        with pytest.raises(RequestLimitExceeded), gate.limit_request(is_change=True):
             pass
-        for _ in range(request_limits.MOST_IN_FLIGHT - request_limits.MOST_CHANGES):
-            stack.enter_context(gate.inside(is_change=False))
-        with pytest.raises(TooMuch), gate.inside(is_change=False):
+        for _ in range(request_limits.MAX_REQUESTS_IN_FLIGHT - request_limits.MAX_MUTATING_IN_FLIGHT):
+            stack.enter_context(gate.limit_request(is_change=False))
+        with pytest.raises(RequestLimitExceeded), gate.limit_request(is_change=False):
             pass
-        for _ in range(request_limits.MOST_STREAMS_EACH):
-            stack.enter_context(gate.streaming("ann"))
-        with pytest.raises(TooMuch):
+        for _ in range(request_limits.MAX_STREAMS_PER_CALLER):
+            stack.enter_context(gate.limit_stream("ann"))
+        with pytest.raises(RequestLimitExceeded):
             gate.check_stream("ann")
         gate.check_stream("bob")
-    assert (gate.all, gate.changes, gate.streams) == (0, 0, 0)
+    assert (gate.in_flight, gate.mutating, gate.streams) == (0, 0, 0)
 
 
-async def nothing(asked: Asked) -> Json:
-    return Json()
+async def nothing(asked: RequestContext) -> JsonResponse:
+    return JsonResponse()
 
 
 def test_a_slash_in_a_name_is_part_of_the_name() -> None:
-    tree = Tree([Route("GET", "/api/repositories/{repo}/refs", SignedIn(), nothing)])
+    tree = RouteTree([Route("GET", "/api/repositories/{repo}/refs", SignedIn(), nothing)])
     found = tree.find("GET", "/api/repositories/https%3A%2F%2Fx%2Fy/refs")
     assert found
     assert found.values == {"repo": "https://x/y"}
@@ -273,19 +280,21 @@ def test_a_slash_in_a_name_is_part_of_the_name() -> None:
 
 def test_a_word_goes_before_a_name() -> None:
     expected = {"/a/b": "/a/b", "/a/z": "/a/{x}", "/a/b/c": "/a/{x}/c", "/f/x/y": "/f/{rest*}"}
-    tree = Tree([Route("GET", path, SignedIn(), nothing) for path in expected.values()])
+    tree = RouteTree([Route("GET", path, SignedIn(), nothing) for path in expected.values()])
     found = {path: tree.find("GET", path) for path in expected}
     assert {path: each.route.path for path, each in found.items() if each and each.route} == expected
 
 
 def test_a_word_for_one_method_leaves_the_others_to_names() -> None:
-    tree = Tree([Route("GET", "/e/{x}/plan", SignedIn(), nothing), Route("POST", "/e/{x}/{deed}", SignedIn(), nothing)])
+    tree = RouteTree(
+        [Route("GET", "/e/{x}/plan", SignedIn(), nothing), Route("POST", "/e/{x}/{deed}", SignedIn(), nothing)]
+    )
     found = tree.find("POST", "/e/dev/plan")
     assert found
     assert found.values == {"x": "dev", "deed": "plan"}
     other = tree.find("PUT", "/e/dev/plan")
     assert other
-    assert (other.route, other.allowed) == (None, ("GET", "HEAD", "POST"))
+    assert (other.route, other.allowed_methods) == (None, ("GET", "HEAD", "POST"))
 
 
 @pytest.mark.parametrize("needs", [None, "admin", 1])
@@ -301,4 +310,4 @@ def test_a_question_that_changes_something_cannot_be_made() -> None:
 
 def test_one_path_has_one_answer() -> None:
     with pytest.raises(TypeError):
-        Tree([Route("GET", "/x/{a}", SignedIn(), nothing), Route("GET", "/x/{b}", SignedIn(), nothing)])
+        RouteTree([Route("GET", "/x/{a}", SignedIn(), nothing), Route("GET", "/x/{b}", SignedIn(), nothing)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.accounts.login_page import own_page
+from argosy.features.accounts.login_page import safe_redirect_path
 
 ELSEWHERE = [
     "//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "apps", "", "/",
@@ -16,9 +16,9 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize("text", ELSEWHERE)
 def test_no_address_of_another_site_is_gone_to(text: str) -> None:
-    assert own_page(text) == "/apps"
+    assert safe_redirect_path(text) == "/apps"
 
 
 @pytest.mark.parametrize("text", ["/apps/argocd/x", "/apps?health=Degraded&page=2", "/settings", "/models/ml/qwen"])
 def test_a_page_of_ours_is(text: str) -> None:
-    assert own_page(text) == text
+    assert safe_redirect_path(text) == text

@@ -5,8 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.features.activity.timeline import Happening, Wanted, of_applications, of_events, of_settings, timeline
-from argosy.features.projects.summary import view
+from argosy.features.activity.timeline import (
+    ActivityEntry,
+    ActivityFilter,
+    build_timeline,
+    iterate_event_entries,
+    iterate_settings_entries,
+    iterate_sync_entries,
+)
+from argosy.features.projects.project_views import build_project_view
 
 APP: dict[str, Any] = {
     "apiVersion": "argoproj.io/v1alpha1",
@@ -24,25 +31,25 @@ APP: dict[str, Any] = {
 
 
 def test_syncs_and_the_one_that_failed_are_in_order() -> None:
-    found = timeline(of_applications([APP]), Wanted())
+    found = build_timeline(iterate_sync_entries([APP]), ActivityFilter())
     assert [each.title for each in found.shown] == ["Sync failed", "Synced", "Synced"]
     assert [each.who for each in found.shown[1:]] == ["ann", "automatic"]
     history = [*APP["status"]["history"], {"id": 2, "revision": "a" * 40, "deployedAt": "2026-11-15T13:00:00Z"}]
-    (back, *_) = timeline(of_applications([{**APP, "status": {"history": history}}]), Wanted()).shown
+    (back, *_) = build_timeline(iterate_sync_entries([{**APP, "status": {"history": history}}]), ActivityFilter()).shown
     assert (back.title, back.text, back.severity) == ("Rolled back", "to deployment 0, as deployment 2", "warning")
 
 
 def test_filters_leave_counts_of_other_kinds() -> None:
-    event = Happening("2026-11-15T09:00:00Z", "event", "info", "Pulled", "Pod x: pulled", "web")
-    found = timeline([*of_applications([APP]), event], Wanted(kinds=("event",)))
+    event = ActivityEntry("2026-11-15T09:00:00Z", "event", "info", "Pulled", "Pod x: pulled", "web")
+    found = build_timeline([*iterate_sync_entries([APP]), event], ActivityFilter(kinds=("event",)))
     assert [each.title for each in found.shown] == ["Pulled"] and dict(found.counts)["sync"] == 3
-    bad = timeline([*of_applications([APP]), event], Wanted(severity="bad"))
+    bad = build_timeline([*iterate_sync_entries([APP]), event], ActivityFilter(severity="bad"))
     assert [each.title for each in bad.shown] == ["Sync failed"]
 
 
 def test_a_page_beyond_the_last_is_the_last() -> None:
-    many = [Happening(f"2026-11-15T09:{n // 60:02}:{n % 60:02}Z", "event", "info", str(n), "") for n in range(120)]
-    found = timeline(many, Wanted(page=99))
+    many = [ActivityEntry(f"2026-11-15T09:{n // 60:02}:{n % 60:02}Z", "event", "info", str(n), "") for n in range(120)]
+    found = build_timeline(many, ActivityFilter(page=99))
     assert (found.page, found.pages, len(found.shown), found.shown[-1].title) == (3, 3, 20, "0")
 
 
@@ -54,7 +61,7 @@ def test_events_of_what_is_not_known_to_the_reader_are_left_out() -> None:
     def whose(kind: str, namespace: str, name: str) -> tuple[str, str] | None:
         return ("web", "/apps/argocd/web") if name == "mine" else None
 
-    found = list(of_events([event("mine"), event("theirs")], whose))
+    found = list(iterate_event_entries([event("mine"), event("theirs")], whose))
     assert [(each.app, each.severity, each.count) for each in found] == [("web", "warning", 3)]
 
 
@@ -64,7 +71,9 @@ def test_settings_are_told_with_who_wrote_them() -> None:
         {"manager": "x", "subresource": "status", "time": "t"},
     ]
     config = {"kind": "ConfigMap", "metadata": {"name": "argocd-cm", "managedFields": fields}}
-    assert [(each.title, each.who) for each in of_settings([config])] == [("ConfigMap argocd-cm", "kubectl-edit")]
+    assert [(each.title, each.who) for each in iterate_settings_entries([config])] == [
+        ("ConfigMap argocd-cm", "kubectl-edit")
+    ]
 
 
 def test_a_project_tells_when_its_window_opens_next() -> None:
@@ -73,13 +82,13 @@ def test_a_project_tells_when_its_window_opens_next() -> None:
         {"kind": "deny", "schedule": "nonsense", "duration": "1h", "applications": ["*"]},
     ]
     project = {"metadata": {"name": "team"}, "spec": {"sourceRepos": ["*"], "syncWindows": windows}}
-    found = view(project, [APP], datetime(2026, 11, 15, 12, tzinfo=UTC))
+    found = build_project_view(project, [APP], datetime(2026, 11, 15, 12, tzinfo=UTC))
     assert (found.windows[0].opens, found.windows[0].is_active, found.apps) == ("2026-11-15T22:00:00Z", False, 1)
     assert found.windows[1].fault
 
 
 def test_a_busy_neighbour_hides_nothing() -> None:
-    busy = [Happening(f"2026-11-16T{number:06}", "sync", "ok", "Synced", "", "busy") for number in range(3000)]
-    found = timeline([*busy, *of_applications([APP])], Wanted(app="web"))
+    busy = [ActivityEntry(f"2026-11-16T{number:06}", "sync", "ok", "Synced", "", "busy") for number in range(3000)]
+    found = build_timeline([*busy, *iterate_sync_entries([APP])], ActivityFilter(app="web"))
     assert found.total == 3 and found.of == 3003
-    assert timeline(busy, Wanted()).total == 2000
+    assert build_timeline(busy, ActivityFilter()).total == 2000

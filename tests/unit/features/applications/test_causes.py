@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.cluster_view.health_causes import told
-from argosy.kube.controller.cache import Cache
+from argosy.gitops.cluster_view.health_causes import explain_health_message
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.names import ResourceKey
 
 
 def living(*conditions: dict[str, str]) -> Any:
-    cache = Cache()
+    cache = InformerCache()
     metadata = {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "1"}
     manifest: dict[str, Any] = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
     cache.put({**manifest, "status": {"conditions": list(conditions)}})
@@ -25,15 +25,17 @@ def test_it_says_what_the_object_says() -> None:
         {"type": "Progressing", "status": "True", "message": "it goes on"},
         {"type": "Available", "status": "False", "message": "does not have\nminimum availability"},
     )
-    assert told(lookout, "Caused by apps/Deployment:shop/web and 2 more") == (
+    assert explain_health_message(lookout, "Caused by apps/Deployment:shop/web and 2 more") == (
         "Deployment/web: does not have minimum availability"
     )
 
 
 @pytest.mark.parametrize("why", ["", "2 fields differ", "Caused by apps/Deployment:shop/gone", "Caused by nobody"])
 def test_what_leads_nowhere_stays_as_it_is(why: str) -> None:
-    assert told(living(), why) == why
+    assert explain_health_message(living(), why) == why
 
 
 def test_who_says_nothing_is_only_named() -> None:
-    assert told(living(), "Caused by apps/Deployment:shop/web") == "Caused by apps/Deployment:shop/web"
+    assert (
+        explain_health_message(living(), "Caused by apps/Deployment:shop/web") == "Caused by apps/Deployment:shop/web"
+    )

@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from argosy.features.applications.list.page import shape_of
-from argosy.features.applications.page_updates import its_own, near, of_applications, of_lists
+from argosy.features.applications.list.page import digest_ids
+from argosy.features.applications.page_updates import (
+    affects_application,
+    affects_list,
+    is_application_change,
+    is_own_change,
+)
 from argosy.gitops.application import read_application
 from argosy.web.auth.caller import NOBODY
-from argosy.web.request import Asked, Query
+from argosy.web.request import QueryParameters, RequestContext
 
 
-def asked() -> Asked:
+def asked() -> RequestContext:
     spec = {
         "source": {"repoURL": "https://git.example.com/a.git", "path": "."},
         "destination": {"namespace": "ml", "server": "https://kubernetes.default.svc"},
@@ -24,7 +29,7 @@ def asked() -> Asked:
     ]
     metadata = {"name": "web", "namespace": "argocd", "resourceVersion": "7"}
     app = read_application({"metadata": metadata, "spec": spec, "status": {"resources": resources}})
-    return Asked("GET", "/apps/argocd/web", {}, Query([]), {}, NOBODY, None, subject=app)  # type: ignore[arg-type]
+    return RequestContext("GET", "/apps/argocd/web", {}, QueryParameters([]), {}, NOBODY, None, subject=app)  # type: ignore[arg-type]
 
 
 def changed(kind: str, namespace: str, name: str = "x") -> dict[str, Any]:
@@ -45,22 +50,22 @@ def changed(kind: str, namespace: str, name: str = "x") -> dict[str, Any]:
     ],
 )
 def test_a_tree_follows_what_is_where_its_objects_are(manifest: dict[str, Any], matters: bool) -> None:
-    assert near(asked(), None, manifest) is matters
-    assert near(asked(), manifest, None) is matters
+    assert affects_application(asked(), None, manifest) is matters
+    assert affects_application(asked(), manifest, None) is matters
 
 
 def test_other_pages_follow_their_application_alone() -> None:
-    assert its_own(asked(), None, changed("Application", "argocd", "web"))
-    assert not its_own(asked(), None, changed("Application", "argocd", "web-2"))
-    assert of_applications(None, changed("Application", "argocd"))
-    assert not of_applications(None, changed("Pod", "ml"))
+    assert is_own_change(asked(), None, changed("Application", "argocd", "web"))
+    assert not is_own_change(asked(), None, changed("Application", "argocd", "web-2"))
+    assert is_application_change(None, changed("Application", "argocd"))
+    assert not is_application_change(None, changed("Pod", "ml"))
 
 
 def test_lists_follow_applications_and_projects() -> None:
-    assert of_lists(None, changed("AppProject", "argocd"))
-    assert not of_lists(changed("Secret", "argocd"), None)
+    assert affects_list(None, changed("AppProject", "argocd"))
+    assert not affects_list(changed("Secret", "argocd"), None)
 
 
 def test_another_order_is_another_shape() -> None:
-    assert shape_of(["a", "b"]) == shape_of(iter(["a", "b"]))
-    assert shape_of(["a", "b"]) != shape_of(["b", "a"])
+    assert digest_ids(["a", "b"]) == digest_ids(iter(["a", "b"]))
+    assert digest_ids(["a", "b"]) != digest_ids(["b", "a"])

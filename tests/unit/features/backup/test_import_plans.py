@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.backup.file_format import exported, stream
-from argosy.features.backup.import_plan import Change, Verb, Wish, planned
-from argosy.features.backup.import_service import read_stream
-from argosy.features.backup.installation_objects import Scope
-from argosy.gitops.policy.delivery_engine import Controller, Engines
-from argosy.gitops.status.hold import Hold
-from argosy.kube.objects import dump
+from argosy.features.backup.file_format import manifest_to_export, render_stream
+from argosy.features.backup.import_plan import ImportChange, ImportOptions, ImportVerb, plan_changes
+from argosy.features.backup.import_service import read_import_file
+from argosy.features.backup.installation_objects import BackupScope
+from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
+from argosy.gitops.status.hold import SyncHold
+from argosy.kube.objects import dump_yaml
 
-SCOPE = Scope("argocd", has_secrets=True)
+SCOPE = BackupScope("argocd", has_secrets=True)
 DECISIONS = {
     "argosy.dev/hold": '{"reason": "it loses orders"}',
     "argosy.dev/engine": "argosy",
@@ -31,17 +31,19 @@ def application(annotations: dict[str, str] | None = None, **more: Any) -> dict[
 
 
 def test_a_file_that_was_cut_anywhere_is_refused() -> None:
-    whole = stream([exported(application(DECISIONS), "argocd"), exported(application(), "")]).encode()
-    assert len(read_stream(whole, "a.yaml")) == 2
-    assert len(read_stream(whole.replace(b"\n", b"\r\n") + whole, "a.yaml")) == 4
+    whole = render_stream(
+        [manifest_to_export(application(DECISIONS), "argocd"), manifest_to_export(application(), "")]
+    ).encode()
+    assert len(read_import_file(whole, "a.yaml")) == 2
+    assert len(read_import_file(whole.replace(b"\n", b"\r\n") + whole, "a.yaml")) == 4
     lines = whole.splitlines(keepends=True)
     cuts = {len(whole) - 2, *(len(b"".join(lines[:count])) for count in range(1, len(lines)))}
     for cut in cuts:
         with pytest.raises(UserError, match="the file is truncated"):
-            read_stream(whole[:cut], "a.yaml")
+            read_import_file(whole[:cut], "a.yaml")
     with pytest.raises(UserError, match="the file is truncated"):
-        read_stream(b"".join(lines[3:]), "a.yaml")
-    assert len(read_stream(b"".join(lines[1:-1]), "a.yaml")) == 2  # as argocd writes it
+        read_import_file(b"".join(lines[3:]), "a.yaml")
+    assert len(read_import_file(b"".join(lines[1:-1]), "a.yaml")) == 2  # as argocd writes it
 
 
 @pytest.mark.parametrize(
@@ -61,29 +63,29 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
     ],
 )
 def test_what_no_cluster_would_take_is_refused_by_its_name(shape: dict[str, Any], named: str) -> None:
-    content = f"{dump(application())}---\n{dump(application(**shape))}".encode()
+    content = f"{dump_yaml(application())}---\n{dump_yaml(application(**shape))}".encode()
     with pytest.raises(UserError, match=rf"a\.yaml.*{named}"):
-        read_stream(content, "a.yaml")
+        read_import_file(content, "a.yaml")
 
 
 def test_what_has_any_other_shape_is_planned() -> None:
     status = {"operationState": {"phase": ["a"]}, "sync": 3}
-    (found,) = read_stream(dump(application(status=status, operation=3)).encode(), "a.yaml")
-    assert change(found, None).verb is Verb.CREATE
+    (found,) = read_import_file(dump_yaml(application(status=status, operation=3)).encode(), "a.yaml")
+    assert change(found, None).verb is ImportVerb.CREATE
 
 
 def test_texts_of_a_secret_are_its_data() -> None:
     metadata = {"name": "argocd-secret", "namespace": "argocd"}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
     file = {**secret, "data": {"a": "b2xk", "b": "Yg=="}, "stringData": {"a": "new"}}
-    (found,) = read_stream(dump(file).encode(), "a.yaml")
+    (found,) = read_import_file(dump_yaml(file).encode(), "a.yaml")
     live = {**secret, "type": "Opaque", "data": {"a": "bmV3", "b": "Yg=="}}
-    assert change(found, live).verb is Verb.UNCHANGED
+    assert change(found, live).verb is ImportVerb.UNCHANGED
     assert change(found, {**live, "data": {"a": "b2xk", "b": "Yg=="}}).body == {"data": {"a": "bmV3"}}
 
 
-def change(file: dict[str, Any], live: dict[str, Any] | None, wish: Wish | None = None) -> Change:
-    (found,) = planned([file], [live] if live else [], wish or Wish(SCOPE))
+def change(file: dict[str, Any], live: dict[str, Any] | None, wish: ImportOptions | None = None) -> ImportChange:
+    (found,) = plan_changes([file], [live] if live else [], wish or ImportOptions(SCOPE))
     return found
 
 
@@ -91,14 +93,14 @@ def change(file: dict[str, Any], live: dict[str, Any] | None, wish: Wish | None 
 def test_what_people_decided_here_is_kept_whatever_the_file_says(name: str) -> None:
     decided, plain = application({name: DECISIONS[name]}), application()
     for file, live in ((plain, decided), (decided, plain)):
-        found = change(file, live, Wish(SCOPE, hold=Hold("imported")))
-        assert found.verb is Verb.UNCHANGED
-        assert name in found.why
-        asked = change(file, live, Wish(SCOPE, decides=True))
-        assert asked.verb is Verb.UPDATE and not asked.why
+        found = change(file, live, ImportOptions(SCOPE, hold=SyncHold("imported")))
+        assert found.verb is ImportVerb.UNCHANGED
+        assert name in found.reason
+        asked = change(file, live, ImportOptions(SCOPE, overwrites_decisions=True))
+        assert asked.verb is ImportVerb.UPDATE and not asked.reason
         assert asked.body["metadata"]["annotations"] == {name: DECISIONS[name] if file is decided else None}
     other = change({**plain, "spec": {"source": {}}}, decided)
-    assert other.verb is Verb.UPDATE and "metadata" not in other.body
+    assert other.verb is ImportVerb.UPDATE and "metadata" not in other.body
 
 
 def test_of_a_status_the_history_alone_is_written() -> None:
@@ -108,7 +110,7 @@ def test_of_a_status_the_history_alone_is_written() -> None:
     assert change(file, None).body["status"] == {"history": history}
     assert change(file, application(status={"sync": {"status": "OutOfSync"}})).body == {"status": {"history": history}}
     newer = application(status={"history": [{"id": 4, "revision": "def"}]})
-    assert change(file, newer).verb is Verb.UNCHANGED
+    assert change(file, newer).verb is ImportVerb.UNCHANGED
     assert "status" not in change(application(status={"operationState": state}), None).body
 
 
@@ -129,23 +131,26 @@ def test_every_field_that_changes_is_told_but_no_value_of_a_secret() -> None:
         "data.more: ++++++++ is added",
         "data.gone: ++++++++ is removed",
     )
-    assert found.document()["differences"] == list(found.differences)
+    assert found.to_wire()["differences"] == list(found.differences)
 
 
 def test_what_was_decided_elsewhere_goes_along_with_what_is_new_here() -> None:
-    made = change(application(DECISIONS), None, Wish(SCOPE, hold=Hold("imported")))
-    assert made.verb is Verb.CREATE
+    made = change(application(DECISIONS), None, ImportOptions(SCOPE, hold=SyncHold("imported")))
+    assert made.verb is ImportVerb.CREATE
     assert made.body["metadata"]["annotations"] == DECISIONS
 
 
 def test_two_exports_in_one_file_that_have_the_same_are_refused_by_its_name() -> None:
-    whole = stream([exported(application(), "argocd")]).encode()
-    twice = read_stream(whole + whole, "a.yaml")
+    whole = render_stream([manifest_to_export(application(), "argocd")]).encode()
+    twice = read_import_file(whole + whole, "a.yaml")
     for live in ([], [application()]):
         with pytest.raises(UserError, match="Application shop in argocd occurs more than once"):
-            planned(twice, live, Wish(SCOPE))
-    elsewhere = exported({**application(), "metadata": {"name": "shop", "namespace": "team-a"}}, "argocd")
-    assert [each.verb for each in planned([twice[0], elsewhere], [], Wish(SCOPE))] == [Verb.CREATE, Verb.CREATE]
+            plan_changes(twice, live, ImportOptions(SCOPE))
+    elsewhere = manifest_to_export({**application(), "metadata": {"name": "shop", "namespace": "team-a"}}, "argocd")
+    assert [each.verb for each in plan_changes([twice[0], elsewhere], [], ImportOptions(SCOPE))] == [
+        ImportVerb.CREATE,
+        ImportVerb.CREATE,
+    ]
 
 
 def labelled(**labels: str) -> dict[str, Any]:
@@ -155,31 +160,35 @@ def labelled(**labels: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("label", ["keep", "keep=yes", "other,keep=yes"])
 def test_what_has_a_label_that_is_skipped_is_neither_written_nor_pruned(label: str) -> None:
-    wish = Wish(SCOPE, prunes=True, skipped_labels=tuple(label.split(",")))
+    wish = ImportOptions(SCOPE, prunes=True, skipped_labels=tuple(label.split(",")))
     kept = labelled(keep="yes")
-    assert planned([], [kept], wish) == []
+    assert plan_changes([], [kept], wish) == []
     for file, live in ((kept, None), (kept, application()), (application(), kept)):
         found = change(file, live, wish)
-        assert found.verb is Verb.SKIP and "the label keep" in found.why
+        assert found.verb is ImportVerb.SKIP and "the label keep" in found.reason
 
 
 def test_a_label_of_another_value_is_not_skipped() -> None:
-    wish = Wish(SCOPE, prunes=True, skipped_labels=("keep=yes",))
-    assert [each.verb for each in planned([], [labelled(keep="no")], wish)] == [Verb.PRUNE]
+    wish = ImportOptions(SCOPE, prunes=True, skipped_labels=("keep=yes",))
+    assert [each.verb for each in plan_changes([], [labelled(keep="no")], wish)] == [ImportVerb.PRUNE]
 
 
 def test_what_another_argo_cd_delivers_is_pruned_only_where_its_namespace_is_named() -> None:
-    theirs = Engines((Controller("StatefulSet", "argocd", "controller", ("team-*",)),))
+    theirs = DeliveryEngines((ArgoCDController("StatefulSet", "argocd", "controller", ("team-*",)),))
     live = [application()]
     live += [{**application(), "metadata": {"name": "shop", "namespace": each}} for each in ("team-a", "other")]
 
-    def verbs(engines: Engines, scope: Scope) -> dict[str, Verb]:
-        found = planned([], live, Wish(scope, prunes=True, engines=engines))
+    def verbs(engines: DeliveryEngines, scope: BackupScope) -> dict[str, ImportVerb]:
+        found = plan_changes([], live, ImportOptions(scope, prunes=True, engines=engines))
         return {each.key.namespace: each.verb for each in found}
 
-    skip, prune = Verb.SKIP, Verb.PRUNE
-    assert verbs(theirs, Scope("argosy")) == {"argocd": skip, "team-a": skip, "other": prune}
-    assert verbs(theirs, Scope("argocd")) == {"argocd": prune, "team-a": prune, "other": prune}  # it is this one
-    assert verbs(theirs, Scope("argosy", namespaces=("team-a",))) == {"team-a": prune}
-    assert verbs(Engines(is_known=False), Scope("argocd")) == {"argocd": prune, "team-a": skip, "other": skip}
-    assert planned([], live[:1], Wish(Scope("argosy"), engines=theirs)) == []
+    skip, prune = ImportVerb.SKIP, ImportVerb.PRUNE
+    assert verbs(theirs, BackupScope("argosy")) == {"argocd": skip, "team-a": skip, "other": prune}
+    assert verbs(theirs, BackupScope("argocd")) == {"argocd": prune, "team-a": prune, "other": prune}  # it is this one
+    assert verbs(theirs, BackupScope("argosy", namespaces=("team-a",))) == {"team-a": prune}
+    assert verbs(DeliveryEngines(is_known=False), BackupScope("argocd")) == {
+        "argocd": prune,
+        "team-a": skip,
+        "other": skip,
+    }
+    assert plan_changes([], live[:1], ImportOptions(BackupScope("argosy"), engines=theirs)) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.check.service import Checked, check
+from argosy.features.check.service import CheckResult, check_paths
 from argosy.gitops.workspace import manifest_files as files
 from argosy.main import main
 
@@ -24,8 +24,8 @@ spec:
 """
 
 
-def looked(folder: Path) -> Checked:
-    return check([str(folder)], talk=lambda text: None)
+def looked(folder: Path) -> CheckResult:
+    return check_paths([str(folder)], log=lambda text: None)
 
 
 def test_a_folder_without_anything_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,13 +53,13 @@ def test_a_folder_with_a_manifest_or_a_notebook_is_not_empty(tmp_path: Path) -> 
 
 
 def test_a_huge_folder_outside_of_a_repository_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_FILES", 3)
+    monkeypatch.setattr(files, "MAX_FILES", 3)
     for number in range(4):
         (tmp_path / f"{number}.yaml").write_text("a: 1\n")
     with pytest.raises(UserError, match="not in a Git repository, and has more than 3 files; pass the folder"):
-        list(files.files_of([str(tmp_path)]))
+        list(files.load_manifest_files([str(tmp_path)]))
     (tmp_path / "3.yaml").unlink()
-    assert len(list(files.files_of([str(tmp_path)]))) == 3
+    assert len(list(files.load_manifest_files([str(tmp_path)]))) == 3
 
 
 def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_one_broken_base_is_one_finding_with_all_that_are_built_on_it(tmp_path: 
         (tmp_path / name / "kustomization.yaml").write_text("resources: [../base]\n")
         (tmp_path / f"{name}.yaml").write_text(APPLICATION.format(name=name))
     found = [each for each in looked(tmp_path).findings if each.rule.id == "AGY102"]
-    assert len(found) == 1 and found[0].sight.message.startswith("one, two: ")
+    assert len(found) == 1 and found[0].violation.message.startswith("one, two: ")
 
 
 def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
@@ -91,7 +91,7 @@ def test_only_files_for_kubernetes_are_searched_for_keys_that_stand_twice(
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    found = [each.place.file for each in check(["."], talk=lambda _: None).findings if each.rule.id == "AGY154"]
+    found = [each.location.file for each in check_paths(["."], log=lambda _: None).findings if each.rule.id == "AGY154"]
     assert sorted(found) == ["app/patch.yml", "chart-values.yaml", "loose.yaml", "twice/kustomization.yaml"]
 
 
@@ -101,7 +101,7 @@ def write_charts(folder: Path, names: list[str]) -> None:
         (folder / name / "Chart.yaml").write_text("apiVersion: v2\nname: web\nversion: 1.0.0\n")
 
 
-def chart_notes(found: Checked) -> list[str]:
+def chart_notes(found: CheckResult) -> list[str]:
     return [note for note in found.notes if "not rendered" in note]
 
 
@@ -111,7 +111,7 @@ def test_the_command_that_checks_a_chart_can_be_pasted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_charts(tmp_path, [name])
-    (note,) = chart_notes(check(["."], talk=lambda _: None))
+    (note,) = chart_notes(check_paths(["."], log=lambda _: None))
     *command, path = shlex.split(note.rpartition(": ")[2])
     assert command == ["argosy", "check"]
     assert not path.startswith("-") and Path(path).samefile(tmp_path / name)
@@ -124,7 +124,7 @@ def test_notes_about_many_charts_are_one(
     monkeypatch.chdir(tmp_path)
     names = [f"chart {number}" for number in range(count)]
     write_charts(tmp_path, names)
-    told = chart_notes(check(["."], talk=lambda _: None))
+    told = chart_notes(check_paths(["."], log=lambda _: None))
     assert len(told) == notes
     assert all(name in " ".join(told) for name in names)
     assert all("argosy check 'chart 0'" in note for note in told[:1])

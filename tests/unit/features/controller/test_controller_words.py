@@ -7,22 +7,22 @@ from typing import cast
 
 import pytest
 
-from argosy.cli.target import Target
-from argosy.features.controller.cli import _say
+from argosy.cli.target import ClusterTarget
+from argosy.features.controller.cli import _print_status
 from argosy.main import main
 
 SHOWN = argparse.Namespace(no_engine=False, log_format="text")
 
 
 def test_one_that_waits_says_so_and_who_leads(capsys: pytest.CaptureFixture[str]) -> None:
-    target = cast(Target, argparse.Namespace(where="the sandbox"))
-    _say(SHOWN, target, "argosy", "node-1_7_0b5c1f2a", "14:03:20 UTC")
+    target = cast(ClusterTarget, argparse.Namespace(where="the sandbox"))
+    _print_status(SHOWN, target, "argosy", "node-1_7_0b5c1f2a", "14:03:20 UTC")
     said = capsys.readouterr().err
     assert said.startswith("node-1_7_0b5c1f2a is the leader for the sandbox: it holds the Lease in namespace")
     assert "takes over when the leader stops, or at 14:03:20 UTC if the leader was killed" in said
     assert "the Lease of a killed leader must expire first" in said
     assert "This controller waits" in said and "Reconciling" not in said
-    _say(SHOWN, target, "argosy", "", "")
+    _print_status(SHOWN, target, "argosy", "", "")
     assert capsys.readouterr().err.startswith("Reconciling the Applications of the sandbox")
 
 

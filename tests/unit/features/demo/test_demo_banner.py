@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from argosy.cli.data_folder import Run
-from argosy.features.demo.cli import _banner
+from argosy.cli.data_folder import RunningInstance
+from argosy.features.demo.cli import _render_banner
 
 ADDONS = "argocd_operator,simulators"
-RUN = Run(1, "https://127.0.0.1:1", "/d/kubeconfig", "/d", name="demo", repository="/d/r.git", addons=ADDONS)
+RUN = RunningInstance(
+    1, "https://127.0.0.1:1", "/d/kubeconfig", "/d", name="demo", repository="/d/r.git", addons=ADDONS
+)
 
 
-def told(run: Run = RUN, *, has_engine: bool = True, goes_on: bool = False) -> str:
-    return "\n".join(_banner(run, 1.0, has_engine, goes_on))
+def told(run: RunningInstance = RUN, *, has_engine: bool = True, goes_on: bool = False) -> str:
+    return "\n".join(_render_banner(run, 1.0, has_engine, goes_on))
 
 
 def test_a_kubeconfig_with_others_in_it_is_told_with_the_context_that_kubectl_needs() -> None:

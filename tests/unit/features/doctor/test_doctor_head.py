@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
-from argosy.features.doctor.headline import HeadCheck, Mark, head_checks
+from argosy.features.doctor.headline import CheckState, InstallationCheck, run_installation_checks
 from argosy.features.doctor.installation_check import read_installation
-from argosy.features.doctor.optional_reads import Asking
+from argosy.features.doctor.optional_reads import OptionalReads
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.control_namespace import LEASE
+from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME
 from argosy.gitops.policy.application_sets import build_condition
 from argosy.isolation.requirement import render_refusal
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 CONTROL = "argocd"
@@ -39,7 +39,7 @@ async def create_lease(cluster: Cluster, holder: str, ago: float) -> None:
     spec: dict[str, Any] = {"leaseDurationSeconds": 15, "renewTime": written(ago, "microseconds")}
     if holder:
         spec["holderIdentity"] = holder
-    metadata = {"name": LEASE, "namespace": CONTROL}
+    metadata = {"name": LEADER_LEASE_NAME, "namespace": CONTROL}
     await cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
 
 
@@ -65,14 +65,16 @@ def application(reconciled: float) -> Application:
     return read_application({"metadata": metadata, "spec": spec, "status": {"reconciledAt": written(reconciled)}})
 
 
-async def controllers(cluster: Cluster, *apps: Application) -> HeadCheck:
-    asking = Asking(cluster)
+async def controllers(cluster: Cluster, *apps: Application) -> InstallationCheck:
+    asking = OptionalReads(cluster)
     view = (await read_installation(asking, CONTROL)).view
-    return next(check for check in await head_checks(asking, view, NOW, apps) if check.name == "controllers")
+    return next(
+        check for check in await run_installation_checks(asking, view, NOW, apps) if check.name == "controllers"
+    )
 
 
 async def create_application_set(cluster: Cluster) -> None:
-    await cluster.create(definition("applicationsets.argoproj.io"))
+    await cluster.create(load_definition("applicationsets.argoproj.io"))
     spec = {"generators": [{"list": {"elements": []}}], "template": {"metadata": {"name": "x"}, "spec": {}}}
     metadata = {"name": "teams", "namespace": CONTROL}
     api = "argoproj.io/v1alpha1"
@@ -80,7 +82,7 @@ async def create_application_set(cluster: Cluster) -> None:
 
 
 async def unexpanded(cluster: Cluster) -> tuple[str, ...]:
-    return (await read_installation(Asking(cluster), CONTROL)).view.unexpanded
+    return (await read_installation(OptionalReads(cluster), CONTROL)).view.unexpanded_sets
 
 
 async def test_an_application_set_that_no_controller_expands_is_found(cluster: Cluster) -> None:
@@ -101,7 +103,7 @@ async def test_an_application_set_that_no_controller_expands_is_found(cluster: C
 async def test_a_stand_in_of_argo_cd_delivers_nothing(cluster: Cluster) -> None:
     await create_argocd(cluster, is_simulated=True)
     found = await controllers(cluster)
-    assert found.mark is Mark.BAD
+    assert found.mark is CheckState.BAD
     assert found.text == (
         "nobody delivers: the Argo CD here is simulated, and no argosy controller runs; start argosy controller"
     )
@@ -110,30 +112,28 @@ async def test_a_stand_in_of_argo_cd_delivers_nothing(cluster: Cluster) -> None:
 async def test_a_controller_that_stopped_a_moment_ago_delivers_nothing(cluster: Cluster) -> None:
     await create_lease(cluster, "", 30)
     found = await controllers(cluster, application(40))
-    assert found.mark is Mark.BAD
+    assert found.mark is CheckState.BAD
     assert found.text == "nobody delivers: no argosy controller and no Argo CD runs; start argosy controller"
 
 
 async def test_a_cluster_where_neither_is_installed_delivers_nothing(cluster: Cluster) -> None:
     found = await controllers(cluster)
-    assert (found.mark, "start argosy controller" in found.text) == (Mark.BAD, True)
+    assert (found.mark, "start argosy controller" in found.text) == (CheckState.BAD, True)
 
 
 async def test_a_controller_that_was_killed_says_how_to_start_it_again(cluster: Cluster) -> None:
     await create_lease(cluster, "killed", 420)
     found = await controllers(cluster)
     assert (found.mark, found.text) == (
-        Mark.BAD, "argosy's controller gave its last sign 7m00s ago: start argosy controller",
+        CheckState.BAD, "argosy's controller gave its last sign 7m00s ago: start argosy controller",
     )  # fmt: skip
 
 
 async def test_a_controller_that_missed_its_renewals_is_not_said_to_deliver(cluster: Cluster) -> None:
     await create_lease(cluster, "killed", 25)
     found = await controllers(cluster)
-    assert found.mark is Mark.UNKNOWN
-    assert found.text == (
-        "no sign of life from argosy's controller for 25s: does it run? Else start argosy controller"
-    )
+    assert found.mark is CheckState.UNKNOWN
+    assert found.text == ("no sign of life from argosy's controller for 25s: does it run? Else start argosy controller")
 
 
 @pytest.mark.parametrize("is_simulated", [True, False])
@@ -144,21 +144,21 @@ async def test_a_controller_that_holds_its_lease_delivers_beside_a_stand_in(
     if is_simulated:
         await create_argocd(cluster, is_simulated=True)
     found = await controllers(cluster)
-    assert (found.mark, found.text) == (Mark.OK, "argosy delivers")
+    assert (found.mark, found.text) == (CheckState.OK, "argosy delivers")
 
 
 async def test_a_real_argo_cd_delivers(cluster: Cluster) -> None:
     await create_argocd(cluster, is_simulated=False)
     await create_lease(cluster, "", 30)
     found = await controllers(cluster)
-    assert (found.mark, found.text) == (Mark.OK, "Argo CD 3.2.4 runs")
+    assert (found.mark, found.text) == (CheckState.OK, "Argo CD 3.2.4 runs")
 
 
 async def test_a_status_that_somebody_wrote_just_now_is_a_sign_of_a_controller_that_cannot_be_seen(
     cluster: Cluster,
 ) -> None:
     found = await controllers(cluster, application(40))
-    assert (found.mark, found.text) == (Mark.OK, "a controller runs (last sign 40s ago)")
+    assert (found.mark, found.text) == (CheckState.OK, "a controller runs (last sign 40s ago)")
 
 
 SAID = f"chart: Helm cannot be run: {render_refusal(['files'])}"
@@ -175,10 +175,16 @@ async def test_a_controller_that_cannot_confine_is_ill_and_the_head_says_what_to
     cluster: Cluster, status: dict[str, Any]
 ) -> None:
     well = application(10.0)
-    asking = Asking(cluster)
+    asking = OptionalReads(cluster)
     view = (await read_installation(asking, CONTROL)).view
-    assert not [check for check in await head_checks(asking, view, NOW, [well]) if check.name == "confinement"]
+    assert not [
+        check for check in await run_installation_checks(asking, view, NOW, [well]) if check.name == "confinement"
+    ]
     ill = replace(well, status={**well.status, **status})
-    (check,) = [check for check in await head_checks(asking, view, NOW, [ill]) if check.name == "confinement"]
-    assert check.mark is Mark.BAD and check.text.startswith("argosy's controller refuses untrusted code of models: ")
+    (check,) = [
+        check for check in await run_installation_checks(asking, view, NOW, [ill]) if check.name == "confinement"
+    ]
+    assert check.mark is CheckState.BAD and check.text.startswith(
+        "argosy's controller refuses untrusted code of models: "
+    )
     assert "cannot confine files" in check.text and "ARGOSY_CONFINE=best-effort" in check.text

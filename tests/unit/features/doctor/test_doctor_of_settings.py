@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from argosy.features.doctor.installation_check import read_installation
-from argosy.features.doctor.optional_reads import Asking
-from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, wanted_checks
-from argosy.features.health_checks.argocd_install.steps import Outcome, Request, apply
-from argosy.gitops.analysis.violation import Sight
-from argosy.gitops.health.bundled import profile_rules
-from argosy.kube.controller.addon_loader import running
+from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
+from argosy.features.health_checks.argocd_install.steps import ApplyOutcome, HealthApplyRequest, apply_health_checks
+from argosy.gitops.analysis.violation import Violation
+from argosy.gitops.health.bundled import load_profile_rules
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators.openshift_gitops import make as make_operator
@@ -25,7 +25,7 @@ SETTINGS = ResourceKey("", "ConfigMap", GITOPS, "argocd-cm")
 POLICY = ResourceKey("", "ConfigMap", GITOPS, "argocd-rbac-cm")
 KEY = "resource.customizations.health.PersistentVolumeClaim"
 MODEL_KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
-KINDS = (*USUAL_KINDS, GroupKind("mlops.mlops.dev", "NotebookValidationJob"), GroupKind("", "PersistentVolumeClaim"))
+KINDS = (*DEFAULT_KINDS, GroupKind("mlops.mlops.dev", "NotebookValidationJob"), GroupKind("", "PersistentVolumeClaim"))
 
 
 async def data(cluster: EmbeddedCluster, key: ResourceKey = SETTINGS) -> dict[str, str]:
@@ -34,7 +34,7 @@ async def data(cluster: EmbeddedCluster, key: ResourceKey = SETTINGS) -> dict[st
 
 @pytest.fixture
 async def operated(cluster: EmbeddedCluster) -> AsyncIterator[EmbeddedCluster]:
-    async with running([make_operator("")], cluster, on_failure=lambda: None):
+    async with run_addons([make_operator("")], cluster, on_failure=lambda: None):
         await wait_until_async(lambda: _is_written(cluster))
         yield cluster
 
@@ -44,8 +44,8 @@ async def _is_written(cluster: EmbeddedCluster) -> bool:
     return status.get("phase") == "Available" and bool(await data(cluster)) and bool(await data(cluster, POLICY))
 
 
-async def examine(cluster: EmbeddedCluster) -> Mapping[str, tuple[Sight, ...]]:
-    return (await read_installation(Asking(cluster), GITOPS)).told
+async def examine(cluster: EmbeddedCluster) -> Mapping[str, tuple[Violation, ...]]:
+    return (await read_installation(OptionalReads(cluster), GITOPS)).violations
 
 
 async def edit(cluster: EmbeddedCluster, values: Mapping[str, str], key: ResourceKey = SETTINGS) -> None:
@@ -60,8 +60,8 @@ async def edit(cluster: EmbeddedCluster, values: Mapping[str, str], key: Resourc
 
 
 async def install(cluster: EmbeddedCluster, profile: str = "strict") -> None:
-    request = Request(wanted_checks(KINDS, profile), is_forced=True, settle=0)
-    assert await apply(cluster, request, lambda line: None, lambda question: "y") is Outcome.DONE
+    request = HealthApplyRequest(build_requested_checks(KINDS, profile), is_forced=True, refresh_timeout_seconds=0)
+    assert await apply_health_checks(cluster, request, lambda line: None, lambda question: "y") is ApplyOutcome.DONE
 
 
 async def told(cluster: EmbeddedCluster, count: int = 1) -> list[tuple[str, str]]:
@@ -121,7 +121,7 @@ async def test_checks_that_argosy_installed_are_not_warned_about(operated: Embed
 
 
 async def test_a_check_of_argosy_that_somebody_changed_is_warned_about(operated: EmbeddedCluster) -> None:
-    changed = profile_rules("lenient")[USUAL_KINDS[0]].script + "-- ours\n"
+    changed = load_profile_rules("lenient")[DEFAULT_KINDS[0]].script + "-- ours\n"
     entry = {"group": "serving.kserve.io", "kind": "InferenceService", "check": changed}
     await operated.patch(RESOURCE, {"spec": {"resourceHealthChecks": [entry]}})
     assert "AGY402" in await examine(operated)
@@ -129,9 +129,9 @@ async def test_a_check_of_argosy_that_somebody_changed_is_warned_about(operated:
 
 @pytest.mark.tier("all")
 async def test_checks_that_argosy_wrote_into_a_plain_argocd_cm_are_not_warned_about(cluster: EmbeddedCluster) -> None:
-    async with running([make_operator("plain")], cluster, on_failure=lambda: None):
+    async with run_addons([make_operator("plain")], cluster, on_failure=lambda: None):
         await install(cluster, "lenient")
-        assert dict((await read_installation(Asking(cluster), "argocd")).told) == {}
+        assert dict((await read_installation(OptionalReads(cluster), "argocd")).violations) == {}
         key = ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
         await cluster.patch(key, {"data": {MODEL_KEY: 'return {status = "Healthy"}'}})
-        assert "AGY402" in (await read_installation(Asking(cluster), "argocd")).told
+        assert "AGY402" in (await read_installation(OptionalReads(cluster), "argocd")).violations

@@ -7,9 +7,14 @@ from typing import Any, cast
 
 import pytest
 
-from argosy.features.doctor.application_check import urgency
-from argosy.features.doctor.optional_reads import Asking
-from argosy.features.doctor.service import AT_ONCE, Limit, in_time, in_turn
+from argosy.features.doctor.application_check import get_priority
+from argosy.features.doctor.optional_reads import OptionalReads
+from argosy.features.doctor.service import (
+    MAX_CONCURRENT_COMPARISONS,
+    WorkLimit,
+    interleave_by_project,
+    run_within_limit,
+)
 from argosy.gitops.application import read_application
 
 
@@ -24,20 +29,20 @@ def test_errors_are_looked_at_first_and_what_was_never_synced_last() -> None:
         application("c-broken", conditions=[{"type": "ComparisonError", "message": "x"}]),
         application("d-warned", history=[{"id": 0}], conditions=[{"type": "SharedResourceWarning"}]),
     ]
-    assert [each.name for each in sorted(apps, key=urgency)] == ["c-broken", "b-drifted", "d-warned", "a-new"]
+    assert [each.name for each in sorted(apps, key=get_priority)] == ["c-broken", "b-drifted", "d-warned", "a-new"]
 
 
 class Notes:
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         self.notes.append(text)
 
 
 def test_projects_have_their_turns_one_after_another_and_keep_their_own_order() -> None:
     names = ["loop-1", "loop-2", "loop-3", "shop-1", "shop-2", "web-1"]
-    assert in_turn(names, lambda name: name.partition("-")[0]) == [
+    assert interleave_by_project(names, lambda name: name.partition("-")[0]) == [
         "loop-1", "shop-1", "web-1", "loop-2", "shop-2", "loop-3",
     ]  # fmt: skip
 
@@ -46,7 +51,11 @@ def test_projects_have_their_turns_one_after_another_and_keep_their_own_order() 
 async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    never, loops, seen = asyncio.Event(), [f"loop-{number}" for number in range(AT_ONCE + 3)], set[str]()
+    never, loops, seen = (
+        asyncio.Event(),
+        [f"loop-{number}" for number in range(MAX_CONCURRENT_COMPARISONS + 3)],
+        set[str](),
+    )
     now = [0.0]  # the time is up when the test says so, however slow the machine is
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
 
@@ -60,8 +69,8 @@ async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waitin
     projects = {name: name.partition("-")[0] for name in names}
     asking = Notes()
     work = {name: look(name) for name in names}
-    limit = Limit(5.4, 9.0)
-    looking = asyncio.create_task(in_time(work, limit, "compared", cast(Asking, asking), projects))
+    limit = WorkLimit(5.4, 9.0)
+    looking = asyncio.create_task(run_within_limit(work, limit, "compared", cast(OptionalReads, asking), projects))
     for _ in range(1000):  # rounds of the event loop; some are enough, and none takes time
         await asyncio.sleep(0)
     assert seen == {"shop-1", "shop-2", "web-1"} and not looking.done()
@@ -74,5 +83,5 @@ async def test_work_of_one_project_that_never_ends_keeps_no_other_project_waitin
 
 
 def test_advice_to_give_it_longer_is_not_repeated_to_who_did() -> None:
-    assert Limit(5.4, 9.0).advice(["loop-1"]) == "give it longer: argosy doctor --timeout 60"
-    assert Limit(36.0, 60.0).advice(["loop-1"]) == "look at one alone: argosy doctor loop-1 --timeout 120"
+    assert WorkLimit(5.4, 9.0).build_advice(["loop-1"]) == "give it longer: argosy doctor --timeout 60"
+    assert WorkLimit(36.0, 60.0).build_advice(["loop-1"]) == "look at one alone: argosy doctor loop-1 --timeout 120"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.doctor.page import commands_of, words_of
-from argosy.features.doctor.service import Wanted
-from argosy.features.doctor.visible_report import permitted
+from argosy.features.doctor.page import drop_commands, list_commands
+from argosy.features.doctor.service import DoctorOptions
+from argosy.features.doctor.visible_report import limit_to_visible
 from argosy.kube.objects import Manifest
 from argosy.web.auth.caller import Caller
-from argosy.web.request import Asked, Query
+from argosy.web.request import QueryParameters, RequestContext
 from support.page_site import CONTROL, KnownPeople, a_site, anything
 
 
@@ -27,13 +27,13 @@ from support.page_site import CONTROL, KnownPeople, a_site, anything
     ],
 )  # fmt: skip
 def test_commands_are_told_from_words(text: str, commands: list[str], words: str) -> None:
-    assert (commands_of(text), words_of(text)) == (commands, words)
+    assert (list_commands(text), drop_commands(text)) == (commands, words)
 
 
-def asking() -> Asked:
+def asking() -> RequestContext:
     names = ("fraud-training", "fraud-serving", "iris", "a" * 60)
     site = a_site([app(name) for name in names], KnownPeople({"ann": anything}))
-    return Asked("GET", "/doctor", {}, Query([]), {}, Caller("ann", how="bearer"), site)
+    return RequestContext("GET", "/doctor", {}, QueryParameters([]), {}, Caller("ann", credential_kind="bearer"), site)
 
 
 def app(name: str) -> Manifest:
@@ -44,13 +44,13 @@ def app(name: str) -> Manifest:
 
 
 def test_names_are_matched_by_their_parts() -> None:
-    found = permitted(asking(), Wanted(pattern="serving|iris"))
+    found = limit_to_visible(asking(), DoctorOptions(pattern="serving|iris"))
     assert (set(found.names), found.pattern) == ({f"{CONTROL}/fraud-serving", f"{CONTROL}/iris"}, "")
-    assert permitted(asking(), Wanted()).names == ()
+    assert limit_to_visible(asking(), DoctorOptions()).names == ()
 
 
 def test_an_expression_that_backtracks_is_never_run() -> None:
     with pytest.raises(UserError, match="no Application has"):
-        permitted(asking(), Wanted(pattern="([a-z-]+)+!"))
+        limit_to_visible(asking(), DoctorOptions(pattern="([a-z-]+)+!"))
     with pytest.raises(UserError, match="longer than 64"):
-        permitted(asking(), Wanted(pattern="a" * 65))
+        limit_to_visible(asking(), DoctorOptions(pattern="a" * 65))

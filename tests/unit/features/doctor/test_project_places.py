@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from argosy.features.doctor.concurrency_shares import RESERVED_PLACES, ProjectPlaces
+from argosy.features.doctor.concurrency_shares import RESERVED_SLOTS, ProjectSlots
 from support.deadlines import wait_until_async
 
 pytestmark = pytest.mark.anyio
@@ -19,7 +19,7 @@ class Work:
     """Tasks that hold places until they are told to end."""
 
     def __init__(self) -> None:
-        self.places, self.begun = ProjectPlaces(COUNT), list[str]()
+        self.places, self.begun = ProjectSlots(COUNT), list[str]()
         self._ends, self.tasks = dict[str, asyncio.Event](), dict[str, asyncio.Task[None]]()
 
     async def begin(self, *names: str) -> None:
@@ -56,9 +56,9 @@ async def work() -> AsyncIterator[Work]:
 async def test_many_projects_have_no_more_places_than_there_are(work: Work) -> None:
     names = [f"p{number}-1" for number in range(300)]
     await work.begin(*names)
-    assert work.begun == names[: COUNT + RESERVED_PLACES]
+    assert work.begun == names[: COUNT + RESERVED_SLOTS]
     await work.end(names[2])
-    assert work.begun == names[: COUNT + RESERVED_PLACES + 1]
+    assert work.begun == names[: COUNT + RESERVED_SLOTS + 1]
 
 
 async def test_one_project_never_has_the_places_that_are_kept_for_others(work: Work) -> None:

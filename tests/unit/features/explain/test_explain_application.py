@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 
-from argosy.cli.tables import Screen
-from argosy.features.doctor.report import Report
+from argosy.cli.tables import TerminalOutput
+from argosy.features.doctor.report import DoctorReport
 from argosy.features.doctor.service import Examination
-from argosy.features.explain.application_cli import _lines
-from argosy.gitops.analysis.live_view import LiveApp
-from argosy.gitops.analysis.rules import diagnose
-from argosy.gitops.analysis.wave_gates import wait_of
+from argosy.features.explain.application_cli import _render_report
+from argosy.gitops.analysis.live_view import LiveApplication
+from argosy.gitops.analysis.rules import diagnose_installation
+from argosy.gitops.analysis.wave_gates import find_wave_wait
 from support.installation_facts import ago, app, view
 
 RUNNING = {
@@ -21,11 +21,11 @@ RUNNING = {
 }
 
 
-def explain(application: LiveApp) -> list[str]:
+def explain(application: LiveApplication) -> list[str]:
     seen = view(application)
-    wait = wait_of(application, seen)
-    found = Examination("a test", (), seen, seen.apps, tuple(diagnose(seen)), (wait,) if wait else ())
-    return [line.strip() for line in _lines(Report(found), Screen(io.StringIO()))]
+    wait = find_wave_wait(application, seen)
+    found = Examination("a test", (), seen, seen.apps, tuple(diagnose_installation(seen)), (wait,) if wait else ())
+    return [line.strip() for line in _render_report(DoctorReport(found), TerminalOutput(io.StringIO()))]
 
 
 def test_the_gate_of_a_running_sync_is_printed_once_and_not_as_a_cause() -> None:

@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.generate.wait_for_image import ImageWait
 from argosy.features.generate.wait_for_notebook import NotebookWait
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects import Manifest, get_annotation
 
 WAVE, HOOK = "argocd.argoproj.io/sync-wave", "argocd.argoproj.io/hook"
 BY_IMAGE = ImageWait(name="notebook-validator", image_tag="notebook-validator:latest", namespace="ml")
@@ -22,7 +22,7 @@ def changed(wait: Any, **changes: Any) -> list[Manifest]:
 
 
 def test_the_job_that_waits_for_an_image_is_the_one_of_the_lesson() -> None:
-    (job,) = BY_IMAGE.manifests()
+    (job,) = BY_IMAGE.build_manifests()
     assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job")
     assert job["metadata"] == {
         "name": "wait-for-notebook-validator-image",
@@ -46,12 +46,12 @@ def test_rights_come_in_an_earlier_wave_than_the_job() -> None:
     for made in (
         changed(BY_IMAGE, has_rights=True),
         changed(BY_IMAGE, has_rights=True, wave=2),
-        BY_NOTEBOOK.manifests(),
+        BY_NOTEBOOK.build_manifests(),
     ):
         *rights, job = made
         assert [each["kind"] for each in rights] == ["ServiceAccount", "Role", "RoleBinding"]
-        assert {int(annotation(each, WAVE)) for each in rights} == {int(annotation(job, WAVE)) - 3}
-        assert not any(annotation(each, HOOK) for each in rights)
+        assert {int(get_annotation(each, WAVE)) for each in rights} == {int(get_annotation(job, WAVE)) - 3}
+        assert not any(get_annotation(each, HOOK) for each in rights)
 
 
 def test_the_rights_are_those_that_the_job_needs() -> None:
@@ -66,7 +66,7 @@ def test_the_rights_are_those_that_the_job_needs() -> None:
         {"apiGroups": ["build.openshift.io"], "resources": ["buildconfigs/instantiate"], "verbs": ["create"]}
     ]
     notebooks = [{"apiGroups": ["mlops.mlops.dev"], "resources": ["notebookvalidationjobs"], "verbs": ["get"]}]
-    assert BY_NOTEBOOK.manifests()[1]["rules"] == notebooks
+    assert BY_NOTEBOOK.build_manifests()[1]["rules"] == notebooks
 
 
 def test_the_binding_names_the_account_that_runs_the_job() -> None:
@@ -83,11 +83,11 @@ def test_the_account_that_every_namespace_has_is_not_taken_over() -> None:
 @pytest.mark.parametrize("blocked", [-2, 0, 4])
 def test_the_job_that_waits_for_a_notebook_is_a_sync_hook_of_the_wave_before_the_blocked_one(blocked: int) -> None:
     job = changed(BY_NOTEBOOK, block_wave=blocked)[-1]
-    assert (annotation(job, HOOK), annotation(job, WAVE)) == ("Sync", str(blocked - 1))
+    assert (get_annotation(job, HOOK), get_annotation(job, WAVE)) == ("Sync", str(blocked - 1))
 
 
 def test_the_job_that_waits_for_a_notebook_keeps_the_names_of_the_guide() -> None:
-    job = BY_NOTEBOOK.manifests()[-1]
+    job = BY_NOTEBOOK.build_manifests()[-1]
     pod = job["spec"]["template"]["spec"]
     assert job["metadata"]["name"] == "wait-for-model-training-completion"
     assert (pod["serviceAccountName"], pod["restartPolicy"]) == ("argocd-sync-waiter", "Never")
@@ -101,7 +101,7 @@ def test_every_job_ends_even_if_its_script_never_starts() -> None:
 
 
 def test_what_a_user_writes_never_becomes_shell_code() -> None:
-    script = BY_IMAGE.manifests()[-1]["spec"]["template"]["spec"]["containers"][0]["args"]
+    script = BY_IMAGE.build_manifests()[-1]["spec"]["template"]["spec"]["containers"][0]["args"]
     other = changed(BY_IMAGE, image="a/b:c", image_tag="x:reboot")[-1]
     assert script == other["spec"]["template"]["spec"]["containers"][0]["args"]
 

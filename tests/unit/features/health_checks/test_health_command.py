@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.tables import Screen, plain, table
-from argosy.kube.objects import load
+from argosy.cli.tables import TerminalOutput, drop_control_characters, format_table
+from argosy.kube.objects import read_yaml
 from argosy.main import main
 from support.paths import ROOT
 
@@ -65,7 +65,7 @@ def test_the_list_of_a_profile_is_short_and_names_only(capsys: pytest.CaptureFix
 
 
 def test_yaml_says_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert load(run(capsys, "list", "-o", "yaml")[1]) == json.loads(run(capsys, "list", "-o", "json")[1])
+    assert read_yaml(run(capsys, "list", "-o", "yaml")[1]) == json.loads(run(capsys, "list", "-o", "json")[1])
 
 
 def test_the_wide_list_shows_where_a_rule_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,19 +103,19 @@ def test_a_rule_in_code_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]
 
 
 def test_every_rule_in_code_has_its_sentence() -> None:
-    from argosy.features.health_checks.catalog import BUILT_IN
-    from argosy.gitops.health.builtin import CHECKS
-    from argosy.gitops.health.kind_keys import key_text
+    from argosy.features.health_checks.catalog import BUILTIN_RULE_TEXTS
+    from argosy.gitops.health.builtin import BUILTIN_CHECKS
+    from argosy.gitops.health.kind_keys import render_kind
 
-    assert {key_text(*of) for of in CHECKS} == BUILT_IN.keys()
+    assert {render_kind(*of) for of in BUILTIN_CHECKS} == BUILTIN_RULE_TEXTS.keys()
 
 
 def test_every_short_name_leads_to_a_kind_that_has_a_rule() -> None:
-    from argosy.features.health_checks.kinds import SHORT, find_kind, known_kinds
+    from argosy.features.health_checks.kinds import SHORT_KIND_NAMES, find_kind, list_known_kinds
     from argosy.gitops.health.settings import Customizations
 
-    known = known_kinds(Customizations())
-    assert {str(find_kind(short, known)) for short in SHORT} == set(SHORT.values())
+    known = list_known_kinds(Customizations())
+    assert {str(find_kind(short, known)) for short in SHORT_KIND_NAMES} == set(SHORT_KIND_NAMES.values())
 
 
 def test_the_rule_of_a_profile_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -289,14 +289,14 @@ def test_a_profile_is_compared_with_the_default_on_our_own_test_objects(capsys: 
 
 
 def test_the_reference_names_every_profile_and_the_kinds_that_have_it() -> None:
-    from argosy.gitops.health.bundled import profile_rules, profiles
+    from argosy.gitops.health.bundled import list_profiles, load_profile_rules
 
     page = (ROOT / "docs/reference/health.md").read_text()
     rows = [line for line in page.partition("## Profiles")[2].partition("## Facts")[0].splitlines() if "|" in line]
     missing = [
         (profile, of.kind)
-        for profile in profiles()
-        for of in profile_rules(profile)
+        for profile in list_profiles()
+        for of in load_profile_rules(profile)
         if not any(line.startswith(f"| {of.kind} ") and f"`{profile}`" in line for line in rows)
     ]
     assert missing == []
@@ -314,32 +314,32 @@ class Terminal(io.StringIO):
 
 def test_health_is_a_mark_a_word_and_on_a_terminal_a_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    assert Screen(Terminal()).mark("Healthy") == "\x1b[32m✔ Healthy\x1b[0m"
+    assert TerminalOutput(Terminal()).format_status("Healthy") == "\x1b[32m✔ Healthy\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
-    assert Screen(Terminal()).mark("Healthy") == "✔ Healthy"
+    assert TerminalOutput(Terminal()).format_status("Healthy") == "✔ Healthy"
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("CLICOLOR", "0"), ("TERM", "dumb")])
 def test_who_wants_no_colours_gets_none(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(name, value)
-    assert not Screen(Terminal()).is_colourful
+    assert not TerminalOutput(Terminal()).has_colour
 
 
 def test_colours_can_be_forced_into_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert Screen(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")).is_colourful
+    assert TerminalOutput(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")).has_colour
 
 
 def test_a_terminal_with_ascii_only_gets_marks_of_ascii() -> None:
-    assert Screen(io.TextIOWrapper(io.BytesIO(), encoding="ascii")).mark("Degraded") == "!! Degraded"
+    assert TerminalOutput(io.TextIOWrapper(io.BytesIO(), encoding="ascii")).format_status("Degraded") == "!! Degraded"
 
 
 def test_columns_are_aligned_whatever_their_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    screen = Screen(Terminal())
-    lines = table(["A", "B"], [[screen.mark("Healthy"), "x"], ["longer than that", "y"]])
+    screen = TerminalOutput(Terminal())
+    lines = format_table(["A", "B"], [[screen.format_status("Healthy"), "x"], ["longer than that", "y"]])
     assert [line.replace("\x1b[32m", "").replace("\x1b[0m", "").rindex(mark) for line, mark in zip(lines, "Bxy")] == [
         19
     ] * 3
@@ -347,14 +347,14 @@ def test_columns_are_aligned_whatever_their_colours(monkeypatch: pytest.MonkeyPa
 
 def test_messages_are_cut_to_the_width_of_a_terminal_and_whole_in_a_pipe() -> None:
     headings, rows = ["KIND/NAME", "MESSAGE", "RULE"], [["Pod/a", "x" * 200, "built-in Pod"], ["Pod/b", "", "r"]]
-    fitted = table(headings, rows, 60)
+    fitted = format_table(headings, rows, 60)
     assert {len(line) <= 60 for line in fitted} == {True}
     assert "x…   built-in Pod" in fitted[1]
-    assert "x" * 200 in table(headings, rows)[1]
-    assert "x" * 19 + "…" in table(headings, rows, 10)[1], "a narrow terminal must not take the message away"
-    assert Screen(io.StringIO()).table(headings, rows) == table(headings, rows)
+    assert "x" * 200 in format_table(headings, rows)[1]
+    assert "x" * 19 + "…" in format_table(headings, rows, 10)[1], "a narrow terminal must not take the message away"
+    assert TerminalOutput(io.StringIO()).format_table(headings, rows) == format_table(headings, rows)
 
 
 def test_a_stranger_s_text_cannot_move_the_cursor() -> None:
-    assert plain("a\x1b[2Jb\nc\rd") == "a [2Jb c d"
-    assert "\x1b" not in "".join(table(["A"], [["\x1b[31mred"]]))
+    assert drop_control_characters("a\x1b[2Jb\nc\rd") == "a [2Jb c d"
+    assert "\x1b" not in "".join(format_table(["A"], [["\x1b[31mred"]]))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.health_checks.inputs import read_inputs
+from argosy.features.health_checks.inputs import load_inputs
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 
@@ -16,11 +16,11 @@ SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
 def test_a_kustomization_in_a_folder_is_no_object_to_judge_and_no_problem(tmp_path: Path, name: str) -> None:
     (tmp_path / "service.yaml").write_text(SERVICE)
     (tmp_path / name).write_text("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: []\n")
-    inputs = read_inputs([tmp_path])
+    inputs = load_inputs([tmp_path])
     assert [each.manifest["kind"] for each in inputs.objects] == ["Service"] and inputs.problems == ()
 
 
 def test_a_kustomization_that_is_named_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text("resources: []\n")
     with pytest.raises(UserError):
-        read_inputs([tmp_path / "kustomization.yaml"])
+        load_inputs([tmp_path / "kustomization.yaml"])

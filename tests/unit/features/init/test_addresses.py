@@ -6,8 +6,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.init.template_files import NewRepository
-from argosy.gitops.application.url_credentials import address_with_secret
-from argosy.gitops.delivery_file.reader import read_delivery
+from argosy.gitops.application.url_credentials import has_credentials
+from argosy.gitops.delivery_file.reader import read_delivery_file
 
 FILE = """\
 apiVersion: argosy.dev/v1
@@ -41,15 +41,15 @@ OPEN = [
 
 @pytest.mark.parametrize("url", SECRET)
 def test_an_address_with_a_secret_is_taken_by_no_command_and_is_not_repeated(url: str) -> None:
-    assert address_with_secret(url)
+    assert has_credentials(url)
     with pytest.raises(UserError, match="would be committed") as init:
-        NewRepository("fraud", url).check()
+        NewRepository("fraud", url).validate()
     with pytest.raises(UserError, match="would be committed") as setup:
-        read_delivery(FILE.format(url=url))
+        read_delivery_file(FILE.format(url=url))
     assert "test" not in str(init.value) + str(setup.value)
 
 
 @pytest.mark.parametrize("url", OPEN)
 def test_an_address_without_a_secret_is_taken(url: str) -> None:
-    assert not address_with_secret(url)
-    assert read_delivery(FILE.format(url=url)).repository.url == url
+    assert not has_credentials(url)
+    assert read_delivery_file(FILE.format(url=url)).repository.url == url

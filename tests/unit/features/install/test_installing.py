@@ -12,19 +12,19 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.install import roles
-from argosy.features.install.apply import carry_out
-from argosy.features.install.live_state import LEADS, survey
-from argosy.features.install.manifests import manifests
+from argosy.features.install.apply import execute_plan
+from argosy.features.install.live_state import LEADER_LEASE_NAME, load_install_state
+from argosy.features.install.manifests import build_manifests
 from argosy.features.install.options import InstallOptions
-from argosy.features.install.plan import Found, Plan, make_plan
+from argosy.features.install.plan import InstallPlan, InstallState, build_install_plan
 from argosy.gitops.application_client import control_namespace
 from argosy.gitops.engine.engine import EngineOptions
-from argosy.isolation import Crew, Pool
+from argosy.isolation import ProcessPool, WorkerPool
 from argosy.isolation.limits import ProgramLimits
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, key_of, load_all
-from argosy.main import command_line
+from argosy.kube.objects import Manifest, key_of, read_yaml_documents
+from argosy.main import build_parser
 from argosy.web.auth import account_changes, account_state, login_rate_limit
 from support.deadlines import wait_until_async
 from support.definitions import are_established
@@ -39,35 +39,35 @@ CONTROLLER = ResourceKey("apps", "Deployment", "argosy", "argosy-controller")
 
 
 def pods(options: InstallOptions) -> dict[str, Any]:
-    found = [each for each in manifests(options) if each["kind"] == "Deployment"]
+    found = [each for each in build_manifests(options) if each["kind"] == "Deployment"]
     return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in found}
 
 
 @pytest.mark.parametrize("name", ["argosy-controller", "argosy-server"])
 def test_all_workers_and_their_programs_at_their_limits_fit_into_the_memory_of_a_pod(name: str) -> None:
-    crew, pool = Crew(workers=EngineOptions.renderers), Pool()
+    crew, pool = ProcessPool(workers=EngineOptions.render_workers), WorkerPool()
     itself = 512 << 20
     programs = crew.max_workers * ProgramLimits().memory  # a render runs one at a time
-    deployed = load_all((ROOT / "deploy" / "argosy" / f"{name.removeprefix('argosy-')}.yaml").read_text())
+    deployed = read_yaml_documents((ROOT / "deploy" / "argosy" / f"{name.removeprefix('argosy-')}.yaml").read_text())
     found = [each["spec"]["template"]["spec"] for each in deployed if each["kind"] == "Deployment"]
     for pod in [pods(PLAIN)[name], *found]:
         limit = pod["containers"][0]["resources"]["limits"]["memory"]
         assert limit.endswith("Gi"), limit
-        assert itself + crew.max_memory + pool.max_memory + programs <= int(limit.removesuffix("Gi")) << 30
+        assert itself + crew.max_memory_bytes + pool.max_memory_bytes + programs <= int(limit.removesuffix("Gi")) << 30
 
 
-async def planned(cluster: Cluster, options: InstallOptions = PLAIN) -> Plan:
-    return make_plan(options, await survey(cluster, options))
+async def planned(cluster: Cluster, options: InstallOptions = PLAIN) -> InstallPlan:
+    return build_install_plan(options, await load_install_state(cluster, options))
 
 
-async def installed(cluster: Cluster, options: InstallOptions = PLAIN) -> Plan:
+async def installed(cluster: Cluster, options: InstallOptions = PLAIN) -> InstallPlan:
     plan = await planned(cluster, options)
-    await carry_out(cluster, plan, lambda step: None, 0.0)
+    await execute_plan(cluster, plan, lambda step: None, 0.0)
     await wait_until_async(partial(are_established, cluster), "the definitions are established")
     return plan
 
 
-def changed(plan: Plan) -> set[tuple[str, str, str]]:
+def changed(plan: InstallPlan) -> set[tuple[str, str, str]]:
     return {(str(step.verb), step.key.kind, step.key.name) for step in plan.to_write}
 
 
@@ -121,7 +121,7 @@ def test_the_checker_sees_what_a_container_may_not(said: str, change: dict[str, 
 def test_what_the_pods_run_is_a_command_and_their_ports_are_its(options: InstallOptions) -> None:
     for name, spec in pods(options).items():
         (container,) = spec["containers"]
-        chosen = command_line().parse_args(container["command"][1:])
+        chosen = build_parser().parse_args(container["command"][1:])
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
         assert chosen.namespace == options.namespace
         if name == "argosy-server":
@@ -134,7 +134,7 @@ def test_what_the_pods_run_is_a_command_and_their_ports_are_its(options: Install
 
 @pytest.mark.parametrize("options", ALL)
 def test_services_policies_and_budgets_are_for_the_pods(options: InstallOptions) -> None:
-    found = manifests(options)
+    found = build_manifests(options)
     templates = [each["spec"]["template"]["metadata"]["labels"] for each in found if each["kind"] == "Deployment"]
     selectors = [each["spec"]["selector"] for each in found if each["kind"] == "Service"]
     selectors += [each["spec"]["podSelector"]["matchLabels"] for each in found if each["kind"] == "NetworkPolicy"]
@@ -152,19 +152,24 @@ def test_services_policies_and_budgets_are_for_the_pods(options: InstallOptions)
 
 
 def test_who_only_looks_has_no_controller_and_no_verb_but_for_who_signs_in() -> None:
-    found = manifests(InstallOptions(is_read_only=True))
+    found = build_manifests(InstallOptions(is_read_only=True))
     assert not [each for each in found if each["metadata"]["name"].startswith("argosy-controller")]
     rules = [rule for each in found for rule in each.get("rules") or ()]
     for rule in rules:
         if set(rule["verbs"]) - {"get", "list", "watch"}:
             assert rule["verbs"] == ["patch"] and rule["resourceNames"], rule
     names = {name for rule in rules for name in rule.get("resourceNames") or ()}
-    assert names == {account_changes.SECRET, account_changes.INITIAL, login_rate_limit.NAME, account_state.SESSIONS}
+    assert names == {
+        account_changes.ACCOUNTS_SECRET,
+        account_changes.INITIAL_ADMIN_SECRET,
+        login_rate_limit.CONFIG_MAP_NAME,
+        account_state.SESSIONS_CONFIG_MAP,
+    }
 
 
 def test_every_role_is_bound_to_one_account_of_the_installation() -> None:
     for options in ALL:
-        found = manifests(options)
+        found = build_manifests(options)
         named = {(each["kind"], each["metadata"]["name"]) for each in found if each["kind"].endswith("Role")}
         bindings = [each for each in found if each["kind"].endswith("RoleBinding")]
         accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
@@ -175,8 +180,8 @@ def test_every_role_is_bound_to_one_account_of_the_installation() -> None:
 
 
 def test_names_that_two_rooms_must_share_are_the_same() -> None:
-    assert LEADS == control_namespace.LEASE
-    assert set(roles.CONFIG_MAPS) == {login_rate_limit.NAME, account_state.SESSIONS}
+    assert LEADER_LEASE_NAME == control_namespace.LEADER_LEASE_NAME
+    assert set(roles.LOGIN_CONFIG_MAPS) == {login_rate_limit.CONFIG_MAP_NAME, account_state.SESSIONS_CONFIG_MAP}
 
 
 @pytest.mark.parametrize("wrong", [
@@ -202,8 +207,8 @@ def test_the_base_in_deploy_is_what_is_printed() -> None:
     folder = ROOT / "deploy" / "argosy"
     assert {each.name: each.read_text() for each in folder.iterdir()} == tool.files(), "python tools/make_deploy.py"
     files = [each for each in sorted(folder.iterdir()) if each.name != "kustomization.yaml"]
-    found = [manifest for file in files for manifest in load_all(file.read_text())]
-    assert {key_of(each): each for each in found} == {key_of(each): each for each in manifests(PLAIN)}
+    found = [manifest for file in files for manifest in read_yaml_documents(file.read_text())]
+    assert {key_of(each): each for each in found} == {key_of(each): each for each in build_manifests(PLAIN)}
 
 
 # -- in a cluster ----------------------------------------------------------------------------------------------------
@@ -235,7 +240,7 @@ async def test_another_image_is_an_update_of_the_deployments_alone(cluster: Clus
     [("argosy:0.1.0", True), ("ml/argosy:1", True), ("registry.example.com/argosy:1", False), ("localhost/a", False)],
 )
 def test_an_image_without_a_registry_is_told_where_pods_are_made(image: str, is_told: bool) -> None:
-    notes = make_plan(replace(PLAIN, image=image), Found({})).notes
+    notes = build_install_plan(replace(PLAIN, image=image), InstallState({})).notes
     assert any(f"image {image} has no registry: every node must have it" in each for each in notes) == is_told
 
 
@@ -256,7 +261,7 @@ async def test_who_becomes_an_observer_loses_every_right_to_write(cluster: Clust
 @pytest.mark.anyio
 async def test_what_is_not_argosys_is_neither_changed_nor_taken(cluster: Cluster) -> None:
     namespace: Manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy"}}
-    definition = deepcopy(manifests(PLAIN)[1])
+    definition = deepcopy(build_manifests(PLAIN)[1])
     definition["metadata"].pop("labels")
     for each in (namespace, definition):
         await cluster.create(each)
@@ -274,10 +279,10 @@ async def test_a_namespace_that_was_there_before_gets_the_label_that_commands_fi
     await cluster.create({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy", "labels": {"team": "ml"}}
     })  # fmt: skip
-    assert await control_namespace.control_namespace(cluster) == "argocd"
+    assert await control_namespace.find_control_namespace(cluster) == "argocd"
     (step,) = [step for step in (await installed(cluster)).to_write if step.verb == "update"]
     assert step.differences == ("metadata.labels.argosy.dev/control: true is added",)
-    assert await control_namespace.control_namespace(cluster) == "argosy"
+    assert await control_namespace.find_control_namespace(cluster) == "argosy"
     assert (await planned(cluster)).to_write == []
     live = await cluster.get(step.key)
     assert live and live["metadata"]["labels"].items() >= {"team": "ml", "argosy.dev/control": "true"}.items()
@@ -291,7 +296,7 @@ async def test_a_second_place_and_a_taken_name_are_refused(cluster: Cluster) -> 
         "argosy is already installed in namespace argosy; use --namespace argosy, or uninstall it there first",
     )
     with pytest.raises(UserError, match="installed in namespace argosy"):
-        await carry_out(cluster, elsewhere, lambda step: None, 0.0)
+        await execute_plan(cluster, elsewhere, lambda step: None, 0.0)
     service = ResourceKey("", "Service", "argosy", "argosy-server")
     await cluster.patch(service, {"metadata": {"labels": {"app.kubernetes.io/part-of": "something-else"}}})
     (problem,) = (await planned(cluster)).problems

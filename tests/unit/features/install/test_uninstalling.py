@@ -8,34 +8,36 @@ import pytest
 
 from argosy.annotations import RESOURCES_FINALIZER as FINALIZER
 from argosy.errors import UserError
-from argosy.features.install.apply import carry_out
-from argosy.features.install.live_state import LEADS, survey, survey_remains
-from argosy.features.install.manifests import DEFINITIONS, manifests
+from argosy.features.install.apply import execute_plan
+from argosy.features.install.live_state import LEADER_LEASE_NAME, load_install_state, load_uninstall_state
+from argosy.features.install.manifests import CRD_NAMES, build_manifests
 from argosy.features.install.options import InstallOptions
-from argosy.features.install.plan import Plan, make_plan
-from argosy.features.install.removal import make_removal
-from argosy.gitops.application.finalizers import OF_HOOKS, OF_RESOURCES
+from argosy.features.install.plan import InstallPlan, build_install_plan
+from argosy.features.install.removal import build_uninstall_plan
+from argosy.gitops.application.finalizers import HOOK_FINALIZERS, RESOURCE_FINALIZERS
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
-from argosy.gitops.coexistence.argocd_detection import find_engines
+from argosy.gitops.coexistence.argocd_detection import detect_engines
 from argosy.gitops.status.project_budgets import BUDGETS_LABELS
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import TooLate
+from argosy.kube.controller.wait import WaitTimeout
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from support.deadlines import wait_until_async
 
 pytestmark = pytest.mark.anyio
 OPTIONS = InstallOptions()
-LEASE = ResourceKey("coordination.k8s.io", "Lease", "argosy", LEADS)
+LEASE = ResourceKey("coordination.k8s.io", "Lease", "argosy", LEADER_LEASE_NAME)
 DEFINITION = GroupKind("apiextensions.k8s.io", "CustomResourceDefinition")
 
 
 @pytest.fixture
 async def there(cluster: Cluster) -> Cluster:
     """An installation whose engine is at work."""
-    await carry_out(cluster, make_plan(OPTIONS, await survey(cluster, OPTIONS)), lambda step: None, 0.0)
+    await execute_plan(
+        cluster, build_install_plan(OPTIONS, await load_install_state(cluster, OPTIONS)), lambda step: None, 0.0
+    )
     spec = {"holderIdentity": "a", "leaseDurationSeconds": 15}
-    metadata = {"name": LEADS, "namespace": "argosy"}
+    metadata = {"name": LEADER_LEASE_NAME, "namespace": "argosy"}
     await cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec})
     return cluster
 
@@ -60,20 +62,20 @@ async def argocd(cluster: Cluster, replicas: int = 1, looks_at: str = "argosy") 
     await cluster.create({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
 
 
-async def removal(cluster: Cluster, *, applications: bool = False, forced: bool = False) -> Plan:
-    remains = await survey_remains(cluster, OPTIONS, await find_engines(cluster, "argosy"))
-    return make_removal(OPTIONS, remains, with_applications=applications, is_forced=forced)
+async def removal(cluster: Cluster, *, applications: bool = False, forced: bool = False) -> InstallPlan:
+    remains = await load_uninstall_state(cluster, OPTIONS, await detect_engines(cluster, "argosy"))
+    return build_uninstall_plan(OPTIONS, remains, with_applications=applications, is_forced=forced)
 
 
-async def remove(cluster: Cluster, plan: Plan, seconds: float = 0.2) -> list[str]:
+async def remove(cluster: Cluster, plan: InstallPlan, seconds: float = 0.2) -> list[str]:
     done: list[str] = []
-    await carry_out(cluster, plan, lambda step: done.append(f"{step.key.kind} {step.key.name}"), seconds)
+    await execute_plan(cluster, plan, lambda step: done.append(f"{step.key.kind} {step.key.name}"), seconds)
     return done
 
 
 async def definitions_are_gone(cluster: Cluster) -> bool:
     """A definition stays for a moment until the server has looked for its objects."""
-    return not [name for name in DEFINITIONS if await cluster.get(ResourceKey(*DEFINITION, "", name))]
+    return not [name for name in CRD_NAMES if await cluster.get(ResourceKey(*DEFINITION, "", name))]
 
 
 async def test_the_list_of_projects_over_their_budgets_goes_and_one_of_somebody_else_stays(there: Cluster) -> None:
@@ -91,11 +93,13 @@ async def test_applications_definitions_and_settings_stay(there: Cluster) -> Non
     plan = await removal(there)
     done = await remove(there, plan)
     kept = {"Namespace", "CustomResourceDefinition"}
-    wanted = {f"{each['kind']} {each['metadata']['name']}" for each in manifests(OPTIONS) if each["kind"] not in kept}
-    assert set(done) == wanted | {f"Lease {LEADS}"}
+    wanted = {
+        f"{each['kind']} {each['metadata']['name']}" for each in build_manifests(OPTIONS) if each["kind"] not in kept
+    }
+    assert set(done) == wanted | {f"Lease {LEADER_LEASE_NAME}"}
     assert done.index("Deployment argosy-controller") < done.index("ClusterRole argosy-controller")
     assert "Applications that stay, with their resources: 1" in plan.notes
-    for name in DEFINITIONS:
+    for name in CRD_NAMES:
         assert await there.get(ResourceKey(*DEFINITION, "", name))
     assert await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
     assert await there.get(ResourceKey("", "Namespace", "", "argosy"))
@@ -104,9 +108,9 @@ async def test_applications_definitions_and_settings_stay(there: Cluster) -> Non
 
 async def test_an_installation_of_another_namespace_keeps_its_rights(there: Cluster) -> None:
     other = InstallOptions("other")
-    remains = await survey_remains(there, other, await find_engines(there, "other"))
+    remains = await load_uninstall_state(there, other, await detect_engines(there, "other"))
     for is_forced in (False, True):
-        plan = make_removal(other, remains, with_applications=True, is_forced=is_forced)
+        plan = build_uninstall_plan(other, remains, with_applications=True, is_forced=is_forced)
         told = "argosy is installed in namespace argosy; uninstall it there: argosy uninstall --namespace argosy"
         assert plan.problems[0] == told
         with pytest.raises(UserError, match="installed in namespace argosy"):
@@ -115,7 +119,7 @@ async def test_an_installation_of_another_namespace_keeps_its_rights(there: Clus
 
 
 async def test_it_is_refused_while_nobody_would_serve_a_finalizer(there: Cluster) -> None:
-    names = sorted(OF_RESOURCES | OF_HOOKS)
+    names = sorted(RESOURCE_FINALIZERS | HOOK_FINALIZERS)
     assert {FINALIZER, f"{FINALIZER}/background", "pre-delete-finalizer.argocd.argoproj.io/cleanup"} < set(names)
     app = await application(there, "web", finalizers=["example.com/somebody-elses"])
     assert (await removal(there)).problems == ()
@@ -155,7 +159,7 @@ async def test_with_applications_the_engine_takes_them_away_before_it_goes(there
     """Here nobody serves finalizers: so nothing else may have gone when the time is over."""
     await application(there, "web")
     plan = await removal(there, applications=True)
-    with pytest.raises(TooLate, match="the engine still runs"):
+    with pytest.raises(WaitTimeout, match="the engine still runs"):
         await remove(there, plan)
     live = await there.get(ResourceKey("argoproj.io", "Application", "argosy", "web"))
     assert live and live["metadata"]["finalizers"] == [FINALIZER] and live["metadata"]["deletionTimestamp"]
@@ -258,7 +262,9 @@ async def test_a_namespace_that_was_there_before_loses_only_the_label(cluster: C
     await cluster.create({
         "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argosy", "labels": {"team": "ml"}}
     })  # fmt: skip
-    await carry_out(cluster, make_plan(OPTIONS, await survey(cluster, OPTIONS)), lambda step: None, 0.0)
+    await execute_plan(
+        cluster, build_install_plan(OPTIONS, await load_install_state(cluster, OPTIONS)), lambda step: None, 0.0
+    )
     assert namespace not in {step.key for step in (await removal(cluster)).steps}, "settings stay, and are found"
     plan = await removal(cluster, applications=True)
     (step,) = [step for step in plan.steps if step.key == namespace]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.kubectl.jsonpath import filled
+from argosy.features.kubectl.jsonpath import render_template
 
 PODS = {"items": [{"metadata": {"name": "a"}, "n": 1, "on": True}, {"metadata": {"name": "b"}, "labels": {"x": "y"}}]}
 
@@ -27,10 +27,10 @@ PODS = {"items": [{"metadata": {"name": "a"}, "n": 1, "on": True}, {"metadata": 
     ],
 )
 def test_a_template_is_filled_as_kubectl_fills_it(template: str, text: str) -> None:
-    assert filled(template, PODS) == text
+    assert render_template(template, PODS) == text
 
 
 @pytest.mark.parametrize("template", ["{range .items[*]}x", "x{end}", "{.a[}"])
 def test_a_template_that_cannot_be_read_is_told(template: str) -> None:
     with pytest.raises(UserError):
-        filled(template, PODS)
+        render_template(template, PODS)

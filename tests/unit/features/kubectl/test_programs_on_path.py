@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.demo.command_stubs import WORDS, put_tools
-from argosy.features.kubectl.installed_programs import real_kubectl, real_program
+from argosy.features.demo.command_stubs import COMMAND_ARGUMENTS, write_command_stubs
+from argosy.features.kubectl.installed_programs import find_kubectl, find_program
 
 ORDINARY_USER = 12345
 
@@ -52,9 +52,9 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_folders_that_cannot_be_looked_into_are_skipped(place: Path) -> None:
     with ordinary_user():
-        assert real_program("kubectl") == str(place / "open" / "kubectl")
-        assert real_kubectl() == str(place / "open" / "kubectl")
-        assert real_program("argosy") == ""
+        assert find_program("kubectl") == str(place / "open" / "kubectl")
+        assert find_kubectl() == str(place / "open" / "kubectl")
+        assert find_program("argosy") == ""
 
 
 def test_a_demo_puts_its_tools_there_whatever_path_holds(place: Path) -> None:
@@ -63,5 +63,5 @@ def test_a_demo_puts_its_tools_there_whatever_path_holds(place: Path) -> None:
     if os.geteuid() == 0:
         os.chown(tools, ORDINARY_USER, -1)
     with ordinary_user():
-        put_tools(tools)
-    assert sorted(file.name for file in tools.iterdir()) == sorted(WORDS.keys() - {"kubectl"})
+        write_command_stubs(tools)
+    assert sorted(file.name for file in tools.iterdir()) == sorted(COMMAND_ARGUMENTS.keys() - {"kubectl"})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.local.component_logs import MOST_LINES, PartLogs
+from argosy.features.local.component_logs import MAX_LINES, ComponentLogs
 from argosy.kube.objects import Manifest
 from support.deadlines import HANG_SECONDS
 
@@ -18,9 +18,7 @@ CONTROLLER = "openshift-gitops-application-controller"
 
 
 class Others:
-    async def lines(
-        self, pod: Manifest, *, container: str, follow: bool, tail: int | None
-    ) -> AsyncIterator[str]:
+    async def lines(self, pod: Manifest, *, container: str, follow: bool, tail: int | None) -> AsyncIterator[str]:
         yield "of others"
 
 
@@ -29,7 +27,7 @@ def pod(name: str, **annotations: str) -> Manifest:
     return {"metadata": {"name": f"{name}-0", "labels": {"app.kubernetes.io/name": name}, "annotations": marks}}
 
 
-async def told(logs: PartLogs, of: Manifest, **how: Any) -> list[str]:
+async def told(logs: ComponentLogs, of: Manifest, **how: Any) -> list[str]:
     return [line async for line in logs.lines(of, container="", **{"follow": False, "tail": None, **how})]
 
 
@@ -45,8 +43,8 @@ async def told(logs: PartLogs, of: Manifest, **how: Any) -> list[str]:
     ],
 )
 async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str, name: str) -> None:
-    logs = PartLogs(Others())
-    with logs.listening():
+    logs = ComponentLogs(Others())
+    with logs.collect_records():
         logging.getLogger(logger).info("said %s", "so")
     (line,) = await told(logs, pod(name))
     assert line.startswith('time="') and line.endswith('Z" level=info msg="said so"')
@@ -65,8 +63,8 @@ async def test_a_line_is_told_by_the_pod_of_its_part_and_by_no_other(logger: str
     ],
 )
 async def test_the_deployments_that_guides_name_tell_what_the_part_behind_them_logs(logger: str, name: str) -> None:
-    logs = PartLogs(Others())
-    with logs.listening():
+    logs = ComponentLogs(Others())
+    with logs.collect_records():
         logging.getLogger(logger).warning("health check failed: Lua error")
         logging.getLogger("argosy.sandbox.apiserver").info("of the server")
     (line,) = await told(logs, pod(name))
@@ -74,8 +72,8 @@ async def test_the_deployments_that_guides_name_tell_what_the_part_behind_them_l
 
 
 async def test_workers_log_for_the_controller_that_they_name_first() -> None:
-    logs = PartLogs(Others())
-    with logs.listening():
+    logs = ComponentLogs(Others())
+    with logs.collect_records():
         logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "application", "models", 'no "branch"')
         logging.getLogger("argosy.kube.controller.workers").warning("%s %s: %s", "pods", "a", "not ours")
     (line,) = await told(logs, pod(CONTROLLER))
@@ -83,25 +81,25 @@ async def test_workers_log_for_the_controller_that_they_name_first() -> None:
 
 
 async def test_other_pods_are_left_to_whoever_plays_them() -> None:
-    logs = PartLogs(Others())
+    logs = ComponentLogs(Others())
     unmarked = {"metadata": {"name": "a", "labels": {"app.kubernetes.io/name": CONTROLLER}}}
     assert await told(logs, unmarked) == ["of others"]
     assert await told(logs, pod("openshift-gitops-redis")) == ["of others"]
 
 
 async def test_only_so_many_lines_are_kept_and_the_last_are_told() -> None:
-    logs = PartLogs(Others())
-    with logs.listening():
-        for number in range(MOST_LINES + 5):
+    logs = ComponentLogs(Others())
+    with logs.collect_records():
+        for number in range(MAX_LINES + 5):
             logging.getLogger("argosy.gitops.reconciler").info("%d", number)
-    assert len(await told(logs, pod(CONTROLLER))) == MOST_LINES
+    assert len(await told(logs, pod(CONTROLLER))) == MAX_LINES
     assert [line[-4:-1] for line in await told(logs, pod(CONTROLLER), tail=2)] == ["003", "004"]
 
 
 async def test_who_follows_hears_what_comes_once() -> None:
-    logs = PartLogs(Others())
+    logs = ComponentLogs(Others())
     log = logging.getLogger("argosy.gitops.reconciler")
-    with logs.listening():
+    with logs.collect_records():
         log.info("first")
         following = logs.lines(pod(CONTROLLER), container="", follow=True, tail=1)
         async with asyncio.timeout(HANG_SECONDS):

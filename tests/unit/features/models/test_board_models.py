@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.models import board
-from argosy.features.models.readiness import chain
+from argosy.features.models import model_views
+from argosy.features.models.readiness import build_readiness_steps
 from argosy.gitops.cluster_view.owning_application import owner_of
-from argosy.gitops.live.tracking import Tracking
+from argosy.gitops.live.tracking import TrackingSettings
 from support.model_manifests import cache, job, pod, service
 
 
 def test_a_row_has_the_run_that_trained_the_model_and_the_pods_that_serve_it() -> None:
-    row = board.row(service(), cache(pod(), job()))
+    row = model_views.build_model_row(service(), cache(pod(), job()))
     assert row.trained is not None and (row.trained.job, row.trained.attempt) == ("train", 2)
     assert (row.ready_pods, row.wanted_pods, row.health, row.is_stale) == (1, 1, "Healthy", False)
 
@@ -20,7 +20,7 @@ def test_a_row_has_the_run_that_trained_the_model_and_the_pods_that_serve_it() -
 def test_a_pod_that_is_older_than_its_file_makes_the_row_stale() -> None:
     old = pod()
     old["status"]["startTime"] = "2026-11-15T11:00:00Z"
-    assert board.row(service(), cache(old, job())).is_stale
+    assert model_views.build_model_row(service(), cache(old, job())).is_stale
 
 
 def test_traffic_is_shown_with_the_latest_revision_first() -> None:
@@ -29,12 +29,12 @@ def test_traffic_is_shown_with_the_latest_revision_first() -> None:
         {"revisionName": "fraud-2", "percent": 10, "latestRevision": True},
         {"revisionName": "fraud-0", "percent": 0},
     ]
-    row = board.row(service(components={"predictor": {"traffic": shares}}), cache())
+    row = model_views.build_model_row(service(components={"predictor": {"traffic": shares}}), cache())
     assert [(each.revision, each.percent) for each in row.shares] == [("fraud-2", 10), ("fraud-1", 90)]
 
 
 def test_a_whole_chain_holds() -> None:
-    links = chain(service(), [pod()])
+    links = build_readiness_steps(service(), [pod()])
     assert [each.name for each in links] == ["runtime", "storage", "load", "container", "route"]
     assert {each.state for each in links} == {"ok"}
 
@@ -61,7 +61,7 @@ def test_a_whole_chain_holds() -> None:
     ],
 )  # fmt: skip
 def test_the_link_that_failed_is_named_and_those_behind_it_wait(pods, status, name, why) -> None:  # type: ignore[no-untyped-def]
-    links = chain(service(**status), pods)
+    links = build_readiness_steps(service(**status), pods)
     bad = [each for each in links if each.state == "bad"]
     assert [each.name for each in bad] == [name] and why in bad[0].why and bad[0].is_open
     behind = links[links.index(bad[0]) + 1 :]
@@ -69,8 +69,8 @@ def test_the_link_that_failed_is_named_and_those_behind_it_wait(pods, status, na
 
 
 def test_a_view_has_an_example_that_can_be_sent_as_it_is() -> None:
-    view = board.view(service(), cache(pod(), job()))
-    assert view.protocol.startswith("V1") and view.question.document == {"instances": [[1, 2]]}
+    view = model_views.build_model_view(service(), cache(pod(), job()))
+    assert view.protocol.startswith("V1") and view.question.body == {"instances": [[1, 2]]}
     assert view.curl.startswith("curl -sS http://fraud.ml.example.com/v1/models/fraud:predict")
     compile(view.python, "snippet", "exec")
 
@@ -78,7 +78,7 @@ def test_a_view_has_an_example_that_can_be_sent_as_it_is() -> None:
 def test_a_text_model_is_asked_in_chat() -> None:
     asked = service()
     asked["spec"]["predictor"]["model"]["modelFormat"]["name"] = "vLLM"
-    assert board.view(asked, cache()).protocol == "OpenAI chat"
+    assert model_views.build_model_view(asked, cache()).protocol == "OpenAI chat"
 
 
 def test_the_owner_is_the_application_that_lists_the_object() -> None:
@@ -92,7 +92,7 @@ def test_the_owner_is_the_application_that_lists_the_object() -> None:
             ]
         },
     }
-    assert owner_of(service(), cache(app), Tracking(), "argocd") == app
+    assert owner_of(service(), cache(app), TrackingSettings(), "argocd") == app
 
 
 def test_a_mark_that_no_application_confirms_makes_no_owner() -> None:
@@ -101,7 +101,7 @@ def test_a_mark_that_no_application_confirms_makes_no_owner() -> None:
         "kind": "Application",
         "metadata": {"name": "frauds", "namespace": "argocd"},
     }
-    assert owner_of(service(), cache(app), Tracking(), "argocd") is None
+    assert owner_of(service(), cache(app), TrackingSettings(), "argocd") is None
 
 
 def test_a_row_names_the_run_that_trained_the_model_and_not_the_one_that_copied_it() -> None:
@@ -109,6 +109,6 @@ def test_a_row_names_the_run_that_trained_the_model_and_not_the_one_that_copied_
     train["status"]["attempts"][-1]["artefacts"][0]["path"] = "/mnt/models/candidate/model.pkl"
     publish["metadata"] = {**publish["metadata"], "name": "publish", "uid": "2"}
     publish["status"]["attempts"][-1] |= {"number": 7, "completionTime": "2026-11-15T12:10:00Z"}
-    row = board.row(service(), cache(pod(), train, publish))
+    row = model_views.build_model_row(service(), cache(pod(), train, publish))
     assert row.trained is not None and (row.trained.job, row.trained.attempt) == ("train", 2)
     assert row.published is not None and (row.published.job, row.published.attempt) == ("publish", 7)

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.models.requests import curl, gist, question_for, refusal
-from argosy.gitops.live.inference_service import read_model
+from argosy.features.models.requests import (
+    build_inference_request,
+    describe_error_response,
+    render_curl_command,
+    summarize_answer,
+)
+from argosy.gitops.live.inference_service import read_served_model
 
 
 def model(name: str = "vLLM", protocol: str = "") -> object:
@@ -32,28 +37,34 @@ def model(name: str = "vLLM", protocol: str = "") -> object:
 def test_the_path_follows_from_the_model_and_what_was_typed(
     kind: str, protocol: str, typed: str, path: str, document: object
 ) -> None:
-    question = question_for(read_model(model(kind, protocol)), typed)  # type: ignore[arg-type]
-    assert (question.path, question.document) == (path, document)
+    question = build_inference_request(read_served_model(model(kind, protocol)), typed)  # type: ignore[arg-type]
+    assert (question.path, question.body) == (path, document)
 
 
 def test_an_object_that_no_path_takes_is_refused() -> None:
     with pytest.raises(UserError, match="messages, prompt, instances or inputs"):
-        question_for(read_model(model()), '{"question": "x"}')  # type: ignore[arg-type]
+        build_inference_request(read_served_model(model()), '{"question": "x"}')  # type: ignore[arg-type]
 
 
 def test_the_gist_of_an_answer_is_what_was_said() -> None:
-    assert gist({"choices": [{"message": {"content": "Hi"}}]}) == "Hi"
-    assert gist({"choices": [{"text": "Hi"}]}) == "Hi"
-    assert gist({"predictions": [1]}) == "[1]" and gist({"outputs": [{"data": [1]}]}) == '[{"data": [1]}]'
-    assert refusal({"error": {"message": "no\nway"}}, b"") == "no way" and refusal(None, b"<html>") == "<html>"
+    assert summarize_answer({"choices": [{"message": {"content": "Hi"}}]}) == "Hi"
+    assert summarize_answer({"choices": [{"text": "Hi"}]}) == "Hi"
+    assert (
+        summarize_answer({"predictions": [1]}) == "[1]"
+        and summarize_answer({"outputs": [{"data": [1]}]}) == '[{"data": [1]}]'
+    )
+    assert (
+        describe_error_response({"error": {"message": "no\nway"}}, b"") == "no way"
+        and describe_error_response(None, b"<html>") == "<html>"
+    )
 
 
 def test_the_line_of_curl_can_be_typed_as_it_is() -> None:
-    question = question_for(read_model(model()), "it's; $(x)").named("web")  # type: ignore[arg-type]
-    assert "'\"'\"'" in curl("http://web", question)
+    question = build_inference_request(read_served_model(model()), "it's; $(x)").with_model_name("web")  # type: ignore[arg-type]
+    assert "'\"'\"'" in render_curl_command("http://web", question)
 
 
 def test_who_delivers_a_model_is_read_from_its_tracking() -> None:
     tracked = {"argocd.argoproj.io/tracking-id": "shop:serving.kserve.io/InferenceService:ml/web"}
-    found = read_model({"metadata": {"name": "web", "namespace": "ml", "annotations": tracked}, "spec": {}})
+    found = read_served_model({"metadata": {"name": "web", "namespace": "ml", "annotations": tracked}, "spec": {}})
     assert (found.app, found.ready, found.runtime, found.url) == ("shop", "Unknown", "custom container", "")

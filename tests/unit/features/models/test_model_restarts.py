@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.models.service import RESTARTED, ModelDesk
+from argosy.features.models.service import RESTARTED_ANNOTATION, ModelService
 from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
@@ -27,22 +27,22 @@ async def test_a_deployment_rolls_out_anew(cluster: EmbeddedCluster) -> None:
     template = {"metadata": {"labels": LABELS}, "spec": CONTAINERS}
     spec = {"selector": {"matchLabels": LABELS}, "template": template}
     await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
-    said = await ModelDesk(cluster, "here").restart(service("RawDeployment"))
+    said = await ModelService(cluster, "here").restart_model(service("RawDeployment"))
     assert said == "deployment churn-predictor in default restarted"
     found = await cluster.get(ResourceKey("apps", "Deployment", "default", "churn-predictor"))
-    assert found is not None and RESTARTED in found["spec"]["template"]["metadata"]["annotations"]
+    assert found is not None and RESTARTED_ANNOTATION in found["spec"]["template"]["metadata"]["annotations"]
 
 
 async def test_a_model_without_a_deployment_says_where_to_look(cluster: EmbeddedCluster) -> None:
     with pytest.raises(UserError, match="churn has no Deployment churn-predictor; see: argosy model get churn"):
-        await ModelDesk(cluster, "here").restart(service("RawDeployment"))
+        await ModelService(cluster, "here").restart_model(service("RawDeployment"))
 
 
 async def test_where_revisions_are_kept_its_own_pods_are_deleted(cluster: EmbeddedCluster) -> None:
     for name, labels in (("ours", LABELS), ("other", {**LABELS, "component": "transformer"})):
         metadata = {"name": name, "namespace": "default", "labels": labels}
         await cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": CONTAINERS})
-    said = await ModelDesk(cluster, "here").restart(service("Serverless"))
+    said = await ModelService(cluster, "here").restart_model(service("Serverless"))
     assert said == "deleted 1 Pods of churn in default; new ones are starting"
     assert await cluster.get(ResourceKey("", "Pod", "default", "ours")) is None
     assert await cluster.get(ResourceKey("", "Pod", "default", "other")) is not None

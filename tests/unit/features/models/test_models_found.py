@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.models.service import ModelDesk
+from argosy.features.models.service import ModelService
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind
 
@@ -45,5 +45,5 @@ class Shelf:
 )
 async def test_a_model_that_is_not_there_is_told_with_the_way_to_it(name: str, namespace: str, said: str) -> None:
     with pytest.raises(UserError) as raised:
-        await ModelDesk(cast(Cluster, Shelf()), "here").find(name, namespace)
+        await ModelService(cast(Cluster, Shelf()), "here").get_model(name, namespace)
     assert str(raised.value) == said

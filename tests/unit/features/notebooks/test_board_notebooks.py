@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.notebooks import board
-from argosy.features.notebooks.cell_outputs import html_of, png, shown_cells
-from argosy.features.notebooks.executed_notebook import executed
+from argosy.features.notebooks import job_views
+from argosy.features.notebooks.cell_outputs import find_html, list_display_cells, reencode_png
+from argosy.features.notebooks.executed_notebook import load_executed_notebook
 from support.model_manifests import job
 
 NOW = datetime(2026, 11, 15, 12, 0, 5, tzinfo=UTC)
@@ -21,39 +21,39 @@ PIXEL = base64.b64encode(
 
 
 def test_a_row_counts_cells_that_were_run() -> None:
-    row = board.row(job(), NOW)
+    row = job_views.build_row(job(), NOW)
     assert (row.phase, row.done, row.total, row.seconds, row.last) == ("Succeeded", 2, 2, 2.0, 2)
     assert [each.state for each in row.strip] == ["waiting", "ok", "ok"]
 
 
 def test_while_it_runs_the_strip_has_the_cell_that_runs_and_those_that_wait() -> None:
     running = job(phase="ValidationRunning", message="Validating notebook: 3 of 5 cells done", completionTime="")
-    row = board.row(running, NOW)
+    row = job_views.build_row(running, NOW)
     assert [each.state for each in row.strip][3:] == ["running", "waiting"]
     assert (row.phase, row.total, row.seconds) == ("Running", 5, 7.0)
 
 
 def test_a_cell_with_a_warning_is_noted() -> None:
     feedback = [{"cell": 1, "severity": "warning", "category": "silent", "message": "an empty frame"}]
-    assert board.strip(job(educationalFeedback=feedback))[1].state == "noted"
+    assert job_views.build_strip(job(educationalFeedback=feedback))[1].state == "noted"
 
 
 def test_a_run_shows_only_what_it_set_off_itself() -> None:
-    view = board.view(job(), None, NOW)
+    view = job_views.build_run_view(job(), None, NOW)
     assert view is not None and [each.name for each in view.set_off] == ["fraud"]
     assert view.set_off[0].path == "/models/ml/fraud" and view.parameters == (("alpha", "0.5"),)
 
 
 def test_an_earlier_run_is_told_without_the_cells_of_the_last() -> None:
-    view = board.view(job(), 1, NOW)
+    view = job_views.build_run_view(job(), 1, NOW)
     assert view is not None and not view.is_last and view.cells == () and view.why == "it broke"
-    assert board.view(job(), 7, NOW) is None
+    assert job_views.build_run_view(job(), 7, NOW) is None
 
 
 def test_golden_differences_stand_beside_each_other() -> None:
     compared = {"strategy": "normalized", "result": "failed", "totalCells": 3, "matchedCells": 2, "mismatchedCells": 1,
                 "diffs": [{"cellIndex": 1, "expected": "7", "actual": "8", "severity": "major"}]}  # fmt: skip
-    view = board.view(job(comparisonResult=compared), None, NOW)
+    view = job_views.build_run_view(job(comparisonResult=compared), None, NOW)
     assert view is not None and (view.golden, view.compared) == ("differs", (2, 3))
     assert (view.differences[0].expected, view.differences[0].actual) == ("7", "8")
 
@@ -71,7 +71,7 @@ def test_golden_differences_stand_beside_each_other() -> None:
     ],
 )
 def test_what_is_no_picture_that_can_be_looked_at_is_none(content: object) -> None:
-    assert png(content) == ""
+    assert reencode_png(content) == ""
 
 
 def test_outputs_become_texts_pictures_and_names() -> None:
@@ -83,25 +83,27 @@ def test_outputs_become_texts_pictures_and_names() -> None:
         {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": ["one", "two"]},
         "nonsense",
     ]
-    cell = shown_cells({"cells": [{"cell_type": "code", "source": ["x = 1"], "outputs": outputs}, "nonsense"]})[0]
+    cell = list_display_cells({"cells": [{"cell_type": "code", "source": ["x = 1"], "outputs": outputs}, "nonsense"]})[
+        0
+    ]
     assert [each.kind for each in cell.outputs] == ["text", "picture", "html", "other", "error"]
     assert cell.outputs[0].text == "ab\n" and cell.outputs[3].text == "application/javascript"
 
 
 @pytest.mark.parametrize("notebook", [{}, {"cells": None}, {"cells": {"a": 1}}, {"cells": [None, 7]}])
 def test_a_notebook_that_is_none_has_no_cells(notebook: dict[str, object]) -> None:
-    assert shown_cells(notebook) == () and html_of(notebook, 0, 0) is None
+    assert list_display_cells(notebook) == () and find_html(notebook, 0, 0) is None
 
 
 def test_a_kept_notebook_is_read_from_its_run_alone(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "ml" / "train" / "12345678-1-2"
     folder.mkdir(parents=True)
     (folder / "output.ipynb").write_text(json.dumps({"cells": []}))
-    assert executed(tmp_path, job(), 1, 2) == {"cells": []}
-    assert executed(tmp_path, job(), 1, 3) is None and executed(None, job(), 1, 2) is None
+    assert load_executed_notebook(tmp_path, job(), 1, 2) == {"cells": []}
+    assert load_executed_notebook(tmp_path, job(), 1, 3) is None and load_executed_notebook(None, job(), 1, 2) is None
     away = job()
     away["metadata"]["name"] = ".."
-    assert executed(tmp_path, away, 1, 2) is None
+    assert load_executed_notebook(tmp_path, away, 1, 2) is None
 
 
 def test_a_kept_notebook_that_is_a_link_elsewhere_is_not_read(tmp_path: Path) -> None:
@@ -109,4 +111,4 @@ def test_a_kept_notebook_that_is_a_link_elsewhere_is_not_read(tmp_path: Path) ->
     folder.mkdir(parents=True)
     (tmp_path / "other.ipynb").write_text("{}")
     (folder / "output.ipynb").symlink_to(tmp_path / "other.ipynb")
-    assert executed(tmp_path, job(), 1, 2) is None
+    assert load_executed_notebook(tmp_path, job(), 1, 2) is None

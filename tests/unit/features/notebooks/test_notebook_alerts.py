@@ -7,9 +7,9 @@ import re
 import pytest
 
 from argosy.errors import UnknownRef
-from argosy.features.notebooks.metrics import MOST_SERIES, Metrics
+from argosy.features.notebooks.metrics import MAX_SERIES, NotebookMetrics
 from argosy.kube.objects import read_manifests
-from argosy.kube.schema.bundled_crds import definitions
+from argosy.kube.schema.bundled_crds import load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job, leaping
 from support.paths import ROOT
@@ -28,7 +28,7 @@ def selectors() -> set[tuple[str, tuple[str, ...]]]:
 
 
 async def test_every_series_of_an_alert_is_emitted_with_its_labels(cluster: EmbeddedCluster) -> None:
-    for each in definitions("inferenceservices.serving.kserve.io"):
+    for each in load_definitions("inferenceservices.serving.kserve.io"):
         await cluster.apply(each, manager="test")
     async with leaping(cluster, ToldRuns()) as (at, _):
         for name, answer in (("good", PASSED), ("bad", FAILED), ("nowhere", UnknownRef("no branch")), ("on", RUNNING)):
@@ -44,7 +44,7 @@ async def test_every_series_of_an_alert_is_emitted_with_its_labels(cluster: Embe
         at.controller.metrics.count(
             "notebookvalidationjob_reconciliation_errors_total", {"namespace": "default", "error_type": "Forbidden"}
         )
-        lines = at.controller.metrics.text().splitlines()
+        lines = at.controller.metrics.render().splitlines()
     series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
     missing = [
         (name, labels)
@@ -58,22 +58,22 @@ async def test_an_error_of_the_controller_is_counted_by_its_kind(cluster: Embedd
     async def broken(*_: object) -> None:
         raise RuntimeError("a fault of ours")
 
-    async with leaping(cluster, after_result=[broken]) as (at, _):
+    async with leaping(cluster, result_hooks=[broken]) as (at, _):
         await at.apply(job())
         await at.ends()
         line = 'notebookvalidationjob_reconciliation_errors_total{error_type="RuntimeError",namespace="default"}'
-        await at.becomes(lambda _: line in at.controller.metrics.text())
+        await at.becomes(lambda _: line in at.controller.metrics.render())
 
 
 def test_names_of_jobs_make_no_more_series_than_a_limit() -> None:
-    metrics = Metrics()
-    for number in range(MOST_SERIES + 100):
+    metrics = NotebookMetrics()
+    for number in range(MAX_SERIES + 100):
         metrics.count("a_total", {"name": f"job-{number}"})
-    assert len([line for line in metrics.text().splitlines() if line.startswith("a_total{")]) == MOST_SERIES + 1
-    assert 'a_total{name="other"} 100' in metrics.text().splitlines()
+    assert len([line for line in metrics.render().splitlines() if line.startswith("a_total{")]) == MAX_SERIES + 1
+    assert 'a_total{name="other"} 100' in metrics.render().splitlines()
 
 
 def test_a_label_cannot_leave_its_quotes() -> None:
-    metrics = Metrics()
+    metrics = NotebookMetrics()
     metrics.count("a_total", {"name": 'x"} 1\nb_total{y="'})
-    assert 'a_total{name="x\\"} 1\\nb_total{y=\\""} 1' in metrics.text().splitlines()
+    assert 'a_total{name="x\\"} 1\\nb_total{y=\\""} 1' in metrics.render().splitlines()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError, UnknownRef
-from argosy.features.notebooks.controller import Follower
-from argosy.features.notebooks.job import KIND, Job
-from argosy.features.notebooks.run_backend import Outcome, Standing
-from argosy.gitops.health.assess import judge
-from argosy.gitops.health.rule_lookup import Rulebook
+from argosy.features.notebooks.controller import JobHook
+from argosy.features.notebooks.job import KIND, NotebookJob
+from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
+from argosy.gitops.health.assess import assess_by_rule
+from argosy.gitops.health.rule_lookup import HealthRules
 from argosy.gitops.health.settings import Customizations
-from argosy.kube.controller import Context
+from argosy.kube.controller import ControllerContext
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -40,7 +40,7 @@ TRAIN = ResourceKey(*KIND, "default", "train")
 
 def health(live: Manifest, profile: str = "") -> tuple[str, str]:
     chosen = {f"{KIND.group}/{KIND.kind}": profile} if profile else {}
-    found = judge(live, Rulebook(Customizations(profiles=chosen)).rule_for(*KIND), {})
+    found = assess_by_rule(live, HealthRules(Customizations(profiles=chosen)).find_rule(*KIND), {})
     assert found is not None
     return str(found.health), found.message
 
@@ -85,7 +85,7 @@ async def test_a_job_goes_forward_through_its_phases_and_never_back(cluster: Emb
 
 
 async def test_health_follows_a_job_from_its_beginning_to_its_end(cluster: EmbeddedCluster) -> None:
-    async with world(cluster, ToldRuns(otherwise=Standing("running", GOOD, 2, "train-validation"))) as at:
+    async with world(cluster, ToldRuns(otherwise=NotebookRunState("running", GOOD, 2, "train-validation"))) as at:
         await at.apply(job())
         await at.becomes(lambda status: status["results"])
         live = await cluster.get(TRAIN)
@@ -225,15 +225,15 @@ async def test_a_job_that_goes_takes_its_run_along(cluster: EmbeddedCluster) -> 
 async def test_a_result_of_the_original_operator_is_left_as_it_is(cluster: EmbeddedCluster) -> None:
     acted: list[str] = []
 
-    async def act(found: Job, live: Manifest, context: Context) -> None:
+    async def act(found: NotebookJob, live: Manifest, context: ControllerContext) -> None:
         acted.append(found.name)
 
-    async with world(cluster, after_result=[act]) as at:
+    async with world(cluster, result_hooks=[act]) as at:
         pass
     await at.apply(job())
     old = {"phase": "Succeeded", "completionTime": "2026-01-01T00:00:00Z", "message": "done"}
     await cluster.patch(TRAIN, {"status": old}, subresource="status")
-    async with world(cluster, after_result=[act]) as at:
+    async with world(cluster, result_hooks=[act]) as at:
         await at.apply(job("other"))
         await at.ends("other")
         await until(lambda: acted)
@@ -269,8 +269,8 @@ async def test_a_run_that_died_with_its_process_is_run_again(cluster: EmbeddedCl
 # -- who acts on it ----------------------------------------------------------------------------------------------------
 
 
-def follower(seen: list[tuple[str, Any]], error: Exception | None = None) -> Follower:
-    async def act(found: Job, live: Manifest, context: Context) -> None:
+def follower(seen: list[tuple[str, Any]], error: Exception | None = None) -> JobHook:
+    async def act(found: NotebookJob, live: Manifest, context: ControllerContext) -> None:
         seen.append((found.name, (live.get("status") or {}).get("phase")))
         if error is not None and len(seen) < 3:
             raise error
@@ -281,7 +281,7 @@ def follower(seen: list[tuple[str, Any]], error: Exception | None = None) -> Fol
 async def test_a_result_is_stored_before_anybody_acts_on_it(cluster: EmbeddedCluster) -> None:
     begun: list[tuple[str, Any]] = []
     done: list[tuple[str, Any]] = []
-    async with world(cluster, at_start=[follower(begun)], after_result=[follower(done)]) as at:
+    async with world(cluster, start_hooks=[follower(begun)], result_hooks=[follower(done)]) as at:
         await at.apply(job())
         await at.ends()
         await until(lambda: done)
@@ -293,7 +293,7 @@ async def test_one_who_fails_is_called_again_and_keeps_no_other_from_acting(clus
     failing: list[tuple[str, Any]] = []
     other: list[tuple[str, Any]] = []
     acting = [follower(failing, TransientError("not now")), follower(other)]
-    async with world(cluster, after_result=acting) as at:
+    async with world(cluster, result_hooks=acting) as at:
         await at.apply(job())
         await until(lambda: len(failing) >= 3)
     assert other
@@ -343,12 +343,14 @@ async def test_what_stands_in_the_wrong_place_is_told_beside_the_job(cluster: Em
         (event,) = [each for each in await at.told("SpecWarning") if each["reason"] == "SpecWarning"]
     assert status["phase"] == "Succeeded"
     assert "move it to spec.podConfig.volumes" in event["message"]
-    assert at.runs.jobs[0].claims() == {"models": "c"}
+    assert at.runs.jobs[0].map_claims() == {"models": "c"}
 
 
 async def test_a_secret_that_a_notebook_prints_is_not_in_the_status(cluster: EmbeddedCluster) -> None:
     cells = ({**BAD[1], "output": "AWS_SECRET_ACCESS_KEY=abc", "errorMessage": "E: https://me:pw@example.org"},)
-    async with world(cluster, ToldRuns(otherwise=Standing("ended", cells, 1, outcome=Outcome(False, "x", "y")))) as at:
+    async with world(
+        cluster, ToldRuns(otherwise=NotebookRunState("ended", cells, 1, outcome=RunOutcome(False, "x", "y")))
+    ) as at:
         await at.apply(job())
         status = await at.ends()
     assert "abc" not in status["results"][0]["output"]
@@ -361,8 +363,8 @@ async def test_a_secret_that_the_job_was_given_is_nowhere_in_its_status(cluster:
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values})
     shown = "it is hunter22-and-more, 1234 and line-two-of-it"
     cells = ({**BAD[1], "output": shown, "errorMessage": shown, "errorName": "hunter22-and-more"},)
-    outcome = Outcome(False, shown, "validation_findings", results={"findings": [{"cell": 0, "message": shown}]})
-    async with world(cluster, ToldRuns(otherwise=Standing("ended", cells, 1, outcome=outcome))) as at:
+    outcome = RunOutcome(False, shown, "validation_findings", results={"findings": [{"cell": 0, "message": shown}]})
+    async with world(cluster, ToldRuns(otherwise=NotebookRunState("ended", cells, 1, outcome=outcome))) as at:
         await at.apply(job(pod={"credentials": ["keys", "not-there"]}))
         status = await at.ends()
         events = await at.told("ValidationFailed")
@@ -384,7 +386,7 @@ async def test_every_series_of_the_original_is_recorded(cluster: EmbeddedCluster
         for name in ("three", "four"):
             await at.apply(job(name))
             await at.becomes(lambda status: status["results"], name)
-        text = at.controller.metrics.text()
+        text = at.controller.metrics.render()
     for line in (
         'notebookvalidationjob_validations_total{namespace="default",status="failed"} 2',
         'notebookvalidationjob_pod_creations_total{namespace="default",result="success"} 4',

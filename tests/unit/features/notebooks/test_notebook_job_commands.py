@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.jobs import NOUN, JobDesk
-from argosy.features.notebooks.jobs_cli import _cells, _list
+from argosy.features.notebooks.job_client import NOUN, NotebookJobClient
+from argosy.features.notebooks.jobs_cli import _print_cells, _print_jobs
 from argosy.kube.objects import key_of
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
@@ -19,8 +19,8 @@ RAN = [{"cellIndex": 0, "status": "Success"}, {"cellIndex": 1, "status": "Failur
 
 
 @pytest.fixture
-async def desk(cluster: EmbeddedCluster) -> JobDesk:
-    await cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+async def desk(cluster: EmbeddedCluster) -> NotebookJobClient:
+    await cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     for name in ("train", "waits"):
         metadata = {"name": name, "namespace": "default"}
         spec = {
@@ -32,37 +32,36 @@ async def desk(cluster: EmbeddedCluster) -> JobDesk:
         if name == "train":
             status = {"phase": "Failed", "gitCommit": "c0ffee1234567", "results": RAN}
             await cluster.patch(key_of(made), {"status": status}, subresource="status")
-    return JobDesk(cluster, "here")
+    return NotebookJobClient(cluster, "here")
 
 
 def options(output: str = "text", name: str = "train") -> Namespace:
     return Namespace(output=output, name=name, namespace="default")
 
 
-
-async def test_the_cells_of_a_job_are_a_table(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await _cells(desk, options()) == 0
+async def test_the_cells_of_a_job_are_a_table(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await _print_cells(desk, options()) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["CELL", "STATUS", "TIME", "MESSAGE"]
     assert [line[:2] for line in lines[1:]] == [["0", "Success"], ["1", "Failure"]]
 
 
-async def test_the_cells_of_a_job_are_data(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    assert await _cells(desk, options("json")) == 0
+async def test_the_cells_of_a_job_are_data(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
+    assert await _print_cells(desk, options("json")) == 0
     assert json.loads(capsys.readouterr().out) == {"items": RAN}
-    await _cells(desk, options("json", "waits"))
+    await _print_cells(desk, options("json", "waits"))
     assert json.loads(capsys.readouterr().out) == {"items": []}
 
 
-async def test_a_job_that_has_not_run_says_so(desk: JobDesk, capsys: pytest.CaptureFixture[str]) -> None:
-    await _cells(desk, options(name="waits"))
+async def test_a_job_that_has_not_run_says_so(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str]) -> None:
+    await _print_cells(desk, options(name="waits"))
     printed = capsys.readouterr()
     assert printed.out == "" and "no cell of waits has run yet; see: argosy notebook get waits" in printed.err
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-async def test_jobs_are_listed(desk: JobDesk, capsys: pytest.CaptureFixture[str], output: str) -> None:
-    assert await _list(desk, options(output)) == 0
+async def test_jobs_are_listed(desk: NotebookJobClient, capsys: pytest.CaptureFixture[str], output: str) -> None:
+    assert await _print_jobs(desk, options(output)) == 0
     out = capsys.readouterr().out
     if output == "json":
         found: list[dict[str, Any]] = json.loads(out)["items"]

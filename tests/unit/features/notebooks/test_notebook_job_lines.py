@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.features.notebooks.jobs_cli import _told
+from argosy.features.notebooks.jobs_cli import _describe_job
 
 
 def job(**status: Any) -> dict[str, Any]:
@@ -13,7 +13,7 @@ def job(**status: Any) -> dict[str, Any]:
 
 
 def lines(label: str, **status: Any) -> list[str]:
-    return [text for name, text in _told(job(**status)) if name == label]
+    return [text for name, text in _describe_job(job(**status)) if name == label]
 
 
 def trigger(generation: int, attempt: int, **more: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.notebooks.durations import seconds_of, written
-from argosy.features.notebooks.job import DEFAULT_IMAGE, Mount, RetryPolicy, Volume, read_job
-from argosy.features.notebooks.problems import problems, warnings
-from argosy.kube.objects import Manifest, load
+from argosy.features.notebooks.durations import format_duration, parse_duration
+from argosy.features.notebooks.job import DEFAULT_IMAGE, JobMount, JobRetryPolicy, JobVolume, read_job
+from argosy.features.notebooks.spec_validation import find_problems, list_warnings
+from argosy.kube.objects import Manifest, read_yaml
 
 NOTEBOOK = {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "train.ipynb"}
 CLAIM = {"name": "models", "persistentVolumeClaim": {"claimName": "ml-model-storage"}}
@@ -26,7 +26,7 @@ def job(pod: dict[str, Any] | None = None, annotations: dict[str, str] | None = 
 
 
 def told(manifest: Manifest, *, fatal: bool = True) -> list[str]:
-    return [str(each) for each in problems(manifest) if each.fatal is fatal]
+    return [str(each) for each in find_problems(manifest) if each.fatal is fatal]
 
 
 # -- what it means -----------------------------------------------------------------------------------------------------
@@ -34,17 +34,17 @@ def told(manifest: Manifest, *, fatal: bool = True) -> list[str]:
 
 def test_a_small_job_has_the_documented_defaults() -> None:
     found = read_job({**job(), "spec": {"notebook": NOTEBOOK, "podConfig": {}}})
-    assert (found.image, found.has_own_image, found.account) == (DEFAULT_IMAGE, False, "default")
-    assert (found.timeout, found.retry) == (1800.0, RetryPolicy("infrastructure", 3, 60.0))
+    assert (found.image, found.has_own_image, found.service_account) == (DEFAULT_IMAGE, False, "default")
+    assert (found.timeout, found.retry) == (1800.0, JobRetryPolicy("infrastructure", 3, 60.0))
     assert (found.build, found.models, found.golden) == (None, None, None)
     assert (found.comparison["strategy"], found.validation["level"]) == ("normalized", "development")
 
 
 def test_volumes_beside_the_pod_are_used_and_told_of_with_the_fix() -> None:
     found = job({"volumeMounts": [MOUNT]}, volumes=[CLAIM])
-    assert read_job(found).volumes == (Volume("models", "persistentVolumeClaim", {"claimName": "ml-model-storage"}),)
-    assert read_job(found).mounts == (Mount("models", "/mnt/models"),)
-    assert read_job(found).claims() == {"models": "ml-model-storage"}
+    assert read_job(found).volumes == (JobVolume("models", "persistentVolumeClaim", {"claimName": "ml-model-storage"}),)
+    assert read_job(found).mounts == (JobMount("models", "/mnt/models"),)
+    assert read_job(found).map_claims() == {"models": "ml-model-storage"}
     assert told(found) == []
     (said,) = told(found, fatal=False)
     assert "move it to spec.podConfig.volumes" in said
@@ -64,15 +64,17 @@ def test_credentials_come_beside_what_envfrom_names_and_stay_where_they_are() ->
 
 @pytest.mark.parametrize("key", ["on", "true"])
 def test_the_retry_policy_is_read_under_both_names_that_yaml_makes_of_on(key: str) -> None:
-    assert read_job(job(retryPolicy={key: "any", "maxRetries": 0, "backoff": "1s"})).retry == RetryPolicy("any", 0, 1.0)
+    assert read_job(job(retryPolicy={key: "any", "maxRetries": 0, "backoff": "1s"})).retry == JobRetryPolicy(
+        "any", 0, 1.0
+    )
 
 
 def test_an_unquoted_on_reaches_the_policy_through_a_yaml_reader() -> None:
-    assert read_job(job(retryPolicy=load("{on: any}", where="x"))).retry.on == "any"
+    assert read_job(job(retryPolicy=read_yaml("{on: any}", where="x"))).retry.on == "any"
 
 
 def test_waits_before_retries_double() -> None:
-    assert [RetryPolicy().wait(retry) for retry in (1, 2, 3)] == [60.0, 120.0, 240.0]
+    assert [JobRetryPolicy().compute_delay(retry) for retry in (1, 2, 3)] == [60.0, 120.0, 240.0]
 
 
 def test_annotations_of_the_original_s_pages_count_where_the_spec_is_silent() -> None:
@@ -140,7 +142,7 @@ def test_a_job_without_a_spec_is_told_what_is_missing() -> None:
 
 def test_a_sound_job_has_nothing_to_be_told() -> None:
     pod = {"volumes": [CLAIM], "volumeMounts": [MOUNT], "resources": {"limits": {"memory": "4Gi", "cpu": "500m"}}}
-    assert warnings(job(pod, goldenNotebook=NOTEBOOK, modelValidation={"targetModels": ["m", "ml/n"]})) == []
+    assert list_warnings(job(pod, goldenNotebook=NOTEBOOK, modelValidation={"targetModels": ["m", "ml/n"]})) == []
 
 
 @pytest.mark.parametrize("junk", [None, 1, "x", [], [1], {"git": 1}, {"volumes": "x"}])
@@ -157,15 +159,15 @@ def test_no_manifest_makes_reading_raise(junk: Any) -> None:
     ("text", "seconds"), [("90s", 90), ("1h30m", 5400), ("250ms", 0.25), ("1.5h", 5400), ("9999h", 604800)]
 )
 def test_a_duration_has_so_many_seconds(text: str, seconds: float) -> None:
-    assert seconds_of(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-5m", "5d", "٣s", "5m!"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="invalid duration"):
-        seconds_of(text)
+        parse_duration(text)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0s"), (1.2345, "1.234s"), (60, "1m"), (3661, "1h1m1s")])
 def test_seconds_are_written_as_go_writes_them(seconds: float, text: str) -> None:
-    assert written(seconds) == text
+    assert format_duration(seconds) == text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.cli.exit_codes import CANNOT, DONE, NO
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
 from argosy.main import main
 
 
@@ -33,7 +33,7 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_each_notebook_is_told_with_its_own_number_of_faults(
     names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["notebook", "lint", *names]) == NO
+    assert main(["notebook", "lint", *names]) == EXIT_NEGATIVE
     told = capsys.readouterr()
     assert told.out.splitlines()[-4:] == [
         "one.ipynb: 1 remark, 1 that fail",
@@ -49,12 +49,12 @@ def test_each_notebook_is_told_with_its_own_number_of_faults(
 
 
 def test_only_the_notebook_with_faults_is_blamed(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["notebook", "lint", "good.ipynb", "two.ipynb"]) == NO
+    assert main(["notebook", "lint", "good.ipynb", "two.ipynb"]) == EXIT_NEGATIVE
     assert capsys.readouterr().err.startswith("argosy: two.ipynb has 2 faults\n")
 
 
 def test_json_has_the_counts_too(names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["notebook", "lint", *names, "one.ipynb", "-o", "json"]) == NO
+    assert main(["notebook", "lint", *names, "one.ipynb", "-o", "json"]) == EXIT_NEGATIVE
     assert json.loads(capsys.readouterr().out)["notebooks"] == [
         {"file": "one.ipynb", "remarks": 1, "failing": 1},
         {"file": "two.ipynb", "remarks": 2, "failing": 2},
@@ -66,11 +66,11 @@ def test_a_notebook_that_cannot_be_read_is_not_counted_and_is_listed_apart(
     names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     typed = ["notebook", "lint", "good.ipynb", "missing.ipynb"]
-    assert main(typed) == CANNOT
+    assert main(typed) == EXIT_ERROR
     told = capsys.readouterr()
     assert told.out.splitlines()[-1] == "1 notebook, 0 remarks, 0 that fail"
     assert told.err.startswith("argosy: 1 notebook could not be linted\n")
-    assert main([*typed, "-o", "json"]) == CANNOT
+    assert main([*typed, "-o", "json"]) == EXIT_ERROR
     report = json.loads(capsys.readouterr().out)
     assert [notebook["file"] for notebook in report["notebooks"]] == ["good.ipynb"]
     (unreadable,) = report["unreadable"]
@@ -81,7 +81,7 @@ def test_a_notebook_that_cannot_be_read_is_not_counted_and_is_listed_apart(
 def test_json_of_notebooks_that_all_can_be_read_lists_none_as_unreadable(
     names: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["notebook", "lint", "good.ipynb", "-o", "json"]) == DONE
+    assert main(["notebook", "lint", "good.ipynb", "-o", "json"]) == EXIT_OK
     assert json.loads(capsys.readouterr().out)["unreadable"] == []
 
 
@@ -91,9 +91,9 @@ def test_a_folder_stands_for_the_notebooks_below_it(
     (tmp_path / "sub" / ".ipynb_checkpoints").mkdir(parents=True)
     write(tmp_path / "sub", "three.ipynb", "x = 3")
     write(tmp_path / "sub" / ".ipynb_checkpoints", "three-checkpoint.ipynb", "x = (")
-    assert main(["notebook", "lint", "sub"]) == DONE
+    assert main(["notebook", "lint", "sub"]) == EXIT_OK
     assert capsys.readouterr().out.splitlines()[-1] == "1 notebook, 0 remarks, 0 that fail"
-    assert main(["notebook", "lint", ".", "one.ipynb"]) == NO
+    assert main(["notebook", "lint", ".", "one.ipynb"]) == EXIT_NEGATIVE
     assert capsys.readouterr().out.splitlines()[-1] == "4 notebooks, 3 remarks, 3 that fail"
 
 
@@ -101,9 +101,9 @@ def test_a_folder_without_notebooks_is_told(
     names: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "none").mkdir()
-    assert main(["notebook", "lint", "none"]) == CANNOT
+    assert main(["notebook", "lint", "none"]) == EXIT_ERROR
     assert capsys.readouterr().err == (
         "argosy: none: contains no notebook\nnext: use an .ipynb file, or another folder\n"
     )
-    assert main(["notebook", "lint", "none", "good.ipynb"]) == CANNOT
+    assert main(["notebook", "lint", "none", "good.ipynb"]) == EXIT_ERROR
     assert "1 notebook, 0 remarks" in capsys.readouterr().out

@@ -15,19 +15,19 @@ from argosy.errors import (
     Forbidden,
     Invalid,
     SourceRefused,
+    SourceUnreachable,
     TransientError,
     UnknownRef,
-    Unreachable,
     UserError,
 )
 from argosy.features.notebooks import deadlines, events, state_machine, statuses
-from argosy.features.notebooks.error_categories import refused
-from argosy.features.notebooks.job import Job, read_job
-from argosy.features.notebooks.problems import problems
-from argosy.features.notebooks.run_backend import Outcome, RunKey, Standing
-from argosy.features.notebooks.state_machine import BuildStanding, Step
-from argosy.gitops.health.assess import judge
-from argosy.gitops.health.bundled import profile_rules
+from argosy.features.notebooks.error_categories import build_refused_outcome
+from argosy.features.notebooks.job import NotebookJob, read_job
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
+from argosy.features.notebooks.spec_validation import find_problems
+from argosy.features.notebooks.state_machine import BuildState, JobStep
+from argosy.gitops.health.assess import assess_by_rule
+from argosy.gitops.health.bundled import load_profile_rules
 from argosy.kube.names import GroupKind
 
 NOW = datetime(2026, 1, 24, 22, 0, tzinfo=UTC)
@@ -41,16 +41,16 @@ BROKEN = (
     {"cell": 2, "type": "code", "status": "Failure", "seconds": 0.1, "errorName": "ModuleNotFoundError",
      "errorMessage": "ModuleNotFoundError: No module named 'pandas'"},
 )  # fmt: skip
-MISSING = Outcome(
+MISSING = RunOutcome(
     False, "cell 2: ModuleNotFoundError: …", "dependency_install_failed", results={"packages_missing": ["pandas"]}
 )
 LIVE = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob", "metadata": {"name": "train"}}
-LOST = Outcome(False, "the node went away", "infrastructure_error", retriable=True)
+LOST = RunOutcome(False, "the node went away", "infrastructure_error", retriable=True)
 
 Status = Mapping[str, Any]
 
 
-def job(generation: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> Job:
+def job(generation: int = 1, annotations: dict[str, str] | None = None, **spec: Any) -> NotebookJob:
     pod = {"containerImage": "image:1", **spec.pop("pod", {})}
     metadata = {"name": "train", "namespace": "ml", "uid": "u1", "generation": generation}
     return read_job({
@@ -64,20 +64,20 @@ def after(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def started(found: Job, now: datetime = NOW) -> Status:
+def started(found: NotebookJob, now: datetime = NOW) -> Status:
     """A job whose notebook has its turn."""
-    status = state_machine.begun(found, {}, now).status
-    return state_machine.initialized(found, status, [], now).status
+    status = state_machine.start_run(found, {}, now).status
+    return state_machine.initialize(found, status, [], now).status
 
 
-def going(found: Job, now: datetime = NOW, status: Status | None = None) -> Status:
-    return state_machine.ran(
-        found, status or started(found), Standing("running", CELLS, 3, "pod-1", "c0ffee"), now
+def going(found: NotebookJob, now: datetime = NOW, status: Status | None = None) -> Status:
+    return state_machine.update_run(
+        found, status or started(found), NotebookRunState("running", CELLS, 3, "pod-1", "c0ffee"), now
     ).status
 
 
-def ended(found: Job, status: Status, outcome: Outcome, now: datetime, cells: Any = BROKEN) -> Step:
-    return state_machine.ran(found, status, Standing("ended", cells, 3, "pod-1", "c0ffee", outcome), now)
+def ended(found: NotebookJob, status: Status, outcome: RunOutcome, now: datetime, cells: Any = BROKEN) -> JobStep:
+    return state_machine.update_run(found, status, NotebookRunState("ended", cells, 3, "pod-1", "c0ffee", outcome), now)
 
 
 def condition(status: Status, name: str) -> Mapping[str, Any]:
@@ -106,14 +106,14 @@ WANTS = [
 
 
 @pytest.mark.parametrize(("found", "status", "wanted"), [each[1:] for each in WANTS], ids=[each[0] for each in WANTS])
-def test_a_run_begins_for(found: Job, status: Status, wanted: bool) -> None:
-    assert state_machine.wants_run(found, status) is wanted
+def test_a_run_begins_for(found: NotebookJob, status: Status, wanted: bool) -> None:
+    assert state_machine.should_start_run(found, status) is wanted
 
 
 def test_a_new_run_keeps_nothing_of_the_old_one_but_its_attempts() -> None:
     found = job(2, {"mlops.dev/re-run": "b"})
     old = {**ended(job(), going(job()), MISSING, after(5)).status, "retryCount": 3, "modelValidationResult": {}}
-    status = state_machine.begun(found, old, after(60)).status
+    status = state_machine.start_run(found, old, after(60)).status
     assert set(status) == {
         "phase", "message", "startTime", "observedGeneration", "observedReRun", "attempts", "conditions"
     }  # fmt: skip
@@ -126,17 +126,19 @@ def test_a_new_run_keeps_nothing_of_the_old_one_but_its_attempts() -> None:
 
 
 def test_a_job_without_a_build_goes_straight_to_its_notebook() -> None:
-    status = state_machine.begun(job(), {}, NOW).status
+    status = state_machine.start_run(job(), {}, NOW).status
     assert (status["phase"], status["startTime"]) == ("Initializing", "2026-01-24T22:00:00Z")
-    step = state_machine.initialized(job(), status, [], NOW)
-    assert (step.status["phase"], step.begins) == ("ValidationRunning", True)
-    assert state_machine.run_key(job(), step.status) == RunKey("u1", 1, 1)
+    step = state_machine.initialize(job(), status, [], NOW)
+    assert (step.status["phase"], step.starts_run) == ("ValidationRunning", True)
+    assert state_machine.get_run_key(job(), step.status) == RunKey("u1", 1, 1)
 
 
 def test_a_job_that_is_wrong_fails_at_once_with_its_reason_and_time() -> None:
     wrong = {"apiVersion": "mlops.mlops.dev/v1alpha1", "kind": "NotebookValidationJob",
              "metadata": {"name": "train", "namespace": "ml"}, "spec": {}}  # fmt: skip
-    status = state_machine.initialized(job(), state_machine.begun(job(), {}, NOW).status, problems(wrong), NOW).status
+    status = state_machine.initialize(
+        job(), state_machine.start_run(job(), {}, NOW).status, find_problems(wrong), NOW
+    ).status
     assert (status["phase"], status["completionTime"]) == ("Failed", "2026-01-24T22:00:00Z")
     assert status["message"].startswith("Validation failed: spec.notebook.git.url: is required")
     assert condition(status, "Failed")["reason"] == "ConfigurationError"
@@ -154,15 +156,15 @@ def test_a_running_job_never_leaves_its_phase_and_tells_how_far_it_is() -> None:
 
 
 def test_a_run_that_waits_has_not_begun_and_its_time_does_not_count() -> None:
-    step = state_machine.ran(
-        job(timeout="10s"), started(job()), Standing("waiting", message="2 others run"), after(3600)
+    step = state_machine.update_run(
+        job(timeout="10s"), started(job()), NotebookRunState("waiting", message="2 others run"), after(3600)
     )
     assert (step.status["phase"], step.status["message"]) == ("ValidationRunning", "2 others run")
     assert "startTime" not in step.status["attempts"][-1]
 
 
 def test_success_says_how_many_cells_and_makes_kubectl_wait_work() -> None:
-    status = ended(job(), going(job()), Outcome(True, ""), after(7), CELLS).status
+    status = ended(job(), going(job()), RunOutcome(True, ""), after(7), CELLS).status
     assert status["message"] == "Validation completed: 1/1 cells succeeded (100.0% success rate)"
     assert (status["phase"], status["completionTime"]) == ("Succeeded", "2026-01-24T22:00:07Z")
     for name in ("Ready", "Complete", "ValidationComplete"):
@@ -176,7 +178,7 @@ def test_success_says_how_many_cells_and_makes_kubectl_wait_work() -> None:
 
 
 def test_a_notebook_of_words_alone_succeeds_wholly() -> None:
-    status = ended(job(), going(job()), Outcome(True, ""), after(7), CELLS[:1]).status
+    status = ended(job(), going(job()), RunOutcome(True, ""), after(7), CELLS[:1]).status
     assert status["message"] == "Validation completed: 0/0 cells succeeded (100.0% success rate)"
 
 
@@ -198,16 +200,16 @@ def test_a_failing_notebook_has_its_cells_in_the_status() -> None:
 
 def test_a_cell_that_fails_names_its_error_type_for_the_health_profile_cells() -> None:
     cells = ({**BROKEN[2], "errorName": "ValueError", "errorMessage": "ValueError: bad\nmore"},)
-    status = ended(job(), going(job()), Outcome(False, "x", "notebook_execution_failed"), after(7), cells).status
+    status = ended(job(), going(job()), RunOutcome(False, "x", "notebook_execution_failed"), after(7), cells).status
     assert status["results"][0]["errorType"] == "ValueError"
-    rule = profile_rules("cells")[GroupKind("mlops.mlops.dev", "NotebookValidationJob")]
-    found = judge({**LIVE, "status": status}, rule, {})
+    rule = load_profile_rules("cells")[GroupKind("mlops.mlops.dev", "NotebookValidationJob")]
+    found = assess_by_rule({**LIVE, "status": status}, rule, {})
     assert found is not None and found.message == "Failed at cell 2: ValueError"
 
 
 def test_only_a_cell_that_fails_has_an_error_type() -> None:
     cells = ({**CELLS[1], "errorName": "ValueError"}, {**BROKEN[2], "errorName": ""})
-    status = ended(job(), going(job()), Outcome(False, "x", "notebook_execution_failed"), after(7), cells).status
+    status = ended(job(), going(job()), RunOutcome(False, "x", "notebook_execution_failed"), after(7), cells).status
     assert ["errorType" in result for result in status["results"]] == [False, False]
 
 
@@ -219,14 +221,14 @@ def test_a_comparison_that_failed_is_told_in_the_original_s_words() -> None:
         "matchedCells": 3,
         "mismatchedCells": 1,
     }
-    outcome = Outcome(False, "1 cell differs", "golden_comparison_failed", results={"comparison": comparison})
+    outcome = RunOutcome(False, "1 cell differs", "golden_comparison_failed", results={"comparison": comparison})
     status = ended(job(), going(job()), outcome, after(7), CELLS).status
     assert status["message"] == "Validation failed: golden notebook comparison failed (3/4 cells matched)"
     assert status["comparisonResult"] == {**comparison, "diffs": []}
 
 
 def test_a_message_is_one_line_of_moderate_length_without_secrets() -> None:
-    outcome = Outcome(
+    outcome = RunOutcome(
         False, f"cannot clone https://me:s3cret@example.org/a.git {'x' * 300}\nand more", "infrastructure_error"
     )
     message = ended(job(), going(job()), outcome, after(7), CELLS).status["message"]
@@ -236,19 +238,22 @@ def test_a_message_is_one_line_of_moderate_length_without_secrets() -> None:
 
 
 BLANK_RUNS = [
-    (Standing("waiting", message="\r"), "Waiting for a free slot"),
-    (Standing("lost", message=" \n"), "the run disappeared before it reported a result; retry 1/3 in 1m"),
+    (NotebookRunState("waiting", message="\r"), "Waiting for a free slot"),
+    (NotebookRunState("lost", message=" \n"), "the run disappeared before it reported a result; retry 1/3 in 1m"),
     (
-        Standing("ended", CELLS, 3, outcome=Outcome(True, "\r\n")),
+        NotebookRunState("ended", CELLS, 3, outcome=RunOutcome(True, "\r\n")),
         "Validation completed: 1/1 cells succeeded (100.0% success rate)",
     ),
-    (Standing("ended", CELLS, 3, outcome=Outcome(False, "\t", "infrastructure_error")), "no reason was given"),
+    (
+        NotebookRunState("ended", CELLS, 3, outcome=RunOutcome(False, "\t", "infrastructure_error")),
+        "no reason was given",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("standing", "message"), BLANK_RUNS)
-def test_a_run_whose_message_is_blank_is_told_in_the_usual_words(standing: Standing, message: str) -> None:
-    told = state_machine.ran(job(), started(job()), standing, after(7)).status["message"]
+def test_a_run_whose_message_is_blank_is_told_in_the_usual_words(standing: NotebookRunState, message: str) -> None:
+    told = state_machine.update_run(job(), started(job()), standing, after(7)).status["message"]
     assert told.removeprefix("Validation failed: ") == message
 
 
@@ -258,7 +263,7 @@ def test_a_run_whose_message_is_blank_is_told_in_the_usual_words(standing: Stand
 )
 def test_a_build_whose_message_is_blank_is_told_in_the_usual_words(state: Any, message: str) -> None:
     found, status = building()
-    status = state_machine.built(found, status, BuildStanding(state, message="\r"), after(5)).status
+    status = state_machine.update_build(found, status, BuildState(state, message="\r"), after(5)).status
     assert status["message"] == status["buildStatus"]["message"] == message
 
 
@@ -304,13 +309,13 @@ def test_a_fault_of_the_notebook_is_not_tried_again() -> None:
 def test_a_fault_of_the_infrastructure_is_tried_again_after_a_minute() -> None:
     found = job()
     step = ended(found, going(found), LOST, after(7), CELLS)
-    assert (step.status["phase"], step.status["retryCount"], step.again) == ("ValidationRunning", 1, 60.0)
+    assert (step.status["phase"], step.status["retryCount"], step.requeue_seconds) == ("ValidationRunning", 1, 60.0)
     assert step.status["message"] == "Validation failed: the node went away; retry 1/3 in 1m"
-    assert deadlines.retries_in(found, step.status, after(27)) == 40.0
-    assert deadlines.retries_in(found, step.status, after(100)) == 0.0
-    second = state_machine.running(found, step.status, after(67)).status
-    assert state_machine.run_key(found, second) == RunKey("u1", 1, 2)
-    assert deadlines.retries_in(found, second, after(67)) is None
+    assert deadlines.compute_retry_delay(found, step.status, after(27)) == 40.0
+    assert deadlines.compute_retry_delay(found, step.status, after(100)) == 0.0
+    second = state_machine.start_attempt(found, step.status, after(67)).status
+    assert state_machine.get_run_key(found, second) == RunKey("u1", 1, 2)
+    assert deadlines.compute_retry_delay(found, second, after(67)) is None
     assert "results" not in second
 
 
@@ -321,9 +326,9 @@ def test_with_any_a_notebook_is_tried_three_times_again_and_the_document_s_line_
     for _ in range(3):
         step = ended(found, status, MISSING, after(now))
         assert step.status["phase"] == "ValidationRunning"
-        waits.append(step.again)
+        waits.append(step.requeue_seconds)
         now += 10
-        status = going(found, after(now), state_machine.running(found, step.status, after(now)).status)
+        status = going(found, after(now), state_machine.start_attempt(found, step.status, after(now)).status)
     last = ended(found, status, MISSING, after(now)).status
     assert waits == [1.0, 2.0, 4.0]
     assert (last["phase"], last["message"]) == ("Failed", "Cell execution failed: ModuleNotFoundError")
@@ -339,13 +344,13 @@ def test_without_retries_nothing_is_tried_again(policy: dict[str, Any]) -> None:
 
 def test_a_wrong_configuration_is_tried_again_by_no_policy() -> None:
     found = job(retryPolicy={"on": "any"})
-    outcome = Outcome(False, "no such kernel", "configuration_error")
+    outcome = RunOutcome(False, "no such kernel", "configuration_error")
     assert ended(found, going(found), outcome, after(7)).status["phase"] == "Failed"
 
 
-@pytest.mark.parametrize("standing", [Standing("lost"), Standing("absent"), Standing("ended")])
-def test_a_run_that_vanished_is_tried_again_and_said_to_have_vanished(standing: Standing) -> None:
-    step = state_machine.ran(job(), going(job()), standing, after(5))
+@pytest.mark.parametrize("standing", [NotebookRunState("lost"), NotebookRunState("absent"), NotebookRunState("ended")])
+def test_a_run_that_vanished_is_tried_again_and_said_to_have_vanished(standing: NotebookRunState) -> None:
+    step = state_machine.update_run(job(), going(job()), standing, after(5))
     assert (step.status["phase"], step.status["retryCount"]) == ("ValidationRunning", 1)
     assert "disappeared" in step.status["attempts"][-1]["message"]
 
@@ -356,11 +361,11 @@ def test_a_run_that_vanished_is_tried_again_and_said_to_have_vanished(standing: 
 def test_a_run_that_does_not_end_in_time_is_ended() -> None:
     found = job(timeout="10s")
     assert (
-        state_machine.ran(found, going(found), Standing("running", CELLS), after(12)).status["phase"]
+        state_machine.update_run(found, going(found), NotebookRunState("running", CELLS), after(12)).status["phase"]
         == "ValidationRunning"
     )
-    step = state_machine.ran(found, going(found), Standing("running", CELLS), after(26))
-    assert (step.status["phase"], step.ends) == ("Failed", True)
+    step = state_machine.update_run(found, going(found), NotebookRunState("running", CELLS), after(26))
+    assert (step.status["phase"], step.stops_run) == ("Failed", True)
     assert step.status["message"] == "Validation failed: not done within 10s"
     assert condition(step.status, "Failed")["reason"] == "ValidationTimeout"
     assert state_machine.is_overdue(step.status)
@@ -369,8 +374,8 @@ def test_a_run_that_does_not_end_in_time_is_ended() -> None:
 def test_the_timeout_is_for_all_attempts_together() -> None:
     found = job(timeout="90s", retryPolicy={"backoff": "30s"})
     first = ended(found, going(found), LOST, after(20), CELLS)
-    again = state_machine.running(found, first.status, after(50)).status
-    assert deadlines.time_left(found, again, after(50)) == 40.0
+    again = state_machine.start_attempt(found, first.status, after(50)).status
+    assert deadlines.compute_seconds_left(found, again, after(50)) == 40.0
     second = ended(found, going(found, after(50), again), LOST, after(60), CELLS)
     assert second.status["phase"] == "Failed"
     assert "no time is left for a retry" in condition(second.status, "Failed")["message"]
@@ -378,12 +383,12 @@ def test_the_timeout_is_for_all_attempts_together() -> None:
 
 def test_a_new_run_has_the_whole_timeout_again() -> None:
     found = job(timeout="90s", annotations={"mlops.dev/re-run": "b"})
-    done = ended(found, going(found), Outcome(True, ""), after(80), CELLS).status
-    status = state_machine.initialized(
-        found, state_machine.begun(found, done, after(600)).status, [], after(600)
+    done = ended(found, going(found), RunOutcome(True, ""), after(80), CELLS).status
+    status = state_machine.initialize(
+        found, state_machine.start_run(found, done, after(600)).status, [], after(600)
     ).status
-    assert deadlines.time_left(found, status, after(600)) == 90.0
-    assert state_machine.run_key(found, status).attempt == 2
+    assert deadlines.compute_seconds_left(found, status, after(600)) == 90.0
+    assert state_machine.get_run_key(found, status).attempt == 2
 
 
 # -- what a start may meet ---------------------------------------------------------------------------------------------
@@ -392,7 +397,7 @@ REFUSALS: list[tuple[ArgosyError, str, str]] = [
     (UserError("no kernel julia"), "Failed", "ConfigurationError"),
     (UnknownRef("no branch x"), "Failed", "GitCloneFailed"),
     (SourceRefused("wants a password"), "Failed", "GitAuthenticationFailed"),
-    (Unreachable("no answer"), "ValidationRunning", "ValidationPending"),
+    (SourceUnreachable("no answer"), "ValidationRunning", "ValidationPending"),
     (Forbidden("may not"), "Failed", "PodCreationFailed"),
     (Invalid("no such field"), "Failed", "PodCreationFailed"),
 ]
@@ -400,32 +405,32 @@ REFUSALS: list[tuple[ArgosyError, str, str]] = [
 
 @pytest.mark.parametrize(("error", "phase", "reason"), REFUSALS, ids=[type(each[0]).__name__ for each in REFUSALS])
 def test_a_start_that_is_refused_leads_to(error: ArgosyError, phase: str, reason: str) -> None:
-    status = state_machine.refused(job(), started(job()), error, after(1)).status
+    status = state_machine.handle_failed_start(job(), started(job()), error, after(1)).status
     assert (status["phase"], condition(status, "Ready")["reason"]) == (phase, reason)
 
 
 @pytest.mark.parametrize("error", [Conflict("changed"), TransientError("no route")])
 def test_what_may_pass_is_not_counted_until_the_time_is_over(error: ArgosyError) -> None:
     with pytest.raises(type(error)):
-        state_machine.refused(job(), started(job()), error, after(1))
-    assert state_machine.refused(job(), started(job()), error, after(1801)).status["phase"] == "Failed"
+        state_machine.handle_failed_start(job(), started(job()), error, after(1))
+    assert state_machine.handle_failed_start(job(), started(job()), error, after(1801)).status["phase"] == "Failed"
 
 
 # -- building ----------------------------------------------------------------------------------------------------------
 
 
-def building(**build: Any) -> tuple[Job, Status]:
+def building(**build: Any) -> tuple[NotebookJob, Status]:
     found = job(pod={"buildConfig": {"enabled": True, **build}})
-    return found, state_machine.initialized(found, state_machine.begun(found, {}, NOW).status, [], NOW).status
+    return found, state_machine.initialize(found, state_machine.start_run(found, {}, NOW).status, [], NOW).status
 
 
 def test_a_build_comes_before_the_notebook_and_its_image_is_named() -> None:
     found, status = building()
     assert (status["phase"], status["buildStatus"]["phase"]) == ("Building", "Pending")
-    status = state_machine.built(found, status, BuildStanding("running", "train-build-1"), after(5)).status
+    status = state_machine.update_build(found, status, BuildState("running", "train-build-1"), after(5)).status
     assert (status["phase"], status["buildStatus"]["phase"]) == ("Building", "Running")
-    done = BuildStanding("complete", "train-build-1", "registry/train@sha256:1")
-    status = state_machine.built(found, status, done, after(65)).status
+    done = BuildState("complete", "train-build-1", "registry/train@sha256:1")
+    status = state_machine.update_build(found, status, done, after(65)).status
     assert (status["phase"], status["message"]) == ("BuildComplete", "Build complete, preparing validation")
     assert status["buildStatus"] == {
         "phase": "Complete", "startTime": "2026-01-24T22:00:00Z", "completionTime": "2026-01-24T22:01:05Z",
@@ -434,30 +439,30 @@ def test_a_build_comes_before_the_notebook_and_its_image_is_named() -> None:
         "imageReference": "registry/train@sha256:1",
     }  # fmt: skip
     assert condition(status, "BuildReady")["status"] == "True"
-    assert state_machine.running(found, status, after(66)).status["phase"] == "ValidationRunning"
+    assert state_machine.start_attempt(found, status, after(66)).status["phase"] == "ValidationRunning"
 
 
 BAD_BUILDS = [
-    (BuildStanding("failed", message="Error: step 3"), 5, "Build failed: Error: step 3", "BuildFailed"),
-    (BuildStanding("failed", message="cancelled by somebody"), 5, "Build failed: cancelled by somebody", "BuildFailed"),
+    (BuildState("failed", message="Error: step 3"), 5, "Build failed: Error: step 3", "BuildFailed"),
+    (BuildState("failed", message="cancelled by somebody"), 5, "Build failed: cancelled by somebody", "BuildFailed"),
     (
-        BuildStanding("unavailable", message="nothing builds here"),
+        BuildState("unavailable", message="nothing builds here"),
         5,
         "Build failed: nothing builds here",
         "BuildFailed",
     ),
-    (BuildStanding("complete"), 5, "Build failed: the build is complete but reports no image", "BuildFailed"),
-    (BuildStanding("running"), 61, "Build failed: not done within 1m", "BuildTimeout"),
-    (BuildStanding("absent"), 61, "Build failed: not done within 1m", "BuildTimeout"),
+    (BuildState("complete"), 5, "Build failed: the build is complete but reports no image", "BuildFailed"),
+    (BuildState("running"), 61, "Build failed: not done within 1m", "BuildTimeout"),
+    (BuildState("absent"), 61, "Build failed: not done within 1m", "BuildTimeout"),
 ]
 
 
 @pytest.mark.parametrize(("build", "seconds", "message", "reason"), BAD_BUILDS)
 def test_a_build_that_does_not_come_to_an_image_fails_the_job_with(
-    build: BuildStanding, seconds: float, message: str, reason: str
+    build: BuildState, seconds: float, message: str, reason: str
 ) -> None:
     found, status = building(timeout="1m")
-    status = state_machine.built(found, status, build, after(seconds)).status
+    status = state_machine.update_build(found, status, build, after(seconds)).status
     assert (status["phase"], status["message"]) == ("Failed", message)
     assert status["completionTime"] == status["buildStatus"]["completionTime"]
     assert (status["buildStatus"]["phase"], condition(status, "Failed")["reason"]) == ("Failed", reason)
@@ -471,22 +476,22 @@ ILL = {"phase": "both", "platform": "kserve", "platformDetected": True, "success
 def test_models_that_are_not_ready_are_waited_for_and_then_fail_the_job() -> None:
     found = job(modelValidation={"targetModels": ["m"], "timeout": "1m"})
     status = started(found)
-    assert state_machine.needs_models(found, status)
-    waiting = state_machine.checked(found, status, ILL, after(30))
+    assert state_machine.should_check_models(found, status)
+    waiting = state_machine.update_models(found, status, ILL, after(30))
     assert (waiting.status["phase"], waiting.status["message"]) == (
         "ValidationRunning",
         "Waiting for models: m is not ready",
     )
-    late = state_machine.checked(found, waiting.status, ILL, after(60)).status
+    late = state_machine.update_models(found, waiting.status, ILL, after(60)).status
     assert (late["phase"], late["message"]) == ("Failed", "Validation failed: model validation: m is not ready")
     assert late["modelValidationResult"] == ILL
 
 
 def test_models_that_are_ready_are_asked_once_a_run() -> None:
     found = job(modelValidation={"targetModels": ["m"]})
-    status = state_machine.checked(found, started(found), {**ILL, "success": True}, after(1)).status
-    assert not state_machine.needs_models(found, status)
-    assert state_machine.needs_models(found, state_machine.begun(found, status, after(9)).status)
+    status = state_machine.update_models(found, started(found), {**ILL, "success": True}, after(1)).status
+    assert not state_machine.should_check_models(found, status)
+    assert state_machine.should_check_models(found, state_machine.start_run(found, status, after(9)).status)
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------------
@@ -505,33 +510,39 @@ def test_a_thousand_cells_with_long_outputs_fit_one_object() -> None:
 
 def test_what_was_remarked_of_a_run_stands_in_its_status_and_blocks_nothing() -> None:
     odd = "parameter rat: the notebook does not declare it"
-    told = statuses.judged(Outcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
+    told = statuses.build_validation_fields(RunOutcome(True, "", results={"remarks": [odd]}))["educationalFeedback"]
     assert told == [{"cell": -1, "severity": "info", "category": "remark", "message": odd}]
 
 
 def test_a_parameter_that_no_cell_declares_is_noted_in_the_message_and_told_as_an_event() -> None:
     odd = "parameter rat: the notebook does not declare it; did you mean rate?"
-    outcome = Outcome(True, "", results={"remarks": ["cell 3: ends the notebook", odd]})
+    outcome = RunOutcome(True, "", results={"remarks": ["cell 3: ends the notebook", odd]})
     status = ended(job(), going(job()), outcome, after(7), CELLS).status
     assert status["phase"] == "Succeeded"
     assert status["message"] == f"Validation completed: 1/1 cells succeeded (100.0% success rate); note: {odd}"
-    told = [each.message for each in events.ended(job(), status) if each.reason == "SpecWarning"]
+    told = [each.message for each in events.list_result_events(job(), status) if each.reason == "SpecWarning"]
     assert told == [f"spec.parameters: {odd}"]
 
 
 def test_an_address_that_a_rule_forbids_is_no_matter_of_credentials() -> None:
-    assert refused(AddressRefused("git is not an allowed protocol; use https")).category == "configuration_error"
-    assert refused(SourceRefused("the host wants other credentials; check it")).category == "git_authentication_failed"
+    assert (
+        build_refused_outcome(AddressRefused("git is not an allowed protocol; use https")).category
+        == "configuration_error"
+    )
+    assert (
+        build_refused_outcome(SourceRefused("the host wants other credentials; check it")).category
+        == "git_authentication_failed"
+    )
 
 
 def test_the_files_of_the_last_three_good_runs_are_known_also_after_one_that_failed() -> None:
     found, status = job(), started(job())
     for number in range(1, 6):
         files = ({"path": f"/mnt/{number}", "digest": "sha256:1"}, {"path": "/mnt/" + "a" * 600, "digest": "sha256:2"})
-        outcome = Outcome(True, "", artefacts=files) if number < 5 else MISSING
+        outcome = RunOutcome(True, "", artefacts=files) if number < 5 else MISSING
         status = ended(found, going(found, status=status), outcome, after(number)).status
-        status = state_machine.initialized(
-            found, state_machine.begun(found, status, after(number)).status, [], NOW
+        status = state_machine.initialize(
+            found, state_machine.start_run(found, status, after(number)).status, [], NOW
         ).status
     known = {each["number"]: [file["path"] for file in each.get("artefacts") or ()] for each in status["attempts"]}
     assert known == {1: [], 2: ["/mnt/2"], 3: ["/mnt/3"], 4: ["/mnt/4"], 5: [], 6: []}

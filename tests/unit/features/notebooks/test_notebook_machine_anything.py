@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.features.notebooks import deadlines, state_machine
-from argosy.features.notebooks.job import API_VERSION, KIND, Job, read_job
-from argosy.features.notebooks.run_backend import Outcome, Standing
+from argosy.features.notebooks.job import API_VERSION, KIND, NotebookJob, read_job
+from argosy.features.notebooks.run_backend import NotebookRunState, RunOutcome
 from argosy.features.notebooks.runner.categories import CATEGORIES
-from argosy.features.notebooks.state_machine import BuildStanding, Step
-from argosy.kube.schema.bundled_crds import definition
-from argosy.kube.schema.crd import custom_kinds
+from argosy.features.notebooks.state_machine import BuildState, JobStep
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.schema.crd import build_custom_kinds
 from support.examples import examples
 
-(SCHEMA,) = custom_kinds(definition("notebookvalidationjobs.mlops.mlops.dev"))
+(SCHEMA,) = build_custom_kinds(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDER = ["Initializing", "Building", "BuildComplete", "ValidationRunning", "Succeeded", "Failed"]
 CELLS = st.lists(
@@ -28,21 +28,19 @@ CELLS = st.lists(
     }),
     max_size=5,
 ).map(tuple)  # fmt: skip
-OUTCOMES = st.builds(
-    Outcome, st.booleans(), st.text(max_size=60), st.sampled_from(["", *CATEGORIES]), st.booleans()
-)
+OUTCOMES = st.builds(RunOutcome, st.booleans(), st.text(max_size=60), st.sampled_from(["", *CATEGORIES]), st.booleans())
 STANDINGS = st.builds(
-    Standing, st.sampled_from(["absent", "waiting", "running", "ended", "lost"]), CELLS, st.integers(0, 50),
+    NotebookRunState, st.sampled_from(["absent", "waiting", "running", "ended", "lost"]), CELLS, st.integers(0, 50),
     st.text(max_size=10), st.sampled_from(["", "c0ffee"]), st.none() | OUTCOMES, st.text(max_size=30),
 )  # fmt: skip
 BUILDS = st.builds(
-    BuildStanding, st.sampled_from(["absent", "running", "complete", "failed", "unavailable"]), st.text(max_size=9),
+    BuildState, st.sampled_from(["absent", "running", "complete", "failed", "unavailable"]), st.text(max_size=9),
     st.sampled_from(["", "image@sha256:1"]), st.text(max_size=30),
 )  # fmt: skip
 TIMES = st.floats(0, 900)
 
 
-def job(policy: dict[str, Any], *, builds: bool) -> Job:
+def job(policy: dict[str, Any], *, builds: bool) -> NotebookJob:
     spec = {
         "notebook": {"git": {"url": "https://example.org/a.git", "ref": "main"}, "path": "a.ipynb"},
         "podConfig": {"containerImage": "a:1", "buildConfig": {"enabled": builds}}, "retryPolicy": policy,
@@ -50,23 +48,23 @@ def job(policy: dict[str, Any], *, builds: bool) -> Job:
     return read_job({"metadata": {"name": "a", "namespace": "b", "uid": "u", "generation": 1}, "spec": spec})
 
 
-def step(found: Job, status: Any, standing: Standing, build: BuildStanding, now: datetime) -> Step:
+def step(found: NotebookJob, status: Any, standing: NotebookRunState, build: BuildState, now: datetime) -> JobStep:
     """As the controller does it."""
-    if state_machine.wants_run(found, status):
-        return state_machine.begun(found, status, now)
+    if state_machine.should_start_run(found, status):
+        return state_machine.start_run(found, status, now)
     if status["phase"] == "Initializing":
-        return state_machine.initialized(found, status, [], now)
+        return state_machine.initialize(found, status, [], now)
     if status["phase"] == "Building":
-        return state_machine.built(found, status, build, now)
+        return state_machine.update_build(found, status, build, now)
     if status["phase"] == "BuildComplete":
-        return state_machine.running(found, status, now)
-    wait = deadlines.retries_in(found, status, now)
+        return state_machine.start_attempt(found, status, now)
+    wait = deadlines.compute_retry_delay(found, status, now)
     if wait is not None:
-        return Step(status, again=wait) if wait > 0 else state_machine.running(found, status, now)
-    has_begun = (deadlines.attempt(status) or {}).get("startTime")
+        return JobStep(status, requeue_seconds=wait) if wait > 0 else state_machine.start_attempt(found, status, now)
+    has_begun = (deadlines.get_last_attempt(status) or {}).get("startTime")
     if standing.state == "absent" and not has_begun:
-        return Step(status)
-    return state_machine.ran(found, status, standing, now)
+        return JobStep(status)
+    return state_machine.update_run(found, status, standing, now)
 
 
 @settings(max_examples=examples(200), deadline=None)
@@ -80,7 +78,7 @@ def test_a_status_is_always_whole_and_never_goes_back(policy: Any, builds: bool,
     for standing, build, seconds in happens:
         before, now = status, now + timedelta(seconds=seconds)
         if before.get("phase") in ("Succeeded", "Failed"):
-            assert not state_machine.wants_run(found, before)
+            assert not state_machine.should_start_run(found, before)
             break
         status = dict(step(found, before, standing, build, now).status)
         if before:
@@ -88,13 +86,13 @@ def test_a_status_is_always_whole_and_never_goes_back(policy: Any, builds: bool,
         check(found, status)
 
 
-def check(found: Job, status: dict[str, Any]) -> None:
+def check(found: NotebookJob, status: dict[str, Any]) -> None:
     is_over = status["phase"] in ("Succeeded", "Failed")
     assert ("completionTime" in status) is is_over
     assert status["message"]
     assert "\n" not in status["message"]
     assert len(status["message"]) <= 200
-    assert 0 <= status.get("retryCount", 0) <= found.retry.most
+    assert 0 <= status.get("retryCount", 0) <= found.retry.max_retries
     words = {each["type"]: each["status"] for each in status["conditions"]}
     assert len(words) == len(status["conditions"])
     assert (words["Ready"], words["Failed"]) == (

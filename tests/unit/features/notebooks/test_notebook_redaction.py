@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.notebooks.redaction import is_telling, masked, redact
+from argosy.features.notebooks.redaction import is_secret_name, mask_secret, redact
 
 HIDDEN = [
     ("cloning https://me:s3cret@example.org/a.git", "cloning https://example.org/a.git"),
@@ -50,9 +50,9 @@ def test_long_texts_are_read_through_in_no_time(text: str) -> None:
 
 
 def test_a_mask_leaves_two_characters_of_each_end() -> None:
-    assert (masked("abcdef"), masked("abcd")) == ("ab***ef", "***")
+    assert (mask_secret("abcdef"), mask_secret("abcd")) == ("ab***ef", "***")
 
 
 @pytest.mark.parametrize(("name", "tells"), [("API_TOKEN", True), ("DB_PASSWORD", True), ("HOME", False)])
 def test_a_variable_is_known_by_its_name(name: str, tells: bool) -> None:
-    assert is_telling(name) is tells
+    assert is_secret_name(name) is tells

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.addon import DEFINITION, make
-from argosy.features.notebooks.model_checks.platforms import KINDS
-from argosy.features.notebooks.runner.termination_message import pack
+from argosy.features.notebooks.addon import CRD_NAME, make
+from argosy.features.notebooks.model_checks.platforms import MODEL_KINDS
+from argosy.features.notebooks.runner.termination_message import pack_results
 from argosy.kube.controller import run
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, dump, load_all
-from argosy.kube.schema.bundled_crds import definition, definitions
+from argosy.kube.objects import Manifest, dump_yaml, read_yaml_documents
+from argosy.kube.schema.bundled_crds import load_definition, load_definitions
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.notebook_controller import ToldRuns, World, job
@@ -29,11 +29,11 @@ CONFIG = ResourceKey("build.openshift.io", "BuildConfig", "default", "train-buil
 PIPELINE = ResourceKey("tekton.dev", "PipelineRun", "default", "train-build")
 SERVICE = "serving.kserve.io/v1beta1"
 PASSED = {"status": "succeeded", "exit_code": 0, "statistics": {"succeeded_cells": 1, "failed_cells": 0}}
-ENDED = {"exitCode": 0, "message": pack(PASSED)}
+ENDED = {"exitCode": 0, "message": pack_results(PASSED)}
 DONE = {"phase": "Succeeded", "containerStatuses": [{"name": "validator", "state": {"terminated": ENDED}}]}
 # What nothing here can show: OpenShift's admission, platforms whose kinds are not here, and who of two leads
 ELSEWHERE = {("update", "mlops.mlops.dev", "notebookvalidationjobs/finalizers")}
-ELSEWHERE |= {("get", kind.group, f"{kind.kind.lower()}s") for kind in KINDS.values() if kind.kind not in (
+ELSEWHERE |= {("get", kind.group, f"{kind.kind.lower()}s") for kind in MODEL_KINDS.values() if kind.kind not in (
     "InferenceService", "Deployment")}  # fmt: skip
 ELSEWHERE |= {(verb, "coordination.k8s.io", "leases") for verb in ("get", "create", "update")}
 # What everybody may ask of themselves, by k8s' own Roles; what is tried and may be refused
@@ -41,7 +41,7 @@ EVERYBODYS = {("create", "authorization.k8s.io", "selfsubjectaccessreviews"), ("
 
 
 def granted() -> set[Right]:
-    roles = load_all((SHIPPED / "roles.yaml").read_text())
+    roles = read_yaml_documents((SHIPPED / "roles.yaml").read_text())
     return {
         (verb, group, resource)
         for role in roles for rule in role["rules"]
@@ -52,7 +52,7 @@ def granted() -> set[Right]:
 @contextlib.asynccontextmanager
 async def operator(cluster: EmbeddedCluster, used: set[Right], *kinds: str) -> AsyncIterator[World]:
     """The shipped controllers; what they ask is added to `used`."""
-    for each in (definition(DEFINITION), *(found for kind in kinds for found in definitions(kind))):
+    for each in (load_definition(CRD_NAME), *(found for kind in kinds for found in load_definitions(kind))):
         await cluster.apply(each, manager="test", force=True)
     recorded = RecordedCluster(cluster)
     recorded.used = used
@@ -161,7 +161,7 @@ async def sets_off(cluster: EmbeddedCluster, used: set[Right]) -> None:
             for each in objects if each["kind"] != "Pod"
         ]  # fmt: skip
         entries[3]["strategy"] = "rolling"
-        await at.apply(job(annotations={"mlops.dev/on-success-trigger": dump(entries)}))
+        await at.apply(job(annotations={"mlops.dev/on-success-trigger": dump_yaml(entries)}))
         await passes(cluster, "1-1")
         await at.becomes(lambda status: all(each["status"] != "Pending" for each in status["triggers"]))
         async with asyncio.timeout(HANG_SECONDS):
@@ -181,12 +181,14 @@ async def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
 
 
 def test_the_shipped_definition_is_the_one_that_the_add_on_brings() -> None:
-    assert (SHIPPED / "definition.yaml").read_text() == dump(definition(DEFINITION)), "dump it there again"
+    assert (SHIPPED / "definition.yaml").read_text() == dump_yaml(load_definition(CRD_NAME)), "dump it there again"
 
 
 def test_every_role_is_bound_to_the_operators_account_alone() -> None:
-    names = {(each["kind"], each["metadata"]["name"]) for each in load_all((SHIPPED / "roles.yaml").read_text())}
-    account, *bindings = load_all((SHIPPED / "bindings.yaml").read_text())
+    names = {
+        (each["kind"], each["metadata"]["name"]) for each in read_yaml_documents((SHIPPED / "roles.yaml").read_text())
+    }
+    account, *bindings = read_yaml_documents((SHIPPED / "bindings.yaml").read_text())
     assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == names
     subject = {"kind": "ServiceAccount", **{name: account["metadata"][name] for name in ("name", "namespace")}}
     assert all(each["subjects"] == [subject] for each in bindings)
@@ -199,7 +201,7 @@ def test_no_right_reads_secrets_or_makes_new_rights() -> None:
 
 
 def test_the_deployment_fits_a_restricted_namespace() -> None:
-    (deployment,) = load_all((SHIPPED / "deployment.yaml").read_text())
+    (deployment,) = read_yaml_documents((SHIPPED / "deployment.yaml").read_text())
     spec = deployment["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert deployment["metadata"]["name"] == "jupyter-notebook-validator-operator-controller-manager"

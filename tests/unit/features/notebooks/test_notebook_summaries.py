@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks import summaries
-from argosy.features.notebooks.addon import DEFINITION
+from argosy.features.notebooks.addon import CRD_NAME
 from argosy.features.notebooks.job import KIND
-from argosy.features.notebooks.summary_controller import Summaries
+from argosy.features.notebooks.summary_controller import NotebookSummaryController
 from argosy.kube.controller import run
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
@@ -48,17 +48,20 @@ def at(*keys: tuple[str, str]) -> list[ResourceKey]:
 
 def test_the_application_of_a_job_is_the_one_that_tracks_it() -> None:
     usual = at(*((place, "models") for place in ("argocd", "openshift-gitops", "argosy", "default")))
-    assert summaries.places(noted(app="models", part_of="other", instance="third")) == usual
-    assert summaries.places(noted(app="team_models")) == at(("team", "models"))
-    assert summaries.places(noted(part_of="models")) == usual
-    assert summaries.places(noted(instance="models", part_of="other"))[:5] == [*usual, *at(("argocd", "other"))]
-    assert summaries.places(noted()) == []
+    assert summaries.list_application_keys(noted(app="models", part_of="other", instance="third")) == usual
+    assert summaries.list_application_keys(noted(app="team_models")) == at(("team", "models"))
+    assert summaries.list_application_keys(noted(part_of="models")) == usual
+    assert summaries.list_application_keys(noted(instance="models", part_of="other"))[:5] == [
+        *usual,
+        *at(("argocd", "other")),
+    ]
+    assert summaries.list_application_keys(noted()) == []
 
 
 def test_a_tracking_that_was_copied_from_another_object_counts_for_nothing() -> None:
     copied = noted(app="models")
     copied["metadata"]["name"] = "copy"
-    assert summaries.places(copied) == []
+    assert summaries.list_application_keys(copied) == []
 
 
 # -- how many ----------------------------------------------------------------------------------------------------------
@@ -68,16 +71,16 @@ def test_every_job_is_counted_once_by_what_it_is_now() -> None:
     old = noted("old", "Succeeded")
     old["metadata"]["generation"] = 2
     phases = ("", "Initializing", "Building", "ValidationRunning", "Running", "Succeeded", "Failed")
-    counts = summaries.counted([*(noted(f"job-{phase.lower()}", phase) for phase in phases), old])
+    counts = summaries.count_jobs([*(noted(f"job-{phase.lower()}", phase) for phase in phases), old])
     assert counts["total"] == 8
     assert [counts[each] for each in ("succeeded", "failed", "running", "pending")] == [1, 1, 3, 3]
     assert counts["lastFailure"] == {"job": "job-failed", "time": "2026-01-01T00:00:00Z"}
 
 
 def test_failed_jobs_are_sorted_capped_and_left_out_where_there_are_none() -> None:
-    many = summaries.counted([noted(f"job-{number:02}", "Failed") for number in reversed(range(30))])
+    many = summaries.count_jobs([noted(f"job-{number:02}", "Failed") for number in reversed(range(30))])
     assert many["failedJobs"] == [f"job-{number:02}" for number in range(20)]
-    assert "failedJobs" not in summaries.counted([noted(phase="Succeeded")])
+    assert "failedJobs" not in summaries.count_jobs([noted(phase="Succeeded")])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_failed_jobs_are_sorted_capped_and_left_out_where_there_are_none() -> No
     ],
 )
 def test_the_sentence_has_as_many_decimals_as_it_needs(good: int, total: int, said: str) -> None:
-    assert summaries.sentence({"succeeded": good, "total": total}) == said
+    assert summaries.render_summary({"succeeded": good, "total": total}) == said
 
 
 # -- when --------------------------------------------------------------------------------------------------------------
@@ -146,13 +149,13 @@ class World:
 
 @contextlib.asynccontextmanager
 async def summarized(cluster: EmbeddedCluster, *, has_argocd: bool = True) -> AsyncIterator[World]:
-    await cluster.apply(definition(DEFINITION), manager="test")
+    await cluster.apply(load_definition(CRD_NAME), manager="test")
     if has_argocd:
-        await cluster.apply(definition("applications.argoproj.io"), manager="test")
+        await cluster.apply(load_definition("applications.argoproj.io"), manager="test")
     for name in ("argocd", "openshift-gitops"):
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     clock = LeapingClock()
-    work = asyncio.create_task(run([Summaries()], cluster, clock=clock))
+    work = asyncio.create_task(run([NotebookSummaryController()], cluster, clock=clock))
     try:
         yield World(cluster, clock)
     finally:
@@ -244,7 +247,7 @@ async def test_a_job_that_goes_goes_from_the_summary(cluster: EmbeddedCluster) -
 async def test_an_application_that_comes_after_its_jobs_is_told_of_them(cluster: EmbeddedCluster) -> None:
     async with summarized(cluster, has_argocd=False) as world:
         await world.add(noted("a", "Succeeded", "models"))
-        await cluster.apply(definition("applications.argoproj.io"), manager="test")
+        await cluster.apply(load_definition("applications.argoproj.io"), manager="test")
         await world.app()
         world.clock.leap(301)
         await world.comes("1/1 succeeded (100.0% success rate)")

@@ -17,13 +17,20 @@ from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, World
 pytestmark = pytest.mark.anyio
 TRAIN = ResourceKey(*KIND, "default", "train")
 WAVE = "argocd.argoproj.io/sync-wave"
-OPTIONS: dict[str, Any] = {"at_start": [wave_annotations.clear], "after_result": [wave_annotations.mark]}
+OPTIONS: dict[str, Any] = {
+    "start_hooks": [wave_annotations.clear_annotations],
+    "result_hooks": [wave_annotations.write_annotations],
+}
 
 
 async def said(cluster: EmbeddedCluster) -> dict[str, str]:
     live = await cluster.get(TRAIN) or {}
     found = live["metadata"].get("annotations") or {}
-    return {name.removeprefix("mlops.dev/"): value for name, value in found.items() if name in wave_annotations.WRITTEN}
+    return {
+        name.removeprefix("mlops.dev/"): value
+        for name, value in found.items()
+        if name in wave_annotations.WAVE_ANNOTATIONS
+    }
 
 
 async def comes(cluster: EmbeddedCluster, *names: str) -> dict[str, str]:

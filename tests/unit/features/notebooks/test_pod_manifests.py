@@ -10,10 +10,10 @@ import pytest
 
 from argosy.features.notebooks.job import KIND, read_job
 from argosy.features.notebooks.pod_runs import runner_archive
-from argosy.features.notebooks.pod_runs.pod import errand
-from argosy.features.notebooks.problems import OURS, RESERVED
-from argosy.features.notebooks.run_backend import pod_name
-from argosy.features.notebooks.runner.order import Order
+from argosy.features.notebooks.pod_runs.pod import build_runner_input
+from argosy.features.notebooks.run_backend import build_pod_name
+from argosy.features.notebooks.runner.run_request import RunRequest
+from argosy.features.notebooks.spec_validation import RESERVED_VOLUME_NAMES, RESERVED_VOLUME_PREFIX
 from argosy.kube.objects import Manifest
 from support.notebook_controller import NOTEBOOK, job, made
 
@@ -50,7 +50,7 @@ def test_a_job_with_the_longest_name_has_a_pod_too() -> None:
     found = made(name=name)["metadata"]
     assert len(found["name"]) <= 253 and found["name"].endswith("-validation")
     assert "notebookvalidationjob" not in found["labels"]
-    assert pod_name("a" * 252 + "b") != pod_name(name)
+    assert build_pod_name("a" * 252 + "b") != build_pod_name(name)
 
 
 def test_every_container_fits_a_restricted_namespace_and_names_no_user() -> None:
@@ -79,7 +79,7 @@ def test_credentials_are_mounted_where_git_runs_and_nowhere_else() -> None:
 def test_what_a_user_wrote_is_an_argument_and_never_shell_text() -> None:
     git = {"url": "https://example.org/$(HOME).git", "ref": "main; reboot"}
     found = container(made(notebook={"git": git, "path": "$(id).ipynb"}), "git-clone")
-    assert found["command"] == ["/bin/sh", f"/opt/argosy/runner/{runner_archive.CLONE}"]
+    assert found["command"] == ["/bin/sh", f"/opt/argosy/runner/{runner_archive.CLONE_SCRIPT_KEY}"]
     expected = ["https://example.org/$$(HOME).git", "main; reboot", "/workspace/repo", "$$(id).ipynb"]
     assert found["args"] == expected
 
@@ -129,7 +129,9 @@ def test_no_volume_of_a_job_can_hide_one_that_every_pod_has() -> None:
     both = {**NOTEBOOK, "git": git}
     env = [{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "aws", "key": "key"}}}]
     names = [each["name"] for each in made(notebook=both, goldenNotebook=both, pod={"env": env})["spec"]["volumes"]]
-    assert [name for name in names if name not in RESERVED and not name.startswith(OURS)] == []
+    assert [
+        name for name in names if name not in RESERVED_VOLUME_NAMES and not name.startswith(RESERVED_VOLUME_PREFIX)
+    ] == []
 
 
 def test_secrets_that_are_variables_are_files_for_the_runner_so_that_it_does_not_tell_them() -> None:
@@ -144,7 +146,7 @@ def test_secrets_that_are_variables_are_files_for_the_runner_so_that_it_does_not
     items = [{"key": "a", "path": "0"}, {"key": "b", "path": "1"}]
     whole, parts = {"secretName": "all", "optional": True}, {"secretName": "aws", "items": items, "optional": True}
     assert found == [whole, parts]
-    assert json.loads(errand(read_job(job(pod=given))))["secrets"] == ["/more", "/opt/argosy/given"]
+    assert json.loads(build_runner_input(read_job(job(pod=given))))["secrets"] == ["/more", "/opt/argosy/given"]
 
 
 def test_the_image_with_git_is_the_operators_choice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,8 +158,8 @@ def test_the_runner_is_told_the_paths_that_its_pod_has() -> None:
     claim = {"name": "models", "persistentVolumeClaim": {"claimName": "models"}}
     mounts = [{"name": "models", "mountPath": "/mnt/models"}]
     manifest = job(pod={"volumes": [claim], "volumeMounts": mounts}, parameters={"rate": 2}, timeout="5m")
-    told = json.loads(errand(read_job(manifest)))
-    order = Order.load(json.dumps(told["order"]))
+    told = json.loads(build_runner_input(read_job(manifest)))
+    order = RunRequest.from_json(json.dumps(told["order"]))
     assert (order.notebook, order.timeout_seconds) == ("/workspace/repo/train.ipynb", 300.0)
     assert (order.results, order.output) == ("/workspace/results.json", "/workspace/output.ipynb")
     assert (told["report"], told["claims"], order.parameters) == ("train-validation", ["/mnt/models"], {"rate": 2})

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from argosy.features.notebooks.job import KIND
-from argosy.features.notebooks.problems import warnings
+from argosy.features.notebooks.spec_validation import list_warnings
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import dump
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.objects import dump_yaml
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.notebook_controller import FAILED, PASSED, RUNNING, ToldRuns, job
 from support.trigger_jobs import (
@@ -46,7 +46,7 @@ async def test_a_success_restarts_what_it_names_and_says_so_everywhere(cluster: 
         status = await all_done(at)
         events = await at.told("TriggerSuccess")
         told = json.loads(await until(summary_of(cluster)))
-        text = at.controller.metrics.text()
+        text = at.controller.metrics.render()
     (record,) = status["triggers"]
     assert (status["phase"], record["status"]) == ("Succeeded", "Succeeded")
     assert (record["generation"], record["attempt"]) == (1, 1)
@@ -81,7 +81,7 @@ async def test_an_annotation_that_comes_after_the_result_sets_nothing_off(cluste
     async with at_work(cluster) as at:
         await at.apply(job())
         await at.ends()
-        await at.patch({"metadata": {"annotations": {TRIGGERS: dump([entry()])}}})
+        await at.patch({"metadata": {"annotations": {TRIGGERS: dump_yaml([entry()])}}})
         await at.apply(training(entry(name="none"), name="other"))
         await all_done(at, "other")
         status = await at.status()
@@ -169,7 +169,7 @@ async def test_a_bad_entry_and_a_missing_target_are_warnings_and_the_rest_is_don
     ],
 )
 def test_who_writes_what_cannot_follow_is_warned_at_once(annotations: dict[str, str], said: str) -> None:
-    (warning,) = warnings(job(annotations=annotations))
+    (warning,) = list_warnings(job(annotations=annotations))
     assert warning.startswith(f"metadata.annotations{said}")
 
 
@@ -215,7 +215,7 @@ async def test_other_namespaces_are_only_those_that_the_installation_allows(clus
 
 
 async def furnish(cluster: EmbeddedCluster, *namespaces: str) -> None:
-    await cluster.apply(definition("applications.argoproj.io"), manager="test")
+    await cluster.apply(load_definition("applications.argoproj.io"), manager="test")
     for name in namespaces:
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 

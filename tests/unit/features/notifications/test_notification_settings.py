@@ -11,14 +11,14 @@ import yaml
 
 from argosy.annotations import NOTIFIED, NOTIFYING
 from argosy.errors import PolicyError
-from argosy.features.notifications.argocd_export import exported
-from argosy.features.notifications.default_templates import shipped
-from argosy.features.notifications.drift import drift_of, drifted
-from argosy.features.notifications.events import Told, noted
-from argosy.features.notifications.sent_messages import annotations_for, read_state, state_key
-from argosy.features.notifications.settings import asks_of_jobs, read_settings
-from argosy.features.notifications.subscriptions import Destination, destinations
-from argosy.features.notifications.template_worker import fill, judge
+from argosy.features.notifications.argocd_export import build_export
+from argosy.features.notifications.default_templates import load_bundled_entries
+from argosy.features.notifications.drift import build_drift, list_drifted_keys
+from argosy.features.notifications.events import NotificationHistoryRow, list_recorded_messages
+from argosy.features.notifications.sent_messages import build_annotations, build_state_key, read_state
+from argosy.features.notifications.settings import read_settings, uses_jobs
+from argosy.features.notifications.subscriptions import NotificationDestination, list_destinations
+from argosy.features.notifications.template_worker import evaluate_conditions, render_templates
 from argosy.kube.names import ResourceKey
 from argosy.languages.expr import compile_expression
 from argosy.languages.go_templates import compile_template
@@ -43,7 +43,7 @@ def app(annotations: dict[str, str] | None = None, **status: Any) -> dict[str, A
 def test_a_list_of_hosts_that_names_none_allows_none(text: str) -> None:
     hosts = read_settings(None, None, {"data": {"notifications.hosts": text}}).hosts
     with pytest.raises(PolicyError, match=r"notifications\.hosts"):
-        hosts.addresses("localhost", 80)
+        hosts.resolve_addresses("localhost", 80)
 
 
 def test_a_secret_is_put_wherever_its_key_stands_and_masked_wherever_it_is_told() -> None:
@@ -53,7 +53,7 @@ def test_a_secret_is_put_wherever_its_key_stands_and_masked_wherever_it_is_told(
     )
     assert found.services["slack"].options == {"token": "xoxb-123"}
     assert found.services["a"].kind == "webhook" and found.services["a"].options["url"] == "https://x/p4th?k=$none"
-    assert found.masked("it said xoxb-123 of p4th") == "it said ******** of ********"
+    assert found.mask_secrets("it said xoxb-123 of p4th") == "it said ******** of ********"
     assert [each for each in found.problems if "$none" in each] and "xoxb-123" not in repr(found)
 
 
@@ -78,7 +78,7 @@ def test_every_trigger_that_ships_can_be_read_and_sends_templates_that_ship() ->
     assert {f"on-{name}" for name in argo.split()} < found.triggers.keys()
     for conditions in found.triggers.values():
         assert all(name in found.templates for each in conditions for name in each.send)
-    for text in shipped().values():
+    for text in load_bundled_entries().values():
         for value in json.loads(json.dumps(yaml.safe_load(text), default=str)) or ():
             compile_template(str(value))
 
@@ -100,33 +100,41 @@ def test_subscriptions_come_from_annotations_defaults_and_the_installation_witho
         f"{prefix}.slack": "x",
         f"{prefix}_yaml": "- {trigger: [t3], destinations: [{service: slack, recipients: [them]}]}",
     }
-    assert destinations(app(marks), found) == {
-        "d1": [Destination("slack", "x")],
-        "d2": [Destination("mail", "a@b.c")],
-        "t1": [Destination("slack", "all"), Destination("hook", ""), Destination("slack", "other")],
-        "t3": [Destination("slack", "them")],
+    assert list_destinations(app(marks), found) == {
+        "d1": [NotificationDestination("slack", "x")],
+        "d2": [NotificationDestination("mail", "a@b.c")],
+        "t1": [
+            NotificationDestination("slack", "all"),
+            NotificationDestination("hook", ""),
+            NotificationDestination("slack", "other"),
+        ],
+        "t3": [NotificationDestination("slack", "them")],
     }
 
 
 def test_the_state_is_written_as_argo_cd_writes_it_and_never_grows_beyond_a_hundred() -> None:
-    key = state_key("on-x", 0, "app.status.health.status == 'Degraded'", "abc", Destination("slack", "general"))
+    key = build_state_key(
+        "on-x", 0, "app.status.health.status == 'Degraded'", "abc", NotificationDestination("slack", "general")
+    )
     assert key.startswith("abc:on-x:[0].") and key.endswith(":slack:general")
-    marks = annotations_for({f"k{number}": number for number in range(150)}, {})
+    marks = build_annotations({f"k{number}": number for number in range(150)}, {})
     kept = read_state({"metadata": {"annotations": {NOTIFIED: str(marks[NOTIFIED])}}})
     assert len(kept) == 100 and min(kept.values()) == 50 and marks[NOTIFYING] is None
 
 
 def test_what_an_object_has_noted_is_history_after_its_events_are_gone() -> None:
-    key = state_key("on-x", 0, "true", "a:b", Destination("slack", "general"))
+    key = build_state_key("on-x", 0, "true", "a:b", NotificationDestination("slack", "general"))
     manifest = app({NOTIFIED: json.dumps({key: 1767225600, "nonsense": 5})})
-    row = Told("2026-01-01T00:00:00Z", "NotificationSent", "Application", "argocd", "wine", "on-x", "slack:general", "")
-    assert noted([manifest], []) == [row]
-    assert noted([manifest], [row._replace(message="said")]) == []
+    row = NotificationHistoryRow(
+        "2026-01-01T00:00:00Z", "NotificationSent", "Application", "argocd", "wine", "on-x", "slack:general", ""
+    )
+    assert list_recorded_messages([manifest], []) == [row]
+    assert list_recorded_messages([manifest], [row._replace(message="said")]) == []
 
 
 def test_a_trigger_is_about_jobs_where_its_condition_names_job() -> None:
     found = read_settings(None, None)
-    assert asks_of_jobs(found.triggers["on-notebook-failed"]) and not asks_of_jobs(found.triggers["on-deployed"])
+    assert uses_jobs(found.triggers["on-notebook-failed"]) and not uses_jobs(found.triggers["on-deployed"])
 
 
 LAST = [{"revision": "abc", "deployedAt": "2026-01-01T00:00:00Z", "source": {"repoURL": "x"}}]
@@ -147,7 +155,7 @@ OUT = {"status": "OutOfSync", "revision": "abc"}
     ],
 )
 def test_only_what_differs_though_git_did_not_change_is_drift(status: dict[str, Any], is_drift: bool) -> None:
-    assert bool(drifted(app(**status))) is is_drift
+    assert bool(list_drifted_keys(app(**status))) is is_drift
 
 
 def entry(name: str, time: str, fields: dict[str, Any], **more: str) -> dict[str, Any]:
@@ -168,7 +176,7 @@ def test_drift_of_what_was_applied_on_the_servers_side_is_what_others_wrote_sinc
         "data": {"a": "1", "b": "2", "c": "3"},
     }
     key = ResourceKey("", "ConfigMap", "ns", "a")
-    found = drift_of(app(sync=OUT, history=LAST), {key: live, ResourceKey("", "Secret", "ns", "s"): None})
+    found = build_drift(app(sync=OUT, history=LAST), {key: live, ResourceKey("", "Secret", "ns", "s"): None})
     assert found is not None
     first, gone = found["objects"]
     assert first["fields"] == [{"path": ".data.c", "manager": "kubectl-edit", "since": "2026-01-02T00:00:00Z"}]
@@ -179,28 +187,28 @@ def test_a_field_that_was_applied_and_is_gone_is_named() -> None:
     applied = json.dumps({"spec": {"replicas": 2, "paused": True}})
     marks = {"kubectl.kubernetes.io/last-applied-configuration": applied}
     live = {"metadata": {"annotations": marks}, "spec": {"replicas": 2}}
-    found = drift_of(app(sync=OUT, history=LAST), {ResourceKey("apps", "Deployment", "ns", "a"): live})
+    found = build_drift(app(sync=OUT, history=LAST), {ResourceKey("apps", "Deployment", "ns", "a"): live})
     assert found is not None and [each["path"] for each in found["objects"][0]["fields"]] == [".spec.paused"]
 
 
 def test_a_condition_that_fails_does_not_hold_and_says_why() -> None:
     texts = [("app.nothing.here", ""), ("true", "app.x.y"), ("5", "")]
     conditions = [{"when": when, "once": once} for when, once in texts]
-    said = judge({"values": {"app": {}}, "now": NOW, "conditions": conditions})
+    said = evaluate_conditions({"values": {"app": {}}, "now": NOW, "conditions": conditions})
     assert [each["holds"] for each in said] == [False, True, False]
     assert "cannot fetch" in said[0]["fault"] and "oncePer" in said[1]["fault"]
 
 
 def test_a_template_with_a_mistake_says_where_and_a_later_one_takes_the_place_of_an_earlier_one() -> None:
     given = {"values": {"app": {"n": 1}}, "now": NOW}
-    assert "line 2" in fill({**given, "templates": [{"message": "\n{{.x"}]})["fault"]
+    assert "line 2" in render_templates({**given, "templates": [{"message": "\n{{.x"}]})["fault"]
     two = [{"message": "a{{.app.n}}", "email": {"subject": "s"}}, {"message": "b"}]
-    assert fill({**given, "templates": two})["notification"] == {"message": "b", "email": {"subject": "s"}}
+    assert render_templates({**given, "templates": two})["notification"] == {"message": "b", "email": {"subject": "s"}}
 
 
 @pytest.mark.parametrize("is_operated", [False, True])
 def test_what_is_generated_for_a_stock_controller_can_be_read_and_names_only_app(is_operated: bool) -> None:
-    made = exported("argocd", ["slack:x"], is_operated=is_operated)
+    made = build_export("argocd", ["slack:x"], is_operated=is_operated)
     parts = made["spec"] if is_operated else {"": made["data"]}
     data = {key: value for part in parts.values() for key, value in part.items()}
     found = read_settings({"data": data}, None)

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from argosy.errors import ArgosyError
-from argosy.features.preview.source_reach import Reaches, around, is_touched
+from argosy.features.preview.source_reach import SourceReach, add_parent_folders, may_be_affected
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.render import render
@@ -17,7 +17,7 @@ CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: '1'}\n
 
 
 def reach(files: dict[str, str], path: str, **wire: object) -> frozenset[str] | None:
-    return Reaches(TextTree(files)).of(path, read_source({"path": path, **wire}))
+    return SourceReach(TextTree(files)).find_reach(path, read_source({"path": path, **wire}))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_render_reads_nothing_that_is_not_reached(seed: int) -> None:
         files[f"{folder}/m.yaml"] = CONFIG
         files[f"{folder}/p.yaml"] = CONFIG
     tree, source = TextTree(files), read_source({"path": folders[0]})
-    reached = Reaches(tree).of(folders[0], source)
+    reached = SourceReach(tree).find_reach(folders[0], source)
     try:
         read = render(Checkout(tree, ""), Application(name="a"), source).inputs
     except ArgosyError:
@@ -80,4 +80,4 @@ def test_a_render_reads_nothing_that_is_not_reached(seed: int) -> None:
     for each in read:
         path = each.path.strip("/")
         if path in files:
-            assert is_touched(reached, around([path])), f"{path} is read, and not reached"
+            assert may_be_affected(reached, add_parent_folders([path])), f"{path} is read, and not reached"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.projects.windows_cli import _faults, _rows
+from argosy.features.projects.windows_cli import _build_rows, _list_faults
 
 GOOD = {"kind": "deny", "schedule": "0 11 * * *", "duration": "2h", "applications": ["*"]}
 
@@ -18,10 +18,13 @@ def project(*windows: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("wrong", [{"schedule": "at noon"}, {"duration": "long"}, {"timeZone": "Mars/Base"}])
 def test_a_window_that_cannot_be_read_is_marked_and_told_with_the_way_to_correct_it(wrong: dict[str, str]) -> None:
     found = project(GOOD, {**GOOD, **wrong})
-    assert [row[1] for row in _rows(found)][1] == "Malformed" and _rows(found)[0][1] in ("Active", "Inactive")
-    (told,) = _faults(found)
+    assert [row[1] for row in _build_rows(found)][1] == "Malformed" and _build_rows(found)[0][1] in (
+        "Active",
+        "Inactive",
+    )
+    (told,) = _list_faults(found)
     assert told.startswith("window 1 is malformed: ") and "argosy proj windows update ml 1" in told
 
 
 def test_windows_that_can_be_read_are_told_nothing_of() -> None:
-    assert _faults(project(GOOD)) == []
+    assert _list_faults(project(GOOD)) == []

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.features.promote.clone_state import SHALLOW, notes, stale
-from argosy.gitops.workspace.git_repository import Clone
+from argosy.features.promote.clone_state import SHALLOW_CLONE_MESSAGE, check_clone, list_clone_notes
+from argosy.gitops.workspace.git_repository import UpstreamState
 
 
 @pytest.mark.parametrize(
     ("clone", "told", "advice"),
     [
-        (Clone(is_shallow=True), SHALLOW, "git fetch --unshallow"),
-        (Clone(follows="origin/main", behind=2), "this branch is 2 commits behind origin/main", "git pull"),
-        (Clone(follows="o/m", behind=1, ahead=1), "this branch is 1 commit behind o/m", "git pull --rebase"),
+        (UpstreamState(is_shallow=True), SHALLOW_CLONE_MESSAGE, "git fetch --unshallow"),
+        (UpstreamState(upstream="origin/main", behind=2), "this branch is 2 commits behind origin/main", "git pull"),
+        (UpstreamState(upstream="o/m", behind=1, ahead=1), "this branch is 1 commit behind o/m", "git pull --rebase"),
         (
-            Clone(follows="origin/HEAD", behind=3, is_detached=True),
+            UpstreamState(upstream="origin/HEAD", behind=3, is_detached=True),
             "HEAD is detached, and 3 commits behind origin/HEAD",
             "check a branch out: git switch BRANCH",
         ),
     ],
 )
-def test_where_something_is_missing_nothing_may_be_written(clone: Clone, told: str, advice: str) -> None:
-    (found,) = stale(clone)
-    assert (found.is_open, found.why, found.next) == (False, told, advice)
-    assert f"{told}; {advice}" in notes(clone)
+def test_where_something_is_missing_nothing_may_be_written(clone: UpstreamState, told: str, advice: str) -> None:
+    (found,) = check_clone(clone)
+    assert (found.is_open, found.reason, found.next_command) == (False, told, advice)
+    assert f"{told}; {advice}" in list_clone_notes(clone)
 
 
 def test_what_is_not_pushed_is_noted_and_stops_nothing() -> None:
-    clone = Clone(follows="origin/main", ahead=3)
-    assert stale(clone) == []
-    assert notes(clone) == ["3 commits not pushed to origin/main, so not deployed; git push"]
+    clone = UpstreamState(upstream="origin/main", ahead=3)
+    assert check_clone(clone) == []
+    assert list_clone_notes(clone) == ["3 commits not pushed to origin/main, so not deployed; git push"]
 
 
 def test_of_a_clone_that_is_as_the_other_nothing_is_said() -> None:
-    assert notes(Clone(follows="origin/main")) == stale(Clone()) == []
+    assert list_clone_notes(UpstreamState(upstream="origin/main")) == check_clone(UpstreamState()) == []

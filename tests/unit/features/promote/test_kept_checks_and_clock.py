@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.promote.repository_check import FRESH, _is_fresh
+from argosy.features.promote.repository_check import RESULT_LIFETIME_SECONDS, _is_fresh
 
 
-@pytest.mark.parametrize(("age", "is_fresh"), [(1.0, True), (FRESH + 60, False), (-86400.0, False), (-3600.0, False)])
+@pytest.mark.parametrize(
+    ("age", "is_fresh"), [(1.0, True), (RESULT_LIFETIME_SECONDS + 60, False), (-86400.0, False), (-3600.0, False)]
+)
 def test_an_answer_is_fresh_for_ten_minutes_and_never_from_the_future(
     tmp_path: Path, age: float, is_fresh: bool
 ) -> None:

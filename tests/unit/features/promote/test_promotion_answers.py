@@ -7,21 +7,23 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.cluster_facts import Answers, _answers, time_of
-from argosy.features.promote.environments import Way
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.delivery_file.values import Environment, Gate
+from argosy.features.promote.cluster_facts import EnvironmentClusterState, _fetch_cluster_state, parse_timestamp
+from argosy.features.promote.environments import PromotionPipeline
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.delivery_file.values import DeliveryEnvironment, PromotionGate
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
-WAY = Way(
+WAY = PromotionPipeline(
     (
-        Environment("dev", "web-dev", "ns-dev", "dev"),
-        Environment("staging", "web-staging", "ns-staging", "staging", after="dev", gates=(Gate("notebook", "eval"),)),
+        DeliveryEnvironment("dev", "web-dev", "ns-dev", "dev"),
+        DeliveryEnvironment(
+            "staging", "web-staging", "ns-staging", "staging", after="dev", gates=(PromotionGate("notebook", "eval"),)
+        ),
     ),
-    control="argocd",
+    control_namespace="argocd",
 )
 SPEC = {"project": "default", "source": {"repoURL": "https://e.com/a.git", "path": "dev"}, "destination": {"name": "x"}}
 
@@ -40,13 +42,13 @@ async def cluster(anyio_backend: str) -> AsyncIterator[EmbeddedCluster]:
 
 
 async def test_where_nothing_is_installed_nothing_is_known_and_nothing_fails(cluster: EmbeddedCluster) -> None:
-    found = await _answers(Desk(cluster, "here", "argocd", "argocd"), WAY)
+    found = await _fetch_cluster_state(ApplicationService(cluster, "here", "argocd", "argocd"), WAY)
     assert found.apps == {"dev": None, "staging": None} and found.notebooks == {("dev", "eval"): None}
 
 
 async def test_applications_notebooks_and_the_asker_are_found(cluster: EmbeddedCluster) -> None:
     for name in ("applications.argoproj.io", "notebookvalidationjobs.mlops.mlops.dev"):
-        await cluster.create(definition(name))
+        await cluster.create(load_definition(name))
     await cluster.create(made("Application", "argoproj.io/v1alpha1", "web-dev", "argocd", spec=SPEC))
     notebook = {"git": {"url": "https://e.com/a.git", "ref": "main"}, "path": "a.ipynb"}
     spec = {"notebook": notebook, "podConfig": {"containerImage": "a"}}
@@ -54,28 +56,32 @@ async def test_applications_notebooks_and_the_asker_are_found(cluster: EmbeddedC
     key = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ns-dev", "eval")
     status = {"phase": "Succeeded", "completionTime": "2026-05-04T12:00:00Z"}
     await cluster.patch(key, {"status": status}, subresource="status")
-    found: Answers = await _answers(Desk(cluster, "here", "argocd", "argocd"), WAY)
+    found: EnvironmentClusterState = await _fetch_cluster_state(
+        ApplicationService(cluster, "here", "argocd", "argocd"), WAY
+    )
     app, ran = found.apps["dev"], found.notebooks["dev", "eval"]
     assert app is not None and app["spec"]["source"]["path"] == "dev" and found.apps["staging"] is None
-    assert ran is not None and ran.phase == "Succeeded" and ran.ended == time_of("2026-05-04T12:00:00+00:00")
-    assert found.by is not None and found.by.known_by == "cluster" and found.by.name
+    assert (
+        ran is not None and ran.phase == "Succeeded" and ran.finished_at == parse_timestamp("2026-05-04T12:00:00+00:00")
+    )
+    assert found.actor is not None and found.actor.known_by == "cluster" and found.actor.name
 
 
 async def test_a_notebook_whose_status_is_of_an_older_spec_has_not_run(cluster: EmbeddedCluster) -> None:
-    await cluster.create(definition("notebookvalidationjobs.mlops.mlops.dev"))
+    await cluster.create(load_definition("notebookvalidationjobs.mlops.mlops.dev"))
     notebook = {"git": {"url": "https://e.com/a.git", "ref": "main"}, "path": "a.ipynb"}
     spec = {"notebook": notebook, "podConfig": {"containerImage": "a"}}
     await cluster.create(made("NotebookValidationJob", "mlops.mlops.dev/v1alpha1", "eval", "ns-dev", spec=spec))
     key = ResourceKey("mlops.mlops.dev", "NotebookValidationJob", "ns-dev", "eval")
     status = {"phase": "Succeeded", "completionTime": "2026-05-04T12:00:00Z", "observedGeneration": 1}
     await cluster.patch(key, {"status": status}, subresource="status")
-    desk = Desk(cluster, "here", "argocd", "argocd")
-    ran = (await _answers(desk, WAY)).notebooks["dev", "eval"]
+    desk = ApplicationService(cluster, "here", "argocd", "argocd")
+    ran = (await _fetch_cluster_state(desk, WAY)).notebooks["dev", "eval"]
     assert ran is not None and ran.phase == "Succeeded"
     await cluster.patch(key, {"spec": {"notebook": {"path": "b.ipynb"}}})
-    ran = (await _answers(desk, WAY)).notebooks["dev", "eval"]
-    assert ran is not None and (ran.phase, ran.ended) == ("", None)
+    ran = (await _fetch_cluster_state(desk, WAY)).notebooks["dev", "eval"]
+    assert ran is not None and (ran.phase, ran.finished_at) == ("", None)
 
 
 async def test_a_time_that_is_none_is_none() -> None:
-    assert time_of(None) is None and time_of("soon") is None
+    assert parse_timestamp(None) is None and parse_timestamp("soon") is None

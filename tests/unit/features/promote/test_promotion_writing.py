@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.promote.file_edits import Writer, kustomization
-from argosy.features.promote.moves import moving
-from argosy.features.promote.releases import Contents, contents
+from argosy.features.promote.file_edits import OverlayWriter, find_overlay_file
+from argosy.features.promote.moves import compute_changes
+from argosy.features.promote.releases import EnvironmentContents, read_contents
 from argosy.gitops.application import Application, read_source
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.render import render
@@ -43,11 +43,11 @@ patches:
 """
 
 
-def environment(files: Mapping[str, str], name: str) -> Contents:
+def environment(files: Mapping[str, str], name: str) -> EnvironmentContents:
     done = render(Checkout(TextTree(files), "c"), Application(name=name), read_source({"path": name}))
-    found = kustomization(name, files.get)
+    found = find_overlay_file(name, files.get)
     assert found is not None
-    return contents(done.manifests, found.decoration)
+    return read_contents(done.manifests, found.decoration)
 
 
 def promoted(source: str, target: str, more: Mapping[str, str] | None = None) -> tuple[str, dict[str, str]]:
@@ -58,10 +58,10 @@ def promoted(source: str, target: str, more: Mapping[str, str] | None = None) ->
         "prod/kustomization.yaml": HEAD.format("prod") + target,
         **(more or {}),
     }
-    moved = moving(environment(files, "dev"), environment(files, "prod"), None)
-    written = Writer("prod", files.get, kustomization("dev", files.get)).write(moved.moves)
+    moved = compute_changes(environment(files, "dev"), environment(files, "prod"), None)
+    written = OverlayWriter("prod", files.get, find_overlay_file("dev", files.get)).write(moved.moves)
     after = {**files, **written}
-    assert not moving(environment(after, "dev"), environment(after, "prod"), None).moves
+    assert not compute_changes(environment(after, "dev"), environment(after, "prod"), None).moves
     lines = difflib.unified_diff(
         files["prod/kustomization.yaml"].splitlines(), after["prod/kustomization.yaml"].splitlines(), n=0
     )
@@ -150,8 +150,8 @@ def test_a_resource_of_the_overlay_itself_is_changed_there() -> None:
         "dev/kustomization.yaml": "resources: [web.yaml]\n", "dev/web.yaml": own.replace("web:1", "web:9"),
         "prod/kustomization.yaml": "resources: [web.yaml]\n", "prod/web.yaml": own,
     }  # fmt: skip
-    moved = moving(environment(files, "dev"), environment(files, "prod"))
-    written = Writer("prod", files.get).write(moved.moves)
+    moved = compute_changes(environment(files, "dev"), environment(files, "prod"))
+    written = OverlayWriter("prod", files.get).write(moved.moves)
     assert written == {"prod/web.yaml": own.replace("example/web:1", '"example/web:9"')}
 
 
@@ -163,8 +163,8 @@ def test_a_literal_of_a_generator_is_changed() -> None:
 
     old, new = generated("1"), generated("2")
     files = {**new, "prod/kustomization.yaml": old["prod/kustomization.yaml"]}
-    moved = moving(environment(files, "dev"), environment(files, "prod"), environment(old, "dev"))
-    written: Any = Writer("prod", files.get).write(moved.moves)
+    moved = compute_changes(environment(files, "dev"), environment(files, "prod"), environment(old, "dev"))
+    written: Any = OverlayWriter("prod", files.get).write(moved.moves)
     assert "- limit=2\n" in written["prod/kustomization.yaml"]
 
 
@@ -185,4 +185,4 @@ def test_what_is_shared_with_other_environments_is_never_written() -> None:
 
 def test_a_folder_without_a_kustomization_is_refused_with_what_to_do() -> None:
     with pytest.raises(UserError, match="argosy edits only these; change the values by hand"):
-        Writer("prod", {}.get)
+        OverlayWriter("prod", {}.get)

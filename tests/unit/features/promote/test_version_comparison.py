@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.releases import Contents, Decoration, Kind, contents
+from argosy.features.promote.releases import EnvironmentContents, FieldKind, NameDecoration, read_contents
 from argosy.features.promote.version_comparison import compare_versions
 from argosy.kube.objects import Manifest
 
@@ -33,9 +33,9 @@ def web(image: str, name: str = "web") -> Manifest:
     }
 
 
-def environment(name: str, *manifests: Manifest) -> Contents:
+def environment(name: str, *manifests: Manifest) -> EnvironmentContents:
     decorated = [{**each, "metadata": {"name": f"{name}-{each['metadata']['name']}"}} for each in manifests]
-    return contents(decorated, Decoration(f"{name}-"))
+    return read_contents(decorated, NameDecoration(f"{name}-"))
 
 
 def compare(source: list[Manifest], target: list[Manifest], **more: Any) -> Any:
@@ -53,7 +53,7 @@ def compare(source: list[Manifest], target: list[Manifest], **more: Any) -> Any:
 )
 def test_a_model_at_the_same_address_or_with_the_same_digest_is_the_same(source: str, target: str) -> None:
     found = compare([model(source)], [model(target)])
-    assert found.same == (Kind.MODEL,) and found.differences == ()
+    assert found.same == (FieldKind.MODEL,) and found.differences == ()
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,13 @@ def test_a_model_at_another_address_is_not_the_same(source: str, target: str) ->
     found = compare([model(source)], [model(target)])
     assert found.same == ()
     [difference] = found.differences
-    assert (difference.kind, difference.source, difference.target) == (Kind.MODEL, source, target)
+    assert (difference.kind, difference.source, difference.target) == (FieldKind.MODEL, source, target)
 
 
-@pytest.mark.parametrize(("shares_volumes", "same"), [(False, ()), (True, (Kind.MODEL,))])
-def test_the_same_claim_in_another_namespace_is_another_volume(shares_volumes: bool, same: tuple[Kind, ...]) -> None:
+@pytest.mark.parametrize(("shares_volumes", "same"), [(False, ()), (True, (FieldKind.MODEL,))])
+def test_the_same_claim_in_another_namespace_is_another_volume(
+    shares_volumes: bool, same: tuple[FieldKind, ...]
+) -> None:
     there = [model("pvc://models/fraud")]
     found = compare(there, there, shares_volumes=shares_volumes)
     assert found.same == same
@@ -89,10 +91,10 @@ def test_a_model_that_only_one_environment_has_is_a_difference() -> None:
 def test_images_may_be_the_same_where_models_are_not() -> None:
     source = [web("example.com/web:1"), model("s3://a/fraud")]
     found = compare(source, [web("example.com/web:1"), model("s3://b/fraud")])
-    assert found.same == (Kind.IMAGE,) and [each.kind for each in found.differences] == [Kind.MODEL]
+    assert found.same == (FieldKind.IMAGE,) and [each.kind for each in found.differences] == [FieldKind.MODEL]
 
 
 def test_an_environment_without_versions_is_compared_by_its_parameters() -> None:
     one, other = ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": v}} for v in "xy")
-    assert compare([one], [one]).same == (Kind.PARAMETER,)
+    assert compare([one], [one]).same == (FieldKind.PARAMETER,)
     assert compare([one], [other]).same == ()

@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.promote.environments import Way, declared, folder, found
+from argosy.features.promote.environments import (
+    PromotionPipeline,
+    build_declared_pipeline,
+    infer_pipeline,
+    normalize_folder,
+)
 from argosy.gitops.application import read_application
-from argosy.gitops.delivery_file.reader import read_delivery
+from argosy.gitops.delivery_file.reader import read_delivery_file
 
 HEAD = "apiVersion: argosy.dev/v1\nkind: Delivery\nrepository: {url: https://example.com/a.git}\nenvironments:\n"
 
 
-def way(*lines: str) -> Way:
-    return declared(read_delivery(HEAD + "\n".join(f"  {line}" for line in lines)), "argosy.yaml")
+def way(*lines: str) -> PromotionPipeline:
+    return build_declared_pipeline(read_delivery_file(HEAD + "\n".join(f"  {line}" for line in lines)), "argosy.yaml")
 
 
 LINES = (
@@ -41,22 +46,22 @@ def test_environments_stand_in_the_order_of_their_after_whatever_the_order_in_th
 
 def test_a_release_comes_from_the_environment_before() -> None:
     found = way(*LINES)
-    assert found.source(found.find("production")).name == "staging"
+    assert found.find_source(found.find("production")).name == "staging"
 
 
 def test_a_skipped_environment_is_passed_by_and_must_be_the_one_before() -> None:
     found = way(*LINES)
-    assert found.source(found.find("production"), ["staging"]).name == "dev"
+    assert found.find_source(found.find("production"), ["staging"]).name == "dev"
     with pytest.raises(UserError, match="staging is before production, not dev"):
-        found.source(found.find("production"), ["dev"])
+        found.find_source(found.find("production"), ["dev"])
     with pytest.raises(UserError, match="no environment is before dev"):
-        found.source(found.find("production"), ["staging", "dev"])
+        found.find_source(found.find("production"), ["staging", "dev"])
 
 
 def test_the_first_environment_gets_nothing_by_a_promotion() -> None:
     found = way(*LINES)
     with pytest.raises(UserError, match="dev is the first environment"):
-        found.source(found.find("dev"))
+        found.find_source(found.find("dev"))
 
 
 def test_a_wrong_name_is_answered_with_the_nearest() -> None:
@@ -73,7 +78,7 @@ def test_a_circle_of_environments_is_refused_when_the_file_is_read() -> None:
     ("path", "tree"), [("", ""), (".", ""), ("./", ""), ("a/b/", "a/b"), ("./a", "a"), ("a//b", "a/b"), (".a", ".a")]
 )
 def test_folders_are_named_as_trees_name_them(path: str, tree: str) -> None:
-    assert folder(path) == tree
+    assert normalize_folder(path) == tree
 
 
 def test_applications_of_known_words_make_a_way_with_gates() -> None:
@@ -83,7 +88,7 @@ def test_applications_of_known_words_make_a_way_with_gates() -> None:
         app("x-stage", "some/where", {"environment": "staging"}),
         app("other", "tools/grafana"),
     ]
-    made = found(apps)  # type: ignore[arg-type]
+    made = infer_pipeline(apps)  # type: ignore[arg-type]
     assert made is not None
     assert [(each.name, each.after, str(each.sync)) for each in made.environments] == [
         ("dev", "", "auto"),
@@ -95,5 +100,5 @@ def test_applications_of_known_words_make_a_way_with_gates() -> None:
 
 def test_where_two_applications_are_of_one_environment_nothing_is_guessed() -> None:
     apps = [app("a", "a/overlays/dev"), app("b", "b/overlays/dev"), app("c", "b/overlays/prod")]
-    assert found(apps) is None  # type: ignore[arg-type]
-    assert found([app("a", "a/overlays/dev")]) is None  # type: ignore[list-item]
+    assert infer_pipeline(apps) is None  # type: ignore[arg-type]
+    assert infer_pipeline([app("a", "a/overlays/dev")]) is None  # type: ignore[list-item]

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from argosy.features.promote.moves import moving, parted, told
-from argosy.features.promote.releases import Contents, Decoration, Kind, contents, kind_of
+from argosy.features.promote.moves import compute_changes, describe_kept, split_image
+from argosy.features.promote.releases import (
+    EnvironmentContents,
+    FieldKind,
+    NameDecoration,
+    classify_field,
+    read_contents,
+)
 
 
 def deployment(image: str, prefix: str = "dev-", replicas: int = 1, env: str = "", args: Any = ("-v",)) -> Any:
@@ -20,18 +26,20 @@ def deployment(image: str, prefix: str = "dev-", replicas: int = 1, env: str = "
     }
 
 
-def of(*manifests: Any, prefix: str = "dev-") -> Contents:
-    return contents(manifests, Decoration(prefix))
+def of(*manifests: Any, prefix: str = "dev-") -> EnvironmentContents:
+    return read_contents(manifests, NameDecoration(prefix))
 
 
-def moves(source: Contents, target: Contents, was: Contents | None = None) -> list[tuple[str, Any, Any]]:
-    return [(str(each.kind), each.before, each.after) for each in moving(source, target, was).moves]
+def moves(
+    source: EnvironmentContents, target: EnvironmentContents, was: EnvironmentContents | None = None
+) -> list[tuple[str, Any, Any]]:
+    return [(str(each.kind), each.before, each.after) for each in compute_changes(source, target, was).moves]
 
 
 def test_an_image_moves_and_the_size_stays() -> None:
     source, target = of(deployment("a/web:2")), of(deployment("a/web:1", "prod-", 5), prefix="prod-")
     assert moves(source, target) == [("image", "a/web:1", "a/web:2")]
-    stays = dict(told(moving(source, target).stays))
+    stays = dict(describe_kept(compute_changes(source, target).stays))
     assert stays["replicas"] == "5" and stays["namespace"] == "prod-ns"
 
 
@@ -49,9 +57,9 @@ def test_each_environment_keeps_its_registry_and_gets_the_version(source: str, t
 
 
 def test_another_image_is_left_alone_and_told() -> None:
-    found = moving(of(deployment("a/web-debug:2")), of(deployment("a/web:1")))
+    found = compute_changes(of(deployment("a/web-debug:2")), of(deployment("a/web:1")))
     assert not found.moves
-    assert [stay.why for stay in found.doubts] == ["another image"]
+    assert [stay.reason for stay in found.doubtful] == ["another image"]
 
 
 def model(uri: str, name: str = "fraud") -> Any:
@@ -94,12 +102,12 @@ def test_parameters_that_changed_since_the_last_promotion_move() -> None:
 
 def test_parameters_that_changed_on_both_sides_are_left_and_told() -> None:
     was = of(deployment("a/web:1", env="a"))
-    found = moving(of(deployment("a/web:1", env="b")), of(deployment("a/web:1", env="c")), was)
-    assert not found.moves and [stay.why for stay in found.doubts] == ["changed in both"]
+    found = compute_changes(of(deployment("a/web:1", env="b")), of(deployment("a/web:1", env="c")), was)
+    assert not found.moves and [stay.reason for stay in found.doubtful] == ["changed in both"]
 
 
 def test_an_object_that_only_the_source_has_is_told() -> None:
-    found = moving(of(deployment("a/web:1"), model("s3://a/b")), of(deployment("a/web:1")))
+    found = compute_changes(of(deployment("a/web:1"), model("s3://a/b")), of(deployment("a/web:1")))
     assert [str(owner) for owner in found.missing] == ["InferenceService/fraud"]
 
 
@@ -111,7 +119,7 @@ def test_the_only_object_of_its_kind_is_the_same_whatever_it_is_called() -> None
 
 def test_of_several_models_none_is_taken_for_another() -> None:
     source = of(model("s3://a/fraud/2"), model("s3://a/churn/2", "churn"))
-    found = moving(source, of(model("s3://b/fraud/1"), model("s3://b/intent/1", "intent")))
+    found = compute_changes(source, of(model("s3://b/fraud/1"), model("s3://b/intent/1", "intent")))
     assert [(each.before, each.after) for each in found.moves] == [("s3://b/fraud/1", "s3://b/fraud/2")]
     assert [str(owner) for owner in found.missing] == ["InferenceService/churn"]
 
@@ -139,20 +147,20 @@ def test_names_of_generated_objects_are_compared_without_their_hash() -> None:
 @pytest.mark.parametrize(
     ("kind", "path", "expected"),
     [
-        ("Deployment", "spec.template.spec.containers[a].image", Kind.IMAGE),
-        ("NotebookValidationJob", "spec.podConfig.containerImage", Kind.IMAGE),
-        ("InferenceService", "spec.predictor.model.storage.path", Kind.MODEL),
-        ("InferenceService", "spec.predictor.model.storage.parameters.bucket", Kind.PARAMETER),
-        ("Deployment", "spec.template.spec.containers[a].env[X].value", Kind.PARAMETER),
-        ("Deployment", "spec.replicas", Kind.OWN),
-        ("Deployment", "metadata.annotations.image", Kind.OWN),
-        ("ConfigMap", "data.image", Kind.PARAMETER),
+        ("Deployment", "spec.template.spec.containers[a].image", FieldKind.IMAGE),
+        ("NotebookValidationJob", "spec.podConfig.containerImage", FieldKind.IMAGE),
+        ("InferenceService", "spec.predictor.model.storage.path", FieldKind.MODEL),
+        ("InferenceService", "spec.predictor.model.storage.parameters.bucket", FieldKind.PARAMETER),
+        ("Deployment", "spec.template.spec.containers[a].env[X].value", FieldKind.PARAMETER),
+        ("Deployment", "spec.replicas", FieldKind.ENVIRONMENT),
+        ("Deployment", "metadata.annotations.image", FieldKind.ENVIRONMENT),
+        ("ConfigMap", "data.image", FieldKind.PARAMETER),
     ],
 )
-def test_what_a_field_is_depends_on_its_place_alone(kind: str, path: str, expected: Kind) -> None:
-    assert kind_of(kind, path) is expected
+def test_what_a_field_is_depends_on_its_place_alone(kind: str, path: str, expected: FieldKind) -> None:
+    assert classify_field(kind, path) is expected
 
 
 def test_an_image_is_parted_at_its_tag_not_at_a_port() -> None:
-    assert parted("host:5000/a/b:1@sha256:2") == ("host:5000/a/b", ":1@sha256:2")
-    assert parted("host:5000/a/b") == ("host:5000/a/b", "")
+    assert split_image("host:5000/a/b:1@sha256:2") == ("host:5000/a/b", ":1@sha256:2")
+    assert split_image("host:5000/a/b") == ("host:5000/a/b", "")

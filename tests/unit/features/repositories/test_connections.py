@@ -11,12 +11,12 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.clusters import service
 from argosy.features.repositories import service as repositories
-from argosy.features.repositories.certificates import Certificate, Choice, read_certificates
-from argosy.features.repositories.connection_test import State
+from argosy.features.repositories.certificates import CertificateFilter, RepositoryCertificate, read_certificates
+from argosy.features.repositories.connection_test import ConnectionState
 from argosy.features.repositories.openpgp import read_keys
 from argosy.features.repositories.service import CREDENTIALS, REPOSITORIES
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.declared_objects import Declared, read_declared, secret_name
+from argosy.gitops.application_client.declared_objects import DeclaredSecret, build_secret_name, read_declared_secret
 from support.sample_keys import AUTHORITY, HOST_KEY, KEY
 
 URL = "https://git.example.com/team/app"
@@ -28,34 +28,34 @@ def secret(kind: str, **values: str) -> dict[str, Any]:
     return {"metadata": {"name": "one", "namespace": "argocd", "labels": labels}, "data": data}
 
 
-def declared(kind: str = "repository", **values: str) -> Declared:
-    return read_declared(secret(kind, **values))
+def declared(kind: str = "repository", **values: str) -> DeclaredSecret:
+    return read_declared_secret(secret(kind, **values))
 
 
 def test_names_of_secrets_are_those_that_argo_cd_gives() -> None:
     # FNV-1a of 32 bits; the value for "hello" is in its reference
-    assert secret_name("repo", "hello") == "repo-1335831723"
-    assert secret_name("repo", "he", "llo") == "repo-1335831723"
+    assert build_secret_name("repo", "hello") == "repo-1335831723"
+    assert build_secret_name("repo", "he", "llo") == "repo-1335831723"
 
 
 @pytest.mark.parametrize("shelf", [REPOSITORIES, CREDENTIALS])
-def test_no_secret_of_a_repository_is_told(shelf: repositories.Shelf) -> None:
+def test_no_secret_of_a_repository_is_told(shelf: repositories.RepositorySecretType) -> None:
     secrets = {key: f"canary-{key}" for key in repositories.SECRET_KEYS}
-    found = repositories.document(
+    found = repositories.repository_to_wire(
         declared(url=URL, username="ann", proxy="http://u:canary-p@proxy:80", **secrets), shelf
     )
     assert "canary" not in json.dumps(found)
-    assert found[shelf.address] == URL and found["username"] == "ann" and found["proxy"] == "http://proxy:80"
+    assert found[shelf.address_field] == URL and found["username"] == "ann" and found["proxy"] == "http://proxy:80"
 
 
 def test_no_field_that_is_told_has_the_name_of_a_secret() -> None:
-    hidden = {each.wire for shelf in (REPOSITORIES, CREDENTIALS) for each in shelf.fields if each.is_secret}
+    hidden = {each.wire_name for shelf in (REPOSITORIES, CREDENTIALS) for each in shelf.fields if each.is_secret}
     assert hidden >= {"password", "bearerToken", "sshPrivateKey", "tlsClientCertKey", "githubAppPrivateKey"}
 
 
 def test_secrets_stay_where_nothing_else_is_given() -> None:
     before = declared(url=URL, username="ann", password="canary")
-    assert repositories.kept(before, {"url": URL, "username": "ann", "name": "x"})["password"] == "canary"
+    assert repositories.keep_secrets(before, {"url": URL, "username": "ann", "name": "x"})["password"] == "canary"
 
 
 @pytest.mark.parametrize(
@@ -63,13 +63,13 @@ def test_secrets_stay_where_nothing_else_is_given() -> None:
 )
 def test_secrets_do_not_go_where_they_were_not_given_for(change: dict[str, str]) -> None:
     before = declared(url=URL, type="git", username="ann", password="canary")
-    after = repositories.kept(before, {"url": URL, "type": "git", "username": "ann", **change})
+    after = repositories.keep_secrets(before, {"url": URL, "type": "git", "username": "ann", **change})
     assert "password" not in after
 
 
 def test_secrets_that_are_given_take_the_place_of_all_that_were_there() -> None:
     before = declared(url=URL, username="ann", password="old", tlsClientCertKey="old")
-    assert repositories.kept(before, {"url": URL, "password": "new"}) == {"url": URL, "password": "new"}
+    assert repositories.keep_secrets(before, {"url": URL, "password": "new"}) == {"url": URL, "password": "new"}
 
 
 @pytest.mark.parametrize(
@@ -107,13 +107,13 @@ CONFIG = {
 }
 
 
-def cluster_secret(**values: str) -> Declared:
+def cluster_secret(**values: str) -> DeclaredSecret:
     given = {"server": "https://prod:6443", "name": "prod", "config": json.dumps(CONFIG), **values}
     return declared("cluster", **given)
 
 
 def test_no_way_into_a_cluster_is_told() -> None:
-    found = service.document(cluster_secret(project="team"), State("Unknown"), "", 3)
+    found = service.cluster_to_wire(cluster_secret(project="team"), ConnectionState("Unknown"), "", 3)
     assert "canary" not in json.dumps(found)
     assert found["config"]["execProviderConfig"] == {"command": "aws"} and found["config"]["username"] == "ann"
     assert found["info"]["applicationsCount"] == 3 and found["labels"] == {"env": "dev"}
@@ -121,18 +121,18 @@ def test_no_way_into_a_cluster_is_told() -> None:
 
 @pytest.mark.parametrize("config", ["no json", "[]", '{"tlsClientConfig": 5, "execProviderConfig": []}', ""])
 def test_a_config_of_any_shape_is_told_of(config: str) -> None:
-    found = service.document(cluster_secret(config=config), State("Unknown"), "", 0)
+    found = service.cluster_to_wire(cluster_secret(config=config), ConnectionState("Unknown"), "", 0)
     assert found["config"]["tlsClientConfig"] == {"insecure": False}
 
 
 def test_a_change_without_a_way_in_keeps_the_old_one() -> None:
-    kept = json.loads(service._kept(cluster_secret(), '{"tlsClientConfig": {"insecure": false}}'))
+    kept = json.loads(service._merge_credentials(cluster_secret(), '{"tlsClientConfig": {"insecure": false}}'))
     assert kept["bearerToken"] == "canary-token" and kept["tlsClientConfig"]["keyData"] == "canary-key"
 
 
 @pytest.mark.parametrize("tls", [{"insecure": True}, {"serverName": "other"}, {"caData": "other"}])
 def test_a_change_that_checks_less_drops_the_way_in(tls: dict[str, Any]) -> None:
-    kept = service._kept(cluster_secret(), json.dumps({"tlsClientConfig": tls}))
+    kept = service._merge_credentials(cluster_secret(), json.dumps({"tlsClientConfig": tls}))
     assert "canary-token" not in kept and "canary-key" not in kept
 
 
@@ -187,9 +187,13 @@ def test_what_is_no_certificate_is_refused(given: Any) -> None:
 
 
 def test_a_choice_of_certificates_goes_by_globs_of_hosts() -> None:
-    one = Certificate("git.example.com", "ssh", "ssh-rsa", "x")
-    assert Choice("*.example.com").fits(one) and Choice(type="ssh").fits(one)
-    assert not Choice("other").fits(one) and not Choice(type="https").fits(one)
+    one = RepositoryCertificate("git.example.com", "ssh", "ssh-rsa", "x")
+    assert CertificateFilter("*.example.com").matches_certificate(one) and CertificateFilter(
+        type="ssh"
+    ).matches_certificate(one)
+    assert not CertificateFilter("other").matches_certificate(one) and not CertificateFilter(
+        type="https"
+    ).matches_certificate(one)
 
 
 def test_a_public_key_tells_its_fingerprint_and_its_owner() -> None:

@@ -10,39 +10,39 @@ from typing import Any
 import pytest
 
 from argosy.errors import Invalid, UserError
-from argosy.features.backup.import_plan import Wish
-from argosy.features.backup.import_service import carry_out, plan_import
-from argosy.features.backup.installation_objects import Scope
-from argosy.features.clusters.add import Claims, _forget_token
+from argosy.features.backup.import_plan import ImportOptions
+from argosy.features.backup.import_service import execute_changes, plan_import
+from argosy.features.backup.installation_objects import BackupScope
+from argosy.features.clusters.add import ServiceAccountClaims, _revoke_old_token
 from argosy.features.clusters.cluster_account import (
-    BINDING,
-    MADE,
-    MANAGER,
-    OF_ACCOUNT,
-    RBAC,
-    ROLE,
-    WHOLE,
-    make_manager,
-    revoke,
-    take_away,
+    ACCOUNT_ANNOTATION,
+    MANAGED_BY_LABELS,
+    MANAGER_ACCOUNT,
+    MANAGER_BINDING,
+    MANAGER_ROLE,
+    RBAC_GROUP,
+    WHOLE_CLUSTER,
+    delete_bindings,
+    delete_if_unchanged,
+    ensure_manager_account,
 )
-from argosy.features.clusters.remove import _clear
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.declared_objects import Declared
-from argosy.gitops.application_client.projects import create_project, delete_project, new_project
+from argosy.features.clusters.remove import _clean_up
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.declared_objects import DeclaredSecret
+from argosy.gitops.application_client.projects import build_project, create_project, delete_project
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.bundled_crds import definition
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.engine import furnish
 
 SYSTEM = "kube-system"
 PROJECT = ResourceKey("argoproj.io", "AppProject", "argocd", "shop")
-ROLE_KEY = ResourceKey(RBAC, "ClusterRole", "", ROLE)
-BINDING_KEY = ResourceKey(RBAC, "ClusterRoleBinding", "", BINDING)
-ACCOUNT_KEY = ResourceKey("", "ServiceAccount", SYSTEM, MANAGER)
+ROLE_KEY = ResourceKey(RBAC_GROUP, "ClusterRole", "", MANAGER_ROLE)
+BINDING_KEY = ResourceKey(RBAC_GROUP, "ClusterRoleBinding", "", MANAGER_BINDING)
+ACCOUNT_KEY = ResourceKey("", "ServiceAccount", SYSTEM, MANAGER_ACCOUNT)
 TOKEN_KEY = ResourceKey("", "Secret", SYSTEM, "manager-token")
 
 
@@ -83,18 +83,18 @@ class BusyCluster(EmbeddedCluster):
 
 @pytest.fixture
 async def busy() -> AsyncIterator[BusyCluster]:
-    async with Plane.open() as plane:
+    async with ControlPlane.open() as plane:
         yield BusyCluster(plane)
 
 
-async def furnished(cluster: Cluster) -> Desk:
+async def furnished(cluster: Cluster) -> ApplicationService:
     await furnish(cluster, "argocd")
-    return Desk(cluster, "here", "argocd", "argocd", signer="ann")
+    return ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
 
 
 async def test_a_project_that_was_created_again_is_not_deleted(busy: BusyCluster) -> None:
     desk = await furnished(busy)
-    await create_project(desk, new_project("shop", "argocd", {}), replaces=False)
+    await create_project(desk, build_project("shop", "argocd", {}), upsert=False)
     busy.victim = PROJECT
     with pytest.raises(UserError, match="project shop was deleted and recreated in the meantime"):
         await delete_project(desk, "shop")
@@ -125,47 +125,52 @@ def repository() -> Manifest:
 
 
 @pytest.mark.parametrize(
-    "pruned", [new_project("shop", "argocd", {}), application(), application_set(), repository()],
+    "pruned", [build_project("shop", "argocd", {}), application(), application_set(), repository()],
     ids=["AppProject", "Application", "ApplicationSet", "Secret"],
 )  # fmt: skip
 async def test_an_import_with_prune_keeps_an_object_that_was_created_again(busy: BusyCluster, pruned: Manifest) -> None:
     await furnished(busy)
-    await busy.create(definition("applicationsets.argoproj.io"))
+    await busy.create(load_definition("applicationsets.argoproj.io"))
     await busy.create(pruned)
-    wanted = new_project("kept", "argocd", {})
-    changes = await plan_import(busy, [wanted], Wish(Scope("argocd", has_secrets=True), prunes=True))
+    wanted = build_project("kept", "argocd", {})
+    changes = await plan_import(busy, [wanted], ImportOptions(BackupScope("argocd", has_secrets=True), prunes=True))
     busy.victim = key_of(pruned)
     with pytest.raises(UserError, match=f"{pruned['kind']} .* was changed in the meantime"):
-        await carry_out(busy, changes, lambda change: None)
+        await execute_changes(busy, changes, lambda change: None)
     await busy.assert_new_object_is_kept()
-    changes = await plan_import(busy, [wanted], Wish(Scope("argocd", has_secrets=True), prunes=True))
-    await carry_out(busy, changes, lambda change: None)
+    changes = await plan_import(busy, [wanted], ImportOptions(BackupScope("argocd", has_secrets=True), prunes=True))
+    await execute_changes(busy, changes, lambda change: None)
     live = await busy.get(key_of(pruned))
     assert live is None or live["metadata"]["deletionTimestamp"], "without upkeep, the finalizer of orphans stays"
 
 
 @pytest.mark.parametrize("victim", [BINDING_KEY, ROLE_KEY])
 async def test_rights_that_were_given_again_are_not_taken_away(busy: BusyCluster, victim: ResourceKey) -> None:
-    await make_manager(busy, SYSTEM, WHOLE, lambda _: None)
+    await ensure_manager_account(busy, SYSTEM, WHOLE_CLUSTER, lambda _: None)
     busy.victim = victim
     with pytest.raises(UserError, match=f"{victim.kind} {victim.name} was recreated in the meantime"):
-        await take_away(busy, [BINDING_KEY], lambda _: None)
+        await delete_bindings(busy, [BINDING_KEY], lambda _: None)
     await busy.assert_new_object_is_kept()
 
 
 async def with_token(busy: BusyCluster) -> Manifest:
-    await make_manager(busy, SYSTEM, WHOLE, lambda _: None)
-    metadata = {"name": TOKEN_KEY.name, "namespace": SYSTEM, "labels": MADE, "annotations": {OF_ACCOUNT: MANAGER}}
+    await ensure_manager_account(busy, SYSTEM, WHOLE_CLUSTER, lambda _: None)
+    metadata = {
+        "name": TOKEN_KEY.name,
+        "namespace": SYSTEM,
+        "labels": MANAGED_BY_LABELS,
+        "annotations": {ACCOUNT_ANNOTATION: MANAGER_ACCOUNT},
+    }
     return await busy.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
 
 
 async def test_a_secret_that_was_created_again_is_not_revoked(busy: BusyCluster) -> None:
     token = await with_token(busy)
     busy.victim = TOKEN_KEY
-    assert not await revoke(busy, token)
+    assert not await delete_if_unchanged(busy, token)
     await busy.assert_new_object_is_kept()
-    assert await revoke(busy, busy.created or {}) and await busy.get(TOKEN_KEY) is None
-    assert await revoke(busy, token), "an object that is gone counts as revoked"
+    assert await delete_if_unchanged(busy, busy.created or {}) and await busy.get(TOKEN_KEY) is None
+    assert await delete_if_unchanged(busy, token), "an object that is gone counts as revoked"
 
 
 KEPT = "was recreated in the meantime and is kept"
@@ -177,7 +182,7 @@ async def test_a_removed_cluster_loses_nothing_that_was_created_again(busy: Busy
     busy.victim = victim
     told: list[str] = []
     with pytest.raises(UserError, match=f"^{victim.kind} {victim.name}( in namespace .*)? {KEPT}$"):
-        await _clear(busy, Claims(SYSTEM, MANAGER, TOKEN_KEY), told.append)
+        await _clean_up(busy, ServiceAccountClaims(SYSTEM, MANAGER_ACCOUNT, TOKEN_KEY), told.append)
     await busy.assert_new_object_is_kept()
     assert told == [], "nothing was deleted"
 
@@ -189,13 +194,13 @@ async def test_a_patch_that_is_invalid_for_another_reason_is_told_as_it_is(busy:
 
     await with_token(busy)
     with pytest.raises(Invalid, match=r"spec\.x: Required value"):
-        await _clear(Strict(busy.plane), Claims(SYSTEM, MANAGER, TOKEN_KEY), lambda _: None)
+        await _clean_up(Strict(busy.plane), ServiceAccountClaims(SYSTEM, MANAGER_ACCOUNT, TOKEN_KEY), lambda _: None)
 
 
 async def test_a_removed_cluster_says_that_the_secret_of_its_token_was_created_again(busy: BusyCluster) -> None:
     await with_token(busy)
     busy.victim, told = TOKEN_KEY, list[str]()
-    stays = await _clear(busy, Claims(SYSTEM, "another-account", TOKEN_KEY), told.append)
+    stays = await _clean_up(busy, ServiceAccountClaims(SYSTEM, "another-account", TOKEN_KEY), told.append)
     await busy.assert_new_object_is_kept()
     assert told == [] and stays == f'Secret manager-token in namespace "kube-system" {KEPT}'
 
@@ -203,8 +208,11 @@ async def test_a_removed_cluster_says_that_the_secret_of_its_token_was_created_a
 async def test_an_added_cluster_says_that_the_secret_of_its_old_token_was_created_again(busy: BusyCluster) -> None:
     await with_token(busy)
     busy.victim, told = TOKEN_KEY, list[str]()
-    claims = {"sub": f"system:serviceaccount:{SYSTEM}:{MANAGER}", "kubernetes.io": {"secret": {"name": TOKEN_KEY.name}}}
+    claims = {
+        "sub": f"system:serviceaccount:{SYSTEM}:{MANAGER_ACCOUNT}",
+        "kubernetes.io": {"secret": {"name": TOKEN_KEY.name}},
+    }
     token = f"a.{base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()}.c"
-    await _forget_token(busy, Declared("far", {"config": json.dumps({"bearerToken": token})}), told.append)
+    await _revoke_old_token(busy, DeclaredSecret("far", {"config": json.dumps({"bearerToken": token})}), told.append)
     await busy.assert_new_object_is_kept()
     assert told == [f'argosy: Secret manager-token in namespace "kube-system" {KEPT}']

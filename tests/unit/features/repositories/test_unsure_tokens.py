@@ -13,9 +13,9 @@ import pytest
 
 from argosy.errors import TransientError
 from argosy.features.clusters import service
-from argosy.features.clusters.add import rotate
-from argosy.gitops.application_client.client import Desk
-from argosy.gitops.application_client.declared_objects import declare
+from argosy.features.clusters.add import rotate_token
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.declared_objects import create_declared_secret
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 
@@ -73,16 +73,16 @@ class Near:
 class Scene:
     def __init__(self, near: Near) -> None:
         self.near, self.told = near, list[str]()
-        self.desk = Desk(near, "here", "argocd", "argocd")  # type: ignore[arg-type]
+        self.desk = ApplicationService(near, "here", "argocd", "argocd")  # type: ignore[arg-type]
 
     async def rotate(self) -> None:
-        declared = await service.named(self.desk, SERVER)
+        declared = await service.get_cluster(self.desk, SERVER)
         opener = lambda _: contextlib.nullcontext(self.near)  # noqa: E731
-        await rotate(self.desk, declared, opener, self.told.append)  # type: ignore[arg-type]
+        await rotate_token(self.desk, declared, opener, self.told.append)  # type: ignore[arg-type]
 
     async def is_let_in(self) -> bool:
         """Whether the Secret of the token that is written is there still."""
-        written = service.config_of(await service.named(self.desk, SERVER))["bearerToken"]
+        written = service.read_config(await service.get_cluster(self.desk, SERVER))["bearerToken"]
         return any(token(name) == written for name in await self.tokens())
 
     async def tokens(self) -> list[str]:
@@ -99,7 +99,7 @@ async def scene(cluster: Cluster) -> AsyncIterator[Scene]:
     old = {"name": "old", "namespace": "kube-system"}
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": old})
     values = {"server": SERVER, "name": "far", "config": json.dumps({"bearerToken": token("old")})}
-    await declare(found.desk, service.KIND, "cluster-far", values)
+    await create_declared_secret(found.desk, service.SECRET_TYPE_CLUSTER, "cluster-far", values)
     yield found
 
 

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from argosy.gitops.coexistence.application_refresh import applications_to_show, table_of
+from argosy.gitops.coexistence.application_refresh import build_status_table, list_applications_to_show
 from argosy.kube.client import Cluster
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 async def gitops(cluster: Cluster) -> AsyncIterator[Cluster]:
-    await cluster.apply(definition("applications.argoproj.io"), manager="test")
+    await cluster.apply(load_definition("applications.argoproj.io"), manager="test")
     yield cluster
 
 
@@ -31,7 +31,7 @@ async def shown(cluster: Cluster, *names: str) -> list[str]:
                 "spec": {"project": "default", "destination": destination, "source": source},
             }
         )
-    return [row[0] for row in table_of(await applications_to_show(cluster, "default")).rows]
+    return [row[0] for row in build_status_table(await list_applications_to_show(cluster, "default")).rows]
 
 
 async def test_environments_stand_as_a_change_goes_through_them(gitops: Cluster) -> None:

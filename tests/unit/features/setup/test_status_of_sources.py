@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.coexistence.application_refresh import is_status_of_its_sources
+from argosy.gitops.coexistence.application_refresh import is_status_current
 
 MINE = {"repoURL": "https://git.example/a.git", "path": "dev", "targetRevision": "main"}
 OTHER = {**MINE, "repoURL": "https://git.example/b.git"}
@@ -26,4 +26,4 @@ OTHER = {**MINE, "repoURL": "https://git.example/b.git"}
 def test_a_status_is_of_before_where_it_was_compared_with_other_sources(
     spec: dict[str, Any], status: dict[str, Any], is_about: bool
 ) -> None:
-    assert is_status_of_its_sources({"spec": spec, "status": status}) is is_about
+    assert is_status_current({"spec": spec, "status": status}) is is_about

@@ -7,15 +7,21 @@ from typing import Any
 import orjson
 import pytest
 
-from argosy.gitops.analysis.cause import Cause, CauseKind, is_by_hand
-from argosy.gitops.analysis.causes import causes
-from argosy.gitops.analysis.evidence import ABSENT, Evidence, refusal_of, refused_fields, value_at
-from argosy.gitops.application.step_results import Difference, Origin, Pair
+from argosy.gitops.analysis.cause import Cause, CauseKind, is_interactive_client
+from argosy.gitops.analysis.causes import find_causes
+from argosy.gitops.analysis.evidence import (
+    ABSENT,
+    Evidence,
+    find_rejection_message,
+    get_matching_value,
+    read_rejected_fields,
+)
+from argosy.gitops.application.step_results import FieldDifference, FieldOrigin, Pair
 from argosy.kube.names import ResourceKey
 from support.paths import ROOT
 
 KEY = ResourceKey("example.org", "Widget", "ml", "one")
-SIZE = Difference("/spec/size", 1, 2, manager="tuner", since="2026-01-02T03:04:05Z")
+SIZE = FieldDifference("/spec/size", 1, 2, manager="tuner", since="2026-01-02T03:04:05Z")
 OURS = SIZE._replace(manager="argocd-controller")
 
 
@@ -32,8 +38,8 @@ def evidence(applied: Any = None, **more: Any) -> Evidence:
     return Evidence("models", Pair(KEY, manifest(size=1), manifest(applied, size=2), differs=True), **more)
 
 
-def kind(found: Evidence, difference: Difference = SIZE) -> CauseKind:
-    (cause,) = causes(found, [difference])
+def kind(found: Evidence, difference: FieldDifference = SIZE) -> CauseKind:
+    (cause,) = find_causes(found, [difference])
     return cause.kind
 
 
@@ -48,28 +54,29 @@ def kind(found: Evidence, difference: Difference = SIZE) -> CauseKind:
         (evidence(), SIZE, CauseKind.OTHER_CONTROLLER),
         (evidence(), SIZE._replace(manager="", since=""), CauseKind.UNKNOWN),
         (evidence({"size": 1}), OURS, CauseKind.UNKNOWN),
-        (evidence({"size": 1}, after=manifest(size=1)), SIZE, CauseKind.OTHER_CONTROLLER),
-        (evidence({"size": 1}, after=manifest(size=2)), OURS, CauseKind.WEBHOOK),
-        (evidence({"size": 1}, after=manifest(size=2), filled=manifest(size=2)), OURS, CauseKind.DEFAULTING),
-        (evidence({"size": 1}, after=manifest(size=2), filled=manifest(size=1)), OURS, CauseKind.WEBHOOK),
-        (evidence(refused={"spec.size": "field is immutable"}), OURS, CauseKind.IMMUTABLE),
-        (evidence(refused={"spec.size": "Invalid value: 1: too small"}), OURS, CauseKind.REFUSED),
-        (evidence(refused={"spec.other": "field is immutable"}), OURS, CauseKind.YOUR_CHANGE),
-        (evidence(elsewhere=manifest(size=2), default_branch="main", ref="old"), OURS, CauseKind.STALE_BRANCH),
-        (evidence(elsewhere=manifest(size=5), default_branch="main", ref="old"), OURS, CauseKind.YOUR_CHANGE),
-        (evidence(elsewhere=manifest(size=2)), OURS, CauseKind.YOUR_CHANGE),  # it follows the default branch
-        (evidence({"size": 2}, instead="v1"), OURS, CauseKind.OTHER_REVISION),  # nobody asks for it, it is compared
-        (evidence({"size": 1}, instead="v1"), SIZE, CauseKind.OTHER_CONTROLLER),
+        (evidence({"size": 1}, predicted=manifest(size=1)), SIZE, CauseKind.OTHER_CONTROLLER),
+        (evidence({"size": 1}, predicted=manifest(size=2)), OURS, CauseKind.WEBHOOK),
+        (evidence({"size": 1}, predicted=manifest(size=2), with_defaults=manifest(size=2)), OURS, CauseKind.DEFAULTING),
+        (evidence({"size": 1}, predicted=manifest(size=2), with_defaults=manifest(size=1)), OURS, CauseKind.WEBHOOK),
+        (evidence(rejected_fields={"spec.size": "field is immutable"}), OURS, CauseKind.IMMUTABLE),
+        (evidence(rejected_fields={"spec.size": "Invalid value: 1: too small"}), OURS, CauseKind.REFUSED),
+        (evidence(rejected_fields={"spec.other": "field is immutable"}), OURS, CauseKind.YOUR_CHANGE),
+        (evidence(on_default_branch=manifest(size=2), default_branch="main", ref="old"), OURS, CauseKind.STALE_BRANCH),
+        (evidence(on_default_branch=manifest(size=5), default_branch="main", ref="old"), OURS, CauseKind.YOUR_CHANGE),
+        (evidence(on_default_branch=manifest(size=2)), OURS, CauseKind.YOUR_CHANGE),  # it follows the default branch
+        # nobody asks for it, it is compared
+        (evidence({"size": 2}, other_revision="v1"), OURS, CauseKind.OTHER_REVISION),
+        (evidence({"size": 1}, other_revision="v1"), SIZE, CauseKind.OTHER_CONTROLLER),
     ],
 )  # fmt: skip
 def test_a_field_has_the_cause_that_the_evidence_shows(
-    found: Evidence, difference: Difference, expected: CauseKind
+    found: Evidence, difference: FieldDifference, expected: CauseKind
 ) -> None:
     assert kind(found, difference) is expected
 
 
 def test_a_field_that_only_git_has_was_never_there_or_was_taken_away() -> None:
-    absent = Difference("/spec/size", 1, None, has_live=False)
+    absent = FieldDifference("/spec/size", 1, None, has_live=False)
     live = manifest({"size": 1})
     live["metadata"]["managedFields"] = [
         {"manager": "tuner", "operation": "Update", "apiVersion": "example.org/v1", "time": "2026-01-02T03:04:05Z",
@@ -77,16 +84,16 @@ def test_a_field_that_only_git_has_was_never_there_or_was_taken_away() -> None:
     ]  # fmt: skip
     gone = Evidence("models", Pair(KEY, manifest(size=1), live, differs=True))
     new = Evidence("models", Pair(KEY, manifest(size=1), manifest({}), differs=True))
-    dropped = Evidence("models", Pair(KEY, manifest(size=1), manifest({"size": 1}), differs=True), after=manifest())
-    (cause,) = causes(gone, [absent])
+    dropped = Evidence("models", Pair(KEY, manifest(size=1), manifest({"size": 1}), differs=True), predicted=manifest())
+    (cause,) = find_causes(gone, [absent])
     assert (cause.kind, cause.manager) == (CauseKind.OTHER_CONTROLLER, "tuner")
     assert kind(new, absent) is CauseKind.YOUR_CHANGE
     assert kind(dropped, absent) is CauseKind.UNKNOWN_FIELD
 
 
 def test_whoever_writes_by_hand_is_told_so() -> None:
-    (hand,) = causes(evidence(), [SIZE._replace(manager="kubectl-edit")])
-    (other,) = causes(evidence(), [SIZE])
+    (hand,) = find_causes(evidence(), [SIZE._replace(manager="kubectl-edit")])
+    (other,) = find_causes(evidence(), [SIZE])
     assert hand.text == "changed by hand with kubectl-edit, 2026-01-02T03:04:05Z"
     assert other.text == "changed by tuner, 2026-01-02T03:04:05Z"
 
@@ -94,16 +101,16 @@ def test_whoever_writes_by_hand_is_told_so() -> None:
 def test_a_message_about_a_secret_is_not_repeated() -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "one"}, "data": {"key": "aHVudGVyMg=="}}
     pair = Pair(ResourceKey("", "Secret", "ml", "one"), secret, secret, differs=True)
-    found = Evidence("models", pair, refused={"data.key": 'Invalid value: "aHVudGVyMg=="'})
-    (cause,) = causes(found, [Difference("/data/key", "+++", "++++")])
+    found = Evidence("models", pair, rejected_fields={"data.key": 'Invalid value: "aHVudGVyMg=="'})
+    (cause,) = find_causes(found, [FieldDifference("/data/key", "+++", "++++")])
     assert cause.kind is CauseKind.REFUSED and "aHV" not in cause.text
 
 
 def test_a_cause_as_data_leaves_out_what_nobody_knows() -> None:
-    (cause,) = causes(evidence({"size": 2}, origins={"/spec/size": Origin("a.yaml", 7)}), [OURS])
-    assert cause.place == "a.yaml:7" and cause.commit == ""
-    assert set(cause.document()) == {"kind", "text", "next", "file", "line", "manager", "at"}
-    assert Cause(CauseKind.PRUNE, "x").document() == {"kind": "Prune", "text": "x"}
+    (cause,) = find_causes(evidence({"size": 2}, origins={"/spec/size": FieldOrigin("a.yaml", 7)}), [OURS])
+    assert cause.location == "a.yaml:7" and cause.commit_summary == ""
+    assert set(cause.to_wire()) == {"kind", "text", "next", "file", "line", "manager", "at"}
+    assert Cause(CauseKind.PRUNE, "x").to_wire() == {"kind": "Prune", "text": "x"}
 
 
 SELECTOR = 'Deployment.apps "x" is invalid: spec.selector: Invalid value: {"a":"b"}: field is immutable'
@@ -123,49 +130,49 @@ STATEFUL = "updates to statefulset spec for fields other than 'replicas', 'templ
     ],
 )
 def test_refused_fields_are_read_from_what_a_server_says(message: str, fields: list[str]) -> None:
-    assert list(refused_fields(message)) == fields
+    assert list(read_rejected_fields(message)) == fields
 
 
 def test_causes_of_a_status_go_before_its_sentence() -> None:
     details = {"causes": [{"field": "spec.size", "message": "must be odd"}, {"reason": "x"}, 3]}
-    assert refused_fields(SELECTOR, details) == {"spec.size": "must be odd"}
+    assert read_rejected_fields(SELECTOR, details) == {"spec.size": "must be odd"}
 
 
 def test_a_refusal_is_that_of_the_field_or_of_what_holds_it_but_for_exceptions() -> None:
-    assert refusal_of("/spec/selector/matchLabels/app", {"spec.selector": "no"}) == "no"
-    assert refusal_of("/spec/containers/0/image", {"spec.containers[0]": "no"}) == "no"
-    assert refusal_of("/spec/selectors", {"spec.selector": "no"}) == ""
-    assert refusal_of("/spec/serviceName", {"spec": STATEFUL}) == STATEFUL
-    assert refusal_of("/spec/replicas", {"spec": STATEFUL}) == ""
+    assert find_rejection_message("/spec/selector/matchLabels/app", {"spec.selector": "no"}) == "no"
+    assert find_rejection_message("/spec/containers/0/image", {"spec.containers[0]": "no"}) == "no"
+    assert find_rejection_message("/spec/selectors", {"spec.selector": "no"}) == ""
+    assert find_rejection_message("/spec/serviceName", {"spec": STATEFUL}) == STATEFUL
+    assert find_rejection_message("/spec/replicas", {"spec": STATEFUL}) == ""
 
 
 def test_elements_of_lists_are_found_by_their_names() -> None:
     live = {"items": [{"name": "a", "v": 1}, {"name": "b", "v": 2}]}
     git = {"items": [{"name": "b", "v": 3}]}
-    assert value_at(git, ["items", "1", "v"], live) == 3
-    assert value_at(git, ["items", "0", "v"], live) is ABSENT
-    assert value_at({"items": [1, 2]}, ["items", "1"], {"items": [5, 6]}) == 2
-    assert value_at(None, ["items"], live) is ABSENT
+    assert get_matching_value(git, ["items", "1", "v"], live) == 3
+    assert get_matching_value(git, ["items", "0", "v"], live) is ABSENT
+    assert get_matching_value({"items": [1, 2]}, ["items", "1"], {"items": [5, 6]}) == 2
+    assert get_matching_value(None, ["items"], live) is ABSENT
 
 
 def test_every_kind_of_cause_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "reference" / "explaining.md").read_text()
     assert [each.value for each in CauseKind if f"| `{each.value}` |" not in page] == []
-    assert all(each.words for each in CauseKind)
+    assert all(each.label for each in CauseKind)
 
 
 @pytest.mark.parametrize("manager", ["kubectl-edit", "oc", "argocd-server", "Mozilla", "k9s"])
 def test_what_a_person_wrote_with_a_tool_is_by_hand(manager: str) -> None:
-    assert is_by_hand(manager)
+    assert is_interactive_client(manager)
 
 
 @pytest.mark.parametrize("manager", ["ocs-operator", "argocd-server-operator", "opendatahub-operator", ""])
 def test_a_controller_is_no_hand_whatever_its_name_begins_with(manager: str) -> None:
-    assert not is_by_hand(manager)
+    assert not is_interactive_client(manager)
 
 
 def test_that_git_has_changed_what_admission_sets_is_told() -> None:
-    (anew,) = causes(evidence({"size": 3}, after=manifest(size=2)), [OURS])
-    (same,) = causes(evidence({"size": 1}, after=manifest(size=2)), [OURS])
-    assert anew.is_asked_anew and anew.text.endswith("; changed in Git since the last sync")
-    assert not same.is_asked_anew
+    (anew,) = find_causes(evidence({"size": 3}, predicted=manifest(size=2)), [OURS])
+    (same,) = find_causes(evidence({"size": 1}, predicted=manifest(size=2)), [OURS])
+    assert anew.has_changed_in_git and anew.text.endswith("; changed in Git since the last sync")
+    assert not same.has_changed_in_git

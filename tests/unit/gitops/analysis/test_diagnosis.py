@@ -7,13 +7,19 @@ from typing import Any
 import pytest
 
 from argosy.gitops.analysis.cause import CauseKind
-from argosy.gitops.analysis.checklist import checklist
-from argosy.gitops.analysis.diagnosis import Remedy, lines, percent, score, state_of
-from argosy.gitops.analysis.live_view import SettingsView
-from argosy.gitops.analysis.rules import diagnose
+from argosy.gitops.analysis.checklist import build_checklist
+from argosy.gitops.analysis.diagnosis import (
+    Remedy,
+    build_diagnosis_lines,
+    compute_score,
+    render_percent,
+    summarize_state,
+)
+from argosy.gitops.analysis.live_view import InstallationView
+from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.violation import Severity
-from argosy.gitops.analysis.wave_gates import wait_of
-from argosy.gitops.status.hold import Hold, hold_text, told
+from argosy.gitops.analysis.wave_gates import find_wave_wait
+from argosy.gitops.status.hold import SyncHold, describe_hold, hold_to_annotation
 from support.installation_facts import ago, app, differs, row, view
 
 BY_OTHERS = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
@@ -41,69 +47,73 @@ def result(kind: str, name: str, **more: str) -> dict[str, str]:
 
 
 def test_the_state_of_an_application_is_the_worst_that_is_said_of_it() -> None:
-    assert state_of(app()) == "Synced"
-    assert state_of(app(conditions=[SHARED])) == "Warning"
-    assert state_of(app(sync="OutOfSync")) == "OutOfSync"
-    assert state_of(app(sync="OutOfSync", health="Degraded")) == "Degraded"
-    assert state_of(app(health="Progressing")) == "Progressing"
-    assert state_of(app(sync="Unknown", conditions=[SHARED, COMPARISON])) == "ComparisonError"
-    assert state_of(app(sync="OutOfSync", conditions=[("SyncError", "no")])) == "SyncError"
-    assert state_of(app(status=running())) == "Syncing"
+    assert summarize_state(app()) == "Synced"
+    assert summarize_state(app(conditions=[SHARED])) == "Warning"
+    assert summarize_state(app(sync="OutOfSync")) == "OutOfSync"
+    assert summarize_state(app(sync="OutOfSync", health="Degraded")) == "Degraded"
+    assert summarize_state(app(health="Progressing")) == "Progressing"
+    assert summarize_state(app(sync="Unknown", conditions=[SHARED, COMPARISON])) == "ComparisonError"
+    assert summarize_state(app(sync="OutOfSync", conditions=[("SyncError", "no")])) == "SyncError"
+    assert summarize_state(app(status=running())) == "Syncing"
 
 
 def test_each_finding_is_a_line_and_the_worst_comes_first() -> None:
     seen = view(app(sync="Unknown", conditions=[SHARED, COMPARISON]), app("other"))
-    found = lines(seen.apps, diagnose(seen), {}, {})
+    found = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
     assert [(each.app, each.severity) for each in found] == [("models", Severity.ERROR), ("models", Severity.INFO)]
 
 
 def test_a_hold_is_told_as_a_hold_and_not_as_an_error_that_no_rule_explains() -> None:
-    hold = Hold("imported", "ann", "2026-11-15T11:00:00Z", "")
-    spec, metadata = {"syncPolicy": {"automated": {}}}, {"annotations": {"argosy.dev/hold": hold_text(hold)}}
-    said = ("SyncError", f"Skipping sync attempt to [abc]: {told(hold, 'models')}")
+    hold = SyncHold("imported", "ann", "2026-11-15T11:00:00Z", "")
+    spec, metadata = {"syncPolicy": {"automated": {}}}, {"annotations": {"argosy.dev/hold": hold_to_annotation(hold)}}
+    said = ("SyncError", f"Skipping sync attempt to [abc]: {describe_hold(hold, 'models')}")
     seen = view(app(sync="OutOfSync", conditions=[said], spec=spec, metadata=metadata))
-    (line,) = lines(seen.apps, diagnose(seen), {}, {})
+    (line,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
     assert line.state == "OutOfSync" and "its automated sync is held by ann: imported" in line.cause
     assert line.fix == "end the hold: argosy app release models"
     other = view(app(sync="OutOfSync", conditions=[("SyncError", "no")], spec=spec, metadata=metadata))
-    assert [each.state for each in lines(other.apps, diagnose(other), {}, {})] == ["SyncError"]
+    assert [each.state for each in build_diagnosis_lines(other.apps, diagnose_installation(other), {}, {})] == [
+        "SyncError"
+    ]
 
 
 def test_a_remedy_that_was_proven_stands_before_the_usual_one() -> None:
-    seen = view(app(sync="OutOfSync", fields=(BY_OTHERS,)))
-    (usual,) = lines(seen.apps, diagnose(seen), {}, {})
-    (proven,) = lines(seen.apps, diagnose(seen), {("models", "AGY501"): Remedy("ignore rule", True)}, {})
+    seen = view(app(sync="OutOfSync", differing_fields=(BY_OTHERS,)))
+    (usual,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
+    (proven,) = build_diagnosis_lines(
+        seen.apps, diagnose_installation(seen), {("models", "AGY501"): Remedy("ignore rule", True)}, {}
+    )
     assert (usual.remedy.tag, proven.remedy.tag) == ("[ask]", "[auto]")
 
 
 def test_what_no_rule_explains_is_told_as_that() -> None:
     seen = view(app(health="Missing"))
-    (line,) = lines(seen.apps, diagnose(seen), {}, {})
+    (line,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
     assert line.finding is None and line.cause.startswith("no rule identifies a cause")
 
 
 def test_an_error_that_no_rule_speaks_of_is_told_beside_what_rules_find() -> None:
     seen = view(app(sync="OutOfSync", conditions=[("UnknownError", "a health check fails")]))
-    first, second = lines(seen.apps, diagnose(seen), {}, {})
+    first, second = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
     assert "reported: UnknownError: a health check fails" in first.cause
     assert second.finding is not None and second.finding.rule.id == "AGY515"
 
 
 def test_what_keeps_manifests_from_being_made_stands_before_what_came_of_it() -> None:
     ill = app(sync="Unknown", health="Degraded", conditions=[COMPARISON])
-    found = lines([ill], diagnose(view(ill)), {}, {})
+    found = build_diagnosis_lines([ill], diagnose_installation(view(ill)), {}, {})
     assert [each.finding.rule.id for each in found if each.finding] == ["AGY509", "AGY518"]
 
 
 def test_a_warning_that_no_rule_speaks_of_is_told_and_is_no_finding() -> None:
     seen = view(app(conditions=[("OrphanedResourceWarning", "there are 2 orphaned resources")]))
-    (line,) = lines(seen.apps, diagnose(seen), {}, {})
+    (line,) = build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {})
     assert line.finding is None and line.cause == "reported: OrphanedResourceWarning: there are 2 orphaned resources"
 
 
 def test_who_is_well_has_no_line() -> None:
     seen = view(app(), app("second"))
-    assert lines(seen.apps, diagnose(seen), {}, {}) == []
+    assert build_diagnosis_lines(seen.apps, diagnose_installation(seen), {}, {}) == []
 
 
 # -- the gate ---------------------------------------------------------------------------------------------------------
@@ -111,13 +121,13 @@ def test_who_is_well_has_no_line() -> None:
 
 def test_a_sync_that_is_put_off_says_once_that_it_waits() -> None:
     seen = app(status=running(message="waiting for cluster prod (https://x): connection refused"))
-    wait = wait_of(seen, view(seen))
+    wait = find_wave_wait(seen, view(seen))
     assert wait is not None and wait.text.endswith(": waiting for cluster prod (https://x): connection refused")
 
 
 def test_the_gate_of_a_running_sync_names_the_wave_its_objects_and_how_long_it_runs() -> None:
     seen = app(status=running(result("Job", "train")), rows=(row("Job", "train", "batch", wave=2),))
-    wait = wait_of(seen, view(seen))
+    wait = find_wave_wait(seen, view(seen))
     assert wait is not None
     assert wait.text == "wave 2 is blocked for 2m07s: waiting for Job/train"
 
@@ -125,19 +135,19 @@ def test_the_gate_of_a_running_sync_names_the_wave_its_objects_and_how_long_it_r
 def test_a_hook_that_blocks_is_named_as_one_with_its_phase_and_deadline() -> None:
     said = "migrating (to be healthy by 2026-11-15T12:05:00.000Z)"
     hook = result("Job", "migrate", hookType="PreSync", syncPhase="PreSync", message=said)
-    wait = wait_of(app(status=running(hook)), view())
+    wait = find_wave_wait(app(status=running(hook)), view())
     assert wait is not None and (wait.phase, wait.objects) == ("PreSync", ("Job/migrate (hook): migrating",))
     assert "wave 0 of PreSync" in wait.text and wait.deadline == "2026-11-15T12:05:00+00:00"
 
 
 def test_a_notebook_that_blocks_a_wave_by_annotation_is_named() -> None:
     said = "waiting for NotebookValidationJob ml/train, which blocks wave 4 (Running)"
-    wait = wait_of(app(status=running(message=said)), view())
+    wait = find_wave_wait(app(status=running(message=said)), view())
     assert wait is not None and (wait.wave, wait.objects) == (4, ("NotebookValidationJob/train",))
 
 
 def test_no_sync_means_no_gate() -> None:
-    assert wait_of(app(), view()) is None
+    assert find_wave_wait(app(), view()) is None
 
 
 # -- the score --------------------------------------------------------------------------------------------------------
@@ -145,30 +155,30 @@ def test_no_sync_means_no_gate() -> None:
 
 def test_the_score_is_counted_and_a_ninth_application_changes_it() -> None:
     apps = [app(f"a{at}", sync="Synced" if at < 3 else "OutOfSync") for at in range(8)]
-    assert score(apps, after=8).text.startswith("Score 37.5% synced → 100% after fixes and a sync")
-    assert score([*apps, app("ninth")], after=9).text.startswith("Score 44.4% synced → 100%")
-    assert score(apps).text == "Score 37.5% synced (3 of 8), 8 of 8 healthy"
-    assert percent(7, 8) == "87.5%"
+    assert compute_score(apps, synced_after=8).text.startswith("Score 37.5% synced → 100% after fixes and a sync")
+    assert compute_score([*apps, app("ninth")], synced_after=9).text.startswith("Score 44.4% synced → 100%")
+    assert compute_score(apps).text == "Score 37.5% synced (3 of 8), 8 of 8 healthy"
+    assert render_percent(7, 8) == "87.5%"
 
 
 def test_a_score_that_promises_less_than_all_names_who_is_left_out_and_why() -> None:
     apps = [app("dev"), app("staging", sync="OutOfSync"), app("production", sync="OutOfSync")]
     left = {"production": "a sync cannot be rehearsed: its namespace is not there yet"}
-    assert score(apps, 2, left).exceptions == left
-    assert score(apps, 2, left).document()["left"] == left
-    assert score(apps, 1, left).exceptions == {}, "nothing is promised"
+    assert compute_score(apps, 2, left).excluded_apps == left
+    assert compute_score(apps, 2, left).to_wire()["left"] == left
+    assert compute_score(apps, 1, left).excluded_apps == {}, "nothing is promised"
 
 
 # -- the checklist ----------------------------------------------------------------------------------------------------
 
 
 def test_the_checklist_holds_where_all_is_well_and_leaves_people_what_is_theirs() -> None:
-    held = [item.holds for item in checklist([app(open_secrets=()), app("prod-a", open_secrets=())])]
+    held = [item.holds for item in build_checklist([app(plain_secrets=()), app("prod-a", plain_secrets=())])]
     assert held == [True, True, True, True, True, None]
 
 
 def test_acceptable_drift_is_no_breach_of_the_checklist() -> None:
-    assert checklist([app(sync="OutOfSync", fields=(BY_OTHERS,))])[0].holds is True
+    assert build_checklist([app(sync="OutOfSync", differing_fields=(BY_OTHERS,))])[0].holds is True
 
 
 def test_each_breach_of_the_checklist_names_its_application() -> None:
@@ -178,18 +188,18 @@ def test_each_breach_of_the_checklist_names_its_application() -> None:
         "Degraded",
         conditions=[COMPARISON],
         default_branch="main",
-        open_secrets=("Secret/key",),
+        plain_secrets=("Secret/key",),
     )
-    told = [item.told for item in checklist([ill]) if item.holds is False]
+    told = [item.evidence for item in build_checklist([ill]) if item.holds is False]
     assert len(told) == 5 and all("models-prod" in " ".join(each) for each in told)
 
 
 def test_secrets_that_nobody_looked_for_are_not_called_absent() -> None:
-    assert checklist([app()])[4].holds is None
+    assert build_checklist([app()])[4].holds is None
 
 
 def test_a_development_application_may_follow_a_feature_branch() -> None:
-    assert checklist([app("models-dev", default_branch="main")])[3].holds is True
+    assert build_checklist([app("models-dev", default_branch="main")])[3].holds is True
 
 
 BAD_JQ = "jq cannot compile it, syntax error, unexpected end of file; correct it"
@@ -208,15 +218,19 @@ def test_each_bad_jq_expression_is_named_with_its_place_and_no_branch_is_blamed(
     settings = {"resource.customizations.ignoreDifferences.all": "jqPathExpressions:\n- .metadata[\n"}
     said = [("ComparisonError", f"jqPathExpressions: {text!r}: {BAD_JQ}") for text in (".spec[", ".a |", ".metadata[")]
     ill = app(sync="OutOfSync", conditions=said, spec={"ignoreDifferences": rules})
-    seen = view(ill, settings=SettingsView(data=settings))
-    found = [each for each in lines([ill], diagnose(seen), {}, {}) if each.finding and each.finding.rule.id == "AGY509"]
+    seen = view(ill, settings=InstallationView(data=settings))
+    found = [
+        each
+        for each in build_diagnosis_lines([ill], diagnose_installation(seen), {}, {})
+        if each.finding and each.finding.rule.id == "AGY509"
+    ]
     assert [each.cause.partition(": ")[0] for each in found] == [
         "the jq expression '.spec[' in spec.ignoreDifferences[0].jqPathExpressions[1] is invalid",
         "the jq expression '.a |' in spec.ignoreDifferences[1].jqPathExpressions[0] is invalid",
         "the jq expression '.metadata[' in resource.customizations.ignoreDifferences.all of argocd-cm is invalid",
     ]
     assert all("syntax error" in each.cause for each in found)
-    assert {each.remedy.word for each in found} == {"jq expression"}
+    assert {each.remedy.label for each in found} == {"jq expression"}
     assert "argosy app edit models" in found[0].fix and "argosy kubectl edit configmap/argocd-cm" in found[2].fix
 
 
@@ -228,7 +242,7 @@ def test_a_render_that_used_up_its_worker_is_told_with_the_limit_and_no_branch_i
     said: str, limit: str, word: str
 ) -> None:
     ill = app(sync="Unknown", conditions=[("ComparisonError", said)])
-    first, *_ = lines([ill], diagnose(view(ill)), {}, {})
+    first, *_ = build_diagnosis_lines([ill], diagnose_installation(view(ill)), {}, {})
     assert first.cause.startswith(f"its render {word}") and limit in first.cause and "14:03:20 UTC" in first.cause
     assert "argosy app get models --hard-refresh" in first.fix and "targetRevision" not in first.cause + first.fix
-    assert first.remedy.word == "smaller source"
+    assert first.remedy.label == "smaller source"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.analysis.field_paths import find_field
+from argosy.gitops.analysis.field_paths import parse_field_path
 
 MANIFEST: dict[str, Any] = {
     "metadata": {"annotations": {"example.org/a.b": "1"}},
@@ -30,7 +30,7 @@ MANIFEST: dict[str, Any] = {
     ],
 )
 def test_a_field_is_found_however_it_is_written(path: str, pointer: str) -> None:
-    assert find_field(path, MANIFEST) == pointer
+    assert parse_field_path(path, MANIFEST) == pointer
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_a_field_is_found_however_it_is_written(path: str, pointer: str) -> None
 )
 def test_what_is_not_there_is_answered_with_what_is(path: str, said: str) -> None:
     with pytest.raises(UserError, match="FIELD") as raised:
-        find_field(path, MANIFEST)
+        parse_field_path(path, MANIFEST)
     assert said in str(raised.value)

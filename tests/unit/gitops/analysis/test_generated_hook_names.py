@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.gitops.analysis.schema_validation import MISSING, WRONG, Schemas
+from argosy.gitops.analysis.schema_validation import MISSING, WRONG, SchemaValidator
 from argosy.kube.objects import Manifest
 
 
@@ -12,7 +12,7 @@ def job(**metadata: str) -> Manifest:
 
 
 def faults(manifest: Manifest) -> list[tuple[str, str]]:
-    return [(fault.what, ".".join(map(str, fault.path))) for fault in Schemas().amiss(manifest)]
+    return [(fault.category, ".".join(map(str, fault.path))) for fault in SchemaValidator().validate(manifest)]
 
 
 def test_a_generate_name_stands_for_the_name_that_is_needed() -> None:

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.generated_applications import lost, names_of
-from argosy.gitops.analysis.repository import Item
-from argosy.gitops.analysis.violation import Place
+from argosy.gitops.analysis.generated_applications import find_lost_applications, generate_names
+from argosy.gitops.analysis.repository import ManifestWithLocations
+from argosy.gitops.analysis.violation import FileLocation
 from argosy.kube.objects import Manifest, key_of
 
 FOLDERS = frozenset({"teams", "teams/blue", "teams/blue/a", "teams/red", "teams/.hidden", "other/red"})
 
 
-def made(*generators: Any, name: str = "team-{{name}}", **spec: Any) -> Item:
+def made(*generators: Any, name: str = "team-{{name}}", **spec: Any) -> ManifestWithLocations:
     about = {"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "teams"}}
     whole: Manifest = {**about, "spec": {"generators": [*generators], "template": {"metadata": {"name": name}}, **spec}}
-    return Item(whole, key_of(whole), lambda pointer: Place("teams.yaml", 1))
+    return ManifestWithLocations(whole, key_of(whole), lambda pointer: FileLocation("teams.yaml", 1))
 
 
 def listed(*names: str) -> dict[str, Any]:
@@ -47,20 +47,25 @@ def folders(*paths: str, **more: Any) -> dict[str, Any]:
         (made(), None),
     ],
 )
-def test_names_are_known_where_git_alone_gives_them(item: Item, names: set[str] | None) -> None:
-    assert names_of(item, FOLDERS) == names
+def test_names_are_known_where_git_alone_gives_them(item: ManifestWithLocations, names: set[str] | None) -> None:
+    assert generate_names(item, FOLDERS) == names
 
 
 def test_an_excluded_folder_makes_no_application() -> None:
     generator = {"git": {"directories": [{"path": "teams/*"}, {"path": "teams/red", "exclude": True}]}}
-    assert names_of(made(generator, name="{{path.basename}}"), FOLDERS) == {"blue"}
+    assert generate_names(made(generator, name="{{path.basename}}"), FOLDERS) == {"blue"}
 
 
 def test_only_what_is_made_no_more_is_lost_and_policies_are_minded() -> None:
     before = [(made(listed("blue", "red")), FOLDERS)]
-    found = lost(before, [(made(listed("blue", "green")), FOLDERS)])
-    assert [(each.names, each.with_objects) for each in found] == [(("team-red",), True)]
+    found = find_lost_applications(before, [(made(listed("blue", "green")), FOLDERS)])
+    assert [(each.names, each.deletes_objects) for each in found] == [(("team-red",), True)]
     kept = made(listed("blue"), syncPolicy={"preserveResourcesOnDeletion": True})
-    assert [each.with_objects for each in lost(before, [(kept, FOLDERS)])] == [False]
-    assert lost(before, [(made(listed("blue"), syncPolicy={"applicationsSync": "create-only"}), FOLDERS)]) == []
-    assert lost(before, []) == []
+    assert [each.deletes_objects for each in find_lost_applications(before, [(kept, FOLDERS)])] == [False]
+    assert (
+        find_lost_applications(
+            before, [(made(listed("blue"), syncPolicy={"applicationsSync": "create-only"}), FOLDERS)]
+        )
+        == []
+    )
+    assert find_lost_applications(before, []) == []

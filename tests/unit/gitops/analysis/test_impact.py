@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 
 from argosy.gitops.analysis.change_effects import EffectKind
-from argosy.gitops.analysis.change_impact import Impact, Verdict, impact
-from argosy.gitops.analysis.environment_names import environment_of
-from argosy.gitops.analysis.object_changes import Touched, changes
-from argosy.gitops.analysis.repository import Fault, Item, Trouble
-from argosy.gitops.analysis.violation import Place
+from argosy.gitops.analysis.change_impact import ChangeImpact, ChangeVerdict, assess_impact
+from argosy.gitops.analysis.environment_names import detect_environment
+from argosy.gitops.analysis.object_changes import ApplicationChange, compare_objects
+from argosy.gitops.analysis.repository import ManifestWithLocations, RenderFailure, RenderFailureKind
+from argosy.gitops.analysis.violation import FileLocation
 from argosy.gitops.application import read_application
 from argosy.kube.objects import Manifest, key_of
 
 
-def item(manifest: Manifest) -> Item:
-    return Item(manifest, key_of(manifest), lambda pointer: Place("base/a.yaml", 1))
+def item(manifest: Manifest) -> ManifestWithLocations:
+    return ManifestWithLocations(manifest, key_of(manifest), lambda pointer: FileLocation("base/a.yaml", 1))
 
 
-def judged(before: list[Manifest], after: list[Manifest], **spec: Any) -> Impact:
+def judged(before: list[Manifest], after: list[Manifest], **spec: Any) -> ChangeImpact:
     app = read_application({"metadata": {"name": "fraud"}, "spec": {"destination": {"namespace": "ml"}, **spec}})
-    found, kept = changes(map(item, before), map(item, after), ("ml", "ml"))
-    return impact([Touched("fraud", app, app, tuple(found), tuple(kept))])
+    found, kept = compare_objects(map(item, before), map(item, after), ("ml", "ml"))
+    return assess_impact([ApplicationChange("fraud", app, app, tuple(found), tuple(kept))])
 
 
-def texts(found: Impact, *kinds: EffectKind) -> list[str]:
-    return [each.text for each in found.of(*(kinds or tuple(EffectKind)))]
+def texts(found: ChangeImpact, *kinds: EffectKind) -> list[str]:
+    return [each.text for each in found.list_effects(*(kinds or tuple(EffectKind)))]
 
 
 def workload(kind: str = "Deployment", image: str = "v1", **spec: Any) -> Manifest:
@@ -62,9 +62,9 @@ def claim(size: str = "1Gi", **annotations: str) -> Manifest:
 
 
 def test_a_new_image_restarts_rolling_and_all_at_once_where_the_strategy_says_so() -> None:
-    assert "restarts 1 Deployment (rolling)" in judged([workload()], [workload(image="v2")]).sentence
+    assert "restarts 1 Deployment (rolling)" in judged([workload()], [workload(image="v2")]).summary
     new = workload(image="v2", strategy={"type": "Recreate"})
-    assert "restarts 1 Deployment (with downtime)" in judged([workload()], [new]).sentence
+    assert "restarts 1 Deployment (with downtime)" in judged([workload()], [new]).summary
 
 
 def test_what_a_server_fills_in_anyway_restarts_nothing() -> None:
@@ -85,29 +85,29 @@ def test_pods_that_change_only_when_they_are_deleted_are_stale() -> None:
 def test_a_model_restarts_by_its_form_and_not_by_its_scale() -> None:
     assert texts(judged([model()], [model({"minReplicas": 2})])) == ["predictor replicas 1 → 2"]
     found = judged([model()], [model({"model": {"modelFormat": {"name": "onnx"}}})])
-    assert "restarts 1 predictor (rolling)" in found.sentence
-    assert "restarts 1 predictor" in judged([model()], [model(labels={"team": "blue"})]).sentence
+    assert "restarts 1 predictor (rolling)" in found.summary
+    assert "restarts 1 predictor" in judged([model()], [model(labels={"team": "blue"})]).summary
 
 
 def test_a_share_of_the_requests_is_told() -> None:
     found = judged([model({"canaryTrafficPercent": 100})], [model({"canaryTrafficPercent": 10})])
     assert texts(found) == ["the newest revision gets 10% of the requests (was 100%)"]
-    assert "changes where traffic goes (InferenceService/fraud)" in found.sentence
+    assert "changes where traffic goes (InferenceService/fraud)" in found.summary
 
 
 def test_gpus_are_counted_with_as_few_and_as_many_replicas_as_there_may_be() -> None:
     resources = {"limits": {"nvidia.com/gpu": 2, "cpu": "1500m"}}
     form = {"modelFormat": {"name": "vLLM"}, "resources": resources}
     found = judged([], [model({"model": form, "minReplicas": 1, "maxReplicas": 3})])
-    assert "CPU +1500m · GPU +2 (up to +6)" in found.sentence
-    assert "GPU ±0 (up to +6)" in judged([], [model({"model": form, "minReplicas": 0, "maxReplicas": 3})]).sentence
+    assert "CPU +1500m · GPU +2 (up to +6)" in found.summary
+    assert "GPU ±0 (up to +6)" in judged([], [model({"model": form, "minReplicas": 0, "maxReplicas": 3})]).summary
 
 
 def test_a_model_without_resources_of_its_own_asks_for_those_of_its_runtime() -> None:
     container = {"name": "kserve-container", "resources": {"requests": {"memory": "4Gi"}}}
     about = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": {"name": "vllm"}}
     runtime = {**about, "spec": {"containers": [container]}}
-    assert "memory +4Gi" in judged([], [model(), runtime]).sentence
+    assert "memory +4Gi" in judged([], [model(), runtime]).summary
 
 
 def serving(image: str = "a", **spec: Any) -> Manifest:
@@ -117,29 +117,29 @@ def serving(image: str = "a", **spec: Any) -> Manifest:
 
 def test_a_changed_runtime_restarts_what_runs_on_it_once() -> None:
     found = judged([model(), serving()], [model(), serving("b")])
-    assert "restarts 1 predictor (rolling)" in found.sentence
+    assert "restarts 1 predictor (rolling)" in found.summary
     assert texts(found) == [
         "restarts the predictor of InferenceService/fraud (rolling; before KServe 0.16 with its next change)"
     ]
     both = judged([model(), serving()], [model({"minReplicas": 2, "nodeSelector": {"a": "b"}}), serving("b")])
-    assert "restarts 1 predictor (rolling)" in both.sentence
+    assert "restarts 1 predictor (rolling)" in both.summary
     recreated = model({"deploymentStrategy": {"type": "Recreate"}})
-    assert "restarts 1 predictor (with downtime)" in judged([recreated, serving()], [recreated, serving("b")]).sentence
+    assert "restarts 1 predictor (with downtime)" in judged([recreated, serving()], [recreated, serving("b")]).summary
 
 
 def test_a_runtime_restarts_nothing_by_what_it_offers_or_of_what_is_stopped_or_keeps_it() -> None:
     offers = serving(supportedModelFormats=[{"name": "sklearn"}])
     assert texts(judged([model(), serving()], [model(), offers])) == []
     stopped = model(annotations={"serving.kserve.io/stop": "true"})
-    assert "restarts 1" not in judged([stopped, serving()], [stopped, serving("b")]).sentence
+    assert "restarts 1" not in judged([stopped, serving()], [stopped, serving("b")]).summary
     keeps = model(annotations={"serving.kserve.io/disable-auto-update": "true"})
     found = judged([keeps, serving()], [keeps, serving("b")])
-    assert "no restarts at once" in found.sentence
+    assert "no restarts at once" in found.summary
     assert texts(found)[0].startswith("reaches InferenceService/fraud with its next change")
 
 
 def test_whether_a_runtime_is_used_elsewhere_is_not_known_and_that_is_said() -> None:
-    assert "no restarts known (ServingRuntime/vllm: KServe decides)" in judged([serving()], [serving("b")]).sentence
+    assert "no restarts known (ServingRuntime/vllm: KServe decides)" in judged([serving()], [serving("b")]).summary
     free = model({"model": {"modelFormat": {"name": "sklearn"}}})
     sides = [serving(each, supportedModelFormats=[{"name": "sklearn", "autoSelect": True}]) for each in "ab"]
     found = judged([free, sides[0]], [free, sides[1]])
@@ -150,30 +150,30 @@ def test_what_the_server_would_not_take_is_refused_with_the_field_whether_it_is_
     wrong = model({"maxReplicas": "lots"})
     for before in ([model()], []):
         found = judged(before, [wrong])
-        assert found.verdict is Verdict.REFUSED and "1 object rejected by the API server" in found.sentence
+        assert found.verdict is ChangeVerdict.REFUSED and "1 object rejected by the API server" in found.summary
         said = "spec.predictor.maxReplicas: a string found, an integer expected"
         assert texts(found) == [f"is rejected by the API server: {said}"]
-    assert judged([workload()], [workload(replicas=-1)]).verdict is Verdict.REFUSED
-    assert judged([workload()], [workload(replicas="two")]).verdict is Verdict.REFUSED
-    assert judged([wrong], [model()]).verdict is Verdict.FINE
+    assert judged([workload()], [workload(replicas=-1)]).verdict is ChangeVerdict.REFUSED
+    assert judged([workload()], [workload(replicas="two")]).verdict is ChangeVerdict.REFUSED
+    assert judged([wrong], [model()]).verdict is ChangeVerdict.FINE
 
 
 def test_what_a_newer_definition_or_somebody_later_may_make_right_is_not_refused() -> None:
-    assert judged([model()], [model({"model": {"modelFormat": {}, "runtime": "vllm"}})]).verdict is Verdict.FINE
-    assert judged([workload()], [workload(replicas="${REPLICAS}")]).verdict is Verdict.FINE
+    assert judged([model()], [model({"model": {"modelFormat": {}, "runtime": "vllm"}})]).verdict is ChangeVerdict.FINE
+    assert judged([workload()], [workload(replicas="${REPLICAS}")]).verdict is ChangeVerdict.FINE
 
 
 def test_what_runs_before_needs_no_more_than_the_largest() -> None:
     first = {"name": "first", "resources": {"requests": {"cpu": "3"}}}
     new = workload(resources={"requests": {"cpu": "1"}}, pod={"initContainers": [first]}, replicas=2)
-    assert "CPU +6" in judged([], [new]).sentence
+    assert "CPU +6" in judged([], [new]).summary
 
 
 def test_what_cannot_change_is_refused_and_forced_is_made_again() -> None:
     found = judged([job("v1")], [job("v2")])
-    assert found.verdict is Verdict.REFUSED and texts(found)[0].startswith("spec.template cannot change")
+    assert found.verdict is ChangeVerdict.REFUSED and texts(found)[0].startswith("spec.template cannot change")
     forced = judged([job("v1")], [job("v2", sync_options="Force=true,Replace=true")])
-    assert forced.verdict is Verdict.FINE and "recreates 1 object" in forced.sentence
+    assert forced.verdict is ChangeVerdict.FINE and "recreates 1 object" in forced.summary
     assert (
         judged([job("v1")], [job("v2")], syncPolicy={"syncOptions": ["Force=true", "Replace=true"]}).verdict == "fine"
     )
@@ -183,8 +183,8 @@ def test_what_cannot_change_is_refused_and_forced_is_made_again() -> None:
 def test_what_may_not_be_sent_is_not_refused_for_certain() -> None:
     policy = {"syncPolicy": {"syncOptions": ["RespectIgnoreDifferences=true"]}}
     rules = [{"group": "batch", "kind": "Job", "jsonPointers": ["/spec/template"]}]
-    assert judged([job("v1")], [job("v2")], ignoreDifferences=rules, **policy).verdict is Verdict.FINE
-    assert judged([job("v1")], [job("v2")], ignoreDifferences=rules).verdict is Verdict.REFUSED
+    assert judged([job("v1")], [job("v2")], ignoreDifferences=rules, **policy).verdict is ChangeVerdict.FINE
+    assert judged([job("v1")], [job("v2")], ignoreDifferences=rules).verdict is ChangeVerdict.REFUSED
 
 
 def test_a_claim_may_grow_and_not_shrink() -> None:
@@ -228,8 +228,8 @@ def definition(**annotations: str) -> Manifest:
 def test_an_application_that_goes_leaves_what_argo_cd_leaves(manifest: Manifest, expected: str) -> None:
     about = {"name": "fraud", "finalizers": ["resources-finalizer.argocd.argoproj.io"]}
     app = read_application({"metadata": about, "spec": {"destination": {"namespace": "ml"}}})
-    found, _ = changes([item(manifest)], [], ("ml", "ml"))
-    assert texts(impact([Touched("fraud", app, None, tuple(found))])) == [expected]
+    found, _ = compare_objects([item(manifest)], [], ("ml", "ml"))
+    assert texts(assess_impact([ApplicationChange("fraud", app, None, tuple(found))])) == [expected]
 
 
 def test_an_autoscaler_decides_how_many_there_are() -> None:
@@ -242,7 +242,7 @@ def test_an_autoscaler_decides_how_many_there_are() -> None:
     pods = workload(replicas=1, resources={"limits": {"nvidia.com/gpu": 1}, "requests": {"cpu": "2"}})
     found = judged([pods, autoscaler(1, 2)], [pods, autoscaler(3, 6)])
     assert texts(found) == ["Deployment/a replicas 1–2 → 3–6"]
-    assert "CPU +4 · GPU +2 (up to +4)" in found.sentence
+    assert "CPU +4 · GPU +2 (up to +4)" in found.summary
 
 
 def test_what_another_controller_makes_of_it_is_not_known_to_be_nothing() -> None:
@@ -250,8 +250,8 @@ def test_what_another_controller_makes_of_it_is_not_known_to_be_nothing() -> Non
         about = {"name": "docs", "labels": labels}
         return {"apiVersion": "docling.example/v1", "kind": "DoclingServe", "metadata": about, "spec": {"size": size}}
 
-    assert "no restarts known (DoclingServe/docs: its controller decides)" in judged([server(1)], [server(2)]).sentence
-    assert "no restarts ·" in judged([server(1)], [server(1, team="blue")]).sentence
+    assert "no restarts known (DoclingServe/docs: its controller decides)" in judged([server(1)], [server(2)]).summary
+    assert "no restarts ·" in judged([server(1)], [server(1, team="blue")]).summary
 
 
 def test_an_object_that_goes_over_to_another_application_is_not_told_as_deleted() -> None:
@@ -259,19 +259,22 @@ def test_an_object_that_goes_over_to_another_application_is_not_told_as_deleted(
         name: read_application({"metadata": {"name": name}, "spec": {"destination": {"namespace": "ml"}}})
         for name in ("one", "two")
     }
-    gone, _ = changes([item(claim())], [], ("ml", "ml"))
-    come, _ = changes([], [item(claim())], ("ml", "ml"))
-    found = impact(
-        [Touched(name, app, app, tuple(each)) for (name, app), each in zip(apps.items(), (gone, come), strict=True)]
+    gone, _ = compare_objects([item(claim())], [], ("ml", "ml"))
+    come, _ = compare_objects([], [item(claim())], ("ml", "ml"))
+    found = assess_impact(
+        [
+            ApplicationChange(name, app, app, tuple(each))
+            for (name, app), each in zip(apps.items(), (gone, come), strict=True)
+        ]
     )
     assert texts(found) == ["moves to two: it is deleted in between if one is synced first"]
-    assert "no deletions · moves 1 object to another app" in found.sentence
+    assert "no deletions · moves 1 object to another app" in found.summary
 
 
 def test_a_predictor_that_is_recreated_restarts_with_a_gap() -> None:
     form = {"modelFormat": {"name": "onnx"}}
     new = model({"model": form, "deploymentStrategy": {"type": "Recreate"}})
-    assert "restarts 1 predictor (with downtime)" in judged([model()], [new]).sentence
+    assert "restarts 1 predictor (with downtime)" in judged([model()], [new]).summary
 
 
 def test_a_service_that_becomes_headless_is_refused_and_other_ports_move_traffic() -> None:
@@ -279,7 +282,7 @@ def test_a_service_that_becomes_headless_is_refused_and_other_ports_move_traffic
         whole = {"ports": [{"port": port}], "selector": {"app": "a"}, **spec}
         return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": whole}
 
-    assert judged([service(80)], [service(80, clusterIP="None")]).verdict is Verdict.REFUSED
+    assert judged([service(80)], [service(80, clusterIP="None")]).verdict is ChangeVerdict.REFUSED
     assert texts(judged([service(80)], [service(81)])) == ["has a different port"]
     assert texts(judged([service(80)], [service(80, type="ClusterIP")])) == []
 
@@ -289,13 +292,13 @@ def test_generated_names_are_paired_only_where_that_is_plain() -> None:
         return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": name}}
 
     before, after = "settings-2b8kf9ht5m", "settings-9tg5fk8b2m"
-    found, _ = changes([item(generated(before))], [item(generated(after))])
-    assert [str(each.becomes) for each in found] == ["~"]
+    found, _ = compare_objects([item(generated(before))], [item(generated(after))])
+    assert [str(each.change_type) for each in found] == ["~"]
     two = [item(generated(after)), item(generated("settings-9tg5fk8b2k"))]
-    found, _ = changes([item(generated(before))], two)
-    assert sorted(str(each.becomes) for each in found) == ["+", "+", "-"]
-    found, _ = changes([item(generated("settings-a"))], [item(generated("settings-b"))])
-    assert sorted(str(each.becomes) for each in found) == ["+", "-"]
+    found, _ = compare_objects([item(generated(before))], two)
+    assert sorted(str(each.change_type) for each in found) == ["+", "+", "-"]
+    found, _ = compare_objects([item(generated("settings-a"))], [item(generated("settings-b"))])
+    assert sorted(str(each.change_type) for each in found) == ["+", "-"]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +312,7 @@ def test_generated_names_are_paired_only_where_that_is_plain() -> None:
     ],
 )
 def test_an_environment_is_known_by_whole_words(said: tuple[str, ...], expected: str) -> None:
-    assert environment_of(*said) == expected
+    assert detect_environment(*said) == expected
 
 
 @pytest.mark.parametrize("broken", [None, [], {"a": 1}, "text", 3])
@@ -328,14 +331,19 @@ def test_manifests_of_any_shape_do_no_harm(broken: Any) -> None:
         one = {"apiVersion": group.get(name, "apps/v1"), "kind": name, "metadata": {"name": "a"}, "spec": broken}
         two = {**one, "spec": {"template": broken, "predictor": broken, "replicas": broken, "selector": broken}}
         for before, after in (([one], [two]), ([two], [one]), ([one], []), ([], [two])):
-            assert judged(before, after).sentence
+            assert judged(before, after).summary
 
 
 def test_what_cannot_be_rendered_has_no_known_restarts_amounts_or_deletions() -> None:
-    broken = Touched("fraud", None, None, fault=Fault(Trouble.RENDER, "is no YAML", "correct it", Place("a.yaml", 1)))
-    assert impact([broken]).sentence == (
+    broken = ApplicationChange(
+        "fraud",
+        None,
+        None,
+        render_failure=RenderFailure(RenderFailureKind.RENDER, "is no YAML", "correct it", FileLocation("a.yaml", 1)),
+    )
+    assert assess_impact([broken]).summary == (
         "1 app changes · fraud cannot be rendered · restarts, resources and deletions unknown"
     )
-    found, kept = changes([item(workload())], [item(workload(image="v2"))], ("ml", "ml"))
-    both = impact([broken, Touched("other", None, None, tuple(found), tuple(kept))])
-    assert "fraud cannot be rendered, so its effects are unknown · restarts 1 Deployment" in both.sentence
+    found, kept = compare_objects([item(workload())], [item(workload(image="v2"))], ("ml", "ml"))
+    both = assess_impact([broken, ApplicationChange("other", None, None, tuple(found), tuple(kept))])
+    assert "fraud cannot be rendered, so its effects are unknown · restarts 1 Deployment" in both.summary

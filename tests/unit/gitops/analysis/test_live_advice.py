@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.gitops.analysis.cause import CauseKind
-from argosy.gitops.analysis.live_view import OperatorState, SettingsView
-from argosy.gitops.analysis.rules import diagnose
+from argosy.gitops.analysis.live_view import InstallationView, OperatorHealth
+from argosy.gitops.analysis.rules import diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK_KEY
 from argosy.gitops.analysis.rules.live.workloads import MODEL
 from argosy.gitops.analysis.violation import Severity
@@ -31,9 +31,9 @@ def test_a_repository_without_a_secret_is_told_the_label_and_the_keys_that_are_m
 
 
 def test_an_operator_that_is_idle_is_looked_at_and_then_made_to_look_by_a_timestamp() -> None:
-    operator = OperatorState("openshift-gitops-operator", ("Deployment openshift-gitops-operator 0/1 ready",))
-    settings = SettingsView(
-        "openshift-gitops", "openshift-gitops", {}, unpropagated=("k",), changed=ago(90), operator=operator
+    operator = OperatorHealth("openshift-gitops-operator", ("Deployment openshift-gitops-operator 0/1 ready",))
+    settings = InstallationView(
+        "openshift-gitops", "openshift-gitops", {}, missing_keys=("k",), changed_at=ago(90), operator=operator
     )
     fix = advised("AGY508", view(settings=settings))
     assert "kubectl get deployment,pods -n openshift-gitops-operator" in fix
@@ -43,7 +43,9 @@ def test_an_operator_that_is_idle_is_looked_at_and_then_made_to_look_by_a_timest
 
 def test_what_the_controller_logs_is_told_where_a_check_is_in_place() -> None:
     key = f"resource.customizations.health.{SERVING}_InferenceService"
-    settings = SettingsView("argocd", "a", {key: "x"}, asked={MODEL: "x"}, errors=("lua error in line 3",))
+    settings = InstallationView(
+        "argocd", "a", {key: "x"}, requested_scripts={MODEL: "x"}, errors=("lua error in line 3",)
+    )
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     live = manifest(f"{SERVING}/v1beta1", "InferenceService", "fraud", status=status)
     seen = view(app(health="Progressing", rows=(MODEL_ROW,)), live=(live,), settings=settings)
@@ -52,7 +54,7 @@ def test_what_the_controller_logs_is_told_where_a_check_is_in_place() -> None:
 
 
 def test_a_notebook_that_is_done_and_not_called_so_leads_to_its_controllers_log() -> None:
-    settings = SettingsView("argocd", data={NOTEBOOK_KEY: "x"}, judged=frozenset({TRAIN.key.group_kind}))
+    settings = InstallationView("argocd", data={NOTEBOOK_KEY: "x"}, kinds_with_check=frozenset({TRAIN.key.group_kind}))
     seen = view(app(health="Progressing", rows=(TRAIN,)), live=(notebook("train", "Succeeded"),), settings=settings)
     fix = advised("AGY512", seen)
     assert "kubectl logs -n jupyter-notebook-validator-system" in fix
@@ -60,7 +62,7 @@ def test_a_notebook_that_is_done_and_not_called_so_leads_to_its_controllers_log(
 
 
 def test_health_that_is_not_shown_leads_to_the_key_the_log_and_a_restart() -> None:
-    fix = advised("AGY512", view(app(rows=(TRAIN,)), settings=SettingsView("argocd", data={})))
+    fix = advised("AGY512", view(app(rows=(TRAIN,)), settings=InstallationView("argocd", data={})))
     assert "argosy health apply --kinds NotebookValidationJob" in fix
     assert "kubectl rollout restart deployment argocd-server -n argocd" in fix
 
@@ -81,7 +83,7 @@ def test_a_deleted_job_comes_back_by_itself_only_with_self_heal(policy: dict[str
 
 def test_waves_that_do_not_wait_are_offered_a_check_or_a_job_that_is_no_pre_sync_hook() -> None:
     later = row("InferenceService", "fraud", SERVING, wave=4)
-    fix = advised("AGY513", view(app(rows=(TRAIN, later)), settings=SettingsView("argocd", data={})))
+    fix = advised("AGY513", view(app(rows=(TRAIN, later)), settings=InstallationView("argocd", data={})))
     assert "hook: Sync" in fix and "PreSync" not in fix
     assert "argosy generate wait-for-notebook --name train --block-wave 4 -n ml" in fix
 
@@ -109,7 +111,7 @@ def test_an_automated_sync_that_does_not_begin_leads_to_policy_polling_and_a_try
     seen = app(
         sync="OutOfSync",
         spec={"syncPolicy": {"automated": {}}},
-        fields=(differs("ConfigMap", "/data/a", CauseKind.YOUR_CHANGE),),
+        differing_fields=(differs("ConfigMap", "/data/a", CauseKind.YOUR_CHANGE),),
         status={"operationState": state},
     )
     fix = advised("AGY515", view(seen))
@@ -122,7 +124,7 @@ def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_
     found = {}
     for kind in (CauseKind.OTHER_CONTROLLER, CauseKind.YOUR_CHANGE):
         differing = (differs("ConfigMap", "/data/a", kind, "kubectl-edit"),)
-        (finding,) = diagnose(view(app(sync="OutOfSync", fields=differing, status=state)))
+        (finding,) = diagnose_installation(view(app(sync="OutOfSync", differing_fields=differing, status=state)))
         found[kind] = finding.severity
     assert found == {CauseKind.OTHER_CONTROLLER: Severity.WARNING, CauseKind.YOUR_CHANGE: Severity.INFO}
 
@@ -143,4 +145,4 @@ def test_a_change_by_hand_is_a_warning_where_people_sync_and_gits_change_is_for_
 def test_a_cluster_that_cannot_be_used_is_looked_at_by_its_name(said: str, way: str) -> None:
     ill = app(sync="Unknown", conditions=[("ComparisonError", f"Failed to load live state: {said}")])
     assert way in advised("AGY519", view(ill))
-    assert [each.rule.id for each in diagnose(view(ill))] == ["AGY519"]
+    assert [each.rule.id for each in diagnose_installation(view(ill))] == ["AGY519"]

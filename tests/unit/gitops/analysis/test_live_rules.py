@@ -9,27 +9,29 @@ import pytest
 
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.analysis.live_view import (
-    Answer,
-    LiveApp,
+    HealthResponse,
+    InstallationView,
+    LiveApplication,
+    LiveModel,
     LiveView,
-    ModelView,
-    OperatorState,
+    OperatorHealth,
     RepositorySecret,
-    SettingsView,
 )
-from argosy.gitops.analysis.rules import CATALOGUE, diagnose
+from argosy.gitops.analysis.rules import CATALOGUE, diagnose_installation
 from argosy.gitops.analysis.rules.live.health_checks import NOTEBOOK, NOTEBOOK_KEY
 from argosy.gitops.analysis.rules.live.workloads import CLASS, MODEL
-from argosy.gitops.analysis.violation import Place, Sight
+from argosy.gitops.analysis.violation import FileLocation, Violation
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.delivery_engine import Controller, Engines
+from argosy.gitops.policy.delivery_engine import ArgoCDController, DeliveryEngines
 from argosy.gitops.status.project_budgets import BudgetUse
 from argosy.kube.objects import Manifest
 from support.installation_facts import ago, app, differs, manifest, row, told, view
 
 SERVING, NOTEBOOKS = "serving.kserve.io", "mlops.mlops.dev"
-UNREADABLE = Sight(Place("ConfigMap/argosy-cm"), "argosy-cm: sync.waveDelay: 'soon' is no duration", "correct it")
+UNREADABLE = Violation(
+    FileLocation("ConfigMap/argosy-cm"), "argosy-cm: sync.waveDelay: 'soon' is no duration", "correct it"
+)
 BY_ROUTER = differs("Route", "/spec/host", CauseKind.OTHER_CONTROLLER, "openshift-router", "route.openshift.io")
 BY_ADMISSION = differs("Route", "/spec/tls", CauseKind.WEBHOOK, group="route.openshift.io")
 BY_HAND = differs("Deployment", "/spec/replicas", CauseKind.OTHER_CONTROLLER, "kubectl-edit", "apps")
@@ -43,12 +45,12 @@ AUTOMATED = {"syncPolicy": {"automated": {"selfHeal": True}}}
 KEY = "resource.customizations.health.serving.kserve.io_InferenceService"
 
 
-def not_looked_at() -> LiveApp:
+def not_looked_at() -> LiveApplication:
     wire = {
         "metadata": {"name": "models", "namespace": "argocd"},
         "spec": {"source": {"repoURL": "https://git.example/a"}},
     }
-    return LiveApp(read_application(wire))
+    return LiveApplication(read_application(wire))
 
 
 def operation(phase: str = "Failed", message: str = "", results: Sequence[Mapping[str, Any]] = (), **more: Any) -> Any:
@@ -114,8 +116,8 @@ def deployment(generation: int, observed: int, written: float) -> Manifest:
     return manifest("apps/v1", "Deployment", metadata=metadata, status={"observedGeneration": observed})
 
 
-def operated(changed: float = 300, **more: Any) -> SettingsView:
-    return SettingsView("openshift-gitops", "openshift-gitops", {}, changed=ago(changed), **more)
+def operated(changed: float = 300, **more: Any) -> InstallationView:
+    return InstallationView("openshift-gitops", "openshift-gitops", {}, changed_at=ago(changed), **more)
 
 
 def window(**fields: Any) -> dict[str, Any]:
@@ -131,7 +133,7 @@ def projects(*windows: dict[str, Any]) -> dict[str, Project]:
 
 IMMUTABLE = 'Deployment.apps "one" is invalid: spec.selector: Invalid value: {…}: field is immutable'
 REFUSED = "Failed to load target state: failed to list refs: authentication required: Repository not found."
-PLAIN = SettingsView("argocd", data={})
+PLAIN = InstallationView("argocd", data={})
 MODEL_ROW = row("InferenceService", "fraud", SERVING)
 TRAIN = row("NotebookValidationJob", "train", NOTEBOOKS, wave=3)
 OLD = row("NotebookValidationJob", "old", NOTEBOOKS)
@@ -161,19 +163,19 @@ CASES: Mapping[str, Case] = {
     "AGY501": Case(
         [
             (
-                view(app(sync="OutOfSync", fields=(BY_ROUTER, BY_ADMISSION))),
+                view(app(sync="OutOfSync", differing_fields=(BY_ROUTER, BY_ADMISSION))),
                 "acceptable: Route/one: spec.host, spec.tls set by openshift-router (2 fields)",
             ),
             (
-                view(app(sync="OutOfSync", health="Degraded", fields=(BY_ADMISSION,))),
+                view(app(sync="OutOfSync", health="Degraded", differing_fields=(BY_ADMISSION,))),
                 "set by an admission controller",
             ),
         ],
         [
-            view(app(sync="OutOfSync", fields=(BY_ROUTER, BY_GIT))),
-            view(app(sync="OutOfSync", fields=(BY_HAND,))),
-            view(app(sync="OutOfSync", fields=None)),
-            view(app(fields=())),
+            view(app(sync="OutOfSync", differing_fields=(BY_ROUTER, BY_GIT))),
+            view(app(sync="OutOfSync", differing_fields=(BY_HAND,))),
+            view(app(sync="OutOfSync", differing_fields=None)),
+            view(app(differing_fields=())),
         ],
     ),
     "AGY502": Case(
@@ -224,7 +226,7 @@ CASES: Mapping[str, Case] = {
         ],
         [
             view(live=(claim(), storage("fast", "WaitForFirstConsumer"))),
-            view(live=(claim("slow"),), unread=frozenset({CLASS})),
+            view(live=(claim("slow"),), unread_kinds=frozenset({CLASS})),
             view(live=(claim("slow", phase="Bound"), storage("fast"))),
             view(live=(claim(None), storage("fast", **{"storageclass.kubernetes.io/is-default-class": "true"}))),
         ],
@@ -270,16 +272,19 @@ CASES: Mapping[str, Case] = {
     ),
     "AGY506": Case(
         [
-            (view(models=(ModelView(model(), (Answer("/v2/health/ready", 503),)),)), "its health requests fail"),
             (
-                view(models=(ModelView(model(), outdated="fraud-1 started before train left it"),)),
+                view(models=(LiveModel(model(), (HealthResponse("/v2/health/ready", 503),)),)),
+                "its health requests fail",
+            ),
+            (
+                view(models=(LiveModel(model(), outdated_pods="fraud-1 started before train left it"),)),
                 "the loaded model is not the one on storage",
             ),
         ],
         [
-            view(models=(ModelView(model(), (Answer("/v2/health/ready", 404), Answer("/", 200))),)),
-            view(models=(ModelView(model(), (Answer("/v2/health/ready", 0),)),)),
-            view(models=(ModelView(model("False"), (Answer("/v2/health/ready", 503),)),)),
+            view(models=(LiveModel(model(), (HealthResponse("/v2/health/ready", 404), HealthResponse("/", 200))),)),
+            view(models=(LiveModel(model(), (HealthResponse("/v2/health/ready", 0),)),)),
+            view(models=(LiveModel(model("False"), (HealthResponse("/v2/health/ready", 503),)),)),
         ],
     ),
     "AGY507": Case(
@@ -292,7 +297,7 @@ CASES: Mapping[str, Case] = {
                 view(
                     app(
                         spec=AUTOMATED,
-                        fields=(BY_ROUTER,),
+                        differing_fields=(BY_ROUTER,),
                         status=operation("Succeeded", operation={"sync": {"autoHealAttemptsCount": 7}}),
                     )
                 ),
@@ -314,7 +319,7 @@ CASES: Mapping[str, Case] = {
             (
                 view(
                     settings=operated(
-                        unpropagated=(KEY,), phase="Pending", operator=OperatorState(pods=("operator-1 Pending",))
+                        missing_keys=(KEY,), phase="Pending", operator=OperatorHealth(pods=("operator-1 Pending",))
                     )
                 ),
                 f"in ArgoCD CR openshift-gitops, not in ConfigMap argocd-cm: {KEY}; operator not reconciling",
@@ -323,7 +328,7 @@ CASES: Mapping[str, Case] = {
         [
             view(app(rows=(row("Deployment", group="apps"),)), live=(deployment(3, 3, 600),)),
             view(app(rows=(row("Deployment", group="apps"),)), live=(deployment(3, 2, 30),)),
-            view(settings=operated(20, unpropagated=(KEY,))),
+            view(settings=operated(20, missing_keys=(KEY,))),
             view(settings=operated()),
         ],
     ),
@@ -335,7 +340,7 @@ CASES: Mapping[str, Case] = {
                         sync="Unknown",
                         conditions=[("ComparisonError", "serving: app path does not exist")],
                         spec=STAGE,
-                        unrendered=MAIN,
+                        render_failure=MAIN,
                         default_branch="main",
                     )
                 ),
@@ -346,7 +351,7 @@ CASES: Mapping[str, Case] = {
                     app(
                         conditions=[("ComparisonError", "serving/kustomization.yaml:7: vllm/pvc.yaml does not exist")],
                         spec=STAGE,
-                        unrendered=MAIN,
+                        render_failure=MAIN,
                         default_branch="main",
                     )
                 ),
@@ -403,7 +408,7 @@ CASES: Mapping[str, Case] = {
                 view(
                     app(health="Progressing", rows=(MODEL_ROW,)),
                     live=(model(),),
-                    settings=SettingsView("argocd", "a", {KEY: "x"}, asked={MODEL: "x"}),
+                    settings=InstallationView("argocd", "a", {KEY: "x"}, requested_scripts={MODEL: "x"}),
                 ),
                 "the health check is in ArgoCD CR and in ConfigMap",
             ),
@@ -414,21 +419,23 @@ CASES: Mapping[str, Case] = {
             (
                 view(
                     app(rows=(TRAIN,)),
-                    settings=SettingsView("argocd", data={NOTEBOOK_KEY.replace("_", "."): "return {}"}),
+                    settings=InstallationView("argocd", data={NOTEBOOK_KEY.replace("_", "."): "return {}"}),
                 ),
                 f"is not spelled {NOTEBOOK_KEY}",
             ),
             (
-                view(app(rows=(TRAIN,)), settings=SettingsView("argocd", is_there=False)),
+                view(app(rows=(TRAIN,)), settings=InstallationView("argocd", has_configmap=False)),
                 "ConfigMap argocd-cm does not exist in argocd",
             ),
         ],
         [
             view(app(health="Progressing", rows=(MODEL_ROW,)), live=(model("False"),), settings=operated()),
             view(app(rows=(MODEL_ROW,)), live=(model(),), settings=operated()),
-            view(app(health="Progressing", rows=(MODEL_ROW,)), live=(model(),), settings=operated(unpropagated=(KEY,))),
-            view(app(rows=(TRAIN,)), settings=SettingsView("argocd", data={}, judged=frozenset({NOTEBOOK}))),
-            view(app(rows=(TRAIN,)), settings=SettingsView("argocd")),
+            view(app(health="Progressing", rows=(MODEL_ROW,)), live=(model(),), settings=operated(missing_keys=(KEY,))),
+            view(
+                app(rows=(TRAIN,)), settings=InstallationView("argocd", data={}, kinds_with_check=frozenset({NOTEBOOK}))
+            ),
+            view(app(rows=(TRAIN,)), settings=InstallationView("argocd")),
         ],
     ),
     "AGY513": Case(
@@ -440,8 +447,11 @@ CASES: Mapping[str, Case] = {
         ],
         [
             view(app(rows=(TRAIN,)), settings=PLAIN),
-            view(app(rows=(TRAIN, SERVED)), settings=SettingsView("argocd", data={}, judged=frozenset({NOTEBOOK}))),
-            view(app(rows=(TRAIN, SERVED)), settings=SettingsView("argocd", data={}, is_engine=True)),
+            view(
+                app(rows=(TRAIN, SERVED)),
+                settings=InstallationView("argocd", data={}, kinds_with_check=frozenset({NOTEBOOK})),
+            ),
+            view(app(rows=(TRAIN, SERVED)), settings=InstallationView("argocd", data={}, is_delivered_by_argosy=True)),
         ],
     ),
     "AGY514": Case(
@@ -470,7 +480,7 @@ CASES: Mapping[str, Case] = {
                         sync="OutOfSync",
                         rows=(row("Job", status="OutOfSync"),),
                         status=operation("Succeeded"),
-                        fields=(BY_GIT,),
+                        differing_fields=(BY_GIT,),
                     )
                 ),
                 "1 object of 1 differs; expected: it is synced manually, and was not synced since",
@@ -484,7 +494,7 @@ CASES: Mapping[str, Case] = {
                 "1 object of 1 differs: it was rolled back to deployment 0 by ann; main still has bbbbbbb",
             ),
             (
-                view(app(sync="OutOfSync", spec=AUTOMATED, fields=(BY_GIT,), status=operation("Succeeded"))),
+                view(app(sync="OutOfSync", spec=AUTOMATED, differing_fields=(BY_GIT,), status=operation("Succeeded"))),
                 "its automated sync has not started for",
             ),
             (
@@ -492,27 +502,27 @@ CASES: Mapping[str, Case] = {
                     app(
                         sync="OutOfSync",
                         spec={"syncPolicy": {"automated": {}}},
-                        fields=(BY_HAND, BY_ROUTER),
+                        differing_fields=(BY_HAND, BY_ROUTER),
                         status=operation("Succeeded"),
                     )
                 ),
                 "changed by hand, but self-heal is off: Deployment/one: spec.replicas set by kubectl-edit (1 field)",
             ),
             (
-                view(app(sync="OutOfSync", fields=(BY_HAND,), status=operation("Succeeded"))),
+                view(app(sync="OutOfSync", differing_fields=(BY_HAND,), status=operation("Succeeded"))),
                 "changed by hand, but no automated sync reverts it: Deployment/one: spec.replicas set by",
             ),
             (
-                view(app(sync="OutOfSync", fields=(BY_HAND, BY_GIT), status=operation("Succeeded"))),
+                view(app(sync="OutOfSync", differing_fields=(BY_HAND, BY_GIT), status=operation("Succeeded"))),
                 "spec.replicas set by kubectl-edit (1 field); Git has changed 1 more field",
             ),
             (
-                view(app(sync="OutOfSync", fields=(BY_GIT_OVER_HAND,), status=operation("Succeeded"))),
+                view(app(sync="OutOfSync", differing_fields=(BY_GIT_OVER_HAND,), status=operation("Succeeded"))),
                 "expected: it is synced manually, and was not synced since",
             ),
         ],
         [
-            view(app(sync="OutOfSync", fields=(BY_ROUTER,))),
+            view(app(sync="OutOfSync", differing_fields=(BY_ROUTER,))),
             view(app(sync="OutOfSync", status=operation("Failed"))),
             view(app()),
         ],
@@ -578,7 +588,7 @@ CASES: Mapping[str, Case] = {
     "AGY520": Case(
         [
             (
-                view(settings=operated(unexpanded=("teams",))),
+                view(settings=operated(unexpanded_sets=("teams",))),
                 "ApplicationSet/teams: no controller expands it, so it generates no Applications",
             )
         ],
@@ -657,7 +667,9 @@ CASES: Mapping[str, Case] = {
             view(
                 not_looked_at(),
                 budget_uses={"default": BudgetUse(75.0, 60.0, 300.0)},
-                settings=SettingsView(engines=Engines((Controller("StatefulSet", "argocd", "controller"),))),
+                settings=InstallationView(
+                    engines=DeliveryEngines((ArgoCDController("StatefulSet", "argocd", "controller"),))
+                ),
             ),
         ],
     ),
@@ -671,12 +683,16 @@ def test_every_live_rule_has_cases_that_it_catches_and_leaves_alone() -> None:
 
 
 def test_no_sync_is_advised_that_a_window_refuses() -> None:
-    differing = app(sync="OutOfSync", fields=(BY_GIT,))
-    (free,) = [each.sight.fix for each in diagnose(view(differing, projects=projects())) if each.rule.id == "AGY515"]
+    differing = app(sync="OutOfSync", differing_fields=(BY_GIT,))
+    (free,) = [
+        each.violation.fix
+        for each in diagnose_installation(view(differing, projects=projects()))
+        if each.rule.id == "AGY515"
+    ]
     assert "argosy app sync models" in free
     for windows, is_refused in (([window()], True), ([window(manualSync=True)], False)):
-        found = diagnose(view(differing, projects=projects(*windows)))
-        (fix,) = [each.sight.fix for each in found if each.rule.id == "AGY515"]
+        found = diagnose_installation(view(differing, projects=projects(*windows)))
+        (fix,) = [each.violation.fix for each in found if each.rule.id == "AGY515"]
         assert ("argosy app sync" not in fix) is is_refused
         assert ("a sync is refused now" in fix and "argosy proj windows list default" in fix) is is_refused
         assert ("13:00" in fix) is is_refused, "the end of the window is named"
@@ -698,11 +714,11 @@ def test_a_live_rule_leaves_alone_what_is_well(rule: str) -> None:
 @pytest.mark.parametrize("rule", LIVE)
 def test_every_live_finding_says_what_to_do(rule: str) -> None:
     for seen, _ in CASES[rule].bad:
-        assert all(each.fix for each in CATALOGUE[rule].diagnose(seen))
+        assert all(each.fix for each in CATALOGUE[rule].check_installation(seen))
 
 
 def fixes(rule: str, seen: LiveView) -> list[str]:
-    return [sight.fix for sight in CATALOGUE[rule].diagnose(seen)]
+    return [sight.fix for sight in CATALOGUE[rule].check_installation(seen)]
 
 
 def test_advice_about_a_sync_that_hangs_names_the_commands_that_help() -> None:
@@ -742,6 +758,6 @@ def test_advice_about_a_window_names_what_may_be_typed() -> None:
 
 @pytest.mark.parametrize("rule", LIVE)
 def test_no_live_rule_looks_at_a_repository(rule: str) -> None:
-    from argosy.gitops.analysis.repository import Repository
+    from argosy.gitops.analysis.repository import RepositoryView
 
-    assert list(CATALOGUE[rule].look(Repository())) == []
+    assert list(CATALOGUE[rule].check_repository(RepositoryView())) == []

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.analysis.name_prefixes import renamed
-from argosy.gitops.analysis.repository import Item
-from argosy.gitops.analysis.rules.notebooks import _misspelt
-from argosy.gitops.analysis.script_commands import Call, calls
-from argosy.gitops.analysis.violation import Place
+from argosy.gitops.analysis.name_prefixes import find_affixed_name
+from argosy.gitops.analysis.repository import ManifestWithLocations
+from argosy.gitops.analysis.rules.notebooks import _find_misspelt_name
+from argosy.gitops.analysis.script_commands import KubectlCall, list_kubectl_calls
+from argosy.gitops.analysis.violation import FileLocation
 from argosy.kube.names import ResourceKey
 
 
-def named(name: str) -> Item:
-    return Item({}, ResourceKey("serving.kserve.io", "InferenceService", "", name), lambda pointer: Place("a.yaml"))
+def named(name: str) -> ManifestWithLocations:
+    return ManifestWithLocations(
+        {}, ResourceKey("serving.kserve.io", "InferenceService", "", name), lambda pointer: FileLocation("a.yaml")
+    )
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,7 @@ def named(name: str) -> Item:
     ],
 )
 def test_a_name_is_renamed_only_as_the_object_itself_was(own: str, name: str, known: list[str], found: str) -> None:
-    assert renamed(named(own), name, known) == found
+    assert find_affixed_name(named(own), name, known) == found
 
 
 @pytest.mark.parametrize(
@@ -46,19 +48,22 @@ def test_a_name_is_renamed_only_as_the_object_itself_was(own: str, name: str, kn
     ],
 )
 def test_a_slip_is_one_and_another_object_is_none(name: str, known: list[str], found: str) -> None:
-    assert _misspelt(name, known) == found
+    assert _find_misspelt_name(name, known) == found
 
 
 @pytest.mark.parametrize(
     ("script", "call"),
     [
-        ("oc rollout status deployment/front -n ml", Call("wait", "deployment", "front", "ml")),
-        ("kubectl rollout  restart deploy front", Call("patch", "deployment", "front", "")),
-        ("kubectl annotate isvc fraud a=b", Call("patch", "inferenceservice", "fraud", "")),
-        ("oc logs -f job/train", Call("get", "pod", "?", "", part="log")),
-        ("oc -n ml start-build trainer --wait", Call("create", "buildconfig", "trainer", "ml", part="instantiate")),
-        ("kubectl get pods", Call("get", "pod", "", "")),
+        ("oc rollout status deployment/front -n ml", KubectlCall("wait", "deployment", "front", "ml")),
+        ("kubectl rollout  restart deploy front", KubectlCall("patch", "deployment", "front", "")),
+        ("kubectl annotate isvc fraud a=b", KubectlCall("patch", "inferenceservice", "fraud", "")),
+        ("oc logs -f job/train", KubectlCall("get", "pod", "?", "", subresource="log")),
+        (
+            "oc -n ml start-build trainer --wait",
+            KubectlCall("create", "buildconfig", "trainer", "ml", subresource="instantiate"),
+        ),
+        ("kubectl get pods", KubectlCall("get", "pod", "", "")),
     ],
 )
-def test_a_command_is_read_as_what_it_asks_the_server_for(script: str, call: Call) -> None:
-    assert list(calls(script)) == [call]
+def test_a_command_is_read_as_what_it_asks_the_server_for(script: str, call: KubectlCall) -> None:
+    assert list(list_kubectl_calls(script)) == [call]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.gitops.analysis.schema_validation import UNKNOWN, WRONG, Schemas
+from argosy.gitops.analysis.schema_validation import UNKNOWN, WRONG, SchemaValidator
 from argosy.kube.objects import Manifest
 
 
@@ -20,9 +20,9 @@ def runtime(**spec: Any) -> Manifest:
 
 
 def told(manifest: Manifest) -> list[tuple[str, str]]:
-    found = Schemas().amiss(manifest)
+    found = SchemaValidator().validate(manifest)
     assert all(each.is_bundled for each in found)
-    return [(each.what, ".".join(map(str, each.path))) for each in found]
+    return [(each.category, ".".join(map(str, each.path))) for each in found]
 
 
 def test_a_name_that_is_almost_a_field_is_unknown() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import read_source
-from argosy.gitops.application.unknown_fields import OVERRIDES, SPEC, missing_field, unknown_fields
+from argosy.gitops.application.unknown_fields import SPEC_FIELDS, TOOL_FIELDS, find_missing_field, list_unknown_fields
 
 
 @pytest.mark.parametrize(
@@ -27,13 +27,13 @@ from argosy.gitops.application.unknown_fields import OVERRIDES, SPEC, missing_fi
     ],
 )
 def test_a_field_that_nobody_reads_is_found_with_the_nearest_there_is(wire: Any, found: list[tuple[str, str]]) -> None:
-    assert [(each.text, each.meant) for each in unknown_fields(wire)] == found
+    assert [(each.text, each.suggestion) for each in list_unknown_fields(wire)] == found
 
 
 def test_other_maps_are_judged_by_their_own_fields() -> None:
-    (spec,) = unknown_fields({"sorce": {"path": "a"}, "sources": [{"path": "b"}]}, SPEC)
-    assert spec.sentence == "sorce is not a known field and is ignored; did you mean source?"
-    assert [each.text for each in unknown_fields({"path": "a", "kustomize": {}}, OVERRIDES)] == ["path"]
+    (spec,) = list_unknown_fields({"sorce": {"path": "a"}, "sources": [{"path": "b"}]}, SPEC_FIELDS)
+    assert spec.message == "sorce is not a known field and is ignored; did you mean source?"
+    assert [each.text for each in list_unknown_fields({"path": "a", "kustomize": {}}, TOOL_FIELDS)] == ["path"]
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ def test_other_maps_are_judged_by_their_own_fields() -> None:
     ],
 )
 def test_a_source_cannot_be_without_an_address_and_something_to_read(wire: Any, said: str) -> None:
-    assert missing_field(read_source(wire)).startswith(said)
-    assert bool(missing_field(read_source(wire))) == bool(said)
+    assert find_missing_field(read_source(wire)).startswith(said)
+    assert bool(find_missing_field(read_source(wire))) == bool(said)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.gitops.application import Parameter, Variable, read_application, read_source
+from argosy.gitops.application import HelmParameter, ToolVariable, read_application, read_source
 
 
 def application(**spec: Any) -> dict[str, Any]:
@@ -77,13 +77,13 @@ def test_a_block_that_is_there_is_not_none_though_it_is_empty() -> None:
 def test_helm_parameters_keep_whether_they_are_texts() -> None:
     source = read_source({"helm": {"parameters": [{"name": "port", "value": "80", "forceString": True}]}})
     assert source.helm is not None
-    assert source.helm.parameters == (Parameter("port", "80", True),)
+    assert source.helm.parameters == (HelmParameter("port", "80", True),)
 
 
 def test_jsonnet_variables_keep_whether_they_are_code() -> None:
     source = read_source({"directory": {"jsonnet": {"extVars": [{"name": "n", "value": "1+1", "code": True}]}}})
     assert source.directory is not None
-    assert source.directory.jsonnet.external == (Variable("n", "1+1", True),)
+    assert source.directory.jsonnet.external == (ToolVariable("n", "1+1", True),)
 
 
 def test_replicas_are_taken_as_number_and_as_text() -> None:
@@ -142,4 +142,4 @@ def test_an_application_is_here_where_its_destination_is_its_own_cluster(
     destination: dict[str, str], is_here: bool
 ) -> None:
     found = read_application({"metadata": {"name": "models"}, "spec": {"destination": destination}})
-    assert found.destination.is_here is is_here
+    assert found.destination.is_in_cluster is is_here

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.gitops.application import Outcome, Phase, Progress, read_application
+from argosy.gitops.application import OperationPhase, ResultCode, SyncPhase, read_application
 from argosy.gitops.application.project import KindPattern, read_project
-from argosy.gitops.application.sync_policy import Retry, seconds_of
+from argosy.gitops.application.sync_policy import RetryStrategy, parse_duration
 from argosy.kube.names import ResourceKey
 
 
@@ -22,7 +22,7 @@ def test_a_request_says_what_to_sync_and_who_asks() -> None:
             "resources": [{"group": "apps", "kind": "Deployment", "name": "web"}]}  # fmt: skip
     asked = read_application(application(operation={"sync": sync, "initiatedBy": {"username": "ann"}})).operation
     assert asked is not None
-    assert (asked.by, asked.sync.revision, asked.sync.prune, asked.sync.force) == ("ann", "v2", True, True)
+    assert (asked.username, asked.sync.revision, asked.sync.prune, asked.sync.force) == ("ann", "v2", True, True)
     assert not asked.sync.runs_hooks
     assert asked.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
 
@@ -65,10 +65,14 @@ def test_an_operation_that_stands_still_can_be_taken_up_again() -> None:
     }  # fmt: skip
     found = read_application(application(status={"operationState": state})).state
     assert found is not None and found.has_result
-    assert (found.progress, found.retries, found.request.retry.limit) == (Progress.RUNNING, 2, 3)
+    assert (found.phase, found.retries, found.request.retry.limit) == (OperationPhase.RUNNING, 2, 3)
     result = found.results[0]
     assert result.key == ResourceKey("batch", "Job", "n", "j")
-    assert (result.phase, result.outcome, result.progress) == (Phase.PRE_SYNC, Outcome.SYNCED, Progress.RUNNING)
+    assert (result.phase, result.result_code, result.hook_phase) == (
+        SyncPhase.PRE_SYNC,
+        ResultCode.SYNCED,
+        OperationPhase.RUNNING,
+    )
 
 
 def test_a_phase_that_nobody_knows_is_named() -> None:
@@ -87,7 +91,7 @@ def test_automated_is_on_where_it_is_not_said() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("5s", 5), ("1h30m", 5400), ("1.5s", 1.5), ("250ms", 0.25), ("7", 7)])
 def test_durations_are_read_as_go_writes_them(text: str, seconds: float) -> None:
-    assert seconds_of(text) == pytest.approx(seconds)
+    assert parse_duration(text) == pytest.approx(seconds)
 
 
 def test_a_duration_that_is_none_is_named_with_its_field() -> None:
@@ -97,7 +101,7 @@ def test_a_duration_that_is_none_is_named_with_its_field() -> None:
 
 
 def test_waiting_doubles_until_the_longest() -> None:
-    assert [Retry().delay(attempts) for attempts in (0, 1, 2, 10, 5000)] == [5, 10, 20, 180, 180]
+    assert [RetryStrategy().delay_seconds(attempts) for attempts in (0, 1, 2, 10, 5000)] == [5, 10, 20, 180, 180]
 
 
 def test_a_project_that_lists_no_kinds_is_not_one_that_lists_none() -> None:

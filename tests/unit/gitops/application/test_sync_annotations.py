@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application import Phase
-from argosy.gitops.application.hooks import DeletePolicy, delete_policies, has_option, is_hook, is_skipped, phases, wave
+from argosy.gitops.application import SyncPhase
+from argosy.gitops.application.hooks import (
+    DeletePolicy,
+    has_option,
+    is_hook,
+    is_skipped,
+    list_delete_policies,
+    list_hook_phases,
+    read_wave,
+)
 from argosy.kube.objects import Manifest
 
 
@@ -31,7 +39,7 @@ def manifest(**annotations: str) -> Manifest:
     ],
 )
 def test_a_hook_runs_in_the_phases_that_it_names(given: dict[str, str], expected: list[str]) -> None:
-    assert phases(manifest(**given)) == tuple(map(Phase, expected))
+    assert list_hook_phases(manifest(**given)) == tuple(map(SyncPhase, expected))
 
 
 @pytest.mark.parametrize(
@@ -48,15 +56,15 @@ def test_a_hook_runs_in_the_phases_that_it_names(given: dict[str, str], expected
     ],
 )
 def test_a_wave_is_a_whole_number_or_helms_weight_or_zero(given: dict[str, str], expected: int) -> None:
-    assert wave(manifest(**given)) == expected
+    assert read_wave(manifest(**given)) == expected
 
 
 def test_hooks_are_deleted_before_the_next_one_where_nothing_is_said() -> None:
-    assert delete_policies(manifest(hook="Sync")) == {DeletePolicy.BEFORE_HOOK_CREATION}
+    assert list_delete_policies(manifest(hook="Sync")) == {DeletePolicy.BEFORE_HOOK_CREATION}
 
 
 def test_delete_policies_of_argo_cd_and_of_helm_are_both_heard() -> None:
-    found = delete_policies(manifest(policy="HookSucceeded, nonsense", helm_policy="hook-failed"))
+    found = list_delete_policies(manifest(policy="HookSucceeded, nonsense", helm_policy="hook-failed"))
     assert found == {DeletePolicy.HOOK_SUCCEEDED, DeletePolicy.HOOK_FAILED}
 
 

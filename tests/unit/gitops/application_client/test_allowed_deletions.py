@@ -9,9 +9,9 @@ import pytest
 from argosy.annotations import DELETION_APPROVED
 from argosy.errors import UserError
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.gitops.application_client.small_changes import confirm_deletion
-from argosy.gitops.sync.operation_terms import is_approved
+from argosy.gitops.sync.operation_options import is_deletion_approved
 from argosy.kube.client import Cluster
 from support.engine import furnish
 
@@ -24,9 +24,9 @@ def running(since: str, phase: str = "Running") -> dict[str, Any]:
 
 
 @pytest.fixture
-async def desk(cluster: Cluster) -> Desk:
+async def desk(cluster: Cluster) -> ApplicationService:
     await furnish(cluster, "argocd")
-    found = Desk(cluster, "here", "argocd", "argocd", signer="ann")
+    found = ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
     kind = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
     source = {"repoURL": "https://git.example.com/app.git", "path": "app"}
     spec = {"project": "default", "source": source, "destination": {"name": "in-cluster"}}
@@ -35,36 +35,36 @@ async def desk(cluster: Cluster) -> Desk:
     return found
 
 
-async def changed(desk: Desk, status: dict[str, Any]) -> Application:
-    await desk.cluster.patch((await desk.find("web")).key, {"status": status})
-    return await desk.find("web")
+async def changed(desk: ApplicationService, status: dict[str, Any]) -> Application:
+    await desk.cluster.patch((await desk.load_application("web")).key, {"status": status})
+    return await desk.load_application("web")
 
 
-async def test_what_was_seen_is_allowed_and_nothing_that_begins_later(desk: Desk) -> None:
-    after = await confirm_deletion(desk, await desk.find("web"), ONE)
-    assert is_approved(after, ONE) and not is_approved(after, TWO)
+async def test_what_was_seen_is_allowed_and_nothing_that_begins_later(desk: ApplicationService) -> None:
+    after = await confirm_deletion(desk, await desk.load_application("web"), ONE)
+    assert is_deletion_approved(after, ONE) and not is_deletion_approved(after, TWO)
 
 
-async def test_another_operation_than_the_one_that_was_seen_is_not_allowed(desk: Desk) -> None:
+async def test_another_operation_than_the_one_that_was_seen_is_not_allowed(desk: ApplicationService) -> None:
     for status in (running(TWO), running(ONE, "Succeeded")):
         now = await changed(desk, status)
         with pytest.raises(UserError, match="check again: argosy app get web"):
             await confirm_deletion(desk, now, ONE)
-    assert DELETION_APPROVED not in (await desk.find("web")).annotations
+    assert DELETION_APPROVED not in (await desk.load_application("web")).annotations
 
 
-async def test_who_saw_an_operation_does_not_allow_the_end_of_the_application(desk: Desk) -> None:
-    await desk.cluster.delete((await desk.find("web")).key)
-    now = await desk.find("web")
+async def test_who_saw_an_operation_does_not_allow_the_end_of_the_application(desk: ApplicationService) -> None:
+    await desk.cluster.delete((await desk.load_application("web")).key)
+    now = await desk.load_application("web")
     with pytest.raises(UserError):
         await confirm_deletion(desk, now, ONE)
-    assert is_approved(await confirm_deletion(desk, now), now.deleted)
+    assert is_deletion_approved(await confirm_deletion(desk, now), now.deletion_timestamp)
 
 
-async def test_who_read_it_before_another_operation_began_allows_nothing(desk: Desk) -> None:
+async def test_who_read_it_before_another_operation_began_allows_nothing(desk: ApplicationService) -> None:
     """As a command does, which tells nothing of what was seen."""
-    before = await desk.find("web")
+    before = await desk.load_application("web")
     await changed(desk, running(TWO))
     with pytest.raises(UserError):
         await confirm_deletion(desk, before)
-    assert DELETION_APPROVED not in (await desk.find("web")).annotations
+    assert DELETION_APPROVED not in (await desk.load_application("web")).annotations

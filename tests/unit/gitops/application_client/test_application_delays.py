@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from argosy.annotations import REFRESH
-from argosy.cli.tables import Screen
+from argosy.cli.tables import TerminalOutput
 from argosy.features.applications.list.delayed_rows import add_delay
 from argosy.features.applications.read.cli import print_app
-from argosy.features.applications.read.text_output import list_lines, wide_lines
+from argosy.features.applications.read.text_output import render_list, render_wide_list
 from argosy.features.applications.read.watch import watch_list
-from argosy.features.doctor.service import Wanted, examine
+from argosy.features.doctor.service import DoctorOptions, examine_installation
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.application_client import summary
-from argosy.gitops.application_client.client import Desk, clock
+from argosy.gitops.application_client.client import ApplicationService, utc_now
 from argosy.gitops.application_client.delays import describe_delays
 from argosy.gitops.application_client.reader import open_reader
-from argosy.gitops.cluster_view.cluster_view import Lookout, open_lookout
+from argosy.gitops.cluster_view.cluster_view import ClusterView, open_cluster_view
 from argosy.gitops.status.project_budgets import BudgetUse, budget_uses_to_wire
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
@@ -45,12 +45,12 @@ DENIED = (
 
 
 @pytest.fixture
-async def desk(cluster: Cluster) -> AsyncIterator[Desk]:
+async def desk(cluster: Cluster) -> AsyncIterator[ApplicationService]:
     await furnish(cluster, "argocd")
-    yield Desk(cluster, "here", "argocd", "argocd", signer="ann")
+    yield ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
 
 
-async def create_project(desk: Desk, *windows: dict[str, Any]) -> None:
+async def create_project(desk: ApplicationService, *windows: dict[str, Any]) -> None:
     spec = {
         "sourceRepos": ["*"], "destinations": [{"server": "*", "namespace": "*"}], "syncWindows": list(windows),
     }  # fmt: skip
@@ -59,7 +59,7 @@ async def create_project(desk: Desk, *windows: dict[str, Any]) -> None:
     await desk.cluster.create({**kind, "metadata": metadata, "spec": spec})
 
 
-async def create_app(desk: Desk, status: dict[str, Any] | None = None, **metadata: Any) -> None:
+async def create_app(desk: ApplicationService, status: dict[str, Any] | None = None, **metadata: Any) -> None:
     spec = {
         "project": "shops", "source": {"repoURL": "https://git.example.com/app.git", "path": "app"},
         "destination": {"name": "in-cluster", "namespace": "default"}, "syncPolicy": {"automated": {}},
@@ -69,36 +69,38 @@ async def create_app(desk: Desk, status: dict[str, Any] | None = None, **metadat
     await desk.cluster.create({**kind, "metadata": about, "spec": spec, **({"status": status} if status else {})})
 
 
-async def publish_budget(desk: Desk, project: str = "shops") -> None:
-    data = {"leader": budget_uses_to_wire({project: BudgetUse(75.0, 60.0, 300.0)}, clock())}
+async def publish_budget(desk: ApplicationService, project: str = "shops") -> None:
+    data = {"leader": budget_uses_to_wire({project: BudgetUse(75.0, 60.0, 300.0)}, utc_now())}
     metadata = {"name": BUDGETS_CONFIG_MAP, "namespace": "argocd"}
     await desk.cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
-async def list_why(desk: Desk) -> str:
-    app = await desk.find("web")
-    return summary.why(app, delay=(await describe_delays(desk, [app])).get(app.key, ""))
+async def list_why(desk: ApplicationService) -> str:
+    app = await desk.load_application("web")
+    return summary.describe_problem(app, delay=(await describe_delays(desk, [app])).get(app.key, ""))
 
 
-async def page_why(desk: Desk) -> str:
-    async with open_lookout(desk) as lookout:
+async def page_why(desk: ApplicationService) -> str:
+    async with open_cluster_view(desk) as lookout:
         return _row_why(lookout)
 
 
-def _row_why(lookout: Lookout) -> str:
-    row = lookout.row("argocd", "web")
+def _row_why(lookout: ClusterView) -> str:
+    row = lookout.find_row("argocd", "web")
     assert row is not None
     return add_delay(lookout, row).why
 
 
-async def find_by_doctor(desk: Desk, rule: str) -> str:
+async def find_by_doctor(desk: ApplicationService, rule: str) -> str:
     async with open_reader(desk) as reader:
-        examination = await examine(desk, reader, Wanted(is_quick=True))
-    sights = [finding.sight for finding in examination.findings if finding.rule.id == rule]
+        examination = await examine_installation(desk, reader, DoctorOptions(is_quick=True))
+    sights = [finding.violation for finding in examination.findings if finding.rule.id == rule]
     return "\n".join(f"{sight.message}; {sight.fix}" for sight in sights)
 
 
-async def test_an_application_that_was_not_looked_at_waits_for_the_budget_of_its_project(desk: Desk) -> None:
+async def test_an_application_that_was_not_looked_at_waits_for_the_budget_of_its_project(
+    desk: ApplicationService,
+) -> None:
     await create_project(desk)
     await create_app(desk)
     assert await list_why(desk) == "not reconciled yet; is a controller running?"
@@ -107,7 +109,7 @@ async def test_an_application_that_was_not_looked_at_waits_for_the_budget_of_its
     assert await find_by_doctor(desk, "AGY525") == OVER
 
 
-async def test_a_refresh_waits_for_the_budget_too_and_what_is_known_is_no_delay(desk: Desk) -> None:
+async def test_a_refresh_waits_for_the_budget_too_and_what_is_known_is_no_delay(desk: ApplicationService) -> None:
     await create_project(desk)
     await publish_budget(desk)
     await create_app(desk, SYNCED)
@@ -117,7 +119,7 @@ async def test_a_refresh_waits_for_the_budget_too_and_what_is_known_is_no_delay(
     assert (await list_why(desk), await page_why(desk)) == (OVER, OVER)
 
 
-async def test_the_budget_delays_no_application_that_an_argo_cd_delivers(desk: Desk) -> None:
+async def test_the_budget_delays_no_application_that_an_argo_cd_delivers(desk: ApplicationService) -> None:
     await create_project(desk)
     await create_app(desk)
     await publish_budget(desk)
@@ -130,14 +132,14 @@ async def test_the_budget_delays_no_application_that_an_argo_cd_delivers(desk: D
         assert "over its budget" not in why
 
 
-async def test_the_budget_of_another_project_delays_nothing(desk: Desk) -> None:
+async def test_the_budget_of_another_project_delays_nothing(desk: ApplicationService) -> None:
     await create_project(desk)
     await create_app(desk)
     await publish_budget(desk, "others")
     assert await list_why(desk) == "not reconciled yet; is a controller running?"
 
 
-async def test_the_window_that_holds_an_automated_sync_back_is_named(desk: Desk) -> None:
+async def test_the_window_that_holds_an_automated_sync_back_is_named(desk: ApplicationService) -> None:
     await create_project(desk, WINDOW)
     await create_app(desk, OUT_OF_SYNC)
     listed, shown = await list_why(desk), await page_why(desk)
@@ -146,28 +148,28 @@ async def test_the_window_that_holds_an_automated_sync_back_is_named(desk: Desk)
 
 
 async def test_app_list_and_app_get_say_what_an_application_waits_for(
-    desk: Desk, capsys: pytest.CaptureFixture[str]
+    desk: ApplicationService, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await create_project(desk, WINDOW)
     await create_app(desk, OUT_OF_SYNC)
-    app = await desk.find("web")
+    app = await desk.load_application("web")
     await print_app(desk, app)
     assert DENIED in " ".join(capsys.readouterr().out.split())
     delays = await describe_delays(desk, [app])
-    lines = list_lines([app], Screen(io.StringIO()), clock(), "argocd", delays=delays)
-    assert DENIED in lines[1] and DENIED in wide_lines([app], {}, delays)[1]
+    lines = render_list([app], TerminalOutput(io.StringIO()), utc_now(), "argocd", delays=delays)
+    assert DENIED in lines[1] and DENIED in render_wide_list([app], {}, delays)[1]
 
 
-async def test_an_application_that_is_held_or_synced_waits_for_no_window(desk: Desk) -> None:
+async def test_an_application_that_is_held_or_synced_waits_for_no_window(desk: ApplicationService) -> None:
     await create_project(desk, WINDOW)
     await create_app(desk, OUT_OF_SYNC, annotations={"argosy.dev/hold": "by hand"})
     assert (await list_why(desk), await page_why(desk)) == ("held: by hand", "held: by hand")
 
 
 @asynccontextmanager
-async def watching_list(desk: Desk) -> AsyncIterator[None]:
+async def watching_list(desk: ApplicationService) -> AsyncIterator[None]:
     chosen = argparse.Namespace(output="", no_headers=False, compat=False, selector="")
-    task = asyncio.create_task(watch_list(desk, chosen, lambda app: True, everywhere=False))
+    task = asyncio.create_task(watch_list(desk, chosen, lambda app: True, all_namespaces=False))
     try:
         yield
     finally:
@@ -190,7 +192,7 @@ WEB = ResourceKey("argoproj.io", "Application", "argocd", "web")
 
 
 async def test_a_watched_list_drops_the_delay_of_an_application_that_waits_for_nothing_any_more(
-    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    desk: ApplicationService, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("argosy.features.applications.read.watch.DELAY_CACHE_SECONDS", 2 * HANG_SECONDS)
     await create_project(desk)
@@ -203,7 +205,7 @@ async def test_a_watched_list_drops_the_delay_of_an_application_that_waits_for_n
 
 
 async def test_a_watched_list_notices_delays_that_come_without_a_change_of_an_application(
-    desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    desk: ApplicationService, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("argosy.features.applications.read.watch.DELAY_CACHE_SECONDS", 0.05)
     await create_project(desk)

@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.application_client.objects import flat, picked
-from argosy.gitops.application_client.project_specs import added, place_of, removed, typed_spec, with_windows_changed
-from argosy.gitops.application_client.spec_flags import changed
-from argosy.gitops.application_client.spec_patches import patched, with_source, without_source
+from argosy.gitops.application_client.objects import flatten_fields, pick_fields
+from argosy.gitops.application_client.project_specs import (
+    add_entry,
+    change_sync_window,
+    choose_resource_list,
+    remove_entry,
+    spec_from_flags,
+)
+from argosy.gitops.application_client.spec_flags import apply_flags
+from argosy.gitops.application_client.spec_patches import add_source, apply_patch, remove_source
 
 ONE = {"repoURL": "https://git.example/ml", "path": "app", "name": "first"}
 TWO = {"repoURL": "https://git.example/values", "ref": "values", "name": "second"}
@@ -22,8 +28,8 @@ def app(**spec: Any) -> dict[str, Any]:
 
 def test_a_patch_is_a_list_of_operations_or_is_merged() -> None:
     operations = '[{"op":"replace","path":"/spec/source/path","value":"dev"}]'
-    assert patched(app(source=ONE), operations, "json")["spec"]["source"]["path"] == "dev"
-    assert patched(app(source=ONE), '{"spec":{"source":null,"project":"ml"}}', "merge")["spec"] == {"project": "ml"}
+    assert apply_patch(app(source=ONE), operations, "json")["spec"]["source"]["path"] == "dev"
+    assert apply_patch(app(source=ONE), '{"spec":{"source":null,"project":"ml"}}', "merge")["spec"] == {"project": "ml"}
 
 
 NOWHERE, EVERYTHING = '[{"op":"remove","path":"/spec/nothing"}]', '[{"op":"remove","path":"/metadata"}]'
@@ -32,14 +38,14 @@ NOWHERE, EVERYTHING = '[{"op":"remove","path":"/spec/nothing"}]', '[{"op":"remov
 @pytest.mark.parametrize("text", ["", "7", NOWHERE, EVERYTHING])
 def test_a_patch_that_does_not_fit_is_refused(text: str) -> None:
     with pytest.raises(UserError):
-        patched(app(source=ONE), text, "json")
+        apply_patch(app(source=ONE), text, "json")
 
 
 def test_a_source_is_added_at_the_end_and_taken_away_by_name_or_number() -> None:
-    more = with_source(app(sources=[ONE]), {"--repo": TWO["repoURL"], "--ref": "values", "--source-name": "second"})
+    more = add_source(app(sources=[ONE]), {"--repo": TWO["repoURL"], "--ref": "values", "--source-name": "second"})
     assert more["spec"]["sources"] == [ONE, TWO]
-    assert without_source(more, None, "second")["spec"]["sources"] == [ONE]
-    assert without_source(more, 1, "")["spec"]["sources"] == [TWO]
+    assert remove_source(more, None, "second")["spec"]["sources"] == [ONE]
+    assert remove_source(more, 1, "")["spec"]["sources"] == [TWO]
 
 
 @pytest.mark.parametrize(
@@ -49,40 +55,56 @@ def test_a_source_is_added_at_the_end_and_taken_away_by_name_or_number() -> None
 )  # fmt: skip
 def test_a_source_that_cannot_be_taken_away_stays(sources: list[Any], position: int | None, name: str) -> None:
     with pytest.raises(UserError):
-        without_source(app(sources=sources), position, name)
+        remove_source(app(sources=sources), position, name)
 
 
 def test_literal_values_stand_in_the_application() -> None:
-    made = changed(app(source=ONE), {"--values-literal-file": "replicas: 2\n"})
+    made = apply_flags(app(source=ONE), {"--values-literal-file": "replicas: 2\n"})
     assert made["spec"]["source"]["helm"] == {"values": "replicas: 2\n"}
 
 
 def test_fields_are_picked_by_path_and_in_every_item_of_a_list() -> None:
     pod = {"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b"}]}, "status": {"ready": True, "ip": None}}
-    assert picked(pod, ["spec.containers.image", "status.ready"]) == {
+    assert pick_fields(pod, ["spec.containers.image", "status.ready"]) == {
         "spec": {"containers": [{"image": "x"}]}, "status": {"ready": True},
     }  # fmt: skip
-    assert picked(pod, ["spec.nothing"]) == {}
-    assert list(flat(pod)) == [
+    assert pick_fields(pod, ["spec.nothing"]) == {}
+    assert list(flatten_fields(pod)) == [
         ("spec.containers[0].image", "x"), ("spec.containers[0].name", "a"), ("spec.containers[1].name", "b"),
         ("status.ip", "<nil>"), ("status.ready", "true"),
     ]  # fmt: skip
 
 
 def test_kinds_are_allowed_and_denied_in_the_list_that_argocd_takes() -> None:
-    assert place_of(allows=True, is_cluster=True, which="allow") == ("clusterResourceWhitelist", "allowed", True)
-    assert place_of(allows=False, is_cluster=True, which="allow") == ("clusterResourceWhitelist", "allowed", False)
-    assert place_of(allows=False, is_cluster=False, which="deny") == ("namespaceResourceBlacklist", "denied", True)
-    assert place_of(allows=True, is_cluster=False, which="deny") == ("namespaceResourceBlacklist", "denied", False)
+    assert choose_resource_list(allows=True, is_cluster=True, list_type="allow") == (
+        "clusterResourceWhitelist",
+        "allowed",
+        True,
+    )
+    assert choose_resource_list(allows=False, is_cluster=True, list_type="allow") == (
+        "clusterResourceWhitelist",
+        "allowed",
+        False,
+    )
+    assert choose_resource_list(allows=False, is_cluster=False, list_type="deny") == (
+        "namespaceResourceBlacklist",
+        "denied",
+        True,
+    )
+    assert choose_resource_list(allows=True, is_cluster=False, list_type="deny") == (
+        "namespaceResourceBlacklist",
+        "denied",
+        False,
+    )
 
 
 def test_an_entry_of_a_project_is_added_once_and_removed_once() -> None:
-    spec = added({}, "sourceRepos", "a", "source repository")
+    spec = add_entry({}, "sourceRepos", "a", "source repository")
     with pytest.raises(UserError, match="already"):
-        added(spec, "sourceRepos", "a", "source repository")
-    assert removed(spec, "sourceRepos", "a", "source repository") == {"sourceRepos": []}
+        add_entry(spec, "sourceRepos", "a", "source repository")
+    assert remove_entry(spec, "sourceRepos", "a", "source repository") == {"sourceRepos": []}
     with pytest.raises(UserError, match="does not exist"):
-        removed(spec, "sourceRepos", "b", "source repository")
+        remove_entry(spec, "sourceRepos", "b", "source repository")
 
 
 def test_a_project_is_written_from_flags() -> None:
@@ -92,7 +114,7 @@ def test_a_project_is_written_from_flags() -> None:
         "src": ["*"],
         "allow_cluster_resource": ["/Namespace/ml-*", "rbac.authorization.k8s.io/ClusterRole", "Node"],
     }
-    assert typed_spec(flags) == {
+    assert spec_from_flags(flags) == {
         "description": "d",
         "destinations": [{"server": "https://k", "namespace": "ml"}, {"name": "in-cluster", "namespace": "x"}],
         "sourceRepos": ["*"],
@@ -103,9 +125,9 @@ def test_a_project_is_written_from_flags() -> None:
         ],
     }
     with pytest.raises(UserError, match="comma"):
-        typed_spec({"dest": ["https://k"]})
+        spec_from_flags({"dest": ["https://k"]})
 
 
 def test_a_window_that_is_not_there_is_not_changed() -> None:
     with pytest.raises(UserError, match="sync window 1 not found"):
-        with_windows_changed({"syncWindows": [{"kind": "deny"}]}, 1, None)
+        change_sync_window({"syncWindows": [{"kind": "deny"}]}, 1, None)

@@ -8,12 +8,12 @@ import pytest
 
 from argosy.errors import PolicyError, UserError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.spec_flags import changed, checked, new_application, without
+from argosy.gitops.application_client.spec_flags import apply_flags, build_application, check_deliverable, unset_flags
 from argosy.gitops.application_client.sync_requests import (
-    SyncWish,
-    chosen_keys,
-    positioned,
-    read_pattern,
+    SyncFlags,
+    assign_refs,
+    read_object_pattern,
+    select_keys,
     sync_operation,
 )
 from argosy.kube.names import ResourceKey
@@ -42,17 +42,17 @@ def application(**spec: Any) -> Application:
     ],
 )
 def test_patterns_choose_among_what_is_managed(patterns: list[str], names: list[str]) -> None:
-    assert [key.name for key in chosen_keys(application(), patterns)] == names
+    assert [key.name for key in select_keys(application(), patterns)] == names
 
 
 @pytest.mark.parametrize("text", ["Deployment", "apps:Deployment", "apps::x", "a:b:c:d", ""])
 def test_what_is_no_pattern_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="GROUP:KIND:NAME"):
-        read_pattern(text)
+        read_object_pattern(text)
 
 
 def test_an_operation_has_the_words_of_argo_cd() -> None:
-    wish = SyncWish(
+    wish = SyncFlags(
         revision="v2", prune=True, force=True, server_side=True, resources=("apps:Deployment:*",), retry_limit=3,
         retry_duration="5s", info=("why=because",),
     )  # fmt: skip
@@ -72,42 +72,42 @@ def test_an_operation_has_the_words_of_argo_cd() -> None:
 
 def test_an_operation_without_retries_of_its_own_takes_those_of_the_application() -> None:
     app = application(syncPolicy={"retry": {"limit": 7}})
-    made = sync_operation(app, SyncWish(strategy="apply"), "ann")
+    made = sync_operation(app, SyncFlags(strategy="apply"), "ann")
     assert made["retry"] == {"limit": 7} and made["sync"]["syncStrategy"] == {"apply": {}}
 
 
 def test_keys_that_labels_chose_stand_beside_patterns() -> None:
     key = ResourceKey("", "ConfigMap", "ml", "settings")
-    made = sync_operation(application(), SyncWish(resources=(":ConfigMap:ml/*",)), "ann", [key])
+    made = sync_operation(application(), SyncFlags(resources=(":ConfigMap:ml/*",)), "ann", [key])
     assert made["sync"]["resources"] == [{"namespace": "ml", "kind": "ConfigMap", "name": "settings"}]
 
 
 def test_what_syncs_by_itself_is_not_synced_elsewhere_but_for_a_dry_run() -> None:
     app = application(syncPolicy={"automated": {}})
     with pytest.raises(PolicyError, match="auto-sync is set to main"):
-        sync_operation(app, SyncWish(revision="v2"), "ann")
-    assert sync_operation(app, SyncWish(revision="v2", dry_run=True), "ann")["sync"]["dryRun"]
-    assert sync_operation(app, SyncWish(revision="main"), "ann")["sync"]["revision"] == "main"
+        sync_operation(app, SyncFlags(revision="v2"), "ann")
+    assert sync_operation(app, SyncFlags(revision="v2", dry_run=True), "ann")["sync"]["dryRun"]
+    assert sync_operation(app, SyncFlags(revision="main"), "ann")["sync"]["revision"] == "main"
 
 
 def test_revisions_of_several_sources_are_given_by_position() -> None:
     many = [{**SOURCE, "targetRevision": "a"}, {**SOURCE, "targetRevision": "b"}]
     app = application(source=None, sources=many)
-    assert positioned(app, ["v2"], [2]) == ("a", "v2")
+    assert assign_refs(app, ["v2"], [2]) == ("a", "v2")
     with pytest.raises(UserError, match="none at position 3"):
-        positioned(app, ["v2"], [3])
+        assign_refs(app, ["v2"], [3])
     with pytest.raises(UserError, match="same number of values"):
-        positioned(app, ["v2"], [])
+        assign_refs(app, ["v2"], [])
 
 
 def test_a_new_application_has_what_flags_say() -> None:
-    made = new_application(
+    made = build_application(
         "models", "argocd",
         {"--repo": "https://git.example/ml", "--path": "app", "--dest-name": "in-cluster", "--dest-namespace": "ml",
          "--label": ["env=dev"], "--annotations": ["a=b"], "--set-finalizer": True, "--sync-retry-limit": 2,
          "--helm-set": ["replicas=2"], "--values": ["dev.yaml"]},
     )  # fmt: skip
-    checked(made)
+    check_deliverable(made)
     assert made["metadata"] == {
         "name": "models", "namespace": "argocd", "labels": {"env": "dev"}, "annotations": {"a": "b"},
         "finalizers": ["resources-finalizer.argocd.argoproj.io"],
@@ -133,7 +133,7 @@ def test_a_new_application_has_what_flags_say() -> None:
 )
 def test_what_no_engine_could_deliver_is_refused(spec: dict[str, Any], said: str) -> None:
     with pytest.raises(UserError, match=said):
-        checked({"spec": spec})
+        check_deliverable({"spec": spec})
 
 
 def test_a_change_leaves_all_else_alone_and_the_original_too() -> None:
@@ -141,7 +141,7 @@ def test_a_change_leaves_all_else_alone_and_the_original_too() -> None:
     destination = {"server": "s", "namespace": "ml"}
     before: dict[str, Any] = {"spec": {"source": {**SOURCE, "helm": helm}, "destination": destination, "kept": 1}}
     given = {"--values": ["b.yaml"], "--helm-set": ["x=2"], "--dest-name": "in-cluster"}
-    after = changed(before, given)["spec"]
+    after = apply_flags(before, given)["spec"]
     assert after["source"]["helm"] == {"valueFiles": ["b.yaml"], "parameters": [{"name": "x", "value": "2"}]}
     assert after["destination"] == {"name": "in-cluster", "namespace": "ml"} and after["kept"] == 1
     assert before["spec"]["source"]["helm"]["valueFiles"] == ["a.yaml"]
@@ -150,29 +150,29 @@ def test_a_change_leaves_all_else_alone_and_the_original_too() -> None:
 def test_one_of_several_sources_must_be_named() -> None:
     before = {"spec": {"sources": [{**SOURCE, "name": "code"}, SOURCE]}}
     with pytest.raises(UserError, match="--source-position"):
-        changed(before, {"--revision": "v2"})
-    by_place = changed(before, {"--revision": "v2"}, 2)["spec"]["sources"]
+        apply_flags(before, {"--revision": "v2"})
+    by_place = apply_flags(before, {"--revision": "v2"}, 2)["spec"]["sources"]
     assert [each["targetRevision"] for each in by_place] == ["main", "v2"]
-    by_name = changed(before, {"--revision": "v2", "--source-name": "code"})["spec"]["sources"]
+    by_name = apply_flags(before, {"--revision": "v2", "--source-name": "code"})["spec"]["sources"]
     assert [each["targetRevision"] for each in by_name] == ["v2", "main"]
-    assert changed(before, {"--project": "ml"})["spec"]["project"] == "ml"
+    assert apply_flags(before, {"--project": "ml"})["spec"]["project"] == "ml"
 
 
 def test_sync_options_are_set_and_taken_away_by_name() -> None:
     before = {"spec": {"syncPolicy": {"syncOptions": ["CreateNamespace=true", "Replace=true"]}}}
-    after = changed(before, {"--sync-option": ["CreateNamespace=false", "!Replace=true"]})
+    after = apply_flags(before, {"--sync-option": ["CreateNamespace=false", "!Replace=true"]})
     assert after["spec"]["syncPolicy"]["syncOptions"] == ["CreateNamespace=false"]
 
 
 def test_self_heal_without_automation_is_refused() -> None:
     with pytest.raises(UserError, match="--sync-policy automated"):
-        changed({"spec": {}}, {"--self-heal": True})
+        apply_flags({"spec": {}}, {"--self-heal": True})
     with pytest.raises(UserError, match="unknown sync policy"):
-        changed({"spec": {}}, {"--sync-policy": "sometimes"})
+        apply_flags({"spec": {}}, {"--sync-policy": "sometimes"})
 
 
 def test_unset_takes_away_what_is_named_and_what_is_then_empty() -> None:
     helm = {"parameters": [{"name": "x"}, {"name": "y"}], "valueFiles": ["a.yaml"]}
     before = {"spec": {"source": {**SOURCE, "helm": helm, "kustomize": {"images": ["a=b:1"]}}}}
-    once = without(before, {"--parameter": ["x"], "--values": ["a.yaml"], "--kustomize-image": ["a"]})
+    once = unset_flags(before, {"--parameter": ["x"], "--values": ["a.yaml"], "--kustomize-image": ["a"]})
     assert once["spec"]["source"] == {**SOURCE, "helm": {"parameters": [{"name": "y"}]}}

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from argosy.features.applications.sync.progress import HEARTBEAT, Sentences
+from argosy.features.applications.sync.progress import HEARTBEAT_SECONDS, WaitReporter
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.stuck_pods import waiting
-from argosy.gitops.application_client.wait_conditions import Doom, Waited, doom
+from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
+from argosy.gitops.application_client.wait_conditions import WaitConditions, WaitFailure, find_wait_failure
 
 COMMIT = "4c1d2e3" + "0" * 33
 OBJECT = {"version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": "settings", "status": "OutOfSync"}
 OUT = {"sync": {"status": "OutOfSync", "revision": COMMIT}, "resources": [OBJECT]}
-ALL = Waited(sync=True, operation=True, health=frozenset({"Healthy"}))
-HEALTH = Waited(health=frozenset({"Healthy"}))
+ALL = WaitConditions(sync=True, operation=True, health=frozenset({"Healthy"}))
+HEALTH = WaitConditions(health=frozenset({"Healthy"}))
 AUTOMATED: dict[str, Any] = {"spec": {"syncPolicy": {"automated": {}}}}
 HEALING = {"spec": {"syncPolicy": {"automated": {"selfHeal": True}}}}
 HELD = {"metadata": {"annotations": {"argosy.dev/hold": '{"by": "ann", "reason": "latency"}'}}}
@@ -53,7 +53,7 @@ def operation(phase: str, message: str = "", **result: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_missing_is_said(status: dict[str, Any], more: dict[str, Any], missing: list[str]) -> None:
-    assert ALL.missing(application(status, **more)) == missing
+    assert ALL.list_unmet(application(status, **more)) == missing
 
 
 FAILED = "the sync of this revision failed: no quota"
@@ -64,11 +64,11 @@ NOBODY = "no sync was requested, and automated sync is off"
     "status, more, expected",
     [
         ({}, {}, None),
-        (OUT, {}, Doom(NOBODY)),
+        (OUT, {}, WaitFailure(NOBODY)),
         (OUT, {"operation": {"sync": {}}}, None),
         (OUT, AUTOMATED, None),
-        (OUT, {**AUTOMATED, **HELD}, Doom("automated sync is held by ann: latency")),
-        ({**OUT, "operationState": operation("Failed", "no quota")}, AUTOMATED, Doom(FAILED)),
+        (OUT, {**AUTOMATED, **HELD}, WaitFailure("automated sync is held by ann: latency")),
+        ({**OUT, "operationState": operation("Failed", "no quota")}, AUTOMATED, WaitFailure(FAILED)),
         ({**OUT, "operationState": operation("Failed", "no quota", revision="other")}, AUTOMATED, None),
         (
             {
@@ -77,37 +77,46 @@ NOBODY = "no sync was requested, and automated sync is off"
                 "operationState": operation("Failed", "no quota", revision="", revisions=["a", "b"]),
             },
             AUTOMATED,
-            Doom(FAILED),
+            WaitFailure(FAILED),
         ),
-        ({"conditions": [{"type": "InvalidSpecError", "message": "no path"}]}, {}, Doom("InvalidSpecError: no path")),
+        (
+            {"conditions": [{"type": "InvalidSpecError", "message": "no path"}]},
+            {},
+            WaitFailure("InvalidSpecError: no path"),
+        ),
         (
             {"conditions": [{"type": "ComparisonError", "message": "no ref"}]},
             HEALING,
-            Doom("ComparisonError: no ref", is_certain=False),  # a Git host may be back in a moment
+            WaitFailure("ComparisonError: no ref", is_certain=False),  # a Git host may be back in a moment
         ),
         ({"conditions": [{"type": "SharedResourceWarning", "message": "w"}]}, {}, None),
-        (SICK, {}, Doom("health is Degraded: no image, and no operation is running", is_certain=False)),
-        (SICK, AUTOMATED, Doom("health is Degraded: no image, and no operation is running", is_certain=False)),
+        (SICK, {}, WaitFailure("health is Degraded: no image, and no operation is running", is_certain=False)),
+        (SICK, AUTOMATED, WaitFailure("health is Degraded: no image, and no operation is running", is_certain=False)),
         (SICK, HEALING, None),  # what drifted is put right
         ({**SICK, "operationState": operation("Running")}, {}, None),
     ],
 )
 def test_waiting_ends_early_only_for_what_cannot_come(
-    status: dict[str, Any], more: dict[str, Any], expected: Doom | None
+    status: dict[str, Any], more: dict[str, Any], expected: WaitFailure | None
 ) -> None:
-    assert doom(application(status, **more), ALL) == expected
+    assert find_wait_failure(application(status, **more), ALL) == expected
 
 
 def test_waiting_for_health_alone_ends_where_nothing_would_ever_be_created() -> None:
     missing = {**OUT, "health": {"status": "Missing"}}
-    assert doom(application(missing), HEALTH) == Doom(NOBODY)
-    assert doom(application({**OUT, "health": {"status": "Progressing"}}), HEALTH) is None
+    assert find_wait_failure(application(missing), HEALTH) == WaitFailure(NOBODY)
+    assert find_wait_failure(application({**OUT, "health": {"status": "Progressing"}}), HEALTH) is None
 
 
 def test_who_waits_for_degraded_gets_it() -> None:
-    wanted = Waited(health=frozenset({"Degraded"}))
-    assert wanted.missing(application(SICK)) == []
-    assert doom(application({"health": {"status": "Degraded"}}), Waited(health=frozenset({"Suspended"}))) is None
+    wanted = WaitConditions(health=frozenset({"Degraded"}))
+    assert wanted.list_unmet(application(SICK)) == []
+    assert (
+        find_wait_failure(
+            application({"health": {"status": "Degraded"}}), WaitConditions(health=frozenset({"Suspended"}))
+        )
+        is None
+    )
 
 
 def test_only_the_object_that_is_waited_for_ends_the_wait() -> None:
@@ -117,9 +126,12 @@ def test_only_the_object_that_is_waited_for_ends_the_wait() -> None:
         for name, health in (("good", "Progressing"), ("bad", "Degraded"))
     ]
     app = application({**SICK, "resources": rows})
-    found = doom(app, Waited(health=frozenset({"Healthy"}), resources=("apps:Deployment:bad",)))
-    assert found == Doom("Deployment/bad: Degraded, and no operation is running", is_certain=False)
-    assert doom(app, Waited(health=frozenset({"Healthy"}), resources=("apps:Deployment:good",))) is None
+    found = find_wait_failure(app, WaitConditions(health=frozenset({"Healthy"}), resources=("apps:Deployment:bad",)))
+    assert found == WaitFailure("Deployment/bad: Degraded, and no operation is running", is_certain=False)
+    assert (
+        find_wait_failure(app, WaitConditions(health=frozenset({"Healthy"}), resources=("apps:Deployment:good",)))
+        is None
+    )
 
 
 def test_why_a_container_does_not_run_is_told_unless_it_only_starts() -> None:
@@ -132,17 +144,17 @@ def test_why_a_container_does_not_run_is_told_unless_it_only_starts() -> None:
             ],
         }
     }
-    (told,) = waiting(pod)
+    (told,) = list_waiting_reasons(pod)
     assert (told, told.reason) == ("container main  ErrImagePull: no such image", "ErrImagePull")
 
 
 def test_progress_is_told_when_it_changes_and_now_and_then() -> None:
     now, said = [0.0], list[str]()
-    seen = Sentences(ALL, said.append, lambda: now[0])
+    seen = WaitReporter(ALL, said.append, lambda: now[0])
     app = application({"sync": {"status": "Synced"}, "health": {"status": "Progressing", "message": "0 of 2"}})
-    for moment in (0.0, 1.0, HEARTBEAT + 2):
+    for moment in (0.0, 1.0, HEARTBEAT_SECONDS + 2):
         now[0] = moment
-        seen.see(app)
+        seen.show(app)
     assert said == ["models: waiting: health is Progressing, not Healthy (0 of 2)"] * 2
-    seen.see(application({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}))
+    seen.show(application({"sync": {"status": "Synced"}, "health": {"status": "Healthy"}}))
     assert len(said) == 2

@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 
 from argosy.errors import ClusterError, TransientError
-from argosy.gitops.application_client.control_namespace import LEASE, control_namespace
+from argosy.gitops.application_client.control_namespace import LEADER_LEASE_NAME, find_control_namespace
 from argosy.kube.client import Cluster, User
-from argosy.kube.schema.bundled_crds import definition
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.faulty_client import Faulty
 
@@ -32,35 +32,35 @@ async def ada_may(admin: Cluster, place: str, rules: list[dict[str, Any]]) -> No
 
 
 async def test_where_argosy_is_installed_comes_before_an_argocd_resource(cluster: Cluster) -> None:
-    assert await control_namespace(cluster) == "argocd"
-    await cluster.create(definition("argocds.argoproj.io"))
+    assert await find_control_namespace(cluster) == "argocd"
+    await cluster.create(load_definition("argocds.argoproj.io"))
     await namespace(cluster, "openshift-gitops")
     metadata = {"name": "openshift-gitops", "namespace": "openshift-gitops"}
     await cluster.create({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata})
-    assert await control_namespace(cluster) == "openshift-gitops"
+    assert await find_control_namespace(cluster) == "openshift-gitops"
     await namespace(cluster, "argosy", is_control=True)
-    assert await control_namespace(cluster) == "argosy"
+    assert await find_control_namespace(cluster) == "argosy"
 
 
 async def test_of_two_installations_the_one_counts_whose_engine_is_at_work(cluster: Cluster) -> None:
     await namespace(cluster, "argosy", is_control=True)  # left behind by an uninstall, with its Applications
     await namespace(cluster, "gitops", is_control=True)
-    assert await control_namespace(cluster) == "argosy"
-    metadata = {"name": LEASE, "namespace": "gitops"}
+    assert await find_control_namespace(cluster) == "argosy"
+    metadata = {"name": LEADER_LEASE_NAME, "namespace": "gitops"}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
     await cluster.create({**lease, "spec": {"holderIdentity": "a", "leaseDurationSeconds": 15}})
-    assert await control_namespace(cluster) == "gitops"
+    assert await find_control_namespace(cluster) == "gitops"
 
 
 @pytest.mark.parametrize(("place", "near"), [("gitops", ["team", "gitops"]), ("argosy", ["default"])])
 async def test_who_has_rights_in_one_namespace_alone_finds_it_by_its_label(place: str, near: list[str]) -> None:
-    async with Plane.open(rbac=True) as plane:
+    async with ControlPlane.open(rbac=True) as plane:
         admin = EmbeddedCluster(plane)
         ada = admin.acting_as(User("ada"))
         await namespace(admin, place, is_control=True)
-        assert await control_namespace(ada, near) == "argocd"
+        assert await find_control_namespace(ada, near) == "argocd"
         await ada_may(admin, place, [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}])
-        assert await control_namespace(ada, near) == place
+        assert await find_control_namespace(ada, near) == place
 
 
 @pytest.mark.parametrize("error", [
@@ -68,6 +68,6 @@ async def test_who_has_rights_in_one_namespace_alone_finds_it_by_its_label(place
 ])  # fmt: skip
 async def test_what_cannot_be_asked_is_not_taken_for_absent(cluster: Cluster, error: Exception) -> None:
     with pytest.raises(type(error)) as said:
-        await control_namespace(cast(Cluster, Faulty(cluster, lambda verb: error)))
+        await find_control_namespace(cast(Cluster, Faulty(cluster, lambda verb: error)))
     if isinstance(error, ClusterError):
         assert str(said.value) == f"cannot find the control namespace: {error.message} ({error.code})"

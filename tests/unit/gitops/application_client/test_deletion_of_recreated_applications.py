@@ -6,7 +6,7 @@ import pytest
 
 from argosy.errors import Conflict
 from argosy.gitops.application_client import small_changes
-from argosy.gitops.application_client.client import Desk
+from argosy.gitops.application_client.client import ApplicationService
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 from support.engine import furnish
@@ -24,12 +24,12 @@ async def test_an_application_that_was_created_again_is_not_deleted(cluster: Clu
         "spec": {"project": "default", "source": source, "destination": {"name": "in-cluster"}},
     }  # fmt: skip
     await cluster.create(manifest)
-    desk = Desk(cluster, "here", "argocd", "argocd", signer="ann")
-    before = await desk.find("web")
+    desk = ApplicationService(cluster, "here", "argocd", "argocd", acting_user="ann")
+    before = await desk.load_application("web")
     await cluster.delete(WEB)
     again = await cluster.create(manifest)
     with pytest.raises(Conflict):
-        await small_changes.delete(desk, before, cascades=False)
+        await small_changes.delete_application(desk, before, cascades=False)
     assert await cluster.get(WEB) == again
-    await small_changes.delete(desk, await desk.find("web"), cascades=False)
+    await small_changes.delete_application(desk, await desk.load_application("web"), cascades=False)
     assert await cluster.get(WEB) is None

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from argosy.errors import Forbidden
-from argosy.gitops.application_client.lazy_client import Late
+from argosy.gitops.application_client.lazy_client import LazyClusterClient
 from argosy.kube.client import Cluster, User
 from argosy.kube.client.connection import Connection
 from argosy.kube.names import ResourceKey
@@ -49,7 +49,7 @@ async def remote() -> AsyncIterator[Remote]:
 
 
 async def test_an_account_acts_in_a_remote_cluster_with_its_own_rights(remote: Remote) -> None:
-    late = Late(Connection(server="https://remote.example"), remote.open)
+    late = LazyClusterClient(Connection(server="https://remote.example"), remote.open)
     account, other = late.acting_as(ACCOUNT), late.acting_as(OTHER)
     assert remote.opened == 0, "nobody has asked yet"
     assert (await account.patch(KEY, {"data": {"a": "2"}}))["data"] == {"a": "2"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application_client.links import Link, links_of
+from argosy.gitops.application_client.links import DeepLink, render_links
 
 VALUES = {"app": {"metadata": {"name": "models"}, "spec": {"project": "default"}}}
 
@@ -14,7 +14,7 @@ def test_a_link_is_made_of_its_template_where_its_condition_holds() -> None:
     - {url: "https://x.example/{{.app.metadata.name}}", title: X, description: About, icon.class: fa-x}
     - {url: "https://no.example", title: No, if: app.spec.project == 'other'}
     """
-    assert links_of(text, VALUES, "argocd-cm") == ([Link("https://x.example/models", "X", "About", "fa-x")], [])
+    assert render_links(text, VALUES, "argocd-cm") == ([DeepLink("https://x.example/models", "X", "About", "fa-x")], [])
 
 
 @pytest.mark.parametrize(
@@ -23,13 +23,13 @@ def test_a_link_is_made_of_its_template_where_its_condition_holds() -> None:
      "https://x.example/\\n", "JaVaScRiPt:alert(1)", "http://[::1"],
 )  # fmt: skip
 def test_only_addresses_of_the_web_are_links(url: str) -> None:
-    found, faults = links_of(f'[{{url: "{url}", title: Bad}}]', VALUES, "argocd-cm")
+    found, faults = render_links(f'[{{url: "{url}", title: Bad}}]', VALUES, "argocd-cm")
     assert found == [] and "entry 1" in faults[0]
 
 
 @pytest.mark.parametrize("text", ["[", "{}", "- 7", "text", ""])
 def test_settings_that_are_no_list_give_no_links(text: str) -> None:
-    assert links_of(text, VALUES, "argocd-cm")[0] == []
+    assert render_links(text, VALUES, "argocd-cm")[0] == []
 
 
 def test_a_wrong_entry_leaves_the_others() -> None:
@@ -37,5 +37,5 @@ def test_a_wrong_entry_leaves_the_others() -> None:
         '[{url: "https://x.example/{{.bad", title: A}, {url: "https://y.example", title: B, if: "((("}, '
         '{url: "https://z.example", title: C}]'
     )
-    found, faults = links_of(text, VALUES, "argocd-cm")
+    found, faults = render_links(text, VALUES, "argocd-cm")
     assert [each.title for each in found] == ["C"] and len(faults) == 2

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.annotations import HOLD
-from argosy.gitops.application_client.app_list import AppRow, Query, read_query, row_of, select
+from argosy.gitops.application_client.app_list import AppListQuery, AppRow, build_app_list_page, build_row, read_query
 from argosy.gitops.application_client.list_query import SORTS
 from support.counted_calls import calls_of
 
@@ -49,7 +49,7 @@ def fleet(count: int) -> list[AppRow]:
     syncs, healths = ("Synced", "OutOfSync", "Unknown"), ("Healthy", "Degraded", "Progressing", "Missing", "Suspended")
     envs = ("dev", "staging", "production")
     return [
-        row_of(
+        build_row(
             manifest(
                 f"app-{number:05}",
                 syncs[number % 3],
@@ -67,7 +67,7 @@ ROWS = fleet(210)
 
 
 def test_a_row_tells_all_that_a_list_shows() -> None:
-    row = row_of(manifest(sync="OutOfSync", policy={"automated": {}}))
+    row = build_row(manifest(sync="OutOfSync", policy={"automated": {}}))
     assert (row.namespace, row.name, row.project, row.environment) == ("argocd", "fraud-dev", "ml", "dev")
     assert (row.sync, row.health, row.operation, row.policy) == ("OutOfSync", "Healthy", "None", "Auto")
     assert (row.short, row.revision, row.synced) == ("0123456", HASH, "2026-02-02T00:00:00Z")
@@ -76,20 +76,20 @@ def test_a_row_tells_all_that_a_list_shows() -> None:
 
 
 def test_an_application_that_nobody_can_read_is_a_row_that_says_so() -> None:
-    row = row_of({"metadata": {"name": "odd", "namespace": "argocd"}, "spec": {"source": "a text", "project": "p"}})
+    row = build_row({"metadata": {"name": "odd", "namespace": "argocd"}, "spec": {"source": "a text", "project": "p"}})
     assert (row.name, row.project, row.sync) == ("odd", "p", "Unknown")
     assert row.why
 
 
 def test_a_row_has_no_copy_of_labels() -> None:
     given = manifest()
-    assert row_of(given).labels is given["metadata"]["labels"]
+    assert build_row(given).labels is given["metadata"]["labels"]
 
 
 def test_the_permission_names_the_namespace_only_outside_of_the_usual_one() -> None:
-    row = row_of(manifest())
-    assert row.permitted_as("argocd") == "ml/fraud-dev"
-    assert row.permitted_as("openshift-gitops") == "ml/argocd/fraud-dev"
+    row = build_row(manifest())
+    assert row.rbac_object("argocd") == "ml/fraud-dev"
+    assert row.rbac_object("openshift-gitops") == "ml/argocd/fraud-dev"
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_words_are_known_in_any_case_and_commas_part_them() -> None:
 
 def test_a_value_that_is_unknown_is_told_and_the_rest_counts() -> None:
     found = read_query("sync=Wrong&health=Healthy&label=((&page=0&view=pie&sort=size&fav=maybe&other=x")
-    assert found == Query(health=("Healthy",), told=found.told)
+    assert found == AppListQuery(health=("Healthy",), told=found.told)
     assert [each.partition(":")[0] for each in found.told] == ["sync", "label", "page", "view", "sort", "fav"]
     assert found.told[0] == "sync: unknown value 'Wrong'; choose one of Synced, OutOfSync, Unknown"
 
@@ -133,18 +133,18 @@ def test_every_filter_that_is_on_can_be_taken_away() -> None:
         ("sync", "OutOfSync", "q=x&held=1&sort=-name"),
         ("held", "yes", "q=x&sync=OutOfSync&sort=-name"),
     ]
-    assert (found.is_filtered, found.cleared, Query().is_filtered) == (True, "sort=-name", False)
+    assert (found.is_filtered, found.cleared, AppListQuery().is_filtered) == (True, "sort=-name", False)
 
 
 def test_a_page_is_fifty_rows_of_those_that_match() -> None:
-    found = select(ROWS, read_query("sync=OutOfSync&page=2"))
+    found = build_app_list_page(ROWS, read_query("sync=OutOfSync&page=2"))
     assert (found.total, found.matching, found.page, found.pages) == (210, 70, 2, 2)
     assert (len(found.rows), found.first) == (20, 51)
-    assert select(ROWS, read_query("page=99")).page == 5
+    assert build_app_list_page(ROWS, read_query("page=99")).page == 5
 
 
 def test_a_facet_counts_what_would_be_left_beside_the_other_filters() -> None:
-    found = select(ROWS, read_query("sync=OutOfSync&health=Degraded"))
+    found = build_app_list_page(ROWS, read_query("sync=OutOfSync&health=Degraded"))
     syncs = {each.value: (each.number, each.is_chosen) for each in found.facets["sync"]}
     both = [row for row in ROWS if row.health == "Degraded"]
     assert syncs["Synced"] == (sum(row.sync == "Synced" for row in both), False)
@@ -157,33 +157,35 @@ def test_a_facet_counts_what_would_be_left_beside_the_other_filters() -> None:
 
 
 def test_what_may_not_be_seen_is_not_even_counted() -> None:
-    found = select(ROWS, Query(), lambda row: row.project == "project-1")
+    found = build_app_list_page(ROWS, AppListQuery(), lambda row: row.project == "project-1")
     assert (found.total, found.matching) == (30, 30)
     assert [each.value for each in found.facets["project"]] == ["project-1"]
     assert sum(found.matrix.values()) == 30
 
 
 def test_labels_narrow_each_other_and_searches_need_every_word() -> None:
-    labelled = select(ROWS, read_query("label=team%3Dteam-1&label=tier%21%3Dtier-0"))
+    labelled = build_app_list_page(ROWS, read_query("label=team%3Dteam-1&label=tier%21%3Dtier-0"))
     assert {(row.labels["team"], row.labels["tier"]) for row in labelled.rows} == {("team-1", "tier-1")}
-    searched = select(ROWS, read_query("q=APP-0001+project-4"))
+    searched = build_app_list_page(ROWS, read_query("q=APP-0001+project-4"))
     assert [row.name for row in searched.rows] == ["app-00011", "app-00018"]
 
 
 def test_held_and_favourite_ones_can_be_asked_for() -> None:
-    rows = [*ROWS[:3], row_of(manifest("held", annotations={HOLD: "because"}))]
-    assert [row.name for row in select(rows, read_query("held=1")).rows] == ["held"]
-    assert [row.name for row in select(rows, read_query("fav=1"), favourites={ROWS[1].key}).rows] == ["app-00001"]
+    rows = [*ROWS[:3], build_row(manifest("held", annotations={HOLD: "because"}))]
+    assert [row.name for row in build_app_list_page(rows, read_query("held=1")).rows] == ["held"]
+    assert [row.name for row in build_app_list_page(rows, read_query("fav=1"), favourites={ROWS[1].key}).rows] == [
+        "app-00001"
+    ]
 
 
 @pytest.mark.parametrize("sort", [*SORTS, *(f"-{each}" for each in SORTS)])
 def test_every_order_that_is_offered_orders(sort: str) -> None:
-    found = select(ROWS, Query(sort=sort), size=len(ROWS))
+    found = build_app_list_page(ROWS, AppListQuery(sort=sort), page_size=len(ROWS))
     assert {row.key for row in found.rows} == {row.key for row in ROWS}
 
 
 def test_the_worst_come_first_by_health_and_by_name_within() -> None:
-    found = select(ROWS, Query(sort="health"), size=len(ROWS)).rows
+    found = build_app_list_page(ROWS, AppListQuery(sort="health"), page_size=len(ROWS)).rows
     assert found[0].health == "Degraded" and found[-1].health == "Healthy"
     assert [row.name for row in found if row.health == "Degraded"] == sorted(
         row.name for row in found if row.health == "Degraded"
@@ -192,4 +194,4 @@ def test_the_worst_come_first_by_health_and_by_name_within() -> None:
 
 def test_thousands_of_rows_are_selected_in_no_time() -> None:
     rows = fleet(300) * 17
-    assert calls_of(select, rows, read_query("q=app&sync=OutOfSync&sort=-health")) < 100 * len(rows)
+    assert calls_of(build_app_list_page, rows, read_query("q=app&sync=OutOfSync&sort=-health")) < 100 * len(rows)

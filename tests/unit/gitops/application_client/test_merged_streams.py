@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from argosy.gitops.application_client.merged_streams import merged
+from argosy.gitops.application_client.merged_streams import merge_streams
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns
 
@@ -24,13 +24,13 @@ async def numbers(most: int, ended: list[int], pause: float = 0.0) -> AsyncGener
 
 async def test_all_that_came_is_told_and_the_last_stream_ends_it() -> None:
     ended: list[int] = []
-    found = [each async for batch in merged([numbers(3, ended), numbers(5, ended)]) for each in batch]
+    found = [each async for batch in merge_streams([numbers(3, ended), numbers(5, ended)]) for each in batch]
     assert sorted(found) == [0, 0, 1, 1, 2, 2, 3, 4] and sorted(ended) == [3, 5]
 
 
 async def test_who_leaves_while_more_waits_than_has_room_ends_every_stream() -> None:
     ended: list[int] = []
-    found = merged([numbers(10_000 + place, ended) for place in range(20)], most=10)
+    found = merge_streams([numbers(10_000 + place, ended) for place in range(20)], max_queued=10)
     assert await anext(found)
     await turns()  # all of them wait for room by now
     async with asyncio.timeout(HANG_SECONDS):
@@ -44,4 +44,4 @@ async def test_an_error_that_no_stream_expected_is_the_readers() -> None:
         raise ValueError("unheard of")
 
     with pytest.raises(ValueError, match="unheard of"):
-        [batch async for batch in merged([broken()])]
+        [batch async for batch in merge_streams([broken()])]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.application_client.health_reasons import reason, reasons
-from argosy.gitops.application_client.stuck_pods import waiting
-from argosy.gitops.live.inference_service import read_model
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.application_client.health_reasons import list_health_reasons, summarize_health_reason
+from argosy.gitops.application_client.stuck_pods import list_waiting_reasons
+from argosy.gitops.live.inference_service import read_served_model
 from argosy.kube.names import ResourceKey
 
 NO_ROOM = "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient nvidia.com/gpu."
@@ -31,25 +31,30 @@ def pod(why: str = "Unschedulable") -> dict[str, Any]:
 
 def test_a_runtime_that_is_not_there_is_named() -> None:
     said = "RuntimeNotRecognized: ServingRuntime gone not found in namespace ml, and no ClusterServingRuntime"
-    assert reason(service(), PLACED).startswith(said)
-    assert read_model(service()).why == reason(service(), "")
+    assert summarize_health_reason(service(), PLACED).startswith(said)
+    assert read_served_model(service()).why == summarize_health_reason(service(), "")
 
 
 def test_any_other_invalid_spec_is_told_in_the_words_of_its_status() -> None:
-    assert reason(service(why="RuntimeDisabled"), PLACED) == "RuntimeDisabled: Waiting for runtime to become available"
+    assert (
+        summarize_health_reason(service(why="RuntimeDisabled"), PLACED)
+        == "RuntimeDisabled: Waiting for runtime to become available"
+    )
 
 
 def test_a_pod_that_no_node_takes_says_what_is_short() -> None:
-    assert reason(pod(), "") == f"Unschedulable: {NO_ROOM}"
-    assert [str(each) for each in waiting(pod())] == [f"Unschedulable: {NO_ROOM}"]
+    assert summarize_health_reason(pod(), "") == f"Unschedulable: {NO_ROOM}"
+    assert [str(each) for each in list_waiting_reasons(pod())] == [f"Unschedulable: {NO_ROOM}"]
 
 
 def test_a_pod_that_is_gated_waits_for_somebody_else() -> None:
-    assert reason(pod("SchedulingGated"), "") == "" and waiting(pod("SchedulingGated")) == []
+    assert (
+        summarize_health_reason(pod("SchedulingGated"), "") == "" and list_waiting_reasons(pod("SchedulingGated")) == []
+    )
 
 
 def test_what_two_objects_say_alike_is_told_once_and_healthy_ones_are_not_asked() -> None:
     keys = [ResourceKey("apps", "Deployment", "ml", name) for name in ("a", "b", "c")]
-    ill, well = Assessment(Health.DEGRADED, "no image"), Assessment(Health.HEALTHY, "fine")
-    found = reasons([(keys[0], ill, {}), (keys[1], ill, {}), (keys[2], well, {})])
+    ill, well = Assessment(HealthStatus.DEGRADED, "no image"), Assessment(HealthStatus.HEALTHY, "fine")
+    found = list_health_reasons([(keys[0], ill, {}), (keys[1], ill, {}), (keys[2], well, {})])
     assert found == ["Deployment/a: no image"]

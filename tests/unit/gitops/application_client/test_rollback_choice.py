@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.small_changes import entry_to_roll_back_to, is_deployed_already
+from argosy.gitops.application_client.small_changes import choose_rollback_entry, is_already_deployed
 
 
 def application(*revisions: str, **last_source: Any) -> Application:
@@ -32,13 +32,13 @@ def application(*revisions: str, **last_source: Any) -> Application:
     ],
 )
 def test_without_a_number_it_is_the_last_that_was_another(app: Application, chosen: int, theirs: int) -> None:
-    assert entry_to_roll_back_to(app, None).id == chosen
-    assert entry_to_roll_back_to(app, None, is_compat=True).id == theirs
+    assert choose_rollback_entry(app, None).id == chosen
+    assert choose_rollback_entry(app, None, is_compat=True).id == theirs
 
 
 def test_what_is_deployed_already_is_known() -> None:
     app = application("a", "b", "b")
-    assert [is_deployed_already(app, entry_to_roll_back_to(app, number)) for number in (0, 1, 2)] == [False, True, True]
+    assert [is_already_deployed(app, choose_rollback_entry(app, number)) for number in (0, 1, 2)] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_while_a_sync_of_another_revision_runs_it_is_the_last_deployment(
     wire = dict(application(*revisions).wire)
     state = {"phase": phase, "operation": {"sync": {}}, "syncResult": {"revision": syncing, "source": source}}
     app = read_application({**wire, "operation": {"sync": {}}, "status": {**wire["status"], "operationState": state}})
-    entry = entry_to_roll_back_to(app, None)
+    entry = choose_rollback_entry(app, None)
     assert entry.id == chosen
-    assert is_deployed_already(app, entry) is False
+    assert is_already_deployed(app, entry) is False
 
 
 def test_the_only_deployment_has_none_before_it() -> None:
     with pytest.raises(UserError, match="no earlier deployment"):
-        entry_to_roll_back_to(application("a"), None)
+        choose_rollback_entry(application("a"), None)

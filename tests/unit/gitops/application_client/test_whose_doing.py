@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.app_row import row_of
-from argosy.gitops.application_client.drift_attribution import Doings, whose
+from argosy.gitops.application_client.app_row import build_row
+from argosy.gitops.application_client.drift_attribution import DriftTextCache, describe_drift_authors
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -42,7 +42,7 @@ def live(*writers: tuple[str, str, str], version: str = "1") -> Manifest:
 
 
 def said(app: dict[str, Any], found: Manifest | None) -> str:
-    return whose(read_application(app), {KEY: found}.get)
+    return describe_drift_authors(read_application(app), {KEY: found}.get)
 
 
 OURS = ("argocd-controller", ENDED, "data")
@@ -71,21 +71,21 @@ def test_it_is_told_only_where_it_is_certain(app: dict[str, Any], found: Manifes
 
 
 def test_what_somebody_counted_is_remembered_until_what_lives_changes() -> None:
-    counted, app = Doings(), read_application(application())
-    counted.keep(app, {KEY: live(OURS)}.get, "2 fields differ: 2 your change")
-    assert counted.told(app, {KEY: live(OURS)}.get) == "2 fields differ: 2 your change"
-    assert counted.told(app, {KEY: live(OURS, version="2")}.get) == "1 object differs: 1 your change"
+    counted, app = DriftTextCache(), read_application(application())
+    counted.store(app, {KEY: live(OURS)}.get, "2 fields differ: 2 your change")
+    assert counted.describe_drift(app, {KEY: live(OURS)}.get) == "2 fields differ: 2 your change"
+    assert counted.describe_drift(app, {KEY: live(OURS, version="2")}.get) == "1 object differs: 1 your change"
     busy = replace(app, operation=app.state.request if app.state else None)
-    assert counted.told(busy, {KEY: live(OURS)}.get) == ""  # there is more to say of it
+    assert counted.describe_drift(busy, {KEY: live(OURS)}.get) == ""  # there is more to say of it
 
 
 def test_a_row_is_looked_at_once() -> None:
-    counted, row = Doings(), row_of(application())
+    counted, row = DriftTextCache(), build_row(application())
     reads: list[int] = []
 
     def read() -> Application:
         reads.append(1)
         return read_application(application())
 
-    first, again = (counted.shown(row, read, {KEY: live(OURS)}.get) for _ in range(2))
+    first, again = (counted.add_drift_text(row, read, {KEY: live(OURS)}.get) for _ in range(2))
     assert (first.why, again is first, len(reads)) == ("1 object differs: 1 your change", True, 1)

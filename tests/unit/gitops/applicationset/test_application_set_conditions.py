@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from argosy.annotations import SIMULATED
-from argosy.gitops.applicationset.condition import WORKLOADS, ApplicationSetReporter
-from argosy.gitops.policy.application_sets import APPLICATION_SET, REASON
+from argosy.gitops.applicationset.condition import WORKLOAD_KINDS, ApplicationSetReporter
+from argosy.gitops.policy.application_sets import APPLICATION_SET_KIND, NO_CONTROLLER_REASON
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KEY = ResourceKey(*APPLICATION_SET, "argocd", "teams")
+KEY = ResourceKey(*APPLICATION_SET_KIND, "argocd", "teams")
 ARGOCD = {
     "app.kubernetes.io/name": "argocd-applicationset-controller",
     "app.kubernetes.io/component": "applicationset-controller",
@@ -31,7 +31,7 @@ OPERATED = {"app.kubernetes.io/name": "openshift-gitops-applicationset-controlle
 @pytest.fixture
 async def cluster() -> AsyncIterator[Cluster]:
     async with EmbeddedCluster.open() as opened:
-        await opened.create(definition("applicationsets.argoproj.io"))
+        await opened.create(load_definition("applicationsets.argoproj.io"))
         for name in ("argocd", "elsewhere"):
             await opened.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         yield opened
@@ -59,16 +59,16 @@ async def create_controller(cluster: Cluster, labels: dict[str, str], **annotati
     await cluster.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 
 
-async def read_cache(cluster: Cluster) -> Cache:
-    cache = Cache()
-    for kind in (APPLICATION_SET, *WORKLOADS):
+async def read_cache(cluster: Cluster) -> InformerCache:
+    cache = InformerCache()
+    for kind in (APPLICATION_SET_KIND, *WORKLOAD_KINDS):
         for each in (await cluster.list(kind)).items:
             cache.put({**each, "kind": kind.kind})
     return cache
 
 
 async def reported(
-    cluster: Cluster, unread: tuple[GroupKind, ...] = (), cache: Cache | None = None
+    cluster: Cluster, unread: tuple[GroupKind, ...] = (), cache: InformerCache | None = None
 ) -> list[dict[str, Any]]:
     """The conditions after one report; `cache`: what was seen before."""
     cache = cache or await read_cache(cluster)
@@ -82,7 +82,11 @@ async def reported(
 async def test_where_no_controller_is_the_condition_says_so(cluster: Cluster) -> None:
     await create_set(cluster)
     (condition,) = await reported(cluster)
-    assert (condition["type"], condition["status"], condition["reason"]) == ("ErrorOccurred", "True", REASON)
+    assert (condition["type"], condition["status"], condition["reason"]) == (
+        "ErrorOccurred",
+        "True",
+        NO_CONTROLLER_REASON,
+    )
     assert condition["message"].startswith("no controller expands this ApplicationSet")
     assert condition["lastTransitionTime"] == "2026-01-01T00:00:00Z"
 
@@ -105,7 +109,7 @@ async def test_a_controller_of_an_argo_cd_is_left_to_its_work(cluster: Cluster, 
 async def test_a_controller_that_is_only_simulated_expands_nothing(cluster: Cluster) -> None:
     await create_set(cluster)
     await create_controller(cluster, ARGOCD, **{SIMULATED: "argocd_operator"})
-    assert [each["reason"] for each in await reported(cluster)] == [REASON]
+    assert [each["reason"] for each in await reported(cluster)] == [NO_CONTROLLER_REASON]
 
 
 async def test_a_status_of_another_controller_is_never_touched(cluster: Cluster) -> None:
@@ -135,10 +139,10 @@ async def test_after_another_change_the_condition_is_written_on_the_next_look(cl
     seen = await read_cache(cluster)
     await cluster.patch(KEY, {"metadata": {"labels": {"team": "ml"}}})
     assert await reported(cluster, cache=seen) == []
-    assert [condition["reason"] for condition in await reported(cluster)] == [REASON]
+    assert [condition["reason"] for condition in await reported(cluster)] == [NO_CONTROLLER_REASON]
 
 
-@pytest.mark.parametrize("kind", [APPLICATION_SET, *WORKLOADS])
+@pytest.mark.parametrize("kind", [APPLICATION_SET_KIND, *WORKLOAD_KINDS])
 async def test_where_something_may_not_be_read_nothing_is_claimed(cluster: Cluster, kind: GroupKind) -> None:
     await create_set(cluster)
     assert await reported(cluster, unread=(kind,)) == []

@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.delivery_file.reader import read_delivery
-from argosy.gitops.delivery_file.values import FIELDS, ArgoCD, Credentials, Gate, Health, Role, Secret, Sync
-from argosy.kube.objects import dump, load
+from argosy.gitops.delivery_file.reader import read_delivery_file
+from argosy.gitops.delivery_file.values import (
+    FIELDS,
+    ArgoCDReference,
+    DeliveryRole,
+    HealthOptions,
+    PromotionGate,
+    RepositoryCredentials,
+    SecretSource,
+    SyncMode,
+)
+from argosy.kube.objects import dump_yaml, read_yaml
 from support.paths import ROOT
 
 WHOLE = """\
@@ -51,32 +60,36 @@ environments:
 
 
 def test_every_field_becomes_a_value() -> None:
-    delivery = read_delivery(WHOLE)
-    assert delivery.repository.credentials == Credentials("ada", Secret(env="GIT_TOKEN"))
-    assert delivery.argocd == ArgoCD("openshift-gitops", "openshift-gitops")
+    delivery = read_delivery_file(WHOLE)
+    assert delivery.repository.credentials == RepositoryCredentials("ada", SecretSource(env="GIT_TOKEN"))
+    assert delivery.argocd == ArgoCDReference("openshift-gitops", "openshift-gitops")
     dev, production = delivery.environments
-    assert (dev.namespace, dev.sync, dev.product) == ("llmops-dev", Sync.AUTO, "llmops")
-    assert (production.namespace, production.sync, production.after) == ("llmops-prod", Sync.MANUAL, "dev")
-    assert production.gates[:2] == (Gate("check"), Gate("healthy", "10m")) and len(production.gates) == 5
-    assert delivery.health == Health("lenient", ("isvc", "ServingRuntime"))
+    assert (dev.namespace, dev.sync, dev.product) == ("llmops-dev", SyncMode.AUTO, "llmops")
+    assert (production.namespace, production.sync, production.after) == ("llmops-prod", SyncMode.MANUAL, "dev")
+    assert (
+        production.gates[:2] == (PromotionGate("check"), PromotionGate("healthy", "10m")) and len(production.gates) == 5
+    )
+    assert delivery.health == HealthOptions("lenient", ("isvc", "ServingRuntime"))
     assert delivery.rbac is not None and delivery.rbac.scopes == "[groups, email]"
     assert delivery.rbac.roles == (
-        Role("llmops-developer", ("data-scientists",), ("get", "sync", "action/*"), "default/llmops-*"),
+        DeliveryRole("llmops-developer", ("data-scientists",), ("get", "sync", "action/*"), "default/llmops-*"),
     )
     assert delivery.check is not None and delivery.check.suppress[0].reason == "the names are old"
 
 
 def test_what_is_left_out_has_a_usual_value() -> None:
-    delivery = read_delivery(SMALL)
-    assert delivery.repository.ref == "main" and delivery.argocd == ArgoCD()
+    delivery = read_delivery_file(SMALL)
+    assert delivery.repository.ref == "main" and delivery.argocd == ArgoCDReference()
     (dev,) = delivery.environments
-    assert (dev.namespace, dev.sync, dev.gates) == ("llmops-dev", Sync.MANUAL, ())
+    assert (dev.namespace, dev.sync, dev.gates) == ("llmops-dev", SyncMode.MANUAL, ())
     assert (delivery.health, delivery.rbac, delivery.check) == (None, None, None)
 
 
 def test_the_file_of_a_new_repository_is_a_delivery() -> None:
     text = (ROOT / "src/argosy/features/init/templates/own/argosy.yaml").read_text()
-    delivery = read_delivery(text.replace("__NAME__", "fraud").replace("__REPO_URL__", "https://example.com/fraud"))
+    delivery = read_delivery_file(
+        text.replace("__NAME__", "fraud").replace("__REPO_URL__", "https://example.com/fraud")
+    )
     assert [each.application for each in delivery.environments] == ["fraud-dev", "fraud-staging", "fraud-production"]
     assert delivery.product == "fraud"
 
@@ -141,7 +154,7 @@ def put(path: str, value: str) -> str:
 )
 def test_a_mistake_is_named_with_its_field_and_what_it_may_be(text: str, said: str) -> None:
     with pytest.raises(UserError) as caught:
-        read_delivery(text, "team/argosy.yaml")
+        read_delivery_file(text, "team/argosy.yaml")
     assert said in str(caught.value)
     assert re.match(r"team/argosy\.yaml(:[0-9]+)?: ", str(caught.value))
     assert "secret" not in str(caught.value)
@@ -149,13 +162,13 @@ def test_a_mistake_is_named_with_its_field_and_what_it_may_be(text: str, said: s
 
 @pytest.mark.parametrize("url", ["git@github.com:acme/models.git", "ssh://git@github.com/acme/models", "file:///srv/r"])
 def test_addresses_without_a_secret_are_taken(url: str) -> None:
-    assert read_delivery(SMALL.replace("https://github.com/acme/models.git", url)).repository.url == url
+    assert read_delivery_file(SMALL.replace("https://github.com/acme/models.git", url)).repository.url == url
 
 
 def test_a_circle_of_environments_is_refused() -> None:
     text = SMALL.replace("dev}", "dev, after: b}") + "  b: {application: b, path: b, after: dev}\n"
     with pytest.raises(UserError, match="comes after itself"):
-        read_delivery(text)
+        read_delivery_file(text)
 
 
 def test_every_field_is_in_the_reference_and_nothing_else_is() -> None:
@@ -167,7 +180,7 @@ def test_every_field_is_in_the_reference_and_nothing_else_is() -> None:
 
 def test_the_example_of_the_reference_is_a_delivery() -> None:
     text = (ROOT / "docs/reference/argosy-yaml.md").read_text()
-    delivery = read_delivery(text.partition("```yaml\n")[2].partition("```")[0])
+    delivery = read_delivery_file(text.partition("```yaml\n")[2].partition("```")[0])
     assert delivery.product == "fraud" and delivery.rbac is not None
 
 
@@ -188,9 +201,9 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 @pytest.mark.parametrize("new", [None, 5, 1.5, True, "", " ", "x\ny", "a, b", [], [None], [[]], {}, {"x": 1}])
 def test_whatever_stands_in_a_field_the_answer_is_a_value_or_a_sentence(new: Any) -> None:
-    whole = load(WHOLE)
+    whole = read_yaml(WHOLE)
     for path in places(whole):
         try:
-            read_delivery(dump(replaced(whole, path, new)))
+            read_delivery_file(dump_yaml(replaced(whole, path, new)))
         except UserError as error:
             assert "; " in str(error), f"{path}: {error} says not what to do"

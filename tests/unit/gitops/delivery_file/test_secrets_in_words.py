@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from argosy.features.setup.delivery.plan import Request
-from argosy.features.setup.gitea import Credentials, credentials_of
-from argosy.gitops.delivery_file.values import Delivery, Environment, Repository
+from argosy.features.setup.delivery.plan import SetupRequest
+from argosy.features.setup.gitea import GiteaCredentials, read_credentials
+from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 
 SECRET = "of-a-test"
 
 
 def test_credentials_of_gitea_show_who_and_no_password() -> None:
     gitea = {"spec": {"giteaAdminUser": "ada"}, "status": {"adminPassword": SECRET}}
-    found = credentials_of(gitea)
-    assert isinstance(found, Credentials) and found.password == SECRET
+    found = read_credentials(gitea)
+    assert isinstance(found, GiteaCredentials) and found.password == SECRET
     assert "ada" in repr(found)
     assert SECRET not in f"{found!r} {found} {[found]}"
 
 
 def test_a_request_shows_no_value_of_the_repositorys_secret() -> None:
-    delivery = Delivery(Repository("https://example.com/r.git"), (Environment("dev", "a-dev", "a-dev", "dev"),))
-    request = Request(delivery, values={"password": SECRET})
+    delivery = DeliveryFile(
+        DeliveryRepository("https://example.com/r.git"), (DeliveryEnvironment("dev", "a-dev", "a-dev", "dev"),)
+    )
+    request = SetupRequest(delivery, values={"password": SECRET})
     assert SECRET not in f"{request!r} {request}"

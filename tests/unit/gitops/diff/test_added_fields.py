@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.diff import additions
+from argosy.gitops.diff import list_foreign_fields
 from argosy.kube.objects import Manifest
 from support.comparisons import manifest, pair, widget
 
@@ -23,7 +23,7 @@ def owned(live: Manifest, **managers: Any) -> Manifest:
 
 
 def told(desired: Manifest, live: Manifest) -> list[tuple[str, Any, str]]:
-    return [(each.pointer, each.live, each.manager) for each in additions(pair(desired, live))]
+    return [(each.pointer, each.live, each.manager) for each in list_foreign_fields(pair(desired, live))]
 
 
 def test_what_a_webhook_set_is_told_with_its_name_and_value() -> None:
@@ -34,7 +34,7 @@ def test_what_a_webhook_set_is_told_with_its_name_and_value() -> None:
         kserve_webhook={"f:spec": {"f:model": {"f:name": {}}, "f:mount": {}}},
     )
     assert told(desired, live) == [("/spec/model/name", "", "kserve-webhook"), ("/spec/mount", False, "kserve-webhook")]
-    one = additions(pair(desired, live))[0]
+    one = list_foreign_fields(pair(desired, live))[0]
     assert (one.has_desired, one.since) == (False, "2026-01-01T00:00:00Z")
 
 

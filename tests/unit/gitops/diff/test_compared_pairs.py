@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application.step_results import SyncStatus
-from argosy.gitops.diff import CompareRules, Memory, compare
+from argosy.gitops.diff import DiffCache, DiffOptions, compare_manifests
 from argosy.kube.objects import Manifest, key_of
 
 HOOK = "argocd.argoproj.io/hook"
@@ -22,7 +22,7 @@ def config_map(name: str = "settings", annotations: dict[str, str] | None = None
 
 
 def compared(desired: list[Manifest], live: list[Manifest], **options: Any) -> Any:
-    return compare(desired, {key_of(each): each for each in live}, CompareRules(), **options)
+    return compare_manifests(desired, {key_of(each): each for each in live}, DiffOptions(), **options)
 
 
 def test_equal_manifests_are_synced() -> None:
@@ -90,23 +90,23 @@ def living(version: str, **data: Any) -> Manifest:
 
 
 def test_a_memory_answers_for_what_did_not_change_and_for_nothing_else() -> None:
-    memory = Memory()
+    memory = DiffCache()
     desired, live = config_map(a="1"), living("7", a="2")
-    first = compared([desired], [live], memory=memory)
-    assert compared([desired], [live], memory=memory).pairs[0].predicted is first.pairs[0].predicted
-    assert compared([desired], [living("8", a="1")], memory=memory).status is SyncStatus.SYNCED
-    assert compared([config_map(a="3")], [living("8", a="1")], memory=memory).status is SyncStatus.OUT_OF_SYNC
+    first = compared([desired], [live], cache=memory)
+    assert compared([desired], [live], cache=memory).pairs[0].predicted is first.pairs[0].predicted
+    assert compared([desired], [living("8", a="1")], cache=memory).status is SyncStatus.SYNCED
+    assert compared([config_map(a="3")], [living("8", a="1")], cache=memory).status is SyncStatus.OUT_OF_SYNC
     live = {key_of(desired): living("8", a="3")}
-    other = CompareRules(mark="other")
-    assert compare([desired], live, other, memory=memory).status is SyncStatus.OUT_OF_SYNC
+    other = DiffOptions(cache_salt="other")
+    assert compare_manifests([desired], live, other, cache=memory).status is SyncStatus.OUT_OF_SYNC
 
 
 def test_a_memory_keeps_to_its_bound() -> None:
-    memory = Memory(most=10)
+    memory = DiffCache(max_entries=10)
     for number in range(30):
         desired = config_map(f"c{number}", a="1")
         live = desired | {"metadata": desired["metadata"] | {"uid": f"u{number}", "resourceVersion": "1"}}
-        compared([desired], [live], memory=memory)
+        compared([desired], [live], cache=memory)
     assert len(memory) == 10
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.diff import CompareRules, CustomShapes, differences
+from argosy.gitops.diff import CrdShapes, DiffOptions, list_differences
 from argosy.kube.objects import Manifest
 from support.comparisons import managed, pair, widget
 
@@ -36,27 +36,27 @@ def definition(schema: Any = None, version: str = "v1") -> Manifest:
     }
 
 
-SHAPES = CustomShapes(lambda: [definition()])
+SHAPES = CrdShapes(lambda: [definition()])
 OWNED = {"f:spec": {"f:disks": {'k:{"id":"a"}': {".": {}, "f:id": {}}}}}
 
 
 def test_elements_are_told_apart_by_the_keys_of_the_definition() -> None:
     desired = widget({"disks": [{"id": "a", "x": 1}, {"id": "b", "x": 2}]})
     live = widget({"disks": [{"id": "b", "x": 5, "mode": "rw"}, {"id": "a", "x": 1, "mode": "rw"}]})
-    found = differences(pair(desired, live, shape_of=SHAPES), shape_of=SHAPES)
+    found = list_differences(pair(desired, live, find_shape=SHAPES), find_shape=SHAPES)
     assert ("/spec/disks/0/x", 2, 5) in [(each.pointer, each.desired, each.live) for each in found]
 
 
 def test_defaults_of_a_definition_are_no_drift_where_the_server_applies() -> None:
     live = managed(widget({"disks": [{"id": "a", "mode": "rw"}], "size": "small"}), "argocd-controller", OWNED)
     live["metadata"]["managedFields"][0]["operation"] = "Apply"
-    rules = CompareRules(structured=True)
-    assert not pair(widget({"disks": [{"id": "a"}]}), live, rules, shape_of=SHAPES).differs
+    rules = DiffOptions(server_side_apply=True)
+    assert not pair(widget({"disks": [{"id": "a"}]}), live, rules, find_shape=SHAPES).differs
 
 
 def test_a_definition_is_read_once_until_it_changes() -> None:
     found = [definition()]
-    shapes = CustomShapes(lambda: found)
+    shapes = CrdShapes(lambda: found)
     first = shapes("example.io/v1", "Widget")
     assert first is not None
     assert shapes("example.io/v1", "Widget") is first
@@ -74,6 +74,6 @@ def test_other_kinds_and_versions_have_no_shape(api_version: str, kind: str) -> 
 
 @pytest.mark.parametrize("schema", [5, [], {"type": 5}, {"properties": 5}, {"properties": {"spec": 5}}, {"items": "x"}])
 def test_a_definition_that_cannot_be_read_does_no_harm(schema: Any) -> None:
-    shapes = CustomShapes(lambda: [definition(schema), {"spec": None}, {}])
+    shapes = CrdShapes(lambda: [definition(schema), {"spec": None}, {}])
     shapes("example.io/v1", "Widget")
-    assert not pair(widget({"a": 1}), widget({"a": 1, "b": 2}), shape_of=CustomShapes(lambda: [])).differs
+    assert not pair(widget({"a": 1}), widget({"a": 1, "b": 2}), find_shape=CrdShapes(lambda: [])).differs

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application.step_results import Difference
-from argosy.gitops.diff import CompareRules, compare, differences, masked, readable
+from argosy.gitops.application.step_results import FieldDifference
+from argosy.gitops.diff import DiffOptions, compare_manifests, format_pointer, list_differences, mask_secrets
 from argosy.kube.objects import Manifest, key_of
 from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, pair, widget
 
 
 def found(desired: Manifest, live: Manifest, **options: Any) -> list[tuple[str, Any, Any]]:
-    return [(each.pointer, each.desired, each.live) for each in differences(pair(desired, live), **options)]
+    return [(each.pointer, each.desired, each.live) for each in list_differences(pair(desired, live), **options)]
 
 
 def test_each_differing_field_is_named_once_in_order() -> None:
@@ -24,11 +24,11 @@ def test_each_differing_field_is_named_once_in_order() -> None:
 
 
 def test_a_field_that_live_lacks_is_told_from_a_null() -> None:
-    (one,) = differences(pair(widget({"a": 1}), widget({})))
-    assert one == Difference("/spec/a", 1, None, has_live=False)
+    (one,) = list_differences(pair(widget({"a": 1}), widget({})))
+    assert one == FieldDifference("/spec/a", 1, None, has_live=False)
     live = applied(widget({"a": 1}), widget({"a": 1}))
-    (one,) = differences(pair(widget({}), live))
-    assert one == Difference("/spec/a", None, 1, has_desired=False)
+    (one,) = list_differences(pair(widget({}), live))
+    assert one == FieldDifference("/spec/a", None, 1, has_desired=False)
 
 
 def test_an_element_is_found_by_its_key_and_named_by_its_place_in_live() -> None:
@@ -42,7 +42,7 @@ def test_an_element_is_found_by_its_key_and_named_by_its_place_in_live() -> None
 def test_a_new_element_stands_behind_those_of_live() -> None:
     desired = manifest("Service", spec={"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]})
     live = manifest("Service", spec={"ports": [{"name": "b", "port": 2}]})
-    (one,) = differences(pair(desired, live))
+    (one,) = list_differences(pair(desired, live))
     assert (one.pointer, one.has_live) == ("/spec/ports/1", False)
     assert one.desired["name"] == "a"
 
@@ -67,16 +67,16 @@ def test_names_with_slashes_are_escaped() -> None:
 
 def test_a_side_that_is_missing_is_one_difference() -> None:
     desired = widget({"a": 1})
-    (made,) = compare([desired], {}, CompareRules()).pairs
-    assert differences(made) == [Difference("", desired, None, has_live=False)]
-    (extra,) = compare([], {key_of(desired): desired}, CompareRules()).pairs
-    assert differences(extra) == [Difference("", None, desired, has_desired=False)]
+    (made,) = compare_manifests([desired], {}, DiffOptions()).pairs
+    assert list_differences(made) == [FieldDifference("", desired, None, has_live=False)]
+    (extra,) = compare_manifests([], {key_of(desired): desired}, DiffOptions()).pairs
+    assert list_differences(extra) == [FieldDifference("", None, desired, has_desired=False)]
 
 
 def test_the_writer_of_a_live_value_is_named_with_the_time() -> None:
     live = managed(deployment(replicas=5), "kubectl-edit", {"f:spec": {"f:replicas": {}}}, "2026-02-03T04:05:06Z")
     live = managed(live, "argocd-controller", {"f:spec": {"f:template": {}}}, "2026-02-04T00:00:00Z")
-    (one,) = differences(pair(deployment(replicas=2), live))
+    (one,) = list_differences(pair(deployment(replicas=2), live))
     assert (one.pointer, one.manager, one.since) == ("/spec/replicas", "kubectl-edit", "2026-02-03T04:05:06Z")
 
 
@@ -86,23 +86,23 @@ def test_of_several_writers_the_latest_is_named_and_of_a_part_its_own() -> None:
     live = managed(deployment({"image": "web:2"}), "first", owns, "2026-01-01T00:00:00Z")
     live = managed(live, "second", owns, "2026-01-02T00:00:00Z")
     live = managed(live, "third", {"f:spec": {"f:template": {}}}, "2026-01-03T00:00:00Z")
-    (one,) = differences(pair(deployment(), live))
+    (one,) = list_differences(pair(deployment(), live))
     assert one.manager == "second"
 
 
 def test_the_writer_of_an_element_of_a_custom_kind_is_found_by_its_key() -> None:
     owns = {"f:spec": {"f:steps": {'k:{"name":"b"}': {".": {}, "f:x": {}}}}}
     live = managed(widget({"steps": [{"name": "a", "x": 1}, {"name": "b", "x": 3}]}), "somebody", owns)
-    (one,) = differences(pair(widget({"steps": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]}), live))
+    (one,) = list_differences(pair(widget({"steps": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]}), live))
     assert one.manager == "somebody"
 
 
 def test_a_place_can_be_said_for_people() -> None:
-    assert readable("/spec/template/spec/containers/0/image", deployment()) == (
+    assert format_pointer("/spec/template/spec/containers/0/image", deployment()) == (
         '.spec.template.spec.containers[name="web"].image'
     )
-    assert readable("/metadata/labels/a.io~1b", widget({})) == '.metadata.labels["a.io/b"]'
-    assert readable("/spec/a/3", widget({"a": [1]})) == ".spec.a[3]"
+    assert format_pointer("/metadata/labels/a.io~1b", widget({})) == '.metadata.labels["a.io/b"]'
+    assert format_pointer("/spec/a/3", widget({"a": [1]})) == ".spec.a[3]"
 
 
 # -- secrets -------------------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_equal_values_of_a_secret_have_equal_marks_and_others_longer_ones() -> N
     desired = manifest("Secret", stringData={"a": "same", "b": "new"})
     live = manifest("Secret", data={"a": "c2FtZQ==", "b": "b2xk"})
     live = applied(live, manifest("Secret", data={"b": "b2xkZXI="}))
-    shown, lived = masked([desired, live])
+    shown, lived = mask_secrets([desired, live])
     assert shown is not None
     assert lived is not None
     assert shown["data"] == {"a": "+" * 8, "b": "+" * 8}
@@ -123,12 +123,12 @@ def test_equal_values_of_a_secret_have_equal_marks_and_others_longer_ones() -> N
 
 def test_other_kinds_are_shown_as_they_are() -> None:
     made = manifest("ConfigMap", data={"a": "b"})
-    assert masked([made, None]) == [made, None]
+    assert mask_secrets([made, None]) == [made, None]
 
 
 def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
     made = manifest("Secret", meta={"annotations": {"token": "t0p", "plain": "p"}})
-    (shown,) = masked([made], ["token"])
+    (shown,) = mask_secrets([made], ["token"])
     assert shown is not None
     assert shown["metadata"]["annotations"] == {"token": "+" * 8, "plain": "p"}
 
@@ -147,11 +147,11 @@ def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
     ],
 )
 def test_no_shape_of_a_secret_lets_a_value_through(made: Manifest) -> None:
-    assert "t0p" not in json.dumps(masked([made]))
+    assert "t0p" not in json.dumps(mask_secrets([made]))
 
 
 def test_differences_of_a_secret_show_marks() -> None:
     desired, live = manifest("Secret", stringData={"a": "new"}), manifest("Secret", data={"a": "b2xk"})
     assert found(desired, live) == [("/data/a", "+" * 8, "+" * 12)]
-    (made,) = compare([desired], {}, CompareRules()).pairs
-    assert "new" not in json.dumps(differences(made))
+    (made,) = compare_manifests([desired], {}, DiffOptions()).pairs
+    assert "new" not in json.dumps(list_differences(made))

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 
 from argosy.errors import ManifestError, PatchError
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff import CompareRules, compare, differences, masked, respecting, three_way_diff
-from argosy.gitops.diff.field_subset import same
-from argosy.gitops.diff.typed_manifests import retyped, type_for
+from argosy.gitops.diff import (
+    DiffOptions,
+    compare_manifests,
+    keep_ignored_live_values,
+    list_differences,
+    mask_secrets,
+    three_way_diff,
+)
+from argosy.gitops.diff.field_subset import is_same_json
+from argosy.gitops.diff.typed_manifests import find_manifest_type, roundtrip_by_type
 from argosy.kube.objects import key_of
 from support.comparisons import deployment, manifest, widget
 from support.examples import examples
@@ -49,10 +56,12 @@ MANAGED = [
     }
 ]
 RULES = [
-    CompareRules(),
-    CompareRules(structured=True),
-    CompareRules(
-        ignored=(IgnoreDifference("*", "*", pointers=("/spec/a", "/data/-1"), jq_paths=(".spec[]?",), managers=("m",)),)
+    DiffOptions(),
+    DiffOptions(server_side_apply=True),
+    DiffOptions(
+        ignore_rules=(
+            IgnoreDifference("*", "*", pointers=("/spec/a", "/data/-1"), jq_paths=(".spec[]?",), managers=("m",)),
+        )
     ),
 ]
 
@@ -87,31 +96,31 @@ def damaged(draw: Any) -> tuple[Any, Any]:
 
 @settings(max_examples=examples(400), deadline=None)
 @given(damaged(), st.sampled_from(RULES))
-def test_any_pair_is_compared(both: tuple[Any, Any], rules: CompareRules) -> None:
+def test_any_pair_is_compared(both: tuple[Any, Any], rules: DiffOptions) -> None:
     desired, live = both
     before = json.dumps(both)
-    found = compare([desired], {key_of(desired): live}, rules)
+    found = compare_manifests([desired], {key_of(desired): live}, rules)
     for pair in found.pairs:
-        differences(pair)
+        list_differences(pair)
     assert all("; " in fault for fault in found.faults)
-    respecting(desired, live, rules)
-    masked([desired, live], ["a"])
+    keep_ignored_live_values(desired, live, rules)
+    mask_secrets([desired, live], ["a"])
     assert json.dumps(both) == before, "what was given was changed"
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(damaged(), st.booleans())
 def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied: bool) -> None:
-    live, desired = (retyped(each) for each in both)
-    type_ = type_for(desired)
+    live, desired = (roundtrip_by_type(each) for each in both)
+    type_ = find_manifest_type(desired)
     if type_ is None:
         return
-    original = desired if was_applied else retyped(copy.deepcopy(live))
+    original = desired if was_applied else roundtrip_by_type(copy.deepcopy(live))
     try:
-        found = three_way_diff.predict(original, desired, live, type_)
+        found = three_way_diff.predict_three_way(original, desired, live, type_)
         if found[0] is found[1]:
-            thorough = three_way_diff.merged(original, desired, live, type_)
-            assert same(*thorough)
+            thorough = three_way_diff.predict_builtin(original, desired, live, type_)
+            assert is_same_json(*thorough)
     except (ManifestError, PatchError):
         return
 
@@ -121,5 +130,5 @@ def test_the_quick_answer_is_the_thorough_one(both: tuple[Any, Any], was_applied
 def test_a_manifest_does_not_differ_from_itself(both: tuple[Any, Any]) -> None:
     for each in both:
         each["metadata"].pop("annotations", None)
-        found = compare([each], {key_of(each): each}, CompareRules(ignore_status="none"))
+        found = compare_manifests([each], {key_of(each): each}, DiffOptions(ignore_status="none"))
         assert found.faults or not found.pairs[0].differs

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff import CompareRules, Memory, Removed, compare, differences, needs_confined, questions
+from argosy.gitops.diff import (
+    DiffCache,
+    DiffOptions,
+    JqResults,
+    compare_manifests,
+    list_differences,
+    list_jq_questions,
+    needs_real_jq,
+)
 from argosy.kube.objects import Manifest, key_of
 from support.comparisons import LAST_APPLIED, applied, comparison, deployment, differs, managed, manifest, pair, widget
 
@@ -42,7 +50,7 @@ def test_a_pointer_to_nothing_does_nothing(pointer: str) -> None:
 
 
 def test_what_is_no_pointer_is_told_and_does_nothing() -> None:
-    found = comparison(DESIRED, DESIRED, CompareRules(ignored=(ignoring("spec/a"),)))
+    found = comparison(DESIRED, DESIRED, DiffOptions(ignore_rules=(ignoring("spec/a"),)))
     assert not found.pairs[0].differs
     (fault,) = found.faults
     assert fault == "ignoreDifferences of Widget: 'spec/a' is not a JSON pointer; start it with a slash"
@@ -69,7 +77,7 @@ def test_a_rule_concerns_whom_it_names(rule: IgnoreDifference, concerns: bool) -
 
 
 def test_a_rule_for_one_object_is_not_for_its_neighbours() -> None:
-    rules = CompareRules(ignored=(ignoring("/spec/a", name="it"),))
+    rules = DiffOptions(ignore_rules=(ignoring("/spec/a", name="it"),))
     one, other = widget({"a": 1}), manifest("Widget", api="example.io/v1", name="other", spec={"a": 1})
     for first, second in ((one, other), (other, one)):
         for each in (first, second):
@@ -86,18 +94,18 @@ def test_a_jq_path_takes_its_fields_out_of_the_comparison() -> None:
 
 
 def test_a_jq_expression_that_is_more_than_a_path_is_asked_and_its_answer_is_used() -> None:
-    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]", ".spec.a")),))
-    assert needs_confined(rules)
+    rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]", ".spec.a")),))
+    assert needs_real_jq(rules)
     desired, live = widget({"list": [1, 2], "a": 1}), widget({"list": [1, 3], "a": 2})
-    asked = list(questions([desired], {key_of(desired): live}, rules))
+    asked = list(list_jq_questions([desired], {key_of(desired): live}, rules))
     assert [question.expressions for question in asked] == [(".spec.list[1:]", ".spec.a")] * 2
     answers = {question: widget({"list": [1]}) for question in asked}
     assert pair(desired, live, rules).differs
-    assert not pair(desired, live, rules, removed=Removed(answers)).differs
+    assert not pair(desired, live, rules, jq_results=JqResults(answers)).differs
 
 
 def test_paths_alone_need_no_jq() -> None:
-    assert not needs_confined(CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.a",)),)))
+    assert not needs_real_jq(DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.a",)),)))
 
 
 def test_what_a_trusted_manager_owns_and_changed_is_no_drift() -> None:
@@ -143,7 +151,7 @@ def test_a_route_with_a_generated_host_is_drift_unless_its_rule_says_so() -> Non
     was = route(host="web.apps", tls={"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"})
     live = applied(was, was) | {"status": {"ingress": [{"host": "web.apps"}]}}
     assert not differs(desired, live, ROUTE)
-    found = differences(pair(desired, live))
+    found = list_differences(pair(desired, live))
     assert [each.pointer for each in found] == ["/spec/host", "/spec/tls/insecureEdgeTerminationPolicy"]
 
 
@@ -220,14 +228,14 @@ def test_ignoring_what_was_applied_last_makes_removals_invisible() -> None:
 
 
 def test_a_memory_keeps_what_the_real_jq_did_and_forgets_what_it_could_not_do() -> None:
-    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
+    rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
     desired = widget({"list": [1, 2]})
     live = {key_of(desired): widget({"list": [1, 3]}, uid="u", resourceVersion="1")}
     for faults, is_kept in (((), True), (("jq: it failed; try again",), False)):
-        memory = Memory()
-        asked = list(questions([desired], live, rules, memory=memory))
-        removed = Removed({each: widget({"list": [1]}) for each in asked}, faults)
-        found = compare([desired], live, rules, removed=removed, memory=memory)
+        memory = DiffCache()
+        asked = list(list_jq_questions([desired], live, rules, cache=memory))
+        removed = JqResults({each: widget({"list": [1]}) for each in asked}, faults)
+        found = compare_manifests([desired], live, rules, jq_results=removed, cache=memory)
         assert not found.pairs[0].differs
         assert list(found.faults) == list(faults)
-        assert (list(questions([desired], live, rules, memory=memory)) == []) is is_kept
+        assert (list(list_jq_questions([desired], live, rules, cache=memory)) == []) is is_kept

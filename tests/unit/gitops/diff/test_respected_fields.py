@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff import CompareRules, Removed, respect_questions, respecting
+from argosy.gitops.diff import DiffOptions, JqResults, keep_ignored_live_values, list_respect_questions
 from argosy.kube.objects import Manifest
 from support.comparisons import LAST_APPLIED, applied, deployment, managed, manifest, widget
 
 
 def respected(desired: Manifest, live: Manifest | None, *pointers: str, **more: Any) -> Manifest:
-    return respecting(desired, live, CompareRules(ignored=(IgnoreDifference("*", "*", pointers=pointers, **more),)))
+    return keep_ignored_live_values(
+        desired, live, DiffOptions(ignore_rules=(IgnoreDifference("*", "*", pointers=pointers, **more),))
+    )
 
 
 def test_an_ignored_field_takes_its_live_value_and_others_stay_as_desired() -> None:
@@ -71,10 +73,10 @@ def test_what_does_not_live_yet_is_applied_as_desired() -> None:
 
 
 def test_the_real_jq_is_asked_where_an_expression_needs_it() -> None:
-    rules = CompareRules(ignored=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
+    rules = DiffOptions(ignore_rules=(IgnoreDifference("*", "*", jq_paths=(".spec.list[1:]",)),))
     desired, live = widget({"list": [1, 2]}), widget({"list": [1, 3]})
-    asked = respect_questions(desired, live, rules)
+    asked = list_respect_questions(desired, live, rules)
     assert [question.expressions for question in asked] == [(".spec.list[1:]",)] * 2
     answers = {question: widget({"list": [1]}) for question in asked}
-    assert respecting(desired, live, rules, removed=Removed(answers)) == live
-    assert respecting(desired, live, rules) == desired
+    assert keep_ignored_live_values(desired, live, rules, jq_results=JqResults(answers)) == live
+    assert keep_ignored_live_values(desired, live, rules) == desired

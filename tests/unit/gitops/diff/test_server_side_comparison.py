@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.diff import CompareRules, differences
+from argosy.gitops.diff import DiffOptions, list_differences
 from argosy.kube.objects import Manifest, key_of
 from support.comparisons import deployment, managed, manifest, pair, widget
 
@@ -20,7 +20,7 @@ def applied_by_us(live: Manifest, fields: dict[str, Any]) -> Manifest:
 
 
 def structured(desired: Manifest, live: Manifest) -> list[str]:
-    return [each.pointer for each in differences(pair(desired, live, CompareRules(structured=True)))]
+    return [each.pointer for each in list_differences(pair(desired, live, DiffOptions(server_side_apply=True)))]
 
 
 def test_a_field_that_we_owned_and_do_not_ask_for_any_more_is_drift() -> None:
@@ -51,8 +51,8 @@ def test_defaults_of_a_server_are_no_drift() -> None:
 
 
 def server_side(desired: Manifest, live: Manifest, dry_run: Manifest, **rules: Any) -> list[str]:
-    found = pair(desired, live, CompareRules(server_side=True, **rules), predicted={key_of(desired): dry_run})
-    return [each.pointer for each in differences(found)]
+    found = pair(desired, live, DiffOptions(server_side=True, **rules), predicted={key_of(desired): dry_run})
+    return [each.pointer for each in list_differences(found)]
 
 
 def test_what_a_dry_run_changes_of_our_fields_is_drift() -> None:
@@ -64,7 +64,7 @@ def test_what_a_webhook_changes_is_no_drift_unless_it_is_asked_for() -> None:
     live = applied_by_us(widget({"a": 1, "b": 2}), SPEC)
     dry_run = applied_by_us(widget({"a": 1, "b": 2, "injected": "x"}), SPEC)
     assert server_side(widget({"a": 1, "b": 2}), live, dry_run) == []
-    assert server_side(widget({"a": 1, "b": 2}), live, dry_run, keeps_mutations=True) == ["/spec/injected"]
+    assert server_side(widget({"a": 1, "b": 2}), live, dry_run, include_mutations=True) == ["/spec/injected"]
 
 
 def test_a_field_that_a_dry_run_takes_away_is_drift() -> None:
@@ -76,9 +76,9 @@ def test_a_field_that_a_dry_run_takes_away_is_drift() -> None:
 def test_ignored_fields_are_ignored_in_a_dry_run_too() -> None:
     live, dry_run = (applied_by_us(widget({"a": number}), SPEC) for number in (1, 9))
     ignored = (IgnoreDifference("*", "*", pointers=("/spec/a",)),)
-    assert server_side(widget({"a": 9}), live, dry_run, ignored=ignored) == []
+    assert server_side(widget({"a": 9}), live, dry_run, ignore_rules=ignored) == []
 
 
 def test_without_a_dry_run_ownership_decides() -> None:
     live = applied_by_us(manifest("ConfigMap", data={"a": "1", "b": "2"}), {"f:data": {"f:a": {}, "f:b": {}}})
-    assert pair(manifest("ConfigMap", data={"a": "1"}), live, CompareRules(server_side=True)).differs
+    assert pair(manifest("ConfigMap", data={"a": "1"}), live, DiffOptions(server_side=True)).differs

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, IgnoreDifference, SyncPolicy
-from argosy.gitops.diff import CompareRules, KnownField, read_compare_settings, rules_for
+from argosy.gitops.diff import DiffOptions, KnownField, build_diff_options, read_diff_settings
 from argosy.kube.objects import Manifest
 from support.comparisons import differs, manifest, pair, widget
 
@@ -21,8 +21,8 @@ COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 )
 def test_a_key_of_a_kind_is_a_rule_for_it(key: str, kind: tuple[str, str]) -> None:
     text = "jsonPointers: [/spec/a]\njqPathExpressions: ['.spec.b[]?']\nmanagedFieldsManagers: [hpa]\n"
-    found = read_compare_settings({PREFIX + key: text})
-    assert found.ignored == (IgnoreDifference(*kind, "", "", ("/spec/a",), (".spec.b[]?",), ("hpa",)),)
+    found = read_diff_settings({PREFIX + key: text})
+    assert found.ignore_rules == (IgnoreDifference(*kind, "", "", ("/spec/a",), (".spec.b[]?",), ("hpa",)),)
     assert not found.faults
 
 
@@ -37,8 +37,8 @@ def test_the_older_map_takes_wildcards_and_texts_within_texts() -> None:
       ignoreDifferences: {jsonPointers: [/spec/b]}
       knownTypeFields: [{field: spec.c, type: core/v1/PodSpec}]
     """
-    found = read_compare_settings({"resource.customizations": text})
-    assert found.ignored == (
+    found = read_diff_settings({"resource.customizations": text})
+    assert found.ignore_rules == (
         IgnoreDifference("*.example.io", "*", pointers=("/spec/a",)),
         IgnoreDifference("apps", "Deployment", pointers=("/spec/b",)),
     )
@@ -51,18 +51,22 @@ def test_the_older_map_takes_wildcards_and_texts_within_texts() -> None:
     [("all", "all"), ("crd", "crd"), ("none", "none"), ("'off'", "none"), ("false", "none"), ("", "all")],
 )
 def test_whose_status_is_ignored_can_be_said(word: str, status: str) -> None:
-    found = read_compare_settings({"resource.compareoptions": f"ignoreResourceStatusField: {word}\n"})
+    found = read_diff_settings({"resource.compareoptions": f"ignoreResourceStatusField: {word}\n"})
     assert found.ignore_status == status
     assert not found.faults
 
 
 def test_options_are_read_and_have_the_usual_values_where_they_are_not_said() -> None:
-    usual = read_compare_settings({})
-    assert (usual.ignore_status, usual.ignore_aggregated_roles, usual.ignores_on_updates) == ("all", False, True)
+    usual = read_diff_settings({})
+    assert (usual.ignore_status, usual.ignore_aggregated_roles, usual.ignore_rules_apply_to_updates) == (
+        "all",
+        False,
+        True,
+    )
     text = "ignoreAggregatedRoles: true\nignoreDifferencesOnResourceUpdates: false\n"
-    found = read_compare_settings({"resource.compareoptions": text})
-    assert (found.ignore_aggregated_roles, found.ignores_on_updates) == (True, False)
-    masked = read_compare_settings({"resource.sensitive.mask.annotations": "a, b ,"}).masked_annotations
+    found = read_diff_settings({"resource.compareoptions": text})
+    assert (found.ignore_aggregated_roles, found.ignore_rules_apply_to_updates) == (True, False)
+    masked = read_diff_settings({"resource.sensitive.mask.annotations": "a, b ,"}).masked_annotations
     assert masked == {"a", "b"}
 
 
@@ -97,11 +101,11 @@ BAD = {
 def test_a_bad_setting_is_one_sentence_that_says_where_and_what_to_do_and_the_rest_holds(
     settings: dict[str, str],
 ) -> None:
-    found = read_compare_settings(settings)
+    found = read_diff_settings(settings)
     (fault,) = found.faults
     assert fault.startswith("resource.")
     assert "; " in fault
-    assert IgnoreDifference("", "Service", pointers=("/a",)) in found.ignored
+    assert IgnoreDifference("", "Service", pointers=("/a",)) in found.ignore_rules
 
 
 def application(options: str = "", *sync_options: str) -> Application:
@@ -109,28 +113,28 @@ def application(options: str = "", *sync_options: str) -> Application:
         "app",
         annotations={COMPARE_OPTIONS: options} if options else {},
         policy=SyncPolicy(options=sync_options),
-        ignored=(IgnoreDifference("a", "b"),),
+        ignore_rules=(IgnoreDifference("a", "b"),),
     )
 
 
 def test_an_application_adds_its_own_rules() -> None:
-    settings = read_compare_settings({PREFIX + "Service": "jsonPointers: [/a]"})
-    rules = rules_for(application(), settings)
-    assert rules.ignored == (IgnoreDifference("", "Service", pointers=("/a",)), IgnoreDifference("a", "b"))
+    settings = read_diff_settings({PREFIX + "Service": "jsonPointers: [/a]"})
+    rules = build_diff_options(application(), settings)
+    assert rules.ignore_rules == (IgnoreDifference("", "Service", pointers=("/a",)), IgnoreDifference("a", "b"))
     assert not rules.server_side
-    assert not rules.structured
+    assert not rules.server_side_apply
 
 
 def test_an_application_chooses_how_it_is_compared() -> None:
-    usual = read_compare_settings({})
-    on = read_compare_settings({}, {"controller.diff.server.side": "true"})
-    assert rules_for(application("ServerSideDiff=true"), usual).server_side
-    assert rules_for(application(), on).server_side
-    assert not rules_for(application("ServerSideDiff=false"), on).server_side
-    both = rules_for(application("ServerSideDiff=true,IncludeMutationWebhook=true"), usual)
+    usual = read_diff_settings({})
+    on = read_diff_settings({}, {"controller.diff.server.side": "true"})
+    assert build_diff_options(application("ServerSideDiff=true"), usual).server_side
+    assert build_diff_options(application(), on).server_side
+    assert not build_diff_options(application("ServerSideDiff=false"), on).server_side
+    both = build_diff_options(application("ServerSideDiff=true,IncludeMutationWebhook=true"), usual)
     assert both.server_side
-    assert both.keeps_mutations
-    assert rules_for(application("", "ServerSideApply=true"), usual).structured
+    assert both.include_mutations
+    assert build_diff_options(application("", "ServerSideApply=true"), usual).server_side_apply
 
 
 def rollout(cpu: Any) -> Manifest:
@@ -144,7 +148,7 @@ def test_a_known_field_is_compared_as_its_type() -> None:
     known = (KnownField("example.io", "Widget", ("amounts",), "core/Quantity"),)
     desired, live = widget({}) | {"amounts": ["1000m"]}, widget({}) | {"amounts": ["1"]}
     assert differs(desired, live)
-    assert not pair(desired, live, CompareRules(known_fields=known)).differs
+    assert not pair(desired, live, DiffOptions(known_fields=known)).differs
 
 
 @pytest.mark.parametrize(
@@ -152,7 +156,7 @@ def test_a_known_field_is_compared_as_its_type() -> None:
     [("90s", "1m30s", True), ("60m", "1h0m0s", True), ("5s", "5s", True), ("90s", "1m31s", False), ("x", "x", True)],
 )
 def test_a_duration_is_compared_as_go_prints_it(desired: str, live: str, same: bool) -> None:
-    rules = CompareRules(known_fields=(KnownField("example.io", "Widget", ("spec", "*"), "meta/v1/Duration"),))
+    rules = DiffOptions(known_fields=(KnownField("example.io", "Widget", ("spec", "*"), "meta/v1/Duration"),))
     assert pair(widget({"a": desired}), widget({"a": live}), rules).differs is not same
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.diff import UpdateFilter, read_compare_settings
+from argosy.gitops.diff import UpdateFilter, read_diff_settings
 from argosy.kube.objects import Manifest
 from support.comparisons import widget
 
@@ -13,7 +13,7 @@ STATUS = {UPDATES + "all": "jsonPointers: [/status]"}
 
 
 def matters(settings: dict[str, str], before: Manifest, after: Manifest) -> bool:
-    return not UpdateFilter(read_compare_settings(settings)).is_same(before, after)
+    return not UpdateFilter(read_diff_settings(settings)).is_irrelevant(before, after)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from argosy.fair_share import Tenant, on_behalf_of
+from argosy.fair_share import Tenant, charge_work_to
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.gitops.engine.metrics import of_engine
+from argosy.gitops.engine.metrics import collect_engine_metrics
 from argosy.isolation.fair_slots import FairSlots
-from argosy.isolation.process_pool import Crew
+from argosy.isolation.process_pool import ProcessPool
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest, key_of
 from support.loop_clock import turns
@@ -37,7 +37,7 @@ def project(name: str) -> Manifest:
 
 
 def queue_depths(engine: Engine) -> dict[tuple[str, str], float]:
-    (family,) = (family for family in of_engine(engine) if family.name == "argosy_project_queue_depth")
+    (family,) = (family for family in collect_engine_metrics(engine) if family.name == "argosy_project_queue_depth")
     assert family.kind == "gauge"
     return {(sample.labels["queue"], sample.labels["project"]): sample.value for sample in family.samples}
 
@@ -53,7 +53,7 @@ async def waiting_calls(slots: FairSlots, **projects: int) -> AsyncIterator[None
 
     calls: list[asyncio.Task[None]] = []
     for project, count in projects.items():
-        with on_behalf_of(Tenant(project)):
+        with charge_work_to(Tenant(project)):
             calls += [asyncio.create_task(call()) for _ in range(count)]
     await turns()
     yield
@@ -62,18 +62,18 @@ async def waiting_calls(slots: FairSlots, **projects: int) -> AsyncIterator[None
 
 
 async def test_what_waits_is_counted_by_project_and_queue(cluster: Cluster, tmp_path: Path) -> None:
-    engine = Engine(cluster, EngineOptions(tmp_path), "argocd", crew=Crew(workers=SLOTS))
+    engine = Engine(cluster, EngineOptions(tmp_path), "argocd", render_pool=ProcessPool(workers=SLOTS))
     assert queue_depths(engine) == {}
     for name in ("vision", "speech"):
         engine.cache.put(project(name))
-    engine.settings.outdate()
+    engine.settings.invalidate()
     for app in (application("a", "vision"), application("b", "vision"), application("c", "speech")):
         engine.cache.put(app)
         engine.queue.add(key_of(app))
     passes = {("passes", "vision"): 2, ("passes", "speech"): 1}
     assert queue_depths(engine) == passes
     # One project holds all slots but the one in reserve, which the next project gets.
-    async with waiting_calls(engine.crew._slots, vision=SLOTS + 3, speech=1 + 2):
+    async with waiting_calls(engine.render_pool._slots, vision=SLOTS + 3, speech=1 + 2):
         renders = {("renders", "vision"): 3, ("renders", "speech"): 2}
         assert queue_depths(engine) == {**passes, **renders}
         async with waiting_calls(engine.pool._slots, speech=SLOTS + 1):

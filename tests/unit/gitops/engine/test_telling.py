@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.engine.logging_setup import Lines, QuotableSecrets, masked
-from argosy.kube.controller.log_context import about, about_object, fields, note
+from argosy.gitops.engine.logging_setup import LogLineFormatter, QuotableSecrets, mask_log_output
+from argosy.kube.controller.log_context import add_log_fields, build_object_field, get_log_fields, with_log_fields
 from argosy.kube.names import ResourceKey
 
 APP = ResourceKey("argoproj.io", "Application", "argocd", "web")
@@ -27,8 +27,8 @@ class Kept(logging.Handler):
         self.data: list[dict[str, Any]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.text.append(Lines("text").format(record))
-        self.data.append(json.loads(Lines("json").format(record)))
+        self.text.append(LogLineFormatter("text").format(record))
+        self.data.append(json.loads(LogLineFormatter("json").format(record)))
 
 
 @pytest.fixture
@@ -43,9 +43,9 @@ def kept() -> Iterator[Kept]:
 
 
 def test_a_line_says_which_application_project_and_revision_it_is_about(kept: Kept) -> None:
-    with about(member="host_1"), about(**about_object(APP)):
-        note(project="default", revision="")
-        note(revision="4c2e271")
+    with with_log_fields(member="host_1"), with_log_fields(**build_object_field(APP)):
+        add_log_fields(project="default", revision="")
+        add_log_fields(revision="4c2e271")
         LOG.warning('it "said" %s', "so\nand so")
     LOG.info("of nobody")
     (line, other), (data, _) = kept.text, kept.data
@@ -63,17 +63,17 @@ def test_a_line_says_which_application_project_and_revision_it_is_about(kept: Ke
 
 async def test_what_one_task_is_about_is_nothing_to_another(kept: Kept) -> None:
     async def at_work(name: str) -> None:
-        with about(**about_object(APP._replace(name=name))):
+        with with_log_fields(**build_object_field(APP._replace(name=name))):
             await asyncio.sleep(0)
             await asyncio.to_thread(LOG.info, "from a thread of %s", name)
-            note(revision=name)
+            add_log_fields(revision=name)
             LOG.info("of %s", name)
 
     await asyncio.gather(*(at_work(name) for name in "abc"))
     for each in kept.data:
         name = each["msg"][-1]
         assert each["application"] == f"argocd/{name}" and each.get("revision", name) == name
-    assert len(kept.data) == 6 and not fields()
+    assert len(kept.data) == 6 and not get_log_fields()
 
 
 def test_an_error_has_its_traceback_in_the_same_line(kept: Kept) -> None:
@@ -113,12 +113,12 @@ def test_a_line_about_an_application_is_masked_with_its_own_secrets_alone(kept: 
     }  # fmt: skip
     known = {APP: app, ResourceKey("argoproj.io", "AppProject", "argocd", "ml"): PROJECT}
     quotable = QuotableSecrets("argocd", lambda manifest: "tracked" in manifest["metadata"]["annotations"], known.get)
-    with masked(quotable.mask):
-        quotable.noticed(None, secret("other", COMMIT, tracked="yes"))
-        quotable.noticed(None, secret("argocd", "of-the-settings-1"))
-        quotable.noticed(None, secret("web", "of-its-cluster-2", tracked="yes"), "east")
-        quotable.noticed(None, secret("web", "own-commit-of-web", tracked="yes"))
-        with about(**about_object(APP)):
+    with mask_log_output(quotable.mask):
+        quotable.on_change(None, secret("other", COMMIT, tracked="yes"))
+        quotable.on_change(None, secret("argocd", "of-the-settings-1"))
+        quotable.on_change(None, secret("web", "of-its-cluster-2", tracked="yes"), "east")
+        quotable.on_change(None, secret("web", "own-commit-of-web", tracked="yes"))
+        with with_log_fields(**build_object_field(APP)):
             LOG.info("synced to %s, before that to own-commit-of-web", COMMIT)
             LOG.info("refused: of-its-cluster-2, of-the-settings-1")
         LOG.info("of no Application: %s of-its-cluster-2", COMMIT)
@@ -129,15 +129,15 @@ def test_a_line_about_an_application_is_masked_with_its_own_secrets_alone(kept: 
 
 def test_no_line_has_a_value_of_a_secret_that_the_engine_works_with(kept: Kept) -> None:
     quotable = QuotableSecrets("argocd", lambda manifest: "tracked" in manifest["metadata"]["annotations"])
-    with masked(quotable.mask):
-        quotable.noticed(None, secret("argocd", "of-the-settings-1"))
-        quotable.noticed(None, secret("web", "of-an-application-2", tracked="yes"))
-        quotable.noticed(None, secret("web", "of-another-cluster-3", tracked="yes"), "east")
-        quotable.noticed(None, secret("argocd", "of-nobody-there-4"), "east")
+    with mask_log_output(quotable.mask):
+        quotable.on_change(None, secret("argocd", "of-the-settings-1"))
+        quotable.on_change(None, secret("web", "of-an-application-2", tracked="yes"))
+        quotable.on_change(None, secret("web", "of-another-cluster-3", tracked="yes"), "east")
+        quotable.on_change(None, secret("argocd", "of-nobody-there-4"), "east")
         url = "https://bot:in-an-address-5@git.example.com/r"
         app = {"kind": "Application", "apiVersion": "argoproj.io/v1alpha1",
                "metadata": {"name": "web", "namespace": "argocd"}, "spec": {"source": {"repoURL": url}}}  # fmt: skip
-        quotable.noticed(None, app)
+        quotable.on_change(None, app)
         for value in ("of-the-settings-1", "of-an-application-2", "of-another-cluster-3", "in-an-address-5"):
             LOG.info("the server said: Invalid value: %s", f'"{value}"')
             LOG.info("%s", base64.b64encode(value.encode()).decode())
@@ -145,6 +145,6 @@ def test_no_line_has_a_value_of_a_secret_that_the_engine_works_with(kept: Kept) 
             assert base64.b64encode(value.encode()).decode() not in str(kept.data)
         LOG.info("of-nobody-there-4")
         assert "of-nobody-there-4" in str(kept.data)
-        quotable.noticed(secret("web", "of-an-application-2", tracked="yes"), None)
+        quotable.on_change(secret("web", "of-an-application-2", tracked="yes"), None)
         LOG.info("of-an-application-2 is no secret any more; of-another-cluster-3 is")
     assert "of-an-application-2" in kept.text[-1] and "of-another-cluster-3" not in kept.text[-1]

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from argosy.annotations import HELM_HOOK, HOOK, IGNORE_HEALTHCHECK
 from argosy.gitops.application.hooks import is_hook, is_skipped
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.aggregate import (
     ApplicationHealth,
-    Fault,
-    Managed,
-    aggregate,
-    caused_by,
-    conditions,
-    own_assessment,
+    FailedHealthRule,
+    ResourceWithHealth,
+    aggregate_health,
+    find_resource_health,
+    render_causes,
+    render_fault_conditions,
 )
 from argosy.kube.names import ResourceKey
 from support.examples import examples
@@ -27,51 +27,56 @@ APP = ResourceKey("argoproj.io", "Application", "argocd", "shop")
 
 
 def managed(
-    name: str, health: Health | None = Health.HEALTHY, *, kind: str = "Widget", is_live: bool = True, **annotations: str
-) -> Managed:
+    name: str,
+    health: HealthStatus | None = HealthStatus.HEALTHY,
+    *,
+    kind: str = "Widget",
+    is_live: bool = True,
+    **annotations: str,
+) -> ResourceWithHealth:
     """Annotations are written HOOK="PreSync"."""
     names = {"HOOK": HOOK, "HELM_HOOK": HELM_HOOK, "IGNORE": IGNORE_HEALTHCHECK}
     written = {names[each]: text for each, text in annotations.items()}
     manifest: dict[str, Any] = {"metadata": {"name": name, "annotations": written}}
     key = ResourceKey("example.com", kind, "shop", name)
-    return Managed(key, manifest, manifest if is_live else None, Assessment(health) if is_live else None)
+    return ResourceWithHealth(key, manifest, manifest if is_live else None, Assessment(health) if is_live else None)
 
 
-def said(*resources: Managed) -> tuple[Health, str]:
-    found = aggregate(APP, resources)
+def said(*resources: ResourceWithHealth) -> tuple[HealthStatus, str]:
+    found = aggregate_health(APP, resources)
     return found.health, found.message
 
 
 def test_an_application_without_resources_is_healthy() -> None:
-    assert said() == (Health.HEALTHY, "")
+    assert said() == (HealthStatus.HEALTHY, "")
 
 
-@pytest.mark.parametrize("better", list(Health))
-@pytest.mark.parametrize("worse", list(Health))
-def test_the_worst_health_is_the_applications(better: Health, worse: Health) -> None:
-    worst = max(better, worse, key=list(Health).index)
+@pytest.mark.parametrize("better", list(HealthStatus))
+@pytest.mark.parametrize("worse", list(HealthStatus))
+def test_the_worst_health_is_the_applications(better: HealthStatus, worse: HealthStatus) -> None:
+    worst = max(better, worse, key=list(HealthStatus).index)
     assert said(managed("a", better), managed("b", worse))[0] is worst
 
 
 def test_only_those_who_share_the_worst_health_are_named_in_their_order() -> None:
     resources = [
-        managed("a", Health.PROGRESSING),
-        managed("b", Health.DEGRADED),
+        managed("a", HealthStatus.PROGRESSING),
+        managed("b", HealthStatus.DEGRADED),
         managed("c"),
-        managed("d", Health.PROGRESSING),
-        managed("e", Health.DEGRADED),
+        managed("d", HealthStatus.PROGRESSING),
+        managed("e", HealthStatus.DEGRADED),
     ]
     assert said(*resources) == (
-        Health.DEGRADED,
+        HealthStatus.DEGRADED,
         "Caused by example.com/Widget:shop/b, example.com/Widget:shop/e",
     )
 
 
 def test_three_causes_are_named_and_the_rest_is_counted() -> None:
     pods = [ResourceKey("", "Pod", "shop", f"p{number}") for number in range(8)]
-    assert caused_by(pods) == "Caused by Pod:shop/p0, Pod:shop/p1, Pod:shop/p2 and 5 more"
-    assert caused_by(pods[:3]) == "Caused by Pod:shop/p0, Pod:shop/p1, Pod:shop/p2"
-    assert caused_by([]) == ""
+    assert render_causes(pods) == "Caused by Pod:shop/p0, Pod:shop/p1, Pod:shop/p2 and 5 more"
+    assert render_causes(pods[:3]) == "Caused by Pod:shop/p0, Pod:shop/p1, Pod:shop/p2"
+    assert render_causes([]) == ""
 
 
 @pytest.mark.parametrize(
@@ -83,132 +88,144 @@ def test_three_causes_are_named_and_the_rest_is_counted() -> None:
     ],
 )
 def test_a_cause_is_named_without_the_group_or_namespace_that_it_lacks(key: ResourceKey, text: str) -> None:
-    assert caused_by([key]) == text
+    assert render_causes([key]) == text
 
 
 @pytest.mark.parametrize(
     "left_out",
     [
-        managed("a", Health.DEGRADED, HOOK="PreSync"),
-        managed("a", Health.DEGRADED, HOOK="Skip"),
-        managed("a", Health.DEGRADED, HOOK="NoSuchHook"),
-        managed("a", Health.DEGRADED, HELM_HOOK="post-install"),
-        managed("a", Health.DEGRADED, HELM_HOOK="test"),
-        managed("a", Health.DEGRADED, IGNORE="true"),
+        managed("a", HealthStatus.DEGRADED, HOOK="PreSync"),
+        managed("a", HealthStatus.DEGRADED, HOOK="Skip"),
+        managed("a", HealthStatus.DEGRADED, HOOK="NoSuchHook"),
+        managed("a", HealthStatus.DEGRADED, HELM_HOOK="post-install"),
+        managed("a", HealthStatus.DEGRADED, HELM_HOOK="test"),
+        managed("a", HealthStatus.DEGRADED, IGNORE="true"),
     ],
 )
-def test_hooks_and_what_asks_to_be_ignored_do_not_count(left_out: Managed) -> None:
-    assert said(left_out, managed("b")) == (Health.HEALTHY, "")
-    assert own_assessment(APP, left_out) is None
+def test_hooks_and_what_asks_to_be_ignored_do_not_count(left_out: ResourceWithHealth) -> None:
+    assert said(left_out, managed("b")) == (HealthStatus.HEALTHY, "")
+    assert find_resource_health(APP, left_out) is None
 
 
 @pytest.mark.parametrize(
     "counted",
     [
-        managed("a", Health.DEGRADED, IGNORE="false"),
-        managed("a", Health.DEGRADED, HELM_HOOK="crd-install"),
-        managed("a", Health.DEGRADED, kind="Application"),
+        managed("a", HealthStatus.DEGRADED, IGNORE="false"),
+        managed("a", HealthStatus.DEGRADED, HELM_HOOK="crd-install"),
+        managed("a", HealthStatus.DEGRADED, kind="Application"),
     ],
 )
-def test_what_only_looks_like_them_counts(counted: Managed) -> None:
-    assert said(counted)[0] is Health.DEGRADED
+def test_what_only_looks_like_them_counts(counted: ResourceWithHealth) -> None:
+    assert said(counted)[0] is HealthStatus.DEGRADED
 
 
 def test_a_live_manifest_that_became_skip_counts_until_git_says_so_too() -> None:
-    live = managed("a", Health.DEGRADED, HOOK="Skip")
-    assert said(Managed(live.key, None, live.live, live.assessment))[0] is Health.DEGRADED
+    live = managed("a", HealthStatus.DEGRADED, HOOK="Skip")
+    assert said(ResourceWithHealth(live.key, None, live.live, live.assessment))[0] is HealthStatus.DEGRADED
 
 
 def test_what_is_missing_is_missing_itself_but_does_not_worsen_the_application() -> None:
     absent = managed("a", is_live=False)
-    assert own_assessment(APP, absent) == Assessment(Health.MISSING)
-    assert said(absent, managed("b")) == (Health.HEALTHY, "")
+    assert find_resource_health(APP, absent) == Assessment(HealthStatus.MISSING)
+    assert said(absent, managed("b")) == (HealthStatus.HEALTHY, "")
 
 
 def test_an_application_of_which_nothing_is_live_is_missing_and_names_nobody() -> None:
-    assert said(managed("a", is_live=False), managed("b", is_live=False)) == (Health.MISSING, "")
-    assert said(managed("a", is_live=False), managed("b", Health.HEALTHY, HOOK="Sync")) == (Health.MISSING, "")
+    assert said(managed("a", is_live=False), managed("b", is_live=False)) == (HealthStatus.MISSING, "")
+    assert said(managed("a", is_live=False), managed("b", HealthStatus.HEALTHY, HOOK="Sync")) == (
+        HealthStatus.MISSING,
+        "",
+    )
 
 
 def test_a_hook_that_is_not_live_yet_counts_as_a_resource_that_is_missing() -> None:
-    assert said(managed("a", is_live=False, HOOK="PreSync")) == (Health.MISSING, "")
-    assert said(managed("a", is_live=False, HOOK="Skip")) == (Health.HEALTHY, "")
+    assert said(managed("a", is_live=False, HOOK="PreSync")) == (HealthStatus.MISSING, "")
+    assert said(managed("a", is_live=False, HOOK="Skip")) == (HealthStatus.HEALTHY, "")
 
 
 def test_what_is_ignored_is_still_there() -> None:
-    assert said(managed("a", is_live=False), managed("b", Health.DEGRADED, IGNORE="true")) == (Health.HEALTHY, "")
+    assert said(managed("a", is_live=False), managed("b", HealthStatus.DEGRADED, IGNORE="true")) == (
+        HealthStatus.HEALTHY,
+        "",
+    )
 
 
 def test_kinds_without_health_and_empty_health_add_nothing() -> None:
     nothing = managed("a")
-    without = Managed(nothing.key, nothing.desired, nothing.live, None)
-    assert said(without, managed("b", None)) == (Health.HEALTHY, "")
-    assert own_assessment(APP, without) is None
-    assert own_assessment(APP, managed("b", None)) == Assessment(None)
+    without = ResourceWithHealth(nothing.key, nothing.desired, nothing.live, None)
+    assert said(without, managed("b", None)) == (HealthStatus.HEALTHY, "")
+    assert find_resource_health(APP, without) is None
+    assert find_resource_health(APP, managed("b", None)) == Assessment(None)
 
 
-def child(name: str, health: Health, *, uid: str = "") -> Managed:
+def child(name: str, health: HealthStatus, *, uid: str = "") -> ResourceWithHealth:
     live = {"metadata": {"name": name, "uid": uid}}
-    return Managed(ResourceKey("argoproj.io", "Application", "argocd", name), live, live, Assessment(health))
+    return ResourceWithHealth(ResourceKey("argoproj.io", "Application", "argocd", name), live, live, Assessment(health))
 
 
 @pytest.mark.parametrize(
     ("health", "parent"),
     [
-        (Health.MISSING, Health.HEALTHY),
-        (Health.UNKNOWN, Health.HEALTHY),
-        (Health.DEGRADED, Health.DEGRADED),
-        (Health.PROGRESSING, Health.PROGRESSING),
+        (HealthStatus.MISSING, HealthStatus.HEALTHY),
+        (HealthStatus.UNKNOWN, HealthStatus.HEALTHY),
+        (HealthStatus.DEGRADED, HealthStatus.DEGRADED),
+        (HealthStatus.PROGRESSING, HealthStatus.PROGRESSING),
     ],
 )
-def test_a_child_application_that_says_nothing_does_not_worsen_its_parent(health: Health, parent: Health) -> None:
+def test_a_child_application_that_says_nothing_does_not_worsen_its_parent(
+    health: HealthStatus, parent: HealthStatus
+) -> None:
     assert said(child("pay", health))[0] is parent
 
 
 def test_an_application_does_not_worsen_itself() -> None:
-    itself = child("shop", Health.DEGRADED, uid="1")
-    assert said(itself) == (Health.HEALTHY, "")
-    assert aggregate(APP, [itself], uid="1").health is Health.HEALTHY
-    assert own_assessment(APP, itself) is None
-    assert aggregate(APP, [itself], uid="2").health is Health.DEGRADED
+    itself = child("shop", HealthStatus.DEGRADED, uid="1")
+    assert said(itself) == (HealthStatus.HEALTHY, "")
+    assert aggregate_health(APP, [itself], uid="1").health is HealthStatus.HEALTHY
+    assert find_resource_health(APP, itself) is None
+    assert aggregate_health(APP, [itself], uid="2").health is HealthStatus.DEGRADED
 
 
 def test_a_live_manifest_of_another_kind_that_is_judged_missing_worsens_the_application() -> None:
-    assert said(managed("a", Health.MISSING)) == (Health.MISSING, "Caused by example.com/Widget:shop/a")
+    assert said(managed("a", HealthStatus.MISSING)) == (HealthStatus.MISSING, "Caused by example.com/Widget:shop/a")
 
 
 RULE = "argocd-cm resource.customizations.health.example.com_Widget"
 
 
-def broken(name: str, rule: str = RULE, text: str = "line 3: no such field", **annotations: str) -> Managed:
+def broken(name: str, rule: str = RULE, text: str = "line 3: no such field", **annotations: str) -> ResourceWithHealth:
     good = managed(name, **annotations)
-    return Managed(good.key, good.desired, good.live, Assessment(Health.UNKNOWN, text, rule, text))
+    return ResourceWithHealth(good.key, good.desired, good.live, Assessment(HealthStatus.UNKNOWN, text, rule, text))
 
 
 def test_a_broken_rule_is_told_once_with_all_that_it_hit() -> None:
-    found = aggregate(APP, [broken("a"), managed("b"), broken("c", text="other"), broken("d", "bundled x/Y", "odd")])
-    assert found.health is Health.UNKNOWN
-    assert [(fault.rule, fault.text, [key.name for key in fault.keys]) for fault in found.faults] == [
+    found = aggregate_health(
+        APP, [broken("a"), managed("b"), broken("c", text="other"), broken("d", "bundled x/Y", "odd")]
+    )
+    assert found.health is HealthStatus.UNKNOWN
+    assert [(fault.rule, fault.error, [key.name for key in fault.keys]) for fault in found.faults] == [
         (RULE, "line 3: no such field", ["a", "c"]),
         ("bundled x/Y", "odd", ["d"]),
     ]
-    assert conditions(found.faults) == [
+    assert render_fault_conditions(found.faults) == [
         f"health check {RULE} failed on 2 objects: line 3: no such field",
         "health check bundled x/Y failed on example.com/Widget:shop/d: odd",
     ]
 
 
 def test_a_rule_that_breaks_on_what_nobody_counts_is_not_told() -> None:
-    found = aggregate(APP, [broken("a", IGNORE="true"), broken("b", HOOK="Sync"), managed("c")])
-    assert found == ApplicationHealth(Health.HEALTHY)
-    assert conditions(found.faults) == []
+    found = aggregate_health(APP, [broken("a", IGNORE="true"), broken("b", HOOK="Sync"), managed("c")])
+    assert found == ApplicationHealth(HealthStatus.HEALTHY)
+    assert render_fault_conditions(found.faults) == []
 
 
 def test_a_broken_rule_of_a_child_application_is_told_though_it_does_not_worsen() -> None:
     key = ResourceKey("argoproj.io", "Application", "argocd", "pay")
     live = {"metadata": {"name": "pay"}}
-    found = aggregate(APP, [Managed(key, live, live, Assessment(Health.UNKNOWN, "no", "r", "no"))])
-    assert found == ApplicationHealth(Health.HEALTHY, "", (Fault("r", "no", (key,)),))
+    found = aggregate_health(
+        APP, [ResourceWithHealth(key, live, live, Assessment(HealthStatus.UNKNOWN, "no", "r", "no"))]
+    )
+    assert found == ApplicationHealth(HealthStatus.HEALTHY, "", (FailedHealthRule("r", "no", (key,)),))
 
 
 @pytest.mark.parametrize(
@@ -234,9 +251,9 @@ def test_a_hook_is_told_by_its_annotations(annotations: Any, hook: bool, skipped
 
 
 @settings(max_examples=examples())
-@given(st.lists(st.tuples(st.sampled_from(Health), st.booleans()), max_size=8))
-def test_the_application_is_never_better_than_a_live_resource(rows: list[tuple[Health, bool]]) -> None:
+@given(st.lists(st.tuples(st.sampled_from(HealthStatus), st.booleans()), max_size=8))
+def test_the_application_is_never_better_than_a_live_resource(rows: list[tuple[HealthStatus, bool]]) -> None:
     resources = [managed(str(place), health, is_live=live) for place, (health, live) in enumerate(rows)]
-    found = aggregate(APP, resources)
+    found = aggregate_health(APP, resources)
     assert not any(live and health.is_worse_than(found.health) for health, live in rows)
-    assert (found.message == "") == (found.health is Health.HEALTHY or not any(live for _, live in rows))
+    assert (found.message == "") == (found.health is HealthStatus.HEALTHY or not any(live for _, live in rows))

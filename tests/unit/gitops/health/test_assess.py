@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from argosy.fair_share import Tenant, on_behalf_of
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.assess import REST, Assessor
-from argosy.gitops.health.cluster_facts import facts_from
-from argosy.gitops.health.lua import EVALUATE, FIELDS_READ, PATIENCE
-from argosy.gitops.health.lua.worker import evaluate, fields_read
-from argosy.gitops.health.rule_lookup import Rulebook
-from argosy.gitops.health.settings import from_config_maps
-from argosy.isolation import CrashError, NotConfinedError, OverLimit
+from argosy.fair_share import Tenant, charge_work_to
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.assess import FIRST_BACKOFF_SECONDS, HealthAssessor
+from argosy.gitops.health.cluster_facts import read_cluster_facts
+from argosy.gitops.health.lua import EVALUATE_FUNCTION, FIELDS_READ_FUNCTION, MAX_LIMIT_FAILURES
+from argosy.gitops.health.lua.worker import list_fields_read, run_user_script
+from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.settings import read_config_maps
+from argosy.isolation import CrashError, LimitExceeded, NotConfinedError
 
 pytestmark = pytest.mark.anyio
 HANGS = "while true do end"
@@ -31,13 +31,13 @@ class Bench:
         self.time = 0.0
 
     async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
-        if function == FIELDS_READ:
-            return [list(found) if (found := fields_read(script)) is not None else None for script in payloads]
-        assert function == EVALUATE
+        if function == FIELDS_READ_FUNCTION:
+            return [list(found) if (found := list_fields_read(script)) is not None else None for script in payloads]
+        assert function == EVALUATE_FUNCTION
         self.batches.append(len(payloads))
         self.sent += payloads
-        ends = {HANGS: OverLimit("wall", "slow"), CRASHES: CrashError("the worker left no status")}
-        return [ends.get(row["script"]) or evaluate(row) for row in payloads]
+        ends = {HANGS: LimitExceeded("wall", "slow"), CRASHES: CrashError("the worker left no status")}
+        return [ends.get(row["script"]) or run_user_script(row) for row in payloads]
 
 
 def thing(name: str, kind: str = "Thing", group: str = "example.io", **more: Any) -> dict[str, Any]:
@@ -51,10 +51,10 @@ def check(kind: str, script: str, **more: str) -> dict[str, str]:
 Data = dict[str, str]
 
 
-def assessor(argocd_cm: Data | None = None, argosy_cm: Data | None = None) -> tuple[Assessor, Bench]:
+def assessor(argocd_cm: Data | None = None, argosy_cm: Data | None = None) -> tuple[HealthAssessor, Bench]:
     bench = Bench()
-    book = Rulebook(from_config_maps(argocd_cm or {}, argosy_cm or {}))
-    return Assessor(book, bench, now=lambda: bench.time), bench
+    book = HealthRules(read_config_maps(argocd_cm or {}, argosy_cm or {}))
+    return HealthAssessor(book, bench, now=lambda: bench.time), bench
 
 
 SAYS_NAME = "return {status = 'Healthy', message = obj.metadata.name}"
@@ -82,14 +82,14 @@ async def test_pending_deletion_comes_before_any_check() -> None:
     judge, bench = assessor(check("example.io_Thing", SAYS_NAME))
     going = thing("a")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert await judge.assess_all([going]) == [Assessment(Health.PROGRESSING, "Pending deletion")]
+    assert await judge.assess_all([going]) == [Assessment(HealthStatus.PROGRESSING, "Pending deletion")]
     assert bench.batches == []
 
 
 async def test_pending_deletion_is_told_of_kinds_without_health_too() -> None:
     going = thing("a", "ConfigMap", "")
     going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert await assessor()[0].assess_all([going]) == [Assessment(Health.PROGRESSING, "Pending deletion")]
+    assert await assessor()[0].assess_all([going]) == [Assessment(HealthStatus.PROGRESSING, "Pending deletion")]
 
 
 async def test_a_hook_that_its_finalizer_holds_is_judged() -> None:
@@ -100,14 +100,14 @@ async def test_a_hook_that_its_finalizer_holds_is_judged() -> None:
         "finalizers": ["argocd.argoproj.io/hook-finalizer"],
     }
     (got,) = await judge.assess_all([going])
-    assert got and got.health is Health.HEALTHY
+    assert got and got.health is HealthStatus.HEALTHY
 
 
 @pytest.mark.parametrize("wrong", [None, 5, True, "x", {}])
 async def test_finalizers_of_a_wrong_type_hold_nothing(wrong: Any) -> None:
     going = thing("a")
     going["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": wrong}
-    assert await assessor()[0].assess_all([going]) == [Assessment(Health.PROGRESSING, "Pending deletion")]
+    assert await assessor()[0].assess_all([going]) == [Assessment(HealthStatus.PROGRESSING, "Pending deletion")]
 
 
 async def test_an_empty_answer_stops_the_built_in_check() -> None:
@@ -121,21 +121,23 @@ async def test_one_broken_check_leaves_the_others_alone() -> None:
     judge, _ = assessor(cm)
     broken, fine = await judge.assess_all([thing("a"), thing("b", "Other")])
     assert broken == Assessment(
-        Health.UNKNOWN,
+        HealthStatus.UNKNOWN,
         "<string>:1: attempt to index field 'status' (a nil value)",
         "argocd-cm resource.customizations.health.example.io_Thing",
         "<string>:1: attempt to index field 'status' (a nil value)",
     )
-    assert fine and fine.health is Health.HEALTHY
+    assert fine and fine.health is HealthStatus.HEALTHY
 
 
 async def test_a_check_that_hangs_costs_a_few_seconds_and_not_one_an_object() -> None:
     judge, bench = assessor(check("example.io_Thing", HANGS))
     got = await judge.assess_all([thing(str(number)) for number in range(100)])
-    assert bench.batches == [PATIENCE]
-    assert {answer.health for answer in got if answer} == {Health.UNKNOWN}
+    assert bench.batches == [MAX_LIMIT_FAILURES]
+    assert {answer.health for answer in got if answer} == {HealthStatus.UNKNOWN}
     assert got[0] and got[0].fault.startswith("context deadline exceeded")
-    assert got[99] and got[99].fault.startswith(f"not run: on {PATIENCE} objects before it, context deadline exceeded")
+    assert got[99] and got[99].fault.startswith(
+        f"not run: on {MAX_LIMIT_FAILURES} objects before it, context deadline exceeded"
+    )
 
 
 async def test_many_objects_of_one_check_go_in_a_few_batches() -> None:
@@ -169,7 +171,7 @@ async def test_other_facts_are_another_question() -> None:
     seen = thing("a")
     seen["metadata"] |= {"uid": "u", "resourceVersion": "1"}
     assert [(await judge.assess_all([seen], facts))[0] for facts in ({"x": "1"}, {"x": "2"}, {"x": "1"})] == [
-        Assessment(Health.HEALTHY, text, "argocd-cm resource.customizations.health.example.io_Thing")
+        Assessment(HealthStatus.HEALTHY, text, "argocd-cm resource.customizations.health.example.io_Thing")
         for text in ("1", "2", "1")
     ]
     assert bench.batches == [1, 1, 1]  # only the last answer is kept: an object of many versions takes no more memory
@@ -188,17 +190,23 @@ async def test_what_befell_the_worker_is_not_remembered_of_the_object(script: st
 async def test_a_check_that_hangs_rests_for_a_while_and_is_tried_again() -> None:
     judge, bench = assessor(check("example.io_Thing", HANGS))
     things = [thing(str(number)) for number in range(5)]
-    for moment in (0.0, REST - 1, REST + 1):
+    for moment in (0.0, FIRST_BACKOFF_SECONDS - 1, FIRST_BACKOFF_SECONDS + 1):
         bench.time = moment
         got = await judge.assess_all(things)
-        assert {answer.health for answer in got if answer} == {Health.UNKNOWN}
-    assert bench.batches == [PATIENCE, PATIENCE]
+        assert {answer.health for answer in got if answer} == {HealthStatus.UNKNOWN}
+    assert bench.batches == [MAX_LIMIT_FAILURES, MAX_LIMIT_FAILURES]
 
 
 async def test_a_check_that_hangs_again_and_again_rests_for_longer_and_longer() -> None:
     judge, bench = assessor(check("example.io_Thing", HANGS))
     things = [thing(str(number)) for number in range(5)]
-    for moment, batches in ((0.0, 1), (REST + 1, 2), (2 * REST + 2, 2), (3 * REST + 2, 3), (5 * REST, 3)):
+    for moment, batches in (
+        (0.0, 1),
+        (FIRST_BACKOFF_SECONDS + 1, 2),
+        (2 * FIRST_BACKOFF_SECONDS + 2, 2),
+        (3 * FIRST_BACKOFF_SECONDS + 2, 3),
+        (5 * FIRST_BACKOFF_SECONDS, 3),
+    ):
         bench.time = moment
         await judge.assess_all(things)
         assert len(bench.batches) == batches
@@ -207,7 +215,7 @@ async def test_a_check_that_hangs_again_and_again_rests_for_longer_and_longer() 
 async def test_objects_of_one_project_that_make_a_check_hang_do_not_keep_it_from_those_of_another() -> None:
     judge, bench = assessor(check("example.io_Thing", HANGS))
     for project, batches in (("hostile", 1), ("hostile", 1), ("team", 2)):
-        with on_behalf_of(Tenant(project)):
+        with charge_work_to(Tenant(project)):
             await judge.assess_all([thing(str(number)) for number in range(5)])
         assert len(bench.batches) == batches
 
@@ -264,7 +272,7 @@ async def test_the_fallback_judges_custom_kinds_only_where_it_is_switched_on() -
     assert await assessor()[0].assess_all([ready, config_map]) == [None, None]
     on, none = await assessor(argosy_cm={"health.fallback": "true"})[0].assess_all([ready, config_map])
     assert none is None
-    assert on and on.health is Health.HEALTHY
+    assert on and on.health is HealthStatus.HEALTHY
     assert on.message.startswith("fallback: ")
 
 
@@ -276,9 +284,13 @@ async def test_a_chosen_profile_replaces_the_default_and_needs_its_facts() -> No
     words = [
         (await default.assess_all([claim]))[0],
         (await judge.assess_all([claim]))[0],
-        (await judge.assess_all([claim], facts_from([storage])))[0],
+        (await judge.assess_all([claim], read_cluster_facts([storage])))[0],
     ]
-    assert [answer and answer.health for answer in words] == [Health.PROGRESSING, Health.HEALTHY, Health.PROGRESSING]
+    assert [answer and answer.health for answer in words] == [
+        HealthStatus.PROGRESSING,
+        HealthStatus.HEALTHY,
+        HealthStatus.PROGRESSING,
+    ]
 
 
 def test_facts_tell_the_modes_of_storage_classes_and_the_default_one() -> None:
@@ -288,7 +300,7 @@ def test_facts_tell_the_modes_of_storage_classes_and_the_default_one() -> None:
         {"kind": "StorageClass", "metadata": {"name": "fast"}, "volumeBindingMode": "WaitForFirstConsumer"},
         {"kind": "ConfigMap", "metadata": {"name": "x"}},
     ]
-    assert facts_from(classes) == {
+    assert read_cluster_facts(classes) == {
         "storageClasses": {"slow": "Immediate", "fast": "WaitForFirstConsumer"},
         "defaultStorageClass": "slow",
     }
@@ -299,11 +311,11 @@ async def test_a_check_that_cannot_be_confined_as_required_is_not_run_and_says_s
         async def run_batch(self, function: str, payloads: Sequence[Any]) -> list[Any]:
             raise NotConfinedError("confinement is required, and this machine cannot confine files")
 
-    settings = from_config_maps(check("example.io_Thing", SAYS_NAME), {})
-    judge = Assessor(Rulebook(settings), Unconfined(), now=lambda: 0.0)
+    settings = read_config_maps(check("example.io_Thing", SAYS_NAME), {})
+    judge = HealthAssessor(HealthRules(settings), Unconfined(), now=lambda: 0.0)
     ours = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}, "status": {"phase": "Active"}}
     first, second, other = await judge.assess_all([thing("a"), thing("b"), ours])
     for assessment in (first, second):
-        assert assessment is not None and assessment.health is Health.UNKNOWN
+        assert assessment is not None and assessment.health is HealthStatus.UNKNOWN
         assert "confinement is required" in assessment.fault
     assert other is None or not other.fault

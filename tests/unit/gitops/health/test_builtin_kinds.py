@@ -10,21 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS as CONDITIONS
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.builtin import CHECKS, judge
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin import BUILTIN_CHECKS, assess_builtin
 from argosy.kube.names import join_api_version
 from support.examples import examples
 
-H, S, P, D, U = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED, Health.UNKNOWN
+H, S, P, D, U = (
+    HealthStatus.HEALTHY,
+    HealthStatus.SUSPENDED,
+    HealthStatus.PROGRESSING,
+    HealthStatus.DEGRADED,
+    HealthStatus.UNKNOWN,
+)
 
 
 def asked(api_version: str, kind: str, **parts: Any) -> Assessment:
-    found = judge({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it"}, **parts})
+    found = assess_builtin({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it"}, **parts})
     assert found is not None
     return found
 
 
-def said(api_version: str, kind: str, **parts: Any) -> tuple[Health | None, str]:
+def said(api_version: str, kind: str, **parts: Any) -> tuple[HealthStatus | None, str]:
     found = asked(api_version, kind, **parts)
     assert found.fault == ""
     return found.health, found.message
@@ -48,7 +54,7 @@ def condition(kind: str, status: str = "True", reason: str = "", message: str = 
         ([condition("Suspended"), condition("Failed", message="too late")], D, "too late"),
     ],
 )
-def test_a_job_is_judged_by_how_it_ended(conditions: list[Any], health: Health, message: str) -> None:
+def test_a_job_is_judged_by_how_it_ended(conditions: list[Any], health: HealthStatus, message: str) -> None:
     assert said("batch/v1", "Job", status={"conditions": conditions}) == (health, message)
 
 
@@ -56,13 +62,13 @@ def test_a_job_is_judged_by_how_it_ended(conditions: list[Any], health: Health, 
     ("phase", "health"),
     [(None, P), ("Pending", P), ("Running", P), ("Succeeded", H), ("Failed", D), ("Error", D), ("Odd", U)],
 )
-def test_a_workflow_is_judged_by_its_phase_in_any_version(phase: str | None, health: Health) -> None:
+def test_a_workflow_is_judged_by_its_phase_in_any_version(phase: str | None, health: HealthStatus) -> None:
     status = {"phase": phase, "message": "step 2"}
     assert said("argoproj.io/v7", "Workflow", status=status) == (health, "step 2")
 
 
 @pytest.mark.parametrize(("phase", "health"), [("Bound", H), ("Pending", P), ("Lost", D), ("", U), (None, U)])
-def test_a_claim_is_judged_by_its_phase(phase: str | None, health: Health) -> None:
+def test_a_claim_is_judged_by_its_phase(phase: str | None, health: HealthStatus) -> None:
     assert said("v1", "PersistentVolumeClaim", status={"phase": phase}) == (health, "")
 
 
@@ -76,7 +82,9 @@ def test_a_claim_is_judged_by_its_phase(phase: str | None, health: Health) -> No
         ("LoadBalancer", [{}], H),
     ],
 )
-def test_a_service_waits_for_an_address_only_behind_a_load_balancer(kind: str, addresses: Any, health: Health) -> None:
+def test_a_service_waits_for_an_address_only_behind_a_load_balancer(
+    kind: str, addresses: Any, health: HealthStatus
+) -> None:
     status = {"loadBalancer": {"ingress": addresses}}
     assert said("v1", "Service", spec={"type": kind}, status=status) == (health, "")
 
@@ -95,7 +103,7 @@ def test_a_service_waits_for_an_address_only_behind_a_load_balancer(kind: str, a
         (None, P),
     ],
 )
-def test_an_ingress_waits_for_an_address_in_every_version(api_version: str, status: Any, health: Health) -> None:
+def test_an_ingress_waits_for_an_address_in_every_version(api_version: str, status: Any, health: HealthStatus) -> None:
     assert said(api_version, "Ingress", status=status) == (health, "")
 
 
@@ -127,7 +135,7 @@ SCALING = [
 @pytest.mark.parametrize("version", ["v2", "v2beta1", "v2beta2"])
 @pytest.mark.parametrize(("conditions", "health", "message"), SCALING)
 def test_an_autoscaler_is_judged_by_its_conditions(
-    version: str, conditions: list[Any], health: Health, message: str
+    version: str, conditions: list[Any], health: HealthStatus, message: str
 ) -> None:
     status = {"conditions": conditions}
     assert said(f"autoscaling/{version}", "HorizontalPodAutoscaler", status=status) == (health, message)
@@ -138,7 +146,9 @@ def annotated(text: Any) -> Assessment:
 
 
 @pytest.mark.parametrize(("conditions", "health", "message"), SCALING)
-def test_an_autoscaler_of_v1_is_judged_by_its_annotation(conditions: list[Any], health: Health, message: str) -> None:
+def test_an_autoscaler_of_v1_is_judged_by_its_annotation(
+    conditions: list[Any], health: HealthStatus, message: str
+) -> None:
     found = annotated(json.dumps([{key.title(): value for key, value in each.items()} for each in conditions]))
     assert (found.health, found.message, found.fault) == (health, message, "")
 
@@ -168,7 +178,7 @@ def test_an_annotation_that_holds_no_conditions_is_a_fault(text: str) -> None:
     ],
 )
 def test_an_api_service_is_judged_by_whether_it_answers(
-    version: str, conditions: list[Any], health: Health, message: str
+    version: str, conditions: list[Any], health: HealthStatus, message: str
 ) -> None:
     found = said(f"apiregistration.k8s.io/{version}", "APIService", status={"conditions": conditions})
     assert found == (health, message)
@@ -219,7 +229,7 @@ def test_a_version_that_nobody_knows_is_unknown_and_a_fault(api_version: str, ki
     ],
 )
 def test_other_kinds_have_no_built_in_health(manifest: dict[str, Any]) -> None:
-    assert judge(manifest) is None
+    assert assess_builtin(manifest) is None
 
 
 @pytest.mark.parametrize(
@@ -255,7 +265,13 @@ JSON = st.recursive(
 
 
 @settings(max_examples=examples())
-@given(of=st.sampled_from(sorted(CHECKS)), version=st.sampled_from(["v1", "v2"]), spec=JSON, status=JSON, metadata=JSON)
+@given(
+    of=st.sampled_from(sorted(BUILTIN_CHECKS)),
+    version=st.sampled_from(["v1", "v2"]),
+    spec=JSON,
+    status=JSON,
+    metadata=JSON,
+)
 def test_no_content_whatever_makes_a_check_raise(
     of: tuple[str, str], version: str, spec: Any, status: Any, metadata: Any
 ) -> None:
@@ -266,7 +282,7 @@ def test_no_content_whatever_makes_a_check_raise(
         "spec": spec,
         "status": status,
     }
-    found = judge(manifest)
+    found = assess_builtin(manifest)
     assert isinstance(found, Assessment)
-    assert isinstance(found.health, Health)
+    assert isinstance(found.health, HealthStatus)
     assert not found.fault or (found.health is U and found.message == found.fault)

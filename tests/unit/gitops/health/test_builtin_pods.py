@@ -7,17 +7,19 @@ from typing import Any
 import pytest
 
 from argosy.annotations import HELM_HOOK, HOOK, IGNORE_RESTART_POLICY
-from argosy.gitops.application.step_results import Health
-from argosy.gitops.health.builtin import judge
+from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.health.builtin import assess_builtin
 
-H, P, D, U = Health.HEALTHY, Health.PROGRESSING, Health.DEGRADED, Health.UNKNOWN
+H, P, D, U = HealthStatus.HEALTHY, HealthStatus.PROGRESSING, HealthStatus.DEGRADED, HealthStatus.UNKNOWN
 READY = [{"type": "Ready", "status": "True"}]
 
 
-def said(policy: str, status: dict[str, Any], annotations: dict[str, str] | None = None) -> tuple[Health | None, str]:
+def said(
+    policy: str, status: dict[str, Any], annotations: dict[str, str] | None = None
+) -> tuple[HealthStatus | None, str]:
     metadata = {"name": "web", "annotations": annotations}
     spec = {"restartPolicy": policy}
-    found = judge({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
+    found = assess_builtin({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": status})
     assert found is not None
     assert (found.fault, found.rule) == ("", "built-in Pod")
     return found.health, found.message
@@ -89,7 +91,7 @@ RESTARTED = [{"lastState": {"terminated": {"exitCode": 1}}}]
         ("Always", {}, U),
     ],
 )
-def test_a_pod_is_judged_by_its_phase(policy: str, status: dict[str, Any], health: Health) -> None:
+def test_a_pod_is_judged_by_its_phase(policy: str, status: dict[str, Any], health: HealthStatus) -> None:
     assert said(policy, {**status, "message": "told"}) == (health, "told")
 
 
@@ -108,6 +110,6 @@ IGNORE = {IGNORE_RESTART_POLICY: "true"}
     ],
 )
 def test_the_restart_policy_can_be_ignored_unless_the_pod_is_a_hook(
-    annotations: dict[str, str], health: Health
+    annotations: dict[str, str], health: HealthStatus
 ) -> None:
     assert said("Never", {"phase": "Running", "conditions": READY}, annotations) == (health, "")

@@ -6,16 +6,20 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.builtin import judge
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin import assess_builtin
 
-H, S, P, D = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED
+H, S, P, D = HealthStatus.HEALTHY, HealthStatus.SUSPENDED, HealthStatus.PROGRESSING, HealthStatus.DEGRADED
 ROLLOUT = "Waiting for rollout to finish: "
 
 
-def said(kind: str, spec: dict[str, Any], status: dict[str, Any], generation: int = 2) -> tuple[Health | None, str]:
+def said(
+    kind: str, spec: dict[str, Any], status: dict[str, Any], generation: int = 2
+) -> tuple[HealthStatus | None, str]:
     metadata = {"name": "web", "namespace": "shop", "generation": generation}
-    found = judge({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec, "status": status})
+    found = assess_builtin(
+        {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec, "status": status}
+    )
     assert isinstance(found, Assessment)
     assert (found.fault, found.rule) == ("", f"built-in apps/{kind}")
     return found.health, found.message
@@ -62,13 +66,13 @@ DEADLINE = [{"type": "Progressing", "status": "False", "reason": "ProgressDeadli
     ],
 )
 def test_a_deployment_is_judged_by_its_rollout(
-    spec: dict[str, Any], status: dict[str, Any], health: Health, message: str
+    spec: dict[str, Any], status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert said("Deployment", spec, status) == (health, message)
 
 
 def test_a_deployment_without_a_generation_is_not_behind() -> None:
-    assert judge({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}).health is H
+    assert assess_builtin({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}).health is H
 
 
 FAILURE = {"type": "ReplicaFailure", "message": "exceeded quota"}
@@ -92,7 +96,7 @@ FAILURE = {"type": "ReplicaFailure", "message": "exceeded quota"}
     ],
 )
 def test_a_replica_set_is_judged_by_failure_and_availability(
-    status: dict[str, Any], health: Health, message: str
+    status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert said("ReplicaSet", {"replicas": 2}, status) == (health, message)
 
@@ -125,7 +129,7 @@ DAEMONS = 'Waiting for daemon set "web" rollout to finish: '
     ],
 )
 def test_a_daemon_set_is_judged_by_its_nodes(
-    strategy: str, status: dict[str, Any], health: Health, message: str
+    strategy: str, status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert said("DaemonSet", {"updateStrategy": {"type": strategy}}, status) == (health, message)
 
@@ -174,7 +178,7 @@ PLAIN = {"replicas": 3, "updateStrategy": {"type": "RollingUpdate"}}
     ],
 )
 def test_a_stateful_set_is_judged_by_its_strategy(
-    spec: dict[str, Any], status: dict[str, Any], health: Health, message: str
+    spec: dict[str, Any], status: dict[str, Any], health: HealthStatus, message: str
 ) -> None:
     assert said("StatefulSet", spec, status) == (health, message)
 

@@ -8,29 +8,29 @@ from pathlib import Path
 import pytest
 
 from argosy.gitops.health import bundled
-from argosy.gitops.health.actions import actions_of, bundled_actions, impacts_of, patch_of
+from argosy.gitops.health.actions import build_patch, load_bundled_actions, read_actions, read_impacts
 from argosy.gitops.health.actions.scripts import ActionScripts
-from argosy.gitops.health.lua import LuaFault, run_value
-from argosy.kube.objects import key_of, load
+from argosy.gitops.health.lua import LuaFault, run_script
+from argosy.kube.objects import key_of, read_yaml
 from argosy.kube.patch import merge_patch
 
 ZERO = "0001-01-01T00:00:00Z"
 TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-FILES = sorted(bundled.RULES.glob("**/actions/action_test.yaml"))
+FILES = sorted(bundled.RULES_FOLDER.glob("**/actions/action_test.yaml"))
 
 
 def name_of(file: Path) -> str:
-    return file.parents[1].relative_to(bundled.RULES).as_posix()
+    return file.parents[1].relative_to(bundled.RULES_FOLDER).as_posix()
 
 
 def cases(part):
     for file in FILES:
-        for case in load(file.read_text()).get(part) or ():
+        for case in read_yaml(file.read_text()).get(part) or ():
             yield pytest.param(file.parent, case, id=f"{name_of(file)}-{case.get('action', '')}-{case['inputPath']}")
 
 
 def scripts_for(manifest) -> ActionScripts:
-    return bundled_actions()[key_of(manifest).group_kind]
+    return load_bundled_actions()[key_of(manifest).group_kind]
 
 
 def settled(got, expected):
@@ -47,7 +47,7 @@ def settled(got, expected):
 
 
 def expectations(file: Path):
-    found = load(file.read_text())
+    found = read_yaml(file.read_text())
     if isinstance(found, dict):
         return [("patch", found)]
     return [(each["k8sOperation"], each["unstructuredObj"]) for each in found]
@@ -55,33 +55,35 @@ def expectations(file: Path):
 
 @pytest.mark.parametrize(("folder", "case"), [*cases("discoveryTests")])
 def test_discovery_gives_exactly_what_is_expected(folder, case):
-    manifest = load((folder / case["inputPath"]).read_text())
+    manifest = read_yaml((folder / case["inputPath"]).read_text())
     (script,) = scripts_for(manifest).discoveries
-    assert actions_of(run_value(script.text, manifest)) == actions_of({each["name"]: each for each in case["result"]})
+    assert read_actions(run_script(script.text, manifest)) == read_actions(
+        {each["name"]: each for each in case["result"]}
+    )
 
 
 @pytest.mark.parametrize(("folder", "case"), [*cases("actionTests")])
 def test_an_action_gives_exactly_what_is_expected(folder, case):
-    source = load((folder / case["inputPath"]).read_text())
+    source = read_yaml((folder / case["inputPath"]).read_text())
     script = scripts_for(source).definitions[case["action"]].text
     if message := case.get("expectedErrorMessage"):
         with pytest.raises(LuaFault) as caught:
-            run_value(script, source, params=case.get("parameters"))
+            run_script(script, source, params=case.get("parameters"))
         assert str(caught.value) == message
         return
-    impacts = impacts_of(run_value(script, source, params=case.get("parameters")), source)
+    impacts = read_impacts(run_script(script, source, params=case.get("parameters")), source)
     expected = expectations(folder / case["expectedOutputPath"])
     got = [(impact.operation, impact.manifest) for impact in impacts]
     assert [(operation, settled(one, other)) for (operation, one), (_, other) in zip(got, expected)] == expected
     for impact in impacts:
         if impact.operation == "patch":
-            assert merge_patch.apply(source, patch_of(source, impact)) == impact.manifest
+            assert merge_patch.apply(source, build_patch(source, impact)) == impact.manifest
 
 
 def test_every_kind_with_actions_has_tests_for_each_of_them():
-    assert [name_of(file) for file in FILES] == sorted(bundled.key_text(*of) for of in bundled_actions())
+    assert [name_of(file) for file in FILES] == sorted(bundled.render_kind(*of) for of in load_bundled_actions())
     for file in FILES:
-        tests = load(file.read_text())
+        tests = read_yaml(file.read_text())
         folders = {script.parent.name for script in file.parent.glob("*/action.lua")}
         assert {case["action"] for case in tests["actionTests"]} == folders, file
         states = {
@@ -92,6 +94,6 @@ def test_every_kind_with_actions_has_tests_for_each_of_them():
 
 def test_every_file_of_testdata_is_used():
     for file in FILES:
-        tests = load(file.read_text())
+        tests = read_yaml(file.read_text())
         used = {case[field] for part in tests.values() for case in part for field in case if field.endswith("Path")}
         assert used == {f"testdata/{data.name}" for data in (file.parent / "testdata").iterdir()}, file

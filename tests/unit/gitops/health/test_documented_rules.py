@@ -8,15 +8,21 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health import builtin
-from argosy.gitops.health.bundled import PROFILES, RULES, bundled_rules, profile_rules, profiles_of
-from argosy.gitops.health.lint import lint
-from argosy.gitops.health.lua import run_health
-from argosy.gitops.health.rule_lookup import Rulebook
-from argosy.gitops.health.settings import from_config_maps, from_manifests
+from argosy.gitops.health.bundled import (
+    PROFILES_FOLDER,
+    RULES_FOLDER,
+    list_profiles_of_kind,
+    load_bundled_rules,
+    load_profile_rules,
+)
+from argosy.gitops.health.lint import lint_script
+from argosy.gitops.health.lua import run_health_script
+from argosy.gitops.health.rule_lookup import HealthRules
+from argosy.gitops.health.settings import read_config_maps, read_manifests
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 from support.documented_health import (
     CELLS,
     CLAIM,
@@ -64,13 +70,13 @@ TABLES: list[tuple[GroupKind, str, list[Row]]] = [
 
 
 def script(of: GroupKind, profile: str = "") -> str:
-    return (profile_rules(profile) if profile else bundled_rules())[of].script
+    return (load_profile_rules(profile) if profile else load_bundled_rules())[of].script
 
 
-def judged(of: GroupKind, profile: str, manifest: dict[str, Any], facts: Any = None) -> tuple[Health | None, str]:
+def judged(of: GroupKind, profile: str, manifest: dict[str, Any], facts: Any = None) -> tuple[HealthStatus | None, str]:
     """What a rule says; it must say the same in a check of argocd-cm, which has no libraries."""
     text = script(of, profile)
-    opened, closed = (run_health(text, manifest, facts=facts, open_libs=is_open) for is_open in (True, False))
+    opened, closed = (run_health_script(text, manifest, facts=facts, open_libs=is_open) for is_open in (True, False))
     assert opened == closed and not opened.fault
     return opened.health, opened.message
 
@@ -88,7 +94,7 @@ def test_a_rule_says_what_was_promised(of: GroupKind, profile: str, row: Row) ->
 
 def test_a_service_that_somebody_stopped_is_suspended_and_not_degraded() -> None:
     for profile in ("strict", "argocd"):
-        assert judged(SERVICE, profile, STOPPED) == (Health.SUSPENDED, "InferenceService is Stopped")
+        assert judged(SERVICE, profile, STOPPED) == (HealthStatus.SUSPENDED, "InferenceService is Stopped")
 
 
 def test_an_empty_message_counts_as_none() -> None:
@@ -106,9 +112,9 @@ def test_an_empty_message_counts_as_none() -> None:
 )
 def test_a_language_model_that_still_starts_has_not_failed(reason: str) -> None:
     manifest = runtime("LLMInferenceService", {"conditions": [{"type": "Ready", "status": "False", "reason": reason}]})
-    assert judged(serving("LLMInferenceService"), "", manifest) == (Health.PROGRESSING, reason)
+    assert judged(serving("LLMInferenceService"), "", manifest) == (HealthStatus.PROGRESSING, reason)
     manifest["status"]["conditions"][0]["reason"] = "RefsInvalid"
-    assert judged(serving("LLMInferenceService"), "", manifest) == (Health.DEGRADED, "RefsInvalid")
+    assert judged(serving("LLMInferenceService"), "", manifest) == (HealthStatus.DEGRADED, "RefsInvalid")
 
 
 # Claims and their StorageClasses
@@ -138,18 +144,18 @@ def test_a_pending_claim_is_well_only_if_its_class_may_wait_for_a_consumer(
 
 def test_a_pending_claim_holds_up_its_wave_unless_the_profile_is_chosen() -> None:
     pending = claim({"phase": "Pending"}, "gp3")
-    assert Rulebook().rule_for(*CLAIMS).origin == "built-in"
-    assert builtin.judge(pending).health is Health.PROGRESSING
-    chosen = from_config_maps({}, {"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
-    rule = Rulebook(chosen).rule_for(*CLAIMS)
-    assert run_health(rule.script, pending, facts=MODES).health is Health.HEALTHY
+    assert HealthRules().find_rule(*CLAIMS).origin == "built-in"
+    assert builtin.assess_builtin(pending).health is HealthStatus.PROGRESSING
+    chosen = read_config_maps({}, {"health.profile.PersistentVolumeClaim": "wait-for-consumer"})
+    rule = HealthRules(chosen).find_rule(*CLAIMS)
+    assert run_health_script(rule.script, pending, facts=MODES).health is HealthStatus.HEALTHY
 
 
 def test_a_check_of_claims_has_the_kind_alone_as_its_key_and_an_empty_group_in_the_operators_resource() -> None:
     check = "return {status = 'Healthy'}"
-    by_key = from_config_maps({"resource.customizations.health.PersistentVolumeClaim": check})
+    by_key = read_config_maps({"resource.customizations.health.PersistentVolumeClaim": check})
     entry = {"group": "", "kind": "PersistentVolumeClaim", "check": check}
-    by_resource = from_manifests([operators_resource(entry)])
+    by_resource = read_manifests([operators_resource(entry)])
     for found in (by_key, by_resource):
         assert [(each.pattern, each.script) for each in found.checks] == [("PersistentVolumeClaim", check)]
 
@@ -168,20 +174,20 @@ def operators_resource(*entries: dict[str, str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("profile", ["strict", "lenient", "argocd"])
 def test_one_profile_of_a_service_is_in_force_and_it_is_the_chosen_one(profile: str) -> None:
-    assert set(profiles_of(SERVICE)) == {"argocd", "lenient", "strict"}
-    chosen = from_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
-    assert Rulebook(chosen).rule_for(*SERVICE).profile == profile
+    assert set(list_profiles_of_kind(SERVICE)) == {"argocd", "lenient", "strict"}
+    chosen = read_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
+    assert HealthRules(chosen).find_rule(*SERVICE).profile == profile
 
 
 def test_where_nobody_chose_services_are_judged_as_in_argo_cd_and_notebooks_by_phase() -> None:
-    assert Rulebook().rule_for(*SERVICE).profile == "argocd"
-    assert Rulebook().rule_for(*JOB).profile == "basic"
+    assert HealthRules().find_rule(*SERVICE).profile == "argocd"
+    assert HealthRules().find_rule(*JOB).profile == "basic"
 
 
 def test_two_checks_for_one_kind_are_told_apart_and_reported() -> None:
     checks = [script(SERVICE, profile) for profile in ("strict", "lenient")]
     entries = ({"group": SERVICE.group, "kind": SERVICE.kind, "check": check} for check in checks)
-    found = from_manifests([operators_resource(*entries)])
+    found = read_manifests([operators_resource(*entries)])
     assert len(found.checks) == 1
     assert [fault for fault in found.faults if "InferenceService" in fault and "keep one" in fault]
 
@@ -209,7 +215,7 @@ def test_two_checks_for_one_kind_are_told_apart_and_reported() -> None:
 )
 def test_words_in_a_message_are_found_without_a_string_library(message: str, is_waiting: bool) -> None:
     health, _ = judged(SECRETS, "", secret(Condition("Ready", "False", message)))
-    assert health is (Health.PROGRESSING if is_waiting else Health.DEGRADED)
+    assert health is (HealthStatus.PROGRESSING if is_waiting else HealthStatus.DEGRADED)
 
 
 # Notebooks
@@ -218,17 +224,17 @@ def test_words_in_a_message_are_found_without_a_string_library(message: str, is_
 @pytest.mark.parametrize(("limit", "shown"), [({"maxRetries": 5}, "5"), ({"maxRetries": 0}, "0"), ({}, "3")])
 def test_the_limit_of_retries_is_that_of_the_job(limit: dict[str, int], shown: str) -> None:
     job = notebook({"phase": "Failed", "retryCount": 2}, spec={"retryPolicy": limit})
-    assert judged(JOB, "basic", job) == (Health.DEGRADED, f"Notebook validation failed (retry 2/{shown})")
+    assert judged(JOB, "basic", job) == (HealthStatus.DEGRADED, f"Notebook validation failed (retry 2/{shown})")
 
 
 @pytest.mark.parametrize("profile", ["basic", "cells"])
 def test_a_job_whose_specification_changed_is_in_progress_until_the_controller_saw_it(profile: str) -> None:
     stale = notebook({"phase": "Succeeded", "observedGeneration": 1}, generation=2)
     awaited = "Waiting for the controller to observe generation 2"
-    assert judged(JOB, profile, stale) == (Health.PROGRESSING, awaited)
+    assert judged(JOB, profile, stale) == (HealthStatus.PROGRESSING, awaited)
     for status in ({"phase": "Succeeded", "observedGeneration": 2}, {"phase": "Succeeded"}):
         assert judged(JOB, profile, notebook(status, generation=2)) == (
-            Health.HEALTHY,
+            HealthStatus.HEALTHY,
             "Notebook validation succeeded",
         )
 
@@ -252,13 +258,13 @@ def test_a_job_whose_specification_changed_is_in_progress_until_the_controller_s
 )
 def test_a_failing_cell_is_named_with_its_error_in_either_spelling(word: str, told: dict[str, str], shown: str) -> None:
     job = notebook({"phase": "Failed", "results": [cell(0, "Success"), cell(3, word, **told)]})
-    assert judged(JOB, "cells", job) == (Health.DEGRADED, f"Failed at cell 3: {shown}")
+    assert judged(JOB, "cells", job) == (HealthStatus.DEGRADED, f"Failed at cell 3: {shown}")
 
 
 def test_cells_that_ended_well_are_counted_in_either_spelling() -> None:
     results = [cell(0, "success"), cell(1, "Success"), cell(2, "Skipped"), cell(3, "Failure")]
     running = notebook({"phase": "ValidationRunning", "results": results})
-    assert judged(JOB, "cells", running) == (Health.PROGRESSING, "Executing notebook (2 cells completed)")
+    assert judged(JOB, "cells", running) == (HealthStatus.PROGRESSING, "Executing notebook (2 cells completed)")
 
 
 # The cases that lie beside each rule
@@ -267,30 +273,32 @@ MINE = ("serving.kserve.io", "mlops.mlops.dev", "external-secrets.io", "bitnami.
 
 
 def folders() -> Iterator[Any]:
-    for tree in (RULES, PROFILES):
+    for tree in (RULES_FOLDER, PROFILES_FOLDER):
         for file in sorted(tree.rglob("health_test.yaml")):
             if set(MINE) & set(file.relative_to(tree).parts):
-                yield pytest.param(file, id=str(file.parent.relative_to(RULES.parent)))
+                yield pytest.param(file, id=str(file.parent.relative_to(RULES_FOLDER.parent)))
 
 
 @pytest.mark.parametrize("file", list(folders()))
 @pytest.mark.parametrize("open_libs", [True, False], ids=["open", "closed"])
 def test_a_rule_passes_the_cases_beside_it_with_and_without_libraries(file: Path, open_libs: bool) -> None:
     text = (file.parent / "health.lua").read_text()
-    for case in load(file.read_text())["tests"]:
-        manifest = load((file.parent / case["inputPath"]).read_text())
-        expected = Assessment(Health(case["healthStatus"]["status"]), case["healthStatus"]["message"])
-        assert run_health(text, manifest, facts=case.get("facts"), open_libs=open_libs) == expected, case["inputPath"]
+    for case in read_yaml(file.read_text())["tests"]:
+        manifest = read_yaml((file.parent / case["inputPath"]).read_text())
+        expected = Assessment(HealthStatus(case["healthStatus"]["status"]), case["healthStatus"]["message"])
+        assert run_health_script(text, manifest, facts=case.get("facts"), open_libs=open_libs) == expected, case[
+            "inputPath"
+        ]
 
 
 @pytest.mark.parametrize("file", list(folders()))
 def test_every_object_beside_a_rule_is_judged_by_a_case(file: Path) -> None:
-    named = {case["inputPath"] for case in load(file.read_text())["tests"]}
+    named = {case["inputPath"] for case in read_yaml(file.read_text())["tests"]}
     assert {f"testdata/{each.name}" for each in file.parent.glob("testdata/*.yaml")} == named
 
 
 @pytest.mark.parametrize("file", list(folders()))
 def test_a_rule_can_be_pasted_into_argocd_cm_without_a_finding(file: Path) -> None:
-    found = {finding.rule for finding in lint((file.parent / "health.lua").read_text(), open_libs=False)}
+    found = {finding.rule for finding in lint_script((file.parent / "health.lua").read_text(), open_libs=False)}
     is_always_healthy = file.parent.name.endswith("ServingRuntime") or "lenient" in file.parts
     assert found == ({"AGY402"} if is_always_healthy else set())

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.fallback import is_custom, judge
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.fallback import assess_custom_resource, is_custom_resource_group
 from support.examples import examples
 
-H, S, P, D = Health.HEALTHY, Health.SUSPENDED, Health.PROGRESSING, Health.DEGRADED
+H, S, P, D = HealthStatus.HEALTHY, HealthStatus.SUSPENDED, HealthStatus.PROGRESSING, HealthStatus.DEGRADED
 
 
-def said(status: Any, generation: Any = 2, api_version: str = "example.com/v1") -> tuple[Health | None, str]:
+def said(status: Any, generation: Any = 2, api_version: str = "example.com/v1") -> tuple[HealthStatus | None, str]:
     manifest = {"apiVersion": api_version, "kind": "Widget", "metadata": {"generation": generation}, "status": status}
-    found = judge(manifest)
+    found = assess_custom_resource(manifest)
     assert found is not None
     assert found.fault == ""
     assert found.rule == "fallback example.com/Widget"
@@ -71,7 +71,7 @@ def test_a_generation_that_was_observed_or_is_no_number_does_not_hold_up(seen: A
         (conditions(Complete="False"), P, "Complete=False"),
     ],
 )
-def test_the_known_conditions_decide_in_their_order(status: dict[str, Any], health: Health, message: str) -> None:
+def test_the_known_conditions_decide_in_their_order(status: dict[str, Any], health: HealthStatus, message: str) -> None:
     assert said(status) == (health, message)
 
 
@@ -117,7 +117,9 @@ def test_not_known_to_be_ready_is_never_a_failure() -> None:
         ("Odd", P, "Ready=False (Pending)"),
     ],
 )
-def test_a_phase_of_failure_or_pause_explains_why_it_is_not_ready(phase: str, health: Health, message: str) -> None:
+def test_a_phase_of_failure_or_pause_explains_why_it_is_not_ready(
+    phase: str, health: HealthStatus, message: str
+) -> None:
     status = {**conditions(Ready="False Pending"), "phase": phase, "message": "disk full"}
     assert said(status) == (health, message)
 
@@ -159,7 +161,7 @@ def test_the_first_condition_of_a_type_counts() -> None:
         ("paused", S),
     ],
 )
-def test_a_word_decides_where_no_condition_does(field: str, word: str, health: Health) -> None:
+def test_a_word_decides_where_no_condition_does(field: str, word: str, health: HealthStatus) -> None:
     assert said({field: word, **conditions(Odd="True")}) == (health, f"{field} is {word}")
 
 
@@ -197,13 +199,15 @@ def test_a_status_that_says_nothing_known_is_healthy_and_says_so(status: dict[st
 )
 def test_only_custom_resources_fall_back(group: str, custom: bool) -> None:
     manifest = {"apiVersion": f"{group}/v1" if group else "v1", "kind": "Widget"}
-    assert is_custom(group) is custom
-    assert (judge(manifest) is not None) is custom
+    assert is_custom_resource_group(group) is custom
+    assert (assess_custom_resource(manifest) is not None) is custom
 
 
 def test_an_application_has_no_health_unless_its_check_was_chosen() -> None:
     status = {"health": {"status": "Degraded"}, "phase": "Failed"}
-    assert judge({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "status": status}) is None
+    assert (
+        assess_custom_resource({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "status": status}) is None
+    )
 
 
 WORDS = st.sampled_from(
@@ -220,4 +224,4 @@ JSON = st.recursive(
 @given(metadata=JSON, status=JSON)
 def test_no_content_whatever_makes_the_fallback_raise(metadata: Any, status: Any) -> None:
     manifest = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "status": status}
-    assert isinstance(judge(manifest), Assessment)
+    assert isinstance(assess_custom_resource(manifest), Assessment)

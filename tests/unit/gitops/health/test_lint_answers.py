@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application.step_results import Health
-from argosy.gitops.health.lint import Finding, lint
-from argosy.gitops.health.lua import run_health
+from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.health.lint import LintFinding, lint_script
+from argosy.gitops.health.lua import run_health_script
 
 HEAD = "local hs = {}\n"
 
 
 def told(script: str, rule: str, **options: object) -> list[tuple[int, str]]:
-    return [(found.line, found.severity) for found in lint(script, **options) if found.rule == rule]  # type: ignore[arg-type]
+    return [(found.line, found.severity) for found in lint_script(script, **options) if found.rule == rule]  # type: ignore[arg-type]
 
 
-def one(script: str, rule: str = "AGY401") -> Finding:
-    (found,) = [found for found in lint(script) if found.rule == rule]
+def one(script: str, rule: str = "AGY401") -> LintFinding:
+    (found,) = [found for found in lint_script(script) if found.rule == rule]
     return found
 
 
 def test_a_syntax_error_is_the_only_finding_and_has_its_line() -> None:
-    (found,) = lint("local hs = {}\nif obj.status.x then\n")
+    (found,) = lint_script("local hs = {}\nif obj.status.x then\n")
     assert (found.rule, found.line, found.severity) == ("AGY401", 3, "error")
     assert "'end' expected" in found.message and found.advice
 
@@ -41,7 +41,7 @@ def test_a_script_that_never_returns_is_told_once() -> None:
     ],
 )
 def test_a_way_to_the_end_without_a_return_is_found(script: str) -> None:
-    assert any("without returning" in found.message for found in lint(script))
+    assert any("without returning" in found.message for found in lint_script(script))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_a_near_miss_of_a_status_is_corrected(word: str, advice: str) -> None:
 )
 def test_what_an_answer_without_a_status_comes_to_is_what_the_run_makes_of_it(answer: str, advice: str) -> None:
     assert advice in one(f"return {answer}").advice
-    assessed = run_health(f"return {answer}", {}, open_libs=False)
-    assert assessed.health is (None if answer == "{}" else Health.UNKNOWN)
+    assessed = run_health_script(f"return {answer}", {}, open_libs=False)
+    assert assessed.health is (None if answer == "{}" else HealthStatus.UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_near_miss_in_a_table_of_words_is_corrected(script: str) -> None:
     ],
 )
 def test_other_words_in_a_table_are_the_scripts_own(script: str) -> None:
-    assert lint(script) == []
+    assert lint_script(script) == []
 
 
 def test_a_wrong_word_is_found_in_a_local_and_in_what_a_function_gives() -> None:
@@ -179,12 +179,12 @@ def test_a_way_that_sets_no_status_is_a_warning(script: str) -> None:
     ],
 )
 def test_a_status_that_is_set_somehow_is_not_blamed(script: str) -> None:
-    assert lint(script) == []
+    assert lint_script(script) == []
 
 
 def test_an_action_may_return_any_table_but_must_return_one() -> None:
-    assert lint("obj.spec.paused = true\nreturn obj", purpose="action") == []
-    assert lint("local actions = {} actions.restart = {} return actions", purpose="discovery") == []
+    assert lint_script("obj.spec.paused = true\nreturn obj", purpose="action") == []
+    assert lint_script("local actions = {} actions.restart = {} return actions", purpose="discovery") == []
     assert told("obj.spec.paused = true\n", "AGY401", purpose="action") == [(2, "error")]
     assert told("return 'restart'", "AGY401", purpose="discovery") == [(1, "error")]
     assert told("return nil", "AGY401", purpose="action") == [(1, "error")]
@@ -204,10 +204,10 @@ def test_a_check_that_can_never_be_healthy_is_an_error() -> None:
 
 @pytest.mark.parametrize("status", ["obj.health", "next(obj)", "obj[obj.phase]", "obj.a or 'Progressing'"])
 def test_a_status_that_the_text_does_not_tell_may_be_healthy(status: str) -> None:
-    assert lint(f"return {{status = {status}}}") == []
+    assert lint_script(f"return {{status = {status}}}") == []
 
 
 def test_where_many_ways_are_joined_an_unknown_status_stays_unknown() -> None:
     tests = "".join(f"if obj.a{number} then hs.message = obj.b{number} end\n" for number in range(9))
-    assert lint(f"local hs = {{}}\nhs.status = obj[obj.phase]\n{tests}return hs") == []
+    assert lint_script(f"local hs = {{}}\nhs.status = obj[obj.phase]\n{tests}return hs") == []
     assert told(f"local hs = {{}}\n{tests}return hs", "AGY401") == [(11, "error")]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.health.lint import lint
+from argosy.gitops.health.lint import lint_script
 from support.counted_calls import calls_of
 
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
 def told(script: str) -> list[int]:
-    return [found.line for found in lint(script + ANSWER) if found.rule == "AGY408"]
+    return [found.line for found in lint_script(script + ANSWER) if found.rule == "AGY408"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_somebody_may_come_to_is_not_blamed(script: str) -> None:
     ],
 )
 def test_a_loop_that_nothing_leaves_never_ends(script: str) -> None:
-    (found,) = [one for one in lint(script + ANSWER) if "never ends" in one.message]
+    (found,) = [one for one in lint_script(script + ANSWER) if "never ends" in one.message]
     assert (found.rule, found.line, found.severity) == ("AGY408", 1, "error")
 
 
@@ -108,7 +108,7 @@ def test_a_loop_that_nothing_leaves_never_ends(script: str) -> None:
     ],
 )
 def test_a_loop_that_something_may_leave_is_not_blamed(script: str) -> None:
-    assert not [one for one in lint(script + ANSWER) if "never ends" in one.message]
+    assert not [one for one in lint_script(script + ANSWER) if "never ends" in one.message]
 
 
 def test_what_is_behind_an_endless_loop_is_told_too() -> None:
@@ -117,7 +117,9 @@ def test_what_is_behind_an_endless_loop_is_told_too() -> None:
 
 def test_a_careful_last_return_is_not_blamed() -> None:
     assert (
-        lint("if obj.a then return {status = 'Healthy'} else return {status = 'Degraded'} end return {status = 'x'}")
+        lint_script(
+            "if obj.a then return {status = 'Healthy'} else return {status = 'Degraded'} end return {status = 'x'}"
+        )
         == []
     )
 
@@ -153,4 +155,4 @@ LONG = [
 
 @pytest.mark.parametrize("script", [*WINDING, *(pytest.param(each, marks=pytest.mark.tier("all")) for each in LONG)])
 def test_a_winding_script_is_judged_in_seconds(script: str) -> None:
-    assert calls_of(lint, script + ANSWER) < 30_000_000  # four times what the longest takes
+    assert calls_of(lint_script, script + ANSWER) < 30_000_000  # four times what the longest takes

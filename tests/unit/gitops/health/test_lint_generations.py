@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
-from argosy.gitops.health.lint import lint
+from argosy.gitops.health.bundled import list_profiles, load_bundled_rules, load_profile_rules
+from argosy.gitops.health.lint import lint_script
 from argosy.gitops.health.lint.generations import check_generations, reports_generation
 from argosy.gitops.health.lua.syntax import parse
 from argosy.kube.names import GroupKind
@@ -23,7 +23,7 @@ return hs
 
 
 def findings(script: str, kind: GroupKind | None) -> list[tuple[int, str]]:
-    return [(found.line, found.severity) for found in lint(script, kind=kind) if found.rule == "AGY409"]
+    return [(found.line, found.severity) for found in lint_script(script, kind=kind) if found.rule == "AGY409"]
 
 
 @pytest.mark.parametrize("kind", [JOB, GroupKind("apps", "Deployment"), GroupKind("serving.knative.dev", "Service")])
@@ -65,7 +65,7 @@ def test_a_kind_that_is_not_known_to_advance_the_field_is_left_alone(kind: Group
 
 
 def test_the_advice_covers_a_status_without_the_field() -> None:
-    (advice,) = [found.advice for found in lint(BY_PHASE, kind=JOB) if found.rule == "AGY409"]
+    (advice,) = [found.advice for found in lint_script(BY_PHASE, kind=JOB) if found.rule == "AGY409"]
     assert "is nil or less than" in advice
 
 
@@ -75,7 +75,10 @@ def test_a_check_that_reads_no_status_or_is_never_healthy_has_other_faults() -> 
 
 
 def test_no_rule_that_comes_with_argosy_ignores_the_field_where_its_kind_reports_it() -> None:
-    rules = [*bundled_rules().items(), *(row for name in profiles() for row in profile_rules(name).items())]
+    rules = [
+        *load_bundled_rules().items(),
+        *(row for name in list_profiles() for row in load_profile_rules(name).items()),
+    ]
     assert sum(reports_generation(kind) for kind, _ in rules) >= 10
     scripts = dict.fromkeys((kind, rule.script) for kind, rule in rules)  # profiles have most of them in common
     assert [kind for kind, script in scripts if list(check_generations(parse(script), kind))] == []

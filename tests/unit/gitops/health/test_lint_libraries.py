@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.health.lint import lint
+from argosy.gitops.health.lint import lint_script
 
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
 def told(script: str, *, open_libs: bool = False) -> list[tuple[int, str, str]]:
-    found = lint(script + ANSWER, open_libs=open_libs)
+    found = lint_script(script + ANSWER, open_libs=open_libs)
     return [(one.line, one.severity, one.message) for one in found if one.rule == "AGY407"]
 
 
@@ -28,7 +28,7 @@ def test_libraries_of_other_engines_exist_nowhere(name: str) -> None:
 
 def test_os_must_be_required_and_has_only_the_time() -> None:
     assert told("x = os.time()") == [(1, "error", "there is no global os")]
-    (found,) = [one for one in lint("x = os.time()" + ANSWER) if one.rule == "AGY407"]
+    (found,) = [one for one in lint_script("x = os.time()" + ANSWER) if one.rule == "AGY407"]
     assert 'local os = require("os")' in found.advice
     assert told('local os = require("os") x = os.time() .. os.date("!%Y")') == []
     assert told('os = require("os") x = os.time()') == []

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application.step_results import Health
-from argosy.gitops.health.lint import Finding, lint
-from argosy.gitops.health.lua import run_health
+from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.health.lint import LintFinding, lint_script
+from argosy.gitops.health.lua import run_health_script
 
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
-def told(script: str, *, open_libs: bool = False) -> list[Finding]:
-    return [one for one in lint(script, open_libs=open_libs) if "is not defined" in one.message]
+def told(script: str, *, open_libs: bool = False) -> list[LintFinding]:
+    return [one for one in lint_script(script, open_libs=open_libs) if "is not defined" in one.message]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_name_that_is_only_read_is_a_warning(script: str, advice: str) -> None
 
 
 def test_returning_what_nobody_sets_returns_nil() -> None:
-    assert "returns nil, not a result" in [one.message for one in lint("local s = {} return hs")]
+    assert "returns nil, not a result" in [one.message for one in lint_script("local s = {} return hs")]
 
 
 @pytest.mark.parametrize(
@@ -91,23 +91,23 @@ def test_what_is_given_set_or_tested_for_is_not_blamed(script: str) -> None:
     ],
 )
 def test_a_misspelt_word_of_the_language_is_named_where_it_does_not_parse(script: str, advice: str) -> None:
-    (found,) = lint(script)
+    (found,) = lint_script(script)
     assert found.message.startswith("does not parse") and found.advice == advice
 
 
 @pytest.mark.parametrize("beginning", ["\ufeff", "#!/usr/bin/lua\n", "# a comment\n", "\ufeff#x\n"])
 def test_a_beginning_that_argosy_passes_over_and_argo_cd_does_not_is_a_warning(beginning: str) -> None:
     script = beginning + "return {status = obj.word or 'Healthy'}"
-    assert run_health(script, {}, open_libs=False).health is Health.HEALTHY
-    (found,) = lint(script)
+    assert run_health_script(script, {}, open_libs=False).health is HealthStatus.HEALTHY
+    (found,) = lint_script(script)
     assert (found.rule, found.line, found.severity) == ("AGY401", 1, "warning")
     assert "which Argo CD does not read" in found.message
 
 
 @pytest.mark.parametrize("script", ["\n#x\nreturn {}", "\ufeff\ufeffreturn {status = 'Healthy'}"])
 def test_the_same_anywhere_else_is_an_error_in_the_run_and_here(script: str) -> None:
-    assert run_health(script, {}, open_libs=False).health is Health.UNKNOWN
-    assert [one.severity for one in lint(script)] == ["error"]
+    assert run_health_script(script, {}, open_libs=False).health is HealthStatus.UNKNOWN
+    assert [one.severity for one in lint_script(script)] == ["error"]
 
 
 def test_lines_are_counted_from_a_first_line_that_is_passed_over() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.health.lint import lint
+from argosy.gitops.health.lint import lint_script
 
 ANSWER = "\nif obj.ok then return {status = 'Healthy'} end return {status = 'Degraded'}"
 
 
 def told(script: str) -> list[tuple[int, str, str]]:
-    found = lint(script + ANSWER)
+    found = lint_script(script + ANSWER)
     assert all(one.rule == "AGY403" for one in found), found
     return [(one.line, one.severity, one.message.split(" ")[0]) for one in found]
 
@@ -102,11 +102,11 @@ def test_the_claim_check_without_a_status_has_its_lines() -> None:
         "end\n"
         "return hs"
     )
-    assert [(found.rule, found.line, found.severity) for found in lint(script)] == [
+    assert [(found.rule, found.line, found.severity) for found in lint_script(script)] == [
         ("AGY403", 2, "error"),
         ("AGY403", 6, "warning"),
     ]
 
 
 def test_an_action_may_take_its_spec_for_granted() -> None:
-    assert lint("obj.spec.paused = true\nreturn obj", purpose="action") == []
+    assert lint_script("obj.spec.paused = true\nreturn obj", purpose="action") == []

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.features.health_checks.lint import lint_paths
 from argosy.features.health_checks.schema_lint import lint_schema_values
-from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
+from argosy.gitops.health.bundled import list_profiles, load_bundled_rules, load_profile_rules
 from argosy.gitops.health.lint.schema_values import check_schema_values
 
 ALLOWED = ["Success", "Failure", "Skipped"]
@@ -152,7 +152,7 @@ def test_a_rule_in_argo_cds_folder_layout_is_linted_for_the_kind_of_its_folder(t
 def test_no_bundled_rule_compares_with_a_value_that_its_kind_excludes() -> None:
     found = [
         (rule.name, finding.message)
-        for rules in (bundled_rules(), *map(profile_rules, profiles()))
+        for rules in (load_bundled_rules(), *map(load_profile_rules, list_profiles()))
         for kind, rule in rules.items()
         for finding in lint_schema_values(rule.script, kind)
     ]

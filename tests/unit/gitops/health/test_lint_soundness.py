@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
 
-from argosy.gitops.health.lint import lint
+from argosy.gitops.health.lint import lint_script
 from support.examples import examples
 from support.paths import ROOT
 
@@ -202,7 +202,7 @@ def ran(script: str, manifest: dict[str, Any]) -> tuple[list[int], str, Any]:
 @given(SCRIPTS, st.lists(MANIFESTS, min_size=8, max_size=8))
 @settings(max_examples=examples(150), deadline=None)
 def test_no_run_does_what_lint_says_cannot_be(script: str, manifests: list[dict[str, Any]]) -> None:
-    found = [one for one in lint(script) if one.line > HEAD.count("\n")]
+    found = [one for one in lint_script(script) if one.line > HEAD.count("\n")]
     for manifest in manifests:
         lines, kind, status = ran(script, manifest)
         for one in found:
@@ -229,7 +229,7 @@ def test_no_run_does_what_lint_says_cannot_be(script: str, manifests: list[dict[
 )
 @settings(max_examples=examples(300), deadline=None)
 def test_any_text_can_be_linted(pieces: list[str]) -> None:
-    assert isinstance(lint("".join(pieces)), list)
+    assert isinstance(lint_script("".join(pieces)), list)
 
 
 # -- the user's documents ------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def lua_blocks(text: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.skipif(not DOCUMENTS.is_dir(), reason="the user's documents are not here")
 def test_the_checks_of_the_documents_get_only_true_findings() -> None:
     found = {
-        (file.name[:3], number): {(one.rule, one.line) for one in lint(script)}
+        (file.name[:3], number): {(one.rule, one.line) for one in lint_script(script)}
         for file in sorted(DOCUMENTS.glob("*.txt"))
         for number, (_, script) in enumerate(lua_blocks(file.read_text()))
     }

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.health.lua import Engine, LuaFault
-from argosy.gitops.health.lua.engine import LONGEST_SCRIPT, MOST_COMPILED
+from argosy.gitops.health.lua import LuaEngine, LuaFault
+from argosy.gitops.health.lua.engine import MAX_COMPILED_SCRIPTS, MAX_SCRIPT_LENGTH
 
-CLOSED, OPEN = Engine(open_libs=False), Engine(open_libs=True)
+CLOSED, OPEN = LuaEngine(open_libs=False), LuaEngine(open_libs=True)
 BOTH = pytest.mark.parametrize("engine", [CLOSED, OPEN], ids=["closed", "open"])
 
 
-def value(engine: Engine, script: str, manifest: dict[str, Any] | None = None, **more: Any) -> Any:
+def value(engine: LuaEngine, script: str, manifest: dict[str, Any] | None = None, **more: Any) -> Any:
     return engine.run(script, manifest or {}, **more).value
 
 
-def fault(engine: Engine, script: str, manifest: dict[str, Any] | None = None) -> str:
+def fault(engine: LuaEngine, script: str, manifest: dict[str, Any] | None = None) -> str:
     with pytest.raises(LuaFault) as caught:
         engine.run(script, manifest or {})
     return str(caught.value)
@@ -43,13 +43,13 @@ def test_open_libraries_add_those_of_the_standard_and_nothing_of_luajit() -> Non
 
 @BOTH
 @pytest.mark.parametrize("name", ["ffi", "jit", "bit", "python", "gcinfo", "facts"])
-def test_what_argo_cd_does_not_have_does_not_exist(engine: Engine, name: str) -> None:
+def test_what_argo_cd_does_not_have_does_not_exist(engine: LuaEngine, name: str) -> None:
     assert value(engine, f"return {{type({name})}}") == ["nil"]
     assert value(engine, f"return {{tostring(pcall(require, '{name}'))}}") == ["false"]
 
 
 @BOTH
-def test_require_os_gives_time_and_date_and_no_more(engine: Engine) -> None:
+def test_require_os_gives_time_and_date_and_no_more(engine: LuaEngine) -> None:
     script = "local names = {} for name in pairs(require('os')) do names[#names + 1] = name end table.sort(names) "
     assert value(engine, script + "return names") == ["date", "time"]
     assert value(engine, "return {require('os').date('!%Y-%m-%dT%H:%M:%SZ', 0)}") == ["1970-01-01T00:00:00Z"]
@@ -103,7 +103,7 @@ OBJECT = {
 
 @BOTH
 @pytest.mark.parametrize(("script", "expected"), SEEN)
-def test_an_object_arrives_as_argo_cd_passes_it(engine: Engine, script: str, expected: list[str]) -> None:
+def test_an_object_arrives_as_argo_cd_passes_it(engine: LuaEngine, script: str, expected: list[str]) -> None:
     assert value(engine, script, OBJECT) == expected
 
 
@@ -137,7 +137,7 @@ def test_a_script_that_does_not_parse_is_a_fault_with_its_line() -> None:
 
 
 def test_a_long_script_is_refused_before_it_is_read() -> None:
-    assert fault(CLOSED, "--" + "x" * LONGEST_SCRIPT) == f"the script is longer than {LONGEST_SCRIPT >> 10} KiB"
+    assert fault(CLOSED, "--" + "x" * MAX_SCRIPT_LENGTH) == f"the script is longer than {MAX_SCRIPT_LENGTH >> 10} KiB"
 
 
 RESULTS = [
@@ -161,13 +161,13 @@ NO_RESULTS = [
 
 @BOTH
 @pytest.mark.parametrize(("script", "expected"), RESULTS)
-def test_a_table_becomes_json(engine: Engine, script: str, expected: Any) -> None:
+def test_a_table_becomes_json(engine: LuaEngine, script: str, expected: Any) -> None:
     assert value(engine, script) == expected
 
 
 @BOTH
 @pytest.mark.parametrize(("script", "said"), NO_RESULTS)
-def test_a_table_that_is_no_json_is_a_fault(engine: Engine, script: str, said: str) -> None:
+def test_a_table_that_is_no_json_is_a_fault(engine: LuaEngine, script: str, said: str) -> None:
     assert fault(engine, script) == said
 
 
@@ -180,8 +180,8 @@ def test_bytecode_is_not_loaded() -> None:
 
 
 def test_each_compiled_script_is_kept_and_the_oldest_is_let_go() -> None:
-    engine = Engine(open_libs=False)
-    for number in range(MOST_COMPILED + 10):
+    engine = LuaEngine(open_libs=False)
+    for number in range(MAX_COMPILED_SCRIPTS + 10):
         engine.run(f"return {{{number}}}", {})
-    assert len(engine._compiled) == MOST_COMPILED
+    assert len(engine._compiled) == MAX_COMPILED_SCRIPTS
     assert "return {0}" not in engine._compiled

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.health.bundled import bundled_rules
+from argosy.gitops.health.bundled import load_bundled_rules
 from argosy.gitops.health.lua import engine
-from argosy.gitops.health.lua.engine import Engine, strangers_engine
+from argosy.gitops.health.lua.engine import LuaEngine, user_script_engine
 from argosy.kube.names import GroupKind
 
 lua52 = pytest.importorskip("lupa.lua52", reason="this build of lupa has no Lua 5.2")
@@ -17,14 +17,14 @@ lua52 = pytest.importorskip("lupa.lua52", reason="this build of lupa has no Lua 
 
 @pytest.fixture(autouse=True)
 def _without_luajit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(engine, "_library", lambda: lua52)
-    engine.kept_engine.cache_clear()
+    monkeypatch.setattr(engine, "_load_library", lambda: lua52)
+    engine.shared_engine.cache_clear()
     yield
-    engine.kept_engine.cache_clear()
+    engine.shared_engine.cache_clear()
 
 
 def value(script: str, manifest: dict[str, Any] | None = None, *, open_libs: bool = False) -> Any:
-    return Engine(open_libs=open_libs).run(script, manifest or {}).value
+    return LuaEngine(open_libs=open_libs).run(script, manifest or {}).value
 
 
 ROWS = [
@@ -45,7 +45,7 @@ def test_scripts_see_the_same(script: str, expected: list[str]) -> None:
 
 
 def test_a_bundled_rule_judges_the_same() -> None:
-    rule = bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")]
+    rule = load_bundled_rules()[GroupKind("serving.kserve.io", "InferenceService")]
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     assert value(rule.script, ready, open_libs=True)["status"] == "Healthy"
 
@@ -53,5 +53,5 @@ def test_a_bundled_rule_judges_the_same() -> None:
 def test_no_finalizer_of_one_script_runs_in_the_time_of_another() -> None:
     leaves = "setmetatable({}, {__gc = function() obj.status.phase = 'stolen' end}) return {obj.status.phase}"
     for _ in range(50):
-        seen = strangers_engine(open_libs=False).run(leaves, {"status": {"phase": "mine"}}).value
+        seen = user_script_engine(open_libs=False).run(leaves, {"status": {"phase": "mine"}}).value
         assert seen == ["mine"]

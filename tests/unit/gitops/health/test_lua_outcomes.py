@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.lua import LuaFault, answer_of, run_health
-from argosy.isolation import CrashError, OverLimit
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.lua import LuaFault, read_script_result, run_health_script
+from argosy.isolation import CrashError, LimitExceeded
 
-INVALID = Assessment(Health.UNKNOWN, "Lua returned an invalid health status")
+INVALID = Assessment(HealthStatus.UNKNOWN, "Lua returned an invalid health status")
 
 
 def failed(text: str) -> Assessment:
-    return Assessment(Health.UNKNOWN, text, fault=text)
+    return Assessment(HealthStatus.UNKNOWN, text, fault=text)
 
 
 ANSWERS = [
-    ("return {status = 'Healthy', message = 'fine'}", Assessment(Health.HEALTHY, "fine")),
-    ("return {status = 'Suspended'}", Assessment(Health.SUSPENDED)),
-    ("return {status = 'Missing'}", Assessment(Health.MISSING)),
-    ("return {status = 'Unknown', message = 'who knows'}", Assessment(Health.UNKNOWN, "who knows")),
-    ("return {Status = 'Healthy', MESSAGE = 'fine'}", Assessment(Health.HEALTHY, "fine")),
-    ("return {status = 'Progressing', reason = 'x', since = 5}", Assessment(Health.PROGRESSING)),
+    ("return {status = 'Healthy', message = 'fine'}", Assessment(HealthStatus.HEALTHY, "fine")),
+    ("return {status = 'Suspended'}", Assessment(HealthStatus.SUSPENDED)),
+    ("return {status = 'Missing'}", Assessment(HealthStatus.MISSING)),
+    ("return {status = 'Unknown', message = 'who knows'}", Assessment(HealthStatus.UNKNOWN, "who knows")),
+    ("return {Status = 'Healthy', MESSAGE = 'fine'}", Assessment(HealthStatus.HEALTHY, "fine")),
+    ("return {status = 'Progressing', reason = 'x', since = 5}", Assessment(HealthStatus.PROGRESSING)),
     ("return nil", Assessment(None)),
     ("local x = 1", Assessment(None)),
     ("return {}", Assessment(None)),
@@ -47,16 +47,16 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("script", "expected"), ANSWERS)
 def test_an_answer_is_read_as_argo_cd_reads_it(script: str, expected: Assessment) -> None:
-    assert run_health(script, {}) == expected
+    assert run_health_script(script, {}) == expected
 
 
 def test_a_script_over_its_time_fails_in_words_that_people_know() -> None:
     with pytest.raises(LuaFault, match="context deadline exceeded: the script ran longer than 1 second"):
-        answer_of(OverLimit("cpu", "used more"))
+        read_script_result(LimitExceeded("cpu", "used more"))
     with pytest.raises(LuaFault, match="context deadline exceeded: the script returned no result within 10 seconds"):
-        answer_of(OverLimit("wall", "took longer"))
+        read_script_result(LimitExceeded("wall", "took longer"))
 
 
 def test_a_crash_of_the_worker_is_the_scripts_fault() -> None:
     with pytest.raises(LuaFault, match="could not be run: the worker crashed"):
-        answer_of(CrashError("the worker crashed (SIGSEGV)"))
+        read_script_result(CrashError("the worker crashed (SIGSEGV)"))

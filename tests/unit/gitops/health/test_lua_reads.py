@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
 
-from argosy.gitops.health.lua.field_reads import reads
-from argosy.gitops.health.lua.projection import project
+from argosy.gitops.health.lua.field_reads import find_field_reads
+from argosy.gitops.health.lua.projection import project_manifest
 from support.proof_scale import is_full
 
 ALL = None  # the whole value
@@ -60,7 +60,7 @@ def plain(found: Any) -> Any:
     ],
 )
 def test_a_script_reads_these_fields(script: str, expected: Any) -> None:
-    assert plain(reads(script)) == expected
+    assert plain(find_field_reads(script)) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,25 +88,29 @@ def test_a_script_reads_these_fields(script: str, expected: Any) -> None:
     ],
 )
 def test_where_the_object_gets_away_everything_is_read(script: str) -> None:
-    assert reads(script) is None
+    assert find_field_reads(script) is None
 
 
 def test_missing_stays_missing_and_what_cannot_go_deeper_stays() -> None:
-    found = reads("return {m = obj.a.b, n = obj.c.d, o = obj.e.f, p = obj.g == nil, q = obj.h == nil, r = obj.i.j.k}")
+    found = find_field_reads(
+        "return {m = obj.a.b, n = obj.c.d, o = obj.e.f, p = obj.g == nil, q = obj.h == nil, r = obj.i.j.k}"
+    )
     assert found is not None
     manifest = {"a": {"x": 1}, "c": "text", "g": {"x": 1}, "h": [1, 2], "i": {"j": [1]}, "z": 1, "e": None}
-    assert project(manifest, found) == {"a": {}, "c": "text", "g": {}, "h": [], "i": {"j": [1]}}
+    assert project_manifest(manifest, found) == {"a": {}, "c": "text", "g": {}, "h": [], "i": {"j": [1]}}
 
 
 def test_the_fields_are_a_value_that_can_be_a_key() -> None:
-    assert hash(reads("return {m = obj.a.b}")) == hash(reads("local t = obj.a return {m = t.b}"))
+    assert hash(find_field_reads("return {m = obj.a.b}")) == hash(find_field_reads("local t = obj.a return {m = t.b}"))
 
 
 def test_projecting_takes_microseconds() -> None:
-    found = reads("local n = obj.metadata.generation for i, c in ipairs(obj.status.conditions) do f(c, n) end")
+    found = find_field_reads(
+        "local n = obj.metadata.generation for i, c in ipairs(obj.status.conditions) do f(c, n) end"
+    )
     assert plain(found) == {"metadata": {"generation": ALL}, "status": {"conditions": ALL}}
     manifest = {"metadata": {"generation": 2, "name": "x"}, "spec": {}, "status": {"conditions": [{}], "x": 1}}
-    best = min(timeit.repeat(lambda: project(manifest, found or ()), number=1000, repeat=5)) / 1000
+    best = min(timeit.repeat(lambda: project_manifest(manifest, found or ()), number=1000, repeat=5)) / 1000
     assert best < 20e-6
 
 
@@ -224,6 +228,6 @@ def ran(script: str, manifest: dict[str, Any]) -> str:
 @pytest.mark.tier("test", "prove")
 @settings(max_examples=1500 if is_full() else 120, deadline=None)
 def test_no_script_can_tell_a_projected_manifest_from_the_whole(script: str, manifest: dict[str, Any]) -> None:
-    found = reads(script)
+    found = find_field_reads(script)
     if found is not None:
-        assert ran(script, project(manifest, found)) == ran(script, manifest)
+        assert ran(script, project_manifest(manifest, found)) == ran(script, manifest)

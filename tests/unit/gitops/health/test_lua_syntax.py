@@ -7,10 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lupa.luajit21 import LuaRuntime
 
-from argosy.gitops.health.lua.syntax import MOST_TEXT, LuaSyntaxError, parse
+from argosy.gitops.health.lua.syntax import MAX_SCRIPT_BYTES, LuaSyntaxError, parse
 from argosy.gitops.health.lua.syntax.lexer import KEYWORDS
-from argosy.gitops.health.lua.syntax.scopes import resolve, walk
-from argosy.gitops.health.lua.syntax.tree import Assign, Concat, If, Index, Logical, Name, Return, String
+from argosy.gitops.health.lua.syntax.scopes import resolve_scopes, walk_tree
+from argosy.gitops.health.lua.syntax.tree import (
+    AssignStatement,
+    ConcatExpression,
+    IfStatement,
+    IndexExpression,
+    LogicalExpression,
+    NameReference,
+    ReturnStatement,
+    StringLiteral,
+)
 from support.counted_calls import calls_of
 from support.examples import examples
 
@@ -102,26 +111,34 @@ def test_a_fault_knows_its_line() -> None:
 def test_nodes_know_their_lines_and_chains_are_flat() -> None:
     script = parse('if a and\n  b and c then\n  x = "1" ..\n y .. z\nend\nreturn obj["a"].b')
     check, answer = script.statements
-    assert isinstance(check, If) and isinstance(answer, Return)
+    assert isinstance(check, IfStatement) and isinstance(answer, ReturnStatement)
     condition, assign = check.clauses[0].condition, check.clauses[0].body.statements[0]
-    assert isinstance(condition, Logical) and [operand.line for operand in condition.operands] == [1, 2, 2]
-    assert isinstance(assign, Assign) and isinstance(assign.values[0], Concat) and len(assign.values[0].parts) == 3
+    assert isinstance(condition, LogicalExpression) and [operand.line for operand in condition.operands] == [1, 2, 2]
+    assert (
+        isinstance(assign, AssignStatement)
+        and isinstance(assign.values[0], ConcatExpression)
+        and len(assign.values[0].parts) == 3
+    )
     chain = answer.values[0]
-    assert isinstance(chain, Index) and isinstance(chain.key, String) and (chain.line, chain.key.value) == (6, "b")
+    assert (
+        isinstance(chain, IndexExpression)
+        and isinstance(chain.key, StringLiteral)
+        and (chain.line, chain.key.value) == (6, "b")
+    )
     assert script.last_line == 6
 
 
 def test_a_text_is_what_its_escapes_spell() -> None:
     script = parse(r"return 'a\n\065\195\169\x41'")
     answer = script.statements[0]
-    assert isinstance(answer, Return) and isinstance(answer.values[0], String)
+    assert isinstance(answer, ReturnStatement) and isinstance(answer.values[0], StringLiteral)
     assert answer.values[0].value == "a\nAéA"
 
 
 def test_a_name_means_the_nearest_variable() -> None:
     script = parse("x = 1 local x = x do local x = 2 x = 3 end function f(x) return x end return x")
-    scopes = resolve(script)
-    names = [node for node in walk(script) if isinstance(node, Name) and node.name == "x"]
+    scopes = resolve_scopes(script)
+    names = [node for node in walk_tree(script) if isinstance(node, NameReference) and node.name == "x"]
     assert all(name in scopes.variables for name in names)
     assert len({scopes.variables[name] for name in names}) == 4
     assert len(scopes.globals["x"].names) == 2
@@ -146,7 +163,7 @@ HOSTILE = [
     "[" + "=" * 99999,
     "--[" + "=" * 99999 + "[",
     "[==[" * 20000,
-    "x" * (MOST_TEXT + 1),
+    "x" * (MAX_SCRIPT_BYTES + 1),
     "goto a " * 30000,
     "::a" + "::b" * 20000,
     "x = {" + "{}," * 50000,
@@ -157,7 +174,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12].encode("ascii", "replace").decode())
 def test_hostile_text_is_refused_quickly(text: str) -> None:
-    with_fault = problem_of(text[:MOST_TEXT] if len(text) <= MOST_TEXT else text)
+    with_fault = problem_of(text[:MAX_SCRIPT_BYTES] if len(text) <= MAX_SCRIPT_BYTES else text)
     assert with_fault is None or with_fault.startswith("<string>:")
 
 
@@ -168,9 +185,9 @@ def test_a_long_chain_of_one_operator_is_not_deep(join: str) -> None:
 
 def test_a_script_at_the_limit_takes_time_in_proportion() -> None:
     line = "if obj.status ~= nil and obj.status.phase == 'x' then hs.message = 'a' .. obj.status.phase end\n"
-    few, many = (calls_of(parse, line * (MOST_TEXT // len(line) // part)) for part in (20, 5))
+    few, many = (calls_of(parse, line * (MAX_SCRIPT_BYTES // len(line) // part)) for part in (20, 5))
     assert many < 5 * few
-    parse(line * (MOST_TEXT // len(line)))
+    parse(line * (MAX_SCRIPT_BYTES // len(line)))
 
 
 SIGNS = "+ - * / % ^ # == ~= <= >= < > = ( ) { } [ ] ; : , . .. ... ::x:: ::"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.health.setting_error import Fault, Place
-from argosy.gitops.health.settings import from_config_maps, from_manifests
+from argosy.gitops.health.setting_error import SettingFault, SettingLocation
+from argosy.gitops.health.settings import read_config_maps, read_manifests
 
 HEALTH = "resource.customizations.health."
 
@@ -20,7 +20,7 @@ def config_map(name: str, **data: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
 
 
-def only(problems: tuple[Fault, ...]) -> Fault:
+def only(problems: tuple[SettingFault, ...]) -> SettingFault:
     [found] = problems
     return found
 
@@ -36,7 +36,7 @@ def only(problems: tuple[Fault, ...]) -> Fault:
     ],
 )
 def test_a_key_that_is_almost_one_of_argocd_cm_is_told_the_right_one(key: str, right: str) -> None:
-    fault = only(from_config_maps({key: "return {}"}).problems)
+    fault = only(read_config_maps({key: "return {}"}).problems)
     assert fault.severity == "warning"
     assert str(fault) == f"{key}: is not read; did you mean {right}? (AGY406)"
 
@@ -55,7 +55,7 @@ def test_a_key_that_is_almost_one_of_argocd_cm_is_told_the_right_one(key: str, r
     ],
 )
 def test_other_keys_of_argocd_cm_are_nobody_s_mistake(key: str) -> None:
-    assert from_config_maps({key: "x"}).problems == ()
+    assert read_config_maps({key: "x"}).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_other_keys_of_argocd_cm_are_nobody_s_mistake(key: str) -> None:
     ],
 )
 def test_a_field_that_is_almost_one_of_an_argocd_resource_is_told_the_right_one(field: str, right: str) -> None:
-    fault = only(from_manifests([argocd(**{field: []})]).problems)
-    assert (fault.severity, fault.place) == ("warning", Place(0, ("spec", field)))
+    fault = only(read_manifests([argocd(**{field: []})]).problems)
+    assert (fault.severity, fault.location) == ("warning", SettingLocation(0, ("spec", field)))
     assert f"did you mean {right}?" in str(fault)
 
 
 def test_other_fields_of_an_argocd_resource_are_nobody_s_mistake() -> None:
     others = ("resourceExclusions", "resourceInclusions", "resourceTrackingMethod", "resourceIgnoreDifferences")
-    assert from_manifests([argocd(**dict.fromkeys((*others, "server", "repo", "resources"), "x"))]).problems == ()
+    assert read_manifests([argocd(**dict.fromkeys((*others, "server", "repo", "resources"), "x"))]).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -91,31 +91,31 @@ def test_other_fields_of_an_argocd_resource_are_nobody_s_mistake() -> None:
     ],
 )
 def test_a_key_that_is_almost_one_of_argosy_cm_is_told_the_right_one(key: str, right: str) -> None:
-    fault = only(from_config_maps({}, {key: "true"}).problems)
+    fault = only(read_config_maps({}, {key: "true"}).problems)
     assert fault.severity == "warning"
     assert right in str(fault)
 
 
 def test_our_own_settings_in_argocd_cm_are_sent_to_argosy_cm() -> None:
-    assert "move it into ConfigMap argosy-cm" in str(only(from_config_maps({"health.fallback": "true"}).problems))
+    assert "move it into ConfigMap argosy-cm" in str(only(read_config_maps({"health.fallback": "true"}).problems))
 
 
 @pytest.mark.parametrize(("profile", "told"), [("stric", "did you mean strict?"), ("zzz", "it has argocd, lenient")])
 def test_a_profile_that_is_not_there_is_told_which_there_are(profile: str, told: str) -> None:
-    found = from_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
+    found = read_config_maps({}, {"health.profile.serving.kserve.io_InferenceService": profile})
     assert told in str(only(found.problems))
     assert only(found.problems).severity == "warning"
 
 
 def test_a_word_that_is_not_read_in_the_old_map_or_in_actions_is_told_the_right_one() -> None:
-    in_map = from_config_maps({"resource.customizations": "Pod: {health_lua: x}"})
+    in_map = read_config_maps({"resource.customizations": "Pod: {health_lua: x}"})
     assert "health_lua is not read; did you mean health.lua?" in str(only(in_map.problems))
-    in_actions = from_config_maps({"resource.customizations.actions.Pod": "definition: []"})
+    in_actions = read_config_maps({"resource.customizations.actions.Pod": "definition: []"})
     assert "definition is not read; did you mean definitions?" in str(only(in_actions.problems))
 
 
 def test_a_key_of_ours_is_not_said_to_be_argo_cd_s() -> None:
-    assert "Argo CD" not in str(only(from_config_maps({}, {"health.profile.apps/Deployment": "x"}).problems))
+    assert "Argo CD" not in str(only(read_config_maps({}, {"health.profile.apps/Deployment": "x"}).problems))
 
 
 def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
@@ -130,18 +130,18 @@ def test_every_fault_knows_its_field_and_the_kind_that_it_concerns() -> None:
     )
     resource = argocd(resourceHealthChecks=[{"kind": "A", "check": "x"}, {"group": "b.c", "kind": "D", "check": 1}])
     found = {
-        fault.place: (fault.pattern, fault.severity, fault.line) for fault in from_manifests([resource, cm]).problems
+        fault.location: (fault.pattern, fault.severity, fault.line) for fault in read_manifests([resource, cm]).problems
     }
     assert found == {
-        Place(0, ("spec", "resourceHealthChecks", 1)): ("b.c/D", "error", 0),
-        Place(1, ("data", "resource.customizations", "Pod", "health.lua")): ("Pod", "error", 0),
-        Place(1, ("data", "resource.customizations", "foo_Bar")): ("foo/Bar", "error", 0),
-        Place(1, ("data", HEALTH + "Node")): ("Node", "error", 0),
-        Place(1, ("data", "resource.customizations.actions.apps_DaemonSet")): ("apps/DaemonSet", "error", 1),
+        SettingLocation(0, ("spec", "resourceHealthChecks", 1)): ("b.c/D", "error", 0),
+        SettingLocation(1, ("data", "resource.customizations", "Pod", "health.lua")): ("Pod", "error", 0),
+        SettingLocation(1, ("data", "resource.customizations", "foo_Bar")): ("foo/Bar", "error", 0),
+        SettingLocation(1, ("data", HEALTH + "Node")): ("Node", "error", 0),
+        SettingLocation(1, ("data", "resource.customizations.actions.apps_DaemonSet")): ("apps/DaemonSet", "error", 1),
     }
 
 
 def test_a_pattern_that_means_nothing_is_told() -> None:
-    found = from_config_maps({"resource.customizations": '"apps/{Deployment": {health.lua: x}'})
+    found = read_config_maps({"resource.customizations": '"apps/{Deployment": {health.lua: x}'})
     assert "has an unbalanced brace" in str(only(found.problems))
     assert found.checks == ()

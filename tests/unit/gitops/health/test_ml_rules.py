@@ -9,8 +9,8 @@ import pytest
 import yaml
 from lupa import luajit21
 
-from argosy.gitops.health.bundled import RULES
-from argosy.gitops.health.table_rules import to_lua
+from argosy.gitops.health.bundled import RULES_FOLDER
+from argosy.gitops.health.table_rules import table_to_lua
 
 GROUPS = (
     "batch.volcano.sh",
@@ -24,7 +24,7 @@ GROUPS = (
     "sparkoperator.k8s.io",
     "trainer.kubeflow.org",
 )
-FOLDERS = sorted(folder for group in GROUPS for folder in (RULES / group).iterdir())
+FOLDERS = sorted(folder for group in GROUPS for folder in (RULES_FOLDER / group).iterdir())
 HEALTHS = {"Healthy", "Suspended", "Progressing", "Degraded", "Missing"}
 
 # Which lines of the script can run, and which did. The functions that every table form brings along are not the rule's.
@@ -52,7 +52,7 @@ end, seen, possible
 def script_of(folder: Path) -> str:
     if (folder / "health.lua").exists():
         return (folder / "health.lua").read_text()
-    return to_lua(folder.name, yaml.safe_load((folder / "health.yaml").read_text()))
+    return table_to_lua(folder.name, yaml.safe_load((folder / "health.yaml").read_text()))
 
 
 def lua_value(runtime: Any, value: Any) -> Any:

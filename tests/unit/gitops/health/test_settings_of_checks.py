@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.health.settings import Customizations, from_config_maps, from_manifests
+from argosy.gitops.health.settings import Customizations, read_config_maps, read_manifests
 
 HEALTH = "resource.customizations.health."
 SCRIPT = 'return {status = "Healthy"}'
@@ -26,20 +26,20 @@ def argocd(version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
 
 
 def test_keys_of_single_kinds_give_patterns_with_and_without_a_group() -> None:
-    found = from_config_maps({HEALTH + "serving.kserve.io_InferenceService": SCRIPT, HEALTH + "Pod": OTHER})
+    found = read_config_maps({HEALTH + "serving.kserve.io_InferenceService": SCRIPT, HEALTH + "Pod": OTHER})
     assert scripts(found) == {"serving.kserve.io/InferenceService": SCRIPT, "Pod": OTHER}
     assert found.checks[1].where == HEALTH + "Pod"
     assert found.faults == ()
 
 
 def test_all_stands_for_every_kind_with_a_group_and_comes_after_exact_names() -> None:
-    found = from_config_maps({HEALTH + "all": SCRIPT, HEALTH + "apps_Deployment": OTHER})
+    found = read_config_maps({HEALTH + "all": SCRIPT, HEALTH + "apps_Deployment": OTHER})
     assert [check.pattern for check in found.checks] == ["apps/Deployment", "*/*"]
 
 
 def test_open_libraries_are_granted_by_a_key_of_their_own() -> None:
     grant = "resource.customizations.useOpenLibs."
-    found = from_config_maps(
+    found = read_config_maps(
         {HEALTH + "Pod": SCRIPT, HEALTH + "Node": SCRIPT, grant + "Pod": "true", grant + "Node": "F"}
     )
     assert {check.pattern: check.open_libs for check in found.checks} == {"Pod": True, "Node": False}
@@ -53,7 +53,7 @@ def test_the_map_takes_wildcards_and_keeps_their_order() -> None:
 "*.upbound.io/*": {health.lua: two}
 apps/Deployment: {health.lua: three}
 """
-    found = from_config_maps({"resource.customizations": text})
+    found = read_config_maps({"resource.customizations": text})
     assert [(check.pattern, check.script, check.open_libs) for check in found.checks] == [
         ("apps/Deployment", "three", False),
         ("*.crossplane.io/*", "one", True),
@@ -63,14 +63,14 @@ apps/Deployment: {health.lua: three}
 
 
 def test_a_key_of_a_kind_wins_over_the_map_and_the_loser_is_named() -> None:
-    found = from_config_maps({HEALTH + "Pod": SCRIPT, "resource.customizations": "Pod: {health.lua: old}"})
+    found = read_config_maps({HEALTH + "Pod": SCRIPT, "resource.customizations": "Pod: {health.lua: old}"})
     assert scripts(found) == {"Pod": SCRIPT}
     assert found.faults == (f"{HEALTH}Pod: Pod has another check in resource.customizations[Pod]; "
                             "this one wins, remove the other (AGY406)",)  # fmt: skip
 
 
 def test_an_empty_check_is_none() -> None:
-    assert from_config_maps({HEALTH + "Pod": ""}).checks == ()
+    assert read_config_maps({HEALTH + "Pod": ""}).checks == ()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_an_empty_check_is_none() -> None:
     ],
 )
 def test_a_wrong_key_is_not_used_and_its_fault_tells_the_right_one(name: str, right: str) -> None:
-    found = from_config_maps({HEALTH + name: SCRIPT, HEALTH + "Pod": SCRIPT})
+    found = read_config_maps({HEALTH + name: SCRIPT, HEALTH + "Pod": SCRIPT})
     assert scripts(found) == {"Pod": SCRIPT}
     [fault] = found.faults
     assert fault.startswith(HEALTH + name)
@@ -97,13 +97,13 @@ def test_a_wrong_key_is_not_used_and_its_fault_tells_the_right_one(name: str, ri
 
 @pytest.mark.parametrize("name", ["serving.kserve.io_inferenceservice", "", "a_b_c", "pods"])
 def test_a_key_from_which_no_kind_can_be_guessed_is_a_fault_as_well(name: str) -> None:
-    found = from_config_maps({HEALTH + name: SCRIPT})
+    found = read_config_maps({HEALTH + name: SCRIPT})
     assert found.checks == ()
     assert "AGY406" in found.faults[0]
 
 
 def test_wildcards_in_a_key_are_sent_to_the_map() -> None:
-    [fault] = from_config_maps({HEALTH + "*.crossplane.io_*": SCRIPT}).faults
+    [fault] = read_config_maps({HEALTH + "*.crossplane.io_*": SCRIPT}).faults
     assert "use the map `resource.customizations`" in fault
 
 
@@ -111,18 +111,18 @@ def test_wildcards_in_a_key_are_sent_to_the_map() -> None:
     ("name", "right"), [("apps_Deployment", "apps/Deployment"), ("/Pod", "Pod"), ("core/Pod", "Pod")]
 )
 def test_a_wrong_name_in_the_map_is_told_the_right_one(name: str, right: str) -> None:
-    [fault] = from_config_maps({"resource.customizations": f"{name}: {{health.lua: x}}"}).faults
+    [fault] = read_config_maps({"resource.customizations": f"{name}: {{health.lua: x}}"}).faults
     assert f"write {right} " in fault
 
 
 def test_an_unknown_type_of_customization_is_named_with_the_nearest() -> None:
-    [fault] = from_config_maps({"resource.customizations.healt.Pod": SCRIPT}).faults
+    [fault] = read_config_maps({"resource.customizations.healt.Pod": SCRIPT}).faults
     assert "did you mean health?" in fault
 
 
 def test_customizations_that_are_not_of_health_are_passed_over() -> None:
     data = {"resource.customizations.ignoreDifferences.all": "x", "url": "https://a", "resource.exclusions": "[]"}
-    assert from_config_maps(data) == Customizations()
+    assert read_config_maps(data) == Customizations()
 
 
 ACTIONS = """
@@ -136,7 +136,7 @@ definitions:
 
 
 def test_actions_are_read_with_their_definitions() -> None:
-    found = from_config_maps({"resource.customizations.actions.apps_Deployment": ACTIONS})
+    found = read_config_maps({"resource.customizations.actions.apps_Deployment": ACTIONS})
     [actions] = found.actions
     assert (actions.pattern, actions.discovery) == ("apps/Deployment", "return {restart = {}}\n")
     assert (dict(actions.definitions), actions.merge_builtin) == ({"restart": "return obj"}, True)
@@ -145,7 +145,7 @@ def test_actions_are_read_with_their_definitions() -> None:
 
 def test_actions_of_the_map_are_read_too() -> None:
     text = "apps/Deployment:\n  actions: |\n" + "".join(f"    {line}\n" for line in ACTIONS.splitlines())
-    [actions] = from_config_maps({"resource.customizations": text}).actions
+    [actions] = read_config_maps({"resource.customizations": text}).actions
     assert dict(actions.definitions) == {"restart": "return obj"}
 
 
@@ -163,12 +163,12 @@ def test_actions_of_the_map_are_read_too() -> None:
     ],
 )
 def test_malformed_actions_are_faults_and_never_errors(text: str) -> None:
-    assert len(from_config_maps({"resource.customizations.actions.Pod": text}).faults) == 1
+    assert len(read_config_maps({"resource.customizations.actions.Pod": text}).faults) == 1
 
 
 @pytest.mark.parametrize("text", ["a: [", "[1]", "3", "Pod: 3", "Pod: {health.lua: {}}", "Pod: {useOpenLibs: true}"])
 def test_a_malformed_map_is_a_fault_and_the_keys_still_hold(text: str) -> None:
-    found = from_config_maps({"resource.customizations": text, HEALTH + "Node": SCRIPT})
+    found = read_config_maps({"resource.customizations": text, HEALTH + "Node": SCRIPT})
     assert scripts(found) == {"Node": SCRIPT}
     assert len(found.faults) == 1
 
@@ -179,7 +179,7 @@ def test_own_settings_choose_profiles_and_the_fallback() -> None:
         "health.profile.serving.kserve.io_InferenceService": "strict",
         "sync.waveDelay": "2",
     }
-    found = from_config_maps({}, own)
+    found = read_config_maps({}, own)
     assert found.fallback
     assert found.profiles == {"serving.kserve.io/InferenceService": "strict"}
     assert found.faults == ()
@@ -195,7 +195,7 @@ def test_own_settings_choose_profiles_and_the_fallback() -> None:
     ],
 )
 def test_a_bad_setting_of_ours_is_a_fault(key: str, value: str) -> None:
-    found = from_config_maps({}, {key: value})
+    found = read_config_maps({}, {key: value})
     assert len(found.faults) == 1
     assert found.faults[0].startswith(key)
     assert not found.fallback and not found.profiles
@@ -211,7 +211,7 @@ def check_of(kind: str, script: object, group: str = "serving.kserve.io") -> dic
 def test_config_maps_are_found_among_other_manifests() -> None:
     other = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "argocd-cm"}}
     own = config_map("argosy-cm", **{"health.fallback": "true"})
-    found = from_manifests(
+    found = read_manifests(
         [other, config_map(**{HEALTH + "Pod": SCRIPT}), own, config_map("mine", **{HEALTH + "Node": "x"})]
     )
     assert (scripts(found), found.fallback, found.faults) == ({"Pod": SCRIPT}, True, ())
@@ -221,7 +221,7 @@ def test_config_maps_are_found_among_other_manifests() -> None:
 @pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
 def test_the_checks_of_an_argocd_resource_are_read(version: str) -> None:
     checks = [check_of("InferenceService", SCRIPT), check_of("PersistentVolumeClaim", OTHER, "")]
-    found = from_manifests([argocd(version, resourceHealthChecks=checks)])
+    found = read_manifests([argocd(version, resourceHealthChecks=checks)])
     assert scripts(found) == {"serving.kserve.io/InferenceService": SCRIPT, "PersistentVolumeClaim": OTHER}
     assert found.checks[0].where == "ArgoCD/gitops spec.resourceHealthChecks[0]"
     assert found.faults == ()
@@ -229,12 +229,12 @@ def test_the_checks_of_an_argocd_resource_are_read(version: str) -> None:
 
 def test_the_actions_of_an_argocd_resource_are_read() -> None:
     listed = [{"group": "apps", "kind": "Deployment", "action": ACTIONS}]
-    [actions] = from_manifests([argocd(resourceActions=listed)]).actions
+    [actions] = read_manifests([argocd(resourceActions=listed)]).actions
     assert actions.pattern == "apps/Deployment"
 
 
 def test_a_kind_that_is_listed_twice_is_a_fault_and_the_last_check_wins() -> None:
-    found = from_manifests(
+    found = read_manifests(
         [argocd(resourceHealthChecks=[check_of("InferenceService", SCRIPT), check_of("InferenceService", OTHER)])]
     )
     assert scripts(found) == {"serving.kserve.io/InferenceService": OTHER}
@@ -245,17 +245,17 @@ def test_a_kind_that_is_listed_twice_is_a_fault_and_the_last_check_wins() -> Non
 
 def test_the_same_check_given_twice_is_no_fault() -> None:
     resource = argocd(resourceHealthChecks=[check_of("InferenceService", SCRIPT)])
-    assert from_manifests([resource, resource]).faults == ()
+    assert read_manifests([resource, resource]).faults == ()
 
 
 def test_two_argocd_resources_that_disagree_are_a_fault() -> None:
     one, two = (argocd(resourceHealthChecks=[check_of("InferenceService", text)]) for text in (SCRIPT, OTHER))
-    assert len(from_manifests([one, two]).faults) == 1
+    assert len(read_manifests([one, two]).faults) == 1
 
 
 def test_extra_configuration_wins_over_the_list() -> None:
     key = HEALTH + "serving.kserve.io_InferenceService"
-    found = from_manifests(
+    found = read_manifests(
         [
             argocd(
                 resourceHealthChecks=[check_of("InferenceService", SCRIPT)],
@@ -270,7 +270,7 @@ def test_extra_configuration_wins_over_the_list() -> None:
 def test_the_argocd_resource_wins_over_the_config_map_that_its_operator_writes() -> None:
     key = HEALTH + "serving.kserve.io_InferenceService"
     resource = argocd(resourceHealthChecks=[check_of("InferenceService", SCRIPT)])
-    found = from_manifests([resource, config_map(**{key: OTHER, HEALTH + "Pod": OTHER})])
+    found = read_manifests([resource, config_map(**{key: OTHER, HEALTH + "Pod": OTHER})])
     assert scripts(found) == {"serving.kserve.io/InferenceService": SCRIPT, "Pod": OTHER}
     [fault] = found.faults
     assert "AGY405" in fault and "change the ArgoCD resource only" in fault
@@ -278,14 +278,14 @@ def test_the_argocd_resource_wins_over_the_config_map_that_its_operator_writes()
 
 def test_the_old_text_of_customizations_is_read_and_its_loss_in_later_versions_is_told() -> None:
     text = "apps/Deployment: {health.lua: x}"
-    assert from_manifests([argocd("v1alpha1", resourceCustomizations=text)]).faults == ()
-    found = from_manifests([argocd("v1beta1", resourceCustomizations=text)])
+    assert read_manifests([argocd("v1alpha1", resourceCustomizations=text)]).faults == ()
+    found = read_manifests([argocd("v1beta1", resourceCustomizations=text)])
     assert scripts(found) == {"apps/Deployment": "x"}
     assert "use resourceHealthChecks" in found.faults[0]
 
 
 def test_ignored_differences_in_an_argocd_resource_are_told_where_they_belong() -> None:
-    [fault] = from_manifests([argocd(ignoreDifferences=[{"kind": "InferenceService"}])]).faults
+    [fault] = read_manifests([argocd(ignoreDifferences=[{"kind": "InferenceService"}])]).faults
     assert "Application's spec" in fault and "resourceIgnoreDifferences" in fault
 
 
@@ -302,16 +302,16 @@ def test_ignored_differences_in_an_argocd_resource_are_told_where_they_belong() 
     ],
 )
 def test_malformed_fields_are_faults_and_never_errors(spec: dict[str, Any]) -> None:
-    assert len(from_manifests([argocd(**spec)]).faults) == 1
+    assert len(read_manifests([argocd(**spec)]).faults) == 1
 
 
 @pytest.mark.parametrize(
     "manifest", [{}, {"apiVersion": 1, "kind": 2}, {"apiVersion": "v1", "kind": "ConfigMap"}, argocd()]
 )
 def test_manifests_without_settings_give_none(manifest: dict[str, Any]) -> None:
-    assert from_manifests([manifest]) == Customizations()
+    assert read_manifests([manifest]) == Customizations()
 
 
 def test_data_that_is_no_mapping_or_no_text_is_a_fault() -> None:
-    assert len(from_manifests([config_map(**{HEALTH + "Pod": 3})]).faults) == 1
-    assert len(from_manifests([{**config_map(), "data": []}, {**argocd(), "spec": []}]).faults) == 2
+    assert len(read_manifests([config_map(**{HEALTH + "Pod": 3})]).faults) == 1
+    assert len(read_manifests([{**config_map(), "data": []}, {**argocd(), "spec": []}]).faults) == 2

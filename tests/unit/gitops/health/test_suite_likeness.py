@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from argosy.gitops.health.test_suite.action_comparison import differences
-from argosy.gitops.health.test_suite.files import first_document
+from argosy.gitops.health.test_suite.action_comparison import find_differences
+from argosy.gitops.health.test_suite.files import read_first_document
 from support.paths import ROOT
 
 SHARED = ROOT / ".." / "shared" / "data" / "argocd" / "diff"
@@ -35,7 +35,7 @@ def annotated(manifest: dict, **annotations: str) -> dict:
 def test_a_field_that_only_the_result_has_is_no_difference_in_lists_too():
     mine = of("toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm"}, {"name": "leg"}]})
     made = of("toys.example.com/v1", "Doll", spec={"parts": [{"name": "arm", "n": 2}, {"name": "leg"}], "more": 1})
-    assert differences(mine, made) == {}
+    assert find_differences(mine, made) == {}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_field_that_only_the_result_has_is_no_difference_in_lists_too():
     ],
 )
 def test_a_field_that_is_not_as_expected_is_told_by_its_path(mine, made, path):
-    found = differences(of("toys.example.com/v1", "Doll", spec=mine), of("toys.example.com/v1", "Doll", spec=made))
+    found = find_differences(of("toys.example.com/v1", "Doll", spec=mine), of("toys.example.com/v1", "Doll", spec=made))
     assert list(found) == [path]
 
 
@@ -62,20 +62,20 @@ def test_whole_numbers_of_lua_are_whole_numbers():
         of("toys.example.com/v1", "Doll", n=[3, {"x": 1}]),
         of("toys.example.com/v1", "Doll", n=[3.0, {"x": 1.0}]),
     )
-    assert differences(mine, made) == {}
+    assert find_differences(mine, made) == {}
 
 
 def test_defaults_and_empty_values_of_built_in_kinds_are_no_difference():
     mine = SERVER | {"spec": SERVER["spec"] | {"replicas": 1, "paused": False}}
-    assert differences(mine, SERVER) == {}
-    assert list(differences(mine | {"spec": mine["spec"] | {"replicas": 2}}, SERVER)) == ["spec.replicas"]
+    assert find_differences(mine, SERVER) == {}
+    assert list(find_differences(mine | {"spec": mine["spec"] | {"replicas": 2}}, SERVER)) == ["spec.replicas"]
 
 
 def test_containers_are_told_apart_by_name_and_not_by_place():
     side = {"name": "side", "image": "side:1"}
     template = POD | {"spec": {"containers": [side, *POD["spec"]["containers"]]}}
     made = SERVER | {"spec": SERVER["spec"] | {"template": template}}
-    assert differences(SERVER, made) == {}
+    assert find_differences(SERVER, made) == {}
 
 
 def test_what_was_applied_last_and_is_expected_no_more_is_a_difference():
@@ -83,9 +83,9 @@ def test_what_was_applied_last_and_is_expected_no_more_is_a_difference():
     last = json.dumps(of("toys.example.com/v1", "Doll", spec={"a": 1, "b": 2}))
     kept = annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: last})
     gone = annotated(base, **{LAST: last})
-    assert list(differences(annotated(base, **{LAST: last}), kept)) == ["spec.b"]
-    assert differences(annotated(base, **{LAST: last}), gone) == {}
-    assert differences(base, annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: "{broken"})) == {}
+    assert list(find_differences(annotated(base, **{LAST: last}), kept)) == ["spec.b"]
+    assert find_differences(annotated(base, **{LAST: last}), gone) == {}
+    assert find_differences(base, annotated(base | {"spec": {"a": 1, "b": 2}}, **{LAST: "{broken"})) == {}
 
 
 @pytest.mark.parametrize(
@@ -117,33 +117,33 @@ def test_what_was_applied_last_and_is_expected_no_more_is_a_difference():
     ids=["status", "restartAt", "force-sync", "scheduled-time", "requestedAt", "reloadedAt", "FailureTarget"],
 )
 def test_times_of_the_run_are_left_out_of_the_kinds_that_have_them(mine, made):
-    assert differences(mine, made) == {}
+    assert find_differences(mine, made) == {}
 
 
 def test_what_is_left_out_of_one_kind_is_compared_in_another():
     mine = annotated(of("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "a"})
     made = annotated(of("toys.example.com/v1", "ExternalSecret"), **{"force-sync": "b"})
-    assert list(differences(mine, made)) == ["metadata.annotations.force-sync"]
+    assert list(find_differences(mine, made)) == ["metadata.annotations.force-sync"]
     mine = annotated(of("postgresql.cnpg.io/v1", "Cluster"), kept="x")
-    assert list(differences(mine, of("postgresql.cnpg.io/v1", "Cluster"))) == ["metadata.annotations.kept"]
+    assert list(find_differences(mine, of("postgresql.cnpg.io/v1", "Cluster"))) == ["metadata.annotations.kept"]
 
 
 @pytest.mark.parametrize("made", ["2026-01-02T03:04:05Z", "0001-01-01T00:00:00Z"])
 def test_the_zero_time_is_met_by_any_time_in_utc(made):
     mine = of("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
-    assert differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made})) == {}
+    assert find_differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made})) == {}
 
 
 @pytest.mark.parametrize("made", ["", "now", "2026-01-02", "2026-01-02T03:04:05+01:00", None, 5])
 def test_the_zero_time_is_met_by_nothing_else(made):
     mine = of("toys.example.com/v1", "Doll", spec={"at": "0001-01-01T00:00:00Z"})
-    assert list(differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made}))) == ["spec.at"]
+    assert list(find_differences(mine, of("toys.example.com/v1", "Doll", spec={"at": made}))) == ["spec.at"]
 
 
 def test_any_other_time_must_be_equal():
     mine = of("toys.example.com/v1", "Doll", spec={"at": "2026-01-01T00:00:00Z"})
     made = of("toys.example.com/v1", "Doll", spec={"at": "2026-01-02T03:04:05Z"})
-    assert list(differences(mine, made)) == ["spec.at"]
+    assert list(find_differences(mine, made)) == ["spec.at"]
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_any_other_time_must_be_equal():
 )
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "Rollout"])
 def test_what_does_not_fit_its_kind_is_compared_all_the_same(wrong, kind):
-    assert differences(SERVER | {"kind": kind}, SERVER | {"kind": kind} | wrong) != {}
-    differences(SERVER | {"kind": kind} | wrong, SERVER | {"kind": kind})
-    assert differences(SERVER | {"kind": kind} | wrong, SERVER | {"kind": kind} | wrong) == {}
+    assert find_differences(SERVER | {"kind": kind}, SERVER | {"kind": kind} | wrong) != {}
+    find_differences(SERVER | {"kind": kind} | wrong, SERVER | {"kind": kind})
+    assert find_differences(SERVER | {"kind": kind} | wrong, SERVER | {"kind": kind} | wrong) == {}
 
 
 def cases():
@@ -174,5 +174,5 @@ def cases():
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the data of Argo CD's diff is not beside the project")
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case["config"])
 def test_argo_cds_own_pairs_differ_where_it_says_so(case):
-    mine, made = (first_document((SHARED / case[side]).read_bytes(), where=side) for side in ("config", "live"))
-    assert bool(differences(mine, made)) is case["modified"]
+    mine, made = (read_first_document((SHARED / case[side]).read_bytes(), where=side) for side in ("config", "live"))
+    assert bool(find_differences(mine, made)) is case["modified"]

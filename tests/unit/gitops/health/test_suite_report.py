@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 
-from argosy.gitops.health.test_suite import ActionCase, HealthCase, Outcome, junit, line, report
+from argosy.gitops.health.test_suite import (
+    ActionTestCase,
+    CaseResult,
+    HealthTestCase,
+    build_report,
+    render_junit,
+    render_line,
+)
 
 NASTY = "a\x1b[31m<b>&\"'\x00\ud800\n]]>\u202e"
-CASE = HealthCase(group="toys.example.com", kind="Doll", name="testdata/one.yaml", status="Healthy", message="well")
+CASE = HealthTestCase(group="toys.example.com", kind="Doll", name="testdata/one.yaml", status="Healthy", message="well")
 
 
-def wrong(message: str) -> Outcome:
-    return Outcome(CASE, False, {"status": "Healthy", "message": "well"}, {"status": "Degraded", "message": message})
+def wrong(message: str) -> CaseResult:
+    return CaseResult(CASE, False, {"status": "Healthy", "message": "well"}, {"status": "Degraded", "message": message})
 
 
 def test_a_case_is_one_flat_mapping():
-    assert wrong("ill").as_json() == {
+    assert wrong("ill").to_wire() == {
         "suite": "health",
         "group": "toys.example.com",
         "kind": "Doll",
@@ -27,24 +34,26 @@ def test_a_case_is_one_flat_mapping():
 
 
 def test_the_figures_add_up():
-    found = report([wrong("ill"), Outcome(CASE, True, {}, {})])
+    found = build_report([wrong("ill"), CaseResult(CASE, True, {}, {})])
     assert (found["total"], found["passed"], found["failed"], found["skipped"]) == (2, 1, 1, 0)
     assert [case["ok"] for case in found["cases"]] == [False, True]
 
 
 def test_a_failure_is_one_line_with_expected_and_got():
-    told = line(wrong("ill"))
+    told = render_line(wrong("ill"))
     assert told == 'FAIL health toys.example.com/Doll testdata/one.yaml: expected Healthy "well", got Degraded "ill"'
 
 
 def test_a_line_stays_a_line_and_holds_no_control_characters():
-    told = line(Outcome(CASE, False, None, {"error": NASTY}))
+    told = render_line(CaseResult(CASE, False, None, {"error": NASTY}))
     assert told.isprintable() and "\\u001b[31m" in told
 
 
 def test_junit_can_be_read_again_whatever_a_script_said():
-    case = ActionCase(group="", kind="Po<d", name=NASTY, action="x")
-    text = junit([wrong("ill"), Outcome(CASE, True, {}, {}), Outcome(case, False, {"error": NASTY}, [NASTY])])
+    case = ActionTestCase(group="", kind="Po<d", name=NASTY, action="x")
+    text = render_junit(
+        [wrong("ill"), CaseResult(CASE, True, {}, {}), CaseResult(case, False, {"error": NASTY}, [NASTY])]
+    )
     root = ElementTree.fromstring(text.encode())
     assert root.attrib | {"name": ""} == {"name": "", "tests": "3", "failures": "2", "errors": "0", "skipped": "0"}
     assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in root] == [
@@ -56,4 +65,4 @@ def test_junit_can_be_read_again_whatever_a_script_said():
 
 
 def test_long_answers_are_cut():
-    assert len(line(wrong("x" * 100_000))) < 1_000
+    assert len(render_line(wrong("x" * 100_000))) < 1_000

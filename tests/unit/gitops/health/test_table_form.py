@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lupa import luajit21
 
 from argosy.errors import UserError
-from argosy.gitops.health.table_rules import quote, to_lua
+from argosy.gitops.health.table_rules import lua_quote, table_to_lua
 from support.examples import examples
 
 RAY = {
@@ -49,7 +49,7 @@ def judge(table: dict[str, Any], manifest: dict[str, Any], kind: str = "RayClust
     runtime = luajit21.LuaRuntime(register_eval=False, register_builtins=False)
     runtime.execute("pairs = pairs" + _BASE_ONLY)
     runtime.globals()["obj"] = lua_value(runtime, manifest)
-    answer = runtime.execute(to_lua(kind, table))
+    answer = runtime.execute(table_to_lua(kind, table))
     return answer["status"], answer["message"]
 
 
@@ -217,14 +217,14 @@ WRONG = [
 @pytest.mark.parametrize(("table", "expected"), WRONG, ids=[text[-30:] for _, text in WRONG])
 def test_a_wrong_table_is_told_which_field_and_what_would_fit(table: Any, expected: str) -> None:
     with pytest.raises(UserError) as error:
-        to_lua("RayCluster", table)
+        table_to_lua("RayCluster", table)
     assert expected in str(error.value)
 
 
 @pytest.mark.parametrize("kind", ["", "Ray Cluster", "Ray\nos.exit()", "*"])
 def test_a_kind_that_could_leave_its_comment_is_refused(kind: str) -> None:
     with pytest.raises(UserError, match="invalid kind"):
-        to_lua(kind, RAY)
+        table_to_lua(kind, RAY)
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -232,14 +232,14 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 @given(ANY_TEXT)
 def test_any_text_survives_quoting_on_one_line(text: str) -> None:
-    literal = quote(text)
+    literal = lua_quote(text)
     assert len(literal.splitlines()) == 1
     assert luajit21.LuaRuntime(encoding=None).execute(f"return {literal}".encode()) == text.encode()
 
 
 @pytest.mark.parametrize("text", ['" .. os.exit() .. "', "]]", "\\", '\\"', "a\0b", "\n--", "\u2028", "\u202e", "é"])
 def test_hostile_texts_survive_quoting(text: str) -> None:
-    assert luajit21.LuaRuntime(encoding=None).execute(f"return {quote(text)}".encode()) == text.encode()
+    assert luajit21.LuaRuntime(encoding=None).execute(f"return {lua_quote(text)}".encode()) == text.encode()
 
 
 @settings(max_examples=examples())
@@ -259,7 +259,7 @@ def test_the_script_reads_like_one_written_by_hand() -> None:
         "phases": {"path": "status.phase", "words": {"Running": "Healthy", "Ready": "Healthy", "Failed": "Degraded"}},
     }
     assert (
-        to_lua("Engine", table)
+        table_to_lua("Engine", table)
         == """\
 -- Health of Engine, written from its table form.
 local hs = {}

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application
-from argosy.gitops.live import Keeping, Tracking, is_slim, track
+from argosy.gitops.live import ApplicationCachePolicy, TrackingSettings, add_tracking, is_trimmed
 from argosy.gitops.live import cache_policy as module
 from argosy.kube.names import GroupKind
 
-TRACKING = Tracking(control_namespace="argocd")
+TRACKING = TrackingSettings(control_namespace="argocd")
 APP = Application(name="models", namespace="argocd")
 
 
@@ -23,40 +23,40 @@ def manifest(kind: str = "ConfigMap", api_version: str = "v1", value: str = "x")
 
 
 @pytest.fixture
-def keeping() -> Keeping:
-    return Keeping(lambda: TRACKING)
+def keeping() -> ApplicationCachePolicy:
+    return ApplicationCachePolicy(lambda: TRACKING)
 
 
-def test_who_wrote_what_is_left_out_of_what_nobody_tracks(keeping: Keeping) -> None:
+def test_who_wrote_what_is_left_out_of_what_nobody_tracks(keeping: ApplicationCachePolicy) -> None:
     given = manifest()
-    kept = keeping.kept(given)
-    assert is_slim(kept) and not is_slim(given)
+    kept = keeping.trim(given)
+    assert is_trimmed(kept) and not is_trimmed(given)
     assert kept == {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ml", "uid": "x"}}
-    assert keeping.kept(kept) is kept
-    assert not keeping.is_wanted(given) and not keeping.is_short(kept)
+    assert keeping.trim(kept) is kept
+    assert not keeping.requires_full_kind(given) and not keeping.is_trimmed_too_much(kept)
 
 
-def test_data_is_kept_where_settings_are_and_of_what_is_tracked(keeping: Keeping) -> None:
+def test_data_is_kept_where_settings_are_and_of_what_is_tracked(keeping: ApplicationCachePolicy) -> None:
     for kind in ("ConfigMap", "Secret"):
         given = {**manifest(kind), "type": "helm.sh/release.v1", "binaryData": {"x": "eA=="}}
-        assert keeping.kept(given).keys() == {"apiVersion", "kind", "metadata", "type"}
-        assert {"data", "binaryData"} <= keeping.kept(track(given, APP, TRACKING)).keys()
+        assert keeping.trim(given).keys() == {"apiVersion", "kind", "metadata", "type"}
+        assert {"data", "binaryData"} <= keeping.trim(add_tracking(given, APP, TRACKING)).keys()
         given["metadata"]["namespace"] = "argocd"
-        assert {"data", "binaryData"} <= keeping.kept(given).keys()
+        assert {"data", "binaryData"} <= keeping.trim(given).keys()
     other = manifest("ConfigMap", "elsewhere.example/v1")
-    assert "data" in keeping.kept(other)
+    assert "data" in keeping.trim(other)
 
 
-def test_of_a_pod_that_a_workload_made_images_and_phase_are_kept(keeping: Keeping) -> None:
+def test_of_a_pod_that_a_workload_made_images_and_phase_are_kept(keeping: ApplicationCachePolicy) -> None:
     server = {"name": "server", "image": "registry.example/server:1", "env": [{"name": "A", "value": "b"}]}
     given = {**manifest("Pod"), "spec": {"containers": [server], "nodeName": "one", "volumes": []}}
     del given["data"]
     given["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    kept = keeping.kept(given)
+    kept = keeping.trim(given)
     assert kept["spec"] == {"containers": [{"name": "server", "image": "registry.example/server:1"}]}
     assert kept["status"] == {"phase": "Running"}
-    assert keeping.kept(track(given, APP, TRACKING))["spec"] == given["spec"]
-    assert keeping.kept({**manifest("Pod"), "spec": None})["status"] == {}
+    assert keeping.trim(add_tracking(given, APP, TRACKING))["spec"] == given["spec"]
+    assert keeping.trim({**manifest("Pod"), "spec": None})["status"] == {}
 
 
 @pytest.mark.parametrize("field", ["containerStatuses", "initContainerStatuses"])
@@ -65,50 +65,52 @@ def test_of_a_pod_that_a_workload_made_images_and_phase_are_kept(keeping: Keepin
     [("ImagePullBackOff", True), ("InvalidImageName", True), ("ErrImagePull", False), ("ContainerCreating", False)],
 )
 def test_of_a_pod_that_nobody_tracks_containers_without_an_image_are_kept(
-    keeping: Keeping, field: str, reason: str, is_kept: bool
+    keeping: ApplicationCachePolicy, field: str, reason: str, is_kept: bool
 ) -> None:
     state = {"waiting": {"reason": reason, "message": "no such image"}}
     container = {"name": "main", "image": "web:1", "ready": False, "state": state}
     running = {"name": "other", "image": "web:1", "state": {"running": {}}}
-    kept = keeping.kept({**manifest("Pod"), "spec": {}, "status": {"phase": "Pending", field: [running, container]}})
+    kept = keeping.trim({**manifest("Pod"), "spec": {}, "status": {"phase": "Pending", field: [running, container]}})
     assert kept["status"].get(field, []) == ([{"name": "main", "state": state}] if is_kept else [])
     assert kept["status"]["phase"] == "Pending"
 
 
-def test_all_of_what_an_application_tracks_is_kept(keeping: Keeping) -> None:
-    given = track(manifest(), APP, TRACKING)
-    assert keeping.is_wanted(given)
-    assert keeping.kept(given) == given
+def test_all_of_what_an_application_tracks_is_kept(keeping: ApplicationCachePolicy) -> None:
+    given = add_tracking(manifest(), APP, TRACKING)
+    assert keeping.requires_full_kind(given)
+    assert keeping.trim(given) == given
 
 
-def test_all_of_an_application_is_kept_for_its_writers_are_read(keeping: Keeping) -> None:
+def test_all_of_an_application_is_kept_for_its_writers_are_read(keeping: ApplicationCachePolicy) -> None:
     given = manifest("Application", "argoproj.io/v1alpha1")
-    assert keeping.kept(given) == given
-    assert is_slim(keeping.kept(manifest("Application", "elsewhere.example/v1")))
+    assert keeping.trim(given) == given
+    assert is_trimmed(keeping.trim(manifest("Application", "elsewhere.example/v1")))
 
 
-def test_fields_that_are_written_alike_are_kept_once(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fields_that_are_written_alike_are_kept_once(
+    keeping: ApplicationCachePolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fields() -> Any:
-        kept = keeping.kept(track(manifest(), APP, TRACKING))
+        kept = keeping.trim(add_tracking(manifest(), APP, TRACKING))
         return kept["metadata"]["managedFields"][0]["fieldsV1"]
 
     first = fields()
     assert fields() is first
-    monkeypatch.setattr(module, "MOST_SHAPES", 1)
+    monkeypatch.setattr(module, "MAX_SHARED_FIELD_SETS", 1)
     again = fields()
     assert again is not first and again == first  # so many shapes at most
 
 
-def test_tracking_may_change(keeping: Keeping) -> None:
-    tracking = [Tracking(control_namespace="argocd")]
-    keeping = Keeping(lambda: tracking[0])
+def test_tracking_may_change(keeping: ApplicationCachePolicy) -> None:
+    tracking = [TrackingSettings(control_namespace="argocd")]
+    keeping = ApplicationCachePolicy(lambda: tracking[0])
     labelled = manifest()
     labelled["metadata"]["labels"] = {"app.kubernetes.io/instance": "models"}
-    kept = keeping.kept(labelled)
-    assert not keeping.is_wanted(labelled) and not keeping.is_short(kept)
-    tracking[0] = Tracking(control_namespace="argocd", method="label")
-    assert keeping.is_wanted(labelled)
-    assert keeping.is_short(kept) and not keeping.is_short(labelled)
+    kept = keeping.trim(labelled)
+    assert not keeping.requires_full_kind(labelled) and not keeping.is_trimmed_too_much(kept)
+    tracking[0] = TrackingSettings(control_namespace="argocd", method="label")
+    assert keeping.requires_full_kind(labelled)
+    assert keeping.is_trimmed_too_much(kept) and not keeping.is_trimmed_too_much(labelled)
 
 
 @pytest.mark.parametrize(
@@ -123,5 +125,7 @@ def test_tracking_may_change(keeping: Keeping) -> None:
         ("coordination.k8s.io", "Lease", False),
     ],
 )
-def test_kinds_of_which_more_than_metadata_is_read(keeping: Keeping, group: str, kind: str, *, is_read: bool) -> None:
-    assert keeping.is_read(GroupKind(group, kind)) is is_read
+def test_kinds_of_which_more_than_metadata_is_read(
+    keeping: ApplicationCachePolicy, group: str, kind: str, *, is_read: bool
+) -> None:
+    assert keeping.needs_full_objects(GroupKind(group, kind)) is is_read

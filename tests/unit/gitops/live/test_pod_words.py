@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.live.pod_status import info
+from argosy.gitops.live.pod_status import build_pod_info
 
 
 def state(name: str, restarts: int = 0, **rest: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_the_status_of_a_pod_is_one_word(
     spec = {"nodeName": "n1", "containers": [{"name": "a"}, {"name": "b"}]}
     if "initContainerStatuses" in status:
         spec["initContainers"] = [{"name": "i"}]
-    said = dict(info({"metadata": {"name": "p"}, "spec": spec, "status": status}))
+    said = dict(build_pod_info({"metadata": {"name": "p"}, "spec": spec, "status": status}))
     wanted = {"Status Reason": reason, "Node": "n1", "Containers": containers}
     assert said == (wanted | {"Restart Count": restarts} if restarts else wanted)
 
@@ -58,7 +58,7 @@ def test_a_sidecar_counts_as_a_container() -> None:
     spec = {"containers": [{"name": "a"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}
     status = {"phase": "Running", "containerStatuses": [state("a", **RUNS)],
               "initContainerStatuses": [state("s", started=True, **RUNS)]}  # fmt: skip
-    assert dict(info({"metadata": {}, "spec": spec, "status": status}))["Containers"] == "2/2"
+    assert dict(build_pod_info({"metadata": {}, "spec": spec, "status": status}))["Containers"] == "2/2"
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_a_sidecar_counts_as_a_container() -> None:
 )  # fmt: skip
 def test_a_pod_that_is_being_deleted_says_so(status: dict[str, Any], reason: str) -> None:
     pod = {"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}, "spec": {}, "status": status}
-    assert dict(info(pod))["Status Reason"] == reason
+    assert dict(build_pod_info(pod))["Status Reason"] == reason
 
 
 def test_a_pod_that_says_nothing_yet_has_a_node_and_no_containers() -> None:
-    assert info({"metadata": {}}) == (("Node", ""), ("Containers", "0/0"))
+    assert build_pod_info({"metadata": {}}) == (("Node", ""), ("Containers", "0/0"))

@@ -13,23 +13,23 @@ from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
 from argosy.errors import ManifestError
 from argosy.gitops.application import Application, Destination
 from argosy.gitops.live import (
-    Tracking,
-    instance_name,
+    TrackingSettings,
+    add_tracking,
+    build_instance_name,
     is_self_referenced,
-    owner,
-    read_id,
+    normalize_tracking,
+    parse_tracking_id,
+    read_instance_name,
     read_tracking,
-    settle,
-    track,
 )
-from argosy.gitops.live.tracking import Method
+from argosy.gitops.live.tracking import TrackingMethod
 from argosy.kube.objects import Manifest
 from support.examples import examples
 
 APP = Application(name="shop", namespace="argocd", destination=Destination(namespace="prod"))
-ANNOTATION = Tracking(control_namespace="argocd")
-LABEL = Tracking("label", control_namespace="argocd")
-BOTH = Tracking("annotation+label", control_namespace="argocd")
+ANNOTATION = TrackingSettings(control_namespace="argocd")
+LABEL = TrackingSettings("label", control_namespace="argocd")
+BOTH = TrackingSettings("annotation+label", control_namespace="argocd")
 
 
 def config(name: str = "web", namespace: str = "prod", **metadata: Any) -> Manifest:
@@ -50,24 +50,24 @@ def tracked(text: str, **metadata: Any) -> Manifest:
         (ANNOTATION, {TRACKING_ID: "shop:/ConfigMap:prod/web"}, {}),
         (LABEL, {}, {INSTANCE_LABEL: "shop"}),
         (BOTH, {TRACKING_ID: "shop:/ConfigMap:prod/web"}, {INSTANCE_LABEL: "shop"}),
-        (Tracking("label", "team/app", control_namespace="argocd"), {}, {"team/app": "shop"}),
+        (TrackingSettings("label", "team/app", control_namespace="argocd"), {}, {"team/app": "shop"}),
         (
-            Tracking(installation_id="east", control_namespace="argocd"),
+            TrackingSettings(installation_id="east", control_namespace="argocd"),
             {TRACKING_ID: "shop:/ConfigMap:prod/web", INSTALLATION_ID: "east"},
             {},
         ),
-        (Tracking("label", installation_id="east", control_namespace="argocd"), {}, {INSTANCE_LABEL: "shop"}),
+        (TrackingSettings("label", installation_id="east", control_namespace="argocd"), {}, {INSTANCE_LABEL: "shop"}),
     ],
 )
 def test_each_method_writes_what_is_its_own(
-    tracking: Tracking, annotations: dict[str, str], labels: dict[str, str]
+    tracking: TrackingSettings, annotations: dict[str, str], labels: dict[str, str]
 ) -> None:
-    metadata = track(config(), APP, tracking)["metadata"]
+    metadata = add_tracking(config(), APP, tracking)["metadata"]
     assert (metadata.get("annotations", {}), metadata.get("labels", {})) == (annotations, labels)
 
 
 def test_what_else_is_written_on_a_manifest_stays() -> None:
-    metadata = track(config(annotations={"a": "1"}, labels={"b": "2"}), APP, BOTH)["metadata"]
+    metadata = add_tracking(config(annotations={"a": "1"}, labels={"b": "2"}), APP, BOTH)["metadata"]
     assert metadata["annotations"]["a"] == "1"
     assert metadata["labels"] == {"b": "2", INSTANCE_LABEL: "shop"}
 
@@ -92,9 +92,9 @@ def test_what_else_is_written_on_a_manifest_stays() -> None:
     ],
 )
 def test_the_id_names_group_kind_namespace_and_name(manifest: Manifest, written: str) -> None:
-    found = track(manifest, APP, ANNOTATION)
+    found = add_tracking(manifest, APP, ANNOTATION)
     assert found["metadata"]["annotations"][TRACKING_ID] == written
-    assert owner(found, ANNOTATION) == "shop"
+    assert read_instance_name(found, ANNOTATION) == "shop"
 
 
 def test_a_definition_is_given_no_tracking() -> None:
@@ -103,11 +103,11 @@ def test_a_definition_is_given_no_tracking() -> None:
         "kind": "CustomResourceDefinition",
         "metadata": {"name": "boats.sea.dev"},
     }
-    assert track(definition, APP, BOTH) == definition
+    assert add_tracking(definition, APP, BOTH) == definition
 
 
 def test_without_an_installation_id_that_of_another_installation_is_taken_off() -> None:
-    found = track(config(annotations={INSTALLATION_ID: "west"}), APP, ANNOTATION)
+    found = add_tracking(config(annotations={INSTALLATION_ID: "west"}), APP, ANNOTATION)
     assert INSTALLATION_ID not in found["metadata"]["annotations"]
 
 
@@ -122,27 +122,27 @@ def test_without_an_installation_id_that_of_another_installation_is_taken_off() 
 )
 def test_beside_the_annotation_a_long_label_is_cut_where_a_label_may_end(name: str, label: str) -> None:
     app = Application(name=name, namespace="argocd")
-    found = track(config(), app, BOTH)
+    found = add_tracking(config(), app, BOTH)
     assert found["metadata"]["labels"][INSTANCE_LABEL] == label
-    assert owner(found, BOTH) == name
+    assert read_instance_name(found, BOTH) == name
 
 
 def test_a_label_that_decides_is_never_cut() -> None:
     app = Application(name="a" * 80, namespace="argocd")
-    assert track(config(), app, LABEL)["metadata"]["labels"][INSTANCE_LABEL] == "a" * 80
+    assert add_tracking(config(), app, LABEL)["metadata"]["labels"][INSTANCE_LABEL] == "a" * 80
 
 
 @pytest.mark.parametrize(("namespace", "name"), [("argocd", "shop"), ("", "shop"), ("team", "team_shop")])
 def test_an_application_elsewhere_has_its_namespace_in_its_name(namespace: str, name: str) -> None:
     app = Application(name="shop", namespace=namespace)
-    assert instance_name(app, ANNOTATION) == name
-    assert owner(track(config(), app, ANNOTATION), ANNOTATION) == name
+    assert build_instance_name(app, ANNOTATION) == name
+    assert read_instance_name(add_tracking(config(), app, ANNOTATION), ANNOTATION) == name
 
 
 @pytest.mark.parametrize("part", ["annotations", "labels"])
 def test_metadata_that_is_no_map_is_named(part: str) -> None:
     with pytest.raises(ManifestError, match=f"metadata.{part} must be a map"):
-        track(config(**{part: "text"}), APP, BOTH)
+        add_tracking(config(**{part: "text"}), APP, BOTH)
 
 
 # -- read
@@ -154,8 +154,8 @@ def test_metadata_that_is_no_map_is_named(part: str) -> None:
      "shop:apps/Deployment:web", "shop:apps/Deployment:a/b/c", "::", "/:/"],
 )  # fmt: skip
 def test_what_is_no_tracking_id_belongs_to_nobody(text: str) -> None:
-    assert read_id(text) is None
-    assert owner(tracked(text), ANNOTATION) == ""
+    assert parse_tracking_id(text) is None
+    assert read_instance_name(tracked(text), ANNOTATION) == ""
     assert is_self_referenced(tracked(text), ANNOTATION)
 
 
@@ -171,15 +171,15 @@ def test_what_is_no_tracking_id_belongs_to_nobody(text: str) -> None:
     ],
 )
 def test_a_manifest_of_any_shape_can_be_asked_for_its_owner(manifest: Manifest) -> None:
-    assert [owner(manifest, each) for each in (ANNOTATION, LABEL, BOTH)] == ["", "", ""]
+    assert [read_instance_name(manifest, each) for each in (ANNOTATION, LABEL, BOTH)] == ["", "", ""]
 
 
 @pytest.mark.parametrize(
     ("tracking", "name"),
-    [(ANNOTATION, "shop"), (BOTH, "shop"), (LABEL, "old"), (Tracking("label", "other/key"), "")],
+    [(ANNOTATION, "shop"), (BOTH, "shop"), (LABEL, "old"), (TrackingSettings("label", "other/key"), "")],
 )
-def test_the_annotation_decides_but_for_tracking_by_label(tracking: Tracking, name: str) -> None:
-    assert owner(tracked("shop:/ConfigMap:prod/web", labels={INSTANCE_LABEL: "old"}), tracking) == name
+def test_the_annotation_decides_but_for_tracking_by_label(tracking: TrackingSettings, name: str) -> None:
+    assert read_instance_name(tracked("shop:/ConfigMap:prod/web", labels={INSTANCE_LABEL: "old"}), tracking) == name
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_only_the_installation_that_wrote_it_reads_an_id(ours: str, theirs: str,
     live = tracked("shop:/ConfigMap:prod/web")
     if theirs:
         live["metadata"]["annotations"][INSTALLATION_ID] = theirs
-    assert owner(live, Tracking(installation_id=ours)) == name
+    assert read_instance_name(live, TrackingSettings(installation_id=ours)) == name
 
 
 # -- copies
@@ -224,13 +224,13 @@ def test_what_is_desired_under_its_key_is_no_copy() -> None:
 
 
 def test_a_labelled_manifest_is_no_drift_once_annotations_decide() -> None:
-    desired, live = track(config(), APP, ANNOTATION), track(config(), APP, LABEL)
-    assert settle(desired, live, ANNOTATION) == desired
+    desired, live = add_tracking(config(), APP, ANNOTATION), add_tracking(config(), APP, LABEL)
+    assert normalize_tracking(desired, live, ANNOTATION) == desired
 
 
 def test_with_both_the_label_stays() -> None:
-    desired, live = track(config(), APP, BOTH), track(config(), APP, LABEL)
-    assert settle(desired, live, BOTH) == desired
+    desired, live = add_tracking(config(), APP, BOTH), add_tracking(config(), APP, LABEL)
+    assert normalize_tracking(desired, live, BOTH) == desired
 
 
 @pytest.mark.parametrize(
@@ -244,13 +244,13 @@ def test_with_both_the_label_stays() -> None:
           "metadata": {"name": "b", "labels": {INSTANCE_LABEL: "old"}}}, ANNOTATION),
     ],
 )  # fmt: skip
-def test_without_the_label_or_the_need_the_live_side_is_left_alone(live: Manifest, tracking: Tracking) -> None:
-    assert settle(track(config(), APP, tracking), live, tracking) is live
+def test_without_the_label_or_the_need_the_live_side_is_left_alone(live: Manifest, tracking: TrackingSettings) -> None:
+    assert normalize_tracking(add_tracking(config(), APP, tracking), live, tracking) is live
 
 
 def test_other_labels_and_annotations_are_not_settled() -> None:
     live = config(labels={INSTANCE_LABEL: "shop", "b": "2"}, annotations={"a": "1"})
-    metadata = settle(track(config(), APP, ANNOTATION), live, ANNOTATION)["metadata"]
+    metadata = normalize_tracking(add_tracking(config(), APP, ANNOTATION), live, ANNOTATION)["metadata"]
     assert metadata["labels"] == {"b": "2"}
     assert metadata["annotations"] == {"a": "1", TRACKING_ID: "shop:/ConfigMap:prod/web"}
 
@@ -261,16 +261,16 @@ def test_other_labels_and_annotations_are_not_settled() -> None:
 @pytest.mark.parametrize(
     ("data", "read"),
     [
-        ({}, Tracking(control_namespace="argocd")),
+        ({}, TrackingSettings(control_namespace="argocd")),
         ({"application.resourceTrackingMethod": "label"}, LABEL),
         ({"application.resourceTrackingMethod": "annotation+label"}, BOTH),
-        ({"application.instanceLabelKey": "team/app"}, Tracking(label="team/app", control_namespace="argocd")),
+        ({"application.instanceLabelKey": "team/app"}, TrackingSettings(label="team/app", control_namespace="argocd")),
         ({"application.instanceLabelKey": ""}, ANNOTATION),
-        ({"installationID": "east"}, Tracking(installation_id="east", control_namespace="argocd")),
+        ({"installationID": "east"}, TrackingSettings(installation_id="east", control_namespace="argocd")),
         ({"application.resourceTrackingMethod": "labels"}, ANNOTATION),
     ],
 )
-def test_settings_say_how_is_tracked(data: dict[str, str], read: Tracking) -> None:
+def test_settings_say_how_is_tracked(data: dict[str, str], read: TrackingSettings) -> None:
     assert read_tracking(data, "argocd") == read
 
 
@@ -286,7 +286,7 @@ def test_an_unknown_method_is_a_fault_that_names_the_known_ones() -> None:
 
 NAMES = st.from_regex(r"[a-z0-9]([a-z0-9.-]{0,80}[a-z0-9])?", fullmatch=True)
 KINDS = st.sampled_from([("v1", "ConfigMap"), ("apps/v1", "Deployment"), ("sea.dev/v1beta1", "Boat")])
-METHODS: st.SearchStrategy[Method] = st.sampled_from(["annotation", "label", "annotation+label"])
+METHODS: st.SearchStrategy[TrackingMethod] = st.sampled_from(["annotation", "label", "annotation+label"])
 
 
 @settings(max_examples=examples(), deadline=None)
@@ -295,28 +295,32 @@ METHODS: st.SearchStrategy[Method] = st.sampled_from(["annotation", "label", "an
     kind=KINDS,
     name=NAMES | NAMES.map("system:{}".format),
     namespace=st.just("") | NAMES,
-    tracking=st.builds(Tracking, METHODS, installation_id=st.sampled_from(["", "east"]), control_namespace=NAMES),
+    tracking=st.builds(
+        TrackingSettings, METHODS, installation_id=st.sampled_from(["", "east"]), control_namespace=NAMES
+    ),
 )
 def test_what_is_tracked_is_found_again_and_the_given_manifest_is_untouched(
-    app: Application, kind: tuple[str, str], name: str, namespace: str, tracking: Tracking
+    app: Application, kind: tuple[str, str], name: str, namespace: str, tracking: TrackingSettings
 ) -> None:
     manifest = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": name, "namespace": namespace}}
     before = copy.deepcopy(manifest)
-    found = track(manifest, app, tracking)
+    found = add_tracking(manifest, app, tracking)
     assert manifest == before
-    assert owner(found, tracking) == instance_name(app, tracking)
+    assert read_instance_name(found, tracking) == build_instance_name(app, tracking)
     assert is_self_referenced(found, tracking)
-    assert track(found, app, tracking) == found
+    assert add_tracking(found, app, tracking) == found
 
 
 @settings(max_examples=examples(), deadline=None)
 @given(METHODS, METHODS, NAMES)
-def test_no_change_of_the_method_is_drift_where_annotations_decide_now(old: Method, new: Method, name: str) -> None:
+def test_no_change_of_the_method_is_drift_where_annotations_decide_now(
+    old: TrackingMethod, new: TrackingMethod, name: str
+) -> None:
     app = Application(name=name, namespace="argocd")
-    then, now = Tracking(old, control_namespace="argocd"), Tracking(new, control_namespace="argocd")
-    desired, live = track(config(), app, now), track(config(), app, then)
+    then, now = TrackingSettings(old, control_namespace="argocd"), TrackingSettings(new, control_namespace="argocd")
+    desired, live = add_tracking(config(), app, now), add_tracking(config(), app, then)
     before = copy.deepcopy((desired, live))
-    settled = settle(desired, live, now)["metadata"]
+    settled = normalize_tracking(desired, live, now)["metadata"]
     assert (desired, live) == before
     if old != "annotation" and new != "label":
         assert settled["annotations"] == desired["metadata"]["annotations"]
@@ -326,5 +330,5 @@ def test_no_change_of_the_method_is_drift_where_annotations_decide_now(old: Meth
 @settings(max_examples=examples(), deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_as_an_id_is_read_or_ignored(text: str) -> None:
-    found = read_id(text)
+    found = parse_tracking_id(text)
     assert found is None or str(found) == text

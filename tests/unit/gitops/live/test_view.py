@@ -13,25 +13,25 @@ from argosy.gitops.application import Application
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP, KindPattern, OrphanRule
 from argosy.gitops.live import (
     BY_OWNER,
+    AffectedApplication,
     CacheReader,
-    Concern,
-    Tracking,
-    concerned,
-    images_of,
-    in_other_versions,
-    indexes,
-    managed,
+    TrackingSettings,
+    add_tracking,
+    build_indexes,
+    build_tree,
+    find_affected_applications,
+    find_managed_resources,
+    find_orphans,
+    find_version_mismatches,
+    list_images,
     orphan_warning,
-    orphans,
-    track,
-    tree,
 )
-from argosy.gitops.live.resource_tree import Node
-from argosy.kube.controller import Cache
+from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-TRACKING = Tracking(control_namespace="argocd")
+TRACKING = TrackingSettings(control_namespace="argocd")
 SHOP = Application(name="shop", namespace="argocd")
 UIDS = itertools.count(1)
 
@@ -50,13 +50,13 @@ def live(kind: str, name: str, *parents: Manifest, namespace: str = "prod", grou
 
 
 def of_shop(manifest: Manifest, app: Application = SHOP) -> Manifest:
-    return track(manifest, app, TRACKING)
+    return add_tracking(manifest, app, TRACKING)
 
 
-def cache_of(*manifests: Manifest, tracking: Tracking = TRACKING) -> Cache:
-    cache = Cache()
-    for name, index in indexes(tracking).items():
-        cache.index(name, index)
+def cache_of(*manifests: Manifest, tracking: TrackingSettings = TRACKING) -> InformerCache:
+    cache = InformerCache()
+    for name, index in build_indexes(tracking).items():
+        cache.add_index(name, index)
     for manifest in manifests:
         cache.put(manifest)
     return cache
@@ -71,7 +71,7 @@ def everything(key: ResourceKey) -> bool:
 
 
 def seen_by(cache: CacheReader, desired: Sequence[Manifest] = ()) -> list[str]:
-    return names(managed(cache, "shop", [*map(key_of, desired)], everything))
+    return names(find_managed_resources(cache, "shop", [*map(key_of, desired)], everything))
 
 
 # -- managed
@@ -96,14 +96,14 @@ def test_a_child_with_the_tracking_of_its_parent_is_not_managed() -> None:
 
 
 def test_endpoints_with_the_label_of_their_service_are_not_managed() -> None:
-    by_label = Tracking("label", control_namespace="argocd")
+    by_label = TrackingSettings("label", control_namespace="argocd")
     labels = {"metadata": {"labels": {INSTANCE_LABEL: "shop"}}}
     cache = cache_of(live("Service", "web", **labels), live("Endpoints", "web", **labels), tracking=by_label)
-    assert [key.kind for key in managed(cache, "shop", (), everything)] == ["Service"]
+    assert [key.kind for key in find_managed_resources(cache, "shop", (), everything)] == ["Service"]
 
 
 def test_claims_of_a_stateful_set_with_its_labels_are_not_managed() -> None:
-    by_label = Tracking("label", control_namespace="argocd")
+    by_label = TrackingSettings("label", control_namespace="argocd")
     labels = {"metadata": {"labels": {INSTANCE_LABEL: "shop"}}}
     base = live("StatefulSet", "db", group="apps", spec={"volumeClaimTemplates": [{"metadata": {"name": "data"}}]},
                 **labels)  # fmt: skip
@@ -113,7 +113,7 @@ def test_claims_of_a_stateful_set_with_its_labels_are_not_managed() -> None:
 
 def test_what_a_project_does_not_allow_is_not_shown() -> None:
     cache = cache_of(of_shop(live("ConfigMap", "a")), of_shop(live("Secret", "b")))
-    found = managed(cache, "shop", [key_of(live("Secret", "b"))], lambda key: key.kind != "Secret")
+    found = find_managed_resources(cache, "shop", [key_of(live("Secret", "b"))], lambda key: key.kind != "Secret")
     assert names(found) == ["a"]
 
 
@@ -125,12 +125,12 @@ def test_one_object_that_is_served_twice_counts_once_as_it_is_desired(desired: s
     one = live("Ingress", "web", group="extensions", metadata={"uid": "same"})
     two = live("Ingress", "web", group="networking.k8s.io", metadata={"uid": "same"})
     wanted = [key_of(live("Ingress", "web", group=desired))] if desired else []
-    found = managed(cache_of(of_shop(one), of_shop(two)), "shop", wanted, everything)
+    found = find_managed_resources(cache_of(of_shop(one), of_shop(two)), "shop", wanted, everything)
     assert [key.group for key in found] == [group]
 
 
 def test_only_the_applications_own_manifests_are_looked_at() -> None:
-    class Counting(Cache):
+    class Counting(InformerCache):
         looked = 0
 
         def find(self, index: str, value: Hashable) -> list[Manifest]:
@@ -139,27 +139,27 @@ def test_only_the_applications_own_manifests_are_looked_at() -> None:
             return found
 
     cache = Counting()
-    for name, index in indexes(TRACKING).items():
-        cache.index(name, index)
+    for name, index in build_indexes(TRACKING).items():
+        cache.add_index(name, index)
     for number in range(300):
         cache.put(of_shop(live("ConfigMap", f"c{number}"), Application(name=f"app-{number % 100}")))
-    assert len(managed(cache, "app-7", (), everything)) == cache.looked == 3
+    assert len(find_managed_resources(cache, "app-7", (), everything)) == cache.looked == 3
 
 
 def test_a_change_of_tracking_is_a_new_index() -> None:
     labelled = live("ConfigMap", "a", metadata={"labels": {INSTANCE_LABEL: "shop"}})
     cache = cache_of(labelled)
     assert seen_by(cache) == []
-    by_label = Tracking("label", control_namespace="argocd")
-    cache.index(BY_OWNER, indexes(by_label)[BY_OWNER])
+    by_label = TrackingSettings("label", control_namespace="argocd")
+    cache.add_index(BY_OWNER, build_indexes(by_label)[BY_OWNER])
     assert seen_by(cache) == ["a"]
 
 
 def test_another_version_than_the_cached_one_is_told() -> None:
     lives = live("HorizontalPodAutoscaler", "web", group="autoscaling")
     asked = {**lives, "apiVersion": "autoscaling/v2"}
-    assert list(in_other_versions([asked, live("ConfigMap", "a")], {key_of(lives): lives})) == [(asked, lives)]
-    assert list(in_other_versions([lives], {key_of(lives): lives})) == []
+    assert list(find_version_mismatches([asked, live("ConfigMap", "a")], {key_of(lives): lives})) == [(asked, lives)]
+    assert list(find_version_mismatches([lives], {key_of(lives): lives})) == []
 
 
 # -- concerned
@@ -170,24 +170,29 @@ def test_a_change_concerns_the_application_of_the_nearest_tracked_parent() -> No
     replica_set = live("ReplicaSet", "web-1", deployment, group="apps")
     pod = live("Pod", "web-1-x", replica_set)
     cache = cache_of(deployment, replica_set, pod)
-    assert concerned(cache, deployment, TRACKING) == {Concern("shop", True)}
-    assert concerned(cache, pod, TRACKING) == {Concern("shop", False)}
+    assert find_affected_applications(cache, deployment, TRACKING) == {AffectedApplication("shop", True)}
+    assert find_affected_applications(cache, pod, TRACKING) == {AffectedApplication("shop", False)}
 
 
 def test_what_is_nobodys_concerns_nobody() -> None:
-    assert concerned(cache_of(), live("ConfigMap", "a"), TRACKING) == set()
-    assert concerned(cache_of(), live("Pod", "a", live("ReplicaSet", "gone", group="apps")), TRACKING) == set()
+    assert find_affected_applications(cache_of(), live("ConfigMap", "a"), TRACKING) == set()
+    assert (
+        find_affected_applications(cache_of(), live("Pod", "a", live("ReplicaSet", "gone", group="apps")), TRACKING)
+        == set()
+    )
 
 
 def test_a_parent_of_the_same_name_that_came_later_is_another() -> None:
     gone = live("ReplicaSet", "web", group="apps")
     cache = cache_of(of_shop(live("ReplicaSet", "web", group="apps")))
-    assert concerned(cache, live("Pod", "web-x", gone), TRACKING) == set()
+    assert find_affected_applications(cache, live("Pod", "web-x", gone), TRACKING) == set()
 
 
 def test_a_parent_may_be_in_no_namespace() -> None:
     node = of_shop(live("Fleet", "f", namespace="", group="sea.dev"))
-    assert concerned(cache_of(node), live("Boat", "b", node, group="sea.dev"), TRACKING) == {Concern("shop", False)}
+    assert find_affected_applications(cache_of(node), live("Boat", "b", node, group="sea.dev"), TRACKING) == {
+        AffectedApplication("shop", False)
+    }
 
 
 def test_parents_in_a_circle_are_asked_once() -> None:
@@ -195,15 +200,15 @@ def test_parents_in_a_circle_are_asked_once() -> None:
     circle = [live("Boat", "one", two, group="sea.dev"), live("Boat", "two", one, group="sea.dev")]
     circle[0]["metadata"]["uid"], circle[1]["metadata"]["uid"] = one["metadata"]["uid"], two["metadata"]["uid"]
     cache = cache_of(*circle)
-    assert concerned(cache, circle[0], TRACKING) == set()
-    assert len(tree(cache, {key_of(circle[0]): circle[0]})) == 2
+    assert find_affected_applications(cache, circle[0], TRACKING) == set()
+    assert len(build_tree(cache, {key_of(circle[0]): circle[0]})) == 2
 
 
 # -- the tree
 
 
 def below(cache: CacheReader, *roots: Manifest) -> list[tuple[str, str]]:
-    return [(node.key.kind, node.key.name) for node in tree(cache, {key_of(each): each for each in roots})]
+    return [(node.key.kind, node.key.name) for node in build_tree(cache, {key_of(each): each for each in roots})]
 
 
 def test_a_tree_has_parents_before_children_in_the_order_of_their_keys() -> None:
@@ -262,20 +267,20 @@ def test_below_what_is_not_permitted_nothing_is_looked_for() -> None:
     deployment = live("Deployment", "web", group="apps")
     replica_set = live("ReplicaSet", "web-1", deployment, group="apps")
     cache = cache_of(deployment, replica_set, live("Pod", "x", replica_set))
-    nodes = tree(cache, {key_of(deployment): deployment}, (), lambda key: key.kind != "ReplicaSet")
+    nodes = build_tree(cache, {key_of(deployment): deployment}, (), lambda key: key.kind != "ReplicaSet")
     assert [node.key.kind for node in nodes] == ["Deployment"]
 
 
 def test_a_desired_manifest_that_does_not_live_is_a_node_without_a_uid() -> None:
-    (node,) = tree(cache_of(), {}, [live("Deployment", "web", group="apps")])
-    assert node == Node(ResourceKey("apps", "Deployment", "prod", "web"), "v1")
+    (node,) = build_tree(cache_of(), {}, [live("Deployment", "web", group="apps")])
+    assert node == ResourceNode(ResourceKey("apps", "Deployment", "prod", "web"), "v1")
 
 
 def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
     replica_set = live("ReplicaSet", "web-1", group="apps")
     spec = {"containers": [{"image": "b:1"}, {"image": "a:1"}], "initContainers": [{"image": "b:1"}]}
     pod = live("Pod", "x", replica_set, metadata={"creationTimestamp": "2030-01-01T00:00:00Z"}, spec=spec)
-    node = tree(cache_of(replica_set, pod), {key_of(pod): pod})[0]
+    node = build_tree(cache_of(replica_set, pod), {key_of(pod): pod})[0]
     assert (node.uid, node.version, node.resource_version) == (pod["metadata"]["uid"], "v1", "7")
     assert node.created == "2030-01-01T00:00:00Z"
     assert [(each.key.name, each.uid, each.version) for each in node.parents] == [
@@ -283,7 +288,7 @@ def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
     ]
     assert node.images == ("a:1", "b:1")
     assert dict(node.info) == {"Node": "", "Containers": "0/2"}
-    assert tree(cache_of(), {key_of(replica_set): replica_set})[0].info == ()
+    assert build_tree(cache_of(), {key_of(replica_set): replica_set})[0].info == ()
 
 
 @pytest.mark.parametrize(
@@ -297,7 +302,7 @@ def test_a_node_says_who_made_it_when_and_what_runs_in_it() -> None:
     ],
 )
 def test_images_are_found_wherever_pods_are_described(spec: dict[str, Any], found: tuple[str, ...]) -> None:
-    assert images_of(live("Anything", "x", spec=spec)) == found
+    assert list_images(live("Anything", "x", spec=spec)) == found
 
 
 # -- orphans
@@ -306,7 +311,9 @@ ALL = OrphanRule()
 
 
 def orphaned(cache: CacheReader, rule: OrphanRule | None = ALL, **settings: Any) -> list[str]:
-    return [node.key.name for node in orphans(cache, rule, "prod", settings.pop("managed", ()), TRACKING, **settings)]
+    return [
+        node.key.name for node in find_orphans(cache, rule, "prod", settings.pop("managed", ()), TRACKING, **settings)
+    ]
 
 
 def test_what_no_application_tracks_is_an_orphan_with_its_children() -> None:
@@ -326,7 +333,7 @@ def test_what_every_namespace_has_by_itself_is_no_orphan() -> None:
         live("Service", "kubernetes"), live("Service", "kubernetes", namespace="default"),
     )  # fmt: skip
     assert orphaned(cache) == ["kubernetes", "robot"]
-    assert orphans(cache, ALL, "default", (), TRACKING) == []
+    assert find_orphans(cache, ALL, "default", (), TRACKING) == []
 
 
 def test_the_list_of_project_budgets_that_controllers_write_is_no_orphan() -> None:
@@ -355,8 +362,8 @@ def test_what_is_managed_or_tracked_or_not_permitted_is_no_orphan() -> None:
     cache = cache_of(a, b, c)
     assert orphaned(cache) == ["a", "c"]
     assert orphaned(cache, managed={key_of(a)}) == ["c"]
-    assert orphaned(cache, exists=lambda instance: False) == ["a", "b", "c"]
-    assert orphaned(cache, permitted=lambda key: key.kind != "Secret") == ["a"]
+    assert orphaned(cache, application_exists=lambda instance: False) == ["a", "b", "c"]
+    assert orphaned(cache, is_permitted=lambda key: key.kind != "Secret") == ["a"]
 
 
 def test_claims_of_a_stateful_set_are_no_orphans_of_their_own() -> None:
@@ -366,12 +373,12 @@ def test_claims_of_a_stateful_set_are_no_orphans_of_their_own() -> None:
 
 
 def test_the_warning_counts_orphans_unless_the_project_is_silent() -> None:
-    nodes = [Node(ResourceKey("", "ConfigMap", "prod", name), "v1") for name in "ab"]
+    nodes = [ResourceNode(ResourceKey("", "ConfigMap", "prod", name), "v1") for name in "ab"]
     assert orphan_warning(nodes, ALL) == "Application has 2 orphaned resources"
     assert orphan_warning(nodes, OrphanRule(warns=False)) == ""
     assert orphan_warning([], ALL) == ""
 
 
 def test_the_cache_of_the_runtime_is_one_that_can_be_read() -> None:
-    reader: CacheReader = Cache()
+    reader: CacheReader = InformerCache()
     assert reader.list(GroupKind("", "ConfigMap"), namespace="prod") == []

@@ -9,8 +9,17 @@ from hypothesis import strategies as st
 
 from argosy.annotations import INSTALLATION_ID, INSTANCE_LABEL, TRACKING_ID
 from argosy.gitops.application.project import OrphanRule
-from argosy.gitops.live import Concern, Tracking, concerned, indexes, managed, orphans, owner, tree
-from argosy.kube.controller import Cache
+from argosy.gitops.live import (
+    AffectedApplication,
+    TrackingSettings,
+    build_indexes,
+    build_tree,
+    find_affected_applications,
+    find_managed_resources,
+    find_orphans,
+    read_instance_name,
+)
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from support.examples import examples
@@ -21,7 +30,7 @@ NAMES = ["a", "b", "d-a-0", "d-b-0"]
 PLACES = ["prod", "test", ""]
 APPS = ["shop", "other", "team_shop"]
 METHODS = st.sampled_from(["annotation", "label", "annotation+label"])
-TRACKINGS = st.builds(Tracking, METHODS, installation_id=st.sampled_from(["", "east"]))
+TRACKINGS = st.builds(TrackingSettings, METHODS, installation_id=st.sampled_from(["", "east"]))
 
 
 @st.composite
@@ -50,10 +59,10 @@ def worlds(draw: st.DrawFn) -> list[Manifest]:
     return list({key_of(each): each for each in world}.values())
 
 
-def cache_of(world: list[Manifest], tracking: Tracking) -> Cache:
-    cache = Cache()
-    for name, index in indexes(tracking).items():
-        cache.index(name, index)
+def cache_of(world: list[Manifest], tracking: TrackingSettings) -> InformerCache:
+    cache = InformerCache()
+    for name, index in build_indexes(tracking).items():
+        cache.add_index(name, index)
     for manifest in world:
         cache.put(manifest)
     return cache
@@ -75,7 +84,7 @@ def is_claim_of_a_set(manifest: Manifest, world: list[Manifest]) -> bool:
 @settings(max_examples=examples(150), deadline=None)
 @given(worlds(), TRACKINGS, st.lists(st.tuples(st.sampled_from(KINDS), st.sampled_from(NAMES)), max_size=3))
 def test_what_is_managed_is_tracked_by_the_application_and_nobodys_child_or_desired(
-    world: list[Manifest], tracking: Tracking, wanted: list[tuple[tuple[str, str], str]]
+    world: list[Manifest], tracking: TrackingSettings, wanted: list[tuple[tuple[str, str], str]]
 ) -> None:
     desired = [
         {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "namespace": "prod"}}
@@ -87,25 +96,25 @@ def test_what_is_managed_is_tracked_by_the_application_and_nobodys_child_or_desi
         for each in world
         if key_of(each) in keys
         or (
-            owner(each, tracking) == "shop"
+            read_instance_name(each, tracking) == "shop"
             and not each["metadata"].get("ownerReferences")
             and each["kind"] != "Endpoints"
             and not (is_claim_of_a_set(each, world) and each["metadata"].get("namespace"))
         )
     }
-    found = managed(cache_of(world, tracking), "shop", [*map(key_of, desired)], everything)
+    found = find_managed_resources(cache_of(world, tracking), "shop", [*map(key_of, desired)], everything)
     assert found.keys() == expected
     assert all(found[key_of(each)] is each for each in world if key_of(each) in found)
 
 
 @settings(max_examples=examples(), deadline=None)
 @given(worlds(), TRACKINGS)
-def test_a_tree_has_each_manifest_once_and_ends(world: list[Manifest], tracking: Tracking) -> None:
+def test_a_tree_has_each_manifest_once_and_ends(world: list[Manifest], tracking: TrackingSettings) -> None:
     cache = cache_of(world, tracking)
-    keys = [node.key for node in tree(cache, {key_of(each): each for each in world})]
+    keys = [node.key for node in build_tree(cache, {key_of(each): each for each in world})]
     assert len(keys) == len(set(keys)) == len(world)
     for each in world:
-        nodes = tree(cache, {key_of(each): each})
+        nodes = build_tree(cache, {key_of(each): each})
         assert nodes[0].key == key_of(each)
         for node in nodes[1:]:
             above = {parent.key for parent in node.parents}
@@ -115,13 +124,13 @@ def test_a_tree_has_each_manifest_once_and_ends(world: list[Manifest], tracking:
 @settings(max_examples=examples(), deadline=None)
 @given(worlds(), TRACKINGS)
 def test_what_is_managed_concerns_its_application_and_no_orphan_concerns_any(
-    world: list[Manifest], tracking: Tracking
+    world: list[Manifest], tracking: TrackingSettings
 ) -> None:
     cache = cache_of(world, tracking)
-    for live in managed(cache, "shop", (), everything).values():
-        assert Concern("shop", True) in concerned(cache, live, tracking)
-    for node in orphans(cache, OrphanRule(), "prod", (), tracking):
+    for live in find_managed_resources(cache, "shop", (), everything).values():
+        assert AffectedApplication("shop", True) in find_affected_applications(cache, live, tracking)
+    for node in find_orphans(cache, OrphanRule(), "prod", (), tracking):
         live_orphan = cache.get(node.key)
         assert live_orphan is not None
-        assert concerned(cache, live_orphan, tracking) == set()
-        assert owner(live_orphan, tracking) == ""
+        assert find_affected_applications(cache, live_orphan, tracking) == set()
+        assert read_instance_name(live_orphan, tracking) == ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.policy.rbac_config import AccessPolicy, Grant, Member, read_access
+from argosy.gitops.policy.rbac_config import AccessPolicy, RbacGrant, RoleMember, read_access_policy
 
 POLICY = """
 # developers may sync
@@ -16,7 +16,7 @@ g, ann@example.com, role:developer
 
 
 def test_grants_and_members_are_read_in_the_order_of_their_files() -> None:
-    found = read_access(
+    found = read_access_policy(
         {
             "policy.csv": POLICY,
             "policy.b.csv": "g, team, role:b",
@@ -28,22 +28,22 @@ def test_grants_and_members_are_read_in_the_order_of_their_files() -> None:
     )
     assert found == AccessPolicy(
         grants=(
-            Grant("role:developer", "applications", "sync", "ml/*", "allow"),
-            Grant("role:developer", "applications", "action/apps/Deployment/*", "ml/*", "deny"),
+            RbacGrant("role:developer", "applications", "sync", "ml/*", "allow"),
+            RbacGrant("role:developer", "applications", "action/apps/Deployment/*", "ml/*", "deny"),
         ),
         members=(
-            Member("ann@example.com", "role:developer"),
-            Member("team", "role:a"),
-            Member("team", "role:b"),
+            RoleMember("ann@example.com", "role:developer"),
+            RoleMember("team", "role:a"),
+            RoleMember("team", "role:b"),
         ),
-        usual="role:readonly",
+        default_role="role:readonly",
         scopes=("groups", "email"),
         is_regex=True,
     )
 
 
 def test_nothing_written_is_a_policy_of_nothing() -> None:
-    assert read_access({}) == AccessPolicy()
+    assert read_access_policy({}) == AccessPolicy()
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_nothing_written_is_a_policy_of_nothing() -> None:
     ],
 )
 def test_what_cannot_be_read_is_a_sentence_that_names_the_line(data: dict[str, str], words: str) -> None:
-    faults = read_access(data).faults
+    faults = read_access_policy(data).faults
     assert len(faults) == 1 and faults[0].startswith("argocd-rbac-cm: ") and words in faults[0]

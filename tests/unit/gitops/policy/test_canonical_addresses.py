@@ -13,12 +13,12 @@ from argosy.gitops.application import Application, read_application, read_destin
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.application.project import Project, read_project
 from argosy.gitops.application.repository_url import parse_url
-from argosy.gitops.policy.destination_clusters import Clusters, KnownCluster
+from argosy.gitops.policy.destination_clusters import DestinationClusters, KnownCluster
 from argosy.gitops.policy.impersonation import find_service_account
-from argosy.gitops.policy.projects import permits_destination, permits_source, violations
-from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
-from argosy.gitops.policy.rbac_config import read_access
-from argosy.gitops.policy.sync_windows import verdict
+from argosy.gitops.policy.projects import list_violations, permits_destination, permits_source
+from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
+from argosy.gitops.policy.rbac_config import read_access_policy
+from argosy.gitops.policy.sync_windows import evaluate_sync_windows
 from argosy.gitops.source.credentials import find_credential, read_credentials
 from support.examples import examples
 from support.spellings import respell_cluster, respell_repository
@@ -108,7 +108,7 @@ def test_an_address_that_cannot_be_parsed_is_refused_where_something_is_denied(u
     assert not permits_source(project(sourceRepos=["*", "!https://other/**"]), url)
     assert permits_source(project(sourceRepos=["*"]), url), "the fetch refuses it, and says why"
     app = read_application({"spec": {"source": {"repoURL": url}, "destination": {"server": HERE}}})
-    reasons = violations(project(sourceRepos=["*", "!https://other/**"]), app, control_namespace="")
+    reasons = list_violations(project(sourceRepos=["*", "!https://other/**"]), app, control_namespace="")
     assert "this URL cannot be parsed" in reasons[0]
 
 
@@ -150,14 +150,20 @@ def test_every_spelling_of_a_cluster_has_the_verdict_of_the_plain_one() -> None:
     windows = project(
         syncWindows=[{"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": [f"{HERE}:443/"]}]
     ).windows
-    known = Clusters((KnownCluster("prod", parse_cluster_address("https://prod.example:443/k8s/clusters/c-1"), "s"),))
+    known = DestinationClusters(
+        (KnownCluster("prod", parse_cluster_address("https://prod.example:443/k8s/clusters/c-1"), "s"),)
+    )
     now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def verdicts(server: str) -> list[object]:
         app = application(server)
         decisions = [permits_destination(each, app.destination) for each in projects]
         cluster = known.find(app.destination)
-        return [*decisions, verdict(windows, app, now, is_manual=True).is_allowed, cluster and cluster.server]
+        return [
+            *decisions,
+            evaluate_sync_windows(windows, app, now, is_manual=True).is_allowed,
+            cluster and cluster.server,
+        ]
 
     expected = [verdicts(f"{scheme}://{host}{path}") for scheme, host, path in CLUSTERS]
     assert expected == [
@@ -204,7 +210,7 @@ p, dan, repositories, .*, ^ml/git@git:infra/.*$, deny
 @pytest.mark.parametrize(("policy", "mode"), [(GLOBS, "glob"), (EXPRESSIONS, "regex")])
 def test_rules_of_people_judge_every_spelling_alike(policy: str, mode: str) -> None:
     rng = random.Random(23)
-    enforcer = Enforcer(read_access({"policy.csv": policy, "policy.matchMode": mode}), [project()])
+    enforcer = RbacEnforcer(read_access_policy({"policy.csv": policy, "policy.matchMode": mode}), [project()])
     questions = [
         ("ann", "", ("https", "git", ["infra", "x"]), False),
         ("ann", "", ("https", "git", ["team", "x"]), True),
@@ -214,15 +220,15 @@ def test_rules_of_people_judge_every_spelling_alike(policy: str, mode: str) -> N
         ("dan", "ml/", ("ssh", "git", ["team", "x"]), True),
     ]
     for who, prefix, parts, expected in questions:
-        may = enforcer.permissions(Subjects(who))
+        may = enforcer.get_permissions(RbacRequester(who))
         for _ in range(examples(400)):
             text = respell_repository(*parts, rng).strip()
             assert may.may("repositories", "get", f"{prefix}{text}") is expected, (who, text)
     for who in ("cid", "eve"):
-        check_clusters(enforcer.permissions(Subjects(who)), rng)
+        check_clusters(enforcer.get_permissions(RbacRequester(who)), rng)
 
 
-def check_clusters(may: Permissions, rng: random.Random) -> None:
+def check_clusters(may: RbacPermissions, rng: random.Random) -> None:
     for _ in range(examples(400)):
         assert not may.may("clusters", "get", respell_cluster("https", "kubernetes.default.svc", "", rng))
         assert may.may("clusters", "get", respell_cluster("https", "prod.example", "", rng))
@@ -280,7 +286,7 @@ def test_a_window_and_an_account_match_a_cluster_with_its_port() -> None:
     window = {"kind": "deny", "schedule": "* * * * *", "duration": "1h", "clusters": [pattern]}
     account = {"server": pattern, "namespace": "*", "defaultServiceAccount": "deployer"}
     rules = project(syncWindows=[window], destinationServiceAccounts=[account])
-    assert not verdict(rules.windows, app, datetime(2026, 1, 1, tzinfo=UTC), is_manual=True).is_allowed
+    assert not evaluate_sync_windows(rules.windows, app, datetime(2026, 1, 1, tzinfo=UTC), is_manual=True).is_allowed
     assert find_service_account(rules, app, app.destination.server) == "system:serviceaccount:prod:deployer"
 
 
@@ -299,5 +305,5 @@ def test_a_rule_that_denies_an_address_holds_however_it_is_written(mode: str, ru
     star = ".*" if mode == "regex" else "*"
     allow = "\n".join(f"p, ann, {resource}, {star}, {star}, allow" for resource in ("clusters", "repositories"))
     for policy, expected in ((allow, True), (f"{allow}\n{rule}", False)):
-        enforcer = Enforcer(read_access({"policy.csv": policy, "policy.matchMode": mode}), [])
-        assert enforcer.permissions(Subjects("ann")).may(may[0], "get", may[1]) is expected, policy
+        enforcer = RbacEnforcer(read_access_policy({"policy.csv": policy, "policy.matchMode": mode}), [])
+        assert enforcer.get_permissions(RbacRequester("ann")).may(may[0], "get", may[1]) is expected, policy

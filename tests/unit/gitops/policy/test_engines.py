@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from argosy.gitops.policy.delivery_engine import (
-    Controller,
+    ArgoCDController,
     Deliverer,
-    Engines,
-    claimed,
-    engines_of,
-    is_controller,
+    DeliveryEngines,
+    build_engines,
+    is_application_controller,
     is_running,
+    read_configured_namespaces,
 )
 
 ENGINE, SKIP = "argosy.dev/engine", "argocd.argoproj.io/skip-reconcile"
 NOTHING: dict[str, str] = {}
 PAUSED, OURS, THEIRS = {SKIP: "true"}, {ENGINE: "argosy"}, {ENGINE: "argocd"}
-ARGOCD = Controller("StatefulSet", "argocd", "c", ("team-*", "/^ml-[0-9]+$/"))
-ALONE, BESIDE, UNSEEN = Engines(), Engines((ARGOCD,)), Engines(is_known=False)
+ARGOCD = ArgoCDController("StatefulSet", "argocd", "c", ("team-*", "/^ml-[0-9]+$/"))
+ALONE, BESIDE, UNSEEN = DeliveryEngines(), DeliveryEngines((ARGOCD,)), DeliveryEngines(is_known=False)
 
 
 @pytest.mark.parametrize(
@@ -44,16 +44,16 @@ ALONE, BESIDE, UNSEEN = Engines(), Engines((ARGOCD,)), Engines(is_known=False)
         (UNSEEN, PAUSED, Deliverer.NOBODY),
     ],
 )
-def test_who_delivers(engines: Engines, annotations: dict[str, str], expected: Deliverer) -> None:
-    assert engines.deliverer(annotations, "argocd") is expected
-    assert engines.told(annotations, "argocd").startswith(expected.value)
+def test_who_delivers(engines: DeliveryEngines, annotations: dict[str, str], expected: Deliverer) -> None:
+    assert engines.find_deliverer(annotations, "argocd") is expected
+    assert engines.describe_deliverer(annotations, "argocd").startswith(expected.value)
 
 
 def test_there_is_nothing_to_say_where_it_can_be_nobody_else() -> None:
-    assert ALONE.is_usual(NOTHING, "argocd") and UNSEEN.is_usual(NOTHING, "argocd")
-    assert not any(each.is_usual(found, "argocd") for each in (ALONE, BESIDE) for found in (OURS, THEIRS, PAUSED))
-    assert not BESIDE.is_usual(NOTHING, "argocd")
-    assert BESIDE.is_usual(NOTHING, "argosy")
+    assert ALONE.is_argosy_only(NOTHING, "argocd") and UNSEEN.is_argosy_only(NOTHING, "argocd")
+    assert not any(each.is_argosy_only(found, "argocd") for each in (ALONE, BESIDE) for found in (OURS, THEIRS, PAUSED))
+    assert not BESIDE.is_argosy_only(NOTHING, "argocd")
+    assert BESIDE.is_argosy_only(NOTHING, "argosy")
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_there_is_nothing_to_say_where_it_can_be_nobody_else() -> None:
     ],
 )
 def test_an_argo_cd_delivers_where_it_looks(namespace: str, expected: Deliverer) -> None:
-    assert BESIDE.deliverer(NOTHING, namespace) is expected
-    assert BESIDE.deliverer(OURS, namespace).is_argosy
-    assert (BESIDE.deliverer(THEIRS, namespace) is Deliverer.NOBODY) is (expected is Deliverer.ARGOSY)
-    assert ("only observes" in BESIDE.beside(namespace)) is (expected is Deliverer.ARGOCD)
+    assert BESIDE.find_deliverer(NOTHING, namespace) is expected
+    assert BESIDE.find_deliverer(OURS, namespace).is_argosy
+    assert (BESIDE.find_deliverer(THEIRS, namespace) is Deliverer.NOBODY) is (expected is Deliverer.ARGOSY)
+    assert ("only observes" in BESIDE.describe_for_namespace(namespace)) is (expected is Deliverer.ARGOCD)
 
 
 def test_an_expression_that_cannot_be_read_fits_everything() -> None:
-    ahead = Controller("StatefulSet", "argocd", "c", ("/^((?!secret).)*$/",))  # argo: .NET's, with looks ahead
-    assert ahead.looks_at("anything")
+    ahead = ArgoCDController("StatefulSet", "argocd", "c", ("/^((?!secret).)*$/",))  # argo: .NET's, with looks ahead
+    assert ahead.watches_namespace("anything")
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_an_expression_that_cannot_be_read_fits_everything() -> None:
 )
 def test_what_a_controller_says_itself_of_where_it_looks(container: Any, expected: Any) -> None:
     inner = {"containers": [container]}
-    assert claimed({"kind": "Pod", "spec": inner}) == expected
-    assert claimed({"kind": "StatefulSet", "spec": {"template": {"spec": inner}}}) == expected
+    assert read_configured_namespaces({"kind": "Pod", "spec": inner}) == expected
+    assert read_configured_namespaces({"kind": "StatefulSet", "spec": {"template": {"spec": inner}}}) == expected
 
 
 def workload(kind: str = "StatefulSet", replicas: Any = 1, **more: Any) -> dict[str, Any]:
@@ -124,21 +124,23 @@ def test_which_of_them_run(found: dict[str, Any], expected: bool) -> None:
 
 def test_controllers_are_known_by_their_labels() -> None:
     named = {"labels": {"app.kubernetes.io/name": "argocd-application-controller"}}
-    assert all(map(is_controller, (workload(), workload(metadata=named), workload("Deployment"))))
+    assert all(map(is_application_controller, (workload(), workload(metadata=named), workload("Deployment"))))
     operators = {"labels": {"app.kubernetes.io/name": "openshift-gitops-application-controller"}}
-    assert is_controller(workload("Pod", None, metadata=operators))  # argo: its Pods have no other label
-    assert not is_controller(workload("DaemonSet"))
-    assert not is_controller(workload(metadata={"labels": {"app.kubernetes.io/component": "application-controller"}}))
-    assert not is_controller(workload(metadata={"labels": None}))
+    assert is_application_controller(workload("Pod", None, metadata=operators))  # argo: its Pods have no other label
+    assert not is_application_controller(workload("DaemonSet"))
+    assert not is_application_controller(
+        workload(metadata={"labels": {"app.kubernetes.io/component": "application-controller"}})
+    )
+    assert not is_application_controller(workload(metadata={"labels": None}))
 
 
 def test_one_that_two_selectors_find_is_one() -> None:
-    assert engines_of([workload(), workload()]).argocd == ("StatefulSet argocd/c",)
+    assert build_engines([workload(), workload()]).controller_names == ("StatefulSet argocd/c",)
 
 
 def test_pods_are_told_where_nothing_else_of_them_is() -> None:
     left = workload("Pod", None, metadata={"name": "c-0"})
-    assert engines_of([workload(), left]).argocd == ("StatefulSet argocd/c",)
-    assert engines_of([workload(replicas=0), left]).argocd == ("Pod argocd/c-0",)
+    assert build_engines([workload(), left]).controller_names == ("StatefulSet argocd/c",)
+    assert build_engines([workload(replicas=0), left]).controller_names == ("Pod argocd/c-0",)
     played = workload(metadata={"annotations": {"sandbox.argosy.dev/simulated": "simulated by argosy"}})
-    assert not engines_of([played, left]).argocd  # a real cluster made it
+    assert not build_engines([played, left]).controller_names  # a real cluster made it

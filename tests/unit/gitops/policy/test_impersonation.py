@@ -8,10 +8,10 @@ from argosy.errors import PolicyError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.cluster_address import parse_cluster_address
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.impersonation import Impersonation, find_impersonation_fault, read_impersonation
+from argosy.gitops.policy.impersonation import ImpersonationPolicy, find_impersonation_fault, read_impersonation
 
 HERE = parse_cluster_address("https://kubernetes.default.svc")
-ON = Impersonation(is_enabled=True)
+ON = ImpersonationPolicy(is_enabled=True)
 
 
 def project(*entries: tuple[str, str, str]) -> Project:
@@ -43,14 +43,14 @@ def application(namespace: str = "prod") -> Application:
 def test_the_first_entry_that_matches_names_the_account(
     entries: list[tuple[str, str, str]], namespace: str, user: str
 ) -> None:
-    assert ON.user_for(project(*entries), application(namespace), HERE) == user
+    assert ON.find_user(project(*entries), application(namespace), HERE) == user
 
 
 @pytest.mark.parametrize("text", [None, "", "  ", "false", "False", " FALSE "])
 def test_nobody_is_impersonated_where_the_setting_is_missing_or_clearly_false(text: str | None) -> None:
     data = {} if text is None else {"application.sync.impersonation.enabled": text}
     assert find_impersonation_fault(data) == ""
-    assert read_impersonation(data).user_for(project(), application(), HERE) == ""
+    assert read_impersonation(data).find_user(project(), application(), HERE) == ""
 
 
 @pytest.mark.parametrize("text", ["True", " true", "TRUE\n", "yes", "1", "fasle", "on"])
@@ -58,7 +58,7 @@ def test_a_value_that_is_neither_true_nor_clearly_false_enables_impersonation_an
     data = {"application.sync.impersonation.enabled": text}
     assert read_impersonation(data).is_enabled
     with pytest.raises(PolicyError, match="no matching service account found"):
-        read_impersonation(data).user_for(project(), application(), HERE)
+        read_impersonation(data).find_user(project(), application(), HERE)
     assert find_impersonation_fault(data).startswith(f"application.sync.impersonation.enabled: {text!r} ")
 
 
@@ -72,18 +72,20 @@ def test_a_sync_that_no_account_matches_is_refused_unless_that_is_not_enforced()
     data = {"application.sync.impersonation.enabled": "true"}
     elsewhere = project(("https://other", "*", "deployer"), (HERE, "dev", "deployer"))
     with pytest.raises(PolicyError, match=f"no matching service account found for destination server {HERE} and "):
-        read_impersonation(data).user_for(elsewhere, application(), HERE)
+        read_impersonation(data).find_user(elsewhere, application(), HERE)
     lenient = read_impersonation({**data, "application.sync.impersonation.enforced": "false"})
-    assert lenient.user_for(elsewhere, application(), HERE) == ""
+    assert lenient.find_user(elsewhere, application(), HERE) == ""
 
 
 @pytest.mark.parametrize("account", ["", " ", "dep*", "a/b", "{a,b}"])
 def test_an_account_that_is_no_name_is_refused_even_where_nothing_is_enforced(account: str) -> None:
     with pytest.raises(PolicyError, match="failed to derive service account to impersonate: default service account"):
-        Impersonation(is_enabled=True, is_enforced=False).user_for(project((HERE, "*", account)), application(), HERE)
+        ImpersonationPolicy(is_enabled=True, is_enforced=False).find_user(
+            project((HERE, "*", account)), application(), HERE
+        )
 
 
 @pytest.mark.parametrize("entry", [("https://[", "*", "deployer"), (HERE, "[", "deployer")])
 def test_a_pattern_that_is_no_glob_is_refused_even_where_nothing_is_enforced(entry: tuple[str, str, str]) -> None:
     with pytest.raises(PolicyError, match="failed to derive service account to impersonate"):
-        Impersonation(is_enabled=True, is_enforced=False).user_for(project(entry), application(), HERE)
+        ImpersonationPolicy(is_enabled=True, is_enforced=False).find_user(project(entry), application(), HERE)

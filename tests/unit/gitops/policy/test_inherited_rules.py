@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.global_projects import inherited
+from argosy.gitops.policy.global_projects import apply_global_projects
 from argosy.gitops.policy.projects import permits_kind, permits_source
 from argosy.kube.names import GroupKind
 
@@ -37,7 +37,9 @@ HOUSE = project(
 
 def test_a_project_with_the_label_gets_lists_and_windows_beside_its_own() -> None:
     shop = project("shop", "prod", sourceRepos=["https://git.example/shop"])
-    found = inherited({"house": HOUSE, "shop": shop, "lab": project("lab", "dev")}, {"globalProjects": SETTING})
+    found = apply_global_projects(
+        {"house": HOUSE, "shop": shop, "lab": project("lab", "dev")}, {"globalProjects": SETTING}
+    )
     assert permits_source(found["shop"], "https://git.example/shop")
     assert permits_source(found["shop"], "https://git.example/house")
     assert not permits_kind(found["shop"], SECRET, is_namespaced=True)
@@ -53,7 +55,7 @@ def test_a_project_with_the_label_gets_lists_and_windows_beside_its_own() -> Non
 )
 def test_nothing_is_inherited_where_nothing_is_said(text: str) -> None:
     given = {"house": HOUSE, "shop": project("shop", "prod")}
-    assert inherited(given, {"globalProjects": text}) == given
+    assert apply_global_projects(given, {"globalProjects": text}) == given
 
 
 @pytest.mark.parametrize(
@@ -69,4 +71,4 @@ def test_nothing_is_inherited_where_nothing_is_said(text: str) -> None:
 )
 def test_a_setting_that_cannot_be_read_is_an_error_of_its_author(text: str) -> None:
     with pytest.raises(UserError):
-        inherited({"house": HOUSE}, {"globalProjects": text})
+        apply_global_projects({"house": HOUSE}, {"globalProjects": text})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Destination, read_application, read_destination
-from argosy.gitops.policy.destination_clusters import HERE, Clusters, read_clusters
+from argosy.gitops.policy.destination_clusters import IN_CLUSTER_SERVER, DestinationClusters, read_clusters
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -27,7 +27,7 @@ def secret(called: str, /, kind: str = "cluster", annotations: dict[str, str] | 
 CLUSTERS = read_clusters(
     [
         secret("far-secret", name="far", server="https://far.example/", config='{"bearerToken": "no-one-sees-this"}'),
-        secret("near-secret", name="near", server=HERE, project="ml"),
+        secret("near-secret", name="near", server=IN_CLUSTER_SERVER, project="ml"),
         secret("repo", kind="repository", server="https://git.example"),
         secret("no-address", name="lost"),
         secret("twin-a", name="twin", server="https://a.example"),
@@ -39,10 +39,10 @@ CLUSTERS = read_clusters(
 @pytest.mark.parametrize(
     ("destination", "words"),
     [
-        (Destination(HERE, "", "a"), ""),
+        (Destination(IN_CLUSTER_SERVER, "", "a"), ""),
         (Destination("", "in-cluster", "a"), ""),
         (Destination("", "near", "a"), ""),
-        (Destination(HERE, "near", "a"), "can't have both name and server"),
+        (Destination(IN_CLUSTER_SERVER, "near", "a"), "can't have both name and server"),
         (Destination("", "far", "a"), ""),
         (Destination("https://far.example", "", "a"), ""),
         (read_destination("HTTPS://Far.Example:443/", "", "a"), ""),
@@ -60,18 +60,18 @@ CLUSTERS = read_clusters(
     ],
 )
 def test_a_destination_is_a_known_cluster_or_is_refused_in_words(destination: Destination, words: str) -> None:
-    said = CLUSTERS.refusal(destination)
+    said = CLUSTERS.find_destination_error(destination)
     assert words in said
     assert bool(said) is bool(words)
 
 
-def placed(clusters: Clusters, **destination: str) -> Destination:
+def placed(clusters: DestinationClusters, **destination: str) -> Destination:
     spec: dict[str, Any] = {"destination": destination}
-    return clusters.placed(read_application({"metadata": {"name": "a"}, "spec": spec})).destination
+    return clusters.resolve_destination(read_application({"metadata": {"name": "a"}, "spec": spec})).destination
 
 
 def test_a_name_that_a_secret_gives_to_a_cluster_is_known_by_its_address_too() -> None:
-    assert placed(CLUSTERS, name="near", namespace="a") == Destination(HERE, "near", "a")
+    assert placed(CLUSTERS, name="near", namespace="a") == Destination(IN_CLUSTER_SERVER, "near", "a")
     assert placed(CLUSTERS, name="far") == Destination("https://far.example", "far", "")
     assert placed(CLUSTERS, server="https://far.example") == Destination("https://far.example", "far", "")
     assert placed(CLUSTERS, name="unheard") == Destination("", "unheard", "")
@@ -84,19 +84,21 @@ def test_nothing_that_lets_somebody_in_is_kept() -> None:
 
 def test_a_cluster_is_paused_by_its_secret() -> None:
     paused = {"argocd.argoproj.io/skip-reconcile": "true"}
-    found = read_clusters([secret("near", annotations=paused, name="near", server=HERE)])
-    assert found.is_paused(Destination(HERE, "", "a")) and found.is_paused(Destination("", "near", "a"))
-    assert not CLUSTERS.is_paused(Destination(HERE, "", "a"))
+    found = read_clusters([secret("near", annotations=paused, name="near", server=IN_CLUSTER_SERVER)])
+    assert found.is_paused(Destination(IN_CLUSTER_SERVER, "", "a")) and found.is_paused(Destination("", "near", "a"))
+    assert not CLUSTERS.is_paused(Destination(IN_CLUSTER_SERVER, "", "a"))
 
 
 def test_the_own_cluster_can_be_switched_off() -> None:
     found = read_clusters([], {"cluster.inClusterEnabled": "false"})
-    assert "disabled by cluster.inClusterEnabled" in found.refusal(Destination(HERE, "", "a"))
+    assert "disabled by cluster.inClusterEnabled" in found.find_destination_error(
+        Destination(IN_CLUSTER_SERVER, "", "a")
+    )
 
 
 def test_a_secret_of_any_shape_does_no_harm() -> None:
     odd = secret("odd", name="odd", server="x")
-    assert read_clusters([{**odd, "data": {"server": "!!!"}}, {**odd, "data": None}]) == Clusters()
+    assert read_clusters([{**odd, "data": {"server": "!!!"}}, {**odd, "data": None}]) == DestinationClusters()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,9 @@ def test_a_secret_of_any_shape_does_no_harm() -> None:
     ],
 )
 def test_a_secret_says_which_namespaces_are_managed(limits: dict[str, str], namespace: str, words: str) -> None:
-    found = read_clusters([secret("near", name="near", server=HERE, **limits)]).find(Destination(HERE, "", "a"))
+    found = read_clusters([secret("near", name="near", server=IN_CLUSTER_SERVER, **limits)]).find(
+        Destination(IN_CLUSTER_SERVER, "", "a")
+    )
     key = ResourceKey("", "Role", namespace, "r")
     assert found is not None
-    assert found.stranger(key, is_namespaced=bool(namespace)) == words
+    assert found.find_scope_error(key, is_namespaced=bool(namespace)) == words

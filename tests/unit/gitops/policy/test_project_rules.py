@@ -8,8 +8,14 @@ import pytest
 
 from argosy.gitops.application import Destination, read_application
 from argosy.gitops.application.project import Project, read_project
-from argosy.gitops.policy.destination_clusters import Clusters, KnownCluster
-from argosy.gitops.policy.projects import permits, permits_destination, permits_kind, permits_source, violations
+from argosy.gitops.policy.destination_clusters import DestinationClusters, KnownCluster
+from argosy.gitops.policy.projects import (
+    find_permission_error,
+    list_violations,
+    permits_destination,
+    permits_kind,
+    permits_source,
+)
 from argosy.kube.names import GroupKind, ResourceKey
 
 
@@ -90,7 +96,7 @@ def test_kinds_in_namespaces_are_free_and_others_must_be_listed(
 def test_a_manifest_in_a_namespace_that_is_not_allowed_is_refused_by_name() -> None:
     rules = project(destinations=[{"server": HERE, "namespace": "prod"}])
     key = ResourceKey("apps", "Deployment", "kube-system", "web")
-    said = permits(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
+    said = find_permission_error(rules, key, is_namespaced=True, destination=Destination(HERE, "", "prod"))
     assert said == "namespace kube-system is not permitted in project 'ml': destinations does not list it"
 
 
@@ -105,7 +111,7 @@ def test_every_rule_that_an_application_breaks_is_named() -> None:
             },
         }
     )
-    said = violations(project(), app, control_namespace="argocd")
+    said = list_violations(project(), app, control_namespace="argocd")
     assert len(said) == 3
     assert "namespace 'elsewhere' is not permitted to use project 'ml'" in said[0]
     assert said[0].endswith("sourceNamespaces does not list it")
@@ -113,7 +119,7 @@ def test_every_rule_that_an_application_breaks_is_named() -> None:
         "application repo https://git.example/x is not permitted in project 'ml': sourceRepos does not list it"
     )
     assert "do not match any of the allowed destinations in project 'ml': destinations does not list it" in said[2]
-    assert violations(None, app, control_namespace="argocd") == [
+    assert list_violations(None, app, control_namespace="argocd") == [
         "application references project ml which does not exist"
     ]
 
@@ -121,7 +127,7 @@ def test_every_rule_that_an_application_breaks_is_named() -> None:
 def refusals(rules: Project, **spec: Any) -> list[str]:
     given = {"source": {"repoURL": "https://git.example/x"}, "destination": {"server": HERE, "namespace": "prod"}}
     app = read_application({"metadata": {"name": "models", "namespace": "argocd"}, "spec": {**given, **spec}})
-    return violations(rules, app, control_namespace="argocd")
+    return list_violations(rules, app, control_namespace="argocd")
 
 
 def test_a_denial_is_named_by_what_is_written_there() -> None:
@@ -144,10 +150,10 @@ def test_a_project_may_ask_for_clusters_of_its_own() -> None:
     )
     mine, another = KnownCluster("here", HERE, "s", project="ml"), KnownCluster("here", HERE, "s", project="web")
     for clusters, is_allowed in (((mine,), True), ((another,), False), ((), False)):
-        said = violations(rules, app, control_namespace="argocd", clusters=Clusters(clusters))
+        said = list_violations(rules, app, control_namespace="argocd", clusters=DestinationClusters(clusters))
         assert (said == []) is is_allowed
         assert is_allowed or "permitOnlyProjectScopedClusters" in said[0]
-    assert violations(rules, app, control_namespace="argocd") == []
+    assert list_violations(rules, app, control_namespace="argocd") == []
 
 
 @pytest.mark.parametrize(
@@ -168,7 +174,9 @@ def test_a_project_may_ask_for_clusters_of_its_own() -> None:
 )
 def test_the_list_that_forbids_a_kind_is_named(spec: dict[str, Any], is_namespaced: bool, rule: str) -> None:
     key = ResourceKey("", "Thing", "prod" if is_namespaced else "", "a")
-    said = permits(project(**spec), key, is_namespaced=is_namespaced, destination=Destination(HERE, "", "prod"))
+    said = find_permission_error(
+        project(**spec), key, is_namespaced=is_namespaced, destination=Destination(HERE, "", "prod")
+    )
     assert said == f"resource :Thing is not permitted in project ml: {rule}"
 
 
@@ -189,5 +197,5 @@ def test_source_integrity_is_not_verified_and_refuses_what_it_selects(policies: 
     rules = project(sourceRepos=["*"], sourceIntegrity={"git": {"policies": policies}})
     assert permits_source(rules, "https://git.example/a/b") is not is_refused
     app = read_application({"spec": {"project": "ml", "source": {"repoURL": "https://git.example/a/b"}}})
-    reasons = [each for each in violations(rules, app, control_namespace="") if "sourceIntegrity" in each]
+    reasons = [each for each in list_violations(rules, app, control_namespace="") if "sourceIntegrity" in each]
     assert bool(reasons) is is_refused

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.policy.prune_policy import Candidate, is_mass, may_delete
+from argosy.gitops.policy.prune_policy import PruneCandidate, find_reason_to_keep, is_mass_prune
 from support.examples import examples
 
-OWN = Candidate(owner="models", is_self_referenced=True, is_rendered_whole=True, is_in_destination=True)
+OWN = PruneCandidate(owner="models", is_self_referenced=True, is_desired_state_complete=True, is_in_destination=True)
 
 
 def test_what_is_its_own_and_no_longer_wanted_may_go() -> None:
-    assert may_delete(OWN, "models") == ""
+    assert find_reason_to_keep(OWN, "models") == ""
 
 
 @pytest.mark.parametrize(
@@ -35,30 +35,32 @@ def test_what_is_its_own_and_no_longer_wanted_may_go() -> None:
     ],
 )
 def test_one_fact_against_it_is_enough(change: dict[str, object], word: str) -> None:
-    assert word in may_delete(dataclasses.replace(OWN, **change), "models")  # type: ignore[arg-type]
+    assert word in find_reason_to_keep(dataclasses.replace(OWN, **change), "models")  # type: ignore[arg-type]
 
 
 CANDIDATES = st.builds(
-    Candidate,
+    PruneCandidate,
     owner=st.sampled_from(["", "models", "model", "models ", "ns_models"]),
     is_self_referenced=st.booleans(),
-    is_rendered_whole=st.booleans(),
+    is_desired_state_complete=st.booleans(),
     is_in_destination=st.booleans(),
-    is_served=st.booleans(),
+    is_kind_served=st.booleans(),
     refusal=st.sampled_from(["", "no"]),
     is_excluded=st.booleans(),
-    controller=st.sampled_from(["", "Job/x"]),
+    owner_reference=st.sampled_from(["", "Job/x"]),
     options=st.frozensets(st.sampled_from(["Prune=false", "Prune=confirm", "PruneLast=true"])),
 )
 
 
 @settings(max_examples=examples())
 @given(CANDIDATES, st.sampled_from(["", "models", "model"]))
-def test_only_a_candidate_that_nothing_speaks_against_may_go(candidate: Candidate, instance: str) -> None:
-    if may_delete(candidate, instance) == "":
+def test_only_a_candidate_that_nothing_speaks_against_may_go(candidate: PruneCandidate, instance: str) -> None:
+    if find_reason_to_keep(candidate, instance) == "":
         assert instance and candidate.owner == instance
-        assert candidate.is_self_referenced and candidate.is_rendered_whole and candidate.is_in_destination
-        assert candidate.is_served and not (candidate.is_excluded or candidate.refusal or candidate.controller)
+        assert candidate.is_self_referenced and candidate.is_desired_state_complete and candidate.is_in_destination
+        assert candidate.is_kind_served and not (
+            candidate.is_excluded or candidate.refusal or candidate.owner_reference
+        )
         assert "Prune=false" not in candidate.options
 
 
@@ -67,4 +69,4 @@ def test_only_a_candidate_that_nothing_speaks_against_may_go(candidate: Candidat
     [(10, 11, False), (11, 21, True), (11, 22, False), (500, 600, True), (0, 0, False)],
 )
 def test_more_than_half_and_more_than_ten_are_many(deletions: int, managed: int, expected: bool) -> None:
-    assert is_mass(deletions, managed) is expected
+    assert is_mass_prune(deletions, managed) is expected

@@ -9,8 +9,8 @@ from itertools import chain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.policy.rbac import Enforcer, Subjects
-from argosy.gitops.policy.rbac_config import read_access
+from argosy.gitops.policy.rbac import RbacEnforcer, RbacRequester
+from argosy.gitops.policy.rbac_config import read_access_policy
 from support.examples import examples
 from support.reference_rbac import (
     ACTIONS,
@@ -35,7 +35,7 @@ own_lines = st.lists(
     st.tuples(st.sampled_from(OWN), st.sampled_from(ACTIONS), st.sampled_from(OBJECTS)), max_size=3
 )  # fmt: skip
 askers = st.builds(
-    lambda name, groups: Subjects(name, tuple(groups), name.startswith("proj:")),
+    lambda name, groups: RbacRequester(name, tuple(groups), name.startswith("proj:")),
     st.sampled_from(["ann", "bob", "", "proj:p:dev", "admin"]),
     st.lists(st.sampled_from(["team", "crew", "role:admin", "nobody"]), max_size=2, unique=True),
 )
@@ -44,7 +44,7 @@ askers = st.builds(
 @given(policies, st.sampled_from(["", "role:readonly", "role:a"]), own_lines, own_lines, askers, st.randoms())
 @settings(max_examples=examples(60), deadline=None)
 def test_every_answer_is_that_of_the_second_evaluator_in_any_order(
-    policy: list[Line], usual: str, of_p: list[Line], of_q: list[Line], who: Subjects, rng: random.Random
+    policy: list[Line], usual: str, of_p: list[Line], of_q: list[Line], who: RbacRequester, rng: random.Random
 ) -> None:
     groups = {"p": ["team"], "q": ["crew", "ann"]}
     own = {"p": project_lines("p", of_p, groups["p"]), "q": project_lines("q", of_q, groups["q"])}
@@ -54,34 +54,36 @@ def test_every_answer_is_that_of_the_second_evaluator_in_any_order(
         rng.shuffle(policy)
         rng.shuffle(projects)
         quoted = "\n".join(", ".join(f'"{word}"' for word in line) for line in policy)
-        enforcer = Enforcer(read_access({"policy.csv": quoted, "policy.default": usual}), projects)
+        enforcer = RbacEnforcer(read_access_policy({"policy.csv": quoted, "policy.default": usual}), projects)
         questions = [*ASKED, *ASKED]
         rng.shuffle(questions)
-        answers.append({asked: enforcer.permissions(who).may(*asked) for asked in questions})
+        answers.append({asked: enforcer.get_permissions(who).may(*asked) for asked in questions})
     assert answers[1] == answers[0]
     assert answers[2] == answers[0]
 
 
 def test_answers_are_the_same_from_many_threads_at_once() -> None:
     lines = "p, role:a, applications, *, p/*, allow\ng, ann, role:a\ng, team, role:readonly"
-    policy = read_access({"policy.csv": lines})
-    alone = Enforcer(policy).permissions(Subjects("ann", ("team",)))
+    policy = read_access_policy({"policy.csv": lines})
+    alone = RbacEnforcer(policy).get_permissions(RbacRequester("ann", ("team",)))
     answers = [alone.may(*asked) for asked in ASKED]
-    shared = Enforcer(policy)
+    shared = RbacEnforcer(policy)
     with ThreadPoolExecutor(8) as threads:
-        found = threads.map(lambda asked: shared.permissions(Subjects("ann", ("team",))).may(*asked), ASKED * 8)
+        found = threads.map(
+            lambda asked: shared.get_permissions(RbacRequester("ann", ("team",))).may(*asked), ASKED * 8
+        )
     assert list(found) == list(chain.from_iterable([answers] * 8))
 
 
 @given(policies, own_lines, askers, askers)
 @settings(max_examples=examples(60), deadline=None)
 def test_permissions_that_cover_others_allow_all_that_those_allow(
-    policy: list[Line], of_p: list[Line], one: Subjects, other: Subjects
+    policy: list[Line], of_p: list[Line], one: RbacRequester, other: RbacRequester
 ) -> None:
     projects = [as_project("p", project_lines("p", of_p, ["team"]), ["team"])]
     quoted = "\n".join(", ".join(f'"{word}"' for word in line) for line in policy)
-    enforcer = Enforcer(read_access({"policy.csv": quoted}), projects)
-    wide, narrow = enforcer.permissions(one), enforcer.permissions(other)
+    enforcer = RbacEnforcer(read_access_policy({"policy.csv": quoted}), projects)
+    wide, narrow = enforcer.get_permissions(one), enforcer.get_permissions(other)
     if wide.covers(narrow):
         assert not [asked for asked in ASKED if narrow.may(*asked) and not wide.may(*asked)]
     assert wide.covers(wide)

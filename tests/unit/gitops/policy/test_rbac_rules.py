@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.gitops.application.project import Project, Role
-from argosy.gitops.policy.rbac import Enforcer, Permissions, Subjects
-from argosy.gitops.policy.rbac_config import read_access
-from argosy.gitops.policy.rbac_matching import Matching
+from argosy.gitops.application.project import Project, ProjectRole
+from argosy.gitops.policy.rbac import RbacEnforcer, RbacPermissions, RbacRequester
+from argosy.gitops.policy.rbac_config import read_access_policy
+from argosy.gitops.policy.rbac_matching import PatternMatcher
 
 POLICY = """
 p, alice, applications, get, ml/*, allow
@@ -42,24 +42,24 @@ FOREIGN = "p, proj:ml:ops, applications, get, other/*, allow"
 ML = Project(
     name="ml",
     roles=(
-        Role("ci", ("p, proj:ml:ci, applications, sync, ml/*, allow",), ()),
-        Role("ops", ("p, proj:ml:ops, applications, *, ml/*, allow", OPS_LOGS), ("ops-group",)),
-        Role("wide", ("p, proj:ml:wide, applications, get, *, allow",), ("wide-group",)),
-        Role("thief", ("p, alice, applications, delete, ml/*, allow",), ("thieves",)),
-        Role("climber", ("g, carol, role:admin",), ("climbers",)),
-        Role("reacher", ("p, proj:ml:reacher, projects, update, ml, allow",), ("reachers",)),
-        Role("half", ("p, proj:ml:half, applications, get, ml/*, allow", "p, proj:ml:half, deny"), ("halves",)),
+        ProjectRole("ci", ("p, proj:ml:ci, applications, sync, ml/*, allow",), ()),
+        ProjectRole("ops", ("p, proj:ml:ops, applications, *, ml/*, allow", OPS_LOGS), ("ops-group",)),
+        ProjectRole("wide", ("p, proj:ml:wide, applications, get, *, allow",), ("wide-group",)),
+        ProjectRole("thief", ("p, alice, applications, delete, ml/*, allow",), ("thieves",)),
+        ProjectRole("climber", ("g, carol, role:admin",), ("climbers",)),
+        ProjectRole("reacher", ("p, proj:ml:reacher, projects, update, ml, allow",), ("reachers",)),
+        ProjectRole("half", ("p, proj:ml:half, applications, get, ml/*, allow", "p, proj:ml:half, deny"), ("halves",)),
     ),
 )
-OTHER = Project(name="other", roles=(Role("ops", (FOREIGN,), ("ops-group",)),))
+OTHER = Project(name="other", roles=(ProjectRole("ops", (FOREIGN,), ("ops-group",)),))
 
 
 def may(who: str, question: str, policy: str = POLICY, **settings: str) -> bool:
     name, _, groups = who.partition("+")
     data = {"policy.csv": policy} | {key.replace("_", "."): value for key, value in settings.items()}
-    asking = Subjects(name, tuple(groups.split("+")) if groups else (), name.startswith("proj:"))
+    asking = RbacRequester(name, tuple(groups.split("+")) if groups else (), name.startswith("proj:"))
     resource, action, thing = question.split(" ")
-    return Enforcer(read_access(data), (ML, OTHER)).permissions(asking).may(resource, action, thing)
+    return RbacEnforcer(read_access_policy(data), (ML, OTHER)).get_permissions(asking).may(resource, action, thing)
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ def test_roles_are_found_over_ten_memberships_and_no_more() -> None:
     assert not may("a", "applications get ml/x", f"g, a, role:0\n{chain}" + line.format(10))
 
 
-def permissions(who: str, policy: str = POLICY, projects: tuple[Project, ...] = (ML, OTHER)) -> Permissions:
+def permissions(who: str, policy: str = POLICY, projects: tuple[Project, ...] = (ML, OTHER)) -> RbacPermissions:
     name, _, groups = who.partition("+")
-    asking = Subjects(name, tuple(groups.split("+")) if groups else (), name.startswith("proj:"))
-    return Enforcer(read_access({"policy.csv": policy}), projects).permissions(asking)
+    asking = RbacRequester(name, tuple(groups.split("+")) if groups else (), name.startswith("proj:"))
+    return RbacEnforcer(read_access_policy({"policy.csv": policy}), projects).get_permissions(asking)
 
 
 def test_who_may_the_same_has_the_same_digest_and_others_have_not() -> None:
@@ -206,19 +206,19 @@ def test_who_may_the_same_has_the_same_digest_and_others_have_not() -> None:
 
 
 def test_a_change_of_a_project_changes_the_digest_only_of_whom_it_concerns() -> None:
-    changed = Project(name="ml", roles=(Role("ops", (), ("ops-group",)),))
+    changed = Project(name="ml", roles=(ProjectRole("ops", (), ("ops-group",)),))
     assert permissions("x+ops-group").digest != permissions("x+ops-group", projects=(changed, OTHER)).digest
     assert permissions("bob").digest == permissions("bob", projects=(changed, OTHER)).digest
 
 
 def test_who_may_the_same_shares_what_was_answered() -> None:
-    policy = read_access({"policy.csv": "g, ann, role:readonly\ng, eve, role:readonly\ng, kim, role:admin"})
-    enforcer = Enforcer(policy, (ML, OTHER))
-    ann, eve, kim = (enforcer.permissions(Subjects(name)) for name in ("ann", "eve", "kim"))
+    policy = read_access_policy({"policy.csv": "g, ann, role:readonly\ng, eve, role:readonly\ng, kim, role:admin"})
+    enforcer = RbacEnforcer(policy, (ML, OTHER))
+    ann, eve, kim = (enforcer.get_permissions(RbacRequester(name)) for name in ("ann", "eve", "kim"))
     assert ann is eve
     assert ann is not kim
-    assert enforcer.permissions(Subjects("proj:ml:ci", (), True)) is not enforcer.permissions(
-        Subjects("proj:ml:ops", (), True)
+    assert enforcer.get_permissions(RbacRequester("proj:ml:ci", (), True)) is not enforcer.get_permissions(
+        RbacRequester("proj:ml:ops", (), True)
     )
 
 
@@ -237,5 +237,5 @@ def test_who_may_the_same_shares_what_was_answered() -> None:
     ],
 )
 def test_a_glob_covers_another_only_where_that_is_certain(wide: str, narrow: str, is_covered: bool) -> None:
-    assert Matching(is_regex=False).pattern_covers(wide, narrow) is is_covered
-    assert not Matching(is_regex=True).pattern_covers("a.*", "ab")
+    assert PatternMatcher(is_regex=False).pattern_covers(wide, narrow) is is_covered
+    assert not PatternMatcher(is_regex=True).pattern_covers("a.*", "ab")

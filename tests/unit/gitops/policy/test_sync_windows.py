@@ -9,7 +9,7 @@ import pytest
 
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import SyncWindow
-from argosy.gitops.policy.sync_windows import is_for, verdict
+from argosy.gitops.policy.sync_windows import evaluate_sync_windows, selects_application
 
 APP = read_application(
     {
@@ -48,15 +48,19 @@ def window(kind: str, schedule: str = NIGHT, duration: str = "8h", **more: Any) 
     ],
 )
 def test_windows_decide(windows: list[SyncWindow], now: datetime, is_manual: bool, expected: bool) -> None:
-    assert verdict(windows, APP, now, is_manual=is_manual).is_allowed is expected
+    assert evaluate_sync_windows(windows, APP, now, is_manual=is_manual).is_allowed is expected
 
 
 def test_a_sync_that_began_in_time_may_overrun_where_the_window_says_so() -> None:
     def goes_on(**more: Any) -> bool:
-        return verdict([window("deny", **more)], APP, AT_NIGHT, is_manual=False, started=IN_THE_EVENING).is_allowed
+        return evaluate_sync_windows(
+            [window("deny", **more)], APP, AT_NIGHT, is_manual=False, started=IN_THE_EVENING
+        ).is_allowed
 
     assert goes_on(sync_overrun=True) and not goes_on()
-    began_too_late = verdict([window("deny", sync_overrun=True)], APP, AT_NIGHT, is_manual=False, started=AT_NIGHT)
+    began_too_late = evaluate_sync_windows(
+        [window("deny", sync_overrun=True)], APP, AT_NIGHT, is_manual=False, started=AT_NIGHT
+    )
     assert not began_too_late.is_allowed
 
 
@@ -73,11 +77,11 @@ def test_a_sync_that_began_in_time_may_overrun_where_the_window_says_so() -> Non
     ],
 )
 def test_a_window_is_for_what_it_selects(given: dict[str, Any], expected: bool) -> None:
-    assert is_for(window("deny", **given), APP) is expected
+    assert selects_application(window("deny", **given), APP) is expected
 
 
 def test_a_refusal_names_the_window_and_its_end() -> None:
-    said = verdict([window("deny", description="nightly jobs")], APP, AT_NIGHT, is_manual=False)
+    said = evaluate_sync_windows([window("deny", description="nightly jobs")], APP, AT_NIGHT, is_manual=False)
     assert "a deny window is open until 2026-01-03 06:00 UTC" in said.reason
     assert "nightly jobs" in said.reason
 
@@ -117,16 +121,16 @@ def at(day: int, hour: int, minute: int = 0) -> datetime:
 def test_the_end_of_a_refusal_is_when_a_sync_may_begin(
     windows: list[SyncWindow], is_manual: bool, ends: datetime | None
 ) -> None:
-    found = verdict(windows, APP, AT_NIGHT, is_manual=is_manual)
-    assert not found.is_allowed and found.ends == ends
+    found = evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=is_manual)
+    assert not found.is_allowed and found.allowed_again_at == ends
     if ends is not None:
-        assert verdict(windows, APP, ends, is_manual=is_manual).is_allowed
-        assert not verdict(windows, APP, ends - timedelta(seconds=1), is_manual=is_manual).is_allowed
+        assert evaluate_sync_windows(windows, APP, ends, is_manual=is_manual).is_allowed
+        assert not evaluate_sync_windows(windows, APP, ends - timedelta(seconds=1), is_manual=is_manual).is_allowed
 
 
 def test_the_end_is_the_same_at_every_moment_of_a_window_that_opens_again_while_it_is_open() -> None:
     windows = [window("deny", "*/10 20-23 * * *", "1h")]
-    found = {verdict(windows, APP, at(2, 21, minute), is_manual=True).reason for minute in range(60)}
+    found = {evaluate_sync_windows(windows, APP, at(2, 21, minute), is_manual=True).reason for minute in range(60)}
     assert found == {"a deny window is open until 2026-01-03 00:50 UTC: */10 20-23 * * * for 1h"}
 
 
@@ -146,7 +150,7 @@ def test_the_end_is_the_same_at_every_moment_of_a_window_that_opens_again_while_
     ],
 )  # fmt: skip
 def test_a_refusal_names_the_window_that_decides(windows: list[SyncWindow], reason: str) -> None:
-    assert verdict(windows, APP, AT_NIGHT, is_manual=True).reason == reason
+    assert evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=True).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -162,20 +166,22 @@ def test_a_refusal_names_the_window_that_decides(windows: list[SyncWindow], reas
     ],
 )
 def test_a_window_that_opens_again_for_ever_is_open_without_end_however_long_it_is(windows: list[SyncWindow]) -> None:
-    refusal = verdict(windows, APP, AT_NIGHT, is_manual=True)
-    assert not refusal.is_allowed and refusal.ends is None
+    refusal = evaluate_sync_windows(windows, APP, AT_NIGHT, is_manual=True)
+    assert not refusal.is_allowed and refusal.allowed_again_at is None
     assert refusal.reason.startswith("a deny window is open without end: ")
 
 
 def test_an_end_that_is_years_away_is_told_where_the_window_does_not_open_again_before() -> None:
-    refusal = verdict([window("deny", "0 0 29 2 *", "30000h")], APP, datetime(2024, 3, 1, tzinfo=UTC), is_manual=True)
-    assert refusal.ends == datetime(2027, 8, 2, tzinfo=UTC)
+    refusal = evaluate_sync_windows(
+        [window("deny", "0 0 29 2 *", "30000h")], APP, datetime(2024, 3, 1, tzinfo=UTC), is_manual=True
+    )
+    assert refusal.allowed_again_at == datetime(2027, 8, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("kind", ["allow", "deny"])
 @pytest.mark.parametrize("duration", ["2562048h", "99999999999999h", "9" * 400])
 def test_a_duration_that_go_cannot_hold_is_not_understood_and_forbids(kind: str, duration: str) -> None:
-    refusal = verdict([window(kind, "* * * * *", duration)], APP, AT_NIGHT, is_manual=True)
+    refusal = evaluate_sync_windows([window(kind, "* * * * *", duration)], APP, AT_NIGHT, is_manual=True)
     assert not refusal.is_allowed and "invalid duration of a sync window" in refusal.reason
 
 
@@ -183,13 +189,13 @@ def test_a_window_is_open_for_its_duration_when_the_clocks_change() -> None:
     """k8s: a duration is counted in hours that pass; on that night Berlin's clocks leave one out."""
     windows = [window("deny", time_zone="Europe/Berlin")]
     before = datetime(2026, 3, 28, 22, 0, tzinfo=UTC)  # 23:00 in Berlin
-    found = verdict(windows, APP, before, is_manual=True)
-    assert found.ends == datetime(2026, 3, 29, 5, 0, tzinfo=UTC) and "2026-03-29 07:00 CEST" in found.reason
-    assert not verdict(windows, APP, datetime(2026, 3, 29, 4, 59, tzinfo=UTC), is_manual=True).is_allowed
-    assert verdict(windows, APP, datetime(2026, 3, 29, 5, 0, tzinfo=UTC), is_manual=True).is_allowed
+    found = evaluate_sync_windows(windows, APP, before, is_manual=True)
+    assert found.allowed_again_at == datetime(2026, 3, 29, 5, 0, tzinfo=UTC) and "2026-03-29 07:00 CEST" in found.reason
+    assert not evaluate_sync_windows(windows, APP, datetime(2026, 3, 29, 4, 59, tzinfo=UTC), is_manual=True).is_allowed
+    assert evaluate_sync_windows(windows, APP, datetime(2026, 3, 29, 5, 0, tzinfo=UTC), is_manual=True).is_allowed
 
 
 def test_a_window_follows_its_own_time_zone() -> None:
     at = datetime(2026, 7, 1, 20, 30, tzinfo=UTC)  # half past ten in the evening in Berlin
-    assert not verdict([window("deny", time_zone="Europe/Berlin")], APP, at, is_manual=False).is_allowed
-    assert verdict([window("deny")], APP, at, is_manual=False).is_allowed
+    assert not evaluate_sync_windows([window("deny", time_zone="Europe/Berlin")], APP, at, is_manual=False).is_allowed
+    assert evaluate_sync_windows([window("deny")], APP, at, is_manual=False).is_allowed

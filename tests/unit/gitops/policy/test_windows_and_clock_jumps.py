@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project import SyncWindow
 from argosy.gitops.policy import sync_windows as module
-from argosy.gitops.policy.sync_windows import Verdict, verdict
+from argosy.gitops.policy.sync_windows import WindowDecision, evaluate_sync_windows
 from support.examples import examples
 
 NOON = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -59,13 +59,13 @@ def test_no_earlier_moment_changes_what_is_judged_now(
 ) -> None:
     """Neither what was judged before the jump, nor a sync that started at a time that is still to come."""
     forget()
-    judged: list[tuple[datetime, Verdict]] = []
+    judged: list[tuple[datetime, WindowDecision]] = []
     for jump in jumps:
         now = NOON + jump
-        judged.append((now, verdict(windows, APP, now, is_manual=is_manual, started=NOON)))
+        judged.append((now, evaluate_sync_windows(windows, APP, now, is_manual=is_manual, started=NOON)))
     forget()
     for now, found in reversed(judged):
-        assert verdict(windows, APP, now, is_manual=is_manual, started=NOON) == found
+        assert evaluate_sync_windows(windows, APP, now, is_manual=is_manual, started=NOON) == found
 
 
 @settings(max_examples=examples(50), deadline=None)
@@ -74,7 +74,7 @@ def test_the_time_that_is_told_is_one_at_which_a_sync_may_begin(
     windows: list[SyncWindow], jump: timedelta, is_manual: bool
 ) -> None:
     now = NOON + jump
-    found = verdict(windows, APP, now, is_manual=is_manual)
-    if found.ends is not None:
-        assert found.ends > now
-        assert verdict(windows, APP, found.ends, is_manual=is_manual).is_allowed
+    found = evaluate_sync_windows(windows, APP, now, is_manual=is_manual)
+    if found.allowed_again_at is not None:
+        assert found.allowed_again_at > now
+        assert evaluate_sync_windows(windows, APP, found.allowed_again_at, is_manual=is_manual).is_allowed

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from argosy.gitops.reconciler.fetch_cache import Answers, Asked
+from argosy.gitops.reconciler.fetch_cache import FetchCache, ObjectFetch
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -16,20 +16,24 @@ A, B = ResourceKey("", "ConfigMap", "ml", "a"), ResourceKey("", "ConfigMap", "ml
 
 
 async def test_each_is_asked_for_once_for_each_mark_and_kept_while_it_is_needed() -> None:
-    answers, calls = Answers(), list[str]()
+    answers, calls = FetchCache(), list[str]()
 
     async def ask(name: str) -> Manifest | None:
         calls.append(name)
         return {"metadata": {"name": name}} if name != "none" else None
 
-    one, other = Asked(A, 1, partial(ask, "a")), Asked(B, 1, partial(ask, "b"))
-    first = await answers.to(APP, [one, other])
-    again = await answers.to(APP, [one, other])
+    one, other = ObjectFetch(A, 1, partial(ask, "a")), ObjectFetch(B, 1, partial(ask, "b"))
+    first = await answers.fetch_all(APP, [one, other])
+    again = await answers.fetch_all(APP, [one, other])
     assert calls == ["a", "b"] and again[A] is first[A]
-    assert (await answers.to(APP, [one._replace(mark=2), other]))[A] is not first[A] and calls == ["a", "b", "a"]
-    await answers.to(APP, [other])
+    assert (await answers.fetch_all(APP, [one._replace(version=2), other]))[A] is not first[A] and calls == [
+        "a",
+        "b",
+        "a",
+    ]
+    await answers.fetch_all(APP, [other])
     assert answers.count() == 1
-    assert not await answers.to(APP, [Asked(A, 3, partial(ask, "none"))]) and answers.count() == 0
-    await answers.to(APP, [one])
+    assert not await answers.fetch_all(APP, [ObjectFetch(A, 3, partial(ask, "none"))]) and answers.count() == 0
+    await answers.fetch_all(APP, [one])
     answers.forget(APP)
     assert answers.count() == 0

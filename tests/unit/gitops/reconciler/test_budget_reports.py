@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.fair_share import Budget, Shares
+from argosy.fair_share import Budget, FairShareScheduler
 from argosy.gitops.application.project import BUDGETS_CONFIG_MAP
 from argosy.gitops.reconciler.budget_reporter import REPORTS_UNTIL_REMOVAL, REPORTS_UNTIL_RENEWAL, BudgetReporter
 from argosy.gitops.status.project_budgets import (
@@ -23,8 +23,8 @@ from argosy.gitops.status.project_budgets import (
     read_budget_uses,
 )
 from argosy.kube.client import Cluster
-from argosy.kube.client.counting import Counted
-from argosy.kube.controller import Cache
+from argosy.kube.client.call_recorder import RecordingCluster
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,17 +36,17 @@ class Workers:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.shares = Shares(1, reserve=1, clock=lambda: self.seconds)
+        self.shares = FairShareScheduler(1, reserve=1, clock=lambda: self.seconds)
         self.waiting: dict[str, int] = {}
 
     def use(self, project: str, seconds: float) -> None:
-        self.shares.start(project, BUDGET)
-        self.shares.finish(project, seconds)
+        self.shares.start_turn(project, BUDGET)
+        self.shares.finish_turn(project, seconds)
 
     def list_over_budget(self) -> Mapping[str, tuple[float, Budget]]:
         return self.shares.list_over_budget()
 
-    def depths(self) -> Mapping[str, int]:
+    def list_depths(self) -> Mapping[str, int]:
         return self.waiting
 
 
@@ -71,10 +71,10 @@ class Scene:
     """A reporter on a cluster that counts writes; its cache has what was written before each report."""
 
     def __init__(self, cluster: Cluster, namespace: str, identity: str = "one") -> None:
-        self.cluster, self.cache, self.workers, self.queue = cluster, Cache(), Workers(), Workers()
+        self.cluster, self.cache, self.workers, self.queue = cluster, InformerCache(), Workers(), Workers()
         self.key = ResourceKey("", "ConfigMap", namespace, BUDGETS_CONFIG_MAP)
         self.writes, self.clock, self.projects = 0, ManualTime(), {"hostile", "shops"}
-        counted = Counted(cluster, self.count)
+        counted = RecordingCluster(cluster, self.count)
         self.reporter = BudgetReporter(
             counted, self.cache, namespace, identity, self.clock, [self.workers], self.queue, lambda: self.projects
         )

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.kube.client import Propagation, User
-from argosy.kube.controller import Cache
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
@@ -21,40 +21,40 @@ CONFIG: Manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name"
 
 async def test_what_was_written_counts_until_the_cache_has_heard_of_it() -> None:
     async with EmbeddedCluster.open() as cluster:
-        cache = Cache()
-        door = Doorway(cluster, cache.get)
+        cache = InformerCache()
+        door = ReadYourWritesClient(cluster, cache.get)
         made = await door.create(CONFIG)
-        assert door.newest(KEY, cache.get(KEY)) is made
+        assert door.find_newest(KEY, cache.get(KEY)) is made
         changed = await door.patch(KEY, {"data": {"x": "1"}})
         cache.put(made)
-        assert door.newest(KEY, cache.get(KEY)) is changed  # the watch is behind
+        assert door.find_newest(KEY, cache.get(KEY)) is changed  # the watch is behind
         cache.put(later := await cluster.patch(KEY, {"data": {"x": "2"}}))
-        assert door.newest(KEY, cache.get(KEY)) is later  # and somebody else was here since
-        assert door.newest(KEY, made) is made  # by now only the cache is asked
+        assert door.find_newest(KEY, cache.get(KEY)) is later  # and somebody else was here since
+        assert door.find_newest(KEY, made) is made  # by now only the cache is asked
 
 
 async def test_an_answer_and_what_a_watch_tells_of_it_are_one() -> None:
     async with EmbeddedCluster.open() as cluster:
-        cache = Cache()
-        door = Doorway(cluster, cache.get)
+        cache = InformerCache()
+        door = ReadYourWritesClient(cluster, cache.get)
         made = await door.create({**CONFIG, "data": {"x": "0"}})
         told = await cluster.get(KEY)
-        assert told is not None and told is not made and door.once(told) is made
+        assert told is not None and told is not made and door.reuse_own_write(told) is made
         cache.put(made)
-        door.notice(None, made)
-        assert not door.wrote(KEY.group_kind)  # it is in the cache
+        door.on_watch_event(None, made)
+        assert not door.list_written(KEY.group_kind)  # it is in the cache
         later = await cluster.patch(KEY, {"data": {"x": "1"}})
-        assert door.once(later) is later
+        assert door.reuse_own_write(later) is later
         cache.put(later)
         assert await door.patch(KEY, {"data": {"x": "1"}}) is later  # nothing changed, and the watch was faster
 
 
 async def test_what_was_written_as_another_is_known_as_well() -> None:
     async with EmbeddedCluster.open() as cluster:
-        cache = Cache()
-        door = Doorway(cluster, cache.get)
+        cache = InformerCache()
+        door = ReadYourWritesClient(cluster, cache.get)
         made = await door.acting_as(User("ann", ("system:masters",))).create(CONFIG)
-        assert door.newest(KEY, cache.get(KEY)) is made
+        assert door.find_newest(KEY, cache.get(KEY)) is made
 
 
 class Late(EmbeddedCluster):
@@ -65,22 +65,22 @@ class Late(EmbeddedCluster):
         await self.meanwhile(made)
         return made
 
-    door: Doorway
+    door: ReadYourWritesClient
 
     async def meanwhile(self, made: Manifest) -> None:
         await self.delete(key_of(made))
-        self.door.notice(made, None)
+        self.door.on_watch_event(made, None)
 
 
 async def test_what_went_before_the_answer_to_a_write_came_is_gone() -> None:
-    async with Plane.open() as plane:
+    async with ControlPlane.open() as plane:
         cluster = Late(plane)
-        cluster.door = door = Doorway(cluster, lambda key: None)
+        cluster.door = door = ReadYourWritesClient(cluster, lambda key: None)
         await door.create(CONFIG)
         await door.patch(KEY, {"data": {"x": "1"}})
-        assert door.newest(KEY, None) is None
+        assert door.find_newest(KEY, None) is None
         made = await door.create(CONFIG)  # another of that name
-        assert door.newest(KEY, None) is made
+        assert door.find_newest(KEY, None) is made
 
 
 class LateToCreate(Late):
@@ -91,33 +91,33 @@ class LateToCreate(Late):
 
 
 async def test_what_went_before_the_answer_to_its_creation_came_is_gone() -> None:
-    async with Plane.open() as plane:
+    async with ControlPlane.open() as plane:
         cluster = LateToCreate(plane)
-        cluster.door = door = Doorway(cluster, lambda key: None)
+        cluster.door = door = ReadYourWritesClient(cluster, lambda key: None)
         await door.create(CONFIG)
-        assert door.newest(KEY, None) is None
+        assert door.find_newest(KEY, None) is None
 
 
 async def test_events_are_not_remembered_since_nobody_follows_them() -> None:
     async with EmbeddedCluster.open() as cluster:
-        door = Doorway(cluster, lambda key: None)
+        door = ReadYourWritesClient(cluster, lambda key: None)
         about = {"kind": "ConfigMap", "namespace": "default", "name": "a"}
         event = {**CONFIG, "kind": "Event", "involvedObject": about, "reason": "Told", "message": "once"}
         await door.create(event)
-        assert not door.wrote(GroupKind("", "Event"))
+        assert not door.list_written(GroupKind("", "Event"))
 
 
 async def test_what_was_only_tried_out_is_not_known() -> None:
     async with EmbeddedCluster.open() as cluster:
-        door = Doorway(cluster, lambda key: None)
+        door = ReadYourWritesClient(cluster, lambda key: None)
         await door.create(CONFIG, dry_run=True)
-        assert door.newest(KEY, None) is None
+        assert door.find_newest(KEY, None) is None
 
 
 async def test_what_was_deleted_counts_as_gone_until_the_cache_tells_otherwise() -> None:
     async with EmbeddedCluster.open() as cluster:
-        cache = Cache()
-        door = Doorway(cluster, cache.get)
+        cache = InformerCache()
+        door = ReadYourWritesClient(cluster, cache.get)
         cache.put(made := await door.create(CONFIG))
         await door.delete(KEY)
         assert door.is_deleted(KEY, made)
@@ -129,8 +129,8 @@ async def test_what_was_deleted_counts_as_gone_until_the_cache_tells_otherwise()
 async def test_what_stays_for_a_while_after_it_was_deleted_is_not_gone(is_held: bool) -> None:
     held = {**CONFIG, "metadata": {**CONFIG["metadata"], "finalizers": ["example.com/held"]}}
     async with EmbeddedCluster.open() as cluster:
-        cache = Cache()
-        door = Doorway(cluster, cache.get)
+        cache = InformerCache()
+        door = ReadYourWritesClient(cluster, cache.get)
         cache.put(made := await door.create(held if is_held else CONFIG))
         await door.delete(KEY, propagation=Propagation.BACKGROUND if is_held else Propagation.FOREGROUND)
         assert not door.is_deleted(KEY, made)
@@ -138,26 +138,26 @@ async def test_what_stays_for_a_while_after_it_was_deleted_is_not_gone(is_held: 
 
 async def test_one_that_a_watch_saw_go_is_not_remembered() -> None:
     async with EmbeddedCluster.open() as cluster:
-        cache = Cache()
-        door = Doorway(cluster, cache.get)
+        cache = InformerCache()
+        door = ReadYourWritesClient(cluster, cache.get)
         made = await door.create(CONFIG)
         await cluster.delete(key_of(made))
-        door.notice(made, None)
-        assert door.newest(KEY, None) is None
+        door.on_watch_event(made, None)
+        assert door.find_newest(KEY, None) is None
 
 
 async def test_one_that_was_asked_for_and_is_not_there_is_not_remembered() -> None:
     async with EmbeddedCluster.open() as cluster:
-        door = Doorway(cluster, lambda key: None)
+        door = ReadYourWritesClient(cluster, lambda key: None)
         await door.create(CONFIG)
         await cluster.delete(KEY)
-        assert await door.get(KEY) is None and door.newest(KEY, None) is None
+        assert await door.get(KEY) is None and door.find_newest(KEY, None) is None
 
 
 async def test_kinds_are_the_same_value_until_a_definition_changes() -> None:
     async with EmbeddedCluster.open() as cluster:
         time = 0.0
-        door = Doorway(cluster, lambda key: None, lambda: time)
+        door = ReadYourWritesClient(cluster, lambda key: None, lambda: time)
         kinds = await door.kinds()
         time = 60.0
         assert await door.kinds() is kinds

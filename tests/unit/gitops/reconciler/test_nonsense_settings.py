@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.doctor.installation_check import setting_sights
+from argosy.features.doctor.installation_check import list_setting_violations
 from argosy.gitops.analysis.violation import Severity
-from argosy.gitops.reconciler.setting_errors import SWITCHES, SettingFaultLog
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.reconciler.setting_errors import BOOLEAN_KEYS, SettingFaultLog
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.isolation import Pool
-from argosy.kube.controller import Cache
+from argosy.isolation import WorkerPool
+from argosy.kube.controller import InformerCache
 from argosy.kube.objects import Manifest
 from support.paths import ROOT
 
@@ -64,37 +64,37 @@ def build_config_map(name: str, data: dict[str, str]) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "argocd"}, "data": data}
 
 
-def settings_with(folder: Path, config_map: str, key: str, value: str) -> Settings:
-    cache = Cache()
+def settings_with(folder: Path, config_map: str, key: str, value: str) -> SettingsWatcher:
+    cache = InformerCache()
     cache.put(build_config_map(config_map, {key: value}))
-    return Settings(cache, Repositories(folder, SourceSettings()), Pool(), control_namespace="argocd")
+    return SettingsWatcher(cache, Repositories(folder, SourceSettings()), WorkerPool(), control_namespace="argocd")
 
 
 @pytest.mark.parametrize(("config_map", "key"), [(name, key) for name, keys in KEYS.items() for key in keys])
 def test_a_value_that_cannot_be_read_is_one_fault_that_names_config_map_and_key(
     tmp_path: Path, config_map: str, key: str
 ) -> None:
-    rules = settings_with(tmp_path, config_map, key, NONSENSE).rules()
+    rules = settings_with(tmp_path, config_map, key, NONSENSE).current_settings()
     faults = [fault for fault in rules.faults if not fault.endswith("(AGY406)")]  # that is what health checks lack
     assert len(faults) == 1, faults
     assert faults[0].startswith(f"{config_map}: {key}: "), faults
 
 
 def test_the_sentence_names_the_value_and_what_is_expected_and_the_default_holds(tmp_path: Path) -> None:
-    rules = settings_with(tmp_path, OURS, "fairness.project.budget", "abc").rules()
+    rules = settings_with(tmp_path, OURS, "fairness.project.budget", "abc").current_settings()
     expected = "argosy-cm: fairness.project.budget: 'abc' is not a duration; write it as 30s, 5m or 1h30m"
     assert (rules.budget.seconds, rules.faults) == (60, (expected,))
 
 
-EFFECTS: dict[str, tuple[str, Callable[[Rules], bool]]] = {
+EFFECTS: dict[str, tuple[str, Callable[[ReconcilerSettings], bool]]] = {
     "helm.enable": (THEIRS, lambda rules: "Helm" not in rules.build.disabled_tools),
     "kustomize.enable": (THEIRS, lambda rules: "Kustomize" not in rules.build.disabled_tools),
     "jsonnet.enable": (THEIRS, lambda rules: "Jsonnet" not in rules.build.disabled_tools),
-    "cluster.inClusterEnabled": (THEIRS, lambda rules: rules.clusters.has_own),
-    "resource.ignoreResourceUpdatesEnabled": (THEIRS, lambda rules: rules.compare.filters_updates),
+    "cluster.inClusterEnabled": (THEIRS, lambda rules: rules.clusters.has_in_cluster),
+    "resource.ignoreResourceUpdatesEnabled": (THEIRS, lambda rules: rules.diff.filters_updates),
     "application.sync.impersonation.enforced": (THEIRS, lambda rules: rules.impersonation.is_enforced),
-    "controller.resource.health.persist": (PARAMETERS, lambda rules: rules.shows_health),
-    "controller.diff.server.side": (PARAMETERS, lambda rules: rules.compare.server_side),
+    "controller.resource.health.persist": (PARAMETERS, lambda rules: rules.persists_resource_health),
+    "controller.diff.server.side": (PARAMETERS, lambda rules: rules.diff.server_side),
 }
 
 
@@ -102,12 +102,12 @@ EFFECTS: dict[str, tuple[str, Callable[[Rules], bool]]] = {
 @pytest.mark.parametrize("key", EFFECTS)
 def test_a_boolean_in_any_case_is_no_fault_and_has_its_effect(tmp_path: Path, key: str, word: str) -> None:
     config_map, effect = EFFECTS[key]
-    rules = settings_with(tmp_path, config_map, key, word).rules()
+    rules = settings_with(tmp_path, config_map, key, word).current_settings()
     assert (effect(rules), rules.faults) == (word.strip().lower() == "true", ())
 
 
 def test_the_effect_of_every_boolean_is_tested() -> None:
-    assert EFFECTS.keys() == {key for keys in SWITCHES.values() for key in keys}
+    assert EFFECTS.keys() == {key for keys in BOOLEAN_KEYS.values() for key in keys}
 
 
 @pytest.mark.parametrize("word", ["True", " true", "yes"])
@@ -115,7 +115,7 @@ def test_impersonation_that_cannot_be_read_is_enabled_and_a_fault_that_shows_the
     tmp_path: Path, word: str
 ) -> None:
     key = "application.sync.impersonation.enabled"
-    rules = settings_with(tmp_path, THEIRS, key, word).rules()
+    rules = settings_with(tmp_path, THEIRS, key, word).current_settings()
     assert rules.impersonation.is_enabled
     (fault,) = rules.faults
     assert fault.startswith(f"argocd-cm: {key}: {word!r} is ")
@@ -140,9 +140,9 @@ def test_impersonation_that_cannot_be_read_is_enabled_and_a_fault_that_shows_the
 def test_the_log_and_the_doctor_say_the_same_of_what_holds_meanwhile(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, config_map: str, key: str, holds: str
 ) -> None:
-    faults = settings_with(tmp_path, config_map, key, NONSENSE).rules().faults
+    faults = settings_with(tmp_path, config_map, key, NONSENSE).current_settings().faults
     SettingFaultLog().log_new(faults)
-    (sight,) = setting_sights(faults, {}, "argocd")
+    (sight,) = list_setting_violations(faults, {}, "argocd")
     assert caplog.messages[-1].endswith(f"; until then {holds}") and sight.fix.endswith(f"; until then {holds}")
     assert (sight.severity is Severity.ERROR) is ("no Application is synced" in holds)
 
@@ -175,7 +175,7 @@ def test_a_value_of_each_kind_that_can_be_read_is_no_fault(tmp_path: Path) -> No
     pairs = [(name, key, value) for name, data in good.items() for key, value in data.items()]
     pairs += [(OURS, "notebooks.network", value) for value in ("", "true", "False", "443", "443, 5432", "80 443")]
     for name, key, value in pairs:
-        assert settings_with(tmp_path, name, key, value).rules().faults == (), (key, value)
+        assert settings_with(tmp_path, name, key, value).current_settings().faults == (), (key, value)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_value_of_each_kind_that_can_be_read_is_no_fault(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_a_list_with_an_entry_that_cannot_be_read_is_a_fault(tmp_path: Path, key: str, value: str) -> None:
-    (fault,) = settings_with(tmp_path, OURS, key, value).rules().faults
+    (fault,) = settings_with(tmp_path, OURS, key, value).current_settings().faults
     assert fault.startswith(f"argosy-cm: {key}: ")
 
 
@@ -195,13 +195,13 @@ def test_the_own_cluster_stays_as_it_was_while_its_setting_cannot_be_read_and_cl
     tmp_path: Path,
 ) -> None:
     key = "cluster.inClusterEnabled"
-    assert not settings_with(tmp_path, THEIRS, key, NONSENSE).rules().clusters.has_own
+    assert not settings_with(tmp_path, THEIRS, key, NONSENSE).current_settings().clusters.has_in_cluster
     for word in ("true", "false"):
         settings = settings_with(tmp_path, THEIRS, key, word)
-        before = settings.rules().clusters.has_own
+        before = settings.current_settings().clusters.has_in_cluster
         settings._cache.put(build_config_map(THEIRS, {key: NONSENSE}))
-        settings.outdate()
-        assert before is (word == "true") and settings.rules().clusters.has_own is before
+        settings.invalidate()
+        assert before is (word == "true") and settings.current_settings().clusters.has_in_cluster is before
         settings._cache.put(build_config_map(THEIRS, {}))
-        settings.outdate()
-        assert settings.rules().clusters.has_own
+        settings.invalidate()
+        assert settings.current_settings().clusters.has_in_cluster

@@ -11,23 +11,23 @@ import pytest
 from argosy.errors import Forbidden, UserError
 from argosy.gitops.application import (
     Application,
+    OperationPhase,
     OperationRequest,
     OperationState,
-    Progress,
-    Retry,
+    RetryStrategy,
     SyncRequest,
     read_application,
     read_source,
 )
 from argosy.gitops.application.project import Project, SyncWindow
-from argosy.gitops.policy.impersonation import Impersonation
-from argosy.gitops.reconciler.app_state import Looker
-from argosy.gitops.reconciler.desired_state import Assembled, Assembler, Wanted
-from argosy.gitops.reconciler.operation import BLOCKED, LOOK_AGAIN, Operator, Step
-from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.policy.impersonation import ImpersonationPolicy
+from argosy.gitops.reconciler.app_state import AppStateComparer
+from argosy.gitops.reconciler.desired_state import DesiredState, DesiredStateBuilder, DesiredStateRequest
+from argosy.gitops.reconciler.operation import BLOCKED_BY_WINDOW, MAX_STEP_WAIT_SECONDS, OperationRunner, OperationStep
+from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
-from argosy.gitops.sync.advance import TOO_LATE
-from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.sync.advance import TIMEOUT_MESSAGE
+from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.kube.client import Cluster
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ REACHED = "ComparisonError: Failed to load target state: the source was asked fo
 class OnlyAsked:
     """Whoever gets here was let through."""
 
-    async def assemble(self, *_: Any) -> Assembled:
+    async def build(self, *_: Any) -> DesiredState:
         raise UserError("the source was asked for")
 
 
@@ -50,17 +50,17 @@ class FoundOnce:
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
 
-    async def assemble(self, _app: Any, _project: Any, wanted: Wanted, *_: Any) -> Assembled:
+    async def assemble(self, _app: Any, _project: Any, wanted: DesiredStateRequest, *_: Any) -> DesiredState:
         self.asked.append(wanted.refs)
         if len(self.asked) > 1:
             raise UserError("the source was asked for")
-        return Assembled(wanted.sources, tuple(ref or "9" * 40 for ref in wanted.refs), ())
+        return DesiredState(wanted.sources, tuple(ref or "9" * 40 for ref in wanted.refs), ())
 
 
 class MayNotRead:
     """The engine itself lacks a right."""
 
-    async def assemble(self, *_: Any) -> Assembled:
+    async def assemble(self, *_: Any) -> DesiredState:
         raise Forbidden("the engine may not read this", code=403)
 
 
@@ -69,8 +69,8 @@ def app() -> Application:
 
 
 def state(started: datetime = EVENING, **more: Any) -> OperationState:
-    sync, retry = more.pop("sync", SyncRequest()), more.pop("retry", Retry())
-    request = OperationRequest(sync, by="" if more.get("is_automated") else "ann", retry=retry,
+    sync, retry = more.pop("sync", SyncRequest()), more.pop("retry", RetryStrategy())
+    request = OperationRequest(sync, username="" if more.get("is_automated") else "ann", retry=retry,
                                is_automated=more.pop("is_automated", False))  # fmt: skip
     return OperationState(request, started=started.isoformat(), has_result=True, **more)
 
@@ -82,13 +82,18 @@ async def stepped(
     timeout: float = 0.0,
     assembler: Any = None,
     impersonates: bool = False,
-) -> Step:
-    operator = Operator(cast(Cluster, None), cast(Assembler, assembler or OnlyAsked()), cast(Looker, None), lambda: now)
-    rules = Rules(
+) -> OperationStep:
+    operator = OperationRunner(
+        cast(Cluster, None),
+        cast(DesiredStateBuilder, assembler or OnlyAsked()),
+        cast(AppStateComparer, None),
+        lambda: now,
+    )
+    rules = ReconcilerSettings(
         cast(Repositories, None),
         cast(Any, None),
-        sync=SyncSettings(timeout=timeout),
-        impersonation=Impersonation(impersonates),
+        sync=SyncSettings(timeout_seconds=timeout),
+        impersonation=ImpersonationPolicy(impersonates),
     )
     project = Project(source_repos=("https://git.example/*",), windows=windows)
     return await operator.step(app(), given, project, rules, {})
@@ -117,14 +122,14 @@ async def test_a_running_operation_goes_on_only_where_windows_let_it(
 ) -> None:
     found = await stepped(state(started, is_automated=is_automated), NIGHT, *windows)
     if goes_on:
-        assert (found.state.progress, found.state.message) == (Progress.ERROR, REACHED)
+        assert (found.state.phase, found.state.message) == (OperationPhase.ERROR, REACHED)
     else:
-        assert found.state.progress is Progress.RUNNING and found.wait == LOOK_AGAIN
-        assert found.state.message.startswith(f"{BLOCKED}: ")
+        assert found.state.phase is OperationPhase.RUNNING and found.wait == MAX_STEP_WAIT_SECONDS
+        assert found.state.message.startswith(f"{BLOCKED_BY_WINDOW}: ")
 
 
 async def test_an_operation_that_is_terminating_is_ended_whatever_windows_say() -> None:
-    given = replace(state(), progress=Progress.TERMINATING)
+    given = replace(state(), phase=OperationPhase.TERMINATING)
     assert (await stepped(given, NIGHT, window())).state.message == REACHED
 
 
@@ -134,25 +139,33 @@ async def test_an_operation_whose_time_is_over_does_not_wait_for_a_window() -> N
 
 async def test_an_operation_has_its_time_once_more_when_the_clock_was_set_back_and_no_longer() -> None:
     passed = 0.0
-    operator = Operator(
-        cast(Cluster, None), cast(Assembler, OnlyAsked()), cast(Looker, None), lambda: EVENING, lambda: passed
+    operator = OperationRunner(
+        cast(Cluster, None),
+        cast(DesiredStateBuilder, OnlyAsked()),
+        cast(AppStateComparer, None),
+        lambda: EVENING,
+        lambda: passed,
     )
-    rules = Rules(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout=60))
+    rules = ReconcilerSettings(cast(Repositories, None), cast(Any, None), sync=SyncSettings(timeout_seconds=60))
     project = Project(source_repos=("https://git.example/*",), windows=(window("allow"),))
     for started in (EVENING + timedelta(days=365), EVENING + timedelta(hours=1)):  # each has a time of its own
-        for seconds, progress in ((0, Progress.RUNNING), (59, Progress.RUNNING), (2, Progress.TERMINATING)):
+        for seconds, progress in (
+            (0, OperationPhase.RUNNING),
+            (59, OperationPhase.RUNNING),
+            (2, OperationPhase.TERMINATING),
+        ):
             passed += seconds
             found = await operator.step(app(), state(started), project, rules, {})
-            assert found.state.progress is progress
-        assert found.state.message == TOO_LATE and found.wait == 0
+            assert found.state.phase is progress
+        assert found.state.message == TIMEOUT_MESSAGE and found.wait == 0
 
 
-RESTING = state(finished=EVENING.isoformat(), retries=1, retry=Retry(limit=2, duration=100.0))
+RESTING = state(finished=EVENING.isoformat(), retries=1, retry=RetryStrategy(limit=2, duration=100.0))
 
 
 @pytest.mark.parametrize(
     ("after", "timeout", "wait"),
-    [(0, 0.0, LOOK_AGAIN), (90, 0.0, 10.0), (90, 95.0, 10.0)],
+    [(0, 0.0, MAX_STEP_WAIT_SECONDS), (90, 0.0, 10.0), (90, 95.0, 10.0)],
 )
 async def test_an_operation_rests_until_its_next_attempt(after: float, timeout: float, wait: float) -> None:
     found = await stepped(RESTING, EVENING + timedelta(seconds=after), timeout=timeout)
@@ -173,14 +186,14 @@ async def test_an_operation_whose_time_is_over_does_not_rest() -> None:
 async def test_manifests_that_come_with_a_request_are_refused_in_a_sentence() -> None:
     given = state(sync=SyncRequest(manifests=("kind: ConfigMap",)))
     found = await stepped(given, EVENING)
-    assert found.state.progress is Progress.ERROR
+    assert found.state.phase is OperationPhase.ERROR
     assert found.state.message.startswith("operation.sync.manifests: what is delivered must be in Git; ")
 
 
 async def test_an_operation_does_not_take_what_its_project_forbids() -> None:
     elsewhere = read_source({"repoURL": "https://elsewhere.example/x", "path": "dev"})
     found = await stepped(state(sync=SyncRequest(sources=(elsewhere,))), EVENING)
-    assert found.state.progress is Progress.ERROR
+    assert found.state.phase is OperationPhase.ERROR
     told = "InvalidSpecError: application repo https://elsewhere.example/x is not permitted in project "
     assert found.state.message.startswith(told)
 

@@ -8,17 +8,17 @@ from typing import Any, NoReturn
 
 import pytest
 
-from argosy.errors import ClusterError, cluster_error
-from argosy.gitops.live import Tracking
+from argosy.errors import ClusterError, cluster_error_from_status
+from argosy.gitops.live import TrackingSettings
 from argosy.gitops.policy.destination_clusters import KnownCluster
 from argosy.gitops.reconciler import remote_cluster
 from argosy.kube.client.connection import Connection
-from argosy.kube.controller import Cache, Clock
+from argosy.kube.controller import Clock, InformerCache
 from argosy.kube.controller.clock import SYSTEM_CLOCK
-from argosy.kube.controller.liveness import LONGEST, Pulse
+from argosy.kube.controller.liveness import PROBE_TIMEOUT_SECONDS, LivenessProbe
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
@@ -27,17 +27,17 @@ from support.engine import LeapingClock
 class Unreadable:
     """Settings of which nobody can tell what is watched."""
 
-    def rules(self) -> Any:
-        return SimpleNamespace(tracking=Tracking())
+    def current_settings(self) -> Any:
+        return SimpleNamespace(tracking=TrackingSettings())
 
-    def localised(self, *_: object) -> NoReturn:
+    def localize_settings(self, *_: object) -> NoReturn:
         raise KeyError("rules")
 
 
 class Halved(EmbeddedCluster):
     """Answers from memory alone, and so does its authorizer."""
 
-    def __init__(self, plane: Plane, refused: ClusterError | None = None) -> None:
+    def __init__(self, plane: ControlPlane, refused: ClusterError | None = None) -> None:
         super().__init__(plane)
         self.refused, self.asked = refused, ""
 
@@ -48,53 +48,55 @@ class Halved(EmbeddedCluster):
         return await asyncio.Future()
 
 
-def made(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster.Outpost:
+def made(*namespaces: str, clock: Clock = SYSTEM_CLOCK) -> remote_cluster.RemoteCluster:
     known, nothing = KnownCluster("far", "https://far.example", "far", namespaces=namespaces), lambda *_: None
     settings: Any = Unreadable()
     assembler: Any = None
-    return remote_cluster.Outpost(known, lambda: Connection(known.server), settings, assembler, Cache(), clock, nothing)
+    return remote_cluster.RemoteCluster(
+        known, lambda: Connection(known.server), settings, assembler, InformerCache(), clock, nothing
+    )
 
 
 async def test_a_cache_that_nobody_fills_any_more_is_no_ground() -> None:
-    async with Plane.open() as plane:
+    async with ControlPlane.open() as plane:
         with pytest.raises(KeyError, match="rules"):
-            await asyncio.wait_for(made()._hold(EmbeddedCluster(plane)), HANG_SECONDS)
+            await asyncio.wait_for(made()._run_connected(EmbeddedCluster(plane)), HANG_SECONDS)
 
 
 async def test_a_cluster_without_its_store_does_not_answer() -> None:
     clock = LeapingClock()
-    async with Plane.open() as plane:
+    async with ControlPlane.open() as plane:
         post, cluster = made(clock=clock), Halved(plane)
-        holding = asyncio.create_task(post._hold(cluster))
+        holding = asyncio.create_task(post._run_connected(cluster))
         async with asyncio.timeout(HANG_SECONDS):
-            while not post.said and not holding.done():
+            while not post.problem and not holding.done():
                 await asyncio.sleep(0.01)
-                clock.leap(LONGEST)
-        assert post.ground is None and cluster.asked == "kube-system"
-        assert post.said == "cluster far (https://far.example): did not answer in time"
+                clock.leap(PROBE_TIMEOUT_SECONDS)
+        assert post.destination is None and cluster.asked == "kube-system"
+        assert post.problem == "cluster far (https://far.example): did not answer in time"
         holding.cancel()
         await asyncio.wait({holding})
 
 
 @pytest.mark.parametrize("code", [403, 404])
 async def test_an_account_that_may_not_read_from_the_store_is_answered_all_the_same(code: int) -> None:
-    async with Plane.open() as plane:
-        cluster = Halved(plane, cluster_error({"code": code}))
+    async with ControlPlane.open() as plane:
+        cluster = Halved(plane, cluster_error_from_status({"code": code}))
         with pytest.raises(KeyError, match="rules"):  # it is being filled
-            await asyncio.wait_for(made("ml", "other")._hold(cluster), HANG_SECONDS)
+            await asyncio.wait_for(made("ml", "other")._run_connected(cluster), HANG_SECONDS)
         assert cluster.asked == "ml"
 
 
 async def test_a_cluster_that_nobody_asks_any_more_is_opened_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def ends(self: Pulse) -> None:
+    async def ends(self: LivenessProbe) -> None:
         raise RuntimeError("no clock")
 
-    monkeypatch.setattr(Pulse, "run", ends)
+    monkeypatch.setattr(LivenessProbe, "run", ends)
     post = made()
     running = asyncio.create_task(post.run())
     async with asyncio.timeout(HANG_SECONDS):
-        while not post.said:
+        while not post.problem:
             await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.wait({running})
-    assert post.said == ("cluster far (https://far.example): unexpected error; see the log of the controller")
+    assert post.problem == ("cluster far (https://far.example): unexpected error; see the log of the controller")

@@ -8,10 +8,10 @@ import pytest
 
 from argosy.gitops.application import read_application
 from argosy.gitops.application.project import read_project
-from argosy.gitops.live import Tracking
-from argosy.gitops.reconciler.desired_state import in_shape
-from argosy.gitops.reconciler.permissions import why_not_delete
-from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.live import TrackingSettings
+from argosy.gitops.reconciler.desired_state import place_and_track
+from argosy.gitops.reconciler.permissions import find_deletion_refusal
+from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.sync.options import SyncOptions
 from argosy.kube.client import KindInfo
@@ -33,17 +33,17 @@ WRITTEN: Manifest = {"apiVersion": "example.com/v1", "kind": "MachineClass", "me
 @pytest.mark.parametrize(
     ("kinds", "options", "word"),
     [
-        (KINDS, SyncOptions.of(()), ""),
-        ({}, SyncOptions.of(()), "its kind is not served at the moment"),
+        (KINDS, SyncOptions.from_lists(()), ""),
+        ({}, SyncOptions.from_lists(()), "its kind is not served at the moment"),
         ({}, None, ""),  # the application itself goes, so that nothing is asked for
     ],
 )
 def test_what_is_of_a_kind_that_is_missed_for_a_moment_is_not_pruned(
     kinds: dict[GroupKind, KindInfo], options: SyncOptions | None, word: str
 ) -> None:
-    rules = Rules(cast(Repositories, None), cast(Any, None), tracking=Tracking())
-    (live,), _ = in_shape(APP, [WRITTEN], rules, KINDS)
-    (desired,), _ = in_shape(APP, [WRITTEN], rules, kinds)
+    rules = ReconcilerSettings(cast(Repositories, None), cast(Any, None), tracking=TrackingSettings())
+    (live,), _ = place_and_track(APP, [WRITTEN], rules, KINDS)
+    (desired,), _ = place_and_track(APP, [WRITTEN], rules, kinds)
     assert (key_of(live) == key_of(desired)) is bool(kinds)  # without its kind it would count as another
-    said = why_not_delete(live, APP, PROJECT, rules, kinds, options)
+    said = find_deletion_refusal(live, APP, PROJECT, rules, kinds, options)
     assert said.startswith(word) and bool(said) is bool(word)

@@ -12,7 +12,7 @@ import pytest
 from argosy.errors import RenderError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.reconciler.render_cache import TRIED_AGAIN, Asked, Renders
+from argosy.gitops.reconciler.render_cache import FAILED_RENDER_RETRY_SECONDS, RenderCache, RenderRequest
 from argosy.gitops.render import BuildSettings
 from support.file_trees import TextTree
 
@@ -41,20 +41,20 @@ def app(**metadata: Any) -> Application:
     return read_application({"metadata": {"name": "models", **metadata}, "spec": {"source": source}})
 
 
-def asked(files: dict[str, str], revision: str = "1" * 40, application: Application | None = None) -> Asked:
+def asked(files: dict[str, str], revision: str = "1" * 40, application: Application | None = None) -> RenderRequest:
     found = application or app()
-    return Asked(found, found.sources[0], Checkout(TextTree(files), revision), BuildSettings())
+    return RenderRequest(found, found.sources[0], Checkout(TextTree(files), revision), BuildSettings())
 
 
 @contextmanager
-def rendering(renders: Renders, times: int) -> Iterator[None]:
-    before = renders.count
+def rendering(renders: RenderCache, times: int) -> Iterator[None]:
+    before = renders.render_count
     yield
-    assert renders.count - before == times
+    assert renders.render_count - before == times
 
 
 async def test_a_commit_that_touches_nothing_of_it_renders_nothing() -> None:
-    renders = Renders(Here())
+    renders = RenderCache(Here())
     with rendering(renders, 1):
         first = await renders.render(asked(FILES), 0, nothing_remote)
     changed = {**FILES, "other/x.yaml": "changed: true\n"}
@@ -63,7 +63,7 @@ async def test_a_commit_that_touches_nothing_of_it_renders_nothing() -> None:
 
 
 async def test_a_commit_that_touches_it_renders_it_once() -> None:
-    renders = Renders(Here())
+    renders = RenderCache(Here())
     await renders.render(asked(FILES), 0, nothing_remote)
     changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
     with rendering(renders, 1):
@@ -73,7 +73,7 @@ async def test_a_commit_that_touches_it_renders_it_once() -> None:
 
 
 async def test_another_name_or_setting_renders_anew_and_a_refresh_does_not() -> None:
-    renders = Renders(Here())
+    renders = RenderCache(Here())
     await renders.render(asked(FILES), 0, nothing_remote)
     with rendering(renders, 0):
         refreshed = app(annotations={"argocd.argoproj.io/refresh": "normal"})
@@ -84,14 +84,14 @@ async def test_another_name_or_setting_renders_anew_and_a_refresh_does_not() -> 
 
 
 async def test_whoever_asks_for_it_afresh_gets_it_so() -> None:
-    renders = Renders(Here())
+    renders = RenderCache(Here())
     await renders.render(asked(FILES), 0, nothing_remote)
     with rendering(renders, 1):
-        await renders.render(asked(FILES), 0, nothing_remote, afresh=True)
+        await renders.render(asked(FILES), 0, nothing_remote, ignores_cache=True)
 
 
 async def test_what_failed_is_not_tried_again_before_something_changes() -> None:
-    renders = Renders(Here())
+    renders = RenderCache(Here())
     broken = {**FILES, "dev/settings.yaml": "a: [\n"}
     with rendering(renders, 1):
         for _ in range(3):
@@ -103,15 +103,15 @@ async def test_what_failed_is_not_tried_again_before_something_changes() -> None
 
 async def test_what_failed_is_tried_again_after_a_while_for_memory_may_have_been_short() -> None:
     now = 1000.0
-    renders, broken = Renders(Here(), lambda: now), {**FILES, "dev/settings.yaml": "a: [\n"}
-    for later, times in ((0.0, 1), (TRIED_AGAIN - 1, 0), (1.0, 1), (1.0, 0)):
+    renders, broken = RenderCache(Here(), lambda: now), {**FILES, "dev/settings.yaml": "a: [\n"}
+    for later, times in ((0.0, 1), (FAILED_RENDER_RETRY_SECONDS - 1, 0), (1.0, 1), (1.0, 0)):
         now += later
         with rendering(renders, times), pytest.raises(RenderError):
             await renders.render(asked(broken), 0, nothing_remote)
 
 
 async def test_an_error_that_is_told_again_keeps_nothing_of_the_time_before() -> None:
-    renders, broken, depths = Renders(Here()), {**FILES, "dev/settings.yaml": "a: [\n"}, []
+    renders, broken, depths = RenderCache(Here()), {**FILES, "dev/settings.yaml": "a: [\n"}, []
     for _ in range(4):
         with pytest.raises(RenderError) as told:
             await renders.render(asked(broken), 0, nothing_remote)
@@ -129,7 +129,7 @@ async def test_remote_bases_are_fetched_as_they_are_met_and_looked_at_again() ->
         fetched.append((address, ref))
         return Checkout(TextTree(base), "9" * 40)
 
-    renders = Renders(Here())
+    renders = RenderCache(Here())
     first = await renders.render(asked(files), 0, fetch)
     assert [each["metadata"]["name"] for each in first.manifests] == ["dev-settings"]
     assert fetched == [(url, "v1")]
@@ -141,12 +141,12 @@ async def test_remote_bases_are_fetched_as_they_are_met_and_looked_at_again() ->
 
 
 async def test_what_a_render_was_carried_through_is_known_until_something_changes() -> None:
-    renders, key = Renders(Here()), app().key
+    renders, key = RenderCache(Here()), app().key
     one, two, three = ("1" * 40, "2" * 40, "3" * 40)
     await renders.render(asked(FILES, one), 0, nothing_remote)
-    assert renders.is_carried(key, 0, one) and not renders.is_carried(key, 0, two)
+    assert renders.is_unchanged_since(key, 0, one) and not renders.is_unchanged_since(key, 0, two)
     await renders.render(asked({**FILES, "other/x.yaml": "changed: true\n"}, two), 0, nothing_remote)
-    assert renders.is_carried(key, 0, one) and renders.is_carried(key, 0, two)
+    assert renders.is_unchanged_since(key, 0, one) and renders.is_unchanged_since(key, 0, two)
     changed = {**FILES, "dev/settings.yaml": CONFIG_MAP.replace("one", "two")}
     await renders.render(asked(changed, three), 0, nothing_remote)
-    assert renders.is_carried(key, 0, three) and not renders.is_carried(key, 0, one)
+    assert renders.is_unchanged_since(key, 0, three) and not renders.is_unchanged_since(key, 0, one)

@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import LimitError
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.reconciler.render_cache import FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS, Asked, Renders
+from argosy.gitops.reconciler.render_cache import FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS, RenderCache, RenderRequest
 from argosy.gitops.render import BuildSettings
 from argosy.isolation.errors import TIMED_OUT
 from support.file_trees import TextTree
@@ -29,19 +29,19 @@ class TimingOut:
     async def run(self, function: Callable[..., Any], *args: Any) -> Any:
         self.calls += 1
         error = LimitError("it takes longer than 60 s")
-        error.exhausted = self.exhausted
+        error.exhaustion_reason = self.exhausted
         raise error
 
 
 class World:
     def __init__(self, crew: TimingOut) -> None:
         self.crew, self.time = crew, 1000.0
-        self.renders = Renders(crew, lambda: self.time, lambda: NOON)
+        self.renders = RenderCache(crew, lambda: self.time, lambda: NOON)
 
     async def render(self, revision: str = "1" * 40, *, afresh: bool = False, **spec: Any) -> str:
         """The error's text."""
         with pytest.raises(LimitError) as told:
-            await self.renders.render(asked(revision, **spec), 0, nothing_remote, afresh=afresh)
+            await self.renders.render(asked(revision, **spec), 0, nothing_remote, ignores_cache=afresh)
         return str(told.value)
 
 
@@ -54,9 +54,9 @@ def app(**source: Any) -> Application:
     return read_application({"metadata": {"name": "models"}, "spec": {"source": wire}})
 
 
-def asked(revision: str, **source: Any) -> Asked:
+def asked(revision: str, **source: Any) -> RenderRequest:
     found = app(**source)
-    return Asked(found, found.sources[0], Checkout(TextTree({"dev/x.yaml": ""}), revision), BuildSettings())
+    return RenderRequest(found, found.sources[0], Checkout(TextTree({"dev/x.yaml": ""}), revision), BuildSettings())
 
 
 async def test_each_time_out_in_a_row_doubles_the_wait_up_to_ten_minutes() -> None:
@@ -64,7 +64,7 @@ async def test_each_time_out_in_a_row_doubles_the_wait_up_to_ten_minutes() -> No
     for times in range(1, 10):
         await world.render()
         assert world.crew.calls == times
-        wait = world.renders.retry_seconds(app())
+        wait = world.renders.seconds_until_retry(app())
         assert wait is not None
         waits.append(wait)
         world.time += wait - 0.1
@@ -99,20 +99,20 @@ async def test_a_new_revision_a_changed_spec_or_a_hard_refresh_tries_at_once_and
     world.time += FIRST_RETRY_SECONDS
     await world.render()
     assert "render timed out (1st time)" in await world.render(**change)
-    assert world.crew.calls == 3 and world.renders.retry_seconds(app()) == FIRST_RETRY_SECONDS
+    assert world.crew.calls == 3 and world.renders.seconds_until_retry(app()) == FIRST_RETRY_SECONDS
 
 
 async def test_a_limit_that_cost_no_worker_is_not_put_off() -> None:
     world = World(TimingOut(""))
     assert await world.render() == await world.render() == "it takes longer than 60 s"
-    assert world.crew.calls == 2 and world.renders.retry_seconds(app()) is None
+    assert world.crew.calls == 2 and world.renders.seconds_until_retry(app()) is None
 
 
 async def test_what_is_forgotten_is_tried_at_once() -> None:
     world = World(TimingOut("ran out of memory"))
     assert "render ran out of memory (1st time)" in await world.render()
     world.renders.forget(app().key)
-    assert world.renders.retry_seconds(app()) is None
+    assert world.renders.seconds_until_retry(app()) is None
     await world.render()
     assert world.crew.calls == 2
 
@@ -121,15 +121,15 @@ async def test_a_retry_that_is_due_wakes_its_application_once_even_if_the_pass_f
     world = World(TimingOut())
     await world.render()
     world.time += FIRST_RETRY_SECONDS
-    assert world.renders.retry_seconds(app()) is None
+    assert world.renders.seconds_until_retry(app()) is None
     world.time += MAX_RETRY_SECONDS
-    assert world.renders.retry_seconds(app()) is None
+    assert world.renders.seconds_until_retry(app()) is None
     await world.render()
-    assert world.renders.retry_seconds(app()) == 2 * FIRST_RETRY_SECONDS, "the wait began anew"
+    assert world.renders.seconds_until_retry(app()) == 2 * FIRST_RETRY_SECONDS, "the wait began anew"
 
 
 async def test_the_command_of_an_application_outside_the_control_namespace_names_its_namespace() -> None:
-    renders = Renders(TimingOut(), lambda: 0.0, lambda: NOON)
+    renders = RenderCache(TimingOut(), lambda: 0.0, lambda: NOON)
     renders.control_namespace = "argocd"
     source = {"repoURL": "https://git.example/x", "path": "dev"}
     for namespace, name in (("argocd", "models"), ("shops", "shops/models")):
@@ -138,5 +138,5 @@ async def test_the_command_of_an_application_outside_the_control_namespace_names
         checkout = Checkout(TextTree({"dev/x.yaml": ""}), "1" * 40)
         settings = BuildSettings()
         with pytest.raises(LimitError) as raised:
-            await renders.render(Asked(found, found.sources[0], checkout, settings), 0, nothing_remote)
+            await renders.render(RenderRequest(found, found.sources[0], checkout, settings), 0, nothing_remote)
         assert str(raised.value).endswith(f"retry now: argosy app get {name} --hard-refresh")

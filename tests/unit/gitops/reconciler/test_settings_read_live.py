@@ -14,12 +14,12 @@ from argosy.fair_share import Budget
 from argosy.gitops.application import Destination
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.policy.projects import permits_destination, permits_kind, permits_source
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.settings_watch import Settings
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.settings_watch import SettingsWatcher
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
-from argosy.isolation import Pool
-from argosy.kube.controller import Cache
+from argosy.isolation import WorkerPool
+from argosy.kube.controller import InformerCache
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
 
@@ -32,18 +32,18 @@ def config(name: str = "argocd-cm", namespace: str = "argocd", **data: str) -> M
 
 class Desk:
     def __init__(self, folder: Path) -> None:
-        self.cache = Cache()
+        self.cache = InformerCache()
         repositories = Repositories(folder, SourceSettings())
-        self.settings = Settings(self.cache, repositories, Pool(), control_namespace="argocd")
+        self.settings = SettingsWatcher(self.cache, repositories, WorkerPool(), control_namespace="argocd")
 
     def write(self, manifest: Manifest) -> None:
         self.cache.put(manifest)
-        assert self.settings.concerns(manifest)
-        self.settings.outdate()
+        assert self.settings.affects_settings(manifest)
+        self.settings.invalidate()
 
     def remove(self, manifest: Manifest) -> None:
         self.cache.drop(key_of(manifest))
-        self.settings.outdate()
+        self.settings.invalidate()
 
 
 @pytest.fixture
@@ -52,20 +52,28 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def test_times_are_read_and_keep_their_last_good_value(desk: Desk) -> None:
-    assert (desk.settings.rules().reconciliation, desk.settings.rules().jitter) == (120, 60)
+    assert (
+        desk.settings.current_settings().reconciliation_seconds,
+        desk.settings.current_settings().jitter_seconds,
+    ) == (120, 60)
     times = {"timeout__reconciliation": "10m", "timeout__reconciliation__jitter": "5s"}
     desk.write(config(**times, timeout__hard__reconciliation="1h"))
-    rules = desk.settings.rules()
-    assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation, rules.faults) == (600, 5, 3600, ())
+    rules = desk.settings.current_settings()
+    assert (rules.reconciliation_seconds, rules.jitter_seconds, rules.hard_reconciliation_seconds, rules.faults) == (
+        600,
+        5,
+        3600,
+        (),
+    )
     desk.write(config(**{**times, "timeout__reconciliation": "soon"}))
-    rules = desk.settings.rules()
-    assert (rules.reconciliation, rules.jitter, rules.hard_reconciliation) == (600, 5, 0)
+    rules = desk.settings.current_settings()
+    assert (rules.reconciliation_seconds, rules.jitter_seconds, rules.hard_reconciliation_seconds) == (600, 5, 0)
     assert len(rules.faults) == 1 and "timeout.reconciliation" in rules.faults[0]
 
 
 def test_the_timeout_of_jq_is_read_as_argo_cd_reads_it(desk: Desk) -> None:
     def seconds() -> float:
-        remove_all = desk.settings.rules().remove_all
+        remove_all = desk.settings.current_settings().evaluate_jq
         assert isinstance(remove_all, partial)
         return float(remove_all.keywords["limits"].cpu)
 
@@ -75,27 +83,27 @@ def test_the_timeout_of_jq_is_read_as_argo_cd_reads_it(desk: Desk) -> None:
     assert seconds() == 1
     set_timeout("2m30s")
     assert seconds() == 150
-    remove_all = desk.settings.rules().remove_all
+    remove_all = desk.settings.current_settings().evaluate_jq
     desk.write(config())
-    assert desk.settings.rules().remove_all is remove_all  # what it remembers of expressions is kept
+    assert desk.settings.current_settings().evaluate_jq is remove_all  # what it remembers of expressions is kept
     for wrong in ("5", "soon", "-1s"):
         set_timeout(wrong)
         assert seconds() == 150
-        (fault,) = desk.settings.rules().faults
+        (fault,) = desk.settings.current_settings().faults
         assert "controller.ignore.normalizer.jq.timeout" in fault
     for default in ("0", "0s", ""):
         set_timeout(default)
-        assert (seconds(), desk.settings.rules().faults) == (1, ())
+        assert (seconds(), desk.settings.current_settings().faults) == (1, ())
 
 
 def test_the_budget_of_a_project_is_read_and_keeps_its_last_good_value(desk: Desk) -> None:
-    tenant = desk.settings.rules().tenant("team")
+    tenant = desk.settings.current_settings().build_tenant("team")
     assert (tenant.name, tenant.budget.seconds, tenant.budget.window) == ("team", 60, 300)
     given = {"fairness__project__budget": "2m", "fairness__project__window": "10m"}
     desk.write(config("argosy-cm", **given))
-    assert desk.settings.rules().budget == Budget(120, 600) and not desk.settings.rules().faults
+    assert desk.settings.current_settings().budget == Budget(120, 600) and not desk.settings.current_settings().faults
     desk.write(config("argosy-cm", **{**given, "fairness__project__window": "0s"}))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert rules.budget == Budget(120, 600)
     assert rules.faults == (
         "argosy-cm: fairness.project.window: '0s': the duration must be longer than zero, such as 60s",
@@ -103,21 +111,21 @@ def test_the_budget_of_a_project_is_read_and_keeps_its_last_good_value(desk: Des
 
 
 def test_impersonation_stays_enabled_while_the_config_map_is_missing(desk: Desk) -> None:
-    assert not desk.settings.rules().impersonation.is_enabled
+    assert not desk.settings.current_settings().impersonation.is_enabled
     written = config(application__sync__impersonation__enabled="true")
     desk.write(written)
-    assert desk.settings.rules().impersonation.is_enabled
+    assert desk.settings.current_settings().impersonation.is_enabled
     desk.remove(written)
-    assert desk.settings.rules().impersonation.is_enabled
+    assert desk.settings.current_settings().impersonation.is_enabled
     desk.write(config())
-    assert not desk.settings.rules().impersonation.is_enabled
+    assert not desk.settings.current_settings().impersonation.is_enabled
     desk.remove(written)
-    assert not desk.settings.rules().impersonation.is_enabled
+    assert not desk.settings.current_settings().impersonation.is_enabled
 
 
 EXCLUDED = "- kinds: [Secret]\n  clusters: ['*']\n  apiGroups: ['*']\n"
-RESTRICTIONS: dict[str, tuple[Manifest, Callable[[Rules], Any], Any]] = {
-    "own cluster": (config(cluster__inClusterEnabled="false"), lambda rules: rules.clusters.has_own, False),
+RESTRICTIONS: dict[str, tuple[Manifest, Callable[[ReconcilerSettings], Any], Any]] = {
+    "own cluster": (config(cluster__inClusterEnabled="false"), lambda rules: rules.clusters.has_in_cluster, False),
     "exclusions": (config(resource__exclusions=EXCLUDED), lambda rules: len(rules.exclusions.excluded), 1),
     "tracking": (config(application__resourceTrackingMethod="label"), lambda rules: rules.tracking.method, "label"),
     "protocols": (
@@ -130,50 +138,52 @@ RESTRICTIONS: dict[str, tuple[Manifest, Callable[[Rules], Any], Any]] = {
 @pytest.mark.parametrize("name", RESTRICTIONS)
 def test_a_restriction_holds_while_its_config_map_is_replaced(desk: Desk, name: str) -> None:
     written, read, restricted = RESTRICTIONS[name]
-    default = read(desk.settings.rules())
+    default = read(desk.settings.current_settings())
     desk.write(written)
-    assert read(desk.settings.rules()) == restricted != default
+    assert read(desk.settings.current_settings()) == restricted != default
     desk.remove(written)
-    assert read(desk.settings.rules()) == restricted, "kubectl replace --force deletes it and creates it again"
+    assert read(desk.settings.current_settings()) == restricted, (
+        "kubectl replace --force deletes it and creates it again"
+    )
     empty = config(written["metadata"]["name"])
     desk.write(empty)
-    assert read(desk.settings.rules()) == default
+    assert read(desk.settings.current_settings()) == default
     desk.remove(empty)
-    assert read(desk.settings.rules()) == default
+    assert read(desk.settings.current_settings()) == default
 
 
 def test_kinds_whose_stale_status_is_not_believed_are_read(desk: Desk) -> None:
     notebooks = ("mlops.mlops.dev/NotebookValidationJob",)
-    assert desk.settings.rules().sync.observed_kinds == notebooks
+    assert desk.settings.current_settings().sync.observed_kinds == notebooks
     given = "mlops.mlops.dev/*, apps/{Deployment,StatefulSet}\n  serving.kserve.io/*"
     read = ("mlops.mlops.dev/*", "apps/{Deployment,StatefulSet}", "serving.kserve.io/*")
     desk.write(config("argosy-cm", sync__observedGeneration=given))
-    assert desk.settings.rules().sync.observed_kinds == read
+    assert desk.settings.current_settings().sync.observed_kinds == read
     desk.write(config("argosy-cm", sync__observedGeneration="apps/{Deployment"))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert rules.sync.observed_kinds == read, "the last good value holds"
     assert len(rules.faults) == 1 and "sync.observedGeneration" in rules.faults[0]
     desk.write(config("argosy-cm", sync__observedGeneration=""))
-    assert desk.settings.rules().sync.observed_kinds == ()
+    assert desk.settings.current_settings().sync.observed_kinds == ()
     desk.write(config("argosy-cm"))
-    assert desk.settings.rules().sync.observed_kinds == notebooks
+    assert desk.settings.current_settings().sync.observed_kinds == notebooks
 
 
 def test_a_repository_that_is_refused_says_where_it_can_be_allowed(desk: Desk) -> None:
     said = r"below a folder listed in source\.local\.roots in the ConfigMap argosy-cm of namespace argocd"
     with pytest.raises(AddressRefused, match=said):
-        desk.settings.rules().repositories.settings.locate(parse_url("/srv/git/models"))
+        desk.settings.current_settings().repositories.settings.locate(parse_url("/srv/git/models"))
 
 
 def test_options_of_tools_are_read(desk: Desk) -> None:
-    before = desk.settings.rules().build
+    before = desk.settings.current_settings().build
     desk.write(config(kustomize__buildOptions="--enable-helm"))
-    assert desk.settings.rules().build != before
-    other = desk.settings.rules().build
+    assert desk.settings.current_settings().build != before
+    other = desk.settings.current_settings().build
     desk.write(config(helm__enable="false"))
-    assert desk.settings.rules().build not in (before, other)
+    assert desk.settings.current_settings().build not in (before, other)
     desk.write(config())
-    assert desk.settings.rules().build == before
+    assert desk.settings.current_settings().build == before
 
 
 def write_project(desk: Desk, name: str, labels: dict[str, str], **spec: Any) -> None:
@@ -186,11 +196,11 @@ SECRET = GroupKind("", "Secret")
 
 
 def test_projects_and_what_they_inherit_are_read(desk: Desk) -> None:
-    assert "default" in desk.settings.rules().projects
+    assert "default" in desk.settings.current_settings().projects
     write_project(desk, "house", {}, sourceRepos=["https://git.example/house"])
     write_project(desk, "shop", {"stage": "prod"}, sourceRepos=[])
     desk.write(config(globalProjects=PRODUCTION_INHERITS_HOUSE))
-    assert desk.settings.rules().projects["shop"].source_repos == ("https://git.example/house",)
+    assert desk.settings.current_settings().projects["shop"].source_repos == ("https://git.example/house",)
 
 
 MISSPELT_GLOBAL_PROJECTS = [
@@ -205,26 +215,26 @@ MISSPELT_GLOBAL_PROJECTS = [
 def test_misspelt_global_projects_keep_the_last_good_rules_for_the_current_projects(desk: Desk, misspelt: str) -> None:
     write_project(desk, "house", {}, namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
     desk.write(config(globalProjects=PRODUCTION_INHERITS_HOUSE))
-    assert not desk.settings.rules().faults
+    assert not desk.settings.current_settings().faults
     desk.write(config(globalProjects=misspelt))
     write_project(desk, "shop", {"stage": "prod"}, sourceRepos=["*"])  # created after the setting was broken
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert not permits_kind(rules.projects["shop"], SECRET, is_namespaced=True)
     assert permits_source(rules.projects["shop"], "https://git.example/shop")
     (fault,) = rules.faults
     assert fault.startswith("argocd-cm: globalProjects: ")
     desk.write(config())
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert permits_kind(rules.projects["shop"], SECRET, is_namespaced=True) and not rules.faults
 
 
 @pytest.mark.parametrize("misspelt", MISSPELT_GLOBAL_PROJECTS)
 def test_misspelt_global_projects_close_every_project_until_they_were_read_once(desk: Desk, misspelt: str) -> None:
-    desk.settings.rules()  # before the ConfigMaps are listed: that is no good value
+    desk.settings.current_settings()  # before the ConfigMaps are listed: that is no good value
     write_project(desk, "house", {}, namespaceResourceBlacklist=[{"group": "", "kind": "Secret"}])
     write_project(desk, "shop", {"stage": "prod"}, sourceRepos=["*"], destinations=[{"server": "*", "namespace": "*"}])
     desk.write(config(globalProjects=misspelt))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     for project in rules.projects.values():
         assert not permits_source(project, "https://git.example/shop")
         assert not permits_destination(project, Destination(server="https://kubernetes.default.svc", namespace="a"))
@@ -234,7 +244,7 @@ def test_misspelt_global_projects_close_every_project_until_they_were_read_once(
     (fault,) = rules.faults
     assert fault.startswith("argocd-cm: globalProjects: ")
     desk.write(config(globalProjects=PRODUCTION_INHERITS_HOUSE))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert permits_source(rules.projects["shop"], "https://git.example/shop") and not rules.faults
 
 
@@ -243,35 +253,35 @@ def test_projects_keep_what_they_inherit_while_the_config_map_is_missing(desk: D
     write_project(desk, "shop", {"stage": "prod"}, sourceRepos=["*"])
     written = config(globalProjects=PRODUCTION_INHERITS_HOUSE)
     desk.write(written)
-    desk.settings.rules()
+    desk.settings.current_settings()
     desk.remove(written)
-    assert not permits_kind(desk.settings.rules().projects["shop"], SECRET, is_namespaced=True)
+    assert not permits_kind(desk.settings.current_settings().projects["shop"], SECRET, is_namespaced=True)
     desk.write(config())
-    assert permits_kind(desk.settings.rules().projects["shop"], SECRET, is_namespaced=True)
+    assert permits_kind(desk.settings.current_settings().projects["shop"], SECRET, is_namespaced=True)
 
 
 def test_a_project_that_cannot_be_read_allows_nothing_and_is_told(desk: Desk) -> None:
     metadata = {"name": "odd", "namespace": "argocd"}
     spec = {"sourceRepos": "all"}
     desk.write({"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": spec})
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert "odd" not in rules.projects and "AppProject odd" in rules.faults[0]
 
 
 def test_only_what_is_in_the_control_namespace_counts(desk: Desk) -> None:
-    assert not desk.settings.concerns(config(namespace="elsewhere"))
-    assert not desk.settings.concerns(config(name="another"))
+    assert not desk.settings.affects_settings(config(namespace="elsewhere"))
+    assert not desk.settings.affects_settings(config(name="another"))
     account = {"kind": "ServiceAccount", "metadata": {"name": "a", "namespace": "argocd"}}
-    assert not desk.settings.concerns(account)
+    assert not desk.settings.affects_settings(account)
 
 
 def test_a_new_setting_of_exclusions_decides_what_is_watched(desk: Desk) -> None:
     kind = GroupKind("example.io", "Widget")
-    assert desk.settings.rules().exclusions.is_watched(kind)
+    assert desk.settings.current_settings().exclusions.is_watched(kind)
     desk.write(config(resource__exclusions="- {apiGroups: [example.io], kinds: [Widget]}"))
-    assert not desk.settings.rules().exclusions.is_watched(kind)
+    assert not desk.settings.current_settings().exclusions.is_watched(kind)
     desk.write(config(resource__exclusions="[oh"))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert not rules.exclusions.is_watched(kind) and "resource.exclusions" in rules.faults[0]
 
 
@@ -287,21 +297,21 @@ RESTRICTING = [
 def test_a_restricting_setting_that_was_never_read_is_an_unread_restriction(
     desk: Desk, place: str, key: str, good: str, wrong: str
 ) -> None:
-    desk.settings.rules()  # before the ConfigMaps are listed: that is no good value
+    desk.settings.current_settings()  # before the ConfigMaps are listed: that is no good value
     desk.write(config(place, **{key: wrong}))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     (fault,) = rules.unread_restrictions
     assert fault in rules.faults and fault.startswith(f"{place}: {key}: ")
     desk.write(config(place, **{key: good}))
-    assert (desk.settings.rules().unread_restrictions, desk.settings.rules().faults) == ((), ())
+    assert (desk.settings.current_settings().unread_restrictions, desk.settings.current_settings().faults) == ((), ())
     desk.write(config(place, **{key: wrong}))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert rules.unread_restrictions == () and len(rules.faults) == 1, "the last good value holds"
 
 
 def test_other_settings_that_were_never_read_restrict_nothing(desk: Desk) -> None:
     desk.write(config("argosy-cm", source__limit__fetch__bytes="many", fairness__project__budget="abc"))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     assert len(rules.faults) == 2 and rules.unread_restrictions == ()
 
 
@@ -310,21 +320,21 @@ def test_no_protocol_is_opened_by_a_source_setting_that_cannot_be_read(
     desk: Desk, protocols: str, refused: str
 ) -> None:
     desk.write(config("argosy-cm", source__protocols=protocols, source__limit__fetch__bytes="many"))
-    rules = desk.settings.rules()
+    rules = desk.settings.current_settings()
     with pytest.raises(AddressRefused, match=f"protocol {refused} is not allowed"):
         rules.repositories.settings.locate(parse_url(f"{refused}://git.example/models"))
     assert bool(rules.unread_restrictions) is (protocols == "htps")
 
 
 def test_how_long_heals_wait_is_read(desk: Desk) -> None:
-    assert [desk.settings.rules().heal.delay(count) for count in range(4)] == [0, 2, 6, 18]
+    assert [desk.settings.current_settings().heal_backoff.delay_seconds(count) for count in range(4)] == [0, 2, 6, 18]
     backoff = "controller__self__heal__backoff__"
     given = {f"{backoff}timeout__seconds": "1", f"{backoff}factor": "10", f"{backoff}cap__seconds": "60"}
     desk.write(config("argocd-cmd-params-cm", **given))
-    assert [desk.settings.rules().heal.delay(count) for count in range(4)] == [0, 1, 10, 60]
+    assert [desk.settings.current_settings().heal_backoff.delay_seconds(count) for count in range(4)] == [0, 1, 10, 60]
     flat = {f"{backoff}timeout__seconds": "0", "controller__self__heal__timeout__seconds": "7"}
     desk.write(config("argocd-cmd-params-cm", **flat))
-    assert [desk.settings.rules().heal.delay(count) for count in range(3)] == [7, 7, 7]
+    assert [desk.settings.current_settings().heal_backoff.delay_seconds(count) for count in range(3)] == [7, 7, 7]
     desk.write(config("argocd-cmd-params-cm", **{f"{backoff}factor": "many"}))
-    rules = desk.settings.rules()
-    assert rules.heal.delay(1) == 7 and f"{backoff}factor".replace("__", ".") in rules.faults[0]
+    rules = desk.settings.current_settings()
+    assert rules.heal_backoff.delay_seconds(1) == 7 and f"{backoff}factor".replace("__", ".") in rules.faults[0]

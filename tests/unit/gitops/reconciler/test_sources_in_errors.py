@@ -10,11 +10,11 @@ from argosy.errors import RenderError, SourceError, SourceRefused, UnknownRef, U
 from argosy.gitops.application import Application, OperationRequest, OperationState, SyncRequest, read_application
 from argosy.gitops.application.project import Project
 from argosy.gitops.application.step_results import Checkout
-from argosy.gitops.reconciler.app_state import Looker
-from argosy.gitops.reconciler.desired_state import Assembler, Wanted, load_error_text
-from argosy.gitops.reconciler.operation import Operator
-from argosy.gitops.reconciler.render_cache import Asked, Renders
-from argosy.gitops.reconciler.settings import Rules
+from argosy.gitops.reconciler.app_state import AppStateComparer
+from argosy.gitops.reconciler.desired_state import DesiredStateBuilder, DesiredStateRequest, format_load_error
+from argosy.gitops.reconciler.operation import OperationRunner
+from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
+from argosy.gitops.reconciler.settings import ReconcilerSettings
 from argosy.gitops.source.repositories import Repositories
 from argosy.kube.client import Cluster
 
@@ -37,7 +37,7 @@ class Hosts:
 
 
 class BrokenRenders:
-    async def render(self, asked: Asked, *_: Any, **__: Any) -> Any:
+    async def render(self, request: RenderRequest, *_: Any, **__: Any) -> Any:
         raise RenderError("there is no such folder in the repository: correct the source's path", where="x")
 
 
@@ -47,10 +47,10 @@ def application(*sources: dict[str, Any]) -> Application:
 
 async def failed(hosts: Hosts, *sources: dict[str, Any]) -> UserError:
     app = application(*sources)
-    rules = Rules(cast(Repositories, hosts), cast(Any, None))
-    wanted = Wanted(app.sources, tuple(source.ref for source in app.sources))
+    rules = ReconcilerSettings(cast(Repositories, hosts), cast(Any, None))
+    wanted = DesiredStateRequest(app.sources, tuple(source.ref for source in app.sources))
     with pytest.raises(UserError) as caught:
-        await Assembler(cast(Renders, BrokenRenders())).assemble(app, PROJECT, wanted, rules, {})
+        await DesiredStateBuilder(cast(RenderCache, BrokenRenders())).build(app, PROJECT, wanted, rules, {})
     return caught.value
 
 
@@ -58,7 +58,7 @@ async def test_a_ref_that_is_not_there_is_told_with_the_path() -> None:
     gone = UnknownRef("there is no branch, tag or commit 'gone'", where=URL)
     error = await failed(Hosts(gone=gone), {"repoURL": URL, "path": "serving/vllm", "targetRevision": "gone"})
     assert isinstance(error, UnknownRef)
-    assert load_error_text(error) == (
+    assert format_load_error(error) == (
         f"Failed to load target state: {URL}: there is no branch, tag or commit 'gone'"
         " (targetRevision gone, path serving/vllm)"
     )
@@ -66,14 +66,14 @@ async def test_a_ref_that_is_not_there_is_told_with_the_path() -> None:
 
 async def test_a_path_that_is_not_there_is_told_with_the_ref_and_without_one_with_head() -> None:
     error = await failed(Hosts(), {"repoURL": URL, "path": "x"})
-    assert load_error_text(error).endswith(": correct the source's path (targetRevision HEAD, path x)")
+    assert format_load_error(error).endswith(": correct the source's path (targetRevision HEAD, path x)")
 
 
 async def test_of_several_sources_the_one_that_failed_is_named() -> None:
     refused = SourceRefused("the host wants other credentials", where=URL)
     first = {"repoURL": URL, "path": "a", "targetRevision": "main"}
     error = await failed(Hosts(v2=refused), first, {"repoURL": URL, "path": "b", "targetRevision": "v2"})
-    assert load_error_text(error).endswith("(targetRevision v2, path b)")
+    assert format_load_error(error).endswith("(targetRevision v2, path b)")
 
 
 async def test_an_error_that_two_applications_share_names_the_source_of_each() -> None:
@@ -81,7 +81,7 @@ async def test_an_error_that_two_applications_share_names_the_source_of_each() -
     hosts = Hosts(main=SourceRefused("no", where=URL))
     for path in ("a", "b"):
         error = await failed(hosts, {"repoURL": URL, "path": path, "targetRevision": "main"})
-        assert load_error_text(error).endswith(f"(targetRevision main, path {path})")
+        assert format_load_error(error).endswith(f"(targetRevision main, path {path})")
 
 
 async def test_a_chart_repository_is_not_asked_and_says_that_it_is_not_supported() -> None:
@@ -89,16 +89,16 @@ async def test_a_chart_repository_is_not_asked_and_says_that_it_is_not_supported
     chart = {"repoURL": "https://charts.example.com/stable", "chart": "nginx", "targetRevision": "1.2.3"}
     error = await failed(hosts, chart)
     assert hosts.asked == []
-    said = load_error_text(error)
+    said = format_load_error(error)
     assert "chart nginx is in a chart repository, and chart repositories are not supported" in said
     assert said.endswith("(targetRevision 1.2.3, chart nginx)") and "credentials" not in said
 
 
 async def test_an_operation_tells_it_in_the_same_words() -> None:
     app = application({"repoURL": URL, "path": "x", "targetRevision": "gone"})
-    rules = Rules(cast(Repositories, Hosts(gone=UnknownRef("there is none", where=URL))), cast(Any, None))
-    assembler = Assembler(cast(Renders, BrokenRenders()))
-    operator = Operator(cast(Cluster, None), assembler, cast(Looker, None), cast(Any, None))
+    rules = ReconcilerSettings(cast(Repositories, Hosts(gone=UnknownRef("there is none", where=URL))), cast(Any, None))
+    assembler = DesiredStateBuilder(cast(RenderCache, BrokenRenders()))
+    operator = OperationRunner(cast(Cluster, None), assembler, cast(AppStateComparer, None), cast(Any, None))
     with pytest.raises(UserError, match=r"there is none \(targetRevision gone, path x\)$"):
         state = OperationState(OperationRequest(SyncRequest()), started="2026-01-01T00:00:00Z")
-        await operator._advanced(app, state, PROJECT, rules, {})
+        await operator._advance(app, state, PROJECT, rules, {})

@@ -10,10 +10,15 @@ import pytest
 
 from argosy.gitops.application import Application, read_application
 from argosy.gitops.application.project import read_project
-from argosy.gitops.application.step_results import Rendered, SyncStatus
-from argosy.gitops.reconciler.desired_state import _notes
-from argosy.gitops.reconciler.settings import Rules
-from argosy.gitops.reconciler.unknown_state import invalid, looked_for, standing, unknown
+from argosy.gitops.application.step_results import RenderResult, SyncStatus
+from argosy.gitops.reconciler.desired_state import _build_source_warnings
+from argosy.gitops.reconciler.settings import ReconcilerSettings
+from argosy.gitops.reconciler.unknown_state import (
+    adjust_sync_status,
+    build_unknown_state,
+    list_evaluated_conditions,
+    validate_application,
+)
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceSettings
 from argosy.gitops.status.conditions import ConditionType
@@ -37,25 +42,30 @@ def app(status: dict[str, Any] | None = None, **spec: Any) -> Application:
 
 
 @pytest.fixture
-def rules(tmp_path: Path) -> Rules:
-    return Rules(Repositories(tmp_path, SourceSettings()), nothing)
+def rules(tmp_path: Path) -> ReconcilerSettings:
+    return ReconcilerSettings(Repositories(tmp_path, SourceSettings()), nothing)
 
 
 def test_only_what_was_looked_into_is_replaced() -> None:
-    wrong, lost = unknown(app(), [], is_invalid=True), unknown(app(), [])
+    wrong, lost = build_unknown_state(app(), [], is_invalid=True), build_unknown_state(app(), [])
     whole = replace(lost, resources=[])
     everything = frozenset(ConditionType) - {ConditionType.DELETION_ERROR}
-    assert looked_for(wrong, is_decided=True) == {ConditionType.INVALID_SPEC_ERROR, ConditionType.UNKNOWN_ERROR}
-    assert looked_for(lost, is_decided=True) == everything - {ConditionType.ORPHANED_RESOURCE_WARNING}
-    assert looked_for(whole, is_decided=True) == everything
-    assert looked_for(whole, is_decided=False) == everything - {ConditionType.SYNC_ERROR}
+    assert list_evaluated_conditions(wrong, is_auto_sync_evaluated=True) == {
+        ConditionType.INVALID_SPEC_ERROR,
+        ConditionType.UNKNOWN_ERROR,
+    }
+    assert list_evaluated_conditions(lost, is_auto_sync_evaluated=True) == everything - {
+        ConditionType.ORPHANED_RESOURCE_WARNING
+    }
+    assert list_evaluated_conditions(whole, is_auto_sync_evaluated=True) == everything
+    assert list_evaluated_conditions(whole, is_auto_sync_evaluated=False) == everything - {ConditionType.SYNC_ERROR}
 
 
 def test_what_is_known_of_health_stays_where_nothing_can_be_found_out_unless_it_is_not_valid() -> None:
-    assert unknown(app({"health": {"status": "Healthy"}}), []).health.health == "Healthy"
-    assert unknown(app({"health": {"status": "Healthy"}}), [], is_invalid=True).health.health == "Unknown"
-    assert unknown(app(), []).health.health == "Unknown"
-    assert unknown(app(), []).comparison.status is SyncStatus.UNKNOWN
+    assert build_unknown_state(app({"health": {"status": "Healthy"}}), []).health.health == "Healthy"
+    assert build_unknown_state(app({"health": {"status": "Healthy"}}), [], is_invalid=True).health.health == "Unknown"
+    assert build_unknown_state(app(), []).health.health == "Unknown"
+    assert build_unknown_state(app(), []).comparison.status is SyncStatus.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -70,8 +80,8 @@ def test_what_is_known_of_health_stays_where_nothing_can_be_found_out_unless_it_
         ({"destination": {"server": HERE, "name": "in-cluster"}}, "can't have both name and server"),
     ],
 )
-def test_a_missing_field_is_named(rules: Rules, spec: dict[str, Any], words: str) -> None:
-    said = [each.message for each in invalid(app(**spec), OPEN, rules)]
+def test_a_missing_field_is_named(rules: ReconcilerSettings, spec: dict[str, Any], words: str) -> None:
+    said = [each.message for each in validate_application(app(**spec), OPEN, rules)]
     assert [words in text for text in said] == ([True] if words else [])
 
 
@@ -79,17 +89,22 @@ def test_metadata_of_the_namespace_that_was_not_synced_is_out_of_sync() -> None:
     wanted = {"labels": {"a": "b"}}
     policy = {"managedNamespaceMetadata": wanted}
     state = {"operation": {}, "phase": "Succeeded", "startedAt": "2026-01-01T00:00:00Z"}
-    look = replace(unknown(app(), []), comparison=replace(unknown(app(), []).comparison, status=SyncStatus.SYNCED))
+    look = replace(
+        build_unknown_state(app(), []),
+        comparison=replace(build_unknown_state(app(), []).comparison, status=SyncStatus.SYNCED),
+    )
     for synced, expected in ((wanted, SyncStatus.SYNCED), ({}, SyncStatus.OUT_OF_SYNC)):
         result = {"revision": "x", "managedNamespaceMetadata": synced}
         given = app({"operationState": {**state, "syncResult": result}}, syncPolicy=policy)
-        assert standing(given, look).status is expected
-    assert standing(app(syncPolicy=policy), look).status is SyncStatus.SYNCED  # never synced: nothing to compare with
+        assert adjust_sync_status(given, look).status is expected
+    assert (
+        adjust_sync_status(app(syncPolicy=policy), look).status is SyncStatus.SYNCED
+    )  # never synced: nothing to compare with
 
 
 def test_what_may_have_been_meant_otherwise_is_told_once() -> None:
-    rendered = Rendered((), (), tool="Helm", notes=("values.yaml is read twice",))
-    found = _notes(app(destinaton={"server": "x"}), [rendered, rendered])
+    rendered = RenderResult((), (), tool="Helm", warnings=("values.yaml is read twice",))
+    found = _build_source_warnings(app(destinaton={"server": "x"}), [rendered, rendered])
     assert [each.type for each in found] == [ConditionType.SOURCE_WARNING] * 2
     assert found[0].message == "values.yaml is read twice"
     assert found[1].message == "spec.destinaton is not a known field and is ignored; did you mean destination?"

@@ -10,9 +10,9 @@ import pytest
 
 from argosy import annotations as names
 from argosy.gitops.engine.engine import Engine, EngineOptions
-from argosy.gitops.reconciler import Passed
+from argosy.gitops.reconciler import ReconcileResult
 from argosy.kube.client import Cluster
-from argosy.kube.controller import SYSTEM_CLOCK, Context
+from argosy.kube.controller import SYSTEM_CLOCK, ControllerContext
 from argosy.kube.objects import Manifest, key_of
 from support.engine import shared_crew
 
@@ -31,18 +31,18 @@ def application(version: int, **asked: Any) -> Manifest:
 async def test_a_sync_that_is_asked_for_during_a_refresh_waits_since_it_was_asked_for(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = Engine(cluster, EngineOptions(tmp_path), "argocd", crew=shared_crew())
+    engine = Engine(cluster, EngineOptions(tmp_path), "argocd", render_pool=shared_crew())
     given: list[float | None] = []
 
-    async def reconcile(app: Any, rules: Any, asked: float | None, **_: Any) -> Passed:
+    async def reconcile(app: Any, rules: Any, asked: float | None, **_: Any) -> ReconcileResult:
         given.append(asked)
-        return Passed()
+        return ReconcileResult()
 
-    monkeypatch.setattr(engine.pipeline, "reconcile", reconcile)
+    monkeypatch.setattr(engine.reconciler, "reconcile", reconcile)
     refreshed, synced = application(1), application(2, operation={"sync": {}})
-    engine.controller.noticed(None, refreshed)
+    engine.controller.find_affected(None, refreshed)
     pressed = time.monotonic()  # and a push may have come just before
-    engine.controller.noticed(refreshed, synced)
+    engine.controller.find_affected(refreshed, synced)
     engine.cache.put(synced)
-    await engine.controller.reconcile(key_of(synced), Context(cluster, engine.cache, SYSTEM_CLOCK))
+    await engine.controller.reconcile(key_of(synced), ControllerContext(cluster, engine.cache, SYSTEM_CLOCK))
     assert given[0] is not None and given[0] >= pressed

@@ -11,27 +11,27 @@ from typing import Any
 import pytest
 
 from argosy.gitops.redaction import text_substitution
-from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_first_words, list_words, may_contain
 from argosy.web.auth.caller import NOBODY
 from argosy.web.middleware import authorization, echoed_input
-from argosy.web.middleware.asgi import Entry
-from argosy.web.middleware.echoed_input import conceal
-from argosy.web.request import Asked, Query
-from argosy.web.responses import Json
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.responses import JsonResponse
 from argosy.web.route import Route, SignedIn
 from support.page_site import CONTROL, a_site
 from support.tenants import ask
 
 RIGHT, WRONG = "pin-314159", "pin-271828"
 PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
-    "alone": lambda guess: {"query": Query([("q", guess)])},
-    "behind other text": lambda guess: {"query": Query([("q", f"{'x' * 34}{guess}")])},
-    "behind signs": lambda guess: {"query": Query([("q", f"{'<&>' * 10}{guess}")])},
-    "as a name": lambda guess: {"query": Query([(guess, "1")])},
-    "percent-encoded": lambda guess: {"query": Query([("q", f"%41{'x' * 30}{guess}")])},
+    "alone": lambda guess: {"query": QueryParameters([("q", guess)])},
+    "behind other text": lambda guess: {"query": QueryParameters([("q", f"{'x' * 34}{guess}")])},
+    "behind signs": lambda guess: {"query": QueryParameters([("q", f"{'<&>' * 10}{guess}")])},
+    "as a name": lambda guess: {"query": QueryParameters([(guess, "1")])},
+    "percent-encoded": lambda guess: {"query": QueryParameters([("q", f"%41{'x' * 30}{guess}")])},
     "in the path": lambda guess: {"values": {"name": guess}, "path": f"/apps/{guess}"},
-    "twice": lambda guess: {"query": Query([("q", guess), ("tab", guess)])},
+    "twice": lambda guess: {"query": QueryParameters([("q", guess), ("tab", guess)])},
 }
 STEPS = (
     (echoed_input, "_different"),
@@ -65,19 +65,19 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     for module, name in STEPS:
         monkeypatch.setattr(module, name, counting(name, getattr(module, name)))
-    monkeypatch.setattr(authorization, "permitted", counting("permitted", authorization.permitted))
-    monkeypatch.setattr(Mask, "find", counting("find", Mask.find))
+    monkeypatch.setattr(authorization, "authorize", counting("permitted", authorization.authorize))
+    monkeypatch.setattr(SecretMask, "find_values", counting("find", SecretMask.find_values))
     return counted
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Counter[str]) -> None:
-    mask, taken = Mask(lambda: [{"stringData": {"v": RIGHT}}]), list[Counter[str]]()
+    mask, taken = SecretMask(lambda: [{"stringData": {"v": RIGHT}}]), list[Counter[str]]()
     for guess in (RIGHT, WRONG):
-        given: dict[str, Any] = {"path": "/apps", "values": {}, "query": Query([])} | PLACES[place](guess)
-        asked = Asked("GET", headers={}, caller=NOBODY, site=a_site(), **given)
+        given: dict[str, Any] = {"path": "/apps", "values": {}, "query": QueryParameters([])} | PLACES[place](guess)
+        asked = RequestContext("GET", headers={}, caller=NOBODY, site=a_site(), **given)
         steps.clear()
-        concealed, made = conceal(asked, mask.find)
+        concealed, made = conceal_request(asked, mask.find_values)
         assert (concealed is asked, made.is_decoy) == (guess == WRONG, guess == WRONG)
         taken.append(+steps)
     assert taken[0] == taken[1]
@@ -86,8 +86,8 @@ def test_a_right_guess_and_a_wrong_one_take_the_same_steps(place: str, steps: Co
 
 @pytest.mark.parametrize("text", ["", "short", "x" * 7])
 def test_what_is_too_short_for_a_secret_takes_no_further_step(text: str, steps: Counter[str]) -> None:
-    asked = Asked("GET", "/apps", {}, Query([("q", text)]), {}, NOBODY, a_site())
-    conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", text)]), {}, NOBODY, a_site())
+    conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
     assert steps == {"find": 1}
 
 
@@ -111,15 +111,15 @@ class Scanned(bytes):
 
 def count_scans(text: str, secret: str, lead: str = "") -> int:
     """Return how often a large answer that echoes a question is searched."""
-    asked = Asked("GET", "/apps", {}, Query([("q", f"{lead}{text}")]), {}, NOBODY, a_site())
-    mask = Mask(lambda: [{"stringData": {"v": secret}}])
-    concealed, made = conceal(asked, mask.find)
+    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", f"{lead}{text}")]), {}, NOBODY, a_site())
+    mask = SecretMask(lambda: [{"stringData": {"v": secret}}])
+    concealed, made = conceal_request(asked, mask.find_values)
     answer, expected = (
         Scanned(f"{'an answer of many words ' * 1_000}{q}, cut {q[:-3]}, again {q}".encode())
         for q in (concealed.query["q"], asked.query["q"])
     )
     Scanned.scans = 0
-    mask.needles.near(answer)
+    mask.search.find_needles(answer)
     restored = made.restore(answer)
     assert restored == expected
     return Scanned.scans
@@ -159,8 +159,8 @@ def test_a_guess_right_but_for_three_bytes_at_an_end_costs_one_more_pass_at_most
 
 
 def test_a_short_text_beside_a_secret_in_the_path_is_no_fault() -> None:
-    asked = Asked("GET", f"/apps/{RIGHT}", {}, Query([("q", "<&>\"'")]), {}, NOBODY, a_site())
-    concealed, made = conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    asked = RequestContext("GET", f"/apps/{RIGHT}", {}, QueryParameters([("q", "<&>\"'")]), {}, NOBODY, a_site())
+    concealed, made = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
     assert RIGHT not in concealed.path and made.restore(concealed.path.encode()).decode() == asked.path
 
 
@@ -179,21 +179,21 @@ def test_a_text_of_seven_bytes_is_found_at_any_place_of_a_word(lead: int) -> Non
 
 
 def test_a_decoy_changes_no_answer() -> None:
-    asked = Asked("GET", "/apps", {}, Query([("q", WRONG)]), {}, NOBODY, a_site())
-    concealed, made = conceal(asked, Mask(lambda: [{"stringData": {"v": RIGHT}}]).find)
+    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", WRONG)]), {}, NOBODY, a_site())
+    concealed, made = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": RIGHT}}]).find_values)
     answer = f"{WRONG} {WRONG.upper()} {WRONG[:8]} {WRONG.encode().hex()} {RIGHT}".encode()
     assert concealed is asked and made.restore(answer) == answer
 
 
 @pytest.mark.anyio
 async def test_a_question_is_permitted_as_often_with_a_right_guess_as_with_a_wrong_one(steps: Counter[str]) -> None:
-    async def answer(asked: Asked) -> Json:
-        return Json({"q": asked.query["q"]})
+    async def answer(asked: RequestContext) -> JsonResponse:
+        return JsonResponse({"q": asked.query["q"]})
 
     encoded = base64.b64encode(RIGHT.encode()).decode()
     metadata = {"name": "pin", "namespace": CONTROL}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"v": encoded}}
-    entry = Entry(a_site([secret]), [Route("GET", "/api/v1/x", SignedIn(), answer, "x", query=("q",))])
+    entry = WebApplication(a_site([secret]), [Route("GET", "/api/v1/x", SignedIn(), answer, "x", query=("q",))])
     taken = []
     for guess in (RIGHT, WRONG):
         steps.clear()

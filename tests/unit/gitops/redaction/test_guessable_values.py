@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.redaction import mask_of
-from argosy.gitops.redaction.secret_encodings import forms
+from argosy.gitops.redaction.redaction import build_mask
+from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_provenance import find_guessable_forms
 from argosy.web.middleware.application_masks import ApplicationMasks
 from support.page_site import CONTROL, StillLookout
@@ -28,7 +28,11 @@ def masked(text: str, *secrets: dict[str, Any]) -> str:
     metadata = {"name": "shop", "namespace": CONTROL}
     app = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec}
     lookout = StillLookout((app, *secrets))
-    return ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL).by_name("shop").hide_text(text)
+    return (
+        ApplicationMasks(build_mask(lookout, CONTROL), lookout.cache, CONTROL)
+        .get_mask_for_application("shop")
+        .mask_text(text)
+    )
 
 
 @pytest.mark.parametrize("length", [20, 21, 22])
@@ -42,13 +46,13 @@ def test_a_random_token_is_masked_in_the_header_of_basic_authentication(user: st
 @pytest.mark.parametrize("length", [20, 21, 22, 24])
 def test_each_form_of_a_random_token_is_masked(length: int) -> None:
     token = TOKEN.ljust(length, "7")[:length]
-    told = [form.decode() for form in forms(token)]
+    told = [form.decode() for form in iter_forms(token)]
     assert [form for form in told if masked(f"x {form} y", secret(token)) != f"x {MARK} y"] == []
 
 
 @pytest.mark.parametrize("value", ["hunter22x", "correct horse battery staple", "hunter22x~~??>>", "a1" * 20])
 def test_no_form_of_a_value_that_can_be_guessed_is_masked(value: str) -> None:
-    told = [form.decode() for form in forms(value)]
+    told = [form.decode() for form in iter_forms(value)]
     assert [form for form in told if MARK in masked(f"x {form} y", secret(value))] == []
 
 

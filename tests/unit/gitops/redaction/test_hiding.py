@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.redaction import Mask, mask_of
+from argosy.gitops.redaction.redaction import SecretMask, build_mask
 from support.counted_calls import calls_of
 from support.examples import examples
 from support.page_site import StillLookout
@@ -36,8 +36,8 @@ def secret(name: str = "s", kind: str = "Opaque", **values: str) -> dict[str, An
     return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": data}
 
 
-def mask(*values: str) -> Mask:
-    return mask_of(StillLookout([APP, *(secret(f"s{number}", v=each) for number, each in enumerate(values))]))
+def mask(*values: str) -> SecretMask:
+    return build_mask(StillLookout([APP, *(secret(f"s{number}", v=each) for number, each in enumerate(values))]))
 
 
 def test_names_of_kinds_and_containers_are_public_because_people_choose_by_them() -> None:
@@ -47,7 +47,7 @@ def test_names_of_kinds_and_containers_are_public_because_people_choose_by_them(
     values = ["postgresql", "storage-initializer", "RouteOfAKind", "of-nobody-0f5d4c"]
     lookout = StillLookout([APP, pod, route, *(secret(f"s{number}", v=value) for number, value in enumerate(values))])
     text = " ".join(values).encode()
-    assert mask_of(lookout).hide(text).decode() == f"postgresql storage-initializer RouteOfAKind {MARK}"
+    assert build_mask(lookout).mask_text_bytes(text).decode() == f"postgresql storage-initializer RouteOfAKind {MARK}"
 
 
 BREAKING = [
@@ -60,18 +60,18 @@ BREAKING = [
 def test_no_secret_breaks_what_everybody_reads(value: str) -> None:
     hidden = mask(value)
     document = {"apiVersion": "v1", "metadata": {"name": "a"}, "items": [{"a": 1}, APP], "server": BREAKING[10]}
-    assert json.loads(hidden.hide_json(json.dumps(document).encode())) == document
+    assert json.loads(hidden.mask_json(json.dumps(document).encode())) == document
     tags = '<!doctype html><body class="a"><ul><li class="b">x</li></ul><link href="/static/a.css"></body>'
-    assert hidden.hide_html(tags.encode()).decode() == tags
+    assert hidden.mask_html(tags.encode()).decode() == tags
     event = b'event: patch\ndata: {"parts":{"a":"<li class=\\"b\\">x</li>"},"at":"1"}\n\n'
-    assert hidden.hide_again(event) == event
+    assert hidden.mask_chunk(event) == event
 
 
 @given(st.text(min_size=8, max_size=24), st.text(max_size=8), st.text(max_size=8))
 @settings(max_examples=examples(150), deadline=None)
 def test_whatever_is_hidden_a_document_stays_one(value: str, before: str, after: str) -> None:
     document = {"a": [f"{before}{value}{after}", {f"{value}": before}], "b": after}
-    told = mask(value).hide_json(json.dumps(document, ensure_ascii=False).encode())
+    told = mask(value).mask_json(json.dumps(document, ensure_ascii=False).encode())
     found = json.loads(told)
     assert set(found) == {"a", "b"}
     assert len(found["a"]) == 2
@@ -120,7 +120,7 @@ HOW: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("value", ODD)
 def test_a_value_is_found_however_it_is_told(value: str, how: str) -> None:
     told = f"before {HOW[how](value)} after"
-    shown = mask(value).hide_text(told)
+    shown = mask(value).mask_text(told)
     assert MARK in shown
     assert HOW[how](value).strip("'\"") not in shown
 
@@ -128,16 +128,16 @@ def test_a_value_is_found_however_it_is_told(value: str, how: str) -> None:
 @pytest.mark.parametrize("value", ODD)
 def test_a_value_is_found_in_each_kind_of_answer(value: str) -> None:
     hidden, inner = mask(value), json.dumps({"data": {"k": value}})
-    told = hidden.hide_json(json.dumps({"manifest": inner, "plain": value, value: 1}).encode())
+    told = hidden.mask_json(json.dumps({"manifest": inner, "plain": value, value: 1}).encode())
     assert json.loads(told)["plain"] == MARK
     assert value not in json.loads(told)
     assert json.loads(json.loads(told)["manifest"])["data"]["k"] == MARK
     piece = f'<p title="{html.escape(value)}">{html.escape(value)}</p>'
-    assert hidden.hide_html(piece.encode()).decode() == f'<p title="{MARK}">{MARK}</p>'
+    assert hidden.mask_html(piece.encode()).decode() == f'<p title="{MARK}">{MARK}</p>'
     event = b"event: lines\ndata: " + json.dumps({"html": piece}).encode() + b"\n\n"
-    assert json.loads(hidden.hide_again(event)[19:])["html"] == f'<p title="{MARK}">{MARK}</p>'
+    assert json.loads(hidden.mask_chunk(event)[19:])["html"] == f'<p title="{MARK}">{MARK}</p>'
     line = json.dumps({"result": {"content": value}}).encode() + b"\n"
-    assert json.loads(hidden.hide_again(line)) == {"result": {"content": MARK}}
+    assert json.loads(hidden.mask_chunk(line)) == {"result": {"content": MARK}}
 
 
 FILES = {
@@ -156,7 +156,7 @@ FILES = {
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_of_several_values_is_taken_apart(file: str) -> None:
-    assert mask(file).hide_text(f"it is {FILES[file]}.") == f"it is {MARK}."
+    assert mask(file).mask_text(f"it is {FILES[file]}.") == f"it is {MARK}."
 
 
 LETTERS = string.ascii_letters + string.digits
@@ -166,26 +166,26 @@ LETTERS = string.ascii_letters + string.digits
 def test_a_long_value_is_hidden_to_its_end(size: int) -> None:
     value = "".join(secrets.choice(LETTERS) for _ in range(size))
     hidden = mask(value)
-    assert hidden.hide_text(f"a {value} b") == f"a {MARK} b"
+    assert hidden.mask_text(f"a {value} b") == f"a {MARK} b"
     encoded = base64.b64encode(value.encode()).decode()
-    assert hidden.hide_text(f"a {encoded} b") == f"a {MARK} b"
+    assert hidden.mask_text(f"a {encoded} b") == f"a {MARK} b"
     piece = value[-max(600, size // 200) :]
-    assert hidden.hide_text(f"a {piece} b") == f"a {MARK} b"
-    assert json.loads(hidden.hide_json(json.dumps({"a": value, "b": "c"}).encode())) == {"a": MARK, "b": "c"}
+    assert hidden.mask_text(f"a {piece} b") == f"a {MARK} b"
+    assert json.loads(hidden.mask_json(json.dumps({"a": value, "b": "c"}).encode())) == {"a": MARK, "b": "c"}
 
 
 def test_a_password_in_an_address_is_hidden_and_the_address_is_not() -> None:
     address = {"repoURL": "https://bot:pa55-of-app@git.example.com/a"}
     declared = secret("d", url="https://bot:pa55-of-repo@git.example.com/b")
     declared["metadata"]["labels"] = {"argocd.argoproj.io/secret-type": "repository"}
-    hidden = mask_of(StillLookout([{**APP, "spec": {"source": address}}, declared]))
+    hidden = build_mask(StillLookout([{**APP, "spec": {"source": address}}, declared]))
     told = "https://bot:pa55-of-app@git.example.com/a https://bot:pa55-of-repo@git.example.com/b"
-    assert hidden.hide_text(told) == f"https://bot:{MARK}@git.example.com/a https://bot:{MARK}@git.example.com/b"
+    assert hidden.mask_text(told) == f"https://bot:{MARK}@git.example.com/a https://bot:{MARK}@git.example.com/b"
 
 
 def test_rulers_and_short_values_are_no_secrets() -> None:
     told = "-------- ======== 00000000 short ++++++++"
-    assert mask(*told.split()).hide_text(told) == told
+    assert mask(*told.split()).mask_text(told) == told
 
 
 def release(number: int) -> dict[str, Any]:
@@ -196,9 +196,9 @@ def test_many_releases_of_helm_cost_little_and_only_what_changed_is_read_again()
     lookout = StillLookout([release(number) for number in range(300)])
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    hidden = mask_of(lookout)
+    hidden = build_mask(lookout)
     cost = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert cost < 12 << 20, f"{cost / 2**20:.1f} MB for 300; 1,500 may cost 60"
     lookout.put(release(7))
-    assert calls_of(hidden.hide_text, "an ordinary line") < 3_000  # to read all of them takes a hundred thousand
+    assert calls_of(hidden.mask_text, "an ordinary line") < 3_000  # to read all of them takes a hundred thousand

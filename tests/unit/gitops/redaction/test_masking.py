@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.annotations import LAST_APPLIED
-from argosy.gitops.redaction.public_words import Public
-from argosy.gitops.redaction.redaction import Mask, MaskedLogs, mask_of
-from argosy.web.middleware.secret_masking import masked_json, without_secrets
+from argosy.gitops.redaction.public_words import PublicWords
+from argosy.gitops.redaction.redaction import LogMaskFilter, SecretMask, build_mask
+from argosy.web.middleware.secret_masking import serialize_masked, without_secrets
 from support.counted_calls import calls_of
 from support.page_site import StillLookout
 
@@ -27,10 +27,10 @@ def secret(value: str = CANARY, **more: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "data": data, **more}
 
 
-def mask(*secrets: dict[str, Any], public: frozenset[str] = frozenset()) -> Mask:
+def mask(*secrets: dict[str, Any], public: frozenset[str] = frozenset()) -> SecretMask:
     for number, each in enumerate(secrets):
         each["metadata"] = {**each["metadata"], "name": f"{each['metadata']['name']}-{number}"}
-    return Mask(lambda: secrets, Public(public))
+    return SecretMask(lambda: secrets, PublicWords(public))
 
 
 def forms(value: str) -> list[str]:
@@ -66,7 +66,7 @@ DOCUMENTS = [
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=str)
 def test_a_secret_is_hidden_by_its_structure_alone(document: Any) -> None:
-    assert is_clean(masked_json(document))
+    assert is_clean(serialize_masked(document))
 
 
 def test_what_is_no_secret_stays_the_same_value() -> None:
@@ -75,12 +75,12 @@ def test_what_is_no_secret_stays_the_same_value() -> None:
 
 
 def test_equal_values_of_two_sides_have_marks_and_no_values() -> None:
-    assert b'"password":"++++++++"' in masked_json(secret())
+    assert b'"password":"++++++++"' in serialize_masked(secret())
 
 
 def test_annotations_that_an_installation_names_are_hidden_on_secrets() -> None:
     noted = secret(metadata={"name": "s", "annotations": {"mine": CANARY, "yours": "seen"}})
-    told = masked_json(noted, ["mine"])
+    told = serialize_masked(noted, ["mine"])
     assert is_clean(told)
     assert b"seen" in told
 
@@ -97,14 +97,14 @@ SHOWN = [
 
 @pytest.mark.parametrize("shown", SHOWN)
 def test_a_known_value_is_hidden_in_whatever_leaves(shown: str) -> None:
-    told = mask(secret()).hide(shown.encode())
+    told = mask(secret()).mask_text_bytes(shown.encode())
     assert b"++++++++" in told
     assert CANARY[:9].encode() not in told
 
 
 @given(st.binary(max_size=64), st.binary(max_size=64))
 def test_a_known_value_is_found_at_every_place(before: bytes, after: bytes) -> None:
-    assert CANARY.encode() not in mask(secret()).hide(before + CANARY.encode() + after)
+    assert CANARY.encode() not in mask(secret()).mask_text_bytes(before + CANARY.encode() + after)
 
 
 ODD = ['with "quotes" & <tags>', "läßt \\ sich\tnicht", "line one of it 1\nline two of it 22"]
@@ -116,15 +116,15 @@ def test_a_value_is_found_as_json_and_as_html(value: str) -> None:
 
     hidden = mask(secret(value))
     for told in (json.dumps(value, ensure_ascii=False), html.escape(value), value.replace("\n", "\n    ")):
-        assert b"++++++++" in hidden.hide(told.encode())
-        assert value.splitlines()[-1].encode() not in hidden.hide(told.encode())
+        assert b"++++++++" in hidden.mask_text_bytes(told.encode())
+        assert value.splitlines()[-1].encode() not in hidden.mask_text_bytes(told.encode())
 
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\n" + "\n".join(f"b3BlbnNzaC1rZXktdjEAAAAABG5vbmU{n:03}" for n in range(9))
 
 
 def test_each_line_of_a_key_is_hidden_however_it_is_indented() -> None:
-    told = mask(secret(KEY)).hide(KEY.replace("\n", "\n      ").encode())
+    told = mask(secret(KEY)).mask_text_bytes(KEY.replace("\n", "\n      ").encode())
     assert b"b3Blbn" not in told
     assert b"-----BEGIN" in told
 
@@ -140,48 +140,48 @@ def test_addresses_of_declared_repositories_and_clusters_stay_readable() -> None
     config = json.dumps({"bearerToken": CANARY + "-2", "tlsClientConfig": {"serverName": "kube.example.com"}})
     cluster = declared("cluster", server="https://kube.example.com", name="production", config=config)
     text = f"https://git.example.com/a deploy-bot {CANARY} https://kube.example.com production {CANARY}-2"
-    told = mask(repository, cluster).hide_text(text)
+    told = mask(repository, cluster).mask_text(text)
     assert told == "https://git.example.com/a deploy-bot ++++++++ https://kube.example.com production ++++++++"
 
 
 def test_short_and_public_words_are_no_secrets() -> None:
     hidden = mask(secret("short"), secret("staging-east"), public=frozenset(["staging-east"]))
-    assert hidden.hide_text("short staging-east") == "short staging-east"
+    assert hidden.mask_text("short staging-east") == "short staging-east"
 
 
 @pytest.mark.parametrize("word", ["OutOfSync", "Progressing", "resourceVersion", "applications"])
 def test_nobody_hides_words_of_the_page_by_a_secret_of_theirs(word: str) -> None:
-    assert mask(secret(word)).hide_text(f"it is {word}") == f"it is {word}"
+    assert mask(secret(word)).mask_text(f"it is {word}") == f"it is {word}"
 
 
 def test_names_of_objects_are_no_secrets() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "postgres-primary", "namespace": "bases"}}
     host = secret("postgres-primary", metadata={"name": "host", "namespace": "bases"})
-    hidden = mask_of(StillLookout([service, host, secret("a-password-of-it")]))
-    assert hidden.hide_text("postgres-primary a-password-of-it") == "postgres-primary ++++++++"
+    hidden = build_mask(StillLookout([service, host, secret("a-password-of-it")]))
+    assert hidden.mask_text("postgres-primary a-password-of-it") == "postgres-primary ++++++++"
 
 
 def test_a_secret_that_comes_later_is_known_from_then_on_and_one_that_goes_no_more() -> None:
     lookout = StillLookout()
-    hidden = mask_of(lookout)
-    assert hidden.hide_text(CANARY) == CANARY
+    hidden = build_mask(lookout)
+    assert hidden.mask_text(CANARY) == CANARY
     lookout.put(secret())
-    assert hidden.hide_text(CANARY) == "++++++++"
+    assert hidden.mask_text(CANARY) == "++++++++"
     lookout.put(secret("another-value-of-it"))
-    assert hidden.hide_text(f"{CANARY} another-value-of-it") == f"{CANARY} ++++++++"
+    assert hidden.mask_text(f"{CANARY} another-value-of-it") == f"{CANARY} ++++++++"
 
 
 def test_a_page_of_sixty_kilobytes_takes_no_time_worth_speaking_of() -> None:
     hidden = mask(*(secret(f"value-{number:04}-of-many-secrets") for number in range(200)))
     page = b"<tr><td>an ordinary line of a page</td></tr>\n" * 1400
-    hidden.hide(page)
-    assert calls_of(hidden.hide, page) < 100  # one look for all secrets at once, not one for each
+    hidden.mask_text_bytes(page)
+    assert calls_of(hidden.mask_text_bytes, page) < 100  # one look for all secrets at once, not one for each
 
 
 def test_no_line_of_a_log_has_a_known_value() -> None:
     out = io.StringIO()
     channel = logging.StreamHandler(out)
-    channel.addFilter(MaskedLogs(mask(secret())))
+    channel.addFilter(LogMaskFilter(mask(secret())))
     log = logging.getLogger("argosy.tests.masking")
     log.addHandler(channel)
     try:

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.redaction import Mask
-from argosy.gitops.redaction.secret_encodings import forms
+from argosy.gitops.redaction.redaction import SecretMask
+from argosy.gitops.redaction.secret_encodings import iter_forms
 from argosy.gitops.redaction.secret_provenance import (
     GuessableForms,
     SecretOrigin,
@@ -24,8 +24,8 @@ from argosy.gitops.redaction.secret_provenance import (
     is_guessable,
 )
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal
-from argosy.web.request import Asked, Query
+from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.request import QueryParameters, RequestContext
 from support.examples import examples
 from support.page_site import a_site
 
@@ -100,7 +100,7 @@ def test_what_is_declared_for_a_project_is_hidden_in_the_settings_of_the_install
 
 @pytest.mark.parametrize("value", ["pin-123456", "hunter22x~~??>>", "correct horse battery staple", "schlüssel-ß"])
 def test_no_form_of_what_can_be_guessed_counts_as_unguessable(value: str) -> None:
-    assert [form for form in forms(value) if not is_guessable(form)] == []
+    assert [form for form in iter_forms(value) if not is_guessable(form)] == []
 
 
 def test_commits_paths_options_and_names_are_public_and_values_are_not() -> None:
@@ -150,19 +150,21 @@ VALUE = st.text(alphabet=string.ascii_letters + string.digits + "-_./&<>\"'%+ä�
 def test_a_question_that_has_a_secret_is_answered_with_a_stand_in_and_echoed_as_it_was_sent(
     value: str, before: str, after: str, encodings: int
 ) -> None:
-    mask = Mask(lambda: [{"stringData": {"v": value}}])
+    mask = SecretMask(lambda: [{"stringData": {"v": value}}])
     for _ in range(encodings):
         value = quote(value, safe="")
     sent = f"{before}{value}{after}"
-    asked = Asked("GET", "/apps", {"name": sent}, Query([("q", sent)]), {}, NOBODY, a_site())
-    concealed, echo = conceal(asked, mask.find)
+    asked = RequestContext("GET", "/apps", {"name": sent}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(asked, mask.find_values)
     told = concealed.query["q"]
-    assert len(told) == len(sent) and mask.find(told.encode()) == [] and concealed.values["name"] == told
+    assert (
+        len(told) == len(sent) and mask.find_values(told.encode()) == [] and concealed.path_parameters["name"] == told
+    )
     for form in (str, html.escape, in_json, lambda text: quote(text, safe="")):
         assert echo.restore(form(told).encode()).decode() == form(sent)
 
 
 def test_a_question_without_a_secret_is_answered_as_it_is() -> None:
-    asked = Asked("GET", "/apps", {}, Query([("q", "an ordinary word")]), {}, NOBODY, a_site())
-    concealed, echo = conceal(asked, Mask(lambda: [{"stringData": {"v": "hunter22x"}}]).find)
+    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", "an ordinary word")]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": "hunter22x"}}]).find_values)
     assert concealed is asked and not echo

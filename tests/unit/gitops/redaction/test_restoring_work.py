@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.redaction import Mask
+from argosy.gitops.redaction.redaction import SecretMask
 from argosy.gitops.redaction.substring_index import list_words
-from argosy.gitops.redaction.text_substitution import StandIn, Substitutions
+from argosy.gitops.redaction.text_substitution import Substitutions, TextReplacement
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal
-from argosy.web.request import Asked, Query
+from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.request import QueryParameters, RequestContext
 from support.page_site import a_site
 
 SECRET = "pin-314159-abcdef"
@@ -52,8 +52,8 @@ def spell(text: str, number: int) -> str:
 @pytest.mark.parametrize("secret", [SECRET, "quite-another-value"], ids=["a right guess", "a wrong guess"])
 def test_many_spellings_of_a_text_cost_a_few_steps_at_each_place(secret: str) -> None:
     spellings = [spell(SECRET, number) for number in range(150)]
-    asked = Asked("GET", "/apps", {}, Query([("q", "&".join(spellings))]), {}, NOBODY, a_site())
-    concealed, echo = conceal(asked, Mask(lambda: [{"stringData": {"v": secret}}]).find)
+    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", "&".join(spellings))]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": secret}}]).find_values)
     copies = 40
     answer, expected = (Counted("\n".join([q] * copies).encode()) for q in (concealed.query["q"], asked.query["q"]))
     Counted.clear()
@@ -66,7 +66,7 @@ def test_many_spellings_of_a_text_cost_a_few_steps_at_each_place(secret: str) ->
 def test_a_text_that_repeats_itself_is_found_at_places_that_do_not_overlap(period: str) -> None:
     text, other = (period * 16)[:16], "0123456789abcdef"
     data = Counted((period * 200_000)[:200_000].encode())
-    for pair in (StandIn(text, text), StandIn(other, text), StandIn(text, other)):
+    for pair in (TextReplacement(text, text), TextReplacement(other, text), TextReplacement(text, other)):
         made, words = Substitutions([pair]), list_words(data)
         Counted.clear()
         made.apply(data, words)
@@ -76,7 +76,7 @@ def test_a_text_that_repeats_itself_is_found_at_places_that_do_not_overlap(perio
 def test_a_text_of_wide_characters_is_not_looked_at_where_too_few_of_them_stand() -> None:
     text = "äöüßäöüßäöüß"
     data = Counted((text[:5] + "x").encode() * 20_000 + text.encode())
-    made, words = Substitutions([StandIn(text, "ÄÖÜẞäöüßÄÖÜẞ")]), list_words(data)
+    made, words = Substitutions([TextReplacement(text, "ÄÖÜẞäöüßÄÖÜẞ")]), list_words(data)
     Counted.clear()
     restored = made.apply(data, words)
     assert restored == data[: -len(text.encode())] + "ÄÖÜẞäöüßÄÖÜẞ".encode()
@@ -85,7 +85,7 @@ def test_a_text_of_wide_characters_is_not_looked_at_where_too_few_of_them_stand(
 
 def test_of_texts_that_begin_alike_the_longest_that_stands_there_is_replaced() -> None:
     texts = ["abcdefgh", "abcdefghij", "abcdefghijkl0123", "abcdefghijklmnop", "abcdefgz"]
-    made = Substitutions([StandIn(text, text.upper()) for text in texts])
+    made = Substitutions([TextReplacement(text, text.upper()) for text in texts])
     for sent in [*texts, "abcdefg", "abcdefghi", "abcdefghijklm", "abcdefghijklmnopq", "abcdefzzzz", "xabcdefgh"]:
         data = f"- {sent} -".encode()
         same = max(
@@ -102,7 +102,7 @@ def test_of_texts_that_begin_alike_the_longest_that_stands_there_is_replaced() -
 
 def test_texts_of_any_number_are_all_replaced() -> None:
     for count in (1, 8, 9, 300):
-        pairs = [StandIn(f"{number:05}-stand-in", f"{number:05}-was-sent") for number in range(count)]
+        pairs = [TextReplacement(f"{number:05}-stand-in", f"{number:05}-was-sent") for number in range(count)]
         data = " ".join(text for text, _ in reversed(pairs)).encode()
         expected = " ".join(sent for _, sent in reversed(pairs)).encode()
         assert Substitutions(pairs).apply(data, list_words(data)) == expected

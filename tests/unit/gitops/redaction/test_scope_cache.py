@@ -9,9 +9,9 @@ import pytest
 
 from argosy.gitops.engine.logging_setup import QuotableSecrets
 from argosy.gitops.redaction import scope_cache, secret_provenance
-from argosy.gitops.redaction.redaction import MaskedLogs, mask_of
+from argosy.gitops.redaction.redaction import LogMaskFilter, build_mask
 from argosy.gitops.redaction.scope_cache import ScopeCache
-from argosy.kube.controller.log_context import about
+from argosy.kube.controller.log_context import with_log_fields
 from argosy.kube.names import ResourceKey
 from argosy.web.middleware import application_masks
 from argosy.web.middleware.application_masks import ApplicationMasks
@@ -45,51 +45,51 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def masks_of(lookout: StillLookout) -> ApplicationMasks:
-    return ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL)
+    return ApplicationMasks(build_mask(lookout, CONTROL), lookout.cache, CONTROL)
 
 
 def test_a_scope_is_built_once_for_each_version_of_an_application_and_its_project(built: list[str]) -> None:
     lookout = StillLookout([project("web"), app()])
     masks = masks_of(lookout)
     for _ in range(100):
-        masks.by_path(f"/apps/{CONTROL}/shop/events")
-        masks.by_name("shop")
+        masks.get_mask_for_path(f"/apps/{CONTROL}/shop/events")
+        masks.get_mask_for_application("shop")
     assert built == ["shop"]
-    assert masks.scope(CONTROL, "shop").namespaces == {"web"}
+    assert masks.get_scope(CONTROL, "shop").namespaces == {"web"}
     lookout.put(app(namespace="jobs"))
     lookout.put(project("jobs"))
-    assert masks.scope(CONTROL, "shop").namespaces == {"jobs"}
+    assert masks.get_scope(CONTROL, "shop").namespaces == {"jobs"}
     lookout.put(project("jobs", "web"))
-    assert masks.scope(CONTROL, "shop").namespaces == {"jobs"}
+    assert masks.get_scope(CONTROL, "shop").namespaces == {"jobs"}
     assert built == ["shop"] * 3
 
 
 def test_an_application_that_moves_to_another_project_gets_another_scope() -> None:
     lookout = StillLookout([project("web"), app()])
     masks = masks_of(lookout)
-    assert masks.scope(CONTROL, "shop").project == "ml"
+    assert masks.get_scope(CONTROL, "shop").project == "ml"
     lookout.put(app(project="other"))
-    assert masks.scope(CONTROL, "shop").project == "other"
+    assert masks.get_scope(CONTROL, "shop").project == "other"
 
 
 def test_a_project_that_is_deleted_no_longer_counts() -> None:
     lookout = StillLookout([project("web"), app()])
     masks = masks_of(lookout)
-    before = masks.scope(CONTROL, "shop")
+    before = masks.get_scope(CONTROL, "shop")
     lookout.cache.drop(ResourceKey("argoproj.io", "AppProject", CONTROL, "ml"))
-    after = masks.scope(CONTROL, "shop")
+    after = masks.get_scope(CONTROL, "shop")
     assert after is not before and after == secret_provenance.build_scope(app(), None)
 
 
 def test_a_scope_that_rests_on_live_objects_is_built_again_after_some_seconds(built: list[str]) -> None:
     now, found = 0.0, set[str]()
     cache, application, rules = ScopeCache(clock=lambda: now), app(namespace="foreign"), project("web")
-    assert cache.get(application, rules, found.__contains__).namespaces == frozenset()
+    assert cache.get_or_build(application, rules, found.__contains__).namespaces == frozenset()
     found.add("foreign")
-    assert cache.get(application, rules, found.__contains__).namespaces == frozenset()
+    assert cache.get_or_build(application, rules, found.__contains__).namespaces == frozenset()
     assert built == ["shop"]
-    now += scope_cache.OBJECTS_SECONDS
-    assert cache.get(application, rules, found.__contains__).namespaces == {"foreign"}
+    now += scope_cache.OBJECTS_TTL_SECONDS
+    assert cache.get_or_build(application, rules, found.__contains__).namespaces == {"foreign"}
 
 
 def test_the_number_of_scopes_has_a_limit_and_the_least_used_one_goes_first(
@@ -98,25 +98,25 @@ def test_the_number_of_scopes_has_a_limit_and_the_least_used_one_goes_first(
     monkeypatch.setattr(scope_cache, "MAX_SCOPES", 3)
     cache, applications = ScopeCache(), {name: app(name) for name in "abcd"}
     for name in "abcad":
-        cache.get(applications[name], None)
+        cache.get_or_build(applications[name], None)
     assert len(cache) == 3 and built == ["a", "b", "c", "d"]
-    cache.get(applications["a"], None)
-    cache.get(applications["b"], None)
+    cache.get_or_build(applications["a"], None)
+    cache.get_or_build(applications["b"], None)
     assert built == ["a", "b", "c", "d", "b"]
 
 
 def test_lines_of_a_log_about_one_application_share_a_scope(built: list[str]) -> None:
     lookout = StillLookout([project("web"), app(), secret("web", "of-web-0f5d4c")])
-    mask = mask_of(lookout, CONTROL)
-    mask.find_line_scope = ApplicationMasks(mask, lookout.cache, CONTROL).line_scope
+    mask = build_mask(lookout, CONTROL)
+    mask.find_line_scope = ApplicationMasks(mask, lookout.cache, CONTROL).find_log_scope
     engine = QuotableSecrets(CONTROL, lambda manifest: True, lookout.cache.get)
-    engine.noticed(None, secret("web", "of-web-0f5d4c"))
+    engine.on_change(None, secret("web", "of-web-0f5d4c"))
     for each in (mask, engine.mask):
         built.clear()
-        with about(application=f"{CONTROL}/shop"):
+        with with_log_fields(application=f"{CONTROL}/shop"):
             for _ in range(20):
                 record = logging.LogRecord("argosy", logging.INFO, "", 0, "with of-web-0f5d4c", (), None)
-                MaskedLogs(each).filter(record)
+                LogMaskFilter(each).filter(record)
                 assert "of-web" not in record.getMessage()
         assert built == ["shop"]
 
@@ -124,13 +124,13 @@ def test_lines_of_a_log_about_one_application_share_a_scope(built: list[str]) ->
 def count_scans(masks: ApplicationMasks, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Texts that were looked through for secret values."""
     scanned: list[bytes] = []
-    near = masks._mask.needles.near
+    near = masks._mask.search.find_needles
 
     def count(data: bytes, words: set[int] | None = None) -> list[bytes]:
         scanned.append(data)
         return near(data, words)
 
-    monkeypatch.setattr(masks._mask.needles, "near", count)
+    monkeypatch.setattr(masks._mask.search, "find_needles", count)
     return scanned
 
 
@@ -139,11 +139,11 @@ def test_an_object_is_looked_through_once_while_nothing_changes(monkeypatch: pyt
     lookout = StillLookout([project("web"), owner, secret("web", "of-web-0f5d4c"), job])
     masks = masks_of(lookout)
     scanned = count_scans(masks, monkeypatch)
-    shown = masks.object(job, owner)
+    shown = masks.mask_object(job, owner)
     assert shown["status"]["message"] == "with ++++++++"
     scanned.clear()
-    assert all(masks.object(job, owner) is shown for _ in range(10)) and scanned == []
-    assert masks.object(run("told"), owner)["status"]["message"] == "told"
+    assert all(masks.mask_object(job, owner) is shown for _ in range(10)) and scanned == []
+    assert masks.mask_object(run("told"), owner)["status"]["message"] == "told"
 
 
 def test_a_secret_that_changes_is_looked_for_where_it_may_be_quoted_and_nowhere_else(
@@ -153,13 +153,18 @@ def test_a_secret_that_changes_is_looked_for_where_it_may_be_quoted_and_nowhere_
     lookout = StillLookout([project("web", "jobs"), web, jobs, secret("jobs", "of-jobs-0f5d4c")])
     masks = masks_of(lookout)
     job, other = run("said of-web-0f5d4c"), run("said of-web-0f5d4c", "jobs")
-    shown = [masks.application(web), masks.application(jobs), masks.object(job, None), masks.object(other, None)]
+    shown = [
+        masks.mask_application(web),
+        masks.mask_application(jobs),
+        masks.mask_object(job, None),
+        masks.mask_object(other, None),
+    ]
     assert "++++++++" not in str(shown)
     scanned = count_scans(masks, monkeypatch)
     lookout.put(secret("web", "of-web-0f5d4c"))
-    assert "++++++++" in str(masks.application(web)) and "++++++++" in str(masks.object(job, None))
+    assert "++++++++" in str(masks.mask_application(web)) and "++++++++" in str(masks.mask_object(job, None))
     scanned.clear()
-    assert masks.application(jobs) is shown[1] and masks.object(other, None) is shown[3]
+    assert masks.mask_application(jobs) is shown[1] and masks.mask_object(other, None) is shown[3]
     assert scanned == [], "no Secret that they may quote has changed"
 
 
@@ -167,9 +172,9 @@ def test_a_project_that_permits_more_masks_more_in_lists() -> None:
     owner, job = app(message="said of-web-0f5d4c"), run("said of-web-0f5d4c", "jobs")
     lookout = StillLookout([project("jobs"), owner, secret("web", "of-web-0f5d4c"), job])
     masks = masks_of(lookout)
-    before = [masks.application(owner), masks.object(job, owner)]
+    before = [masks.mask_application(owner), masks.mask_object(job, owner)]
     lookout.put(project("web", "jobs"))
-    after = [masks.application(owner), masks.object(job, owner)]
+    after = [masks.mask_application(owner), masks.mask_object(job, owner)]
     assert "++++++++" not in str(before)
     assert str(after).count("++++++++") == 2
 
@@ -179,16 +184,16 @@ def test_a_secret_of_the_installation_that_changes_is_looked_for_everywhere() ->
     lookout = StillLookout([project("web"), app(message=f"said {value}")])
     masks = masks_of(lookout)
     shown = lookout.cache.get(ResourceKey("argoproj.io", "Application", CONTROL, "shop"))
-    assert shown and value in str(masks.application(shown))
+    assert shown and value in str(masks.mask_application(shown))
     lookout.put(secret(CONTROL, value))
-    assert value not in str(masks.application(shown))
+    assert value not in str(masks.mask_application(shown))
     lookout.put(secret(CONTROL, "another-value-17-Qx", 2))
-    assert value in str(masks.application(shown))
+    assert value in str(masks.mask_application(shown))
 
 
 def test_the_number_of_masked_objects_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application_masks, "MAX_REMEMBERED", 3)
+    monkeypatch.setattr(application_masks, "MAX_CACHED_OBJECTS", 3)
     masks = masks_of(StillLookout())
     for number in range(10):
-        masks.object(run("told", f"n{number}"), None)
+        masks.mask_object(run("told", f"n{number}"), None)
     assert len(masks._manifests) == 3

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.redaction.redaction import Mask, mask_of
+from argosy.gitops.redaction.redaction import SecretMask, build_mask
 from argosy.gitops.redaction.secret_provenance import SecretOrigin, SecretScope
-from argosy.gitops.redaction.secret_search import Needles, _Owners
+from argosy.gitops.redaction.secret_search import SecretSearch, _OriginCounts
 from argosy.kube.names import ResourceKey
 from support.counted_calls import calls_of
 from support.page_site import StillLookout
@@ -76,13 +76,13 @@ def count_operations(number: int, project: str) -> int:
     """Add that many Secrets with one value, and drop them in the order in which they came."""
     CountedOrigin.operations = 0
     secrets = [secret(f"n{place}") for place in range(number)]
-    needles = Needles(
+    needles = SecretSearch(
         lambda: secrets, lambda key: CountedOrigin(CountedName(key.namespace), project and f"{project}-{key[2]}")
     )
-    needles.read()
+    needles.update_index()
     for place in range(number):
-        needles.noticed(key(f"n{place}"), None)
-        needles.read()
+        needles.on_change(key(f"n{place}"), None)
+        needles.update_index()
     assert len(needles) == 0
     return CountedOrigin.operations
 
@@ -95,30 +95,30 @@ def test_the_work_for_a_shared_value_grows_with_the_number_of_its_secrets_and_no
 
 def test_the_count_finds_owners_that_are_copied_for_each_secret(project: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same count of a structure that is quadratic on purpose."""
-    add = _Owners.add
+    add = _OriginCounts.add
 
-    def copying(self: _Owners, origin: Any) -> None:
+    def copying(self: _OriginCounts, origin: Any) -> None:
         self.by_namespace, self.others = dict(list(self.by_namespace.items())), dict(list(self.others.items()))
         add(self, origin)
 
-    monkeypatch.setattr(_Owners, "add", copying)
+    monkeypatch.setattr(_OriginCounts, "add", copying)
     few, many = count_operations(100, project), count_operations(400, project)
     assert many > 4.2 * few
 
 
 def test_another_secret_with_a_known_value_is_added_in_place() -> None:
     secrets = [secret("n1"), secret("n2")]
-    needles = Needles(lambda: secrets, lambda key: SecretOrigin(key.namespace))
-    needles.read()
-    owners = needles._owners[VALUE.encode()]
-    needles.noticed(key("n3"), secret("n3"))
-    needles.read()
-    assert needles._owners[VALUE.encode()] is owners, "a copy of the owners for each Secret is quadratic"
+    needles = SecretSearch(lambda: secrets, lambda key: SecretOrigin(key.namespace))
+    needles.update_index()
+    owners = needles._origins[VALUE.encode()]
+    needles.on_change(key("n3"), secret("n3"))
+    needles.update_index()
+    assert needles._origins[VALUE.encode()] is owners, "a copy of the owners for each Secret is quadratic"
     assert needles.list_origins(VALUE.encode(), ["n3"]) == [SecretOrigin("n3")]
 
 
-def shared_by(number: int) -> Mask:
-    return mask_of(StillLookout([secret(f"n{place}") for place in range(number)]), "argocd")
+def shared_by(number: int) -> SecretMask:
+    return build_mask(StillLookout([secret(f"n{place}") for place in range(number)]), "argocd")
 
 
 @pytest.mark.parametrize(("namespace", "is_hidden"), [("n7", True), ("elsewhere", False)])
@@ -127,28 +127,28 @@ def test_a_text_that_quotes_a_shared_value_is_masked_with_the_same_work_however_
 ) -> None:
     counts = set()
     for number in (10, 400):
-        mask = shared_by(number).within(SecretScope("team", frozenset({namespace})))
-        hidden = mask.hide_text(f"login with {VALUE}")
+        mask = shared_by(number).for_scope(SecretScope("team", frozenset({namespace})))
+        hidden = mask.mask_text(f"login with {VALUE}")
         assert (VALUE not in hidden) is is_hidden
-        counts.add(calls_of(mask.hide_text, f"login with {VALUE}"))
+        counts.add(calls_of(mask.mask_text, f"login with {VALUE}"))
     assert len(counts) == 1, "work by number of Secrets"
 
 
 def test_one_shared_value_of_the_installations_repositories_is_looked_up_by_project() -> None:
     repositories = [secret("argocd", f"repo-{number}", project=f"p{number % 3}") for number in range(90)]
-    mask = mask_of(StillLookout(repositories), "argocd")
-    origins = mask.needles.list_origins(VALUE.encode(), [])
+    mask = build_mask(StillLookout(repositories), "argocd")
+    origins = mask.search.list_origins(VALUE.encode(), [])
     assert sorted(origin.project for origin in origins if origin) == ["p0", "p1", "p2"]
 
 
 def test_a_value_stays_hidden_until_the_last_secret_of_a_namespace_that_holds_it_is_gone() -> None:
     lookout = StillLookout([secret("web"), secret("web", "copy"), secret("other")])
-    mask = mask_of(lookout, "argocd")
-    web = mask.within(SecretScope("team", frozenset({"web"})))
+    mask = build_mask(lookout, "argocd")
+    web = mask.for_scope(SecretScope("team", frozenset({"web"})))
     for name, is_hidden in (("pull", True), ("copy", False)):
-        mask.needles.noticed(key("web", name), None)
-        assert (VALUE not in web.hide_text(VALUE)) is is_hidden
-    assert VALUE not in mask.within(SecretScope("team", frozenset({"other"}))).hide_text(VALUE)
+        mask.search.on_change(key("web", name), None)
+        assert (VALUE not in web.mask_text(VALUE)) is is_hidden
+    assert VALUE not in mask.for_scope(SecretScope("team", frozenset({"other"}))).mask_text(VALUE)
 
 
 def test_a_password_in_the_address_of_an_application_moves_with_its_project() -> None:
@@ -161,11 +161,11 @@ def test_a_password_in_the_address_of_an_application_moves_with_its_project() ->
         }  # fmt: skip
 
     lookout = StillLookout([application("before")])
-    mask = mask_of(lookout, "argocd")
-    assert VALUE not in mask.within(SecretScope("before")).hide_text(VALUE)
+    mask = build_mask(lookout, "argocd")
+    assert VALUE not in mask.for_scope(SecretScope("before")).mask_text(VALUE)
     lookout.put(application("after"))
-    assert VALUE not in mask.within(SecretScope("after")).hide_text(VALUE)
-    assert VALUE in mask.within(SecretScope("before")).hide_text(VALUE)
+    assert VALUE not in mask.for_scope(SecretScope("after")).mask_text(VALUE)
+    assert VALUE in mask.for_scope(SecretScope("before")).mask_text(VALUE)
 
 
 def tokens(number: int) -> Iterator[dict[str, Any]]:
@@ -173,8 +173,8 @@ def tokens(number: int) -> Iterator[dict[str, Any]]:
 
 
 def test_nothing_is_kept_of_tokens_that_begin_alike_when_they_are_gone() -> None:
-    needles = Needles(lambda: tokens(50))
-    needles.read()
+    needles = SecretSearch(lambda: tokens(50))
+    needles.update_index()
     for place in range(50):
-        needles.noticed(key("web", f"t{place}"), None)
+        needles.on_change(key("web", f"t{place}"), None)
     assert len(needles) == 0 and needles._by_word == {}

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.redaction.redaction import Mask
-from argosy.gitops.redaction.secret_encodings import forms, list_forms
+from argosy.gitops.redaction.redaction import SecretMask
+from argosy.gitops.redaction.secret_encodings import iter_forms, iter_named_forms
 from argosy.gitops.redaction.substring_index import list_words
-from argosy.gitops.redaction.text_substitution import StandIn, Substitutions
+from argosy.gitops.redaction.text_substitution import Substitutions, TextReplacement
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.echoed_input import conceal
-from argosy.web.request import Asked, Query
+from argosy.web.middleware.echoed_input import conceal_request
+from argosy.web.request import QueryParameters, RequestContext
 from support.examples import examples
 from support.page_site import a_site
 
@@ -42,15 +42,15 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize(("text", "sent"), [("-_.-_.-_.-", "~~~~~~~~~~"), ("~~~~~~~~~~", "-_.-_.-_.-")])
 def test_a_form_is_replaced_by_the_same_form_of_what_was_sent(encoder: str, text: str, sent: str) -> None:
     """Only one of both has a base64 form with other signs in addresses."""
-    made, encode = Substitutions([StandIn(text, sent)]), ENCODERS[encoder]
+    made, encode = Substitutions([TextReplacement(text, sent)]), ENCODERS[encoder]
     data = f"- {encode(text)} -".encode()
     assert made.apply(data, list_words(data)).decode() == f"- {encode(sent)} -"
 
 
 def restore(sent: str, encode: Callable[[str], str]) -> tuple[str, str]:
     """Return the stand-in for a secret that was sent, and the answer that quotes it in a form."""
-    asked = Asked("GET", "/apps", {}, Query([("q", sent)]), {}, NOBODY, a_site())
-    concealed, echo = conceal(asked, Mask(lambda: [{"stringData": {"v": sent}}]).find)
+    asked = RequestContext("GET", "/apps", {}, QueryParameters([("q", sent)]), {}, NOBODY, a_site())
+    concealed, echo = conceal_request(asked, SecretMask(lambda: [{"stringData": {"v": sent}}]).find_values)
     assert echo, "it is a secret"
     return concealed.query["q"], echo.restore(encode(concealed.query["q"]).encode()).decode()
 
@@ -70,7 +70,9 @@ def test_a_secret_without_ascii_letters_and_digits_is_echoed_as_it_was_sent(sent
 @pytest.mark.parametrize("sent", SIGNS_ONLY)
 def test_a_stand_in_has_the_forms_of_what_it_stands_for(sent: str) -> None:
     stand_in, _ = restore(sent, str)
-    escaped = [[name for name, _ in list_forms(text) if not name.startswith("base64")] for text in (sent, stand_in)]
+    escaped = [
+        [name for name, _ in iter_named_forms(text) if not name.startswith("base64")] for text in (sent, stand_in)
+    ]
     assert escaped[0] == escaped[1]
 
 
@@ -89,6 +91,6 @@ def test_any_secret_of_signs_is_echoed_as_it_was_sent(sent: str, encoder: str) -
 @given(st.text(max_size=30))
 @settings(max_examples=examples(200), deadline=None)
 def test_forms_have_names_that_are_told_apart(text: str) -> None:
-    named = list(list_forms(text))
+    named = list(iter_named_forms(text))
     assert len({name for name, _ in named}) == len(named)
-    assert {form for _, form in named} == set(forms(text))
+    assert {form for _, form in named} == set(iter_forms(text))

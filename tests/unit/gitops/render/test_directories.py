@@ -11,7 +11,7 @@ from argosy.errors import LimitError, RenderError
 from argosy.gitops.application import DirectoryOptions
 from argosy.gitops.render.directory import read_directory
 from argosy.gitops.render.settings import RenderLimits
-from argosy.kube.objects import Manifest, load
+from argosy.kube.objects import Manifest, read_yaml
 from support.file_trees import TextTree
 
 PLAIN = DirectoryOptions()
@@ -134,7 +134,7 @@ def test_jsonnet_files_go_to_whoever_evaluates_them() -> None:
     tree = TextTree({"app/a.jsonnet": "{}", "app/b.yaml": config_map("b"), "app/c.jsonnet": "{}"})
 
     def evaluate(paths: Sequence[str]) -> dict[str, list[Manifest]]:
-        listing = {"apiVersion": "v1", "kind": "List", "items": [load(config_map("made"))]}
+        listing = {"apiVersion": "v1", "kind": "List", "items": [read_yaml(config_map("made"))]}
         return {path: [listing] for path in paths}
 
     found = read_directory(tree, "app", PLAIN, RenderLimits(), evaluate)

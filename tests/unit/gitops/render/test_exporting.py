@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import LimitError, RenderError
-from argosy.gitops.render.tree_export import ExportLimits, exported
+from argosy.gitops.render.tree_export import ExportLimits, export_tree
 from support.file_trees import TextTree
 
 TREE = TextTree(
@@ -22,19 +22,19 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_whole_tree_is_there_and_later_gone():
-    with exported(TREE) as folder:
+    with export_tree(TREE) as folder:
         assert names(folder) == ["a/b.yaml", "a/deep/c.yaml", "a/link", "other/d", "run.sh"]
         assert (folder / "a/link").read_text() == "d"
     assert not folder.exists()
 
 
 def test_only_what_was_asked_for_is_there():
-    with exported(TREE, ["a/deep", "other/d"]) as folder:
+    with export_tree(TREE, ["a/deep", "other/d"]) as folder:
         assert names(folder) == ["a/deep/c.yaml", "other/d"]
 
 
 def test_nothing_can_be_written_and_only_scripts_can_be_run():
-    with exported(TREE) as folder:
+    with export_tree(TREE) as folder:
         assert {stat.S_IMODE(each.stat().st_mode) & 0o222 for each in folder.rglob("*")} == {0}
         assert os.stat(folder / "run.sh").st_mode & 0o111
         assert not os.stat(folder / "a/b.yaml").st_mode & 0o111
@@ -42,7 +42,7 @@ def test_nothing_can_be_written_and_only_scripts_can_be_run():
 
 
 def test_an_extra_file_takes_the_place_of_the_trees():
-    with exported(TREE, "a", extra={"a/b.yaml": b"mine", "new/e": b"e"}) as folder:
+    with export_tree(TREE, "a", extra={"a/b.yaml": b"mine", "new/e": b"e"}) as folder:
         assert (folder / "a/b.yaml").read_bytes() == b"mine"
         assert (folder / "new/e").read_bytes() == b"e"
         assert (folder / "a/deep/c.yaml").read_bytes() == b"c"
@@ -50,24 +50,24 @@ def test_an_extra_file_takes_the_place_of_the_trees():
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../etc", "..", "x/../../..", "./../.."])
 def test_a_link_that_leads_out_is_refused(target):
-    with pytest.raises(RenderError, match="leads out"), exported(TextTree({}, {"link": target})):
+    with pytest.raises(RenderError, match="leads out"), export_tree(TextTree({}, {"link": target})):
         pass
 
 
 def test_a_link_beside_another_cannot_lead_out_together_with_it():
     tree = TextTree({}, {"a/b/c/up": "../..", "a/x": "b/c/up/../../../../etc"})
-    with pytest.raises(RenderError, match="a/x"), exported(tree):
+    with pytest.raises(RenderError, match="a/x"), export_tree(tree):
         pass
 
 
 @pytest.mark.parametrize("name", ["..", "a/../../b", "/etc/x"])
 def test_a_name_that_leads_out_is_refused(name):
-    with pytest.raises(RenderError), exported(TextTree({"ok": ""}), extra={name: b""}):
+    with pytest.raises(RenderError), export_tree(TextTree({"ok": ""}), extra={name: b""}):
         pass
 
 
 def test_what_is_not_there_is_named():
-    with pytest.raises(RenderError, match=r"^a/none: no such file"), exported(TREE, "a/none"):
+    with pytest.raises(RenderError, match=r"^a/none: no such file"), export_tree(TREE, "a/none"):
         pass
 
 
@@ -76,12 +76,12 @@ def test_what_is_not_there_is_named():
     [(ExportLimits(files=2), "more than 2 files"), (ExportLimits(size=3), "MiB"), (ExportLimits(depth=0), "deep")],
 )
 def test_a_tree_over_a_limit_is_refused(limits, said):
-    with pytest.raises(LimitError, match=said), exported(TREE, limits=limits):
+    with pytest.raises(LimitError, match=said), export_tree(TREE, limits=limits):
         pass
 
 
 def test_a_copy_to_work_in_can_be_changed_in_every_place():
-    with exported(TREE, writable=True) as folder:
+    with export_tree(TREE, writable=True) as folder:
         for each in folder.rglob("*"):
             assert each.is_symlink() or each.stat().st_mode & 0o200
             assert os.geteuid() or each.lstat().st_uid == 65534

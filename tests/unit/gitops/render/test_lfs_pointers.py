@@ -11,7 +11,7 @@ from argosy.gitops.application import Application, DirectoryOptions, Source, rea
 from argosy.gitops.application.lfs_pointers import is_lfs_pointer
 from argosy.gitops.application.step_results import Checkout
 from argosy.gitops.render import render
-from argosy.gitops.render.tree_export import exported
+from argosy.gitops.render.tree_export import export_tree
 from support.file_trees import TextTree
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12345\n"
@@ -62,9 +62,9 @@ def test_files_of_a_chart_must_be_there(file: str) -> None:
 
 @pytest.mark.parametrize("file", ["app/templates/a.yaml", "app/charts/redis-1.0.0.tgz", "app/templates/_helpers.tpl"])
 def test_what_helm_reads_is_not_exported_as_a_pointer(file: str) -> None:
-    with pytest.raises(RenderError, match=f"{file}: {SAID}"), exported(TextTree({file: POINTER}), ["app"]):
+    with pytest.raises(RenderError, match=f"{file}: {SAID}"), export_tree(TextTree({file: POINTER}), ["app"]):
         raise AssertionError("nothing must be exported")
-    with exported(TextTree({"app/logo.png": POINTER}), ["app"]) as folder:
+    with export_tree(TextTree({"app/logo.png": POINTER}), ["app"]) as folder:
         assert (folder / "app/logo.png").read_text() == POINTER
 
 

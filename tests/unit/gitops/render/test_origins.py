@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from argosy.gitops.application.step_results import Origin
-from argosy.gitops.render.origins import Guide, LazyOrigins, changed, of_documents, written
+from argosy.gitops.application.step_results import FieldOrigin
+from argosy.gitops.render.origins import FieldAuthor, LazyOrigins, trace_changed_value, trace_documents, trace_new_value
 from argosy.kube.names import ResourceKey
 
 TEXT = b"""# two
@@ -47,13 +47,13 @@ WEB = ResourceKey("apps", "Deployment", "", "web")
     ],
 )
 def test_a_field_of_a_plain_file_is_found_at_its_line(key: ResourceKey, pointer: str, line: int) -> None:
-    origins = LazyOrigins(partial(of_documents, [("a.yaml", TEXT)]))
-    assert origins.find(key, pointer) == Origin("a.yaml", line)
-    assert pickle.loads(pickle.dumps(origins)).find(key, pointer) == Origin("a.yaml", line)
+    origins = LazyOrigins(partial(trace_documents, [("a.yaml", TEXT)]))
+    assert origins.find(key, pointer) == FieldOrigin("a.yaml", line)
+    assert pickle.loads(pickle.dumps(origins)).find(key, pointer) == FieldOrigin("a.yaml", line)
 
 
 def test_what_is_not_rendered_has_no_origin() -> None:
-    assert LazyOrigins(partial(of_documents, [("a.yaml", TEXT)])).find(WEB._replace(name="other"), "") is None
+    assert LazyOrigins(partial(trace_documents, [("a.yaml", TEXT)])).find(WEB._replace(name="other"), "") is None
 
 
 def test_nothing_is_traced_before_somebody_asks() -> None:
@@ -63,16 +63,18 @@ def test_nothing_is_traced_before_somebody_asks() -> None:
 def test_what_a_change_leaves_keeps_its_origin_wherever_it_moves() -> None:
     before = {"list": [{"name": "a", "v": 1}, {"name": "b", "v": 1}], "text": "old", "same": [1, 2]}
     after = {"list": [{"name": "b", "v": 2}, {"name": "n"}, {"name": "a", "v": 1}], "text": "new", "same": [1, 2]}
-    base, overlay = Origin("base.yaml", 1), Origin("overlay.yaml", 9)
-    tree = changed(before, written(before, Guide(base)), after, Guide(overlay))
-    assert tree.at("/list/0/v") == Origin("overlay.yaml", 9, overrules=base)
-    assert tree.at("/list/0/name") == base
-    assert tree.at("/list/1/name") == overlay
-    assert tree.at("/list/2/v") == base
-    assert tree.at("/text") == Origin("overlay.yaml", 9, overrules=base)
-    assert tree.at("/same/1") == base
+    base, overlay = FieldOrigin("base.yaml", 1), FieldOrigin("overlay.yaml", 9)
+    tree = trace_changed_value(before, trace_new_value(before, FieldAuthor(base)), after, FieldAuthor(overlay))
+    assert tree.find_origin("/list/0/v") == FieldOrigin("overlay.yaml", 9, overrides=base)
+    assert tree.find_origin("/list/0/name") == base
+    assert tree.find_origin("/list/1/name") == overlay
+    assert tree.find_origin("/list/2/v") == base
+    assert tree.find_origin("/text") == FieldOrigin("overlay.yaml", 9, overrides=base)
+    assert tree.find_origin("/same/1") == base
 
 
 def test_without_a_guide_a_changed_value_keeps_its_origin() -> None:
-    tree = changed({"a": "x"}, written({"a": "x"}, Guide(Origin("f", 3))), {"a": "y", "b": [1]}, None)
-    assert tree.at("/a") == tree.at("/b/0") == Origin("f", 3)
+    tree = trace_changed_value(
+        {"a": "x"}, trace_new_value({"a": "x"}, FieldAuthor(FieldOrigin("f", 3))), {"a": "y", "b": [1]}, None
+    )
+    assert tree.find_origin("/a") == tree.find_origin("/b/0") == FieldOrigin("f", 3)

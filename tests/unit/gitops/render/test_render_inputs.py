@@ -6,8 +6,8 @@ import pytest
 
 from argosy.gitops.application import Application, DirectoryOptions, Source
 from argosy.gitops.application.file_tree import TreeEntry
-from argosy.gitops.application.step_results import Checkout, Input
-from argosy.gitops.render import are_current, build_environment, render
+from argosy.gitops.application.step_results import Checkout, RenderInput
+from argosy.gitops.render import are_inputs_unchanged, build_environment, render
 from argosy.gitops.render.render_inputs import RecordingEnvironment
 from argosy.gitops.render.settings import BuildSettings
 from support.file_trees import TextTree
@@ -40,9 +40,9 @@ class CommitTree(TextTree):
     id = "commit"
     asked = 0
 
-    def entry(self, path: str) -> TreeEntry | None:
+    def find_entry(self, path: str) -> TreeEntry | None:
         self.asked += 1
-        return super().entry(path)
+        return super().find_entry(path)
 
 
 def is_current(source: Source, after: dict[str, str | None], app: Application = SHOP) -> bool:
@@ -53,7 +53,7 @@ def is_current(source: Source, after: dict[str, str | None], app: Application = 
     # Where ids of folders are not known, the annotation spares nothing.
     for kind in (CommitTree,) if app.annotations else (TextTree, CommitTree):
         inputs = render(Checkout(kind(FILES), "1" * 40), app, source).inputs
-        answers.add(are_current(inputs, {"": kind(files)}, environment))
+        answers.add(are_inputs_unchanged(inputs, {"": kind(files)}, environment))
     assert len(answers) == 1, "ids of whole folders must change nothing"
     return answers.pop()
 
@@ -97,30 +97,30 @@ def test_files_that_nobody_read_may_change() -> None:
 
 def test_a_file_that_becomes_a_link_of_the_same_bytes_is_another() -> None:
     inputs = render(Checkout(TextTree({"p/a.yaml": ""}), ""), Application(), Source(path="p")).inputs
-    assert not are_current(inputs, {"": TextTree({"p/x": ""}, {"p/a.yaml": ""})}, {})
+    assert not are_inputs_unchanged(inputs, {"": TextTree({"p/x": ""}, {"p/a.yaml": ""})}, {})
 
 
 def test_only_variables_that_were_asked_for_are_inputs() -> None:
-    record: dict[Input, str] = {}
+    record: dict[RenderInput, str] = {}
     environment = RecordingEnvironment({"A": "1", "B": "2"}, record)
     assert (environment.get("A"), environment.get("C")) == ("1", None)
-    assert record == {Input("env", "A"): "1", Input("env", "C"): ""}
-    assert are_current(record, {}, {"A": "1", "B": "3"})
-    assert not are_current(record, {}, {"A": "2"})
-    assert not are_current(record, {}, {"A": "1", "C": "1"})
+    assert record == {RenderInput("env", "A"): "1", RenderInput("env", "C"): ""}
+    assert are_inputs_unchanged(record, {}, {"A": "1", "B": "3"})
+    assert not are_inputs_unchanged(record, {}, {"A": "2"})
+    assert not are_inputs_unchanged(record, {}, {"A": "1", "C": "1"})
     assert dict(environment) == {"A": "1", "B": "2"}
-    assert Input("env", "B") in record
+    assert RenderInput("env", "B") in record
 
 
 def test_an_input_of_a_place_that_cannot_be_looked_at_counts_as_changed() -> None:
-    assert not are_current({Input("https://git.example/base@main", "a"): "x"}, {"": TextTree({})}, {})
+    assert not are_inputs_unchanged({RenderInput("https://git.example/base@main", "a"): "x"}, {"": TextTree({})}, {})
 
 
 def test_folders_that_are_the_same_are_not_looked_into() -> None:
     inputs = render(Checkout(CommitTree(FILES), ""), SHOP, SOURCES["kustomize"]).inputs
     assert {path for _, path in inputs if path.endswith("//")} == {"over//", "base//"}
     tree = CommitTree({**FILES, "README.md": "new"})
-    assert are_current(inputs, {"": tree}, {})
+    assert are_inputs_unchanged(inputs, {"": tree}, {})
     assert tree.asked <= 4 < len(inputs)
 
 

@@ -9,9 +9,9 @@ import pytest
 from argosy.errors import RenderError
 from argosy.gitops.application import Application, Destination, HelmOptions, Source, read_source
 from argosy.gitops.render.build_environment import build_environment, substitute
-from argosy.gitops.render.manifest_lists import flattened
+from argosy.gitops.render.manifest_lists import flatten_lists
 from argosy.gitops.render.settings import BuildSettings, PluginCommand, RenderLimits, read_build_settings
-from argosy.gitops.render.source_overrides import overridden
+from argosy.gitops.render.source_overrides import apply_source_overrides
 from support.file_trees import TextTree
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
@@ -20,23 +20,25 @@ POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
 def test_lists_are_taken_apart_wherever_they_stand() -> None:
     inner = {"apiVersion": "v1", "kind": "List", "items": [POD]}
     outer = {"apiVersion": "v1", "kind": "List", "items": [inner, POD]}
-    assert list(flattened([POD, outer])) == [POD, POD, POD]
+    assert list(flatten_lists([POD, outer])) == [POD, POD, POD]
 
 
 def test_an_item_takes_the_kind_of_its_list() -> None:
     listing = {"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [{"metadata": {"name": "d"}}]}
-    assert list(flattened([listing])) == [{"metadata": {"name": "d"}, "apiVersion": "apps/v1", "kind": "Deployment"}]
+    assert list(flatten_lists([listing])) == [
+        {"metadata": {"name": "d"}, "apiVersion": "apps/v1", "kind": "Deployment"}
+    ]
 
 
 def test_a_list_of_nothing_is_dropped_and_an_object_with_a_spec_is_not() -> None:
     kept = {"apiVersion": "x/v1", "kind": "Menu", "items": None, "spec": {}}
-    assert list(flattened([{"apiVersion": "v1", "kind": "ConfigMapList", "items": None}, kept])) == [kept]
-    assert list(flattened([{"apiVersion": "v1", "kind": "List", "items": []}])) == []
+    assert list(flatten_lists([{"apiVersion": "v1", "kind": "ConfigMapList", "items": None}, kept])) == [kept]
+    assert list(flatten_lists([{"apiVersion": "v1", "kind": "List", "items": []}])) == []
 
 
 def test_an_item_that_is_no_object_is_an_error() -> None:
     with pytest.raises(RenderError, match=r"contains a List whose items\[0\] is not a Kubernetes object"):
-        list(flattened([{"apiVersion": "v1", "kind": "List", "items": ["x"]}]))
+        list(flatten_lists([{"apiVersion": "v1", "kind": "List", "items": ["x"]}]))
 
 
 def test_the_build_environment_tells_of_application_source_and_cluster() -> None:
@@ -81,7 +83,7 @@ def test_variables_are_put_in_as_a_shell_would(text: str, expected: str) -> None
 
 
 def source_with(files: dict[str, str], wire: dict[str, Any], app: str = "shop") -> Source:
-    return overridden(TextTree(files), "app", read_source({"path": "app", "repoURL": "r", **wire}), app)
+    return apply_source_overrides(TextTree(files), "app", read_source({"path": "app", "repoURL": "r", **wire}), app)
 
 
 def test_an_override_in_git_is_merged_into_the_source() -> None:
@@ -142,13 +144,13 @@ def test_settings_are_read_from_both_config_maps() -> None:
         plugins={"cue": PluginCommand(("cue", "export"), ("cue", "vet"), ("*.cue",), 5.0)},
         limits=RenderLimits(manifests=10, manifest_bytes=1000),
     )
-    assert found.enables_helm and found.reads_anywhere
+    assert found.is_helm_enabled and found.can_read_outside_folder
     found.check_kustomize_options()
 
 
 def test_nothing_said_is_the_default() -> None:
     assert read_build_settings({}, {}) == BuildSettings()
-    assert not BuildSettings().enables_helm and not BuildSettings().reads_anywhere
+    assert not BuildSettings().is_helm_enabled and not BuildSettings().can_read_outside_folder
 
 
 @pytest.mark.parametrize("options", ["--enable-alpha-plugins", "--enable-exec", "--network", "--load-restrictor none"])

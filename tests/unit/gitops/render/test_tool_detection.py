@@ -8,7 +8,7 @@ from argosy.errors import RenderError
 from argosy.gitops.application import DirectoryOptions, HelmOptions, KustomizeOptions, Source
 from argosy.gitops.render.kustomize import build
 from argosy.gitops.render.settings import BuildSettings, PluginCommand
-from argosy.gitops.render.tool_detection import detect, source_folder
+from argosy.gitops.render.tool_detection import detect_tool, resolve_source_folder
 from support.file_trees import TextTree
 
 PLAIN = BuildSettings()
@@ -30,39 +30,39 @@ PLAIN = BuildSettings()
 )
 def test_files_choose_the_tool(files: list[str], tool: str) -> None:
     tree = TextTree({f"app/{name}": "" for name in files})
-    assert detect(tree, "app", Source(path="app"), PLAIN) == tool
-    assert detect(TextTree(dict.fromkeys(files, "")), "", Source(path="."), PLAIN) == tool
+    assert detect_tool(tree, "app", Source(path="app"), PLAIN) == tool
+    assert detect_tool(TextTree(dict.fromkeys(files, "")), "", Source(path="."), PLAIN) == tool
 
 
 def test_a_link_to_a_chart_file_counts() -> None:
     tree = TextTree({"shared/Chart.yaml": ""}, {"app/Chart.yaml": "../shared/Chart.yaml"})
-    assert detect(tree, "app", Source(path="app"), PLAIN) == "Helm"
+    assert detect_tool(tree, "app", Source(path="app"), PLAIN) == "Helm"
 
 
 def test_a_block_of_the_source_wins_over_files() -> None:
     tree = TextTree({"kustomization.yaml": "", "Chart.yaml": ""})
-    assert detect(tree, "", Source(directory=DirectoryOptions()), PLAIN) == "Directory"
-    assert detect(tree, "", Source(helm=HelmOptions()), PLAIN) == "Helm"
+    assert detect_tool(tree, "", Source(directory=DirectoryOptions()), PLAIN) == "Directory"
+    assert detect_tool(tree, "", Source(helm=HelmOptions()), PLAIN) == "Helm"
 
 
 def test_blocks_of_two_tools_are_refused() -> None:
     source = Source(path="app", helm=HelmOptions(), kustomize=KustomizeOptions())
     with pytest.raises(RenderError, match="app: the source has settings for Helm and Kustomize: keep those of one"):
-        detect(TextTree({}), "app", source, PLAIN)
+        detect_tool(TextTree({}), "app", source, PLAIN)
 
 
 def test_a_tool_that_is_turned_off_is_an_error_and_not_a_directory() -> None:
     tree = TextTree({"app/kustomization.yaml": ""})
     settings = BuildSettings(disabled_tools=frozenset({"Kustomize"}))
     with pytest.raises(RenderError, match=r"app: this needs Kustomize, which kustomize\.enable disables"):
-        detect(tree, "app", Source(path="app"), settings)
-    assert detect(tree, "app", Source(path="app", directory=DirectoryOptions()), settings) == "Directory"
+        detect_tool(tree, "app", Source(path="app"), settings)
+    assert detect_tool(tree, "app", Source(path="app", directory=DirectoryOptions()), settings) == "Directory"
 
 
 def test_a_plug_in_finds_its_sources_by_file_names() -> None:
-    settings = BuildSettings(plugins={"cue": PluginCommand(("cue", "export"), files=("*.cue",))})
-    assert detect(TextTree({"app/a.cue": ""}), "app", Source(), settings) == "Plugin"
-    assert detect(TextTree({"app/a.yaml": ""}), "app", Source(), settings) == "Directory"
+    settings = BuildSettings(plugins={"cue": PluginCommand(("cue", "export"), file_globs=("*.cue",))})
+    assert detect_tool(TextTree({"app/a.cue": ""}), "app", Source(), settings) == "Plugin"
+    assert detect_tool(TextTree({"app/a.yaml": ""}), "app", Source(), settings) == "Directory"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_plug_in_finds_its_sources_by_file_names() -> None:
 def test_a_path_that_is_no_folder_of_the_repository_is_refused(path: str, said: str) -> None:
     tree = TextTree({"app/a.yaml": ""}, {"out": "../etc", "rooted": "/etc", "loop": "loop"})
     with pytest.raises(RenderError, match=said) as caught:
-        source_folder(tree, path)
+        resolve_source_folder(tree, path)
     assert path in str(caught.value)
 
 
@@ -90,7 +90,7 @@ def test_a_path_that_is_no_folder_of_the_repository_is_refused(path: str, said: 
     [("", ""), (".", ""), ("./app/", "app"), ("app/../app", "app"), ("in", "app"), ("in/sub", "app/sub")],
 )
 def test_a_path_is_read_as_people_write_it(path: str, folder: str) -> None:
-    assert source_folder(TextTree({"app/sub/a.yaml": ""}, {"in": "app"}), path) == folder
+    assert resolve_source_folder(TextTree({"app/sub/a.yaml": ""}, {"in": "app"}), path) == folder
 
 
 MODULES = '[submodule "lib"]\n\tpath = vendor/lib\n\turl = https://example.com/lib\n'
@@ -101,15 +101,15 @@ def test_a_path_in_a_submodule_says_that_submodules_are_not_supported(path: str)
     """Git lists a submodule as a folder; its files are in another repository."""
     tree = TextTree({".gitmodules": MODULES, "vendor/other.yaml": ""})
     with pytest.raises(RenderError, match="vendor/lib is a Git submodule, and submodules are not supported"):
-        source_folder(tree, path)
+        resolve_source_folder(tree, path)
 
 
 def test_a_folder_whose_files_are_there_is_no_submodule_whatever_is_declared() -> None:
     tree = TextTree({".gitmodules": MODULES, "vendor/lib/a.yaml": "", "vendor/library/a.yaml": ""})
-    assert source_folder(tree, "vendor/lib") == "vendor/lib"
-    assert source_folder(tree, "vendor/library") == "vendor/library"
+    assert resolve_source_folder(tree, "vendor/lib") == "vendor/lib"
+    assert resolve_source_folder(tree, "vendor/library") == "vendor/library"
     with pytest.raises(RenderError, match="there is no such folder"):
-        source_folder(TextTree({".gitmodules": MODULES}), "vendor/library")
+        resolve_source_folder(TextTree({".gitmodules": MODULES}), "vendor/library")
 
 
 @pytest.mark.parametrize("field", ["resources", "components", "configurations"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import SourceRefused
-from argosy.gitops.source.settings import SourceLimits, read_settings
+from argosy.gitops.source.settings import SourceLimits, read_source_settings
 
 
 @pytest.mark.parametrize(
@@ -22,14 +22,14 @@ from argosy.gitops.source.settings import SourceLimits, read_settings
 )
 def test_a_setting_that_cannot_be_read_is_named(data: dict[str, str], where: str) -> None:
     with pytest.raises(SourceRefused) as caught:
-        read_settings(data)
+        read_source_settings(data)
     assert caught.value.where == where
 
 
 def test_limits_are_settings() -> None:
     data = {"source.limit.fetch.seconds": "600", "source.limit.fetch.bytes": " 5000000000\n"}
     data |= {"source.limit.list.seconds": "30", "source.limit.file.bytes": "1000"}
-    limits = read_settings(data).limits
+    limits = read_source_settings(data).limits
     assert (limits.fetch_seconds, limits.list_seconds) == (600, 30)
     assert (limits.pack_bytes, limits.file_bytes) == (5 * 10**9, 1000)
-    assert read_settings({}).limits == SourceLimits()
+    assert read_source_settings({}).limits == SourceLimits()

@@ -98,4 +98,4 @@ PREFIXES = [
 
 @pytest.mark.parametrize(("prefix", "url", "rest"), PREFIXES)
 def test_a_prefix_is_one_by_whole_parts(prefix: str, url: str, rest: tuple[str, ...] | None) -> None:
-    assert parse_url(url).rest_after(parse_url(prefix)) == rest
+    assert parse_url(url).segments_after(parse_url(prefix)) == rest

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from argosy.gitops.source.version_ranges import newest_tag, parse_range, parse_version
+from argosy.gitops.source.version_ranges import find_newest_tag, parse_range, parse_version
 
 TAGS = ["v0.1.0", "v0.1.5", "v0.2.0", "1.0.0", "1.2.3", "1.2.9", "1.3.0-rc.1", "1.3.0", "2.0.0-alpha", "2.0.0", "notes"]
 
@@ -59,20 +59,20 @@ NEWEST = [
 
 @pytest.mark.parametrize(("ref", "tag"), NEWEST)
 def test_a_range_stands_for_its_newest_tag(ref: str, tag: str | None) -> None:
-    assert newest_tag(ref, TAGS) == tag
+    assert find_newest_tag(ref, TAGS) == tag
 
 
 def test_pre_releases_are_left_out_unless_the_range_names_one() -> None:
     tags = ["1.0.0", "1.1.0-rc.1"]
-    assert newest_tag(">=1.0.0", tags) == "1.0.0"
-    assert newest_tag(">=1.0.0-0", tags) == "1.1.0-rc.1"
+    assert find_newest_tag(">=1.0.0", tags) == "1.0.0"
+    assert find_newest_tag(">=1.0.0-0", tags) == "1.1.0-rc.1"
 
 
 def test_a_tag_prefix_chooses_among_the_tags_of_a_shared_repository() -> None:
     tags = ["llm/v1.0.0", "llm/v1.1.0", "embedder/v1.9.0", "v1.5.0"]
-    assert newest_tag("1.x", tags, "llm/") == "llm/v1.1.0"
-    assert newest_tag("v1.0.0", tags, "llm/") == "llm/v1.0.0"
-    assert newest_tag("1.x", tags) == "v1.5.0"
+    assert find_newest_tag("1.x", tags, "llm/") == "llm/v1.1.0"
+    assert find_newest_tag("v1.0.0", tags, "llm/") == "llm/v1.0.0"
+    assert find_newest_tag("1.x", tags) == "v1.5.0"
 
 
 def test_pre_releases_are_in_the_order_of_semantic_versions() -> None:
@@ -85,13 +85,13 @@ def test_pre_releases_are_in_the_order_of_semantic_versions() -> None:
 @given(some.text(max_size=60))
 def test_any_text_is_a_range_or_is_not(text: str) -> None:
     parse_range(text)
-    newest_tag(text, TAGS)
+    find_newest_tag(text, TAGS)
 
 
 @given(some.tuples(*[some.integers(0, 30)] * 3))
 def test_a_version_is_in_the_ranges_that_are_made_of_it(numbers: tuple[int, int, int]) -> None:
     text = ".".join(map(str, numbers))
     for sign in ("=", ">=", "<=", "~", "^"):
-        assert newest_tag(f"{sign}{text}", [text]) == text, sign
+        assert find_newest_tag(f"{sign}{text}", [text]) == text, sign
     for sign in ("!=", ">", "<"):
-        assert newest_tag(f"{sign}{text}", [text]) is None, sign
+        assert find_newest_tag(f"{sign}{text}", [text]) is None, sign

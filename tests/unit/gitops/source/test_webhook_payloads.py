@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.errors import LimitError, ManifestError, SourceRefused, UserError
-from argosy.gitops.source.webhooks import Push, WebhookSecrets, concerns, read_pushes, read_webhook_secrets
+from argosy.gitops.source.webhooks import Push, WebhookSecrets, affects_source, read_pushes, read_webhook_secrets
 
 OLD, NEW, NONE = "1" * 40, "2" * 40, "0" * 40
 KEY = "open sesame"
@@ -220,7 +220,7 @@ def test_gitea_tells_of_new_and_deleted_refs_by_other_events(
 )
 def test_files_are_unknown_where_the_list_may_be_cut_short(head: Any, payload: dict[str, Any]) -> None:
     body = json.dumps(payload).encode()
-    assert [push.changed for push in read_pushes(head(body), body, ALL)] == [None]
+    assert [push.changed_files for push in read_pushes(head(body), body, ALL)] == [None]
 
 
 def test_a_payload_may_come_as_a_form() -> None:
@@ -246,7 +246,7 @@ def test_a_payload_may_come_as_a_form() -> None:
 )
 def test_a_body_that_is_no_payload_is_an_error_of_its_sender(body: bytes, error: type[UserError]) -> None:
     with pytest.raises(error):
-        read_pushes(github(body), body, ALL, largest=128 if len(body) != 101 else 100)
+        read_pushes(github(body), body, ALL, max_bytes=128 if len(body) != 101 else 100)
 
 
 def test_a_deep_payload_is_refused() -> None:
@@ -322,11 +322,11 @@ MINE = "https://git.example/ml/models"
     ],
 )
 def test_a_push_concerns_sources_of_its_repository_and_ref(push: Push, url: str, ref: str, is_concerned: bool) -> None:
-    assert concerns(push, url, ref) is is_concerned
+    assert affects_source(push, url, ref) is is_concerned
 
 
 def test_a_prefix_of_tags_is_minded() -> None:
     tagged = Push(URLS, "refs/tags/models/1.4.0")
-    assert concerns(tagged, MINE, "1.x", tag_prefix="models/")
-    assert not concerns(tagged, MINE, "1.x", tag_prefix="data/")
-    assert not concerns(tagged, MINE, "1.x")
+    assert affects_source(tagged, MINE, "1.x", tag_prefix="models/")
+    assert not affects_source(tagged, MINE, "1.x", tag_prefix="data/")
+    assert not affects_source(tagged, MINE, "1.x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.gitops.status.conditions import LONGEST, Condition, ConditionType, conditions_wire
+from argosy.gitops.status.conditions import MAX_MESSAGE_LENGTH, AppCondition, ConditionType, conditions_to_wire
 
 OLD, NOW = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
 SYNC, COMPARISON = ConditionType.SYNC_ERROR, ConditionType.COMPARISON_ERROR
@@ -13,22 +13,22 @@ BEFORE = [
 
 
 def test_only_the_types_that_were_looked_for_are_replaced() -> None:
-    assert conditions_wire(BEFORE, [], {COMPARISON}, NOW) == BEFORE[1:]
-    assert conditions_wire(BEFORE, [], (), NOW) == BEFORE
+    assert conditions_to_wire(BEFORE, [], {COMPARISON}, NOW) == BEFORE[1:]
+    assert conditions_to_wire(BEFORE, [], (), NOW) == BEFORE
 
 
 def test_the_same_words_keep_their_time() -> None:
-    assert conditions_wire(BEFORE, [Condition(SYNC, "failed")], {SYNC, COMPARISON}, NOW) == BEFORE[1:]
+    assert conditions_to_wire(BEFORE, [AppCondition(SYNC, "failed")], {SYNC, COMPARISON}, NOW) == BEFORE[1:]
 
 
 def test_other_words_are_new() -> None:
-    found = conditions_wire(BEFORE, [Condition(SYNC, "failed again")], {SYNC}, NOW)
+    found = conditions_to_wire(BEFORE, [AppCondition(SYNC, "failed again")], {SYNC}, NOW)
     assert found[1] == {"type": "SyncError", "message": "failed again", "lastTransitionTime": NOW}
 
 
 def test_they_are_sorted_and_none_is_told_twice() -> None:
-    found = [Condition(SYNC, "b"), Condition(SYNC, "a"), Condition(COMPARISON, "c"), Condition(SYNC, "b")]
-    told = conditions_wire(None, found, {SYNC, COMPARISON}, NOW)
+    found = [AppCondition(SYNC, "b"), AppCondition(SYNC, "a"), AppCondition(COMPARISON, "c"), AppCondition(SYNC, "b")]
+    told = conditions_to_wire(None, found, {SYNC, COMPARISON}, NOW)
     assert [(each["type"], each["message"]) for each in told] == [
         ("ComparisonError", "c"),
         ("SyncError", "a"),
@@ -38,13 +38,13 @@ def test_they_are_sorted_and_none_is_told_twice() -> None:
 
 def test_conditions_of_strangers_stay() -> None:
     strange = [{"type": "Odd", "message": "x"}]
-    assert conditions_wire([*strange, "no map"], [], set(ConditionType), NOW) == strange
+    assert conditions_to_wire([*strange, "no map"], [], set(ConditionType), NOW) == strange
 
 
 def test_a_long_message_is_cut_and_keeps_its_time() -> None:
-    first = conditions_wire(None, [Condition(SYNC, "x" * 100_000)], {SYNC}, OLD)
-    assert len(first[0]["message"]) == LONGEST
-    assert conditions_wire(first, [Condition(SYNC, "x" * 100_000)], {SYNC}, NOW) == first
+    first = conditions_to_wire(None, [AppCondition(SYNC, "x" * 100_000)], {SYNC}, OLD)
+    assert len(first[0]["message"]) == MAX_MESSAGE_LENGTH
+    assert conditions_to_wire(first, [AppCondition(SYNC, "x" * 100_000)], {SYNC}, NOW) == first
 
 
 def test_errors_are_told_from_warnings() -> None:
@@ -52,4 +52,4 @@ def test_errors_are_told_from_warnings() -> None:
 
 
 def test_a_condition_of_a_type_that_was_not_looked_for_is_told_once() -> None:
-    assert conditions_wire(BEFORE, [Condition(SYNC, "failed")], (), NOW) == BEFORE
+    assert conditions_to_wire(BEFORE, [AppCondition(SYNC, "failed")], (), NOW) == BEFORE

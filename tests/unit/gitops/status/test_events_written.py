@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application import OperationRequest, OperationState, Progress, SyncRequest, read_application
+from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, SyncRequest, read_application
 from argosy.gitops.status import events
-from argosy.gitops.status.events import Reason, event
-from argosy.gitops.status.hold import Hold, hold_text, read_hold
+from argosy.gitops.status.events import EventReason, build_event
+from argosy.gitops.status.hold import SyncHold, hold_to_annotation, read_hold
 from argosy.kube.names import ResourceKey
 
 AT = "2026-01-01T00:00:00Z"
@@ -23,7 +23,7 @@ APP = read_application(
     }
 )
 STATE = OperationState(
-    OperationRequest(SyncRequest(revision="main"), by="ann"),
+    OperationRequest(SyncRequest(revision="main"), username="ann"),
     started=AT,
     finished="2026-01-01T00:00:09Z",
     has_result=True,
@@ -33,7 +33,7 @@ STATE = OperationState(
 
 
 def test_an_event_is_about_the_application_and_says_who() -> None:
-    told = event(APP, Reason.OPERATION_STARTED, "ann initiated sync to abc", at=AT, by="ann")
+    told = build_event(APP, EventReason.OPERATION_STARTED, "ann initiated sync to abc", timestamp=AT, username="ann")
     name = told["metadata"].pop("name")
     assert re.fullmatch(r"models\.[0-9a-f]{16}", name)
     assert told == {
@@ -63,46 +63,88 @@ def test_an_event_is_about_the_application_and_says_who() -> None:
 
 def test_the_same_event_has_the_same_name_and_another_has_another() -> None:
     def name(message: str, at: str = AT) -> str:
-        return str(event(APP, Reason.RESOURCE_UPDATED, message, at=at)["metadata"]["name"])
+        return str(build_event(APP, EventReason.RESOURCE_UPDATED, message, timestamp=at)["metadata"]["name"])
 
     assert name("a") == name("a")
     assert len({name("a"), name("b"), name("a", "2026-01-01T00:00:01Z")}) == 3
 
 
 def test_a_long_name_and_a_long_message_fit() -> None:
-    found = event(replace(APP, name="a" * 253), Reason.RESOURCE_UPDATED, "x" * 5000, at=AT)
+    found = build_event(replace(APP, name="a" * 253), EventReason.RESOURCE_UPDATED, "x" * 5000, timestamp=AT)
     assert len(found["metadata"]["name"]) == 253 and len(found["message"]) == 1024
 
 
 SELECTED = replace(STATE.request, sync=SyncRequest(resources=(ResourceKey("", "Pod", "", "a"),)))
-AUTOMATED = replace(STATE.request, is_automated=True, by="")
+AUTOMATED = replace(STATE.request, is_automated=True, username="")
 
 
 @pytest.mark.parametrize(
     ("told", "reason", "kind", "message"),
     [
-        (events.started(APP, STATE), "OperationStarted", "Normal", "ann initiated sync to abc"),
-        (events.started(APP, replace(STATE, revision="")), "OperationStarted", "Normal", "ann initiated sync to main"),
-        (events.started(APP, replace(STATE, request=SELECTED)), "OperationStarted", "Normal",
-         "ann initiated partial sync to abc"),
-        (events.started(APP, replace(STATE, request=AUTOMATED)), "OperationStarted", "Normal",
-         "Initiated automated sync to 'abc'"),
-        (events.completed(APP, replace(STATE, progress=Progress.SUCCEEDED)), "OperationCompleted", "Normal",
-         "Sync operation to abc succeeded"),
-        (events.completed(APP, replace(STATE, progress=Progress.FAILED, request=SELECTED)), "OperationCompleted",
-         "Warning", "Partial sync operation to abc failed: one or more objects failed"),
-        (events.completed(APP, replace(STATE, progress=Progress.ERROR, has_result=False)), "OperationCompleted",
-         "Warning", "Sync operation failed: one or more objects failed"),
-        (events.refreshed(APP, at=AT, by="ann", is_hard=True), "StatusRefreshed", "Normal",
-         "ann asked for a hard refresh"),
-        (events.held(APP, Hold("bad model", "ann", AT, "abc")), "ResourceUpdated", "Normal",
-         "ann held automated sync at abc: bad model"),
-        (events.released(APP, at=AT), "ResourceUpdated", "Normal", "Unknown user released automated sync"),
-        (events.rolled_back(APP, at=AT, to=3, revision="abc", by="ann"), "OperationStarted", "Normal",
-         "ann initiated rollback to 3 (abc)"),
-        (events.deleted(APP, at=AT, by="ann"), "ResourceDeleted", "Normal", "ann deleted application"),
+        (events.operation_started_event(APP, STATE), "OperationStarted", "Normal", "ann initiated sync to abc"),
+        (
+            events.operation_started_event(APP, replace(STATE, revision="")),
+            "OperationStarted",
+            "Normal",
+            "ann initiated sync to main",
+        ),
+        (
+            events.operation_started_event(APP, replace(STATE, request=SELECTED)),
+            "OperationStarted",
+            "Normal",
+            "ann initiated partial sync to abc",
+        ),
+        (
+            events.operation_started_event(APP, replace(STATE, request=AUTOMATED)),
+            "OperationStarted",
+            "Normal",
+            "Initiated automated sync to 'abc'",
+        ),
+        (
+            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.SUCCEEDED)),
+            "OperationCompleted",
+            "Normal",
+            "Sync operation to abc succeeded",
+        ),
+        (
+            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.FAILED, request=SELECTED)),
+            "OperationCompleted",
+            "Warning",
+            "Partial sync operation to abc failed: one or more objects failed",
+        ),
+        (
+            events.operation_completed_event(APP, replace(STATE, phase=OperationPhase.ERROR, has_result=False)),
+            "OperationCompleted",
+            "Warning",
+            "Sync operation failed: one or more objects failed",
+        ),
+        (
+            events.refresh_requested_event(APP, timestamp=AT, username="ann", is_hard=True),
+            "StatusRefreshed",
+            "Normal",
+            "ann asked for a hard refresh",
+        ),
+        (
+            events.held_event(APP, SyncHold("bad model", "ann", AT, "abc")),
+            "ResourceUpdated",
+            "Normal",
+            "ann held automated sync at abc: bad model",
+        ),
+        (events.released_event(APP, timestamp=AT), "ResourceUpdated", "Normal", "Unknown user released automated sync"),
+        (
+            events.rollback_event(APP, timestamp=AT, history_id=3, revision="abc", username="ann"),
+            "OperationStarted",
+            "Normal",
+            "ann initiated rollback to 3 (abc)",
+        ),
+        (
+            events.deletion_requested_event(APP, timestamp=AT, username="ann"),
+            "ResourceDeleted",
+            "Normal",
+            "ann deleted application",
+        ),
     ],
-)  # fmt: skip
+)
 def test_events_speak_as_argo_cd_does(told: dict[str, str], reason: str, kind: str, message: str) -> None:
     assert (told["reason"], told["type"], told["message"]) == (reason, kind, message)
 
@@ -112,29 +154,33 @@ def test_events_speak_as_argo_cd_does(told: dict[str, str], reason: str, kind: s
     [({"revision": "abc"}, " at abc"), ({"revisions": ["abc", "def"]}, " at abc, def"), ({}, "")],
 )
 def test_what_is_no_sync_tells_its_revision_too(sync: dict[str, Any], words: str) -> None:
-    compared = replace(APP, status={"sync": sync}, deleted=AT)
+    compared = replace(APP, status={"sync": sync}, deletion_timestamp=AT)
     told = [
-        events.refreshed(compared, at=AT, by="ann"), events.released(compared, at=AT, by="ann"),
-        events.deleted(compared, at=AT, by="ann"), events.gone(compared),
-    ]  # fmt: skip
+        events.refresh_requested_event(compared, timestamp=AT, username="ann"),
+        events.released_event(compared, timestamp=AT, username="ann"),
+        events.deletion_requested_event(compared, timestamp=AT, username="ann"),
+        events.deletion_completed_event(compared),
+    ]
     assert [each["message"].endswith(words) for each in told] == [True] * 4
     assert [each["message"].removesuffix(words) for each in told] == [
-        "ann asked for a refresh", "ann released automated sync", "ann deleted application",
+        "ann asked for a refresh",
+        "ann released automated sync",
+        "ann deleted application",
         "deleted application and its resources",
-    ]  # fmt: skip
+    ]
     assert {each["lastTimestamp"] for each in told} == {AT}
 
 
 def test_a_hold_is_read_as_it_was_written() -> None:
-    hold = Hold('größer "als" vorher', "ann", AT, "abc")
-    assert read_hold({"argosy.dev/hold": hold_text(hold)}) == hold
+    hold = SyncHold('größer "als" vorher', "ann", AT, "abc")
+    assert read_hold({"argosy.dev/hold": hold_to_annotation(hold)}) == hold
     assert read_hold({}) is None
 
 
 @pytest.mark.parametrize("text", ["until Monday", "", "[1]", "{", "3", "[" * 100_000])
 def test_a_hold_written_by_hand_holds_too(text: str) -> None:
-    assert read_hold({"argosy.dev/hold": text}) == Hold(reason=text)
+    assert read_hold({"argosy.dev/hold": text}) == SyncHold(reason=text)
 
 
 def test_a_hold_that_says_little_holds_too() -> None:
-    assert read_hold({"argosy.dev/hold": '{"by": "ann", "at": null}'}) == Hold(by="ann")
+    assert read_hold({"argosy.dev/hold": '{"by": "ann", "at": null}'}) == SyncHold(by="ann")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.gitops.application import OperationRequest, OperationState, Progress, SyncRequest
-from argosy.gitops.status.history import Deployment, deployments, with_deployment
+from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, SyncRequest
+from argosy.gitops.status.history import DeploymentRecord, append_deployment, read_deployments
 from argosy.kube.names import ResourceKey
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}
@@ -18,8 +18,8 @@ SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}
 
 def synced(revision: str = "abc", minute: int = 0, *, by: str = "ann", **sync: Any) -> OperationState:
     return OperationState(
-        OperationRequest(SyncRequest(**sync), by=by, is_automated=not by),
-        Progress.SUCCEEDED,
+        OperationRequest(SyncRequest(**sync), username=by, is_automated=not by),
+        OperationPhase.SUCCEEDED,
         started=f"2026-01-01T00:{minute:02}:00Z",
         finished=f"2026-01-01T00:{minute:02}:05Z",
         has_result=True,
@@ -29,7 +29,7 @@ def synced(revision: str = "abc", minute: int = 0, *, by: str = "ann", **sync: A
 
 
 def test_an_entry_says_what_when_and_who() -> None:
-    assert with_deployment([], synced(), 10) == [
+    assert append_deployment([], synced(), 10) == [
         {
             "id": 0,
             "revision": "abc",
@@ -39,7 +39,7 @@ def test_an_entry_says_what_when_and_who() -> None:
             "initiatedBy": {"username": "ann"},
         }
     ]
-    assert with_deployment([], synced(by=""), 10)[0]["initiatedBy"] == {"automated": True}
+    assert append_deployment([], synced(by=""), 10)[0]["initiatedBy"] == {"automated": True}
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,19 @@ def test_an_entry_says_what_when_and_who() -> None:
     [
         synced(dry_run=True),
         synced(resources=(ResourceKey("apps", "Deployment", "", "web"),)),
-        replace(synced(), progress=Progress.FAILED),
-        replace(synced(), progress=Progress.RUNNING),
+        replace(synced(), phase=OperationPhase.FAILED),
+        replace(synced(), phase=OperationPhase.RUNNING),
         replace(synced(), has_result=False),
     ],
     ids=["dry run", "selective", "failed", "running", "no result"],
 )
 def test_only_whole_syncs_that_succeeded_are_recorded(state: OperationState) -> None:
-    assert with_deployment([], state, 10) == []
+    assert append_deployment([], state, 10) == []
 
 
 def test_many_sources_are_recorded_with_their_revisions() -> None:
     state = replace(synced(""), revisions=("a", "b"), sources=(SOURCE, SOURCE))
-    entry = with_deployment([], state, 10)[0]
+    entry = append_deployment([], state, 10)[0]
     assert (entry["revisions"], entry["sources"]) == (["a", "b"], [SOURCE, SOURCE])
     assert "revision" not in entry and entry["source"] == {"repoURL": ""}
 
@@ -68,8 +68,8 @@ def test_many_sources_are_recorded_with_their_revisions() -> None:
 def test_numbers_go_on_and_the_oldest_are_cut_off(count: int, limit: int) -> None:
     history: list[dict[str, Any]] = []
     for number in range(count):
-        history = with_deployment(history, synced(str(number), number), limit)
-        history = with_deployment(history, synced(str(number), number), limit)  # told again, after a crash
+        history = append_deployment(history, synced(str(number), number), limit)
+        history = append_deployment(history, synced(str(number), number), limit)  # told again, after a crash
     if limit:
         assert [each["id"] for each in history] == list(range(count))[-limit:]
     else:
@@ -77,14 +77,14 @@ def test_numbers_go_on_and_the_oldest_are_cut_off(count: int, limit: int) -> Non
 
 
 def test_what_is_written_can_be_read_again() -> None:
-    history = with_deployment([], synced(), 10)
-    assert deployments({"history": history}) == (
-        Deployment(0, ("abc",), (SOURCE,), "2026-01-01T00:00:05Z", "2026-01-01T00:00:00Z", by="ann"),
+    history = append_deployment([], synced(), 10)
+    assert read_deployments({"history": history}) == (
+        DeploymentRecord(0, ("abc",), (SOURCE,), "2026-01-01T00:00:05Z", "2026-01-01T00:00:00Z", by="ann"),
     )
 
 
 def test_a_history_of_any_shape_is_read() -> None:
-    assert deployments({"history": "none"}) == ()
-    odd = deployments({"history": [{"id": "x", "sources": [SOURCE], "revisions": "y", "initiatedBy": 3}]})
-    assert odd == (Deployment(0, (), (SOURCE,), "", has_many_sources=True),)
-    assert with_deployment([{"id": "x"}], synced(), 10)[1]["id"] == 1
+    assert read_deployments({"history": "none"}) == ()
+    odd = read_deployments({"history": [{"id": "x", "sources": [SOURCE], "revisions": "y", "initiatedBy": 3}]})
+    assert odd == (DeploymentRecord(0, (), (SOURCE,), "", has_many_sources=True),)
+    assert append_deployment([{"id": "x"}], synced(), 10)[1]["id"] == 1

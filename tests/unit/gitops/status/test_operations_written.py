@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.application import OperationRequest, OperationState, Retry, SyncRequest
-from argosy.gitops.application.operations import request_of, state_of
-from argosy.gitops.application.sync_policy import seconds_of
-from argosy.gitops.status.operations import duration_text, request_wire, state_wire
-from argosy.kube.objects.field_reader import Fields
+from argosy.gitops.application import OperationRequest, OperationState, RetryStrategy, SyncRequest
+from argosy.gitops.application.operations import read_request, read_state
+from argosy.gitops.application.sync_policy import parse_duration
+from argosy.gitops.status.operations import format_duration, request_to_wire, state_to_wire
+from argosy.kube.objects.field_reader import FieldReader
 from support.examples import examples
 from support.operation_values import DURATIONS, REQUESTS, states
 
 
 def read(wire: dict[str, Any]) -> OperationRequest:
-    return request_of(Fields(wire, ""))
+    return read_request(FieldReader(wire, ""))
 
 
 def meant(request: OperationRequest) -> OperationRequest:
@@ -30,26 +30,26 @@ def meant(request: OperationRequest) -> OperationRequest:
 @settings(max_examples=examples())
 @given(REQUESTS)
 def test_a_request_is_read_again_as_it_was_meant(request: OperationRequest) -> None:
-    assert meant(read(request_wire(request))) == request
+    assert meant(read(request_to_wire(request))) == request
 
 
 @settings(max_examples=examples())
 @given(states())
 def test_a_state_is_read_again_as_it_was_meant(state: OperationState) -> None:
-    found = state_of(Fields(state_wire(state), ""))
+    found = read_state(FieldReader(state_to_wire(state), ""))
     assert replace(found, request=meant(found.request)) == state
 
 
 @settings(max_examples=examples())
 @given(states())
 def test_what_was_written_once_is_written_alike_ever_after(state: OperationState) -> None:
-    wire = state_wire(state)
-    assert state_wire(state_of(Fields(wire, ""))) == wire
+    wire = state_to_wire(state)
+    assert state_to_wire(read_state(FieldReader(wire, ""))) == wire
 
 
 @given(DURATIONS)
 def test_a_duration_is_read_again_to_the_nanosecond(seconds: float) -> None:
-    assert seconds_of(duration_text(seconds)) == seconds
+    assert parse_duration(format_duration(seconds)) == seconds
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_duration_is_read_again_to_the_nanosecond(seconds: float) -> None:
     [(0.0, "0s"), (5.0, "5s"), (90.0, "1m30s"), (3600.0, "1h"), (0.25, "0.25s"), (0.000001, "0.000001s")],
 )
 def test_durations_are_written_as_people_write_them(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text
+    assert format_duration(seconds) == text
 
 
 ASKED = {
@@ -69,23 +69,23 @@ ASKED = {
 
 
 def test_a_request_keeps_the_words_in_which_it_was_asked() -> None:
-    assert request_wire(read(ASKED)) == ASKED
+    assert request_to_wire(read(ASKED)) == ASKED
 
 
 def test_only_the_part_that_changed_gets_other_words() -> None:
     request = read(ASKED)
     newest = replace(request, sync=replace(request.sync, revision=""))
-    assert request_wire(newest) == {**ASKED, "sync": {}}
+    assert request_to_wire(newest) == {**ASKED, "sync": {}}
 
 
 def test_a_request_that_cannot_be_read_again_is_written_anew() -> None:
     request = OperationRequest(sync=SyncRequest(revision="v1"), wire={"sync": "now", "info": []})
-    assert request_wire(request)["sync"] == {"revision": "v1"}
+    assert request_to_wire(request)["sync"] == {"revision": "v1"}
 
 
 def test_an_automated_sync_is_written_as_argo_cd_writes_it() -> None:
-    request = OperationRequest(SyncRequest(revision="abc", prune=True), is_automated=True, retry=Retry(limit=5))
-    assert request_wire(request) == {
+    request = OperationRequest(SyncRequest(revision="abc", prune=True), is_automated=True, retry=RetryStrategy(limit=5))
+    assert request_to_wire(request) == {
         "sync": {"revision": "abc", "prune": True},
         "initiatedBy": {"automated": True},
         "retry": {"limit": 5},
@@ -93,7 +93,7 @@ def test_an_automated_sync_is_written_as_argo_cd_writes_it() -> None:
 
 
 def test_a_sync_without_hooks_names_its_strategy() -> None:
-    assert request_wire(OperationRequest(SyncRequest(runs_hooks=False)))["sync"] == {"syncStrategy": {"apply": {}}}
+    assert request_to_wire(OperationRequest(SyncRequest(runs_hooks=False)))["sync"] == {"syncStrategy": {"apply": {}}}
 
 
 @given(st.integers(1, 3))
@@ -101,7 +101,7 @@ def test_sources_are_many_where_revisions_are(count: int) -> None:
     sources = tuple({"repoURL": f"https://git.example/{number}"} for number in range(count))
     revisions = tuple(map(str, range(count)))
     state = OperationState(OperationRequest(), has_result=True, revisions=revisions, sources=sources)
-    assert state_wire(state)["syncResult"] == {
+    assert state_to_wire(state)["syncResult"] == {
         "revision": "",
         "revisions": [*revisions],
         "source": {"repoURL": ""},

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.status.rollback import LEFT, gone_back, rollback_of
+from argosy.gitops.status.rollback import PREVIOUS_HEALTH_INFO, find_active_rollback, find_restored_ids
 
 WORDS = "rolled back to deployment 0 by ann; main still has bbbbbbb"
 
@@ -19,7 +19,7 @@ def history(revisions: str, **last: Any) -> list[dict[str, Any]]:
 
 def status(revisions: str, now: str, *, left: str = "", word: str = "OutOfSync") -> dict[str, Any]:
     """`left`: how what was deployed before fared when somebody went back."""
-    info = [{"name": LEFT, "value": left}]
+    info = [{"name": PREVIOUS_HEALTH_INFO, "value": left}]
     state = {"operation": {"info": info}, "syncResult": {"revision": revisions[-1] * 40}}
     return {
         "history": history(revisions),
@@ -44,12 +44,12 @@ def status(revisions: str, now: str, *, left: str = "", word: str = "OutOfSync")
     ],
 )
 def test_a_rollback_is_told_while_git_asks_for_something_else(found: dict[str, Any], told: str) -> None:
-    assert str(rollback_of(found, "main") or "") == told
+    assert str(find_active_rollback(found, "main") or "") == told
 
 
 def test_a_sync_of_the_same_after_a_rollback_is_no_other_one() -> None:
-    assert gone_back(history("abaab")) == [None, None, 0, None, 1]
+    assert find_restored_ids(history("abaab")) == [None, None, 0, None, 1]
 
 
 def test_another_path_of_the_same_commit_is_no_rollback() -> None:
-    assert gone_back(history("aba", source={"path": "other"})) == [None, None, None]
+    assert find_restored_ids(history("aba", source={"path": "other"})) == [None, None, None]

@@ -9,15 +9,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from argosy.gitops.application import Application, OperationRequest, OperationState, read_application
-from argosy.gitops.application.step_results import Assessment, Health, SyncStatus
-from argosy.gitops.status.conditions import Condition, ConditionType
-from argosy.gitops.status.history import with_deployment
-from argosy.gitops.status.resources import Resource
-from argosy.gitops.status.status import Report, changes, compared_to, is_outdated, status, unreadable
+from argosy.gitops.application.step_results import Assessment, HealthStatus, SyncStatus
+from argosy.gitops.status.conditions import AppCondition, ConditionType
+from argosy.gitops.status.history import append_deployment
+from argosy.gitops.status.resources import ResourceStatus
+from argosy.gitops.status.status import (
+    StatusReport,
+    build_compared_to,
+    build_status,
+    build_status_patch,
+    build_unreadable_patch,
+    is_outdated,
+)
 from argosy.kube.names import ResourceKey
 from argosy.kube.patch import merge_patch
-from argosy.kube.schema.bundled_crds import definition
-from argosy.kube.schema.crd import custom_kinds
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.schema.crd import build_custom_kinds
 from support.examples import examples
 from support.operation_values import KEYS, NAMES, SOURCE_WIRES, TIMES, WORDS, states
 
@@ -42,22 +49,22 @@ def app(written: dict[str, Any] | None = None, **spec: Any) -> Application:
     )
 
 
-def report(application: Application, now: str = LATE, **fields: Any) -> Report:
+def report(application: Application, now: str = LATE, **fields: Any) -> StatusReport:
     usual: dict[str, Any] = {
         "state": application.state,
         "status": SyncStatus.SYNCED,
         "revisions": ("abc",),
         "tools": ("Kustomize",),
-        "resources": [Resource(ResourceKey("apps", "Deployment", "ml", "web"), "v1", SyncStatus.SYNCED)],
-        "health": Assessment(Health.HEALTHY),
+        "resources": [ResourceStatus(ResourceKey("apps", "Deployment", "ml", "web"), "v1", SyncStatus.SYNCED)],
+        "health": Assessment(HealthStatus.HEALTHY),
         "summary": {"images": ["nginx:1"]},
         "controller_namespace": "argocd",
     }
-    return Report(app=application, now=now, **{**usual, **fields})
+    return StatusReport(app=application, now=now, **{**usual, **fields})
 
 
 def test_a_status_says_all_that_argo_cd_says() -> None:
-    assert status(report(app())) == {
+    assert build_status(report(app())) == {
         "sync": {
             "status": "Synced",
             "revision": "abc",
@@ -80,7 +87,7 @@ def test_a_status_says_all_that_argo_cd_says() -> None:
 
 
 def test_many_sources_have_many_revisions_and_tools() -> None:
-    found = status(report(app(sources=[SOURCE, SOURCE]), revisions=("a", "b"), tools=("Helm", "Directory")))
+    found = build_status(report(app(sources=[SOURCE, SOURCE]), revisions=("a", "b"), tools=("Helm", "Directory")))
     assert found["sync"]["revisions"] == ["a", "b"] and found["sourceTypes"] == ["Helm", "Directory"]
     assert found["sync"]["comparedTo"]["sources"] == [SOURCE, SOURCE]
     assert (
@@ -91,61 +98,65 @@ def test_many_sources_have_many_revisions_and_tools() -> None:
 
 
 def test_a_tool_that_is_no_longer_used_is_not_told() -> None:
-    assert "sourceTypes" not in status(report(app({"sourceTypes": ["Helm", "Helm"]})))
+    assert "sourceTypes" not in build_status(report(app({"sourceTypes": ["Helm", "Helm"]})))
 
 
 def test_health_keeps_its_time_until_it_changes() -> None:
-    first = status(report(app(), EARLY))
-    again = status(report(app(first), health=Assessment(Health.HEALTHY, "still")))
+    first = build_status(report(app(), EARLY))
+    again = build_status(report(app(first), health=Assessment(HealthStatus.HEALTHY, "still")))
     assert again["health"] == {"status": "Healthy", "message": "still", "lastTransitionTime": EARLY}
-    worse = status(report(app(first), health=Assessment(Health.DEGRADED)))
+    worse = build_status(report(app(first), health=Assessment(HealthStatus.DEGRADED)))
     assert worse["health"] == {"status": "Degraded", "lastTransitionTime": LATE}
 
 
 def test_what_was_not_looked_at_stays() -> None:
-    first = status(report(app(), EARLY))
-    step = Report(app=app(first), now=LATE, state=None)
-    assert status(step) == {**first, "reconciledAt": LATE}
+    first = build_status(report(app(), EARLY))
+    step = StatusReport(app=app(first), now=LATE, state=None)
+    assert build_status(step) == {**first, "reconciledAt": LATE}
 
 
 def test_what_could_not_be_loaded_is_unknown_line_by_line_but_for_what_has_no_status() -> None:
     lines = [{"kind": "Job", "name": "hook", "hook": True}, {"kind": "Service", "name": "web", "status": "Synced"}]
-    given = report(app({"resources": lines}), status=SyncStatus.UNKNOWN, resources=None, is_lost=True)
-    assert status(given)["resources"] == [lines[0], {**lines[1], "status": "Unknown"}]
+    given = report(app({"resources": lines}), status=SyncStatus.UNKNOWN, resources=None, is_comparison_failed=True)
+    assert build_status(given)["resources"] == [lines[0], {**lines[1], "status": "Unknown"}]
 
 
 def test_where_nothing_was_compared_what_was_compared_last_stays() -> None:
-    first = status(report(app(), EARLY))
+    first = build_status(report(app(), EARLY))
     given = report(app(first), status=SyncStatus.UNKNOWN, revisions=(), resources=None, is_compared=False)
-    assert status(given)["sync"] == {**first["sync"], "status": "Unknown"}
-    assert status(given)["resources"] == first["resources"]
+    assert build_status(given)["sync"] == {**first["sync"], "status": "Unknown"}
+    assert build_status(given)["resources"] == first["resources"]
 
 
 def test_fields_of_others_stay() -> None:
-    found = status(report(app({"sourceHydrator": {"currentOperation": {"phase": "Hydrated"}}, "observedAt": EARLY})))
+    found = build_status(
+        report(app({"sourceHydrator": {"currentOperation": {"phase": "Hydrated"}}, "observedAt": EARLY}))
+    )
     assert found["sourceHydrator"] == {"currentOperation": {"phase": "Hydrated"}} and found["observedAt"] == EARLY
 
 
 def test_what_is_gone_is_no_longer_told() -> None:
     state = OperationState(OperationRequest(), started=EARLY)
-    condition = Condition(ConditionType.SYNC_ERROR, "no")
-    first = status(report(app(), state=state, conditions=[condition], looked_for=frozenset({condition.type})))
+    condition = AppCondition(ConditionType.SYNC_ERROR, "no")
+    first = build_status(
+        report(app(), state=state, conditions=[condition], evaluated_types=frozenset({condition.type}))
+    )
     assert {"operationState", "conditions"} <= first.keys()
-    second = status(report(app(first), state=None, resources=(), looked_for=frozenset({condition.type})))
+    second = build_status(report(app(first), state=None, resources=(), evaluated_types=frozenset({condition.type})))
     assert not {"operationState", "conditions", "resources"} & second.keys()
-    patch = changes(first, second)
+    patch = build_status_patch(first, second)
     assert patch == {"operationState": None, "conditions": None, "resources": None}
 
 
 def test_an_operation_that_stands_still_keeps_its_words() -> None:
     written = {"operation": {"sync": {}, "info": [{"name": "a", "value": "b"}]}, "phase": "Running", "startedAt": EARLY}
-    assert status(report(app({"operationState": written})))["operationState"] == written
+    assert build_status(report(app({"operationState": written})))["operationState"] == written
 
 
 def test_nulls_of_users_are_left_out_as_the_server_leaves_them_out() -> None:
     source = {**SOURCE, "helm": {"valuesObject": {"a": None, "b": [{"c": None}]}}}
     asked = app(source=source)
-    written = status(report(asked))
+    written = build_status(report(asked))
     assert written["sync"]["comparedTo"]["source"]["helm"] == {"valuesObject": {"b": [{}]}}
     assert not is_outdated(app(written, source=source))
 
@@ -160,39 +171,42 @@ def test_nulls_of_users_are_left_out_as_the_server_leaves_them_out() -> None:
     ],
 )
 def test_a_changed_question_makes_the_answer_outdated(spec: dict[str, Any]) -> None:
-    written = status(report(app()))
+    written = build_status(report(app()))
     assert not is_outdated(app(written))
     assert is_outdated(app(written, **spec))
 
 
 def test_an_application_that_was_never_compared_is_outdated() -> None:
     assert is_outdated(app())
-    assert compared_to(app(), app().sources)["source"] == SOURCE
+    assert build_compared_to(app(), app().sources)["source"] == SOURCE
 
 
 def test_a_look_that_finds_nothing_new_is_written_once_a_minute() -> None:
-    first = status(report(app(), "2026-01-01T00:00:00Z"))
-    soon = status(report(app(first), "2026-01-01T00:00:59Z"))
-    later = status(report(app(first), "2026-01-01T00:01:00Z"))
-    assert changes(first, soon) is None
-    assert changes(first, later) == {"reconciledAt": "2026-01-01T00:01:00Z"}
-    assert changes(first, first) is None
+    first = build_status(report(app(), "2026-01-01T00:00:00Z"))
+    soon = build_status(report(app(first), "2026-01-01T00:00:59Z"))
+    later = build_status(report(app(first), "2026-01-01T00:01:00Z"))
+    assert build_status_patch(first, soon) is None
+    assert build_status_patch(first, later) == {"reconciledAt": "2026-01-01T00:01:00Z"}
+    assert build_status_patch(first, first) is None
 
 
 def test_a_change_is_written_at_once_and_alone() -> None:
-    first = status(report(app(), "2026-01-01T00:00:00Z"))
-    next_one = status(report(app(first), "2026-01-01T00:00:01Z", status=SyncStatus.OUT_OF_SYNC))
-    assert changes(first, next_one) == {"sync": {"status": "OutOfSync"}, "reconciledAt": "2026-01-01T00:00:01Z"}
+    first = build_status(report(app(), "2026-01-01T00:00:00Z"))
+    next_one = build_status(report(app(first), "2026-01-01T00:00:01Z", status=SyncStatus.OUT_OF_SYNC))
+    assert build_status_patch(first, next_one) == {
+        "sync": {"status": "OutOfSync"},
+        "reconciledAt": "2026-01-01T00:00:01Z",
+    }
 
 
 @pytest.mark.parametrize("written", ["", "yesterday", None, "2027-01-01T00:00:00Z"])
 def test_a_time_that_makes_no_sense_is_written_anew(written: str | None) -> None:
-    assert changes({"reconciledAt": written}, {"reconciledAt": LATE}) == {"reconciledAt": LATE}
+    assert build_status_patch({"reconciledAt": written}, {"reconciledAt": LATE}) == {"reconciledAt": LATE}
 
 
-ASSESSMENTS = st.none() | st.builds(Assessment, st.none() | st.sampled_from(Health), WORDS)
+ASSESSMENTS = st.none() | st.builds(Assessment, st.none() | st.sampled_from(HealthStatus), WORDS)
 RESOURCES = st.builds(
-    Resource,
+    ResourceStatus,
     key=KEYS,
     version=st.sampled_from(["", "v1"]),
     status=st.none() | st.sampled_from(SyncStatus),
@@ -202,17 +216,17 @@ RESOURCES = st.builds(
     wave=st.integers(-5, 5),
     requires_confirmation=st.booleans(),
 )
-CONDITIONS = st.builds(Condition, st.sampled_from(ConditionType), WORDS)
+CONDITIONS = st.builds(AppCondition, st.sampled_from(ConditionType), WORDS)
 
 
 @st.composite
-def reports(draw: st.DrawFn, written: dict[str, Any] | None = None) -> Report:
+def reports(draw: st.DrawFn, written: dict[str, Any] | None = None) -> StatusReport:
     sources = draw(st.lists(SOURCE_WIRES, min_size=1, max_size=2))
     spec: dict[str, Any] = {"sources": sources} if draw(st.booleans()) else {"source": sources[0]}
     application = app(written, **spec)
     state = draw(st.none() | states())
-    history = with_deployment([], state, 10) if state else None
-    return Report(
+    history = append_deployment([], state, 10) if state else None
+    return StatusReport(
         app=application,
         now=draw(TIMES),
         state=state,
@@ -221,23 +235,23 @@ def reports(draw: st.DrawFn, written: dict[str, Any] | None = None) -> Report:
         sources=application.sources,
         tools=draw(st.lists(st.sampled_from(["", "Helm", "Kustomize"]), max_size=2).map(tuple)),
         resources=draw(st.none() | st.lists(RESOURCES, max_size=4)),
-        shows_health=draw(st.booleans()),
+        persists_resource_health=draw(st.booleans()),
         health=draw(ASSESSMENTS),
         conditions=draw(st.lists(CONDITIONS, max_size=3)),
-        looked_for=draw(st.frozensets(st.sampled_from(ConditionType))),
+        evaluated_types=draw(st.frozensets(st.sampled_from(ConditionType))),
         history=history,
         summary=draw(st.none() | st.just({}) | st.just({"images": ["a"], "externalURLs": ["https://a.example"]})),
         controller_namespace=draw(WORDS),
     )
 
 
-KIND = custom_kinds(definition("applications.argoproj.io"))[0]
+KIND = build_custom_kinds(load_definition("applications.argoproj.io"))[0]
 
 
 @settings(max_examples=examples())
 @given(reports())
-def test_every_status_is_one_that_the_definition_admits(made: Report) -> None:
-    manifest = {**made.app.wire, "status": status(made)}
+def test_every_status_is_one_that_the_definition_admits(made: StatusReport) -> None:
+    manifest = {**made.app.wire, "status": build_status(made)}
     assert KIND.validate(manifest) == []
     assert KIND.decode(manifest) == (manifest, [])
 
@@ -246,9 +260,9 @@ def test_every_status_is_one_that_the_definition_admits(made: Report) -> None:
 @given(st.data())
 def test_patches_lead_from_status_to_status(data: st.DataObject) -> None:
     first = data.draw(reports())
-    before = status(first)
-    after = status(data.draw(reports(before)))
-    patch = changes(before, after)
+    before = build_status(first)
+    after = build_status(data.draw(reports(before)))
+    patch = build_status_patch(before, after)
     if patch is not None:
         assert merge_patch.apply(before, patch) == after
 
@@ -257,16 +271,16 @@ def test_patches_lead_from_status_to_status(data: st.DataObject) -> None:
 @given(st.data())
 def test_the_same_look_twice_writes_nothing(data: st.DataObject) -> None:
     made = data.draw(reports())
-    before = status(made)
-    again = Report(
+    before = build_status(made)
+    again = StatusReport(
         **{**{name: getattr(made, name) for name in made.__slots__}, "app": app(before, **made.app.wire["spec"])}
     )
-    assert changes(before, status(again)) is None
+    assert build_status_patch(before, build_status(again)) is None
 
 
 def test_one_that_cannot_be_read_is_unknown_and_says_so_once() -> None:
     before = {"sync": {"status": "Synced", "revision": "abc"}, "health": {"status": "Healthy", "message": "fine"}}
-    patch = unreadable(before, "spec.source: is a text", EARLY)
+    patch = build_unreadable_patch(before, "spec.source: is a text", EARLY)
     assert patch is not None
     after = merge_patch.apply(before, patch)
     assert after == {
@@ -274,4 +288,4 @@ def test_one_that_cannot_be_read_is_unknown_and_says_so_once() -> None:
         "sync": {"status": "Unknown", "revision": "abc"},
         "health": {"status": "Unknown", "lastTransitionTime": EARLY},
     }
-    assert unreadable(after, "spec.source: is a text", LATE) is None
+    assert build_unreadable_patch(after, "spec.source: is a text", LATE) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.status.summary import external_urls, images_of, is_safe, summary
+from argosy.gitops.status.summary import build_summary, is_safe_url, list_external_urls, list_pod_images
 
 LINK = "link.argocd.argoproj.io/docs"
 
@@ -55,7 +55,7 @@ BALANCED = {"loadBalancer": {"ingress": [{"ip": "10.0.0.1"}]}}
     ],
 )
 def test_addresses_are_told(given: dict[str, Any], urls: list[str]) -> None:
-    assert external_urls(given) == urls
+    assert list_external_urls(given) == urls
 
 
 @pytest.mark.parametrize(
@@ -64,22 +64,22 @@ def test_addresses_are_told(given: dict[str, Any], urls: list[str]) -> None:
      "https://a.example/ b", "https://a.example/\n", 'https://a.example/"x', "http://[", "java\tscript:x"],
 )  # fmt: skip
 def test_only_web_addresses_may_become_links(url: str) -> None:
-    assert not is_safe(url)
+    assert not is_safe_url(url)
 
 
 def test_images_are_those_that_run() -> None:
     spec = {"initContainers": [{"image": "b"}], "containers": [{"image": "a"}, {"image": "b"}, {}]}
-    assert images_of(manifest("v1", "Pod", spec=spec)) == ["b", "a"]
-    assert images_of(manifest("apps/v1", "Deployment", spec={"template": {"spec": spec}})) == []
+    assert list_pod_images(manifest("v1", "Pod", spec=spec)) == ["b", "a"]
+    assert list_pod_images(manifest("apps/v1", "Deployment", spec={"template": {"spec": spec}})) == []
 
 
 def test_a_summary_is_sorted_and_tells_nothing_twice() -> None:
     pods = [manifest("v1", "Pod", spec={"containers": [{"image": name}]}) for name in ("z", "a", "z")]
-    found = summary([*pods, manifest("v1", "Service", {LINK: "https://b.example"})], {LINK: "https://a.example"})
+    found = build_summary([*pods, manifest("v1", "Service", {LINK: "https://b.example"})], {LINK: "https://a.example"})
     assert found == {"images": ["a", "z"], "externalURLs": ["https://a.example", "https://b.example"]}
-    assert summary([], {}) == {}
+    assert build_summary([], {}) == {}
 
 
 @pytest.mark.parametrize("broken", [{}, {"apiVersion": "v1", "kind": "Pod"}, {"metadata": 1, "spec": []}])
 def test_a_manifest_of_any_shape_says_nothing(broken: dict[str, Any]) -> None:
-    assert (external_urls(broken), images_of(broken)) == ([], [])
+    assert (list_external_urls(broken), list_pod_images(broken)) == ([], [])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
-from argosy.gitops.sync.auto_sync import HealBackoff, Later, Refusal, Start, Target, decide
+from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
+from argosy.gitops.sync.auto_sync import DelaySync, HealBackoff, RefuseSync, StartSync, SyncTarget, decide_auto_sync
 from argosy.kube.names import ResourceKey
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,16 +36,16 @@ def pair(name: str, *, extra: bool = False, differs: bool = True) -> Pair:
     return Pair(key, None if extra else manifest, manifest, differs)
 
 
-def outdated(*pairs: Pair) -> Comparison:
-    return Comparison(pairs or (pair("web"),), status=SyncStatus.OUT_OF_SYNC)
+def outdated(*pairs: Pair) -> AppComparison:
+    return AppComparison(pairs or (pair("web"),), status=SyncStatus.OUT_OF_SYNC)
 
 
-ABC, NEW = Target(("abc",)), Target(("def",))
+ABC, NEW = SyncTarget(("abc",)), SyncTarget(("def",))
 
 
 def test_what_differs_is_synced_to_the_new_revision() -> None:
-    found = decide(app(SYNCED_BEFORE, prune=True), outdated(), NEW, NOW)
-    assert isinstance(found, Start)
+    found = decide_auto_sync(app(SYNCED_BEFORE, prune=True), outdated(), NEW, NOW)
+    assert isinstance(found, StartSync)
     assert (found.request.sync.revision, found.request.sync.prune, found.request.is_automated) == ("def", True, True)
     assert found.request.sync.resources == () and found.request.retry.limit == 5
     assert [each.wire for each in found.request.sync.sources] == [SOURCE]
@@ -53,62 +53,66 @@ def test_what_differs_is_synced_to_the_new_revision() -> None:
 
 @pytest.mark.parametrize("status", [SyncStatus.SYNCED, SyncStatus.UNKNOWN])
 def test_nothing_begins_unless_it_is_out_of_sync(status: SyncStatus) -> None:
-    assert decide(app(), Comparison((pair("web"),), status=status), NEW, NOW) is None
+    assert decide_auto_sync(app(), AppComparison((pair("web"),), status=status), NEW, NOW) is None
 
 
 def test_nothing_begins_where_it_is_switched_off_or_another_operation_waits() -> None:
-    assert decide(app(enabled=False), outdated(), NEW, NOW) is None
-    assert decide(app(operation={"sync": {"revision": "x"}}), outdated(), NEW, NOW) is None
-    assert decide(read_application({"metadata": {"name": "a"}, "spec": {}}), outdated(), NEW, NOW) is None
+    assert decide_auto_sync(app(enabled=False), outdated(), NEW, NOW) is None
+    assert decide_auto_sync(app(operation={"sync": {"revision": "x"}}), outdated(), NEW, NOW) is None
+    assert decide_auto_sync(read_application({"metadata": {"name": "a"}, "spec": {}}), outdated(), NEW, NOW) is None
 
 
 def test_what_only_needs_pruning_waits_for_somebody_where_prune_is_off() -> None:
-    assert decide(app(), outdated(pair("web", extra=True)), NEW, NOW) is None
-    assert isinstance(decide(app(prune=True), outdated(pair("web", extra=True), pair("b")), NEW, NOW), Start)
+    assert decide_auto_sync(app(), outdated(pair("web", extra=True)), NEW, NOW) is None
+    assert isinstance(
+        decide_auto_sync(app(prune=True), outdated(pair("web", extra=True), pair("b")), NEW, NOW), StartSync
+    )
 
 
 def test_a_revision_that_failed_is_not_tried_for_ever() -> None:
     state = {**SYNCED_BEFORE, "phase": "Failed", "message": "one or more objects failed to apply"}
-    found = decide(app(state, selfHeal=True), outdated(), ABC, NOW)
-    assert found == Refusal("Failed last sync attempt to [abc]: one or more objects failed to apply")
-    assert isinstance(decide(app(state, selfHeal=True), outdated(), NEW, NOW), Start)
+    found = decide_auto_sync(app(state, selfHeal=True), outdated(), ABC, NOW)
+    assert found == RefuseSync("Failed last sync attempt to [abc]: one or more objects failed to apply")
+    assert isinstance(decide_auto_sync(app(state, selfHeal=True), outdated(), NEW, NOW), StartSync)
 
 
 def test_drift_is_left_alone_without_self_heal() -> None:
-    assert decide(app(SYNCED_BEFORE), outdated(), ABC, NOW) is None
+    assert decide_auto_sync(app(SYNCED_BEFORE), outdated(), ABC, NOW) is None
 
 
 def test_drift_is_healed_only_where_it_is() -> None:
     comparison = outdated(pair("web"), pair("other", differs=False))
-    found = decide(app(SYNCED_BEFORE, selfHeal=True), comparison, ABC, NOW)
-    assert isinstance(found, Start)
+    found = decide_auto_sync(app(SYNCED_BEFORE, selfHeal=True), comparison, ABC, NOW)
+    assert isinstance(found, StartSync)
     assert found.request.sync.resources == (ResourceKey("apps", "Deployment", "", "web"),)
-    assert found.request.sync.heals == 1
+    assert found.request.sync.heal_attempts == 1
 
 
 def test_healing_again_takes_longer_each_time() -> None:
     state = {**SYNCED_BEFORE, "finishedAt": NOW.isoformat(),
              "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": 2}}}  # fmt: skip
-    assert decide(app(state, selfHeal=True), outdated(), ABC, NOW) == Later(6.0)
-    assert isinstance(decide(app(state, selfHeal=True), outdated(), ABC, NOW + timedelta(seconds=6)), Start)
-    assert [HealBackoff().delay(heals) for heals in range(8)] == [0, 2, 6, 18, 54, 162, 300, 300]
+    assert decide_auto_sync(app(state, selfHeal=True), outdated(), ABC, NOW) == DelaySync(6.0)
+    assert isinstance(
+        decide_auto_sync(app(state, selfHeal=True), outdated(), ABC, NOW + timedelta(seconds=6)), StartSync
+    )
+    assert [HealBackoff().delay_seconds(heals) for heals in range(8)] == [0, 2, 6, 18, 54, 162, 300, 300]
 
 
 def test_another_source_is_another_attempt() -> None:
     moved = {**SYNCED_BEFORE, "syncResult": {"revision": "abc", "source": {**SOURCE, "path": "old"}}}
-    found = decide(app(moved), outdated(), ABC, NOW)
-    assert isinstance(found, Start) and found.request.sync.heals == 0
+    found = decide_auto_sync(app(moved), outdated(), ABC, NOW)
+    assert isinstance(found, StartSync) and found.request.sync.heal_attempts == 0
 
 
 def test_an_application_is_never_emptied_unless_it_says_so() -> None:
     comparison = outdated(pair("web", extra=True))
-    found = decide(app(prune=True), comparison, NEW, NOW)
-    assert isinstance(found, Refusal) and "wipe out all resources" in found.message
-    assert isinstance(decide(app(prune=True, allowEmpty=True), comparison, NEW, NOW), Start)
+    found = decide_auto_sync(app(prune=True), comparison, NEW, NOW)
+    assert isinstance(found, RefuseSync) and "wipe out all resources" in found.message
+    assert isinstance(decide_auto_sync(app(prune=True, allowEmpty=True), comparison, NEW, NOW), StartSync)
 
 
 def test_a_revision_without_changes_of_ours_counts_as_attempted() -> None:
-    assert decide(app(SYNCED_BEFORE), outdated(), Target(("def",), may_hold_changes=False), NOW) is None
+    assert decide_auto_sync(app(SYNCED_BEFORE), outdated(), SyncTarget(("def",), may_hold_changes=False), NOW) is None
 
 
 def test_a_null_in_the_source_does_not_make_every_sync_a_new_one() -> None:
@@ -121,4 +125,4 @@ def test_a_null_in_the_source_does_not_make_every_sync_a_new_one() -> None:
             "status": {"operationState": state},
         }
     )
-    assert decide(application, outdated(), ABC, NOW) is None
+    assert decide_auto_sync(application, outdated(), ABC, NOW) is None

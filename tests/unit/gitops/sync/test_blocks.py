@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.sync.notebook_gates import Hold, block_wave, hold
+from argosy.gitops.sync.notebook_gates import WaveHold, find_wave_hold, read_blocked_wave
 from argosy.kube.objects import Manifest, key_of
 
 
@@ -27,8 +27,8 @@ def job(wave: str = "3", block: str = "4", *, name: str = "train", namespace: st
     return {**kind, "metadata": metadata, "status": status}
 
 
-def held(wave: int, *jobs: Manifest, app: Application | None = None, is_own: bool = True) -> Hold | None:
-    return hold(wave, jobs, app or application(), {key_of(each) for each in jobs} if is_own else set())
+def held(wave: int, *jobs: Manifest, app: Application | None = None, is_own: bool = True) -> WaveHold | None:
+    return find_wave_hold(wave, jobs, app or application(), {key_of(each) for each in jobs} if is_own else set())
 
 
 @pytest.mark.parametrize(("wave", "is_held"), [(3, False), (4, True), (5, True), (13, True), (-4, False)])
@@ -38,13 +38,13 @@ def test_the_blocked_wave_and_all_after_it_wait_and_none_before(wave: int, is_he
 
 def test_a_wave_is_a_number_and_not_part_of_one() -> None:
     assert held(3, job(block="13")) is None
-    assert block_wave(job(block="four")) is None
+    assert read_blocked_wave(job(block="four")) is None
 
 
 def test_what_succeeded_holds_nothing_back_and_what_failed_says_so() -> None:
     assert held(4, job(phase="Succeeded")) is None
     found = held(4, job(phase="ValidationRunning", name="a"), job(phase="Failed", status={"message": "No\nway"}))
-    assert found == Hold("NotebookValidationJob ml/train, which blocks wave 4, failed: No", has_failed=True)
+    assert found == WaveHold("NotebookValidationJob ml/train, which blocks wave 4, failed: No", has_failed=True)
 
 
 def test_the_end_of_an_earlier_run_counts_for_nothing() -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.application import OperationRequest, OperationState, Progress, Retry, read_application
-from argosy.gitops.application.step_results import Comparison, Pair, SyncStatus
-from argosy.gitops.sync.auto_sync import Later, Start, Target, decide
-from argosy.gitops.sync.retry import rest
+from argosy.gitops.application import OperationPhase, OperationRequest, OperationState, RetryStrategy, read_application
+from argosy.gitops.application.step_results import AppComparison, Pair, SyncStatus
+from argosy.gitops.sync.auto_sync import DelaySync, StartSync, SyncTarget, decide_auto_sync
+from argosy.gitops.sync.retry import seconds_until_retry
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects.timestamps import written
+from argosy.kube.objects.timestamps import format_timestamp
 from support.examples import examples
 
 NOW = datetime(2026, 1, 10, tzinfo=UTC)
@@ -23,20 +23,27 @@ JUMPS = st.floats(-30 * 86400, 30 * 86400)
 
 
 def resting(retries: int) -> OperationState:
-    request = OperationRequest(retry=Retry(limit=5))
-    return OperationState(request, Progress.RUNNING, "", started=written(NOW), finished=written(NOW), retries=retries)
+    request = OperationRequest(retry=RetryStrategy(limit=5))
+    return OperationState(
+        request,
+        OperationPhase.RUNNING,
+        "",
+        started=format_timestamp(NOW),
+        finished=format_timestamp(NOW),
+        retries=retries,
+    )
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(1, 5), JUMPS)
 def test_an_operation_rests_no_longer_than_its_backoff_however_the_clock_is_set(retries: int, jump: float) -> None:
     state = resting(retries)
-    longest = state.request.retry.delay(retries - 1)
-    assert 0 <= rest(state, NOW + timedelta(seconds=jump)) <= longest
+    longest = state.request.retry.delay_seconds(retries - 1)
+    assert 0 <= seconds_until_retry(state, NOW + timedelta(seconds=jump)) <= longest
 
 
 def test_an_operation_that_rests_tries_again_at_once_when_the_clock_was_set_back_by_a_day() -> None:
-    assert rest(replace(resting(2)), NOW - timedelta(days=1)) == 0
+    assert seconds_until_retry(replace(resting(2)), NOW - timedelta(days=1)) == 0
 
 
 @pytest.mark.parametrize("days", [-30, -1, 1, 30])
@@ -45,8 +52,8 @@ def test_drift_is_healed_at_once_after_a_jump(days: int) -> None:
     state: dict[str, Any] = {
         "operation": {"sync": {"revision": "abc", "autoHealAttemptsCount": 3}},
         "phase": "Succeeded",
-        "startedAt": written(NOW),
-        "finishedAt": written(NOW),
+        "startedAt": format_timestamp(NOW),
+        "finishedAt": format_timestamp(NOW),
         "syncResult": {"revision": "abc", "source": source},
     }
     automated = {"automated": {"selfHeal": True}}
@@ -59,6 +66,8 @@ def test_drift_is_healed_at_once_after_a_jump(days: int) -> None:
     )
     manifest = {"metadata": {"name": "web"}}
     drift = Pair(ResourceKey("apps", "Deployment", "ml", "web"), manifest, manifest, True)
-    found = Comparison((drift,), status=SyncStatus.OUT_OF_SYNC)
-    assert isinstance(decide(app, found, Target(("abc",)), NOW), Later), "it would wait without a jump"
-    assert isinstance(decide(app, found, Target(("abc",)), NOW + timedelta(days=days)), Start)
+    found = AppComparison((drift,), status=SyncStatus.OUT_OF_SYNC)
+    assert isinstance(decide_auto_sync(app, found, SyncTarget(("abc",)), NOW), DelaySync), (
+        "it would wait without a jump"
+    )
+    assert isinstance(decide_auto_sync(app, found, SyncTarget(("abc",)), NOW + timedelta(days=days)), StartSync)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application import Progress
-from argosy.gitops.sync.notebook_gates import Hold
+from argosy.gitops.application import OperationPhase
+from argosy.gitops.sync.notebook_gates import WaveHold
 from argosy.kube.client import Cluster
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -42,7 +42,7 @@ async def test_a_gate_that_takes_too_long_says_so_itself(cluster: Cluster) -> No
     await stage.step()
     stage.time += timedelta(seconds=61)
     state = await stage.finish()
-    assert state.progress is Progress.FAILED
+    assert state.phase is OperationPhase.FAILED
     assert state.message.startswith("apps/Deployment/web: not healthy within 60s: Waiting for rollout to finish")
 
 
@@ -50,7 +50,7 @@ async def test_a_gate_that_takes_too_long_says_so_itself(cluster: Cluster) -> No
 async def test_a_gate_whose_object_is_degraded_says_why(cluster: Cluster, annotations: dict[str, str]) -> None:
     sick = widget("w", health="Degraded", message="no memory left", annotations=annotations)
     stage = Stage(cluster, [definition(), sick, config("after", wave=1)])
-    assert ends(await stage.finish()) == (Progress.FAILED, "example.com/Widget/w: no memory left")
+    assert ends(await stage.finish()) == (OperationPhase.FAILED, "example.com/Widget/w: no memory left")
 
 
 async def test_several_gates_say_each_its_sentence(cluster: Cluster) -> None:
@@ -62,7 +62,7 @@ async def test_several_gates_say_each_its_sentence(cluster: Cluster) -> None:
 async def test_a_failure_without_a_gate_keeps_argo_cds_words(cluster: Cluster) -> None:
     sick = widget("w", health="Degraded", message="no memory left")
     stage = Stage(cluster, [definition(), sick, config("after", wave=1)])
-    assert ends(await stage.finish()) == (Progress.FAILED, UNSUCCESSFUL)
+    assert ends(await stage.finish()) == (OperationPhase.FAILED, UNSUCCESSFUL)
 
 
 async def test_what_failed_beside_a_gate_is_not_hidden(cluster: Cluster) -> None:
@@ -74,11 +74,11 @@ async def test_what_failed_beside_a_gate_is_not_hidden(cluster: Cluster) -> None
 
 @pytest.mark.parametrize("has_hook", [False, True])
 async def test_a_notebook_that_blocks_a_wave_and_failed_is_the_message(cluster: Cluster, has_hook: bool) -> None:
-    def holds(wave: int) -> Hold | None:
-        return Hold(FAILED, has_failed=True) if wave >= 4 else None
+    def holds(wave: int) -> WaveHold | None:
+        return WaveHold(FAILED, has_failed=True) if wave >= 4 else None
 
     hooks = [job("clean-up", hook="SyncFail")] if has_hook else []
     wanted = [config("early"), config("model", wave=4), *hooks]
     stage = Stage(cluster, wanted, more={"holds": holds}, world=finish_jobs)
-    assert ends(await stage.finish()) == (Progress.FAILED, FAILED)
+    assert ends(await stage.finish()) == (OperationPhase.FAILED, FAILED)
     assert "model" not in await stage.names()

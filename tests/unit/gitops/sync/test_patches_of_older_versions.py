@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.sync.apply import Wish, apply
-from argosy.gitops.sync.operation_terms import How
+from argosy.gitops.sync.apply import ApplyRequest, apply_manifest
+from argosy.gitops.sync.operation_options import ApplyOptions
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 
@@ -29,9 +29,11 @@ async def test_a_field_of_an_older_version_changes_and_another_goes(reads: bool)
     wanted = autoscaler(minReplicas=2, targetCPUUtilizationPercentage=80)
     key = key_of(wanted)
     async with EmbeddedCluster.open() as cluster:
-        made = (await apply(Wish(key, wanted, None, How(), ""), cluster)).live
+        made = (await apply_manifest(ApplyRequest(key, wanted, None, ApplyOptions(), ""), cluster)).live
         live = made if reads else await cluster.get(key)
-        await apply(Wish(key, autoscaler(targetCPUUtilizationPercentage=70), live, How(), ""), cluster)
+        await apply_manifest(
+            ApplyRequest(key, autoscaler(targetCPUUtilizationPercentage=70), live, ApplyOptions(), ""), cluster
+        )
         spec = (await cluster.get(key) or {})["spec"]
     assert spec["minReplicas"] == 1  # the default
     assert spec["metrics"][0]["resource"]["target"]["averageUtilization"] == 70

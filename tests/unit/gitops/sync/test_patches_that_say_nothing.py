@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from argosy.gitops.sync.client_side_patch import patch_of, with_last_applied
+from argosy.gitops.sync.client_side_patch import add_last_applied, build_apply_patch
 from argosy.kube.objects import Manifest, read_manifests
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.paths import TESTS
@@ -19,7 +19,7 @@ async def lives(kind: str) -> tuple[Manifest, Manifest]:
     wanted = next(each for each in read_manifests(KINDS) if each["kind"] == kind)
     wanted["metadata"]["namespace"] = "default"
     async with EmbeddedCluster.open() as cluster:
-        return wanted, await cluster.create(with_last_applied(wanted))
+        return wanted, await cluster.create(add_last_applied(wanted))
 
 
 @pytest.mark.parametrize(
@@ -27,19 +27,19 @@ async def lives(kind: str) -> tuple[Manifest, Manifest]:
 )
 async def test_what_a_server_already_keeps_is_not_sent_again(kind: str) -> None:
     wanted, live = await lives(kind)
-    assert patch_of(with_last_applied(wanted), live) == {}
+    assert build_apply_patch(add_last_applied(wanted), live) == {}
 
 
 async def test_what_says_something_new_is_sent_however_small() -> None:
     wanted, live = await lives("StatefulSet")
     live = copy.deepcopy(live)
     live["spec"]["volumeClaimTemplates"][0]["spec"]["volumeMode"] = "Block"
-    assert "volumeClaimTemplates" in patch_of(with_last_applied(wanted), live)["spec"]
+    assert "volumeClaimTemplates" in build_apply_patch(add_last_applied(wanted), live)["spec"]
     wanted, live = await lives("Deployment")
     live = copy.deepcopy(live)
     live["spec"]["template"]["spec"]["containers"][0]["args"] = ["--fast"]
-    (container,) = patch_of(with_last_applied(wanted), live)["spec"]["template"]["spec"]["containers"]
+    (container,) = build_apply_patch(add_last_applied(wanted), live)["spec"]["template"]["spec"]["containers"]
     assert container["args"] == []
     live["spec"]["template"]["spec"]["containers"][0]["args"] = []
     wanted["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"] = "1501m"
-    assert patch_of(with_last_applied(wanted), live)
+    assert build_apply_patch(add_last_applied(wanted), live)

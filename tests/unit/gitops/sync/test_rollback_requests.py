@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.gitops.application.operations import request_of
-from argosy.gitops.sync.rollback import rollback_request
-from argosy.kube.objects.field_reader import Fields
+from argosy.gitops.application.operations import read_request
+from argosy.gitops.sync.rollback import build_rollback_request
+from argosy.kube.objects.field_reader import FieldReader
 
 SOURCE = {"repoURL": "https://git.example/models", "path": "dev"}
 ONE = {"id": 3, "revision": "abc", "source": SOURCE}
@@ -18,15 +18,15 @@ MANY = {"id": 4, "revisions": ["a", "b"], "sources": [SOURCE, SOURCE], "source":
 
 @pytest.mark.parametrize("entry", [ONE, MANY], ids=["one source", "many"])
 def test_a_rollback_is_read_again_as_it_was_meant(entry: dict[str, Any]) -> None:
-    asked = rollback_request(entry, by="ann", prune=True, options=("Replace=true",))
-    assert request_of(Fields(asked.wire, "")) == asked
+    asked = build_rollback_request(entry, username="ann", prune=True, options=("Replace=true",))
+    assert read_request(FieldReader(asked.wire, "")) == asked
     assert not asked.sync.runs_hooks
 
 
 def test_many_sources_leave_out_the_empty_one() -> None:
-    assert "source" not in rollback_request(MANY).wire["sync"]
+    assert "source" not in build_rollback_request(MANY).wire["sync"]
 
 
 def test_an_entry_without_sources_cannot_be_gone_back_to() -> None:
     with pytest.raises(ManifestError, match="history entry 5: it has no source"):
-        rollback_request({"id": 5, "revision": "abc"})
+        build_rollback_request({"id": 5, "revision": "abc"})

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application import Progress
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.lua import run_health
-from argosy.gitops.sync.operation_terms import SyncSettings
+from argosy.gitops.application import OperationPhase
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.lua import run_health_script
+from argosy.gitops.sync.operation_options import SyncSettings
 from argosy.gitops.sync.stale_status import hold_stale_statuses
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.bundled_crds import definition as bundled_definition
+from argosy.kube.schema.bundled_crds import load_definition as bundled_definition
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.sync_operations import Stage, config, ends, manifest, told
 
@@ -29,7 +29,7 @@ if obj.status.phase == "Failed" then hs.status = "Degraded"; hs.message = "Noteb
 return hs
 """
 WAITING = "waiting for healthy state of mlops.mlops.dev/NotebookValidationJob/train"
-NO_STALE_KINDS = SyncSettings(wave_delay=0, observed_kinds=())
+NO_STALE_KINDS = SyncSettings(wave_delay_seconds=0, observed_kinds=())
 
 
 def training(ref: str) -> Manifest:
@@ -39,7 +39,7 @@ def training(ref: str) -> Manifest:
 
 
 async def judge(manifests: Sequence[Manifest]) -> list[Assessment | None]:
-    return [run_health(CHECK, live) if live["kind"] == JOB.kind else None for live in manifests]
+    return [run_health_script(CHECK, live) if live["kind"] == JOB.kind else None for live in manifests]
 
 
 async def nothing_happens(_: Cluster) -> None:
@@ -67,7 +67,7 @@ async def second_sync(cluster: Cluster, phase: str, settings: SyncSettings | Non
     stage = Stage(cluster, [training("v1"), config("serving", wave=2)], judge=judge, world=nothing_happens, **more)
     await stage.step()
     await write_status(cluster, "Succeeded", 1)
-    assert (await stage.finish()).progress is Progress.SUCCEEDED
+    assert (await stage.finish()).phase is OperationPhase.SUCCEEDED
     await write_status(cluster, phase, 1)
     return stage.again(training("v2"), config("serving", "2", wave=2))
 
@@ -82,7 +82,7 @@ async def test_a_sync_waits_while_the_status_of_a_notebook_describes_the_spec_be
     served = await stage.get(key_of(config("serving")))
     assert served and served["data"] == {"value": "1"}, "the wave after the notebook must not begin"
     await write_status(cluster, "Succeeded", 2)
-    assert ends(await stage.finish())[0] is Progress.SUCCEEDED
+    assert ends(await stage.finish())[0] is OperationPhase.SUCCEEDED
     served = await stage.get(key_of(config("serving")))
     assert served and served["data"] == {"value": "2"}
 
@@ -92,13 +92,13 @@ async def test_a_failure_of_the_present_spec_still_fails_the_sync(cluster: Clust
     await stage.until(WAITING)
     await write_status(cluster, "Failed", 2)
     state = await stage.finish()
-    assert state.progress is Progress.FAILED
+    assert state.phase is OperationPhase.FAILED
     assert told(state)["NotebookValidationJob/train"][1:] == ("Failed", "Notebook validation failed")
 
 
 async def test_without_the_setting_the_script_alone_decides_as_in_argo_cd(cluster: Cluster) -> None:
     stage = await second_sync(cluster, "Succeeded", NO_STALE_KINDS)
-    assert (await stage.finish()).progress is Progress.SUCCEEDED
+    assert (await stage.finish()).phase is OperationPhase.SUCCEEDED
 
 
 def widget(observed: object, generation: object = 2, group: str = "example.com") -> Manifest:
@@ -107,7 +107,7 @@ def widget(observed: object, generation: object = 2, group: str = "example.com")
             "status": {"observedGeneration": observed}}  # fmt: skip
 
 
-def health(status: Health | None, fault: str = "") -> Assessment:
+def health(status: HealthStatus | None, fault: str = "") -> Assessment:
     return Assessment(status, "said by the script", fault=fault)
 
 
@@ -120,27 +120,27 @@ async def judged(live: Manifest, said: Assessment | None, *kinds: str) -> Assess
 
 
 async def test_other_kinds_wait_only_if_a_pattern_names_them() -> None:
-    said = health(Health.HEALTHY)
+    said = health(HealthStatus.HEALTHY)
     assert await judged(widget(1), said) == said
     assert await judged(widget(1), said, "mlops.mlops.dev/NotebookValidationJob") == said
     for pattern in ("example.com/Widget", "*.com/*", "example.com/{Widget,Gadget}"):
         found = await judged(widget(1), said, "other.io/Kind", pattern)
-        assert found and found.health is Health.PROGRESSING
+        assert found and found.health is HealthStatus.PROGRESSING
         assert found.message == "waiting for generation 2: the status is of generation 1"
 
 
 @pytest.mark.parametrize("observed", [2, 3, None, "1", True, 1.5])
 async def test_a_status_counts_as_stale_only_if_both_numbers_say_so(observed: object) -> None:
-    said = health(Health.HEALTHY)
+    said = health(HealthStatus.HEALTHY)
     assert await judged(widget(observed), said, "*/*") == said
 
 
 async def test_an_object_without_metadata_generation_is_never_stale() -> None:
-    said = health(Health.HEALTHY)
+    said = health(HealthStatus.HEALTHY)
     assert await judged(widget(1, None), said, "*/*") == said
     assert await judged({"kind": "Widget", "metadata": None, "status": []}, said, "*/*") == said
 
 
-@pytest.mark.parametrize("said", [None, health(Health.PROGRESSING), health(Health.UNKNOWN, fault="boom")])
+@pytest.mark.parametrize("said", [None, health(HealthStatus.PROGRESSING), health(HealthStatus.UNKNOWN, fault="boom")])
 async def test_what_does_not_end_a_task_stays_as_the_script_says_it(said: Assessment | None) -> None:
     assert await judged(widget(1), said, "*/*") == said

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.application import Application, Destination, Phase, SyncPolicy, SyncRequest, read_application
-from argosy.gitops.application.step_results import Comparison, Pair, Task
+from argosy.gitops.application import Application, Destination, SyncPhase, SyncPolicy, SyncRequest, read_application
+from argosy.gitops.application.step_results import AppComparison, Pair, PlannedTask
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.sync_plan import Occasion, plan
-from argosy.gitops.sync.task_order import in_order
+from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
+from argosy.gitops.sync.task_order import sort_tasks
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from support.examples import examples
@@ -31,54 +31,58 @@ def manifest(
 
 
 def task(
-    kind: str, name: str = "x", *, phase: Phase = Phase.SYNC, wave: int = 0, prune: bool = False, **more: Any
-) -> Task:
+    kind: str, name: str = "x", *, phase: SyncPhase = SyncPhase.SYNC, wave: int = 0, prune: bool = False, **more: Any
+) -> PlannedTask:
     made = manifest(kind, name, **more)
-    return Task(key_of(made), phase, wave, None if prune else made, made if prune else None)
+    return PlannedTask(key_of(made), phase, wave, None if prune else made, made if prune else None)
 
 
-def names(tasks: list[Task]) -> list[str]:
+def names(tasks: list[PlannedTask]) -> list[str]:
     return [f"{each.key.kind}/{each.key.name}" for each in tasks]
 
 
 def test_phase_then_wave_then_kind_then_name() -> None:
     tasks = [
-        task("Pod", phase=Phase.POST_SYNC, wave=-9),
+        task("Pod", phase=SyncPhase.POST_SYNC, wave=-9),
         task("Deployment", "b", api="apps/v1"),
         task("Deployment", "a", api="apps/v1"),
         task("Service"),
         task("Widget", api="example.com/v1"),
         task("ConfigMap", wave=-1),
-        task("Job", api="batch/v1", phase=Phase.PRE_SYNC, wave=7),
-        task("Secret", phase=Phase.SYNC_FAIL),
+        task("Job", api="batch/v1", phase=SyncPhase.PRE_SYNC, wave=7),
+        task("Secret", phase=SyncPhase.SYNC_FAIL),
     ]
     random.Random(1).shuffle(tasks)
-    assert names(in_order(tasks)) == [
+    assert names(sort_tasks(tasks)) == [
         "Job/x", "ConfigMap/x", "Service/x", "Deployment/a", "Deployment/b", "Widget/x", "Pod/x", "Secret/x",
     ]  # fmt: skip
 
 
 def test_a_namespace_comes_before_the_first_that_is_in_it() -> None:
-    ordered = in_order([task("Namespace", "ml", wave=5), task("ConfigMap", namespace="ml", wave=-2), task("Secret")])
+    ordered = sort_tasks([task("Namespace", "ml", wave=5), task("ConfigMap", namespace="ml", wave=-2), task("Secret")])
     assert names(ordered) == ["Namespace/ml", "ConfigMap/x", "Secret/x"]
     assert ordered[0].wave == -2
 
 
 def test_a_namespace_is_there_before_a_hook_of_an_earlier_phase() -> None:
-    ordered = in_order([task("Namespace", "ml"), task("Job", api="batch/v1", namespace="ml", phase=Phase.PRE_SYNC)])
+    ordered = sort_tasks(
+        [task("Namespace", "ml"), task("Job", api="batch/v1", namespace="ml", phase=SyncPhase.PRE_SYNC)]
+    )
     assert names(ordered) == ["Namespace/ml", "Job/x"]
-    assert ordered[0].phase is Phase.PRE_SYNC
+    assert ordered[0].phase is SyncPhase.PRE_SYNC
 
 
 def test_a_definition_comes_before_what_it_defines() -> None:
     spec = {"group": "example.com", "names": {"kind": "Widget"}}
     definition = task("CustomResourceDefinition", "w", api="apiextensions.k8s.io/v1", wave=3, spec=spec)
-    ordered = in_order([definition, task("Widget", api="example.com/v1", wave=1), task("Gadget", api="example.com/v1")])
+    ordered = sort_tasks(
+        [definition, task("Widget", api="example.com/v1", wave=1), task("Gadget", api="example.com/v1")]
+    )
     assert names(ordered) == ["Gadget/x", "CustomResourceDefinition/w", "Widget/x"]
 
 
 def test_a_namespace_that_is_pruned_stays_where_it_is() -> None:
-    ordered = in_order([task("Namespace", "ml", prune=True, wave=2), task("ConfigMap", namespace="ml", wave=1)])
+    ordered = sort_tasks([task("Namespace", "ml", prune=True, wave=2), task("ConfigMap", namespace="ml", wave=1)])
     assert names(ordered) == ["ConfigMap/x", "Namespace/ml"]
 
 
@@ -87,7 +91,7 @@ TASKS = st.lists(
         task,
         st.sampled_from(["Namespace", "ConfigMap", "Deployment", "Widget", "Job"]),
         st.sampled_from(["a", "b", "ml"]),
-        phase=st.sampled_from([Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC]),
+        phase=st.sampled_from([SyncPhase.PRE_SYNC, SyncPhase.SYNC, SyncPhase.POST_SYNC]),
         wave=st.integers(-3, 3),
         prune=st.booleans(),
         namespace=st.sampled_from(["", "ml", "a"]),
@@ -99,12 +103,12 @@ TASKS = st.lists(
 
 @settings(max_examples=examples())
 @given(TASKS, st.randoms())
-def test_no_task_is_lost_and_the_order_is_always_the_same(tasks: list[Task], chance: random.Random) -> None:
-    ordered = in_order(tasks)
+def test_no_task_is_lost_and_the_order_is_always_the_same(tasks: list[PlannedTask], chance: random.Random) -> None:
+    ordered = sort_tasks(tasks)
     assert sorted(map(str, (each.key for each in ordered))) == sorted(map(str, (each.key for each in tasks)))
     shuffled = list(tasks)
     chance.shuffle(shuffled)
-    assert in_order(shuffled) == ordered
+    assert sort_tasks(shuffled) == ordered
 
 
 # -- from a comparison to tasks ------------------------------------------------------------------------------------
@@ -115,10 +119,12 @@ def extra(name: str, wave: int) -> Pair:
     return Pair(key_of(live), None, live, differs=True)
 
 
-def planned(comparison: Comparison, *, options: tuple[str, ...] = (), live: Any = None, **request: Any) -> list[Task]:
+def planned(
+    comparison: AppComparison, *, options: tuple[str, ...] = (), live: Any = None, **request: Any
+) -> list[PlannedTask]:
     app = Application(name="models", uid="u", destination=Destination(namespace="ml"), policy=SyncPolicy())
-    occasion = Occasion(app, "0123456789", STARTED)
-    return plan(comparison, SyncRequest(**request), occasion, SyncOptions.of(options), live or {})
+    occasion = OperationContext(app, "0123456789", STARTED)
+    return plan_tasks(comparison, SyncRequest(**request), occasion, SyncOptions.from_lists(options), live or {})
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ def planned(comparison: Comparison, *, options: tuple[str, ...] = (), live: Any 
     ],
 )
 def test_waves_of_prunes_are_mirrored(waves: list[int], expected: dict[int, int]) -> None:
-    tasks = planned(Comparison([extra(f"w{each}", each) for each in waves]))
+    tasks = planned(AppComparison([extra(f"w{each}", each) for each in waves]))
     assert {int(each.key.name[1:]): each.wave for each in tasks} == expected
 
 
@@ -141,8 +147,8 @@ def test_prunes_that_wait_come_after_every_wave() -> None:
     late["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] = "PruneLast=true"
     wanted = manifest("ConfigMap", "wanted", "ml", wave=4)
     pairs = [Pair(key_of(late), None, late, True), Pair(key_of(wanted), wanted, None, True)]
-    assert [(each.key.name, each.wave) for each in planned(Comparison(pairs))] == [("wanted", 4), ("late", 5)]
-    everywhere = planned(Comparison([extra("a", -3), extra("b", 7)]), options=("PruneLast=true",))
+    assert [(each.key.name, each.wave) for each in planned(AppComparison(pairs))] == [("wanted", 4), ("late", 5)]
+    everywhere = planned(AppComparison([extra("a", -3), extra("b", 7)]), options=("PruneLast=true",))
     assert {each.wave for each in everywhere} == {8}
 
 
@@ -155,10 +161,10 @@ def hook(**annotations: str) -> Manifest:
 
 
 def test_a_hook_has_a_task_in_each_of_its_phases_under_a_name_of_its_own() -> None:
-    tasks = planned(Comparison(hooks=[hook(**{"argocd.argoproj.io/hook": "PreSync,PostSync"})]))
+    tasks = planned(AppComparison(hooks=[hook(**{"argocd.argoproj.io/hook": "PreSync,PostSync"})]))
     assert [(each.phase, each.key.name) for each in tasks] == [
-        (Phase.PRE_SYNC, "migrate-0123456-presync-1767225600"),
-        (Phase.POST_SYNC, "migrate-0123456-postsync-1767225600"),
+        (SyncPhase.PRE_SYNC, "migrate-0123456-presync-1767225600"),
+        (SyncPhase.POST_SYNC, "migrate-0123456-postsync-1767225600"),
     ]
     assert all("argocd.argoproj.io/hook-finalizer" in (each.desired or {})["metadata"]["finalizers"] for each in tasks)
 
@@ -166,7 +172,7 @@ def test_a_hook_has_a_task_in_each_of_its_phases_under_a_name_of_its_own() -> No
 def test_hooks_stay_out_of_a_sync_of_some_resources_and_of_one_that_only_applies() -> None:
     given_hook = hook(**{"argocd.argoproj.io/hook": "Sync"})
     wanted = manifest("ConfigMap", "c", "ml")
-    comparison = Comparison([Pair(key_of(wanted), wanted, None, True)], hooks=[given_hook])
+    comparison = AppComparison([Pair(key_of(wanted), wanted, None, True)], hooks=[given_hook])
     assert len(planned(comparison)) == 2
     assert names(planned(comparison, runs_hooks=False)) == ["ConfigMap/c"]
     assert names(planned(comparison, resources=(ResourceKey("", "ConfigMap", "", "c"),))) == ["ConfigMap/c"]
@@ -178,7 +184,9 @@ def test_the_same_operation_gives_the_same_hooks_and_another_one_others() -> Non
     given_hook = hook(**{"argocd.argoproj.io/hook": "Sync"})
     app = Application(name="models", uid="u", destination=Destination(namespace="ml"))
     first, again, later = (
-        plan(Comparison(hooks=[given_hook]), SyncRequest(), Occasion(app, "abc", started), SyncOptions(), {})
+        plan_tasks(
+            AppComparison(hooks=[given_hook]), SyncRequest(), OperationContext(app, "abc", started), SyncOptions(), {}
+        )
         for started in (STARTED, STARTED, "2026-01-01T00:00:01Z")
     )
     assert first == again != later
@@ -186,7 +194,7 @@ def test_the_same_operation_gives_the_same_hooks_and_another_one_others() -> Non
 
 def test_a_namespace_is_made_first_where_it_is_asked_for_and_missing() -> None:
     wanted = manifest("ConfigMap", "c", "ml", wave=-5)
-    comparison = Comparison([Pair(key_of(wanted), wanted, None, True)])
+    comparison = AppComparison([Pair(key_of(wanted), wanted, None, True)])
     assert names(planned(comparison, options=("CreateNamespace=true",))) == ["Namespace/ml", "ConfigMap/c"]
     there = {ResourceKey("", "Namespace", "", "ml"): manifest("Namespace", "ml")}
     assert names(planned(comparison, options=("CreateNamespace=true",), live=there)) == ["ConfigMap/c"]
@@ -200,8 +208,8 @@ def test_metadata_of_the_namespace_is_kept_up_by_server_side_apply() -> None:
     }
     app = read_application({"metadata": {"name": "a"}, "spec": policy})
     there = {ResourceKey("", "Namespace", "", "ml"): manifest("Namespace", "ml")}
-    options = SyncOptions.of(["CreateNamespace=true"])
-    tasks = plan(Comparison(), SyncRequest(), Occasion(app, "abc", STARTED), options, there)
+    options = SyncOptions.from_lists(["CreateNamespace=true"])
+    tasks = plan_tasks(AppComparison(), SyncRequest(), OperationContext(app, "abc", STARTED), options, there)
     assert tasks[0].desired is not None
     assert tasks[0].desired["metadata"]["labels"] == {"team": "ml"}
     assert tasks[0].desired["metadata"]["annotations"] == {"argocd.argoproj.io/sync-options": "ServerSideApply=true"}

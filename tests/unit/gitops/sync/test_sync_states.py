@@ -7,24 +7,42 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.application import OperationRequest, OperationState, Outcome, Phase, Progress, Result
-from argosy.gitops.application.step_results import Assessment, Health, Task
-from argosy.gitops.sync.container_images import images_of
-from argosy.gitops.sync.task_states import Board, Turn, verdict, waiting_text, with_reasons
+from argosy.gitops.application import (
+    OperationPhase,
+    OperationRequest,
+    OperationState,
+    ResourceResult,
+    ResultCode,
+    SyncPhase,
+)
+from argosy.gitops.application.step_results import Assessment, HealthStatus, PlannedTask
+from argosy.gitops.sync.container_images import list_images
+from argosy.gitops.sync.task_states import (
+    SyncTask,
+    SyncTaskList,
+    append_reasons,
+    format_waiting_message,
+    phase_from_health,
+)
 from argosy.gitops.sync.wave_gates import (
-    Gate,
     GateKind,
-    deadline_of,
-    gate_of,
-    pause_of,
-    with_deadline,
-    with_pause,
-    without_deadline,
+    HealthGate,
+    append_deadline,
+    append_pause,
+    read_deadline,
+    read_gate,
+    read_pause,
+    strip_deadline,
 )
 from argosy.kube.objects import Manifest, key_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-RUNNING, DONE, FAILED, ERROR = Progress.RUNNING, Progress.SUCCEEDED, Progress.FAILED, Progress.ERROR
+RUNNING, DONE, FAILED, ERROR = (
+    OperationPhase.RUNNING,
+    OperationPhase.SUCCEEDED,
+    OperationPhase.FAILED,
+    OperationPhase.ERROR,
+)
 
 
 def manifest(name: str, kind: str = "Job", api: str = "batch/v1", **annotations: str) -> Manifest:
@@ -32,16 +50,18 @@ def manifest(name: str, kind: str = "Job", api: str = "batch/v1", **annotations:
     return {"apiVersion": api, "kind": kind, "metadata": {"name": name, "namespace": "ml", "annotations": written}}
 
 
-def task(name: str, *, phase: Phase = Phase.SYNC, wave: int = 0, hook: bool = False, **more: Any) -> Task:
+def task(
+    name: str, *, phase: SyncPhase = SyncPhase.SYNC, wave: int = 0, hook: bool = False, **more: Any
+) -> PlannedTask:
     made = manifest(name, **more)
-    return Task(key_of(made), phase, wave, made, None, is_hook=hook)
+    return PlannedTask(key_of(made), phase, wave, made, None, is_hook=hook)
 
 
-def board(*tasks: Task, results: tuple[Result, ...] = ()) -> Board:
-    return Board(OperationState(OperationRequest(), results=results), tasks)
+def board(*tasks: PlannedTask, results: tuple[ResourceResult, ...] = ()) -> SyncTaskList:
+    return SyncTaskList(OperationState(OperationRequest(), results=results), tasks)
 
 
-def judged(health: Health | None, message: str = "", fault: str = "") -> Assessment:
+def judged(health: HealthStatus | None, message: str = "", fault: str = "") -> Assessment:
     return Assessment(health, message, fault=fault)
 
 
@@ -51,18 +71,18 @@ def judged(health: Health | None, message: str = "", fault: str = "") -> Assessm
     [
         (None, (DONE, ""), (DONE, "")),
         (judged(None), (DONE, ""), None),
-        (judged(Health.HEALTHY, "fine"), (DONE, "fine"), (DONE, "fine")),
-        (judged(Health.MISSING), (DONE, ""), None),
-        (judged(Health.PROGRESSING, "soon"), (RUNNING, "soon"), None),
-        (judged(Health.SUSPENDED), (RUNNING, ""), None),
-        (judged(Health.DEGRADED, "sick"), (FAILED, "sick"), (FAILED, "sick")),
-        (judged(Health.UNKNOWN, "?"), (FAILED, "?"), None),
-        (judged(Health.UNKNOWN, fault="no"), (ERROR, "failed to get resource health: no"), None),
+        (judged(HealthStatus.HEALTHY, "fine"), (DONE, "fine"), (DONE, "fine")),
+        (judged(HealthStatus.MISSING), (DONE, ""), None),
+        (judged(HealthStatus.PROGRESSING, "soon"), (RUNNING, "soon"), None),
+        (judged(HealthStatus.SUSPENDED), (RUNNING, ""), None),
+        (judged(HealthStatus.DEGRADED, "sick"), (FAILED, "sick"), (FAILED, "sick")),
+        (judged(HealthStatus.UNKNOWN, "?"), (FAILED, "?"), None),
+        (judged(HealthStatus.UNKNOWN, fault="no"), (ERROR, "failed to get resource health: no"), None),
     ],
 )
 def test_health_moves_tasks_on(assessment: Any, of_hook: Any, of_resource: Any) -> None:
-    assert verdict(assessment, is_hook=True) == of_hook
-    assert verdict(assessment, is_hook=False) == of_resource
+    assert phase_from_health(assessment, is_hook=True) == of_hook
+    assert phase_from_health(assessment, is_hook=False) == of_resource
 
 
 @pytest.mark.parametrize(
@@ -71,11 +91,11 @@ def test_health_moves_tasks_on(assessment: Any, of_hook: Any, of_resource: Any) 
         ([], False),
         ([task("a"), task("b")], False),
         ([task("a"), task("b", wave=1)], True),
-        ([task("a", phase=Phase.PRE_SYNC), task("b")], True),
-        ([task("a"), task("b", phase=Phase.SYNC_FAIL)], True),
+        ([task("a", phase=SyncPhase.PRE_SYNC), task("b")], True),
+        ([task("a"), task("b", phase=SyncPhase.SYNC_FAIL)], True),
     ],
 )
-def test_a_plan_has_many_steps_where_its_first_and_last_differ(tasks: list[Task], many: bool) -> None:
+def test_a_plan_has_many_steps_where_its_first_and_last_differ(tasks: list[PlannedTask], many: bool) -> None:
     assert board(*tasks).has_many_steps is many
 
 
@@ -93,29 +113,29 @@ def test_a_plan_has_many_steps_where_its_first_and_last_differ(tasks: list[Task]
 )
 def test_whom_an_operation_waits_for(words: Any, hook: bool, waves: tuple[int, int], awaited: bool) -> None:
     found = board(task("a", hook=hook, wave=waves[0], **words), task("b", wave=waves[1]))
-    found.record(found.turns[0], Outcome.SYNCED, RUNNING)
-    assert found.is_awaited(found.turns[0]) is awaited
+    found.record(found.tasks[0], ResultCode.SYNCED, RUNNING)
+    assert found.is_awaited(found.tasks[0]) is awaited
 
 
 def test_results_keep_their_order_and_what_is_no_task_any_more() -> None:
-    old = Result(key_of(manifest("gone")), outcome=Outcome.PRUNED, progress=DONE, message="pruned")
+    old = ResourceResult(key_of(manifest("gone")), result_code=ResultCode.PRUNED, hook_phase=DONE, message="pruned")
     found = board(task("b"), task("a"), results=(old,))
-    found.record(found.turns[1], Outcome.SYNCED, RUNNING, "job.batch/a created")
-    found.record(found.turns[0], Outcome.SYNCED, RUNNING, "job.batch/b created")
-    found.record(found.turns[1], Outcome.SYNCED, DONE)
-    assert [(each.key.name, each.progress, each.message) for each in found.results] == [
+    found.record(found.tasks[1], ResultCode.SYNCED, RUNNING, "job.batch/a created")
+    found.record(found.tasks[0], ResultCode.SYNCED, RUNNING, "job.batch/b created")
+    found.record(found.tasks[1], ResultCode.SYNCED, DONE)
+    assert [(each.key.name, each.hook_phase, each.message) for each in found.results] == [
         ("gone", DONE, "pruned"), ("a", DONE, "job.batch/a created"), ("b", RUNNING, "job.batch/b created"),
     ]  # fmt: skip
 
 
 def test_what_was_written_before_is_told_and_what_comes_is_not_yet() -> None:
-    result = Result(key_of(manifest("a")), outcome=Outcome.SYNCED, progress=RUNNING, message="x")
+    result = ResourceResult(key_of(manifest("a")), result_code=ResultCode.SYNCED, hook_phase=RUNNING, message="x")
     found = board(task("a", hook=True), results=(result,))
-    assert found.turns[0].is_told
-    found.record(found.turns[0], Outcome.SYNCED, RUNNING, "y")
-    assert found.turns[0].is_told
-    found.record(found.turns[0], Outcome.SYNCED, DONE)
-    assert not found.turns[0].is_told
+    assert found.tasks[0].is_written
+    found.record(found.tasks[0], ResultCode.SYNCED, RUNNING, "y")
+    assert found.tasks[0].is_written
+    found.record(found.tasks[0], ResultCode.SYNCED, DONE)
+    assert not found.tasks[0].is_written
 
 
 @pytest.mark.parametrize(
@@ -131,38 +151,40 @@ def test_what_was_written_before_is_told_and_what_comes_is_not_yet() -> None:
     ],
 )
 def test_what_an_operation_waits_for_is_said_as_argo_cd_says_it(hook: bool, count: int, what: str, text: str) -> None:
-    turns = [Turn(task(name, hook=hook), None) for name in "abc"[:count]]
-    assert waiting_text(turns, what) == text
+    turns = [SyncTask(task(name, hook=hook), None) for name in "abc"[:count]]
+    assert format_waiting_message(turns, what) == text
 
 
 def test_hooks_are_named_first_and_others_beside_them_are_resources() -> None:
-    turns = [Turn(task("a"), None), Turn(task("b", hook=True), None), Turn(task("c"), None)]
-    assert waiting_text(turns) == "waiting for completion of hook batch/Job/b and 2 more resources"
-    assert waiting_text(turns, "deletion of") == "waiting for deletion of hook batch/Job/b and 2 more resources"
+    turns = [SyncTask(task("a"), None), SyncTask(task("b", hook=True), None), SyncTask(task("c"), None)]
+    assert format_waiting_message(turns) == "waiting for completion of hook batch/Job/b and 2 more resources"
+    assert (
+        format_waiting_message(turns, "deletion of") == "waiting for deletion of hook batch/Job/b and 2 more resources"
+    )
 
 
 def test_a_reason_that_many_have_is_said_once() -> None:
-    turns = [Turn(task(name), None, Outcome.SYNC_FAILED, FAILED, said) for name, said in ("ax", "by", "cx")]
-    assert with_reasons("failed", turns) == "failed, reason: x,y"
+    turns = [SyncTask(task(name), None, ResultCode.SYNC_FAILED, FAILED, said) for name, said in ("ax", "by", "cx")]
+    assert append_reasons("failed", turns) == "failed, reason: x,y"
 
 
 def test_reasons_are_those_of_what_was_not_applied() -> None:
     turns = [
-        Turn(task("a"), None, Outcome.SYNC_FAILED, FAILED, "no"),
-        Turn(task("b"), None, Outcome.SYNCED, FAILED, "sick"),
-        Turn(task("c"), None, Outcome.SYNC_FAILED, ERROR, "never"),
+        SyncTask(task("a"), None, ResultCode.SYNC_FAILED, FAILED, "no"),
+        SyncTask(task("b"), None, ResultCode.SYNCED, FAILED, "sick"),
+        SyncTask(task("c"), None, ResultCode.SYNC_FAILED, ERROR, "never"),
     ]
-    assert with_reasons("it failed", turns) == "it failed, reason: no,never"
-    assert with_reasons("it failed", turns[1:2]) == "it failed"
+    assert append_reasons("it failed", turns) == "it failed, reason: no,never"
+    assert append_reasons("it failed", turns[1:2]) == "it failed"
 
 
 def test_what_is_only_reported_fails_nothing_unless_it_could_not_be_applied() -> None:
     found = board(task("a", gate="report"), task("b", gate="report", wave=1))
-    first, second = found.turns
-    found.record(first, Outcome.SYNCED, FAILED, "sick")
-    assert found.failures() == []
-    found.record(second, Outcome.SYNC_FAILED, FAILED, "refused")
-    assert found.failures() == [second]
+    first, second = found.tasks
+    found.record(first, ResultCode.SYNCED, FAILED, "sick")
+    assert found.list_failures() == []
+    found.record(second, ResultCode.SYNC_FAILED, FAILED, "refused")
+    assert found.list_failures() == [second]
 
 
 # -- gates and times in messages -------------------------------------------------------------------------------------
@@ -171,24 +193,24 @@ def test_what_is_only_reported_fails_nothing_unless_it_could_not_be_applied() ->
 @pytest.mark.parametrize(
     ("words", "gate"),
     [
-        ({}, Gate()),
-        ({"gate": "block"}, Gate(GateKind.BLOCK)),
-        ({"gate": "block", "gate_timeout": "1m30s"}, Gate(GateKind.BLOCK, 90.0)),
-        ({"gate_timeout": "10s"}, Gate(GateKind.WAVE, 10.0)),
-        ({"gate": "maybe", "gate_timeout": "soon"}, Gate()),
+        ({}, HealthGate()),
+        ({"gate": "block"}, HealthGate(GateKind.BLOCK)),
+        ({"gate": "block", "gate_timeout": "1m30s"}, HealthGate(GateKind.BLOCK, 90.0)),
+        ({"gate_timeout": "10s"}, HealthGate(GateKind.WAVE, 10.0)),
+        ({"gate": "maybe", "gate_timeout": "soon"}, HealthGate()),
     ],
 )
-def test_a_gate_is_read_and_what_is_not_understood_asks_for_nothing(words: dict[str, str], gate: Gate) -> None:
-    assert gate_of(manifest("a", **words)) == gate
+def test_a_gate_is_read_and_what_is_not_understood_asks_for_nothing(words: dict[str, str], gate: HealthGate) -> None:
+    assert read_gate(manifest("a", **words)) == gate
 
 
 def test_times_travel_in_messages() -> None:
-    said = with_deadline("deployment.apps/web created", NOW)
+    said = append_deadline("deployment.apps/web created", NOW)
     assert said == "deployment.apps/web created (to be healthy by 2026-01-01T00:00:00.000Z)"
-    assert deadline_of(said) == NOW and without_deadline(said) == "deployment.apps/web created"
-    paused = with_pause("waiting for healthy state of /ConfigMap/a", NOW)
-    assert pause_of(paused) == NOW and deadline_of(paused) is None and pause_of("waiting") is None
-    assert with_pause("x", None) == with_deadline("x", None) == "x"
+    assert read_deadline(said) == NOW and strip_deadline(said) == "deployment.apps/web created"
+    paused = append_pause("waiting for healthy state of /ConfigMap/a", NOW)
+    assert read_pause(paused) == NOW and read_deadline(paused) is None and read_pause("waiting") is None
+    assert append_pause("x", None) == append_deadline("x", None) == "x"
 
 
 @pytest.mark.parametrize(
@@ -202,4 +224,4 @@ def test_times_travel_in_messages() -> None:
     ],
 )
 def test_images_are_found_where_pods_are_described(spec: Any, images: tuple[str, ...]) -> None:
-    assert images_of({"spec": spec}) == images
+    assert list_images({"spec": spec}) == images

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from argosy.annotations import TRACKING_ID
-from argosy.gitops.application import Application, Destination, Phase, SyncRequest, read_application
-from argosy.gitops.application.hooks import is_hook, is_skipped, phases
-from argosy.gitops.application.step_results import Comparison, Pair, Task
+from argosy.gitops.application import Application, Destination, SyncPhase, SyncRequest, read_application
+from argosy.gitops.application.hooks import is_hook, is_skipped, list_hook_phases
+from argosy.gitops.application.step_results import AppComparison, Pair, PlannedTask
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.sync_plan import Occasion, plan
-from argosy.gitops.sync.task_order import in_order
+from argosy.gitops.sync.sync_plan import OperationContext, plan_tasks
+from argosy.gitops.sync.task_order import sort_tasks
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
@@ -25,7 +25,7 @@ KINDS = [
     "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob",
     "IngressClass", "Ingress", "APIService",
 ]  # fmt: skip
-PRE, SYNC, POST, FAIL = Phase.PRE_SYNC, Phase.SYNC, Phase.POST_SYNC, Phase.SYNC_FAIL
+PRE, SYNC, POST, FAIL = SyncPhase.PRE_SYNC, SyncPhase.SYNC, SyncPhase.POST_SYNC, SyncPhase.SYNC_FAIL
 STARTED = "2026-01-01T00:00:00Z"
 
 
@@ -37,12 +37,14 @@ def manifest(kind: str, name: str = "x", namespace: str = "", api: str = "v1", *
     return {"apiVersion": api, "kind": kind, "metadata": metadata}
 
 
-def task(kind: str, name: str = "x", *, phase: Phase = SYNC, wave: int = 0, prune: bool = False, **more: Any) -> Task:
+def task(
+    kind: str, name: str = "x", *, phase: SyncPhase = SYNC, wave: int = 0, prune: bool = False, **more: Any
+) -> PlannedTask:
     made = manifest(kind, name, **more)
-    return Task(key_of(made), phase, wave, None if prune else made, made if prune else None)
+    return PlannedTask(key_of(made), phase, wave, None if prune else made, made if prune else None)
 
 
-def shuffled(tasks: list[Task]) -> list[Task]:
+def shuffled(tasks: list[PlannedTask]) -> list[PlannedTask]:
     mixed = list(tasks)
     random.Random(7).shuffle(mixed)
     return mixed
@@ -54,17 +56,17 @@ def shuffled(tasks: list[Task]) -> list[Task]:
 @pytest.mark.parametrize("prune", [False, True], ids=["applied", "pruned"])
 def test_kinds_come_in_argo_cds_order_and_all_others_after_them(prune: bool) -> None:
     made = [task(kind, "z", prune=prune) for kind in KINDS] + [task("Widget", "b", prune=prune, api="example.com/v1")]
-    assert [each.key.kind for each in in_order(shuffled(made))] == [*KINDS, "Widget"]
+    assert [each.key.kind for each in sort_tasks(shuffled(made))] == [*KINDS, "Widget"]
 
 
 def test_kinds_that_are_in_no_list_are_equals_and_come_by_name() -> None:
     made = [task(kind, name, api=f"{group}.com/v1") for kind, name, group in ("Wca", "Abz", "Gam")]
-    assert [each.key.name for each in in_order(made)] == ["a", "b", "c"]
+    assert [each.key.name for each in sort_tasks(made)] == ["a", "b", "c"]
 
 
 def test_the_group_of_a_kind_does_not_count() -> None:
     made = [task("Service", "b", api="serving.knative.dev/v1"), task("Service", "a"), task("Pod"), task("Widget", "0")]
-    assert [(each.key.group, each.key.kind) for each in in_order(shuffled(made))] == [
+    assert [(each.key.group, each.key.kind) for each in sort_tasks(shuffled(made))] == [
         ("", "Service"), ("serving.knative.dev", "Service"), ("", "Pod"), ("", "Widget"),
     ]  # fmt: skip
 
@@ -87,7 +89,7 @@ IN_ORDER = [
 
 
 def test_phases_before_waves_before_kinds_before_names() -> None:
-    assert in_order(shuffled(IN_ORDER)) == IN_ORDER
+    assert sort_tasks(shuffled(IN_ORDER)) == IN_ORDER
 
 
 @pytest.mark.parametrize(
@@ -106,8 +108,8 @@ def test_phases_before_waves_before_kinds_before_names() -> None:
 def test_a_hook_without_a_name_is_named_by_revision_phase_and_second(revision: str, name: str) -> None:
     hook = manifest("Job", "", api="batch/v1", hook="PreSync")
     hook["metadata"] |= {"generateName": "check-", "name": ""}
-    occasion = Occasion(Application(name="demo"), revision, STARTED)
-    (found,) = plan(Comparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
+    occasion = OperationContext(Application(name="demo"), revision, STARTED)
+    (found,) = plan_tasks(AppComparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
     assert found.key.name == name
     assert found.desired and "generateName" not in found.desired["metadata"]
 
@@ -116,8 +118,8 @@ def test_the_tracking_id_of_a_hook_with_a_generated_name_names_the_hook_itself()
     hook = manifest("Job", "", api="batch/v1", hook="PreSync")
     hook["metadata"] |= {"generateName": "check-", "name": ""}
     hook["metadata"]["annotations"] |= {TRACKING_ID: "demo:batch/Job:ml/"}
-    occasion = Occasion(Application(name="demo"), "01234567", STARTED)
-    (found,) = plan(Comparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
+    occasion = OperationContext(Application(name="demo"), "01234567", STARTED)
+    (found,) = plan_tasks(AppComparison(hooks=[hook]), SyncRequest(), occasion, SyncOptions(), {})
     tracked = (found.desired or {})["metadata"]["annotations"][TRACKING_ID]
     assert tracked == f"demo:batch/Job:ml/{found.key.name}"
 
@@ -127,8 +129,8 @@ def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own()
     for hook in (first, second, third):
         hook["metadata"] |= {"generateName": "check-", "name": ""}
     third["metadata"]["namespace"] = "elsewhere"
-    occasion = Occasion(Application(name="demo"), "01234567", STARTED)
-    found = plan(Comparison(hooks=[first, second, third]), SyncRequest(), occasion, SyncOptions(), {})
+    occasion = OperationContext(Application(name="demo"), "01234567", STARTED)
+    found = plan_tasks(AppComparison(hooks=[first, second, third]), SyncRequest(), occasion, SyncOptions(), {})
     name = "check-0123456-presync-1767225600"
     assert sorted(task.key.name for task in found) == [name, name, f"{name}-2"]
     assert len({task.key for task in found}) == 3
@@ -150,15 +152,17 @@ def test_hooks_with_the_same_generate_name_in_one_phase_get_names_of_their_own()
     ],
     ids=["in it", "later anyway", "hook in it", "elsewhere", "pruned", "of the whole cluster", "another namespace"],
 )
-def test_a_namespace_takes_the_step_of_the_first_that_needs_it(others: list[Task], step: tuple[Phase, int]) -> None:
-    found = in_order([task("Namespace", "ml", wave=5), *others], "ml")
+def test_a_namespace_takes_the_step_of_the_first_that_needs_it(
+    others: list[PlannedTask], step: tuple[SyncPhase, int]
+) -> None:
+    found = sort_tasks([task("Namespace", "ml", wave=5), *others], "ml")
     (space,) = [each for each in found if each.key.name == "ml"]
     assert (space.phase, space.wave) == step
     if step != (SYNC, 5):
         assert found[0] is space
 
 
-def definition(group: str, kind: str, wave: int) -> Task:
+def definition(group: str, kind: str, wave: int) -> PlannedTask:
     made = task("CustomResourceDefinition", kind.lower(), api="apiextensions.k8s.io/v1", wave=wave)
     assert made.desired is not None
     made.desired["spec"] = {"group": group, "names": {"kind": kind}}
@@ -176,8 +180,10 @@ def definition(group: str, kind: str, wave: int) -> Task:
     ],
     ids=["earlier", "earlier phase", "later", "another group", "pruned"],
 )
-def test_a_definition_takes_the_step_of_the_first_that_it_defines(other: Task, step: tuple[Phase, int]) -> None:
-    found = in_order([definition("example.com", "Widget", 3), other])
+def test_a_definition_takes_the_step_of_the_first_that_it_defines(
+    other: PlannedTask, step: tuple[SyncPhase, int]
+) -> None:
+    found = sort_tasks([definition("example.com", "Widget", 3), other])
     (made,) = [each for each in found if each.key.kind == "CustomResourceDefinition"]
     assert (made.phase, made.wave) == step
 
@@ -191,9 +197,15 @@ def pair(name: str, wave: int, *, options: str = "", gone: bool = True) -> Pair:
     return Pair(key_of(made), None if gone else made, made, differs=gone)
 
 
-def planned(pairs: list[Pair], *options: str, app: Application | None = None, **request: Any) -> list[Task]:
+def planned(pairs: list[Pair], *options: str, app: Application | None = None, **request: Any) -> list[PlannedTask]:
     app = app or Application(name="demo", destination=Destination(namespace="ml"))
-    return plan(Comparison(pairs), SyncRequest(**request), Occasion(app, "abc", STARTED), SyncOptions.of(options), {})
+    return plan_tasks(
+        AppComparison(pairs),
+        SyncRequest(**request),
+        OperationContext(app, "abc", STARTED),
+        SyncOptions.from_lists(options),
+        {},
+    )
 
 
 @pytest.mark.parametrize(
@@ -308,4 +320,4 @@ def test_what_is_a_hook_and_when_it_runs(
     made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "annotations": annotations}}
     assert (is_hook(made), is_skipped(made)) == (hook, skipped)
     if hook:
-        assert list(phases(made)) == [Phase(each) for each in expected]
+        assert list(list_hook_phases(made)) == [SyncPhase(each) for each in expected]

@@ -11,24 +11,36 @@ import pytest
 from argosy.errors import ClusterError, ManifestError
 from argosy.gitops.application import (
     Application,
+    OperationPhase,
     OperationRequest,
     OperationState,
-    Outcome,
-    Phase,
-    Progress,
-    Result,
-    Retry,
+    ResourceResult,
+    ResultCode,
+    RetryStrategy,
+    SyncPhase,
     SyncRequest,
 )
-from argosy.gitops.application.step_results import Task
+from argosy.gitops.application.step_results import PlannedTask
 from argosy.gitops.sync import retry
-from argosy.gitops.sync.client_side_patch import check, holds, last_applied, patch_of, placed, with_last_applied
-from argosy.gitops.sync.managed_fields_migration import migration
-from argosy.gitops.sync.operation_terms import MIGRATED, How, Terms, is_approved
+from argosy.gitops.sync.client_side_patch import (
+    add_last_applied,
+    build_apply_patch,
+    check_strict_decoding,
+    contains_desired,
+    read_last_applied,
+    set_namespace,
+)
+from argosy.gitops.sync.managed_fields_migration import build_migration_patch
+from argosy.gitops.sync.operation_options import (
+    CLIENT_SIDE_MANAGER,
+    ApplyOptions,
+    OperationOptions,
+    is_deletion_approved,
+)
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.rollback import rollback_request
-from argosy.gitops.sync.task_states import Board
-from argosy.gitops.sync.task_validation import invalid
+from argosy.gitops.sync.rollback import build_rollback_request
+from argosy.gitops.sync.task_states import SyncTaskList
+from argosy.gitops.sync.task_validation import find_invalid_tasks
 from argosy.kube.client import KindInfo
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
@@ -46,16 +58,22 @@ def manifest(options: str = "", kind: str = "ConfigMap", api: str = "v1", **part
     }  # fmt: skip
 
 
-def terms(*options: str, annotations: dict[str, str] | None = None, is_mass: bool = False, **request: Any) -> Terms:
+def terms(
+    *options: str, annotations: dict[str, str] | None = None, is_mass: bool = False, **request: Any
+) -> OperationOptions:
     state = OperationState(OperationRequest(SyncRequest(**request)), started=STARTED)
-    return Terms(Application(annotations=annotations or {}), state, SyncOptions.of(options), is_mass=is_mass)
+    return OperationOptions(
+        Application(annotations=annotations or {}), state, SyncOptions.from_lists(options), is_mass_prune=is_mass
+    )
 
 
-def task(desired: Manifest | None, live: Manifest | None = None, *, differs: bool = True, hook: bool = False) -> Task:
-    return Task(key_of(desired or live or {}), Phase.SYNC, 0, desired, live, is_hook=hook, differs=differs)
+def task(
+    desired: Manifest | None, live: Manifest | None = None, *, differs: bool = True, hook: bool = False
+) -> PlannedTask:
+    return PlannedTask(key_of(desired or live or {}), SyncPhase.SYNC, 0, desired, live, is_hook=hook, differs=differs)
 
 
-USUAL = How(migrates=MIGRATED)
+USUAL = ApplyOptions(migrated_manager=CLIENT_SIDE_MANAGER)
 
 
 @pytest.mark.parametrize(
@@ -79,20 +97,20 @@ USUAL = How(migrates=MIGRATED)
     ],
 )
 def test_how_a_manifest_is_applied(app: tuple[str, ...], own: str, live: str, field: str, value: Any) -> None:
-    how = terms(*app).how(task(manifest(own), manifest(live)))
+    how = terms(*app).build_apply_options(task(manifest(own), manifest(live)))
     assert getattr(how, field) == value
 
 
 def test_a_request_can_force_and_an_application_can_name_who_is_migrated() -> None:
-    assert terms(force=True).how(task(manifest())).forces
+    assert terms(force=True).build_apply_options(task(manifest())).force
     name = "argocd.argoproj.io/client-side-apply-migration-manager"
-    assert terms(annotations={name: "my-tool"}).how(task(manifest())).migrates == "my-tool"
-    assert terms().how(task(manifest())) == USUAL
+    assert terms(annotations={name: "my-tool"}).build_apply_options(task(manifest())).migrated_manager == "my-tool"
+    assert terms().build_apply_options(task(manifest())) == USUAL
 
 
 @pytest.mark.parametrize("kind", [("v1", "Namespace"), ("apiextensions.k8s.io/v1", "CustomResourceDefinition")])
 def test_what_holds_other_things_is_never_made_anew(kind: tuple[str, str]) -> None:
-    assert not terms(force=True).how(task(manifest(api=kind[0], kind=kind[1]))).may_recreate
+    assert not terms(force=True).build_apply_options(task(manifest(api=kind[0], kind=kind[1]))).may_recreate
 
 
 @pytest.mark.parametrize(
@@ -107,7 +125,7 @@ def test_what_holds_other_things_is_never_made_anew(kind: tuple[str, str]) -> No
     ],
 )
 def test_why_extra_manifests_stay(app: tuple[str, ...], own: str, prune: bool, said: str) -> None:
-    assert terms(*app, prune=prune).keeps(manifest(own)) == said
+    assert terms(*app, prune=prune).find_prune_refusal(manifest(own)) == said
 
 
 @pytest.mark.parametrize(
@@ -131,8 +149,8 @@ def test_what_must_be_confirmed(own: str, is_mass: bool, approved: str, asks: bo
 
 def test_an_approval_within_the_second_of_the_start_counts() -> None:
     app = Application(annotations={APPROVED: "2026-01-01T00:00:34Z"})
-    assert is_approved(app, "2026-01-01T00:00:34.967764Z")
-    assert not is_approved(app, "2026-01-01T00:00:35.000001Z")
+    assert is_deletion_approved(app, "2026-01-01T00:00:34.967764Z")
+    assert not is_deletion_approved(app, "2026-01-01T00:00:35.000001Z")
 
 
 @pytest.mark.parametrize(
@@ -150,8 +168,8 @@ def test_what_does_not_differ_is_spared_where_that_is_asked_for(
     differs: bool, hook: bool, live: bool, spared: bool
 ) -> None:
     found = task(manifest(), manifest() if live else None, differs=differs, hook=hook)
-    assert terms("ApplyOutOfSyncOnly=true").is_left_alone(found) is spared
-    assert not terms().is_left_alone(found)
+    assert terms("ApplyOutOfSyncOnly=true").is_skipped(found) is spared
+    assert not terms().is_skipped(found)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +188,7 @@ def test_what_this_operation_may_have_applied_is_not_spared(
 ) -> None:
     live = manifest()
     live["metadata"]["managedFields"] = [{"manager": manager, "time": time, "subresource": subresource}]
-    assert terms("ApplyOutOfSyncOnly=true").is_left_alone(task(manifest(), live, differs=False)) is spared
+    assert terms("ApplyOutOfSyncOnly=true").is_skipped(task(manifest(), live, differs=False)) is spared
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------
@@ -195,8 +213,8 @@ DEFINITION = manifest(
     ],
 )
 def test_a_kind_must_be_served_or_be_on_its_way(wanted: list[Manifest], options: tuple[str, ...], found: int) -> None:
-    board = Board(OperationState(OperationRequest()), [task(each) for each in wanted])
-    faults = invalid(board.turns, board, KINDS, terms(*options), lambda *_: "")
+    board = SyncTaskList(OperationState(OperationRequest()), [task(each) for each in wanted])
+    faults = find_invalid_tasks(board.tasks, board, KINDS, terms(*options), lambda *_: "")
     assert len(faults) == found
     assert all("CRD is installed on the destination cluster" in reason for _, reason in faults)
 
@@ -205,23 +223,23 @@ def test_a_kind_must_be_served_or_be_on_its_way(wanted: list[Manifest], options:
 
 
 def test_a_manifest_that_was_applied_needs_no_patch_and_a_change_needs_only_itself() -> None:
-    first = with_last_applied(manifest(data={"a": "1", "b": "2"}))
-    assert patch_of(first, first) == {}
-    assert last_applied(first) == manifest(data={"a": "1", "b": "2"})
-    patch = patch_of(with_last_applied(manifest(data={"a": "3"})), first)
+    first = add_last_applied(manifest(data={"a": "1", "b": "2"}))
+    assert build_apply_patch(first, first) == {}
+    assert read_last_applied(first) == manifest(data={"a": "1", "b": "2"})
+    patch = build_apply_patch(add_last_applied(manifest(data={"a": "3"})), first)
     assert patch["data"] == {"a": "3", "b": None}
 
 
 def test_custom_kinds_are_patched_by_merging() -> None:
-    live = with_last_applied({**WIDGET, "spec": {"sizes": [1, 2], "gone": 1}})
-    patch = patch_of(with_last_applied({**WIDGET, "spec": {"sizes": [3]}}), live)
+    live = add_last_applied({**WIDGET, "spec": {"sizes": [1, 2], "gone": 1}})
+    patch = build_apply_patch(add_last_applied({**WIDGET, "spec": {"sizes": [3]}}), live)
     assert patch["spec"] == {"sizes": [3], "gone": None}
 
 
 def test_a_manifest_is_placed_as_its_key_says() -> None:
     made = {**manifest(), "metadata": {"name": "a", "namespace": "x", "creationTimestamp": None}}
-    assert placed(made, key_of(made)._replace(namespace=""))["metadata"] == {"name": "a"}
-    assert placed(made, key_of(made)._replace(namespace="y"))["metadata"] == {"name": "a", "namespace": "y"}
+    assert set_namespace(made, key_of(made)._replace(namespace=""))["metadata"] == {"name": "a"}
+    assert set_namespace(made, key_of(made)._replace(namespace="y"))["metadata"] == {"name": "a", "namespace": "y"}
     assert made["metadata"]["namespace"] == "x"
 
 
@@ -234,15 +252,19 @@ def test_a_manifest_is_placed_as_its_key_says() -> None:
 )
 def test_what_no_server_would_take_is_refused_in_its_words(wrong: Manifest, said: str) -> None:
     with pytest.raises(ClusterError) as caught:
-        check(wrong)
+        check_strict_decoding(wrong)
     assert said in caught.value.message
-    check(manifest(data={"a": "b"}))
-    check(WIDGET)
+    check_strict_decoding(manifest(data={"a": "b"}))
+    check_strict_decoding(WIDGET)
 
 
 def test_holding_is_having_all_that_is_asked_for() -> None:
-    assert holds({"a": [1, {"b": 2, "c": 3}], "d": 4}, {"a": [1, {"b": 2}]})
-    assert not holds({"a": [1, 2]}, {"a": [1]}) and not holds({"a": 1}, {"b": 1}) and not holds(None, {"a": 1})
+    assert contains_desired({"a": [1, {"b": 2, "c": 3}], "d": 4}, {"a": [1, {"b": 2}]})
+    assert (
+        not contains_desired({"a": [1, 2]}, {"a": [1]})
+        and not contains_desired({"a": 1}, {"b": 1})
+        and not contains_desired(None, {"a": 1})
+    )
 
 
 def entry(manager: str, operation: str = "Update", **fields: Any) -> dict[str, Any]:
@@ -261,76 +283,84 @@ def test_fields_of_the_clients_side_are_handed_over_and_joined_with_ours() -> No
             entry("argocd-controller", "Apply", **{"f:data": {"f:b": {}}}),
         ],
     }
-    replaced, guard = migration(live, "kubectl-client-side-apply", "argocd-controller")
+    replaced, guard = build_migration_patch(live, "kubectl-client-side-apply", "argocd-controller")
     ours, other = replaced["value"]
     assert ours == entry("argocd-controller", "Apply", **{"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": annotation})
     assert other["manager"] == "kube-controller-manager" and guard["value"] == "7"
-    assert migration(live, "", "argocd-controller") == []
-    assert migration(manifest(), "kubectl-client-side-apply", "argocd-controller") == []
+    assert build_migration_patch(live, "", "argocd-controller") == []
+    assert build_migration_patch(manifest(), "kubectl-client-side-apply", "argocd-controller") == []
 
 
 # -- what comes after ------------------------------------------------------------------------------------------------
 
 
-def state(progress: Progress, retries: int = 0, limit: int = 2, **more: Any) -> OperationState:
-    request = OperationRequest(SyncRequest(revision="abc"), retry=Retry(limit=limit, **more))
-    result = Result(key_of(manifest()), outcome=Outcome.SYNC_FAILED)
+def state(progress: OperationPhase, retries: int = 0, limit: int = 2, **more: Any) -> OperationState:
+    request = OperationRequest(SyncRequest(revision="abc"), retry=RetryStrategy(limit=limit, **more))
+    result = ResourceResult(key_of(manifest()), result_code=ResultCode.SYNC_FAILED)
     return OperationState(request, progress, "it failed", STARTED, retries=retries, results=(result,), has_result=True)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "progress", "message"),
     [
-        (Progress.RUNNING, state(Progress.SUCCEEDED), Progress.SUCCEEDED, "it failed"),
+        (OperationPhase.RUNNING, state(OperationPhase.SUCCEEDED), OperationPhase.SUCCEEDED, "it failed"),
         (
-            Progress.RUNNING, state(Progress.FAILED), Progress.RUNNING,
+            OperationPhase.RUNNING, state(OperationPhase.FAILED), OperationPhase.RUNNING,
             "it failed. Retrying attempt #1 at 3:04PM.",
         ),
         (
-            Progress.RUNNING, state(Progress.ERROR, retries=1), Progress.RUNNING,
+            OperationPhase.RUNNING, state(OperationPhase.ERROR, retries=1), OperationPhase.RUNNING,
             "it failed. Retrying attempt #2 at 3:04PM.",
         ),
-        (Progress.RUNNING, state(Progress.FAILED, retries=2), Progress.FAILED, "it failed (retried 2 times)."),
-        (Progress.RUNNING, state(Progress.FAILED, limit=0), Progress.FAILED, "it failed"),
+        (OperationPhase.RUNNING, state(OperationPhase.FAILED, retries=2), OperationPhase.FAILED, "it failed "
+                                                                                                 "(retried 2 times)."),
+        (OperationPhase.RUNNING, state(OperationPhase.FAILED, limit=0), OperationPhase.FAILED, "it failed"),
         (
-            Progress.RUNNING, state(Progress.FAILED, retries=9, limit=-1), Progress.RUNNING,
+            OperationPhase.RUNNING, state(OperationPhase.FAILED, retries=9, limit=-1), OperationPhase.RUNNING,
             "it failed. Retrying attempt #10 at 3:07PM.",
         ),
-        (Progress.TERMINATING, state(Progress.FAILED), Progress.FAILED, "it failed"),
+        (OperationPhase.TERMINATING, state(OperationPhase.FAILED), OperationPhase.FAILED, "it failed"),
     ],
 )  # fmt: skip
 def test_what_becomes_of_an_operation_that_failed(
-    before: Progress, after: OperationState, progress: Progress, message: str
+    before: OperationPhase, after: OperationState, progress: OperationPhase, message: str
 ) -> None:
-    found = retry.settle(state(before), after, NOW)
-    assert (found.progress, found.message) == (progress, message)
-    assert retry.is_resting(found) is (progress is Progress.RUNNING)
+    found = retry.schedule_retry_or_finish(state(before), after, NOW)
+    assert (found.phase, found.message) == (progress, message)
+    assert retry.is_waiting_for_retry(found) is (progress is OperationPhase.RUNNING)
 
 
 def test_the_next_attempt_waits_and_starts_from_nothing() -> None:
-    resting = retry.settle(state(Progress.RUNNING), state(Progress.FAILED, retries=1, refresh=True), NOW)
+    resting = retry.schedule_retry_or_finish(
+        state(OperationPhase.RUNNING), state(OperationPhase.FAILED, retries=1, refresh=True), NOW
+    )
     assert (resting.retries, resting.finished) == (2, "2026-01-01T15:04:00Z")
-    assert retry.rest(resting, NOW) == 10.0 and retry.rest(resting, NOW + timedelta(seconds=11)) == 0.0
-    anew = retry.next_attempt(resting)
+    assert (
+        retry.seconds_until_retry(resting, NOW) == 10.0
+        and retry.seconds_until_retry(resting, NOW + timedelta(seconds=11)) == 0.0
+    )
+    anew = retry.start_next_attempt(resting)
     assert (anew.results, anew.has_result, anew.finished, anew.retries) == ((), False, "", 2)
     assert anew.request.sync.revision == "" and anew.started == STARTED
-    kept = retry.next_attempt(retry.settle(state(Progress.RUNNING), state(Progress.FAILED), NOW))
+    kept = retry.start_next_attempt(
+        retry.schedule_retry_or_finish(state(OperationPhase.RUNNING), state(OperationPhase.FAILED), NOW)
+    )
     assert kept.request.sync.revision == "abc"
 
 
 def test_a_rollback_is_a_sync_of_old_sources_without_hooks() -> None:
     entry = {"id": 3, "revision": "abc", "source": {"repoURL": "https://git.example/x", "path": "p"}}
-    found = rollback_request(entry, by="ada", prune=True)
-    assert (found.sync.revision, found.sync.prune, found.sync.runs_hooks, found.by) == ("abc", True, False, "ada")
+    found = build_rollback_request(entry, username="ada", prune=True)
+    assert (found.sync.revision, found.sync.prune, found.sync.runs_hooks, found.username) == ("abc", True, False, "ada")
     assert found.sync.sources[0].path == "p"
     assert found.wire["sync"]["syncStrategy"] == {"apply": {}} and found.wire["initiatedBy"] == {"username": "ada"}
     with pytest.raises(ManifestError, match="choose another"):
-        rollback_request({"id": 1, "revision": "abc"})
+        build_rollback_request({"id": 1, "revision": "abc"})
 
 
 @pytest.mark.parametrize(
     ("rested", "message"), [(True, "it failed (retried 1 times)."), (False, "it failed (retried 2 times).")]
 )
 def test_an_attempt_that_was_never_made_is_not_counted_where_it_was_terminated(rested: bool, message: str) -> None:
-    before = replace(state(Progress.TERMINATING, retries=2), finished=STARTED if rested else "")
-    assert retry.settle(before, state(Progress.FAILED, retries=2), NOW).message == message
+    before = replace(state(OperationPhase.TERMINATING, retries=2), finished=STARTED if rested else "")
+    assert retry.schedule_retry_or_finish(before, state(OperationPhase.FAILED, retries=2), NOW).message == message

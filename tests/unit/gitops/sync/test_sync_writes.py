@@ -8,12 +8,12 @@ import pytest
 
 from argosy.annotations import HOOK_FINALIZER, LAST_APPLIED, TRACKING_ID
 from argosy.errors import Conflict, Invalid
-from argosy.gitops.application import Application, OperationRequest, OperationState, Outcome, SyncRequest
+from argosy.gitops.application import Application, OperationRequest, OperationState, ResultCode, SyncRequest
 from argosy.gitops.sync import hooks
-from argosy.gitops.sync.apply import ROUNDS, Wish, apply
-from argosy.gitops.sync.operation_terms import How, Terms
+from argosy.gitops.sync.apply import MAX_CONFLICT_ATTEMPTS, ApplyRequest, apply_manifest
+from argosy.gitops.sync.operation_options import ApplyOptions, OperationOptions
 from argosy.gitops.sync.options import SyncOptions
-from argosy.gitops.sync.prune import prune
+from argosy.gitops.sync.prune import prune_object
 from argosy.kube.client import Cluster, Propagation
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
@@ -29,8 +29,8 @@ def wanted(value: str = "1", **metadata: Any) -> Manifest:
     }  # fmt: skip
 
 
-def wish(live: Manifest | None, value: str = "2", **how: Any) -> Wish:
-    return Wish(KEY, wanted(value), live, How(**how), "2026-01-01T00:00:00Z")
+def wish(live: Manifest | None, value: str = "2", **how: Any) -> ApplyRequest:
+    return ApplyRequest(KEY, wanted(value), live, ApplyOptions(**how), "2026-01-01T00:00:00Z")
 
 
 async def there(cluster: Cluster) -> Manifest:
@@ -42,42 +42,42 @@ async def there(cluster: Cluster) -> Manifest:
 @pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "x"}])
 async def test_what_came_to_be_in_the_meantime_is_changed_and_not_made(cluster: Cluster, how: dict[str, Any]) -> None:
     await cluster.create(wanted())
-    await apply(wish(None, **how), cluster)
+    await apply_manifest(wish(None, **how), cluster)
     assert (await there(cluster))["data"] == {"value": "2"}
 
 
 @pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
 async def test_what_went_in_the_meantime_is_made(cluster: Cluster, how: dict[str, Any]) -> None:
-    live = (await apply(wish(None, "1"), cluster)).live
+    live = (await apply_manifest(wish(None, "1"), cluster)).live
     await cluster.delete(KEY)
-    await apply(wish(live, **how), cluster)
+    await apply_manifest(wish(live, **how), cluster)
     assert (await there(cluster))["data"] == {"value": "2"}
 
 
 @pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True, "migrates": "argosy"}])
 async def test_what_was_changed_in_the_meantime_gets_what_is_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
-    live = (await apply(wish(None, "1"), cluster)).live
+    live = (await apply_manifest(wish(None, "1"), cluster)).live
     await cluster.patch(KEY, {"data": {"value": "theirs"}})
-    await apply(wish(live, **how), cluster)
+    await apply_manifest(wish(live, **how), cluster)
     assert (await there(cluster))["data"] == {"value": "2"}
 
 
 async def test_what_is_held_is_made_anew_only_when_it_is_gone(cluster: Cluster) -> None:
     live = await cluster.create(wanted(finalizers=["example.com/held"]))
-    first = await apply(wish(live, replaces=True, forces=True), cluster)
+    first = await apply_manifest(wish(live, replace=True, force=True), cluster)
     assert first.is_waiting and (await there(cluster))["metadata"]["uid"] == live["metadata"]["uid"]
-    again = await apply(wish(await there(cluster), replaces=True, forces=True), cluster)
+    again = await apply_manifest(wish(await there(cluster), replace=True, force=True), cluster)
     assert again.is_waiting
     await cluster.patch(KEY, {"metadata": {"finalizers": None}})
-    await apply(wish(None, replaces=True, forces=True), cluster)
+    await apply_manifest(wish(None, replace=True, force=True), cluster)
     assert (await there(cluster))["metadata"]["uid"] != live["metadata"]["uid"]
 
 
 async def test_what_cannot_be_changed_is_refused_without_force(cluster: Cluster) -> None:
     live = await cluster.create({**wanted(), "immutable": True})
     with pytest.raises(Invalid):
-        await apply(wish(live), cluster)
-    made = await apply(wish(live, forces=True), cluster)
+        await apply_manifest(wish(live), cluster)
+    made = await apply_manifest(wish(live, force=True), cluster)
     assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
     assert made.live["data"] == {"value": "2"}
 
@@ -100,9 +100,9 @@ async def test_what_is_in_conflict_for_ever_is_made_anew_by_force_alone(cluster:
     live = await cluster.create(wanted())
     busy = AlwaysInConflict(cluster)
     with pytest.raises(Conflict):
-        await apply(wish(live), cast(Cluster, busy))
-    assert busy.tried == ROUNDS
-    made = await apply(wish(live, forces=True), cast(Cluster, busy))
+        await apply_manifest(wish(live), cast(Cluster, busy))
+    assert busy.tried == MAX_CONFLICT_ATTEMPTS
+    made = await apply_manifest(wish(live, force=True), cast(Cluster, busy))
     assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
     assert made.message == "configmap/a replaced" and made.live["data"] == {"value": "2"}
 
@@ -110,7 +110,7 @@ async def test_what_is_in_conflict_for_ever_is_made_anew_by_force_alone(cluster:
 @pytest.mark.parametrize("how", [{}, {"replaces": True}, {"on_server": True}])
 async def test_what_force_makes_anew_is_made_the_way_that_was_asked_for(cluster: Cluster, how: dict[str, Any]) -> None:
     live = await cluster.create({**wanted(), "immutable": True})
-    made = await apply(wish(live, forces=True, **how), cluster)
+    made = await apply_manifest(wish(live, force=True, **how), cluster)
     assert made.live and made.live["metadata"]["uid"] != live["metadata"]["uid"]
     assert (LAST_APPLIED in (made.live["metadata"].get("annotations") or {})) is (not how)
 
@@ -131,9 +131,9 @@ def owners(live: Manifest | None) -> list[tuple[str, str]]:
 async def test_what_is_written_belongs_to_argo_cds_own_names(
     cluster: Cluster, how: dict[str, Any], owner: tuple[str, str]
 ) -> None:
-    first = await apply(wish(None, "1", **how), cluster)
+    first = await apply_manifest(wish(None, "1", **how), cluster)
     assert owners(first.live) == [owner]
-    second = await apply(wish(first.live, "2", **how), cluster)
+    second = await apply_manifest(wish(first.live, "2", **how), cluster)
     assert second.live and second.live["data"] == {"value": "2"} and owners(second.live) == [owner]
 
 
@@ -150,7 +150,9 @@ async def test_a_binding_to_another_role_is_made_anew(cluster: Cluster, kind: st
                 "subjects": subjects}  # fmt: skip
 
     async def applied(desired: Manifest, live: Manifest | None, **how: Any) -> Manifest:
-        made = (await apply(Wish(key, desired, live, How(**how), "2026-01-01T00:00:00Z"), cluster)).live
+        made = (
+            await apply_manifest(ApplyRequest(key, desired, live, ApplyOptions(**how), "2026-01-01T00:00:00Z"), cluster)
+        ).live
         assert made is not None
         return made
 
@@ -160,12 +162,12 @@ async def test_a_binding_to_another_role_is_made_anew(cluster: Cluster, kind: st
     anew = await applied(binding("edit", "bob"), other)
     assert anew["metadata"]["uid"] != first["metadata"]["uid"] and anew["roleRef"]["name"] == "edit"
     with pytest.raises(Invalid):
-        await applied(binding("view"), anew, on_server=True)
+        await applied(binding("view"), anew, server_side=True)
 
 
 # -- prunes ----------------------------------------------------------------------------------------------------------
 
-TERMS = Terms(
+TERMS = OperationOptions(
     Application(), OperationState(OperationRequest(SyncRequest(prune=True)), started="2026-01-01T00:00:00Z"),
     SyncOptions(),
 )  # fmt: skip
@@ -179,8 +181,8 @@ def only_ours(live: Manifest) -> str:
 async def test_a_manifest_that_changed_hands_in_the_meantime_is_not_pruned(cluster: Cluster) -> None:
     live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
     await cluster.patch(KEY, {"metadata": {"annotations": {TRACKING_ID: "other"}}})
-    found = await prune(KEY, live, TERMS, only_ours, cluster)
-    assert found == (Outcome.PRUNE_SKIPPED, "it belongs to nobody")
+    found = await prune_object(KEY, live, TERMS, only_ours, cluster)
+    assert found == (ResultCode.PRUNE_SKIPPED, "it belongs to nobody")
     assert await there(cluster)
 
 
@@ -188,17 +190,17 @@ async def test_a_manifest_that_was_made_anew_by_others_is_not_pruned(cluster: Cl
     live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
     await cluster.delete(KEY)
     await cluster.create(wanted())
-    assert (await prune(KEY, live, TERMS, only_ours, cluster))[0] is Outcome.PRUNE_SKIPPED
+    assert (await prune_object(KEY, live, TERMS, only_ours, cluster))[0] is ResultCode.PRUNE_SKIPPED
     assert await there(cluster)
 
 
 async def test_a_manifest_that_only_changed_or_is_gone_is_pruned(cluster: Cluster) -> None:
     live = await cluster.create(wanted(annotations={TRACKING_ID: "demo"}))
     await cluster.patch(KEY, {"data": {"value": "theirs"}})
-    assert await prune(KEY, live, TERMS, only_ours, cluster) == (Outcome.PRUNED, "pruned")
+    assert await prune_object(KEY, live, TERMS, only_ours, cluster) == (ResultCode.PRUNED, "pruned")
     found = await cluster.get(KEY)
     assert found is None or found["metadata"]["deletionTimestamp"]
-    assert await prune(KEY, live, TERMS, only_ours, cluster) == (Outcome.PRUNED, "pruned")
+    assert await prune_object(KEY, live, TERMS, only_ours, cluster) == (ResultCode.PRUNED, "pruned")
 
 
 # -- hooks -----------------------------------------------------------------------------------------------------------
@@ -207,17 +209,17 @@ async def test_a_manifest_that_only_changed_or_is_gone_is_pruned(cluster: Cluste
 async def test_a_hook_is_let_go_whatever_was_known_of_its_finalizers(cluster: Cluster) -> None:
     live = await cluster.create(wanted())
     await cluster.patch(KEY, {"metadata": {"finalizers": ["example.com/other", HOOK_FINALIZER]}})
-    await hooks.release(KEY, live, cluster)
+    await hooks.remove_hook_finalizer(KEY, live, cluster)
     assert (await there(cluster))["metadata"]["finalizers"] == ["example.com/other"]
-    await hooks.release(KEY, live, cluster)
+    await hooks.remove_hook_finalizer(KEY, live, cluster)
 
 
 async def test_another_hook_of_the_same_name_is_left_alone(cluster: Cluster) -> None:
     live = await cluster.create(wanted())
     await cluster.delete(KEY)
     await cluster.create(wanted(finalizers=[HOOK_FINALIZER]))
-    await hooks.release(KEY, live, cluster)
-    assert await hooks.remove(KEY, live, cluster, Propagation.BACKGROUND) is None
+    await hooks.remove_hook_finalizer(KEY, live, cluster)
+    assert await hooks.delete_hook(KEY, live, cluster, Propagation.BACKGROUND) is None
     found = await there(cluster)
     assert found["metadata"]["finalizers"] == [HOOK_FINALIZER] and "deletionTimestamp" not in found["metadata"]
 
@@ -226,5 +228,5 @@ async def test_a_hook_whose_deletion_met_a_conflict_is_not_taken_for_gone(cluste
     live = await cluster.create(wanted())
     faulty = Faulty(cluster, lambda verb: Conflict("somebody was quicker") if verb == "delete" else None)
     with pytest.raises(Conflict):
-        await hooks.remove(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
+        await hooks.delete_hook(KEY, live, cast(Cluster, faulty), Propagation.BACKGROUND)
     assert await cluster.get(KEY) is not None

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.check.service import check
-from argosy.gitops.workspace.kustomize_bases import locate_with_bases, root_with_bases
-from argosy.gitops.workspace.render import Outcome, outcomes
-from argosy.gitops.workspace.render_request import Request
+from argosy.features.check.service import check_paths
+from argosy.gitops.workspace.kustomize_bases import find_root_with_bases, locate_with_bases
+from argosy.gitops.workspace.render import RenderOutcome, render_parts
+from argosy.gitops.workspace.render_request import WorkspaceRenderRequest
 from argosy.main import main
 from argosy.testing.repository import Repo
 
@@ -33,13 +33,13 @@ def write(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def render(path: str = "overlays/dev") -> Outcome:
-    (found,) = outcomes(Request(paths=(path,)), lambda _: None)
+def render(path: str = "overlays/dev") -> RenderOutcome:
+    (found,) = render_parts(WorkspaceRenderRequest(paths=(path,)), lambda _: None)
     return found
 
 
-def names(outcome: Outcome) -> list[str]:
-    assert outcome.error is None, outcome.said
+def names(outcome: RenderOutcome) -> list[str]:
+    assert outcome.error is None, outcome.error_text
     return [manifest["metadata"]["name"] for manifest in outcome.manifests]
 
 
@@ -71,7 +71,7 @@ def test_a_file_above_stays_refused(top: Path, content: str) -> None:
     write(top / "apps/web/overlays/dev/kustomization.yaml", content)
     found = render()
     assert found.error is not None
-    assert "outside the kustomization's folder" in found.said or "leads out of the folder" in found.said
+    assert "outside the kustomization's folder" in found.error_text or "leads out of the folder" in found.error_text
 
 
 def test_a_link_in_a_base_does_not_lead_to_a_file_elsewhere(top: Path) -> None:
@@ -79,24 +79,24 @@ def test_a_link_in_a_base_does_not_lead_to_a_file_elsewhere(top: Path) -> None:
     (top / "base" / "settings.yaml").unlink()
     (top / "base" / "settings.yaml").symlink_to("../secret.yaml")
     found = render()
-    assert found.error is not None and "outside the kustomization's folder" in found.said
+    assert found.error is not None and "outside the kustomization's folder" in found.error_text
 
 
 def test_a_base_that_is_missing_is_told_as_missing(top: Path) -> None:
     write(top / "apps/web/overlays/dev/kustomization.yaml", "resources: [../../../../nothing]\n")
-    assert "../../../../nothing does not exist" in render().said
+    assert "../../../../nothing does not exist" in render().error_text
 
 
 def test_a_cycle_of_bases_ends(top: Path) -> None:
     write(top / "base/kustomization.yaml", "resources: [settings.yaml, ../apps/web/overlays/dev]\n")
-    assert "is a cycle" in render().said
+    assert "is a cycle" in render().error_text
 
 
 def test_in_a_repository_nothing_outside_of_it_is_read(top: Path) -> None:
     """argo: an Application's files are those of its repository."""
     (top / "apps" / ".git").mkdir()
     found = render()
-    assert found.error is not None and "leads out of the repository" in found.said
+    assert found.error is not None and "leads out of the repository" in found.error_text
 
 
 def test_the_tree_stays_as_small_as_it_was_where_nothing_above_is_named(top: Path) -> None:
@@ -105,7 +105,7 @@ def test_the_tree_stays_as_small_as_it_was_where_nothing_above_is_named(top: Pat
     write(top / "apps/web/broken/kustomization.yaml", "resources: [")
     here = os.path.realpath(os.curdir)
     for folder in ("overlays/dev", "broken", "nothing"):
-        assert root_with_bases(here, os.path.join(here, folder)) == here
+        assert find_root_with_bases(here, os.path.join(here, folder)) == here
 
 
 def test_check_builds_on_folders_above_too(top: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,7 +116,7 @@ def test_check_builds_on_folders_above_too(top: Path, capsys: pytest.CaptureFixt
 def test_a_check_of_a_folder_that_nobody_typed_reads_no_folder_above(top: Path) -> None:
     """The gates of promotions and the pytest plug-in check folders, too."""
     write(top / "made/dev/kustomization.yaml", "resources: [../../base]\n")
-    found = check([str(top / "made")], talk=lambda _: None)
+    found = check_paths([str(top / "made")], log=lambda _: None)
     assert [finding.rule.id for finding in found.findings] == ["AGY102"]
     assert found.objects == 0
 

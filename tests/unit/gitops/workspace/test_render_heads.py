@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from argosy.gitops.workspace.git_heads import Head, head_of, is_checked_out
+from argosy.gitops.workspace.git_heads import CheckedOutHead, is_checked_out, read_head
 
 ONE, TWO = "1" * 40, "2" * 40
 
@@ -20,15 +20,15 @@ def repository(folder: Path, head: str, **files: str) -> str:
 def test_a_branch_is_found_whether_it_is_packed_or_not(tmp_path: Path) -> None:
     packed = f"# pack-refs with: peeled\n{ONE} refs/heads/main\n{TWO} refs/heads/main-2\n"
     root = repository(tmp_path, "ref: refs/heads/main\n", packed_refs=packed)
-    assert head_of(root) == Head("main", ONE)
+    assert read_head(root) == CheckedOutHead("main", ONE)
     (tmp_path / ".git" / "refs" / "heads" / "main").write_text(f"{TWO}\n")
-    assert head_of(root) == Head("main", TWO)
+    assert read_head(root) == CheckedOutHead("main", TWO)
 
 
 def test_a_commit_may_be_checked_out_and_a_branch_may_have_none_yet(tmp_path: Path) -> None:
-    assert head_of(repository(tmp_path / "a", f"{ONE}\n")) == Head("", ONE)
-    assert head_of(repository(tmp_path / "b", "ref: refs/heads/main\n")) == Head("main", "")
-    assert head_of(str(tmp_path)) == Head()
+    assert read_head(repository(tmp_path / "a", f"{ONE}\n")) == CheckedOutHead("", ONE)
+    assert read_head(repository(tmp_path / "b", "ref: refs/heads/main\n")) == CheckedOutHead("main", "")
+    assert read_head(str(tmp_path)) == CheckedOutHead()
 
 
 def test_what_is_checked_out_goes_by_several_names(tmp_path: Path) -> None:

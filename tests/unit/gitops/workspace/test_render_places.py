@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.workspace.paths import Place, locate, remotes, shared_folder
+from argosy.gitops.workspace.paths import TreePath, find_shared_git_folder, load_remotes, locate_folder
 
 
 def test_the_tree_is_the_enclosing_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,8 +15,8 @@ def test_the_tree_is_the_enclosing_repository(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "repository" / "a" / "b").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     root = str(tmp_path.resolve() / "repository")
-    assert locate("repository/a/b") == Place(root, "a/b")
-    assert locate("repository") == Place(root, "")
+    assert locate_folder("repository/a/b") == TreePath(root, "a/b")
+    assert locate_folder("repository") == TreePath(root, "")
 
 
 def test_without_a_repository_it_is_the_current_folder_else_the_path_itself(
@@ -25,8 +25,8 @@ def test_without_a_repository_it_is_the_current_folder_else_the_path_itself(
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "ab").mkdir()
     monkeypatch.chdir(tmp_path / "a")
-    assert locate("b") == Place(str(tmp_path.resolve() / "a"), "b")
-    assert locate("../ab") == Place(str(tmp_path.resolve() / "ab"), "")
+    assert locate_folder("b") == TreePath(str(tmp_path.resolve() / "a"), "b")
+    assert locate_folder("../ab") == TreePath(str(tmp_path.resolve() / "ab"), "")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_what_is_no_folder_says_what_to_do(tmp_path: Path, name: str, said: str)
     if name != "none":
         (tmp_path / name).write_text("{}")
     with pytest.raises(UserError, match=said):
-        locate(str(tmp_path / name))
+        locate_folder(str(tmp_path / name))
 
 
 def test_remotes_are_read_from_the_repository_and_from_its_further_working_trees(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_remotes_are_read_from_the_repository_and_from_its_further_working_trees
     (tmp_path / "two").mkdir()
     (tmp_path / "two" / ".git").write_text(f"gitdir: {kept}/worktrees/two\n")
     expected = {"origin": "https://host/a.git", "other": "git@host:a"}
-    assert remotes(str(tmp_path / "one")) == expected
-    assert remotes(str(tmp_path / "two")) == expected
-    assert shared_folder(str(tmp_path / "two")) == kept.resolve()
-    assert remotes(str(tmp_path)) == {}
+    assert load_remotes(str(tmp_path / "one")) == expected
+    assert load_remotes(str(tmp_path / "two")) == expected
+    assert find_shared_git_folder(str(tmp_path / "two")) == kept.resolve()
+    assert load_remotes(str(tmp_path)) == {}

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import Conflict
 from argosy.kube.client import Cluster
-from argosy.kube.client.counting import Answered, Counted
+from argosy.kube.client.call_recorder import RecordedCall, RecordingCluster
 from argosy.kube.names import GroupKind, ResourceKey
 
 pytestmark = pytest.mark.anyio
@@ -18,8 +18,8 @@ MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "
 
 
 async def test_each_call_is_told_with_its_verb_its_kind_and_its_code(cluster: Cluster) -> None:
-    told: list[Answered] = []
-    counted = Counted(cluster, told.append)
+    told: list[RecordedCall] = []
+    counted = RecordingCluster(cluster, told.append)
     await counted.create(MANIFEST, dry_run=True)
     await counted.create(MANIFEST)
     with pytest.raises(Conflict):
@@ -28,7 +28,7 @@ async def test_each_call_is_told_with_its_verb_its_kind_and_its_code(cluster: Cl
     await counted.patch(KEY, {"data": {"a": "1"}})
     await counted.replace(await counted.get(KEY) or {})
     await counted.delete(KEY)
-    words = [(each.verb, each.code, each.is_dry) for each in told]
+    words = [(each.verb, each.code, each.is_dry_run) for each in told]
     assert words == [
         ("create", 200, True), ("create", 200, False), ("create", 409, False), ("patch", 200, False),
         ("patch", 200, False), ("get", 200, False), ("update", 200, False), ("delete", 200, False),
@@ -37,20 +37,20 @@ async def test_each_call_is_told_with_its_verb_its_kind_and_its_code(cluster: Cl
 
 
 async def test_it_is_known_when_a_cluster_was_heard_last(cluster: Cluster) -> None:
-    told: list[Answered] = []
+    told: list[RecordedCall] = []
     now = 100.0
-    counted = Counted(cluster, told.append, lambda: now)
+    counted = RecordingCluster(cluster, told.append, lambda: now)
     now = 110.0
     await counted.get(KEY)
-    assert counted.heard_at == 100.0  # no cache is filled by that
+    assert counted.last_update_at == 100.0  # no cache is filled by that
     await counted.kinds()
-    assert counted.heard_at == 110.0
+    assert counted.last_update_at == 110.0
     now = 120.0
     version = (await counted.list(KIND)).version
-    assert counted.fed == {KIND: 120.0}
+    assert counted.last_read_at == {KIND: 120.0}
     async with aclosing(counted.watch(KIND, since=version)) as events:  # type: ignore[type-var]
         now = 130.0
         await cluster.create(MANIFEST)
         assert (await anext(aiter(events))).manifest["metadata"]["name"] == "a"
-    assert counted.heard_at == counted.fed[KIND] == 130.0
-    assert told[-1] == Answered("watch", "ConfigMap", 200)
+    assert counted.last_update_at == counted.last_read_at[KIND] == 130.0
+    assert told[-1] == RecordedCall("watch", "ConfigMap", 200)

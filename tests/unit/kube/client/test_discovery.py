@@ -8,36 +8,72 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError, TransientError
-from argosy.kube.client.discovery import Discovery, fetch_served
-from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.client.discovery import DiscoveryCache, fetch_discovery
+from argosy.kube.client.status_errors import ApiServerUnavailable
 from argosy.kube.names import GroupKind
 
 pytestmark = pytest.mark.anyio
 
-PODS = {"resource": "pods", "responseKind": {"group": "", "version": "v1", "kind": "Pod"}, "scope": "Namespaced",
-        "verbs": ["get", "list"], "shortNames": ["po"], "categories": ["all"],
-        "subresources": [
-            {"subresource": "eviction", "responseKind": {"group": "policy", "version": "v1", "kind": "Eviction"}},
-            {"subresource": "status", "responseKind": {"group": "", "version": "", "kind": "Pod"}}]}
-SCALERS = {"resource": "horizontalpodautoscalers", "scope": "Namespaced", "verbs": ["get"],
-           "responseKind": {"group": "", "version": "", "kind": "HorizontalPodAutoscaler"}}
+PODS = {
+    "resource": "pods",
+    "responseKind": {"group": "", "version": "v1", "kind": "Pod"},
+    "scope": "Namespaced",
+    "verbs": ["get", "list"],
+    "shortNames": ["po"],
+    "categories": ["all"],
+    "subresources": [
+        {"subresource": "eviction", "responseKind": {"group": "policy", "version": "v1", "kind": "Eviction"}},
+        {"subresource": "status", "responseKind": {"group": "", "version": "", "kind": "Pod"}},
+    ],
+}
+SCALERS = {
+    "resource": "horizontalpodautoscalers",
+    "scope": "Namespaced",
+    "verbs": ["get"],
+    "responseKind": {"group": "", "version": "", "kind": "HorizontalPodAutoscaler"},
+}
 AGGREGATED = {
     "/api": {"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1", "resources": [PODS]}]}]},
-    "/apis": {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "autoscaling"}, "versions": [
-        {"version": "v2", "resources": [SCALERS]}, {"version": "v1", "resources": [SCALERS]}]}]},
+    "/apis": {
+        "kind": "APIGroupDiscoveryList",
+        "items": [
+            {
+                "metadata": {"name": "autoscaling"},
+                "versions": [{"version": "v2", "resources": [SCALERS]}, {"version": "v1", "resources": [SCALERS]}],
+            }
+        ],
+    },
 }
 HPA = {"name": "horizontalpodautoscalers", "kind": "HorizontalPodAutoscaler", "namespaced": True, "verbs": ["get"]}
 LEGACY = {
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
-    "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [
-        {"name": "pods", "kind": "Pod", "namespaced": True, "verbs": ["get", "list"], "shortNames": ["po"],
-         "categories": ["all"]},
-        {"name": "pods/eviction", "kind": "Eviction", "group": "policy", "version": "v1", "namespaced": True},
-        {"name": "pods/status", "kind": "Pod", "namespaced": True}]},
-    "/apis": {"kind": "APIGroupList", "groups": [
-        {"name": "autoscaling", "versions": [{"groupVersion": "autoscaling/v1"}, {"groupVersion": "autoscaling/v2"}],
-         "preferredVersion": {"groupVersion": "autoscaling/v2"}},
-        {"name": "metrics.k8s.io", "versions": [{"groupVersion": "metrics.k8s.io/v1beta1"}]}]},
+    "/api/v1": {
+        "kind": "APIResourceList",
+        "groupVersion": "v1",
+        "resources": [
+            {
+                "name": "pods",
+                "kind": "Pod",
+                "namespaced": True,
+                "verbs": ["get", "list"],
+                "shortNames": ["po"],
+                "categories": ["all"],
+            },
+            {"name": "pods/eviction", "kind": "Eviction", "group": "policy", "version": "v1", "namespaced": True},
+            {"name": "pods/status", "kind": "Pod", "namespaced": True},
+        ],
+    },
+    "/apis": {
+        "kind": "APIGroupList",
+        "groups": [
+            {
+                "name": "autoscaling",
+                "versions": [{"groupVersion": "autoscaling/v1"}, {"groupVersion": "autoscaling/v2"}],
+                "preferredVersion": {"groupVersion": "autoscaling/v2"},
+            },
+            {"name": "metrics.k8s.io", "versions": [{"groupVersion": "metrics.k8s.io/v1beta1"}]},
+        ],
+    },
     "/apis/autoscaling/v1": {"groupVersion": "autoscaling/v1", "resources": [HPA]},
     "/apis/autoscaling/v2": {"groupVersion": "autoscaling/v2", "resources": [HPA]},
 }
@@ -63,7 +99,7 @@ class Documents:
 
 @pytest.mark.parametrize("documents", [AGGREGATED, LEGACY], ids=["aggregated", "legacy"])
 async def test_each_form_tells_versions_in_order_of_preference_and_subresources(documents: dict[str, Any]) -> None:
-    catalog, subresources, _ = await fetch_served(Documents(documents).fetch)
+    catalog, subresources, _ = await fetch_discovery(Documents(documents).fetch)
     assert set(catalog) == {GroupKind("", "Pod"), GroupKind("autoscaling", "HorizontalPodAutoscaler")}
     pods = catalog[GroupKind("", "Pod")]
     assert pods == ("v1", "pods", True, ("v1",), ("get", "list"), ("eviction", "status"), ("po",), ("all",))
@@ -78,44 +114,53 @@ async def test_a_server_without_groups_still_has_its_core_kinds() -> None:
             raise ClusterError("404 page not found", code=404)
         return AGGREGATED[path]
 
-    assert set((await fetch_served(fetch)).catalog) == {GroupKind("", "Pod")}
+    assert set((await fetch_discovery(fetch)).catalog) == {GroupKind("", "Pod")}
 
 
 async def test_a_known_kind_asks_nothing_and_an_unknown_one_asks_again() -> None:
     documents = Documents({**AGGREGATED, "/apis": {"kind": "APIGroupDiscoveryList", "items": []}})
-    discovery = Discovery(documents.fetch)
+    discovery = DiscoveryCache(documents.fetch)
     for _ in range(3):
-        assert (await discovery.find(GroupKind("", "Pod")))[1] is not None
+        assert (await discovery.find_kind(GroupKind("", "Pod")))[1] is not None
     assert documents.asked == 2
     documents.documents = AGGREGATED
-    assert (await discovery.find(GroupKind("autoscaling", "HorizontalPodAutoscaler"), "v1"))[1] is not None
+    assert (await discovery.find_kind(GroupKind("autoscaling", "HorizontalPodAutoscaler"), "v1"))[1] is not None
     assert documents.asked == 4
 
 
 async def test_many_who_ask_at_once_share_one_answer() -> None:
     documents = Documents(AGGREGATED)
-    discovery = Discovery(documents.fetch)
+    discovery = DiscoveryCache(documents.fetch)
     await discovery.refresh()
-    await asyncio.gather(*(discovery.find(GroupKind("none", "None")) for _ in range(20)))
+    await asyncio.gather(*(discovery.find_kind(GroupKind("none", "None")) for _ in range(20)))
     assert documents.asked <= 6  # the first to come, and one more for those who came while it asked
 
 
-@pytest.mark.parametrize("answer", [
-    None, [], "ok", 5, {}, {"kind": "Status"}, {"kind": "APIGroupDiscoveryList", "items": [5]},
-    {"kind": "APIGroupList", "groups": [{"versions": [{}]}]},
-])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        "ok",
+        5,
+        {},
+        {"kind": "Status"},
+        {"kind": "APIGroupDiscoveryList", "items": [5]},
+        {"kind": "APIGroupList", "groups": [{"versions": [{}]}]},
+    ],
+)
 @pytest.mark.parametrize("path", ["/api", "/apis"])
 async def test_json_that_is_no_discovery_is_told_with_its_address(path: str, answer: Any) -> None:
-    with pytest.raises(Unavailable, match=f"far.example:6443{path}: the answer is not a discovery document"):
-        await fetch_served(Documents({**AGGREGATED, path: answer}).fetch, "far.example:6443")
+    with pytest.raises(ApiServerUnavailable, match=f"far.example:6443{path}: the answer is not a discovery document"):
+        await fetch_discovery(Documents({**AGGREGATED, path: answer}).fetch, "far.example:6443")
 
 
 @pytest.mark.parametrize("answer", [None, {}, {"groupVersion": "metrics.k8s.io/v1beta1", "resources": [{}]}])
 async def test_an_extension_server_that_answers_nonsense_hides_its_own_kinds_alone(answer: Any) -> None:
-    without = await fetch_served(Documents(LEGACY).fetch)
-    assert await fetch_served(Documents({**LEGACY, "/apis/metrics.k8s.io/v1beta1": answer}).fetch) == without
-    with pytest.raises(Unavailable, match="/api/v1: the answer"):
-        await fetch_served(Documents({**LEGACY, "/api/v1": answer}).fetch)
+    without = await fetch_discovery(Documents(LEGACY).fetch)
+    assert await fetch_discovery(Documents({**LEGACY, "/apis/metrics.k8s.io/v1beta1": answer}).fetch) == without
+    with pytest.raises(ApiServerUnavailable, match="/api/v1: the answer"):
+        await fetch_discovery(Documents({**LEGACY, "/api/v1": answer}).fetch)
 
 
 def aggregated(*items: dict[str, Any]) -> dict[str, Any]:
@@ -152,11 +197,11 @@ async def test_kinds_whose_server_is_away_stay_known_until_they_are_really_gone(
     kind = GroupKind("metrics.k8s.io", "NodeMetrics")
     for without in gone:
         documents = Documents(whole)
-        discovery = Discovery(documents.fetch)
+        discovery = DiscoveryCache(documents.fetch)
         known = (await discovery.refresh()).catalog
         documents.documents = hidden
         for _ in range(2):
-            discovery.forget()
+            discovery.invalidate()
             assert (await discovery.refresh()).catalog == known and not known[kind].namespaced
         for documents.documents in (without, hidden):
             assert kind not in (await discovery.refresh()).catalog
@@ -165,7 +210,7 @@ async def test_kinds_whose_server_is_away_stay_known_until_they_are_really_gone(
 @pytest.mark.parametrize("hidden", [LEGACY, aggregated(metrics(freshness="Stale"))], ids=["legacy", "aggregated"])
 async def test_a_server_that_is_away_from_the_first_is_heard_of_as_soon_as_it_comes(hidden: dict[str, Any]) -> None:
     kind, documents = GroupKind("metrics.k8s.io", "NodeMetrics"), Documents(hidden)
-    discovery = Discovery(documents.fetch)
-    assert (await discovery.find(kind))[1] is None
+    discovery = DiscoveryCache(documents.fetch)
+    assert (await discovery.find_kind(kind))[1] is None
     documents.documents = aggregated(metrics(NODES, freshness="Stale"))
-    assert (await discovery.find(kind))[1] is not None
+    assert (await discovery.find_kind(kind))[1] is not None

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from argosy.errors import UserError
-from argosy.gitops.clusters.cluster_secret import connection_of, values_of
+from argosy.gitops.clusters.cluster_secret import build_connection, read_secret_values
 from argosy.kube.client.connection import Connection
 
 PEM = base64.b64encode(b"-----BEGIN-----").decode()
 
 
 def read(server: str = "https://far.example/", **config: Any) -> Connection:
-    return connection_of({"server": server, "name": "far", "config": json.dumps(config)})
+    return build_connection({"server": server, "name": "far", "config": json.dumps(config)})
 
 
 def test_a_token_with_an_authority_and_a_name_to_check() -> None:
@@ -42,7 +42,7 @@ def test_a_program_is_run_if_it_is_one_of_those_that_are_allowed() -> None:
     assert (plugin.command, plugin.args, dict(plugin.env)) == ("aws", ("eks", "get-token"), {"AWS_PROFILE": "x"})
     assert plugin.api_version == "client.authentication.k8s.io/v1beta1"
     own = {"server": "https://far.example", "config": json.dumps({"execProviderConfig": {"command": "own"}})}
-    assert connection_of(own, {"own"}).exec_plugin is not None
+    assert build_connection(own, {"own"}).exec_plugin is not None
 
 
 def test_aws_is_asked_by_argo_cds_own_program() -> None:
@@ -86,7 +86,7 @@ def test_what_is_wrong_is_named_with_its_cluster_and_says_no_secret(config: dict
 @pytest.mark.parametrize("config", ["{", "[]", "1"])
 def test_a_config_that_is_no_json_object_is_told(config: str) -> None:
     with pytest.raises(UserError, match="write it as Argo CD does"):
-        connection_of({"server": "https://x", "config": config})
+        build_connection({"server": "https://x", "config": config})
 
 
 @pytest.mark.parametrize("server", ["", "far", "https://[bad", "https://far:port", "ftp://far", "https://u:p@far"])
@@ -98,8 +98,8 @@ def test_an_address_that_is_none_is_told(server: str) -> None:
 
 def test_values_that_are_no_texts_are_told_and_others_do_not_count() -> None:
     name, other = base64.b64encode(b" far ").decode(), base64.b64encode(b"\xff").decode()
-    found = values_of({"data": {"name": name, "server": None, "logo": other}})
+    found = read_secret_values({"data": {"name": name, "server": None, "logo": other}})
     assert found == {"name": "far", "server": "", "config": ""}
     for wrong in ("\u20ac", other):
         with pytest.raises(UserError, match=r"^cluster far: config is not base64-encoded text"):
-            values_of({"data": {"name": name, "config": wrong}})
+            read_secret_values({"data": {"name": name, "config": wrong}})

@@ -9,8 +9,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client import User, connection
-from argosy.kube.client.connection import in_cluster
-from argosy.kube.client.kubeconfig import contexts, load_kubeconfig
+from argosy.kube.client.connection import load_in_cluster_connection
+from argosy.kube.client.kubeconfig import list_contexts, load_kubeconfig
 
 ONE = """
 apiVersion: v1
@@ -53,7 +53,7 @@ def test_the_first_file_wins_the_current_context_and_every_entry_it_names(files:
     found = load_kubeconfig(files)
     assert (found.name, found.namespace, found.server) == ("dev", "ml", "https://dev.example:6443")
     assert found.token == "from-one"
-    assert contexts(files) == (["dev", "lost", "prod"], "dev")
+    assert list_contexts(files) == (["dev", "lost", "prod"], "dev")
 
 
 def test_relative_paths_belong_to_the_file_that_holds_them(files: list[Path]) -> None:
@@ -71,10 +71,13 @@ def test_a_context_is_chosen_by_name_with_all_that_its_cluster_and_user_say(file
     assert found.namespace == "default"
 
 
-@pytest.mark.parametrize(("context", "says"), [
-    ("nope", 'context "nope" does not exist; choose one of: dev, lost, prod'),
-    ("lost", 'context "lost" names cluster "nowhere", which does not exist'),
-])
+@pytest.mark.parametrize(
+    ("context", "says"),
+    [
+        ("nope", 'context "nope" does not exist; choose one of: dev, lost, prod'),
+        ("lost", 'context "lost" names cluster "nowhere", which does not exist'),
+    ],
+)
 def test_what_is_missing_is_named(files: list[Path], context: str, says: str) -> None:
     with pytest.raises(UserError, match="kubeconfig") as caught:
         load_kubeconfig(files, context)
@@ -116,17 +119,28 @@ def test_data_is_decoded_and_never_shown(tmp_path: Path) -> None:
 
 def test_credentials_are_not_sent_without_tls(tmp_path: Path) -> None:
     found = load_kubeconfig([one_user(tmp_path, "token: secret", 'server: "http://a.example"')])
-    assert found.token == "" and not found.secure
+    assert found.token == "" and not found.is_secure
 
 
-@pytest.mark.parametrize(("user", "cluster", "says"), [
-    ("client-key-data: '***'", 'server: "https://a"', "client-key-data is not base64"),
-    ("auth-provider: {name: gcp}", 'server: "https://a"', "auth-provider is no longer supported"),
-    ("exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}", 'server: "https://a"', "is not one of"),
-    ("exec: {apiVersion: client.authentication.k8s.io/v1}", 'server: "https://a"', "command is not set"),
-    ("token: t", "server: ''", "the cluster has no valid server"),
-    ("token: t", 'server: "https://a", insecure-skip-tls-verify: true, certificate-authority: x', "exclude each other"),
-])
+@pytest.mark.parametrize(
+    ("user", "cluster", "says"),
+    [
+        ("client-key-data: '***'", 'server: "https://a"', "client-key-data is not base64"),
+        ("auth-provider: {name: gcp}", 'server: "https://a"', "auth-provider is no longer supported"),
+        (
+            "exec: {command: x, apiVersion: client.authentication.k8s.io/v1alpha1}",
+            'server: "https://a"',
+            "is not one of",
+        ),
+        ("exec: {apiVersion: client.authentication.k8s.io/v1}", 'server: "https://a"', "command is not set"),
+        ("token: t", "server: ''", "the cluster has no valid server"),
+        (
+            "token: t",
+            'server: "https://a", insecure-skip-tls-verify: true, certificate-authority: x',
+            "exclude each other",
+        ),
+    ],
+)
 def test_a_setting_that_cannot_work_is_refused_at_once(tmp_path: Path, user: str, cluster: str, says: str) -> None:
     with pytest.raises(UserError, match=says.replace("(", r"\(")):
         load_kubeconfig([one_user(tmp_path, user, cluster)])
@@ -141,42 +155,52 @@ def test_a_file_that_is_no_kubeconfig_is_refused(tmp_path: Path) -> None:
         assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "says"), [
-    ("current-context: [c]", "current-context is not a string"),
-    ("contexts: 5", "contexts is not a list"),
-    ("contexts: {name: c}", "contexts is not a list"),
-    ("contexts: [5]", "an entry of contexts has no name"),
-    ("contexts: [{name: [c], context: {}}]", "contexts: the name of an entry is not a string"),
-    ("users: [{name: 5, user: {}}]", "users: the name of an entry is not a string"),
-    ("contexts: [{name: c, context: foo}]", 'contexts "c": context is not a mapping'),
-    ("contexts: [{name: c, context: {cluster: [k]}}]", 'contexts "c": cluster is not a string'),
-    ("contexts: [{name: c, context: {user: {name: u}}}]", 'contexts "c": user is not a string'),
-    ("contexts: [{name: c, context: {namespace: 5}}]", 'contexts "c": namespace is not a string'),
-    ("clusters: [{name: k, cluster: [foo]}]", 'clusters "k": cluster is not a mapping'),
-    ("clusters: [{name: k, cluster: {server: 5}}]", 'clusters "k": server is not a string'),
-    ("clusters: [{name: k, cluster: {certificate-authority: 5}}]",
-     'clusters "k": certificate-authority is not a string'),
-    ("clusters: [{name: k, cluster: {insecure-skip-tls-verify: 'false'}}]",
-     'clusters "k": insecure-skip-tls-verify is not true or false'),
-    ("clusters: [{name: k, cluster: {extensions: [foo]}}]", 'clusters "k": extensions is not a list of mappings'),
-    ("users: [{name: u, user: foo}]", 'users "u": user is not a mapping'),
-    ("users: [{name: u, user: {token: 5}}]", 'users "u": token is not a string'),
-    ("users: [{name: u, user: {client-key: [a]}}]", 'users "u": client-key is not a string'),
-    ("users: [{name: u, user: {as-groups: admins}}]", 'users "u": as-groups is not a list of strings'),
-    ("users: [{name: u, user: {as-user-extra: {why: 5}}}]", 'users "u": as-user-extra why is not a list of strings'),
-    ("users: [{name: u, user: {exec: foo}}]", 'users "u": exec is not a mapping'),
-    ("users: [{name: u, user: {exec: {command: [a]}}}]", 'users "u": exec command is not a string'),
-    ("users: [{name: u, user: {exec: {args: foo}}}]", 'users "u": exec args is not a list of strings'),
-    ("users: [{name: u, user: {exec: {env: [foo]}}}]", 'users "u": exec env is not a list of mappings'),
-    ("users: [{name: u, user: {exec: {env: [{value: foo}]}}}]", 'users "u": exec env has an entry without a name'),
-])
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("current-context: [c]", "current-context is not a string"),
+        ("contexts: 5", "contexts is not a list"),
+        ("contexts: {name: c}", "contexts is not a list"),
+        ("contexts: [5]", "an entry of contexts has no name"),
+        ("contexts: [{name: [c], context: {}}]", "contexts: the name of an entry is not a string"),
+        ("users: [{name: 5, user: {}}]", "users: the name of an entry is not a string"),
+        ("contexts: [{name: c, context: foo}]", 'contexts "c": context is not a mapping'),
+        ("contexts: [{name: c, context: {cluster: [k]}}]", 'contexts "c": cluster is not a string'),
+        ("contexts: [{name: c, context: {user: {name: u}}}]", 'contexts "c": user is not a string'),
+        ("contexts: [{name: c, context: {namespace: 5}}]", 'contexts "c": namespace is not a string'),
+        ("clusters: [{name: k, cluster: [foo]}]", 'clusters "k": cluster is not a mapping'),
+        ("clusters: [{name: k, cluster: {server: 5}}]", 'clusters "k": server is not a string'),
+        (
+            "clusters: [{name: k, cluster: {certificate-authority: 5}}]",
+            'clusters "k": certificate-authority is not a string',
+        ),
+        (
+            "clusters: [{name: k, cluster: {insecure-skip-tls-verify: 'false'}}]",
+            'clusters "k": insecure-skip-tls-verify is not true or false',
+        ),
+        ("clusters: [{name: k, cluster: {extensions: [foo]}}]", 'clusters "k": extensions is not a list of mappings'),
+        ("users: [{name: u, user: foo}]", 'users "u": user is not a mapping'),
+        ("users: [{name: u, user: {token: 5}}]", 'users "u": token is not a string'),
+        ("users: [{name: u, user: {client-key: [a]}}]", 'users "u": client-key is not a string'),
+        ("users: [{name: u, user: {as-groups: admins}}]", 'users "u": as-groups is not a list of strings'),
+        (
+            "users: [{name: u, user: {as-user-extra: {why: 5}}}]",
+            'users "u": as-user-extra why is not a list of strings',
+        ),
+        ("users: [{name: u, user: {exec: foo}}]", 'users "u": exec is not a mapping'),
+        ("users: [{name: u, user: {exec: {command: [a]}}}]", 'users "u": exec command is not a string'),
+        ("users: [{name: u, user: {exec: {args: foo}}}]", 'users "u": exec args is not a list of strings'),
+        ("users: [{name: u, user: {exec: {env: [foo]}}}]", 'users "u": exec env is not a list of mappings'),
+        ("users: [{name: u, user: {exec: {env: [{value: foo}]}}}]", 'users "u": exec env has an entry without a name'),
+    ],
+)
 def test_a_value_of_another_type_is_an_error_that_names_the_file_and_the_section(
     tmp_path: Path, text: str, says: str
 ) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(UserError) as caught:
-        contexts([path])
+        list_contexts([path])
     assert (caught.value.where, caught.value.message) == (str(path), says)
 
 
@@ -187,18 +211,18 @@ def test_a_field_that_is_empty_is_as_good_as_missing(tmp_path: Path) -> None:
     assert load_kubeconfig([one_user(tmp_path, user, cluster)]).token == "t"
     path = tmp_path / "empty"
     path.write_text("current-context: null\ncontexts: null\nclusters: []\nusers: [{name: u, user: null}]\n")
-    assert contexts([path]) == ([], "")
+    assert list_contexts([path]) == ([], "")
 
 
 def test_a_pod_connects_with_the_account_that_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "ACCOUNT_DIR", tmp_path)
+    monkeypatch.setattr(connection, "SERVICE_ACCOUNT_DIR", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(UserError, match="does not run in a Pod"):
-        in_cluster()
+        load_in_cluster_connection()
     for name, text in (("token", "t"), ("ca.crt", "c"), ("namespace", "argocd\n")):
         (tmp_path / name).write_text(text)
-    found = in_cluster()
+    found = load_in_cluster_connection()
     assert (found.server, found.namespace) == ("https://[fd00::1]:443", "argocd")
     assert (found.token_file, found.ca_file) == (str(tmp_path / "token"), str(tmp_path / "ca.crt"))
 

@@ -9,13 +9,13 @@ import pytest
 
 from argosy.cli.data_folder import DataFolder
 from argosy.errors import UserError
-from argosy.features.local.sandbox import _admin_token
-from argosy.features.serve.process import PageOptions, _audit_kept, _certificate
-from argosy.kube.client.file_permissions import check_private
+from argosy.features.local.sandbox import _load_or_create_admin_token
+from argosy.features.serve.process import WebServerOptions, _load_or_create_certificate, _write_audit_file
+from argosy.kube.client.file_permissions import check_private_file
 from argosy.kube.client.private_files import write_private
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
-from argosy.sandbox.apiserver.tls import certificates
-from argosy.web.auth.login_codes import KEY, Codes
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
+from argosy.sandbox.apiserver.tls import ensure_certificates
+from argosy.web.auth.login_codes import KEY_FILE_NAME, LoginCodes
 
 STRANGER = 12345
 
@@ -30,15 +30,15 @@ def key(tmp_path: Path) -> Path:
 
 def refusal(file: Path) -> str:
     with pytest.raises(UserError) as caught:
-        check_private(file)
+        check_private_file(file)
     return str(caught.value)
 
 
 def test_a_file_of_ones_own_and_one_that_is_not_there_are_fine(key: Path) -> None:
-    check_private(key)
-    check_private(key.with_name("later"))
+    check_private_file(key)
+    check_private_file(key.with_name("later"))
     key.chmod(0o400)
-    check_private(key)
+    check_private_file(key)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o644, 0o660, 0o666, 0o777, 0o601, 0o610])
@@ -47,7 +47,7 @@ def test_a_file_that_others_may_use_is_refused_with_what_to_type(key: Path, mode
     said = refusal(key)
     assert said.startswith(f"{key}: ") and f"(mode {mode:04o})" in said and said.endswith(f"run: chmod 600 {key}")
     key.chmod(0o600)
-    check_private(key)
+    check_private_file(key)
 
 
 @pytest.mark.parametrize("mode", [0o702, 0o703, 0o707, 0o777])
@@ -55,7 +55,7 @@ def test_a_folder_where_others_may_replace_the_file_is_refused(key: Path, mode: 
     key.parent.chmod(mode)
     assert refusal(key).endswith(f"run: chmod go-w {key.parent}")
     key.parent.chmod(mode | 0o1000)  # sticky, as /tmp is
-    check_private(key)
+    check_private_file(key)
 
 
 def test_a_file_of_another_user_or_a_folder_of_another_group_is_refused(
@@ -64,7 +64,7 @@ def test_a_file_of_another_user_or_a_folder_of_another_group_is_refused(
     if os.geteuid() != 0:
         pytest.skip("to give a file away takes root")
     key.parent.chmod(0o770)
-    check_private(key)
+    check_private_file(key)
     os.chown(key.parent, 0, STRANGER)
     assert "chmod go-w" in refusal(key)
     os.chown(key.parent, 0, 0)
@@ -83,13 +83,13 @@ def test_a_link_to_another_folder_is_refused_and_one_in_the_same_folder_is_not(k
     link = key.with_name("link.key")
     link.symlink_to(elsewhere / "secret.key")
     assert f"is a link to {elsewhere / 'secret.key'}" in refusal(link)
-    check_private(link, follow_links=True)
+    check_private_file(link, follow_links=True)
     (elsewhere / "secret.key").chmod(0o640)
     with pytest.raises(UserError, match="chmod 600"):
-        check_private(link, follow_links=True)
+        check_private_file(link, follow_links=True)
     link.unlink()
     link.symlink_to(key.name)
-    check_private(link)
+    check_private_file(link)
     key.chmod(0o644)
     assert "chmod 600" in refusal(link)
 
@@ -104,19 +104,17 @@ def test_a_file_of_a_mounted_secret_has_the_mode_of_its_volume(tmp_path: Path, m
     (volume / "..2026_01_01" / "tls.key").chmod(mode)
     (volume / "..data").symlink_to("..2026_01_01")
     (volume / "tls.key").symlink_to("..data/tls.key")
-    check_private(volume / "tls.key")
+    check_private_file(volume / "tls.key")
     volume.chmod(0o777)
     assert "chmod go-w" in refusal(volume / "tls.key")
 
 
-def test_a_key_of_roots_may_be_readable_by_a_group_for_another_user(
-    key: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_of_roots_may_be_readable_by_a_group_for_another_user(key: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if os.geteuid() != 0:
         pytest.skip("a key of root's takes root")
     monkeypatch.setattr(os, "geteuid", lambda: STRANGER)
     key.chmod(0o640)
-    check_private(key)
+    check_private_file(key)
     key.chmod(0o644)
     assert "chmod 600" in refusal(key)
 
@@ -134,55 +132,55 @@ def test_keys_are_made_for_their_owner_whatever_the_umask(tmp_path: Path, mask: 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["secret.key", "token.key", "argosy.db"])
 async def test_a_plane_does_not_start_with_a_file_that_others_may_read(tmp_path: Path, name: str) -> None:
-    folder = Folder(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "token.key")
-    async with Plane.open(folder) as plane:
-        await plane.tokens.ready()
+    folder = ControlPlaneFiles(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "token.key")
+    async with ControlPlane.open(folder) as plane:
+        await plane.tokens.ensure_key()
     (tmp_path / name).chmod(0o644)
     with pytest.raises(UserError, match=f"{name}: can be read or written by others .* run: chmod 600 "):
-        async with Plane.open(folder):
+        async with ControlPlane.open(folder):
             pass
     (tmp_path / name).chmod(0o600)
-    async with Plane.open(folder):
+    async with ControlPlane.open(folder):
         pass
 
 
 def test_the_administrators_token_and_the_keys_of_certificates_are_checked(tmp_path: Path) -> None:
     folder = DataFolder(tmp_path / "data")
-    token = _admin_token(folder)
+    token = _load_or_create_admin_token(folder)
     folder.admin_token.chmod(0o644)
     with pytest.raises(UserError, match=r"admin\.token: can be read"):
-        _admin_token(folder)
+        _load_or_create_admin_token(folder)
     folder.admin_token.chmod(0o600)
-    assert _admin_token(folder) == token
+    assert _load_or_create_admin_token(folder) == token
     folder.admin_token.write_text("")
-    assert len(_admin_token(folder)) == len(token), "nobody could log in with an empty token"
-    found = certificates(folder.tls)
+    assert len(_load_or_create_admin_token(folder)) == len(token), "nobody could log in with an empty token"
+    found = ensure_certificates(folder.tls)
     found.key.chmod(0o640)
     with pytest.raises(UserError, match=r"server\.key: can be read"):
-        certificates(folder.tls)
+        ensure_certificates(folder.tls)
 
 
 def test_the_keys_of_the_page_are_checked(tmp_path: Path) -> None:
-    options = PageOptions(folder=tmp_path / "page", listen="0.0.0.0")
-    made = _certificate(options)
+    options = WebServerOptions(folder=tmp_path / "page", listen="0.0.0.0")
+    made = _load_or_create_certificate(options)
     assert made is not None
     made.key.chmod(0o644)
     with pytest.raises(UserError, match=r"tls\.key: can be read"):
-        _certificate(options)
-    codes = Codes(tmp_path / "codes")
-    code = codes.mint()
-    (tmp_path / "codes" / KEY).chmod(0o644)
+        _load_or_create_certificate(options)
+    codes = LoginCodes(tmp_path / "codes")
+    code = codes.create_code()
+    (tmp_path / "codes" / KEY_FILE_NAME).chmod(0o644)
     with pytest.raises(UserError, match="chmod 600"):
-        codes.mint()
+        codes.create_code()
     assert codes.redeem(code) is None
-    (tmp_path / "codes" / KEY).chmod(0o600)
+    (tmp_path / "codes" / KEY_FILE_NAME).chmod(0o600)
     assert codes.redeem(code)
 
 
 def test_a_folder_of_the_page_is_made_for_its_owner_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o002)
     try:
-        with _audit_kept(tmp_path / "state" / "page"):
+        with _write_audit_file(tmp_path / "state" / "page"):
             pass
     finally:
         os.umask(before)
@@ -195,12 +193,12 @@ def test_no_login_code_is_made_in_a_folder_where_it_would_be_refused(
     folder = tmp_path / "page"
     folder.mkdir()
     folder.chmod(0o777)
-    codes = Codes(folder)
+    codes = LoginCodes(folder)
     with pytest.raises(UserError, match="chmod go-w"):
-        codes.mint()
+        codes.create_code()
     assert not list(folder.iterdir())
     folder.chmod(0o700)
-    code = codes.mint()
+    code = codes.create_code()
     folder.chmod(0o777)
     assert codes.redeem(code) is None
     (record,) = caplog.records

@@ -6,49 +6,50 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client.connection import Connection
-from argosy.kube.client.proxy import proxy_for
-from argosy.kube.client.transport import Wire
+from argosy.kube.client.proxy import find_proxy
+from argosy.kube.client.transport import HttpTransport
 
 ENV = {"HTTPS_PROXY": "http://proxy:1", "http_proxy": "plain:2"}
 
 
-@pytest.mark.parametrize(("server", "no_proxy", "proxy"), [
-    ("https://api.example:6443", "", "http://proxy:1"),
-    ("http://api.example", "", "http://plain:2"),
-    ("https://127.0.0.1:6443", "", ""),
-    ("https://localhost:6443", "", ""),
-    ("https://[::1]:6443", "", ""),
-    ("https://api.example", "*", ""),
-    ("https://api.example", "example", ""),
-    ("https://api.example", ".example", ""),
-    ("https://example", ".example", "http://proxy:1"),
-    ("https://api.example", "*.example", ""),
-    ("https://notexample", "example", "http://proxy:1"),
-    ("https://api.example:6443", "api.example:443", "http://proxy:1"),
-    ("https://api.example:6443", "api.example:6443", ""),
-    ("https://10.1.2.3", "10.0.0.0/8", ""),
-    ("https://11.1.2.3", "a, 10.0.0.0/8", "http://proxy:1"),
-    ("https://[fd00::1]:443", "fd00::/8", ""),
-    ("https://[fd00::1]:443", "fd00::1", ""),
-])
-def test_the_environment_names_a_proxy_unless_no_proxy_covers_the_host(
-    server: str, no_proxy: str, proxy: str
-) -> None:
-    assert proxy_for(server, env={**ENV, "NO_PROXY": no_proxy}) == proxy
+@pytest.mark.parametrize(
+    ("server", "no_proxy", "proxy"),
+    [
+        ("https://api.example:6443", "", "http://proxy:1"),
+        ("http://api.example", "", "http://plain:2"),
+        ("https://127.0.0.1:6443", "", ""),
+        ("https://localhost:6443", "", ""),
+        ("https://[::1]:6443", "", ""),
+        ("https://api.example", "*", ""),
+        ("https://api.example", "example", ""),
+        ("https://api.example", ".example", ""),
+        ("https://example", ".example", "http://proxy:1"),
+        ("https://api.example", "*.example", ""),
+        ("https://notexample", "example", "http://proxy:1"),
+        ("https://api.example:6443", "api.example:443", "http://proxy:1"),
+        ("https://api.example:6443", "api.example:6443", ""),
+        ("https://10.1.2.3", "10.0.0.0/8", ""),
+        ("https://11.1.2.3", "a, 10.0.0.0/8", "http://proxy:1"),
+        ("https://[fd00::1]:443", "fd00::/8", ""),
+        ("https://[fd00::1]:443", "fd00::1", ""),
+    ],
+)
+def test_the_environment_names_a_proxy_unless_no_proxy_covers_the_host(server: str, no_proxy: str, proxy: str) -> None:
+    assert find_proxy(server, env={**ENV, "NO_PROXY": no_proxy}) == proxy
 
 
 def test_a_proxy_of_the_kubeconfig_goes_before_the_environment() -> None:
-    assert proxy_for("https://127.0.0.1", "http://mine:3", {"NO_PROXY": "*"}) == "http://mine:3"
+    assert find_proxy("https://127.0.0.1", "http://mine:3", {"NO_PROXY": "*"}) == "http://mine:3"
 
 
 def test_a_proxy_that_cannot_be_used_is_refused() -> None:
     with pytest.raises(UserError, match="socks5 proxy is not supported"):
-        proxy_for("https://api.example", "socks5://proxy", {})
+        find_proxy("https://api.example", "socks5://proxy", {})
 
 
 @pytest.mark.parametrize("server", ["http://[", "https://[::1", "https://api.example:99999", "https://api.example:x"])
 def test_a_malformed_server_is_a_clear_error(server: str) -> None:
     with pytest.raises(UserError, match="server is not a valid URL; write it as https://host:6443"):
-        proxy_for(server, env=ENV)
+        find_proxy(server, env=ENV)
     with pytest.raises(UserError, match="server is not a valid URL"):
-        Wire(Connection(server=server))
+        HttpTransport(Connection(server=server))

@@ -6,13 +6,13 @@ import pytest
 
 from argosy.errors import Gone
 from argosy.kube.client.read_budget import ReadBudget
-from argosy.kube.client.status_errors import Unavailable
+from argosy.kube.client.status_errors import ApiServerUnavailable
 
 MIB, PODS, ROLES = 2**20, "/api/v1/pods?", "/apis/rbac.authorization.k8s.io/v1/roles?"
 
 
 def list_objects(budget: ReadBudget, collection: str, sizes: dict[str, int]) -> None:
-    with budget.listing(collection) as size:
+    with budget.track_list(collection) as size:
         size.add(sum(sizes.values()))
         size.add_objects({("ml", name): amount for name, amount in sizes.items()})
 
@@ -50,7 +50,7 @@ def test_what_watches_brought_leaves_less_for_lists() -> None:
     budget = ReadBudget(100 * MIB)
     for number in range(80):
         budget.add_event(PODS, ("ml", f"new-{number}"), MIB)
-    with pytest.raises(Unavailable, match="exclude kinds"):
+    with pytest.raises(ApiServerUnavailable, match="exclude kinds"):
         list_objects(budget, ROLES, {"role": 20 * MIB})
     list_objects(budget, PODS, {"pod": MIB})
     list_objects(budget, ROLES, {"role": 20 * MIB})
@@ -60,7 +60,7 @@ def test_what_watches_brought_leaves_less_for_lists() -> None:
 def test_a_list_that_fails_changes_nothing() -> None:
     budget = ReadBudget(100 * MIB)
     list_objects(budget, PODS, {"pod": 10 * MIB})
-    with pytest.raises(Unavailable):
+    with pytest.raises(ApiServerUnavailable):
         list_objects(budget, PODS, {"other": 95 * MIB})
     budget.add_event(PODS, ("ml", "pod"), 11 * MIB)
     assert budget.total == 11 * MIB

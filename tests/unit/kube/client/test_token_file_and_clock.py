@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.kube.client.auth import REREAD_TOKEN_AFTER, Credentials
+from argosy.kube.client.auth import TOKEN_REREAD_INTERVAL_SECONDS, CredentialProvider
 from argosy.kube.client.connection import Connection
 
 pytestmark = pytest.mark.anyio
@@ -19,11 +19,11 @@ async def test_a_rotated_token_is_read_again_after_a_minute_however_the_clock_is
 ) -> None:
     file = tmp_path / "token"
     file.write_text("first")
-    credentials = Credentials(Connection(server="http://cluster.example", token_file=str(file)))
-    assert (await credentials.current()).authorization == "Bearer first"
+    credentials = CredentialProvider(Connection(server="http://cluster.example", token_file=str(file)))
+    assert (await credentials.get_identity()).authorization == "Bearer first"
     file.write_text("second")
     day, passed = time.time() + jump, time.monotonic()
     monkeypatch.setattr(time, "time", lambda: day)
-    assert (await credentials.current()).authorization == "Bearer first", "it was read just now"
-    monkeypatch.setattr(time, "monotonic", lambda: passed + REREAD_TOKEN_AFTER + 1)
-    assert (await credentials.current()).authorization == "Bearer second"
+    assert (await credentials.get_identity()).authorization == "Bearer first", "it was read just now"
+    monkeypatch.setattr(time, "monotonic", lambda: passed + TOKEN_REREAD_INTERVAL_SECONDS + 1)
+    assert (await credentials.get_identity()).authorization == "Bearer second"

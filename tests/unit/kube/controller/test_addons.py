@@ -10,8 +10,8 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client import PatchKind
-from argosy.kube.controller import AddOn, Context, Watch, addon_loader, itself
-from argosy.kube.controller.addon_loader import load_addons, running
+from argosy.kube.controller import AddOn, ControllerContext, Watch, addon_loader, itself
+from argosy.kube.controller.addon_loader import load_addons, run_addons
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -44,7 +44,7 @@ class Marker:
     name = "marker"
     watches = (Watch(GroupKind("example.io", "Thing"), itself),)
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         live = await context.cluster.get(key)
         if live and "seen" not in live:
             await context.cluster.replace({**live, "seen": True})
@@ -53,14 +53,14 @@ class Marker:
 def make(variant: str) -> AddOn:
     if variant not in ("", "plain"):
         raise UserError(f"no variant {variant}")
-    return AddOn(f"things {variant}".strip(), controllers=[Marker()], definitions=[THING], first=[FIRST])
+    return AddOn(f"things {variant}".strip(), controllers=[Marker()], definitions=[THING], initial_manifests=[FIRST])
 
 
 @pytest.fixture(autouse=True)
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [
-        EntryPoint("things", f"{__name__}:make", addon_loader.GROUP),
-        EntryPoint("broken", "no.such.module:make", addon_loader.GROUP),
+        EntryPoint("things", f"{__name__}:make", addon_loader.ENTRY_POINT_GROUP),
+        EntryPoint("broken", "no.such.module:make", addon_loader.ENTRY_POINT_GROUP),
     ]
     monkeypatch.setattr(addon_loader, "entry_points", lambda group: points)
     monkeypatch.setattr(EntryPoint, "load", lambda self: make if self.name == "things" else _missing())
@@ -95,7 +95,7 @@ async def test_a_wrong_name_is_told_with_what_to_do(chosen: str, said: str) -> N
 
 
 async def test_kinds_and_first_objects_are_there_before_the_controllers_run() -> None:
-    async with EmbeddedCluster.open() as cluster, running(load_addons("things"), cluster, on_failure=lambda: None):
+    async with EmbeddedCluster.open() as cluster, run_addons(load_addons("things"), cluster, on_failure=lambda: None):
         async with asyncio.timeout(HANG_SECONDS):
             while "seen" not in (await cluster.get(key_of(FIRST)) or {}):
                 await asyncio.sleep(0.01)
@@ -104,7 +104,7 @@ async def test_kinds_and_first_objects_are_there_before_the_controllers_run() ->
 async def test_a_second_start_leaves_first_objects_as_they_are() -> None:
     async with EmbeddedCluster.open() as cluster:
         for _ in range(2):
-            async with running(load_addons("things"), cluster, on_failure=lambda: None):
+            async with run_addons(load_addons("things"), cluster, on_failure=lambda: None):
                 live = await cluster.get(key_of(FIRST))
                 assert live is not None
                 await cluster.patch(key_of(FIRST), {"mine": True}, kind_of_patch=PatchKind.MERGE)
@@ -119,5 +119,5 @@ async def test_controllers_that_end_are_noticed(monkeypatch: pytest.MonkeyPatch)
     noticed = asyncio.Event()
     async with EmbeddedCluster.open() as cluster:
         with pytest.raises(RuntimeError, match="the machine stopped"):
-            async with running(load_addons("things"), cluster, on_failure=noticed.set):
+            async with run_addons(load_addons("things"), cluster, on_failure=noticed.set):
                 await asyncio.wait_for(noticed.wait(), HANG_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argosy.kube.controller.cluster_concurrency import Admission
+from argosy.kube.controller.cluster_concurrency import ClusterConcurrencyLimiter
 from argosy.kube.names import ResourceKey
 
 WORKERS = 8
@@ -16,17 +16,17 @@ class Rooms:
     def __init__(self, *places: str, workers: int = WORKERS) -> None:
         self.called: list[str] = []
         self.slow: set[str] = set()
-        self.admission = Admission(workers, lambda woken: self.called.append(woken.name))
+        self.admission = ClusterConcurrencyLimiter(workers, lambda woken: self.called.append(woken.name))
         for place in places:
-            self.admission.open(place, lambda place=place: place in self.slow)  # type: ignore[misc]
+            self.admission.add_cluster(place, lambda place=place: place in self.slow)  # type: ignore[misc]
 
     def enter(self, place: str, *names: str, project: str = "") -> list[str]:
         """Those who may."""
-        return [name for name in names if self.admission.enter(place, key(name), project)]
+        return [name for name in names if self.admission.try_acquire(place, key(name), project)]
 
     def leave(self, place: str, *names: str) -> None:
         for name in names:
-            self.admission.leave(place, key(name))
+            self.admission.release(place, key(name))
 
     def told(self) -> list[str]:
         found, self.called = self.called, []
@@ -52,11 +52,11 @@ def test_whoever_is_called_and_does_not_come_keeps_nobody_waiting() -> None:
     assert rooms.enter("far", "a", "b", "c", "d") == ["a"]
     rooms.leave("far", "a")
     assert rooms.told() == ["b"]
-    rooms.admission.ended(key("a"))  # nobody waits for this one
+    rooms.admission.end_turn(key("a"))  # nobody waits for this one
     assert rooms.told() == []
-    rooms.admission.ended(key("b"))  # deleted, paused, or another member's
+    rooms.admission.end_turn(key("b"))  # deleted, paused, or another member's
     assert rooms.told() == ["c"]
-    rooms.admission.ended(key("c"))
+    rooms.admission.end_turn(key("c"))
     assert rooms.told() == ["d"] and rooms.enter("far", "d") == ["d"]
 
 
@@ -83,7 +83,7 @@ def test_whoever_waits_for_a_place_that_is_closed_is_told() -> None:
     rooms = Rooms("far", "other")
     rooms.enter("far", *numbered("a", 6))
     rooms.enter("other", *numbered("b", 6))
-    rooms.admission.close("far")
+    rooms.admission.remove_cluster("far")
     assert rooms.told() == ["a4", "a5", "b2", "b3"]
     rooms.leave("far", "a0")
     assert rooms.told() == []

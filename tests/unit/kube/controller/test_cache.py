@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import key_of
 
@@ -12,12 +12,20 @@ KIND = GroupKind("", "ConfigMap")
 
 
 def config(name: str, namespace: str = "n", *, owners: tuple[str, ...] = (), **labels: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
-        "name": name, "namespace": namespace, "labels": labels, "ownerReferences": [{"uid": uid} for uid in owners]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "ownerReferences": [{"uid": uid} for uid in owners],
+        },
+    }
 
 
 def test_a_manifest_is_found_by_key_kind_namespace_labels_and_owner() -> None:
-    cache = Cache()
+    cache = InformerCache()
     a, b, c = config("a", owners=("u1", "u2")), config("b", colour="red"), config("a", "m", owners=("u1",))
     for manifest in (a, b, c):
         cache.put(manifest)
@@ -27,25 +35,25 @@ def test_a_manifest_is_found_by_key_kind_namespace_labels_and_owner() -> None:
     assert cache.list(KIND, namespace="n") == [a, b]
     assert cache.list(KIND, namespace="n", labels={"colour": "red"}) == [b]
     assert cache.list(KIND, namespace="none") == cache.list(GroupKind("", "Secret")) == []
-    assert (cache.owned("u1"), cache.owned("u2"), cache.owned("u3")) == ([a, c], [a], [])
+    assert (cache.list_owned("u1"), cache.list_owned("u2"), cache.list_owned("u3")) == ([a, c], [a], [])
 
 
 def test_a_change_moves_a_manifest_from_index_to_index_and_a_drop_removes_it() -> None:
-    cache = Cache()
+    cache = InformerCache()
     cache.put(config("a", owners=("u1",)))
     adopted = config("a", owners=("u2",))
     assert cache.put(adopted) == config("a", owners=("u1",))
-    assert (cache.owned("u1"), cache.owned("u2")) == ([], [adopted])
+    assert (cache.list_owned("u1"), cache.list_owned("u2")) == ([], [adopted])
     assert cache.drop(key_of(adopted)) is adopted
     assert cache.drop(key_of(adopted)) is None
-    assert cache.owned("u2") == cache.list(KIND, namespace="n") == []
+    assert cache.list_owned("u2") == cache.list(KIND, namespace="n") == []
 
 
 def test_an_index_of_ones_own_covers_what_was_there_before() -> None:
-    cache = Cache()
+    cache = InformerCache()
     red = config("a", colour="red")
     cache.put(red)
-    cache.index("colour", lambda manifest: [manifest["metadata"]["labels"].get("colour", "")])
+    cache.add_index("colour", lambda manifest: [manifest["metadata"]["labels"].get("colour", "")])
     blue = config("b", colour="blue")
     cache.put(blue)
     assert (cache.find("colour", "red"), cache.find("colour", "blue")) == ([red], [blue])

@@ -14,10 +14,10 @@ from argosy.errors import ArgosyError, ClusterError, Forbidden, Gone, TransientE
 from argosy.kube.client import Catalog, Cluster, KindInfo
 from argosy.kube.controller import informer
 from argosy.kube.controller import informer_set as module
-from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import Backoff
-from argosy.kube.controller.informer_set import Everything
-from argosy.kube.controller.log_context import about, fields
+from argosy.kube.controller.informer_set import InformerSet
+from argosy.kube.controller.log_context import get_log_fields, with_log_fields
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from support.deadlines import HANG_SECONDS
@@ -32,12 +32,12 @@ BOAT = GroupKind("sea.example", "Boat")
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(informer, "RECONNECT", Backoff(0.001, 0.01))
-    monkeypatch.setattr(informer, "NOT_SERVED", Backoff(0.01, 0.01))
-    monkeypatch.setattr(module, "AWAY", Backoff(0.001, 0.01))
-    monkeypatch.setattr(module, "REFUSED", Backoff(0.02, 0.02))
-    monkeypatch.setattr(module, "BETWEEN_LOOKS", 0.001)
-    monkeypatch.setattr(module, "LOOKS", (0.01, 0.02, 0.05, 0.1))
+    monkeypatch.setattr(informer, "RECONNECT_BACKOFF", Backoff(0.001, 0.01))
+    monkeypatch.setattr(informer, "NOT_SERVED_BACKOFF", Backoff(0.01, 0.01))
+    monkeypatch.setattr(module, "UNREACHABLE_BACKOFF", Backoff(0.001, 0.01))
+    monkeypatch.setattr(module, "REFUSED_BACKOFF", Backoff(0.02, 0.02))
+    monkeypatch.setattr(module, "MIN_DISCOVERY_INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(module, "DISCOVERY_DELAYS_SECONDS", (0.01, 0.02, 0.05, 0.1))
 
 
 def config(namespace: str, name: str) -> Manifest:
@@ -61,9 +61,11 @@ def boat(namespace: str, name: str = "b") -> Manifest:
 
 class Following:
     def __init__(self, cluster: Any, **settings: Any) -> None:
-        self.cache, self.out = Cache(), set[GroupKind]()
+        self.cache, self.out = InformerCache(), set[GroupKind]()
         self.changes: list[tuple[str, bool]] = []  # name, whether it lives
-        self.all = Everything(cluster, self.is_watched, self.cache, self.note, definitions=[DEFINITION], **settings)
+        self.all = InformerSet(
+            cluster, self.is_watched, self.cache, self.note, definition_kinds=[DEFINITION], **settings
+        )
 
     def is_watched(self, kind: GroupKind, verbs: Sequence[str]) -> bool:
         return kind not in self.out
@@ -82,7 +84,7 @@ async def following(cluster: Any, **settings: Any) -> AsyncIterator[Following]:
     found = Following(cluster, **settings)
     task = asyncio.create_task(found.all.run())
     try:
-        await asyncio.wait_for(found.all.synced(), HANG_SECONDS)
+        await asyncio.wait_for(found.all.wait_synced(), HANG_SECONDS)
         yield found
     finally:
         task.cancel()
@@ -94,17 +96,15 @@ async def test_all_that_can_be_listed_and_watched_is_there_and_each_change_is_to
 ) -> None:
     await cluster.create(config(namespace, "a"))
     async with following(cluster) as found:
-        served = {
-            kind for kind, info in (await cluster.kinds()).items() if {"list", "watch"} <= set(info.verbs)
-        }
-        assert found.all.kinds == served and len(served) > 30
+        served = {kind for kind, info in (await cluster.kinds()).items() if {"list", "watch"} <= set(info.verbs)}
+        assert found.all.watched_kinds == served and len(served) > 30
         assert found.cache.get(ResourceKey("", "ConfigMap", namespace, "a")) is not None
         assert namespace in found.names(GroupKind("", "Namespace"))
         made = await cluster.create(config(namespace, "b"))
         await cluster.delete(key_of(made))
         await eventually(lambda: ("b", False) in found.changes)
         assert ("b", True) in found.changes
-        assert not found.all.troubles
+        assert not found.all.errors
 
 
 async def test_a_kind_that_comes_is_found_and_one_that_goes_is_left(
@@ -113,11 +113,11 @@ async def test_a_kind_that_comes_is_found_and_one_that_goes_is_left(
     async with following(cluster) as found:
         for _ in range(2):
             made = await cluster.create(boats())
-            await eventually(lambda: BOAT in found.all.kinds)
+            await eventually(lambda: BOAT in found.all.watched_kinds)
             await cluster.create(boat(namespace))
             await eventually(lambda: found.names(BOAT) == ["b"])
             await cluster.delete(key_of(made))
-            await eventually(lambda: BOAT not in found.all.kinds)
+            await eventually(lambda: BOAT not in found.all.watched_kinds)
             assert found.names(BOAT) == []
         assert [lives for name, lives in found.changes if name == "b"] == [True, False, True, False]
 
@@ -127,7 +127,7 @@ async def test_another_preferred_version_is_told_as_a_change_and_not_as_a_deleti
 ) -> None:
     made = await cluster.create(boats("v1"))
     async with following(cluster) as found:
-        await eventually(lambda: BOAT in found.all.kinds)
+        await eventually(lambda: BOAT in found.all.watched_kinds)
         key = key_of(await cluster.create(boat(namespace)))
         await eventually(lambda: found.cache.get(key))
         await cluster.patch(key_of(made), {"spec": boats("v1", "v2")["spec"]})
@@ -142,14 +142,14 @@ async def test_an_excluded_kind_is_left_out_until_settings_change(
     found = Following(cluster)
     found.out = {CONFIG_MAP}
     task = asyncio.create_task(found.all.run())
-    await found.all.synced()
-    assert CONFIG_MAP not in found.all.kinds and found.names(CONFIG_MAP) == []
+    await found.all.wait_synced()
+    assert CONFIG_MAP not in found.all.watched_kinds and found.names(CONFIG_MAP) == []
     found.out = {SECRET}
-    found.all.look_again()
+    found.all.rediscover()
     await eventually(lambda: "a" in found.names(CONFIG_MAP))
     found.out = {CONFIG_MAP}
-    found.all.look_again()
-    await eventually(lambda: SECRET in found.all.kinds and found.names(CONFIG_MAP) == [])
+    found.all.rediscover()
+    await eventually(lambda: SECRET in found.all.watched_kinds and found.names(CONFIG_MAP) == [])
     assert ("a", False) in found.changes
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -159,9 +159,9 @@ async def test_definitions_are_noticed_even_where_they_are_excluded(cluster: Clu
     found = Following(cluster)
     found.out = {DEFINITION}
     task = asyncio.create_task(found.all.run())
-    await found.all.synced()
+    await found.all.wait_synced()
     await cluster.create(boats())
-    await eventually(lambda: BOAT in found.all.kinds)
+    await eventually(lambda: BOAT in found.all.watched_kinds)
     assert found.names(DEFINITION) == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -203,12 +203,12 @@ async def test_a_kind_that_cannot_be_listed_is_reported_and_holds_nobody_up(
     await cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": namespace}})
     selective = Selective(cluster, error)
     async with following(selective) as found:
-        assert dict(found.all.troubles) == {SECRET: error}
+        assert dict(found.all.errors) == {SECRET: error}
         assert found.names(SECRET) == []
-        assert found.all.knows(CONFIG_MAP) and not found.all.knows(SECRET) and not found.all.knows(BOAT)
+        assert found.all.is_synced(CONFIG_MAP) and not found.all.is_synced(SECRET) and not found.all.is_synced(BOAT)
         selective.error = None
         await eventually(lambda: found.names(SECRET) == ["s"])
-        assert not found.all.troubles and found.all.knows(SECRET)
+        assert not found.all.errors and found.all.is_synced(SECRET)
 
 
 async def test_a_kind_whose_list_is_not_understood_is_reported_and_holds_nobody_up(
@@ -217,36 +217,36 @@ async def test_a_kind_whose_list_is_not_understood_is_reported_and_holds_nobody_
     made = await cluster.create(secret(namespace, "s"))
     selective = Selective(cluster, KeyError("metadata"))
     async with following(selective) as found:
-        assert str(found.all.troubles[SECRET]) == "Secret: cannot process the server's answer: KeyError"
-        assert found.all.knows(CONFIG_MAP) and not found.all.knows(SECRET)
+        assert str(found.all.errors[SECRET]) == "Secret: cannot process the server's answer: KeyError"
+        assert found.all.is_synced(CONFIG_MAP) and not found.all.is_synced(SECRET)
         selective.error = None
         await eventually(lambda: found.names(SECRET) == ["s"])
-        assert not found.all.troubles and found.all.knows(SECRET)
+        assert not found.all.errors and found.all.is_synced(SECRET)
         selective.error = KeyError("metadata")
         selective.fault = lambda verb: KeyError("object") if verb == "event" else None
         await cluster.patch(key_of(made), {"metadata": {"labels": {"a": "1"}}})
-        await eventually(lambda: SECRET in found.all.troubles)
-        assert not found.all.knows(SECRET)  # what it had is old
+        await eventually(lambda: SECRET in found.all.errors)
+        assert not found.all.is_synced(SECRET)  # what it had is old
         selective.error, selective.fault = None, lambda verb: None
-        await eventually(lambda: found.all.knows(SECRET))
+        await eventually(lambda: found.all.is_synced(SECRET))
 
 
 async def test_a_forbidden_kind_is_asked_for_rarely(
     cluster: Cluster, eventually: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "REFUSED", Backoff(600, 600))
+    monkeypatch.setattr(module, "REFUSED_BACKOFF", Backoff(600, 600))
     selective = Selective(cluster, Forbidden("no"))
     async with following(selective) as found:
         await eventually(lambda: selective.asked >= 1)
-        assert selective.lists == 1 and SECRET in found.all.troubles
+        assert selective.lists == 1 and SECRET in found.all.errors
 
 
 async def test_a_server_that_is_away_is_waited_for(cluster: Cluster, eventually: Any) -> None:
     selective = Selective(cluster, TransientError("away"), kind=None)
     found = Following(selective)
     task = asyncio.create_task(found.all.run())
-    synced = asyncio.create_task(found.all.synced())
-    await eventually(lambda: selective.lists > 20 * module.ALONE * len(found.all.kinds) > 0)
+    synced = asyncio.create_task(found.all.wait_synced())
+    await eventually(lambda: selective.lists > 20 * module.MAX_LONE_FAILURES * len(found.all.watched_kinds) > 0)
     assert not synced.done()
     selective.error = None
     await asyncio.wait_for(synced, HANG_SECONDS)
@@ -268,7 +268,7 @@ async def test_a_catalog_that_cannot_be_asked_or_lacks_a_kind_for_a_moment_is_no
 
     async with following(selective) as found:
         selective.fault = away
-        found.all.look_again()
+        found.all.rediscover()
         await eventually(lambda: refused >= 3)
         asked = selective.asked
         selective.hidden = {CONFIG_MAP}
@@ -297,8 +297,8 @@ async def test_a_listener_that_fails_ends_no_watch(
     def fail(before: Manifest | None, after: Manifest | None) -> None:
         raise ValueError("no")
 
-    cache = Cache()
-    task = asyncio.create_task(Everything(cluster, lambda kind, verbs: kind == CONFIG_MAP, cache, fail).run())
+    cache = InformerCache()
+    task = asyncio.create_task(InformerSet(cluster, lambda kind, verbs: kind == CONFIG_MAP, cache, fail).run())
     for name in "ab":
         key = key_of(await cluster.create(config(namespace, name)))
         await eventually(lambda key=key: cache.get(key))
@@ -322,7 +322,7 @@ async def test_few_lists_are_asked_for_at_a_time_and_no_task_is_left_behind(clus
 
     counting = Counting(cluster)
     before = asyncio.all_tasks()
-    async with following(counting, at_once=3):
+    async with following(counting, max_concurrent_lists=3):
         assert counting.most == 3
         assert len(asyncio.all_tasks()) > len(before) + 30
     assert asyncio.all_tasks() == before
@@ -350,14 +350,14 @@ async def test_whatever_fails_meanwhile_the_cache_becomes_what_the_cluster_has(
         if await cluster.get(defined) is not None:
             with contextlib.suppress(ClusterError):
                 await cluster.delete(defined)
-        await eventually(lambda: BOAT not in found.all.kinds)
-        for kind in found.all.kinds:
+        await eventually(lambda: BOAT not in found.all.watched_kinds)
+        for kind in found.all.watched_kinds:
             listing = await cluster.list(kind)
             final = sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in listing.items)
             await eventually(lambda kind=kind, final=final: _versions(found.cache, kind) == final)
 
 
-def _versions(cache: Cache, kind: GroupKind) -> list[tuple[ResourceKey, str]]:
+def _versions(cache: InformerCache, kind: GroupKind) -> list[tuple[ResourceKey, str]]:
     return sorted((key_of(each), each["metadata"]["resourceVersion"]) for each in cache.list(kind))
 
 
@@ -394,21 +394,21 @@ def secret(namespace: str, name: str, **labels: str) -> Manifest:
 async def test_only_metadata_is_kept_of_a_kind_that_nobody_reads(cluster: Cluster, namespace: str) -> None:
     for each in (config(namespace, "a") | {"data": {"a": "1"}}, secret(namespace, "s")):
         await cluster.create(each)
-    async with following(cluster, thrift=Thrifty()) as found:
+    async with following(cluster, cache_policy=Thrifty()) as found:
         settings = found.cache.get(ResourceKey("", "ConfigMap", namespace, "a"))
         assert settings is not None and settings["data"] == {"a": "1"} and not settings["metadata"]["managedFields"]
         kept = found.cache.get(ResourceKey("", "Secret", namespace, "s"))
         assert kept is not None and kept.keys() == {"apiVersion", "kind", "metadata"}
         assert "managedFields" not in kept["metadata"] and kept["metadata"]["uid"]
-        assert found.all.knows(SECRET)
+        assert found.all.is_synced(SECRET)
 
 
 async def test_whoever_reads_a_kind_gets_all_of_it_soon(cluster: Cluster, namespace: str, eventually: Any) -> None:
     await cluster.create(secret(namespace, "s"))
     key = ResourceKey("", "Secret", namespace, "s")
-    async with following(cluster, thrift=Thrifty()) as found:
-        assert not found.all.reads(SECRET)  # but it begins to
-        await eventually(lambda: found.all.reads(SECRET))
+    async with following(cluster, cache_policy=Thrifty()) as found:
+        assert not found.all.is_synced_in_full(SECRET)  # but it begins to
+        await eventually(lambda: found.all.is_synced_in_full(SECRET))
         assert "data" in (found.cache.get(key) or {})
         assert [name for name, _ in found.changes].count("s") == 2  # told anew
         await cluster.patch(key, {"stringData": {"a": "2"}})
@@ -422,14 +422,14 @@ async def test_one_that_is_wanted_makes_its_kind_whole_before_anybody_begins(
 ) -> None:
     for each in (secret(namespace, "a"), secret(namespace, "b", wanted="yes"), secret(namespace, "c")):
         await cluster.create(each)
-    async with following(cluster, thrift=Thrifty()) as found:
-        assert found.all.knows(SECRET)
+    async with following(cluster, cache_policy=Thrifty()) as found:
+        assert found.all.is_synced(SECRET)
         assert all("data" in each for each in found.cache.list(SECRET, namespace=namespace))
 
 
 async def test_one_that_becomes_wanted_makes_its_kind_whole(cluster: Cluster, namespace: str, eventually: Any) -> None:
     made = await cluster.create(secret(namespace, "a"))
-    async with following(cluster, thrift=Thrifty()) as found:
+    async with following(cluster, cache_policy=Thrifty()) as found:
         await cluster.create(secret(namespace, "b", wanted="yes"))
         await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
 
@@ -439,9 +439,9 @@ async def test_what_the_thrift_wants_since_is_seen_when_it_is_told_to_look_again
 ) -> None:
     made = await cluster.create(secret(namespace, "a", later="yes"))
     thrift = Thrifty()
-    async with following(cluster, thrift=thrift) as found:
+    async with following(cluster, cache_policy=thrift) as found:
         thrift.is_wanted = lambda each: "later" in (each["metadata"].get("labels") or {})  # type: ignore[method-assign]
-        found.all.look_again()
+        found.all.rediscover()
         await eventually(lambda: "data" in (found.cache.get(key_of(made)) or {}))
 
 
@@ -453,16 +453,16 @@ class Noting(Thrifty):
 
     def kept(self, manifest: Manifest) -> Manifest:
         if manifest["kind"] == SECRET.kind:
-            self.about.append(dict(fields()))
+            self.about.append(dict(get_log_fields()))
         return super().kept(manifest)
 
 
 async def test_a_watch_is_not_about_whoever_wanted_it_first(cluster: Cluster, namespace: str, eventually: Any) -> None:
     await cluster.create(secret(namespace, "s"))
     thrift = Noting()
-    with about(member="m"):
-        async with following(cluster, thrift=thrift) as found:
-            with about(application="argocd/web"):
-                found.all.reads(SECRET)
-            await eventually(lambda: found.all.knows(SECRET))
+    with with_log_fields(member="m"):
+        async with following(cluster, cache_policy=thrift) as found:
+            with with_log_fields(application="argocd/web"):
+                found.all.is_synced_in_full(SECRET)
+            await eventually(lambda: found.all.is_synced(SECRET))
     assert thrift.about and all(each == {"member": "m"} for each in thrift.about)

@@ -13,7 +13,7 @@ import pytest
 from argosy.errors import ClusterError, Forbidden, Gone, TransientError
 from argosy.kube.client import Cluster, WatchEvent
 from argosy.kube.controller import informer as module
-from argosy.kube.controller.cache import Cache
+from argosy.kube.controller.cache import InformerCache
 from argosy.kube.controller.clock import Backoff
 from argosy.kube.controller.informer import Informer
 from argosy.kube.names import GroupKind, ResourceKey
@@ -28,13 +28,17 @@ KIND = GroupKind("", "ConfigMap")
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RECONNECT", Backoff(0.001, 0.01))
-    monkeypatch.setattr(module, "NOT_SERVED", Backoff(0.01, 0.01))
+    monkeypatch.setattr(module, "RECONNECT_BACKOFF", Backoff(0.001, 0.01))
+    monkeypatch.setattr(module, "NOT_SERVED_BACKOFF", Backoff(0.01, 0.01))
 
 
 def config(namespace: str, name: str, value: str = "0") -> Manifest:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace},
-            "data": {"x": value}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": {"x": value},
+    }
 
 
 class Told:
@@ -59,8 +63,8 @@ def _version(manifest: Manifest | None) -> str:
 @contextlib.asynccontextmanager
 async def informing(
     cluster: Any, namespace: str, kind: GroupKind = KIND, **settings: Any
-) -> AsyncIterator[tuple[Informer, Cache, Told]]:
-    cache, told = Cache(), Told()
+) -> AsyncIterator[tuple[Informer, InformerCache, Told]]:
+    cache, told = InformerCache(), Told()
     one = Informer(cluster, kind, cache, namespace=namespace, **settings)
     one.listeners.append(told)
     task = asyncio.create_task(one.run())
@@ -72,7 +76,7 @@ async def informing(
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def agrees(cluster: Cluster, cache: Cache, namespace: str) -> bool:
+async def agrees(cluster: Cluster, cache: InformerCache, namespace: str) -> bool:
     listing = await cluster.list(KIND, namespace=namespace)
     return sorted(map(_version, listing.items)) == sorted(map(_version, cache.list(KIND)))
 
@@ -88,8 +92,11 @@ async def test_what_is_there_and_what_comes_is_told_once_each(
         await cluster.delete(key_of(made))
         await eventually(lambda: len(told.changes) >= 4)
         assert told.names() == ["a", "b", "b", "b"]
-        assert told.changes[1:] == [("b", "", _version(made)), ("b", _version(made), _version(changed)),
-                                    ("b", _version(changed), "")]
+        assert told.changes[1:] == [
+            ("b", "", _version(made)),
+            ("b", _version(made), _version(changed)),
+            ("b", _version(changed), ""),
+        ]
         assert await agrees(cluster, cache, namespace)
 
 
@@ -140,8 +147,11 @@ async def test_nothing_is_lost_or_doubled_under_random_faults(
     cluster: Cluster, namespace: str, eventually: Any, seed: int
 ) -> None:
     chance = random.Random(seed)
-    faults = [lambda: None] * 8 + [lambda: TransientError("down"), lambda: Gone("old"),
-                                   lambda: ClusterError("no", code=500)]
+    faults = [lambda: None] * 8 + [
+        lambda: TransientError("down"),
+        lambda: Gone("old"),
+        lambda: ClusterError("no", code=500),
+    ]
     faulty = Faulty(cluster, lambda verb: chance.choice(faults)())
     async with informing(faulty, namespace) as (_, cache, told):
         for number in range(120):
@@ -170,17 +180,25 @@ async def test_a_kind_that_comes_later_is_found_and_one_that_goes_is_emptied(
 ) -> None:
     kind = GroupKind("late.example", "Late")
     definition = {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": "lates.late.example"},
-        "spec": {"group": "late.example", "scope": "Namespaced", "names": {"plural": "lates", "kind": "Late"},
-                 "versions": [{"name": "v1", "served": True, "storage": True,
-                               "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+        "spec": {
+            "group": "late.example",
+            "scope": "Namespaced",
+            "names": {"plural": "lates", "kind": "Late"},
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
+            ],
+        },
     }
     async with informing(cluster, namespace, kind) as (_, cache, told):
         assert cache.list(kind) == []
         made = await cluster.create(definition)
-        await eventually_created(cluster, {"apiVersion": "late.example/v1", "kind": "Late",
-                                           "metadata": {"name": "l", "namespace": namespace}})
+        await eventually_created(
+            cluster,
+            {"apiVersion": "late.example/v1", "kind": "Late", "metadata": {"name": "l", "namespace": namespace}},
+        )
         await eventually(lambda: told.names() == ["l"])
         await cluster.delete(key_of(made))
         await eventually(lambda: cache.list(kind) == [] and told.names() == ["l", "l"])
@@ -205,7 +223,7 @@ async def test_a_kind_that_may_not_be_read_is_not_taken_for_empty(cluster: Clust
         refusals += verb == "list"
         return Forbidden("no") if verb == "list" else None
 
-    one = Informer(Faulty(cluster, refuse), KIND, Cache(), namespace=namespace)
+    one = Informer(Faulty(cluster, refuse), KIND, InformerCache(), namespace=namespace)
     task = asyncio.create_task(one.run())
     await wait_until_async(lambda: refusals, "it was refused")
     await turns()
@@ -225,9 +243,9 @@ async def test_metadata_alone_is_kept_under_the_same_key(cluster: Cluster, names
 async def test_waits_grow_while_a_server_is_away(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "RECONNECT", Backoff(1, 8, jitter=0))
+    monkeypatch.setattr(module, "RECONNECT_BACKOFF", Backoff(1, 8, jitter=0))
     faulty = Faulty(cluster, lambda verb: TransientError("away"))
-    one = Informer(faulty, KIND, Cache(), namespace=namespace, clock=clock)
+    one = Informer(faulty, KIND, InformerCache(), namespace=namespace, clock=clock)
     task = asyncio.create_task(one.run())
     waits = []
     for _ in range(5):
@@ -284,14 +302,14 @@ async def test_a_kind_stays_known_and_watched_if_its_hourly_list_fails(
     liar, reports = FalseDeletions(cluster, fail_second_list), list[Exception | None]()
     made = await cluster.create(config(namespace, "a"))
     async with informing(liar, namespace, clock=clock) as (one, cache, _):
-        one.report = reports.append
+        one.report_error = reports.append
         await eventually(lambda: liar.watched_since)
         clock.advance(module.RELIST_INTERVAL_SECONDS)
         seen = await cluster.patch(key_of(made), {"data": {"x": "1"}})
         await eventually(lambda: len(liar.watched_since) == 2)
         assert lists == [None, error] and reports == [], "nobody is told that the kind is unknown"
         assert liar.watched_since[1] == _version(seen), "the watch goes on from its last event"
-        clock.advance(2 * module.SHORT_WATCH)
+        clock.advance(2 * module.SHORT_WATCH_SECONDS)
         await cluster.create(config(namespace, "b"))
         await eventually(lambda: len(liar.watched_since) == 3)
         assert lists == [None, error, None] and reports == [None]
@@ -324,7 +342,7 @@ async def test_an_hourly_list_that_is_refused_is_reported(
 ) -> None:
     liar, reports = FalseDeletions(cluster), list[Exception | None]()
     async with informing(liar, namespace, clock=clock) as (one, _, _):
-        one.report, refusal = reports.append, ClusterError("no", code=code)
+        one.report_error, refusal = reports.append, ClusterError("no", code=code)
         liar.fault = lambda verb: refusal if verb == "list" else None
         await eventually(lambda: liar.watched_since)
         clock.advance(module.RELIST_INTERVAL_SECONDS)

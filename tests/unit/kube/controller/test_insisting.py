@@ -9,33 +9,37 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden
-from argosy.kube.client.status_errors import Unavailable, Untrusted
-from argosy.kube.controller.retry import AWAY, insist
+from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
+from argosy.kube.controller.retry import UNREACHABLE_BACKOFF, retry_until_reachable
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
 pytestmark = pytest.mark.anyio
 
 
 async def test_who_is_away_is_asked_until_they_answer(clock: Any, eventually: Eventually) -> None:
-    answers = [Unavailable("cannot be reached"), Unavailable("is starting", code=503), Unavailable("no answer in time")]
+    answers = [
+        ApiServerUnavailable("cannot be reached"),
+        ApiServerUnavailable("is starting", code=503),
+        ApiServerUnavailable("no answer in time"),
+    ]
 
     async def ask() -> str:
         if answers:
             raise answers.pop(0)
         return "here"
 
-    asking = asyncio.create_task(insist(ask, clock))
+    asking = asyncio.create_task(retry_until_reachable(ask, clock))
     for left in (2, 1, 0):
         await eventually(lambda left=left: len(answers) == left and clock.waits())
         assert not asking.done()
-        clock.advance(AWAY.most)
+        clock.advance(UNREACHABLE_BACKOFF.max_seconds)
     assert await asking == "here"
 
 
-@pytest.mark.parametrize("said", [Forbidden("you may not"), Untrusted("its certificate is not trusted")])
+@pytest.mark.parametrize("said", [Forbidden("you may not"), ApiServerNotTrusted("its certificate is not trusted")])
 async def test_what_somebody_must_mend_is_told_at_once(clock: Any, said: Exception) -> None:
     async def ask() -> None:
         raise said
 
     with pytest.raises(type(said)):
-        await insist(ask, clock)
+        await retry_until_reachable(ask, clock)

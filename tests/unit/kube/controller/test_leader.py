@@ -12,9 +12,9 @@ import pytest
 
 from argosy.errors import TransientError
 from argosy.kube.client import Cluster
-from argosy.kube.client.write_hook import BEFORE_SENDING
-from argosy.kube.controller.leader_election import Election, Terms, lead
-from argosy.kube.controller.write_fence import NotOurs, carried
+from argosy.kube.client.write_hook import BEFORE_WRITE
+from argosy.kube.controller.leader_election import LeaderElection, LeaderElectionConfig, run_as_leader
+from argosy.kube.controller.write_fence import NotOwner, run_write
 from argosy.kube.names import ResourceKey
 from support.faulty_client import Faulty
 from support.loop_clock import turns
@@ -32,12 +32,21 @@ class Candidate:
         self.told: list[str] = []
         self.until = ""
         self.finish = asyncio.Event()
-        self.task = asyncio.create_task(lead(self._work, self.line, namespace=namespace, name="argosy",  # type: ignore[arg-type]
-                                             identity=name, on_lost=self._lose, clock=clock,
-                                             stands=self._stand))
+        self.task = asyncio.create_task(
+            run_as_leader(
+                self._work,
+                self.line,
+                namespace=namespace,
+                name="argosy",  # type: ignore[arg-type]
+                identity=name,
+                on_lost=self._lose,
+                clock=clock,
+                on_election=self._stand,
+            )
+        )
 
-    def _stand(self, election: Election) -> None:
-        election.told = self._hear
+    def _stand(self, election: LeaderElection) -> None:
+        election.on_leader_change = self._hear
 
     def _hear(self, leader: str, until: str) -> None:
         self.told.append(leader)
@@ -52,7 +61,7 @@ class Candidate:
 
     def change(self, call: Callable[[], Awaitable[str]]) -> asyncio.Task[str]:
         """As its work would."""
-        return asyncio.get_running_loop().create_task(carried(call, "change"), context=self.inside)
+        return asyncio.get_running_loop().create_task(run_write(call, "change"), context=self.inside)
 
     def _lose(self) -> None:
         self.lost += 1
@@ -201,7 +210,7 @@ async def test_a_leader_that_sleeps_past_its_lease_changes_nothing_when_it_wakes
     sent, connected = asyncio.Event(), asyncio.Event()
 
     async def call() -> str:
-        BEFORE_SENDING.get()()
+        BEFORE_WRITE.get()()
         sent.set()
         return "done"
 
@@ -217,7 +226,7 @@ async def test_a_leader_that_sleeps_past_its_lease_changes_nothing_when_it_wakes
     leader.clock._time += 20.0  # none of its timers has been looked at
     connected.set()
     for change in (late, leader.change(call)):
-        with pytest.raises(NotOurs):
+        with pytest.raises(NotOwner):
             await change
     assert leader.leads and not sent.is_set()
     await passing(1, leader)
@@ -229,15 +238,15 @@ async def test_what_knows_of_no_permit_is_asked_about_too_and_the_election_is_no
     await passing(5, *two)
     leader, next_one = other(two)
     asked = set()  # who, before the election sends something
-    leader.line.fault = lambda verb: asked.add(BEFORE_SENDING.get(None))
+    leader.line.fault = lambda verb: asked.add(BEFORE_WRITE.get(None))
 
     def send() -> None:
-        leader.inside[BEFORE_SENDING]()
+        leader.inside[BEFORE_WRITE]()
 
     send()
     await passing(20, next_one)
     leader.clock._time += 20.0  # it slept, and goes on where it was
-    with pytest.raises(NotOurs):
+    with pytest.raises(NotOwner):
         send()
     await passing(1, leader)
     await next_one.stop()
@@ -260,7 +269,7 @@ async def test_a_call_of_a_leader_ends_with_its_lease_and_not_before(two: list[C
     await passing(11, *two)
     assert leader.lost == 1 and not hanging.done()
     await passing(4, *two)
-    with pytest.raises(NotOurs):
+    with pytest.raises(NotOwner):
         await hanging
 
 
@@ -288,9 +297,14 @@ async def test_another_write_to_the_lease_does_not_cost_the_lead(
 async def test_of_many_who_take_an_expired_lease_at_once_one_leads(
     cluster: Cluster, namespace: str, clock: Any
 ) -> None:
-    await cluster.create({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                          "metadata": {"name": "argosy", "namespace": namespace},
-                          "spec": {"holderIdentity": "gone", "leaseDurationSeconds": 15}})
+    await cluster.create(
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "argosy", "namespace": namespace},
+            "spec": {"holderIdentity": "gone", "leaseDurationSeconds": 15},
+        }
+    )
     candidates = [Candidate(f"c{number}", cluster, namespace, clock) for number in range(5)]
     moments = []
     for _ in range(100):
@@ -305,4 +319,4 @@ async def test_of_many_who_take_an_expired_lease_at_once_one_leads(
 
 def test_terms_that_would_allow_two_leaders_are_refused() -> None:
     with pytest.raises(ValueError, match="retry < renew_deadline < lease"):
-        Terms(lease=10, renew_deadline=10)
+        LeaderElectionConfig(lease_duration=10, renew_deadline=10)

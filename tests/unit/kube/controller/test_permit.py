@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from argosy.errors import TransientError
-from argosy.gitops.application import Progress
-from argosy.gitops.reconciler.read_your_writes import Doorway
+from argosy.gitops.application import OperationPhase
+from argosy.gitops.reconciler.read_your_writes import ReadYourWritesClient
 from argosy.kube.client import Cluster, User
-from argosy.kube.client.write_hook import BEFORE_SENDING
-from argosy.kube.controller.write_fence import NotOurs, Step, carried, under
+from argosy.kube.client.write_hook import BEFORE_WRITE
+from argosy.kube.controller.write_fence import FencedStep, NotOwner, require_permit, run_write
 from argosy.kube.objects import key_of
 from support import sync_operations
 from support.loop_clock import turns
@@ -25,15 +25,15 @@ def config_map(name: str, namespace: str) -> dict[str, Any]:
 
 
 async def test_without_a_permit_everything_is_allowed() -> None:
-    assert await carried(lambda: asyncio.sleep(0, "done"), "say so") == "done"
+    assert await run_write(lambda: asyncio.sleep(0, "done"), "say so") == "done"
 
 
 async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: Cluster, namespace: str) -> None:
-    step = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
-    door = Doorway(cluster, lambda key: None)
-    with under(step):
+    step = FencedStep("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
+    door = ReadYourWritesClient(cluster, lambda key: None)
+    with require_permit(step):
         made = await door.create(config_map("one", namespace))
-        step.take_away()
+        step.revoke()
         for change in (
             door.create(config_map("two", namespace)),
             door.apply(config_map("two", namespace), manager="test"),
@@ -41,9 +41,9 @@ async def test_a_step_that_was_taken_away_changes_nothing(clock: Any, cluster: C
             door.patch(key_of(made), {"data": {"a": "b"}}),
             door.delete(key_of(made)),
         ):
-            with pytest.raises(NotOurs):
+            with pytest.raises(NotOwner):
                 await change
-        with pytest.raises(NotOurs):
+        with pytest.raises(NotOwner):
             await door.acting_as(User("ann", ("system:masters",))).create(config_map("two", namespace))
         await door.create(config_map("three", namespace), dry_run=True)  # changes nothing
     found = (await cluster.list(key_of(made).group_kind, namespace=namespace)).items
@@ -56,32 +56,32 @@ async def test_a_sync_whose_permit_is_refused_has_not_failed_and_goes_on_when_th
 ) -> None:
     """A Lease that is late is no reason that a revision would never be tried again."""
     wanted = sync_operations.config("one", namespace=namespace)
-    stage = sync_operations.Stage(cluster, [wanted], engine=Doorway(cluster, lambda key: None))
+    stage = sync_operations.Stage(cluster, [wanted], engine=ReadYourWritesClient(cluster, lambda key: None))
     is_late = True
-    with under(Step("argocd/demo", lambda: not is_late, lambda: 10.0, 4.0, clock)):
+    with require_permit(FencedStep("argocd/demo", lambda: not is_late, lambda: 10.0, 4.0, clock)):
         before = stage.begin()
         with pytest.raises(TransientError):
             await stage.step()
         assert stage.state is before and await cluster.get(key_of(wanted)) is None
         is_late = False
-        assert (await stage.finish()).progress is Progress.SUCCEEDED
+        assert (await stage.finish()).phase is OperationPhase.SUCCEEDED
     await cluster.delete(key_of(wanted))
 
 
 async def test_who_is_about_to_send_is_asked_once_more(clock: Any) -> None:
     """A process may have slept since it began to open a connection."""
-    step = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
+    step = FencedStep("argocd/app", lambda: True, lambda: 10.0, 4.0, clock)
     sent = []
 
     async def call() -> None:
-        step.take_away()
-        BEFORE_SENDING.get()()
+        step.revoke()
+        BEFORE_WRITE.get()()
         sent.append("it")
 
-    with under(step), pytest.raises(NotOurs):
-        await carried(call, "send it")
-    assert not sent and step.is_quiet
-    BEFORE_SENDING.get()()  # it is asked of that call alone
+    with require_permit(step), pytest.raises(NotOwner):
+        await run_write(call, "send it")
+    assert not sent and step.is_finished
+    BEFORE_WRITE.get()()  # it is asked of that call alone
 
 
 async def test_a_call_lasts_as_long_as_its_lease_which_may_be_renewed_meanwhile(
@@ -89,9 +89,9 @@ async def test_a_call_lasts_as_long_as_its_lease_which_may_be_renewed_meanwhile(
 ) -> None:
     """k8s: a webhook may take 30 s to say what it thinks of a write."""
     ends = 10.0
-    step, answered = Step("argocd/app", lambda: True, lambda: ends, 4.0, clock), asyncio.Event()
-    with under(step):
-        waiting = asyncio.create_task(carried(answered.wait, "apply ConfigMap/ml/a"))
+    step, answered = FencedStep("argocd/app", lambda: True, lambda: ends, 4.0, clock), asyncio.Event()
+    with require_permit(step):
+        waiting = asyncio.create_task(run_write(answered.wait, "apply ConfigMap/ml/a"))
         await turns()
         for _ in range(15):
             clock.advance(2.0)
@@ -99,54 +99,54 @@ async def test_a_call_lasts_as_long_as_its_lease_which_may_be_renewed_meanwhile(
         await turns()
         assert not waiting.done()
         clock.advance(10.1)
-        with pytest.raises(NotOurs, match="apply ConfigMap/ml/a was cancelled after 40 s"):
+        with pytest.raises(NotOwner, match="apply ConfigMap/ml/a was cancelled after 40 s"):
             await waiting
         assert "apply ConfigMap/ml/a" in caplog.text
-    step.end()
-    assert step.is_quiet and clock.waits() == []
+    step.close()
+    assert step.is_finished and clock.waits() == []
 
 
 async def test_a_call_of_a_step_that_was_taken_away_is_given_up_after_a_while(clock: Any) -> None:
-    step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
-    with under(step):
-        waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
+    step = FencedStep("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
+    with require_permit(step):
+        waiting = asyncio.create_task(run_write(asyncio.Event().wait, "wait"))
         await turns()
         clock.advance(100.0)
-        step.take_away()
+        step.revoke()
         clock.advance(3.9)
         await turns()
-        assert not waiting.done() and not step.is_quiet
+        assert not waiting.done() and not step.is_finished
         clock.advance(0.2)
-        with pytest.raises(NotOurs):
+        with pytest.raises(NotOwner):
             await waiting
-    assert step.is_quiet
+    assert step.is_finished
 
 
 async def test_whoever_is_cancelled_waits_for_what_is_on_its_way(clock: Any) -> None:
-    step, answered, told = Step("argocd/app", lambda: True, lambda: 10.0, 4.0, clock), asyncio.Event(), []
-    step.on_quiet = lambda: told.append("quiet")
-    with under(step):
-        waiting = asyncio.create_task(carried(answered.wait, "wait"))
+    step, answered, told = FencedStep("argocd/app", lambda: True, lambda: 10.0, 4.0, clock), asyncio.Event(), []
+    step.on_finished = lambda: told.append("quiet")
+    with require_permit(step):
+        waiting = asyncio.create_task(run_write(answered.wait, "wait"))
         await turns()
     waiting.cancel()
-    step.take_away()
+    step.revoke()
     await turns()
-    assert not waiting.done() and not step.is_quiet
+    assert not waiting.done() and not step.is_finished
     answered.set()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert step.is_quiet and told
+    assert step.is_finished and told
 
 
 async def test_whoever_is_cancelled_does_not_wait_for_ever(clock: Any) -> None:
-    step = Step("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
-    with under(step):
-        waiting = asyncio.create_task(carried(asyncio.Event().wait, "wait"))
+    step = FencedStep("argocd/app", lambda: True, lambda: 1000.0, 4.0, clock)
+    with require_permit(step):
+        waiting = asyncio.create_task(run_write(asyncio.Event().wait, "wait"))
         await turns()
     waiting.cancel()
     await turns()
     clock.advance(4.1)
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    step.end()
-    assert step.is_quiet and clock.waits() == []
+    step.close()
+    assert step.is_finished and clock.waits() == []

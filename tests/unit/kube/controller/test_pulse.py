@@ -10,12 +10,17 @@ import pytest
 
 from argosy.errors import ClusterError, TransientError, UserError
 from argosy.kube.client import User
-from argosy.kube.client.status_errors import Unavailable, Untrusted
-from argosy.kube.controller.clock import SYSTEM_CLOCK, within
-from argosy.kube.controller.liveness import LONGEST, PATIENCE, Living, Pulse
+from argosy.kube.client.status_errors import ApiServerNotTrusted, ApiServerUnavailable
+from argosy.kube.controller.clock import SYSTEM_CLOCK, run_with_timeout
+from argosy.kube.controller.liveness import (
+    FAILURE_THRESHOLD_SECONDS,
+    PROBE_TIMEOUT_SECONDS,
+    FailFastCluster,
+    LivenessProbe,
+)
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.deadlines import HANG_SECONDS
 from support.engine import LeapingClock
@@ -35,11 +40,11 @@ async def refuses() -> None:
 
 
 async def is_away() -> None:
-    raise Unavailable("far: cannot be reached")
+    raise ApiServerUnavailable("far: cannot be reached")
 
 
 async def distrusts() -> None:
-    raise Untrusted("far: its certificate is not trusted: unknown authority")
+    raise ApiServerNotTrusted("far: its certificate is not trusted: unknown authority")
 
 
 async def is_odd() -> None:
@@ -50,8 +55,8 @@ async def has_no_program() -> None:
     raise UserError("the program is not installed")
 
 
-async def beating(ask: Callable[[], Awaitable[None]], clock: LeapingClock) -> Pulse:
-    pulse = Pulse(ask, clock)
+async def beating(ask: Callable[[], Awaitable[None]], clock: LeapingClock) -> LivenessProbe:
+    pulse = LivenessProbe(ask, clock)
     task = asyncio.create_task(pulse.run())
     await turns()
     pulse.task = task  # type: ignore[attr-defined]
@@ -61,28 +66,28 @@ async def beating(ask: Callable[[], Awaitable[None]], clock: LeapingClock) -> Pu
 @pytest.mark.parametrize("ask", [refuses, distrusts, has_no_program])
 async def test_a_refusal_is_told_at_once(ask: Callable[[], Awaitable[None]]) -> None:
     pulse = await beating(ask, LeapingClock())
-    assert pulse.stopped.is_set() and pulse.said and not pulse.beats.is_set()
+    assert pulse.dead.is_set() and pulse.failure and not pulse.alive.is_set()
 
 
 @pytest.mark.parametrize("ask", [silent, is_away, is_odd])
 async def test_silence_is_told_only_when_it_lasts(ask: Callable[[], Awaitable[None]]) -> None:
     clock = LeapingClock()
     pulse = await beating(ask, clock)
-    assert not pulse.stopped.is_set() and not pulse.said
+    assert not pulse.dead.is_set() and not pulse.failure
     for _ in range(4):
-        clock.leap(max(LONGEST, PATIENCE / 2) + 0.1)
+        clock.leap(max(PROBE_TIMEOUT_SECONDS, FAILURE_THRESHOLD_SECONDS / 2) + 0.1)
         await turns()
-    assert pulse.stopped.is_set()
-    assert any(words in pulse.said for words in ("in time", "reached", "cannot process"))
-    pulse._ask = answers
-    clock.leap(LONGEST + 0.1)
-    await asyncio.wait_for(pulse.beats.wait(), HANG_SECONDS)
+    assert pulse.dead.is_set()
+    assert any(words in pulse.failure for words in ("in time", "reached", "cannot process"))
+    pulse._probe = answers
+    clock.leap(PROBE_TIMEOUT_SECONDS + 0.1)
+    await asyncio.wait_for(pulse.alive.wait(), HANG_SECONDS)
 
 
 async def test_a_call_ends_when_nobody_answers_any_more_and_its_work_is_cancelled() -> None:
     clock, ended = LeapingClock(), asyncio.Event()
     pulse = await beating(answers, clock)
-    assert pulse.beats.is_set() and not pulse.is_slow
+    assert pulse.alive.is_set() and not pulse.is_slow
 
     async def work() -> None:
         try:
@@ -90,26 +95,26 @@ async def test_a_call_ends_when_nobody_answers_any_more_and_its_work_is_cancelle
         finally:
             ended.set()
 
-    call = asyncio.create_task(pulse.lasting(work()))
-    pulse._ask = refuses
+    call = asyncio.create_task(pulse.run_while_alive(work()))
+    pulse._probe = refuses
     clock.leap(6.0)
-    with pytest.raises(Unavailable, match="Unauthorized"):
+    with pytest.raises(ApiServerUnavailable, match="Unauthorized"):
         await asyncio.wait_for(call, HANG_SECONDS)
     assert ended.is_set()
-    pulse._ask = answers
+    pulse._probe = answers
     clock.leap(2.0)
-    await asyncio.wait_for(pulse.beats.wait(), HANG_SECONDS)
-    assert not pulse.said and not pulse.stopped.is_set()
+    await asyncio.wait_for(pulse.alive.wait(), HANG_SECONDS)
+    assert not pulse.failure and not pulse.dead.is_set()
 
 
 async def test_an_answer_that_takes_long_makes_it_slow() -> None:
     clock = LeapingClock()
     pulse = await beating(answers, clock)
-    pulse._ask = silent
+    pulse._probe = silent
     clock.leap(6.0)
     await turns()
     clock.leap(3.0)
-    assert pulse.is_slow and not pulse.said
+    assert pulse.is_slow and not pulse.failure
 
 
 class Silent(EmbeddedCluster):
@@ -124,10 +129,10 @@ class Silent(EmbeddedCluster):
 
 
 async def test_calls_as_another_end_with_it_as_well() -> None:
-    async with Plane.open() as plane:
+    async with ControlPlane.open() as plane:
         pulse = await beating(refuses, LeapingClock())
-        other = Living(Silent(plane), pulse).acting_as(User("ann"))
-        with pytest.raises(Unavailable, match="Unauthorized"):
+        other = FailFastCluster(Silent(plane), pulse).acting_as(User("ann"))
+        with pytest.raises(ApiServerUnavailable, match="Unauthorized"):
             await other.get(ResourceKey("", "ConfigMap", "default", "a"))
 
 
@@ -139,8 +144,8 @@ async def test_a_failure_in_the_moment_of_the_end_is_left_to_nobody() -> None:
         await gate.wait()
         raise TransientError("nobody is there")
 
-    pulse = Pulse(asyncio.Event().wait)
-    for waits in (pulse.lasting, lambda work: within(SYSTEM_CLOCK, 60.0, work)):
+    pulse = LivenessProbe(asyncio.Event().wait)
+    for waits in (pulse.run_while_alive, lambda work: run_with_timeout(SYSTEM_CLOCK, 60.0, work)):
         gate = asyncio.Event()
         task = asyncio.create_task(waits(fails(gate)))
         await turns()

@@ -14,7 +14,7 @@ from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS
 
 pytestmark = pytest.mark.anyio
-BACKOFF = Backoff(first=1, most=8, jitter=0)
+BACKOFF = Backoff(first_seconds=1, max_seconds=8, jitter=0)
 
 
 def key(name: str) -> ResourceKey:
@@ -70,17 +70,17 @@ async def test_failures_wait_longer_each_up_to_a_cap_and_success_forgets_them(cl
     queue = WorkQueue(clock=clock, backoff=BACKOFF)
     waits = []
     for _ in range(6):
-        waits.append(queue.failed(A))
+        waits.append(queue.retry_later(A))
         clock.advance(100)
     assert waits == [1, 2, 4, 8, 8, 8]
-    queue.succeeded(A)
-    assert queue.failed(A) == 1
+    queue.forget_failures(A)
+    assert queue.retry_later(A) == 1
 
 
 def test_jitter_spreads_a_wait_downwards_only() -> None:
-    waits = [Backoff(first=1, most=8, jitter=0.5).delay(3) for _ in range(200)]
+    waits = [Backoff(first_seconds=1, max_seconds=8, jitter=0.5).delay(3) for _ in range(200)]
     assert 2 <= min(waits) < 2.5 and 3.5 < max(waits) <= 4
-    assert Backoff(most=8, jitter=0).delay(10_000) == 8
+    assert Backoff(max_seconds=8, jitter=0).delay(10_000) == 8
 
 
 async def test_a_closed_queue_lets_everyone_go(clock: Any) -> None:
@@ -165,20 +165,25 @@ async def test_it_knows_how_long_keys_wait_and_are_worked_on_and_by_how_many(clo
     queue = WorkQueue(clock=clock)
     workers = [asyncio.create_task(queue.take()) for _ in range(2)]
     await asyncio.sleep(0)
-    assert queue.workers == 2 and queue.oldest == 0.0 and queue.longest == (None, 0.0)
+    assert queue.worker_count == 2 and queue.oldest_wait_seconds == 0.0 and queue.longest_processing == (None, 0.0)
     queue.add(A)
     await asyncio.gather(*workers[:1])
-    assert queue.workers == 2 and queue.moved_at == clock.monotonic()
+    assert queue.worker_count == 2 and queue.last_progress_at == clock.monotonic()
     workers[1].cancel()
     await asyncio.gather(*workers, return_exceptions=True)
     clock.advance(7)
     queue.add(B)
     clock.advance(3)
     queue.add(B, is_urgent=True)  # it has waited since it came
-    assert queue.workers == 1 and queue.oldest == 3 and queue.longest == (A, 10) and len(queue) == 1
+    assert (
+        queue.worker_count == 1
+        and queue.oldest_wait_seconds == 3
+        and queue.longest_processing == (A, 10)
+        and len(queue) == 1
+    )
     queue.done(A)
-    assert queue.longest == (None, 0.0) and queue.moved_at == clock.monotonic()
-    assert (queue.added, queue.retried, queue.is_closed) == (2, 0, False)
+    assert queue.longest_processing == (None, 0.0) and queue.last_progress_at == clock.monotonic()
+    assert (queue.added_count, queue.retried_count, queue.is_closed) == (2, 0, False)
 
 
 def tenant(one: ResourceKey) -> str:
@@ -201,20 +206,20 @@ async def taken(queue: WorkQueue, count: int) -> list[str]:
 
 
 async def test_a_tenant_whose_keys_hold_all_its_slots_does_not_keep_another_waiting() -> None:
-    queue = WorkQueue(tenant_of=tenant, slots=2)
+    queue = WorkQueue(find_tenant=tenant, slots_per_tenant=2)
     for number in range(5):
         queue.add(key(f"greedy-{number}"))
     assert await taken(queue, 5) == ["greedy-0", "greedy-1"]
     queue.add(key("other-0"))
     queue.add(key("other-1"))
     assert await taken(queue, 5) == ["other-0"]
-    assert queue.depths() == {"greedy": 3, "other": 1}
+    assert queue.list_depths() == {"greedy": 3, "other": 1}
     queue.done(key("other-0"))
     assert await taken(queue, 5) == ["other-1"]
 
 
 async def test_a_tenant_alone_uses_all_slots_and_a_key_that_waited_for_one_wakes_a_worker() -> None:
-    queue = WorkQueue(tenant_of=tenant, slots=2)
+    queue = WorkQueue(find_tenant=tenant, slots_per_tenant=2)
     for number in range(3):
         queue.add(key(f"only-{number}"))
     workers = [asyncio.create_task(queue.take()) for _ in range(3)]
@@ -225,7 +230,7 @@ async def test_a_tenant_alone_uses_all_slots_and_a_key_that_waited_for_one_wakes
 
 
 async def test_urgent_keys_of_one_tenant_do_not_keep_another_waiting() -> None:
-    queue = WorkQueue(tenant_of=tenant, slots=1)
+    queue = WorkQueue(find_tenant=tenant, slots_per_tenant=1)
     queue.add(key("greedy-0"))
     assert await taken(queue, 1) == ["greedy-0"]
     for number in range(1, 4):

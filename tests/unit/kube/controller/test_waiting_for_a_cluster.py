@@ -11,7 +11,7 @@ import pytest
 
 from argosy.errors import ArgosyError, Forbidden, Gone, TransientError
 from argosy.kube.client import Cluster, Listing, WatchEvent
-from argosy.kube.controller.wait import until, until_all
+from argosy.kube.controller.wait import wait_for_object, wait_for_objects
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from support.loop_clock import LoopClock, turns
@@ -81,18 +81,18 @@ def is_done(live: Manifest | None) -> bool:
 
 async def test_what_is_so_already_needs_no_time(cluster: Cluster) -> None:
     await cluster.create(config(done="yes"))
-    assert await until(cluster, KEY, is_done, 0.0)
+    assert await wait_for_object(cluster, KEY, is_done, 0.0)
 
 
 async def test_what_never_comes_is_given_up_in_time(cluster: Cluster) -> None:
     await cluster.create(config(done="no"))
     async with asyncio.timeout(LONG):
-        assert not await until(cluster, KEY, is_done, 0.05)
+        assert not await wait_for_object(cluster, KEY, is_done, 0.05)
 
 
 async def test_an_object_that_comes_and_changes_is_noticed(cluster: Cluster) -> None:
     watched = Troubled(cluster)
-    waiting = asyncio.create_task(until(watched, KEY, is_done, LONG))
+    waiting = asyncio.create_task(wait_for_object(watched, KEY, is_done, LONG))
     await watched.watching.wait()
     await cluster.create(config(done="no"))
     await cluster.patch(KEY, {"data": {"done": "yes"}})
@@ -102,7 +102,7 @@ async def test_an_object_that_comes_and_changes_is_noticed(cluster: Cluster) -> 
 async def test_an_object_that_goes_is_noticed(cluster: Cluster) -> None:
     await cluster.create(config())
     watched = Troubled(cluster)
-    waiting = asyncio.create_task(until(watched, KEY, lambda live: live is None, LONG))
+    waiting = asyncio.create_task(wait_for_object(watched, KEY, lambda live: live is None, LONG))
     await watched.watching.wait()
     await cluster.delete(KEY)
     assert await waiting
@@ -111,7 +111,7 @@ async def test_an_object_that_goes_is_noticed(cluster: Cluster) -> None:
 @pytest.mark.parametrize("trouble", [None, Gone("compacted"), TransientError("down")], ids=["end", "gone", "down"])
 async def test_a_watch_that_ends_is_begun_again(cluster: Cluster, trouble: ArgosyError | None) -> None:
     watched = Troubled(cluster, trouble, trouble)
-    waiting = asyncio.create_task(until(watched, KEY, is_done, LONG))
+    waiting = asyncio.create_task(wait_for_object(watched, KEY, is_done, LONG))
     await watched.watching.wait()
     await cluster.create(config(done="yes"))
     assert await waiting
@@ -120,7 +120,7 @@ async def test_a_watch_that_ends_is_begun_again(cluster: Cluster, trouble: Argos
 @pytest.mark.parametrize("trouble", [None, Gone("compacted"), TransientError("down")], ids=["end", "gone", "down"])
 async def test_what_came_between_two_watches_is_not_missed(cluster: Cluster, trouble: ArgosyError | None) -> None:
     watched = Troubled(cluster, trouble)
-    waiting = asyncio.create_task(until(watched, KEY, is_done, LONG))
+    waiting = asyncio.create_task(wait_for_object(watched, KEY, is_done, LONG))
     await watched.troubled.wait()
     await cluster.create(config(done="yes"))
     await cluster.patch(KEY, {"data": {"done": "yes", "late": "no"}})
@@ -134,18 +134,18 @@ async def test_who_may_see_only_that_object_is_served_by_looking_again(
 ) -> None:
     await cluster.create(config(done="no"))
     limited = Limited(cluster, *verbs)
-    waiting = asyncio.create_task(until(limited, KEY, is_done, LONG))  # type: ignore[arg-type]
+    waiting = asyncio.create_task(wait_for_object(limited, KEY, is_done, LONG))  # type: ignore[arg-type]
     while not limited.looks:
         await asyncio.sleep(0)
     await cluster.patch(KEY, {"data": {"done": "yes"}})
     assert await waiting
-    assert not await until(limited, KEY, lambda live: live is None, 0.05)  # type: ignore[arg-type]
+    assert not await wait_for_object(limited, KEY, lambda live: live is None, 0.05)  # type: ignore[arg-type]
 
 
 async def test_all_objects_of_a_namespace_are_seen_and_no_others(cluster: Cluster) -> None:
     await cluster.create(config(done="yes"))
-    assert await until_all(cluster, KIND, "default", lambda found: KEY.name in found, 0.0)
-    assert not await until_all(cluster, KIND, "kube-system", lambda found: KEY.name in found, 0.0)
+    assert await wait_for_objects(cluster, KIND, "default", lambda found: KEY.name in found, 0.0)
+    assert not await wait_for_objects(cluster, KIND, "kube-system", lambda found: KEY.name in found, 0.0)
 
 
 @pytest.mark.parametrize("jump", [-86400.0, -3600.0, 3600.0, 86400.0])
@@ -154,7 +154,7 @@ async def test_a_wait_ends_after_its_seconds_and_not_when_the_clock_is_set(
 ) -> None:
     """What `--timeout` of commands and `app wait` come down to."""
     clock, wall, troubled = LoopClock(), time.time, Troubled(cluster)
-    waiting = asyncio.create_task(until(troubled, KEY, lambda manifest: manifest is not None, LONG))  # type: ignore[arg-type]
+    waiting = asyncio.create_task(wait_for_object(troubled, KEY, lambda manifest: manifest is not None, LONG))  # type: ignore[arg-type]
     await troubled.watching.wait()
     monkeypatch.setattr(time, "time", lambda: wall() + jump)
     await turns()

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.errors import Conflict, UserError
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Cache, Context, Requeue, Watch, itself, owner, run
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, itself, map_to_owner, run
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from support.loop_clock import turns
@@ -29,14 +29,14 @@ class Doing:
 
     def __init__(
         self,
-        do: Callable[[ResourceKey, Context], Awaitable[Requeue | None]],
+        do: Callable[[ResourceKey, ControllerContext], Awaitable[Requeue | None]],
         watches: Sequence[Watch] = (Watch(KIND, itself),),
         name: str = "doing",
     ) -> None:
         self.name, self.watches, self._do = name, watches, do
         self.woken: list[str] = []
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
         self.woken.append(key.name)
         return await self._do(key, context)
 
@@ -53,16 +53,16 @@ async def running(
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def nothing(key: ResourceKey, context: Context) -> Requeue | None:
+async def nothing(key: ResourceKey, context: ControllerContext) -> Requeue | None:
     return None
 
 
 async def test_a_controller_makes_the_cluster_what_its_input_asks_for(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    cache = Cache()
+    cache = InformerCache()
 
-    async def copy(key: ResourceKey, context: Context) -> Requeue | None:
+    async def copy(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         source = context.cache.get(key)
         if source and not source["metadata"].get("ownerReferences"):
             meta = source["metadata"]
@@ -72,25 +72,25 @@ async def test_a_controller_makes_the_cluster_what_its_input_asks_for(
             )
         return None
 
-    controller = Doing(copy, [Watch(KIND, itself), Watch(KIND, owner(KIND))])
+    controller = Doing(copy, [Watch(KIND, itself), Watch(KIND, map_to_owner(KIND))])
     await cluster.create(config(namespace, "early"))
     async with running(cluster, namespace, controller, cache=cache):
         late = await cluster.create(config(namespace, "late"))
         await eventually(lambda: {"early", "late", "early-copy", "late-copy"} <= names(cache))
-        assert [found["metadata"]["name"] for found in cache.owned(late["metadata"]["uid"])] == ["late-copy"]
+        assert [found["metadata"]["name"] for found in cache.list_owned(late["metadata"]["uid"])] == ["late-copy"]
         await cluster.delete(ResourceKey("", "ConfigMap", namespace, "late-copy"))
         await eventually(lambda: controller.woken.count("late") >= 2)
         await eventually(lambda: "late-copy" in names(cache))
 
 
-def names(cache: Cache) -> set[str]:
+def names(cache: InformerCache) -> set[str]:
     return {manifest["metadata"]["name"] for manifest in cache.list(KIND)}
 
 
 async def test_a_users_error_waits_for_the_input_to_change(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any
 ) -> None:
-    async def refuse(key: ResourceKey, context: Context) -> Requeue | None:
+    async def refuse(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         raise UserError("no image")
 
     made = await cluster.create(config(namespace, "a"))
@@ -109,7 +109,7 @@ async def test_any_other_error_is_tried_again_later_and_later(
 ) -> None:
     errors: list[Exception] = [Conflict("stale"), RuntimeError("a bug"), KeyError("another")]
 
-    async def fail(key: ResourceKey, context: Context) -> Requeue | None:
+    async def fail(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         if errors:
             raise errors.pop(0)
         return None
@@ -131,7 +131,7 @@ async def test_any_other_error_is_tried_again_later_and_later(
 async def test_what_it_waits_for_may_be_cancelled_and_the_worker_goes_on(
     cluster: Cluster, namespace: str, eventually: Any
 ) -> None:
-    async def wait_for_what_others_end(key: ResourceKey, context: Context) -> Requeue | None:
+    async def wait_for_what_others_end(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         if len(controller.woken) == 1:
             shared = asyncio.get_running_loop().create_future()
             shared.cancel()
@@ -150,7 +150,7 @@ async def test_what_it_waits_for_may_be_cancelled_and_the_worker_goes_on(
 async def test_a_requeue_comes_when_it_was_asked_for(
     cluster: Cluster, namespace: str, eventually: Any, clock: Any
 ) -> None:
-    async def again(key: ResourceKey, context: Context) -> Requeue | None:
+    async def again(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         return Requeue(after=30)
 
     await cluster.create(config(namespace, "a"))
@@ -169,7 +169,7 @@ async def test_one_key_is_never_reconciled_twice_at_once(cluster: Cluster, names
     most = 0
     last: dict[str, str] = {}
 
-    async def slowly(key: ResourceKey, context: Context) -> Requeue | None:
+    async def slowly(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         nonlocal most
         assert key.name not in busy
         busy.add(key.name)
@@ -217,7 +217,7 @@ async def test_the_end_waits_for_what_has_begun_and_begins_nothing_new(
 ) -> None:
     ended, may_end = list[str](), asyncio.Event()
 
-    async def slowly(key: ResourceKey, context: Context) -> Requeue | None:
+    async def slowly(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         await may_end.wait()
         ended.append(key.name)
         return None
@@ -237,7 +237,7 @@ async def test_the_end_waits_for_what_has_begun_and_begins_nothing_new(
 async def test_the_end_does_not_wait_for_ever(cluster: Cluster, namespace: str, eventually: Any) -> None:
     cancelled: list[str] = []
 
-    async def hang(key: ResourceKey, context: Context) -> Requeue | None:
+    async def hang(key: ResourceKey, context: ControllerContext) -> Requeue | None:
         try:
             await asyncio.Event().wait()
         finally:
@@ -246,7 +246,7 @@ async def test_the_end_does_not_wait_for_ever(cluster: Cluster, namespace: str, 
 
     await cluster.create(config(namespace, "a"))
     controller = Doing(hang)
-    async with running(cluster, namespace, controller, grace=0.05) as task:
+    async with running(cluster, namespace, controller, grace_seconds=0.05) as task:
         await eventually(lambda: controller.woken)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.gitops.application import Retry
-from argosy.kube.objects.timestamps import CLOCK_SKEW, remaining_delay
+from argosy.gitops.application import RetryStrategy
+from argosy.kube.objects.timestamps import MAX_CLOCK_SKEW, remaining_delay
 from support.examples import examples
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -25,7 +25,7 @@ def test_no_jump_makes_a_delay_longer_than_it_is_and_it_is_over_after_that_wait(
     now = BEGAN + timedelta(seconds=delay * share + jump)
     wait = remaining_delay(BEGAN, delay, now)
     assert 0 <= wait <= delay
-    later = now + timedelta(seconds=wait) + CLOCK_SKEW
+    later = now + timedelta(seconds=wait) + MAX_CLOCK_SKEW
     assert wait == 0 or remaining_delay(BEGAN, delay, later) <= 1e-3
 
 
@@ -39,4 +39,4 @@ def test_a_clock_that_nobody_sets_leaves_what_is_left(delay: float, passed: floa
 @settings(max_examples=examples(200), deadline=None)
 @given(st.integers(-(10**400), 10**400) | st.integers(-9, 10**6), st.integers(0, 10**6), st.floats(0, 1e300))
 def test_no_factor_of_a_retry_makes_its_delay_negative_or_too_long(factor: int, attempts: int, first: float) -> None:
-    assert 0 <= Retry(limit=-1, duration=first, factor=factor).delay(attempts) <= 180
+    assert 0 <= RetryStrategy(limit=-1, duration=first, factor=factor).delay_seconds(attempts) <= 180

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import LimitError, ManifestError
-from argosy.kube.objects import load_json
+from argosy.kube.objects import read_json
 from support.examples import examples
 
 BAD: list[tuple[bytes, str]] = [
@@ -47,7 +47,7 @@ BAD: list[tuple[bytes, str]] = [
 @pytest.mark.parametrize(("data", "said"), BAD)
 def test_bad_json_is_told_in_the_words_of_go(data: bytes, said: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        load_json(data)
+        read_json(data)
     assert caught.value.message == said
 
 
@@ -61,31 +61,31 @@ def test_bad_json_is_told_in_the_words_of_go(data: bytes, said: str) -> None:
     ],
 )
 def test_what_go_reads_with_a_replacement_character_is_read_so(data: bytes, value: Any) -> None:
-    assert load_json(data).value == value
+    assert read_json(data).value == value
 
 
 def test_repeated_keys_are_listed_by_path_and_the_last_value_is_kept() -> None:
     data = b'{"data":{"a":1,"a":2,"a":3},"spec":{"containers":[{"name":"x","name":"y"}]},"data":{"b":1}}'
-    read = load_json(data, strict=True)
+    read = read_json(data, strict=True)
     assert read.value == {"data": {"b": 1}, "spec": {"containers": [{"name": "y"}]}}
     assert read.duplicates == ("data.a", "spec.containers[0].name", "data")
-    assert load_json(data).duplicates == ()
+    assert read_json(data).duplicates == ()
 
 
 @pytest.mark.parametrize("opener", [b"[", b'{"a":', b'[{"a":'])
 def test_a_depth_bomb_is_refused(opener: bytes) -> None:
     for data in (opener * 100_000, opener * 120 + b"1"):
         with pytest.raises((LimitError, ManifestError)):
-            load_json(data)
+            read_json(data)
     closed = b"[" * 101 + b"]" * 101
     with pytest.raises(LimitError, match="more than 100 levels"):
-        load_json(closed)
-    assert load_json(b"[" * 100 + b"]" * 100).duplicates == ()
+        read_json(closed)
+    assert read_json(b"[" * 100 + b"]" * 100).duplicates == ()
 
 
 def test_a_large_bad_text_is_refused_without_a_slow_look() -> None:
     with pytest.raises(ManifestError, match="correct the JSON"):
-        load_json(b"[" + b'"a",' * 700_000)
+        read_json(b"[" + b'"a",' * 700_000)
 
 
 value = st.recursive(
@@ -98,7 +98,7 @@ value = st.recursive(
 @given(value, st.booleans())
 def test_good_json_is_read_as_the_standard_library_reads_it(original: Any, compact: bool) -> None:
     data = json.dumps(original, indent=None if compact else 2).encode()
-    read = load_json(data, strict=True)
+    read = read_json(data, strict=True)
     assert read.value == original
     assert read.duplicates == ()
 
@@ -108,6 +108,6 @@ def test_good_json_is_read_as_the_standard_library_reads_it(original: Any, compa
 def test_any_damage_is_a_manifest_error_or_still_json(original: Any, at: int, damage: bytes) -> None:
     data = json.dumps(original).encode()
     try:
-        load_json(data[:at] + damage + data[at + 1 :], strict=True)
+        read_json(data[:at] + damage + data[at + 1 :], strict=True)
     except ManifestError as error:
         assert error.message

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from argosy.kube.objects import read_manifests
-from argosy.kube.objects.field_lines import Lines
+from argosy.kube.objects.field_lines import FieldLines
 
 CM = """\
 # a comment
@@ -61,7 +61,7 @@ ACTION = (*DEPLOYMENT, "actions", "definitions", 0, "action.lua")
     ],
 )
 def test_the_line_of_a_field_is_that_of_its_name(path: tuple[str | int, ...], line: int) -> None:
-    assert Lines(CM).of_field(0, path) == line
+    assert FieldLines(CM).find_field_line(0, path) == line
 
 
 @pytest.mark.parametrize(
@@ -75,16 +75,16 @@ def test_the_line_of_a_field_is_that_of_its_name(path: tuple[str | int, ...], li
     ],
 )
 def test_the_line_of_a_script_is_counted_in_its_file(path: tuple[str | int, ...], line: int, in_file: int) -> None:
-    assert Lines(CM).of_text(0, path, line) == in_file
+    assert FieldLines(CM).find_text_line(0, path, line) == in_file
 
 
 def test_manifests_inside_of_a_list_have_their_own_lines() -> None:
     assert len(read_manifests(CM)) == 2
-    assert Lines(CM).of_field(1, ("data", "a")) == 31
+    assert FieldLines(CM).find_field_line(1, ("data", "a")) == 31
 
 
 def test_what_cannot_be_found_is_on_the_first_line() -> None:
     text = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "x\ny"}})
-    assert Lines(text).of_field(7, ()) == 1
-    assert Lines(text).of_text(0, ("data", "a"), 2) == 1
-    assert Lines("a: [").of_field(0, ("a",)) == 1
+    assert FieldLines(text).find_field_line(7, ()) == 1
+    assert FieldLines(text).find_text_line(0, ("data", "a"), 2) == 1
+    assert FieldLines("a: [").find_field_line(0, ("a",)) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from argosy.errors import ManifestError
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import annotation, key_of, read_manifests
+from argosy.kube.objects import get_annotation, key_of, read_manifests
 
 OBJECT = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
@@ -56,6 +56,6 @@ def test_what_is_no_object_is_refused_with_file_document_and_line(text: str, sai
 
 def test_an_annotation_that_is_missing_is_the_default() -> None:
     manifest: dict[str, Any] = {"metadata": {"annotations": {"a": "b"}}}
-    assert annotation(manifest, "a") == "b"
-    assert annotation(manifest, "c", "d") == "d"
-    assert annotation({"metadata": {"annotations": None}}, "c") == ""
+    assert get_annotation(manifest, "a") == "b"
+    assert get_annotation(manifest, "c", "d") == "d"
+    assert get_annotation({"metadata": {"annotations": None}}, "c") == ""

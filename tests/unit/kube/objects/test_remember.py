@@ -10,31 +10,31 @@ from typing import Any
 import pytest
 
 from argosy.errors import ArgosyError
-from argosy.kube.objects.text_cache import LONGEST, remembered
+from argosy.kube.objects.text_cache import MAX_CACHED_TEXT_LENGTH, cache_short_texts
 from argosy.kube.patch import path_elements
 from argosy.kube.schema import name_syntax, quantity, selectors
 from argosy.kube.schema.crd import patterns
-from argosy.kube.schema.defaults.pod import pull_policy
-from argosy.sandbox.apiserver.http.content_negotiation import form_for, media_ranges
-from argosy.sandbox.apiserver.http.request import parsed_query
+from argosy.kube.schema.defaults.pod import default_pull_policy
+from argosy.sandbox.apiserver.http.content_negotiation import negotiate_format, parse_accept_header
+from argosy.sandbox.apiserver.http.request import parse_query
 
 LONG = 100_000
 FUNCTIONS: dict[str, Callable[[str], Any]] = {
-    "a name": name_syntax.dns_subdomain,
-    "a label's name": name_syntax.dns_label,
-    "a label's key": name_syntax.qualified_name,
-    "a label's value": name_syntax.label_value,
-    "a key of data": name_syntax.config_key,
+    "a name": name_syntax.check_dns_subdomain,
+    "a label's name": name_syntax.check_dns_label,
+    "a label's key": name_syntax.check_qualified_name,
+    "a label's value": name_syntax.check_label_value,
+    "a key of data": name_syntax.check_config_key,
     "a quantity": lambda text: quantity.read(text[:-1].replace("x", "1")),
-    "a label selector": lambda text: selectors.labels(f"a={text}"),
-    "a field selector": lambda text: selectors.fields(f"metadata.name={text}"),
+    "a label selector": lambda text: selectors.parse_label_selector(f"a={text}"),
+    "a field selector": lambda text: selectors.parse_field_selector(f"metadata.name={text}"),
     "a pattern's text": lambda text: patterns.matches("^a$", text),
-    "an Accept header": form_for,
-    "media ranges": media_ranges,
-    "a query": lambda text: parsed_query(f"a={text}".encode()),
-    "an image": pull_policy,
-    "a field of managedFields": lambda text: path_elements.canonical(f"f:{text}"),
-    "the rank of a field": lambda text: path_elements.rank(f"f:{text}"),
+    "an Accept header": negotiate_format,
+    "media ranges": parse_accept_header,
+    "a query": lambda text: parse_query(f"a={text}".encode()),
+    "an image": default_pull_policy,
+    "a field of managedFields": lambda text: path_elements.canonicalize(f"f:{text}"),
+    "the rank of a field": lambda text: path_elements.element_sort_key(f"f:{text}"),
 }
 
 
@@ -58,13 +58,13 @@ def test_long_texts_do_not_stay_in_memory(function: Callable[[str], Any]) -> Non
 def test_short_texts_are_answered_once() -> None:
     asked: list[str] = []
 
-    @remembered(10)
+    @cache_short_texts(10)
     def length(text: str) -> int:
         asked.append(text)
         return len(text)
 
     for _ in range(3):
         assert length("a") == 1
-        assert length("b" * LONGEST) == LONGEST
-        assert length("c" * (LONGEST + 1)) == LONGEST + 1
+        assert length("b" * MAX_CACHED_TEXT_LENGTH) == MAX_CACHED_TEXT_LENGTH
+        assert length("c" * (MAX_CACHED_TEXT_LENGTH + 1)) == MAX_CACHED_TEXT_LENGTH + 1
     assert [text[0] for text in asked] == ["a", "b", "c", "c", "c"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.errors import LimitError, ManifestError, UserError
-from argosy.kube.objects import Profile, load_all, read_manifests
+from argosy.kube.objects import YamlDialect, read_manifests, read_yaml_documents
 from support.counted_calls import calls_of
 from support.deadlines import HANG_SECONDS
 from support.tiers import IN_TEST_ALL
@@ -87,7 +87,7 @@ LARGE = ("values", "many merges", "wide merges", "billion mappings", "folded lin
 
 def rows(names: Iterable[str]) -> list[Any]:
     """Each with one profile always; what takes long, with the others in `make test-all`."""
-    first, *others = Profile
+    first, *others = YamlDialect
     return [
         *((name, first) for name in names),
         *(pytest.param(name, each, marks=IN_TEST_ALL if name in LARGE else ()) for name in names for each in others),
@@ -95,22 +95,22 @@ def rows(names: Iterable[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "profile"), rows(REFUSED))
-def test_a_bomb_is_refused_with_a_typed_error_that_says_where(name: str, profile: Profile) -> None:
+def test_a_bomb_is_refused_with_a_typed_error_that_says_where(name: str, profile: YamlDialect) -> None:
     with pytest.raises((LimitError, ManifestError)) as caught:
-        load_all(REFUSED[name], profile=profile, where="bomb.yaml")
+        read_yaml_documents(REFUSED[name], dialect=profile, where="bomb.yaml")
     assert caught.value.where == "bomb.yaml"
     assert len(caught.value.message) < 400
 
 
 @pytest.mark.parametrize(("name", "profile"), rows(READ))
-def test_what_only_looks_like_a_bomb_is_read(name: str, profile: Profile) -> None:
-    assert len(load_all(READ[name], profile=profile)) <= 1
+def test_what_only_looks_like_a_bomb_is_read(name: str, profile: YamlDialect) -> None:
+    assert len(read_yaml_documents(READ[name], dialect=profile)) <= 1
 
 
 def test_two_hundred_thousand_levels_are_refused_in_far_less_than_a_second() -> None:
     def refused() -> None:
         with pytest.raises(LimitError):
-            load_all("[" * 200_000)
+            read_yaml_documents("[" * 200_000)
 
     assert calls_of(refused) < 5_000
 
@@ -119,12 +119,14 @@ SIGNS = [*"[]{},:-?&*!|>'\"%@`#ab1 \n\t~<", "<<: ", "*a", "&a ", "---\n", "\n  "
 pieces = st.lists(st.sampled_from(SIGNS))
 
 
-@given(pieces, st.sampled_from(Profile), st.booleans())
-def test_no_text_ends_in_anything_but_values_or_a_typed_error(parts: list[str], profile: Profile, strict: bool) -> None:
+@given(pieces, st.sampled_from(YamlDialect), st.booleans())
+def test_no_text_ends_in_anything_but_values_or_a_typed_error(
+    parts: list[str], profile: YamlDialect, strict: bool
+) -> None:
     text = "".join(parts)
-    for read in (load_all, read_manifests):
+    for read in (read_yaml_documents, read_manifests):
         try:
-            read(text, profile=profile, strict=strict)
+            read(text, dialect=profile, strict=strict)
         except UserError as error:
             assert error.message
 
@@ -132,6 +134,6 @@ def test_no_text_ends_in_anything_but_values_or_a_typed_error(parts: list[str], 
 @given(st.binary(max_size=60))
 def test_no_bytes_end_in_anything_but_values_or_a_typed_error(data: bytes) -> None:
     try:
-        load_all(data)
+        read_yaml_documents(data)
     except UserError as error:
         assert error.message

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.kube.objects import load, load_all
-from argosy.kube.objects.yaml_edits import REMOVED, Edit, edited
+from argosy.kube.objects import read_yaml, read_yaml_documents
+from argosy.kube.objects.yaml_edits import REMOVED, YamlEdit, edited
 
 APP = """\
 # The application.
@@ -31,7 +31,7 @@ spec:
 
 
 def one(text: str, path: tuple[str | int, ...], value: object = REMOVED, document: int = 0) -> str:
-    return edited(text, [Edit(path, value)], document=document, where="app.yaml")
+    return edited(text, [YamlEdit(path, value)], document_index=document, where="app.yaml")
 
 
 def changed_lines(before: str, after: str) -> tuple[list[str], list[str]]:
@@ -135,13 +135,15 @@ def test_other_documents_stay_and_empty_ones_do_not_count() -> None:
 
 def test_what_says_it_already_stays_byte_for_byte() -> None:
     text = "a:   'x'   \nb: [ ]\n"
-    assert edited(text, [Edit(("a",), "x"), Edit(("b",), []), Edit(("c", "d"))]) == text
+    assert edited(text, [YamlEdit(("a",), "x"), YamlEdit(("b",), []), YamlEdit(("c", "d"))]) == text
 
 
 def test_edits_follow_each_other() -> None:
     text = "a:\n  - x\n"
-    after = edited(text, [Edit(("a", 1), "y"), Edit(("a", 2), "z"), Edit(("a", 0)), Edit(("b", "c"), True)])
-    assert load(after) == {"a": ["y", "z"], "b": {"c": True}}
+    after = edited(
+        text, [YamlEdit(("a", 1), "y"), YamlEdit(("a", 2), "z"), YamlEdit(("a", 0)), YamlEdit(("b", "c"), True)]
+    )
+    assert read_yaml(after) == {"a": ["y", "z"], "b": {"c": True}}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_an_alias_itself_can_be_replaced() -> None:
 
 
 def test_one_is_not_true_and_not_one_point_five() -> None:
-    assert load_all(one("a: 1\n", ("a",), True)) == [{"a": True}]
+    assert read_yaml_documents(one("a: 1\n", ("a",), True)) == [{"a": True}]
     assert one("a: 1\n", ("a",), 1.0) == "a: 1\n"
     assert one("a: 1\n", ("a",), 1.5) == "a: 1.5\n"
 
@@ -206,6 +208,6 @@ more: 1
     ],
 )
 def test_the_comment_above_an_item_goes_with_it_unless_it_heads_others_too(at: int, gone: str) -> None:
-    assert edited(RULES, [Edit(("rules", at))]) == RULES.replace(gone, "")
+    assert edited(RULES, [YamlEdit(("rules", at))]) == RULES.replace(gone, "")
     windows = RULES.replace("\n", "\r\n")
-    assert edited(windows, [Edit(("rules", at))]) == windows.replace(gone.replace("\n", "\r\n"), "")
+    assert edited(windows, [YamlEdit(("rules", at))]) == windows.replace(gone.replace("\n", "\r\n"), "")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from argosy.errors import LimitError, ManifestError
-from argosy.kube.objects import Limits, Profile, load, load_all, yaml_reader
-from argosy.kube.objects.yaml_scalars import go_float, key_text, refolded, timestamp
+from argosy.kube.objects import InputLimits, YamlDialect, read_yaml, read_yaml_documents, yaml_reader
+from argosy.kube.objects.yaml_scalars import format_go_float, format_key, normalize_timestamp, refold
 
-KUBERNETES, KUSTOMIZE = Profile.KUBERNETES, Profile.KUSTOMIZE
+KUBERNETES, KUSTOMIZE = YamlDialect.KUBERNETES, YamlDialect.KUSTOMIZE
 
 PLAIN: list[tuple[str, Any, Any]] = [
     ("y", True, "y"),
@@ -65,7 +65,7 @@ PLAIN: list[tuple[str, Any, Any]] = [
 @pytest.mark.parametrize(("text", "kubernetes", "kustomize"), PLAIN)
 def test_a_scalar_means_what_go_programs_take_it_for(text: str, kubernetes: Any, kustomize: Any) -> None:
     for profile, expected in ((KUBERNETES, kubernetes), (KUSTOMIZE, kustomize)):
-        value = load(f"a: {text}\n", profile=profile)["a"]
+        value = read_yaml(f"a: {text}\n", dialect=profile)["a"]
         assert value == expected
         assert type(value) is type(expected)
 
@@ -75,24 +75,24 @@ def test_a_scalar_means_what_go_programs_take_it_for(text: str, kubernetes: Any,
     [("1", "1"), ("true", "true"), ("1000000.0", "1e+06"), ("0.1", "0.1"), ("0x10", "16"), (".inf", ".inf")],
 )
 def test_a_typed_key_becomes_a_string_for_kubernetes_and_is_refused_for_kustomize(key: str, expected: str) -> None:
-    assert load(f"a: {{{key}: 2}}") == {"a": {expected: 2}}
+    assert read_yaml(f"a: {{{key}: 2}}") == {"a": {expected: 2}}
     with pytest.raises(ManifestError, match="not a string: put it in quotes"):
-        load(f"a: {{{key}: 2}}", profile=KUSTOMIZE)
+        read_yaml(f"a: {{{key}: 2}}", dialect=KUSTOMIZE)
 
 
 def test_the_key_y_is_true_for_kubernetes_and_y_for_kustomize() -> None:
-    assert load("y: 2") == {"true": 2}
-    assert load("y: 2", profile=KUSTOMIZE) == {"y": 2}
+    assert read_yaml("y: 2") == {"true": 2}
+    assert read_yaml("y: 2", dialect=KUSTOMIZE) == {"y": 2}
 
 
 def test_kustomize_takes_the_outermost_keys_as_written() -> None:
-    assert load("1: 2", profile=KUSTOMIZE) == {"1": 2}
+    assert read_yaml("1: 2", dialect=KUSTOMIZE) == {"1": 2}
 
 
 @pytest.mark.parametrize("key", [None, 2**64 - 1])
 def test_a_null_or_unsigned_key_is_refused(key: Any) -> None:
     with pytest.raises(ValueError, match="unsupported map key"):
-        key_text(key)
+        format_key(key)
 
 
 MERGES: list[tuple[str, Any, Any]] = [
@@ -105,29 +105,29 @@ MERGES: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("text", "kubernetes", "kustomize"), MERGES)
 def test_merge_keys_follow_the_order_of_each_tool(text: str, kubernetes: Any, kustomize: Any) -> None:
-    assert load(text)["s"] == kubernetes
-    assert load(text, profile=KUSTOMIZE)["s"] == kustomize
+    assert read_yaml(text)["s"] == kubernetes
+    assert read_yaml(text, dialect=KUSTOMIZE)["s"] == kustomize
 
 
 def test_aliases_are_copied_so_that_no_edit_reaches_two_places() -> None:
-    value = load("a: &a {b: [1]}\nc: *a\nd: *a\n")
+    value = read_yaml("a: &a {b: [1]}\nc: *a\nd: *a\n")
     value["c"]["b"].append(2)
     assert value["a"] == value["d"] == {"b": [1]}
 
 
 def test_an_anchor_ends_with_its_document() -> None:
     with pytest.raises(ManifestError, match="unknown anchor 'a'"):
-        load_all("a: &a 1\n---\nb: *a\n")
+        read_yaml_documents("a: &a 1\n---\nb: *a\n")
 
 
 def test_repeated_keys_the_last_wins_unless_strict_or_kustomize() -> None:
-    assert load("a: 1\na: 2\n") == {"a": 2}
+    assert read_yaml("a: 1\na: 2\n") == {"a": 2}
     with pytest.raises(ManifestError, match='line 2: key "a" already set in map'):
-        load("a: 1\na: 2\n", strict=True)
+        read_yaml("a: 1\na: 2\n", strict=True)
     with pytest.raises(ManifestError, match='line 2: mapping key "a" already defined'):
-        load("a: 1\na: 2\n", profile=KUSTOMIZE)
+        read_yaml("a: 1\na: 2\n", dialect=KUSTOMIZE)
     with pytest.raises(ManifestError, match="already set"):
-        load('{"a": {"b": 1, "b": 2}}', strict=True)
+        read_yaml('{"a": {"b": 1, "b": 2}}', strict=True)
 
 
 BAD: list[tuple[str | bytes, str]] = [
@@ -156,60 +156,62 @@ BAD: list[tuple[str | bytes, str]] = [
 @pytest.mark.parametrize(("text", "said"), BAD)
 def test_bad_text_is_a_manifest_error_that_names_file_and_cause(text: str | bytes, said: str) -> None:
     with pytest.raises(ManifestError) as caught:
-        load(text, where="apps/web.yaml")
+        read_yaml(text, where="apps/web.yaml")
     assert said in str(caught.value)
     assert str(caught.value).startswith("apps/web.yaml:")
     assert caught.value.line or "Unicode" in said
 
 
-LIMITED: list[tuple[str, Limits, str]] = [
-    ("a: 1234567", Limits(size=5), "10 bytes are more than the 5 allowed"),
-    ("é" * 4, Limits(size=5), "8 bytes"),
-    ("[[[1]]]", Limits(depth=2), "line 1: nested more than 2 levels"),
-    ("a: &a [[1]]\nb: [*a]", Limits(depth=3), "line 2: nested more than 3"),
-    ("- 1\n- 2\n- 3\n", Limits(nodes=2), "line 3: more than 2 values"),
-    ("a: &a [1, 2]\nb: *a\n", Limits(expanded=2), "line 2: aliases expand to more than 2"),
-    ("a: &a '" + "x" * 320 + "'\nb: *a\n", Limits(expanded=9), "aliases expand to more than 9"),
-    ("a\n---\nb\n---\nc\n", Limits(documents=2), "line 5: more than 2 documents"),
-    ('{"a": {"b": 1}}', Limits(depth=1), "nested more than 1"),
-    ('{"a": [1, 2, 3]}', Limits(nodes=2), "more than 2 values"),
+LIMITED: list[tuple[str, InputLimits, str]] = [
+    ("a: 1234567", InputLimits(size=5), "10 bytes are more than the 5 allowed"),
+    ("é" * 4, InputLimits(size=5), "8 bytes"),
+    ("[[[1]]]", InputLimits(depth=2), "line 1: nested more than 2 levels"),
+    ("a: &a [[1]]\nb: [*a]", InputLimits(depth=3), "line 2: nested more than 3"),
+    ("- 1\n- 2\n- 3\n", InputLimits(nodes=2), "line 3: more than 2 values"),
+    ("a: &a [1, 2]\nb: *a\n", InputLimits(expanded=2), "line 2: aliases expand to more than 2"),
+    ("a: &a '" + "x" * 320 + "'\nb: *a\n", InputLimits(expanded=9), "aliases expand to more than 9"),
+    ("a\n---\nb\n---\nc\n", InputLimits(documents=2), "line 5: more than 2 documents"),
+    ('{"a": {"b": 1}}', InputLimits(depth=1), "nested more than 1"),
+    ('{"a": [1, 2, 3]}', InputLimits(nodes=2), "more than 2 values"),
 ]
 
 
 @pytest.mark.parametrize(("text", "limits", "said"), LIMITED)
-def test_each_limit_is_a_limit_error_that_names_the_limit(text: str, limits: Limits, said: str) -> None:
+def test_each_limit_is_a_limit_error_that_names_the_limit(text: str, limits: InputLimits, said: str) -> None:
     with pytest.raises(LimitError, match=said):
-        load_all(text, limits=limits)
-    load_all(text)
+        read_yaml_documents(text, limits=limits)
+    read_yaml_documents(text)
 
 
 def test_documents_are_read_in_order_and_empty_ones_are_none() -> None:
-    assert load_all("a: 1\n---\n---\n# nothing\n---\nb\n") == [{"a": 1}, None, None, "b"]
-    assert load_all("") == []
-    assert load("# only a comment\n") is None
+    assert read_yaml_documents("a: 1\n---\n---\n# nothing\n---\nb\n") == [{"a": 1}, None, None, "b"]
+    assert read_yaml_documents("") == []
+    assert read_yaml("# only a comment\n") is None
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
-    assert load("\ufeffa: 1") == {"a": 1}
-    assert load("a: é".encode("utf-16")) == {"a": "é"}
+    assert read_yaml("\ufeffa: 1") == {"a": 1}
+    assert read_yaml("a: é".encode("utf-16")) == {"a": "é"}
 
 
 def test_json_is_read_with_its_own_escapes() -> None:
-    assert load('{"a":\t"\\ud83d\\ude00"}') == {"a": "😀"}
-    assert load("{a: b}") == {"a": "b"}
+    assert read_yaml('{"a":\t"\\ud83d\\ude00"}') == {"a": "😀"}
+    assert read_yaml("{a: b}") == {"a": "b"}
 
 
-@pytest.mark.parametrize("profile", Profile)
-def test_the_python_parser_gives_the_same_values_as_libyaml(profile: Profile, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("profile", YamlDialect)
+def test_the_python_parser_gives_the_same_values_as_libyaml(
+    profile: YamlDialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = [f"a: {text}\nb: |\n  x\n" for text, _, _ in PLAIN]
-    expected = [load(text, profile=profile) for text in texts]
-    monkeypatch.setattr(yaml_reader, "_parser", yaml_reader._python_parser)
-    assert [load(text, profile=profile) for text in texts] == expected
+    expected = [read_yaml(text, dialect=profile) for text in texts]
+    monkeypatch.setattr(yaml_reader, "_create_parser", yaml_reader._build_python_parser)
+    assert [read_yaml(text, dialect=profile) for text in texts] == expected
     for text, _ in BAD:
         with pytest.raises(ManifestError):
-            load(text)
+            read_yaml(text)
     with pytest.raises(LimitError):
-        load("[" * 100_000)
+        read_yaml("[" * 100_000)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_the_python_parser_gives_the_same_values_as_libyaml(profile: Profile, mo
     ],
 )
 def test_a_timestamp_is_what_go_parses_as_one(text: str, expected: str | None) -> None:
-    assert timestamp(text) == expected
+    assert normalize_timestamp(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_a_timestamp_is_what_go_parses_as_one(text: str, expected: str | None) -
     [(1.5, "1.5"), (1234567.5, "1.2345675e+06"), (123456.5, "123456.5"), (1e-5, "1e-05"), (-1e100, "-1e+100")],
 )
 def test_floats_are_printed_as_gos_shortest_g(number: float, expected: str) -> None:
-    assert go_float(number) == expected
+    assert format_go_float(number) == expected
 
 
 @pytest.mark.parametrize(
@@ -249,4 +251,4 @@ def test_floats_are_printed_as_gos_shortest_g(number: float, expected: str) -> N
     ],
 )
 def test_refolding_changes_only_what_kustomize_changes(text: str, expected: str) -> None:
-    assert refolded(text) == expected
+    assert refold(text) == expected

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import ManifestError
-from argosy.kube.objects import dump, dump_all, load, load_all
+from argosy.kube.objects import dump_yaml, dump_yaml_documents, read_yaml, read_yaml_documents
 from support.examples import examples
 
 WORDS = "word " * 16
@@ -43,28 +43,28 @@ WRITTEN: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("value", "text"), WRITTEN)
 def test_a_value_is_written_as_kubectl_prints_it(value: Any, text: str) -> None:
-    assert dump(value) == text
-    assert load(text) == value
+    assert dump_yaml(value) == text
+    assert read_yaml(text) == value
 
 
 def test_a_merge_sign_as_a_key_is_quoted_so_that_it_stays_a_key() -> None:
-    assert dump({"<<": 1}) == '"<<": 1\n'
+    assert dump_yaml({"<<": 1}) == '"<<": 1\n'
 
 
 def test_documents_are_parted_by_dashes() -> None:
-    assert dump_all([{"a": 1}, [2]]) == "a: 1\n---\n- 2\n"
+    assert dump_yaml_documents([{"a": 1}, [2]]) == "a: 1\n---\n- 2\n"
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, "\ud800", 10**400])
 def test_what_json_cannot_hold_is_refused(value: Any) -> None:
     with pytest.raises(ManifestError):
-        dump([value])
+        dump_yaml([value])
 
 
 @pytest.mark.parametrize("value", [b"a", {1: 2}, {True: 2}, object()])
 def test_what_is_no_json_data_is_a_type_error(value: Any) -> None:
     with pytest.raises(TypeError):
-        dump({"a": value})
+        dump_yaml({"a": value})
 
 
 text = st.text(st.characters(exclude_categories=("Cs",))) | st.text(" ab:#-\n'\"y1.\t")
@@ -78,17 +78,17 @@ value = st.recursive(
 @settings(max_examples=examples())
 @given(value)
 def test_what_was_written_is_read_back_equal(original: Any) -> None:
-    assert load(dump(original)) == original
-    assert load_all(dump_all([original, original])) == [original, original]
+    assert read_yaml(dump_yaml(original)) == original
+    assert read_yaml_documents(dump_yaml_documents([original, original])) == [original, original]
 
 
 @settings(max_examples=examples())
 @given(st.lists(st.sampled_from(["word", "it's", "a: b", "#", "", "é", "😀", "x" * 50]), min_size=10, max_size=60))
 def test_folded_lines_are_read_back_equal(words: list[str]) -> None:
     original = {"key": " ".join(words), "list": [" ".join(reversed(words))], "long" * 40: {"a": " ".join(words)}}
-    assert load(dump(original)) == original
+    assert read_yaml(dump_yaml(original)) == original
 
 
 @given(number)
 def test_a_float_is_read_back_as_the_number_that_its_shortest_digits_stand_for(original: float) -> None:
-    assert float(load(dump([original]))[0]) == original
+    assert float(read_yaml(dump_yaml([original]))[0]) == original

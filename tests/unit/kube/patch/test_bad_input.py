@@ -24,8 +24,13 @@ words = st.sampled_from(
         *("$setElementOrder/finalizers", "$deleteFromPrimitiveList/finalizers", "$setElementOrder"),
     ]
 )
-leaves = st.none() | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False) | words | st.sampled_from(
-    ["v1", "Pod", "a", "delete", "replace", "merge", "Apply", "FieldsV1", "2026-01-01T00:00:00Z"]
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2)
+    | st.floats(allow_nan=False)
+    | words
+    | st.sampled_from(["v1", "Pod", "a", "delete", "replace", "merge", "Apply", "FieldsV1", "2026-01-01T00:00:00Z"])
 )
 anything = st.recursive(
     leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=4), max_leaves=25
@@ -42,7 +47,7 @@ LIVE: dict[str, Any] = {
     },
 }
 WRITE: dict[str, Any] = {"manager": "m", "api_version": "v1", "now": "", "shape": POD}
-OWNED = record_update(None, LIVE, zero=None, subresource="", **WRITE)
+OWNED = record_update(None, LIVE, empty_object=None, subresource="", **WRITE)
 BEFORE = copy.deepcopy(OWNED)
 
 
@@ -60,10 +65,10 @@ def test_a_strategic_patch_of_anything_is_applied_or_refused(patch: dict[str, An
 @given(documents, documents)
 def test_a_patch_between_any_documents_is_made_or_refused(one: dict[str, Any], other: dict[str, Any]) -> None:
     with contextlib.suppress(PatchError):
-        three_way.strategic(one, other, LIVE, POD, overwrite=False)
+        three_way.build_three_way_strategic_patch(one, other, LIVE, POD, overwrite=False)
     with contextlib.suppress(PatchError):
-        three_way.strategic(LIVE, one, other, POD)
-    assert isinstance(three_way.merge(one, other, LIVE), dict)
+        three_way.build_three_way_strategic_patch(LIVE, one, other, POD)
+    assert isinstance(three_way.build_three_way_merge_patch(one, other, LIVE), dict)
 
 
 @settings(max_examples=examples())
@@ -80,8 +85,8 @@ def test_any_configuration_is_applied_or_refused(config: dict[str, Any]) -> None
 def test_any_written_owners_are_read_or_ignored(spec: dict[str, Any], entries: list[Any]) -> None:
     for sent in (entries, entries[0] if entries else None):
         new = LIVE | {"spec": spec, "metadata": {"name": "p", "managedFields": sent}}
-        assert record_update(OWNED, new, zero=None, subresource="", **WRITE)["spec"] == spec
-        assert record_update(None, new, zero=None, subresource="", **WRITE)["spec"] == spec
+        assert record_update(OWNED, new, empty_object=None, subresource="", **WRITE)["spec"] == spec
+        assert record_update(None, new, empty_object=None, subresource="", **WRITE)["spec"] == spec
 
 
 operations = st.fixed_dictionaries(

@@ -9,13 +9,13 @@ import pytest
 from argosy.kube.patch import strategic_merge, three_way
 from argosy.kube.patch.managed_fields import record_update
 from argosy.kube.patch.server_side_apply import FieldConflicts, apply
-from argosy.kube.schema.builtin_types import Type, type_of
+from argosy.kube.schema.builtin_types import Type, find_builtin_type
 
 NOW = "2026-01-01T00:00:01Z"
 
 
 def shape(group: str, kind: str) -> Type:
-    found = type_of(group, "v1", kind)
+    found = find_builtin_type(group, "v1", kind)
     assert found is not None
     return found
 
@@ -49,7 +49,7 @@ def test_a_created_deployment_is_owned_as_a_real_server_records_it() -> None:
     created = record_update(
         None,
         new,
-        zero=ZERO,
+        empty_object=ZERO,
         manager="m",
         api_version="apps/v1",
         subresource="",
@@ -145,5 +145,5 @@ def test_a_changed_volume_source_does_not_leave_the_old_one() -> None:
     old = pod | {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}}
     new = pod | {"spec": {"volumes": [{"name": "v", "configMap": {"name": "c"}}]}}
     live = pod | {"spec": {"volumes": [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/x"}}]}}
-    patch = three_way.strategic(old, new, live, shape("", "Pod"))
+    patch = three_way.build_three_way_strategic_patch(old, new, live, shape("", "Pod"))
     assert strategic_merge.apply(live, patch, shape("", "Pod"))["spec"] == new["spec"]

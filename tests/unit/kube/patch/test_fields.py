@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import PatchError
-from argosy.kube.patch.field_sets import FieldSet, path_text
+from argosy.kube.patch.field_sets import FieldSet, format_path
 from support.examples import examples
 
 elements = st.sampled_from(["f:a", "f:b", "f:c", 'k:{"n":"x"}', 'k:{"n":10}', 'k:{"n":9}', 'v:"z"', "v:2", "i:0"])
@@ -17,7 +17,7 @@ path_sets = st.frozensets(paths, max_size=8)
 
 
 def made(members: frozenset[tuple[str, ...]]) -> FieldSet:
-    return FieldSet.of(*members)
+    return FieldSet.from_paths(*members)
 
 
 def members(fields: FieldSet) -> frozenset[tuple[str, ...]]:
@@ -47,7 +47,7 @@ def test_the_algebra_is_that_of_sets_of_paths(left: frozenset[Any], right: froze
 @given(path_sets, path_sets)
 def test_without_takes_the_children_too(left: frozenset[Any], right: frozenset[Any]) -> None:
     expected = {path for path in left if not any(path[: n + 1] in right for n in range(len(path)))}
-    assert members(made(left).without(made(right))) == expected
+    assert members(made(left).without_subtrees(made(right))) == expected
 
 
 @settings(max_examples=examples())
@@ -60,19 +60,19 @@ def test_sets_are_equal_when_their_paths_are(left: frozenset[Any], right: frozen
 @settings(max_examples=examples())
 @given(path_sets)
 def test_fieldsv1_survives_a_round_trip(chosen: frozenset[Any]) -> None:
-    text = json.dumps(made(chosen).format())
+    text = json.dumps(made(chosen).to_wire())
     again = FieldSet.parse(json.loads(text))
     assert members(again) == chosen
-    assert json.dumps(FieldSet(again.tree).format()) == text
+    assert json.dumps(FieldSet(again.tree).to_wire()) == text
 
 
 @settings(max_examples=examples())
 @given(path_sets, path_sets)
 def test_no_operation_changes_its_operands(left: frozenset[Any], right: frozenset[Any]) -> None:
     one, two = made(left), made(right)
-    before = json.dumps([one.format(), two.format()])
-    _ = (one | two, one & two, one - two, one.without(two))
-    assert json.dumps([one.format(), two.format()]) == before
+    before = json.dumps([one.to_wire(), two.to_wire()])
+    _ = (one | two, one & two, one - two, one.without_subtrees(two))
+    assert json.dumps([one.to_wire(), two.to_wire()]) == before
 
 
 def test_fieldsv1_is_sorted_as_the_server_sorts() -> None:
@@ -80,8 +80,8 @@ def test_fieldsv1_is_sorted_as_the_server_sorts() -> None:
         "f:b": {"v:10": {}, "v:9": {}, 'v:"a"': {}, ".": {}},
         "f:a": {'k:{"port":443}': {}, 'k:{"port":80}': {"f:z": {}, "f:port": {}, ".": {}}},
     }
-    fields = FieldSet.parse(raw) | FieldSet.of(["f:a", 'k:{"port":100}'])
-    assert json.dumps(fields.format()) == json.dumps(
+    fields = FieldSet.parse(raw) | FieldSet.from_paths(["f:a", 'k:{"port":100}'])
+    assert json.dumps(fields.to_wire()) == json.dumps(
         {
             "f:a": {'k:{"port":80}': {".": {}, "f:port": {}, "f:z": {}}, 'k:{"port":100}': {}, 'k:{"port":443}': {}},
             "f:b": {".": {}, "v:9": {}, "v:10": {}, 'v:"a"': {}},
@@ -96,11 +96,11 @@ def test_keys_are_made_canonical() -> None:
 
 def test_a_set_that_nobody_looked_into_is_written_as_it_came() -> None:
     raw = {"f:b": {}, "f:a": {".": {}}}
-    assert FieldSet.parse(raw).format() is raw
+    assert FieldSet.parse(raw).to_wire() is raw
 
 
 def test_elements_of_a_later_kubernetes_are_left_out() -> None:
-    assert FieldSet.parse({"f:a": {}, "q:new": {"f:b": {}}}) == FieldSet.of(["f:a"])
+    assert FieldSet.parse({"f:a": {}, "q:new": {"f:b": {}}}) == FieldSet.from_paths(["f:a"])
 
 
 @pytest.mark.parametrize("raw", [{"f": {}}, {"name": {}}, {"k:{": {}}, {"k:[]": {}}, {"i:x": {}}, {"f:a": 1}, []])
@@ -121,9 +121,9 @@ def test_malformed_fieldsv1_is_refused(raw: Any) -> None:
     ],
 )
 def test_a_path_reads_as_the_server_writes_it(path: list[str], text: str) -> None:
-    assert path_text(path) == text
+    assert format_path(path) == text
 
 
 def test_siblings_come_before_what_is_below_them() -> None:
-    fields = FieldSet.of(["f:a", "f:z"], ["f:b"], ["f:c"])
-    assert [path_text(path) for path in fields.paths()] == [".b", ".c", ".a.z"]
+    fields = FieldSet.from_paths(["f:a", "f:z"], ["f:b"], ["f:c"])
+    assert [format_path(path) for path in fields.paths()] == [".b", ".c", ".a.z"]

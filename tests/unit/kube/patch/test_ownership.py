@@ -7,7 +7,13 @@ import pytest
 
 from argosy.errors import PatchError
 from argosy.kube.patch.field_sets import FieldSet
-from argosy.kube.patch.managed_fields import Manager, keep_times, managers_of, record_update, with_managers
+from argosy.kube.patch.managed_fields import (
+    Manager,
+    keep_live_if_only_times_differ,
+    read_managers,
+    record_update,
+    with_managers,
+)
 from support.patch_shapes import CONFIG_MAP, POD, WIDGET
 
 T1, T2, T3 = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:03Z"
@@ -22,7 +28,7 @@ def update(
     live: dict[str, Any] | None, new: dict[str, Any], manager: str = "m", now: str = T1, **more: Any
 ) -> dict[str, Any]:
     arguments: dict[str, Any] = {
-        "zero": None,
+        "empty_object": None,
         "api_version": new["apiVersion"],
         "subresource": "",
         "shape": CONFIG_MAP,
@@ -73,7 +79,7 @@ def test_what_equals_the_empty_object_was_written_by_nobody() -> None:
         "spec": {"containers": [{"name": "c", "image": "i"}], "strategy": {"type": "x"}, "nodeName": "n"},
         "status": {},
     }
-    created = update(None, manifest, zero=zero, shape=POD)
+    created = update(None, manifest, empty_object=zero, shape=POD)
     assert owners(created)["m"] == {
         "f:spec": {
             "f:containers": {'k:{"name":"c"}': {".": {}, "f:image": {}, "f:name": {}}},
@@ -94,7 +100,7 @@ def test_who_changes_a_value_takes_the_field() -> None:
 
 
 def test_an_update_takes_fields_from_appliers_too() -> None:
-    applier = Manager("applier", "Apply", "v1", T1, FieldSet.of(["f:data", "f:a"]))
+    applier = Manager("applier", "Apply", "v1", T1, FieldSet.from_paths(["f:data", "f:a"]))
     live = with_managers(config_map({"a": "1"}), [applier])
     assert owners(update(live, config_map({"a": "2"}), "u", T2)) == {"u": {"f:data": {"f:a": {}}}}
 
@@ -168,7 +174,7 @@ def test_a_subresource_does_not_edit_the_owners_and_has_its_own_entry() -> None:
 def test_ignored_fields_are_not_tracked() -> None:
     widget = {"apiVersion": "x/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
     widget["status"] = {"phase": "x"}
-    created = update(None, widget, shape=WIDGET, ignored=FieldSet.of(["f:status"]))
+    created = update(None, widget, shape=WIDGET, ignored_fields=FieldSet.from_paths(["f:status"]))
     assert owners(created) == {"m": {"f:spec": {".": {}, "f:size": {}}}}
 
 
@@ -185,7 +191,7 @@ def test_old_updaters_become_ancient_changes() -> None:
 
 
 def test_entries_are_sorted_by_operation_time_and_name() -> None:
-    fields = FieldSet.of(["f:data", "f:a"])
+    fields = FieldSet.from_paths(["f:data", "f:a"])
     shuffled = [
         Manager("b", "Update", "v1", T1, fields),
         Manager("a", "Update", "v1", T2, fields),
@@ -194,13 +200,19 @@ def test_entries_are_sorted_by_operation_time_and_name() -> None:
         Manager("a", "Update", "v1", T1, fields, "status"),
     ]
     manifest = with_managers(config_map(), shuffled)
-    assert [(m.name, m.time) for m in managers_of(manifest)] == [("y", ""), ("z", T2), ("a", T1), ("b", T1), ("a", T2)]
+    assert [(m.name, m.time) for m in read_managers(manifest)] == [
+        ("y", ""),
+        ("z", T2),
+        ("a", T1),
+        ("b", T1),
+        ("a", T2),
+    ]
     assert "time" not in manifest["metadata"]["managedFields"][0]
 
 
 def test_managers_survive_a_round_trip_and_none_leaves_no_trace() -> None:
     live = update(None, config_map({"a": "1"}))
-    assert with_managers(live, managers_of(live)) == live
+    assert with_managers(live, read_managers(live)) == live
     assert with_managers(live, []) == config_map({"a": "1"})
 
 
@@ -218,7 +230,7 @@ def test_managers_survive_a_round_trip_and_none_leaves_no_trace() -> None:
 )
 def test_a_malformed_entry_is_refused_in_the_servers_words(entry: dict[str, str], message: str) -> None:
     with pytest.raises(PatchError) as caught:
-        managers_of(config_map(managedFields=[entry]))
+        read_managers(config_map(managedFields=[entry]))
     assert str(caught.value) == message
 
 
@@ -226,9 +238,7 @@ def test_free_json_is_owned_key_by_key_and_its_lists_whole() -> None:
     widget: dict[str, Any] = {"apiVersion": "x/v1", "kind": "Widget", "metadata": {"name": "w"}}
     widget["spec"] = {"free": {"a": {"b": 1}, "l": [1]}}
     live = update(None, widget, shape=WIDGET)
-    assert owners(live)["m"] == {
-        "f:spec": {".": {}, "f:free": {".": {}, "f:a": {".": {}, "f:b": {}}, "f:l": {}}}
-    }
+    assert owners(live)["m"] == {"f:spec": {".": {}, "f:free": {".": {}, "f:a": {".": {}, "f:b": {}}, "f:l": {}}}}
     changed = update(live, widget | {"spec": {"free": {"a": 7, "l": [1, 2]}}}, "n", T2, shape=WIDGET)
     assert owners(changed) == {
         "m": {"f:spec": {".": {}, "f:free": {}}},
@@ -250,7 +260,7 @@ def test_items_that_repeat_a_key_are_one_field() -> None:
 
 
 def test_what_became_atomic_is_owned_as_a_whole() -> None:
-    written = FieldSet.of(["f:spec", "f:tolerations", 'k:{"key":"a"}'], ["f:spec", "f:nodeSelector", "f:x"])
+    written = FieldSet.from_paths(["f:spec", "f:tolerations", 'k:{"key":"a"}'], ["f:spec", "f:nodeSelector", "f:x"])
     pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     pod["spec"] = {"tolerations": [{"key": "a"}]}
     live = with_managers(pod, [Manager("old", "Apply", "v1", T1, written)])
@@ -262,6 +272,6 @@ def test_a_write_that_changes_only_times_is_none() -> None:
     live = update(None, config_map({"a": "1"}))
     later = copy.deepcopy(live)
     later["metadata"]["managedFields"][0]["time"] = T3
-    assert keep_times(live, later) is live
+    assert keep_live_if_only_times_differ(live, later) is live
     later["data"] = {"a": "2"}
-    assert keep_times(live, later) is later
+    assert keep_live_if_only_times_differ(live, later) is later

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from argosy.errors import PatchError
 from argosy.kube.patch.field_sets import FieldSet
-from argosy.kube.patch.last_applied import LAST_APPLIED
-from argosy.kube.patch.managed_fields import bare, managers_of, record_update
+from argosy.kube.patch.last_applied import LAST_APPLIED_ANNOTATION
+from argosy.kube.patch.managed_fields import read_managers, record_update, without_managed_fields
 from argosy.kube.patch.merge_schema import Shape
 from argosy.kube.patch.server_side_apply import FieldConflicts, apply
 from support.examples import examples
@@ -50,7 +50,14 @@ def applied(
 def updated(live: dict[str, Any], new: dict[str, Any], manager: str = "probe") -> dict[str, Any]:
     shape = CONFIG_MAP
     return record_update(
-        live, new, zero=None, manager=manager, api_version=new["apiVersion"], subresource="", now=T2, shape=shape
+        live,
+        new,
+        empty_object=None,
+        manager=manager,
+        api_version=new["apiVersion"],
+        subresource="",
+        now=T2,
+        shape=shape,
     )
 
 
@@ -253,24 +260,24 @@ def test_a_map_that_loses_its_last_key_goes() -> None:
 def test_the_time_is_that_of_the_last_apply_that_changed_something() -> None:
     live = applied(None, config_map({"a": "1"}), now=T1)
     live = applied(live, config_map({"a": "1"}), now=T2)
-    assert managers_of(live)[0].time == T1
+    assert read_managers(live)[0].time == T1
     live = applied(live, config_map({"a": "2"}), now=T3)
-    assert managers_of(live)[0].time == T3
+    assert read_managers(live)[0].time == T3
 
 
 def test_ignored_fields_are_not_owned() -> None:
     config = widget(size=1) | {"status": {"phase": "x"}}
-    live = applied(None, config, shape=WIDGET, ignored=FieldSet.of(["f:status"]))
+    live = applied(None, config, shape=WIDGET, ignored_fields=FieldSet.from_paths(["f:status"]))
     assert owners(live) == [("m1", "Apply", {"f:spec": {"f:size": {}}})]
 
 
 def test_kubectl_may_take_over_what_it_applied_from_the_clients_side() -> None:
     last = config_map({"a": "1"})
-    noted = config_map({"a": "1"}, annotations={LAST_APPLIED: json.dumps(last)})
+    noted = config_map({"a": "1"}, annotations={LAST_APPLIED_ANNOTATION: json.dumps(last)})
     live = record_update(
         None,
         noted,
-        zero=None,
+        empty_object=None,
         manager="kubectl-client-side-apply",
         api_version="v1",
         subresource="",
@@ -281,7 +288,7 @@ def test_kubectl_may_take_over_what_it_applied_from_the_clients_side() -> None:
         applied(live, config_map({"a": "2"}), "someone")
     after = applied(live, config_map({"a": "2"}), "kubectl", now=T2)
     assert after["data"] == {"a": "2"}
-    assert json.loads(after["metadata"]["annotations"][LAST_APPLIED]) == config_map({"a": "2"})
+    assert json.loads(after["metadata"]["annotations"][LAST_APPLIED_ANNOTATION]) == config_map({"a": "2"})
     drifted = updated(live, noted | {"data": {"a": "5"}})
     with pytest.raises(FieldConflicts, match=r'conflict with "probe" using v1: \.data\.a'):
         applied(drifted, config_map({"a": "2"}), "kubectl")
@@ -326,7 +333,7 @@ def test_applying_nothing_removes_exactly_what_was_owned(config: dict[str, Any])
     live = applied(base, {key: base[key] for key in ("apiVersion", "kind", "metadata")}, "other", shape=WIDGET)
     full = applied(live, config, shape=WIDGET)
     emptied = applied(full, {"apiVersion": "x/v1", "kind": "Widget", "metadata": {"name": "w"}}, shape=WIDGET)
-    assert settled(bare(emptied)) == base
+    assert settled(without_managed_fields(emptied)) == base
     assert [name for name, _, _ in owners(emptied)] == ["other", "before-first-apply"]
 
 

@@ -20,7 +20,7 @@ A, B, C = {"name": "a", "image": "1"}, {"name": "b", "image": "2"}, {"name": "c"
 
 
 def test_the_diff_of_lists_orders_changes_and_puts_deletions_last() -> None:
-    patch = three_way.strategic_diff(pod(A, B), pod(C, {"name": "b", "image": "9"}), POD)
+    patch = three_way.build_strategic_patch(pod(A, B), pod(C, {"name": "b", "image": "9"}), POD)
     assert patch == {
         "spec": {
             "containers": [C, {"name": "b", "image": "9"}, {"name": "a", "$patch": "delete"}],
@@ -30,17 +30,17 @@ def test_the_diff_of_lists_orders_changes_and_puts_deletions_last() -> None:
 
 
 def test_a_pure_reordering_is_only_an_order() -> None:
-    assert three_way.strategic_diff(pod(A, B), pod(B, A), POD) == {
+    assert three_way.build_strategic_patch(pod(A, B), pod(B, A), POD) == {
         "spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}
     }
 
 
 def test_a_first_list_is_sent_as_it_is() -> None:
-    assert three_way.strategic_diff(pod(), pod(A), POD) == {"spec": {"containers": [A]}}
+    assert three_way.build_strategic_patch(pod(), pod(A), POD) == {"spec": {"containers": [A]}}
 
 
 def test_scalars_of_a_merge_list_are_added_and_deleted() -> None:
-    patch = three_way.strategic_diff(
+    patch = three_way.build_strategic_patch(
         {"metadata": {"finalizers": ["a", "b"]}}, {"metadata": {"finalizers": ["c", "b"]}}, POD
     )
     assert patch == {
@@ -53,7 +53,7 @@ def test_scalars_of_a_merge_list_are_added_and_deleted() -> None:
 
 
 def test_a_field_that_retains_keys_names_them_all() -> None:
-    patch = three_way.strategic_diff(
+    patch = three_way.build_strategic_patch(
         {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}},
         {"spec": {"strategy": {"type": "Recreate"}}},
         POD,
@@ -64,12 +64,12 @@ def test_a_field_that_retains_keys_names_them_all() -> None:
 def test_only_what_the_user_dropped_is_deleted() -> None:
     original, modified = pod(A, B, nodeName="n"), pod(A)
     current = pod(A, B, {"name": "injected"}, nodeName="n", extra="server's")
-    patch = three_way.strategic(original, modified, current, POD)
+    patch = three_way.build_three_way_strategic_patch(original, modified, current, POD)
     assert strategic_merge.apply(current, patch, POD) == pod(A, {"name": "injected"}, extra="server's")
 
 
 def test_a_change_on_the_server_is_put_back() -> None:
-    patch = three_way.strategic(pod(A), pod(A), pod({"name": "a", "image": "hacked"}), POD)
+    patch = three_way.build_three_way_strategic_patch(pod(A), pod(A), pod({"name": "a", "image": "hacked"}), POD)
     assert patch == {
         "spec": {"containers": [{"name": "a", "image": "1"}], "$setElementOrder/containers": [{"name": "a"}]}
     }
@@ -78,8 +78,10 @@ def test_a_change_on_the_server_is_put_back() -> None:
 def test_a_change_on_the_server_is_a_conflict_for_who_does_not_overwrite() -> None:
     original, modified = {"spec": {"nodeName": "x"}}, {"spec": {"nodeName": "y"}}
     with pytest.raises(three_way.ConflictingChanges, match="conflicts with changes made from original to current"):
-        three_way.strategic(original, modified, {"spec": {"nodeName": "z"}}, POD, overwrite=False)
-    fine = three_way.strategic(original, modified, {"spec": {"nodeName": "x", "k": 1}}, POD, overwrite=False)
+        three_way.build_three_way_strategic_patch(original, modified, {"spec": {"nodeName": "z"}}, POD, overwrite=False)
+    fine = three_way.build_three_way_strategic_patch(
+        original, modified, {"spec": {"nodeName": "x", "k": 1}}, POD, overwrite=False
+    )
     assert fine == {"spec": {"nodeName": "y"}}
 
 
@@ -88,14 +90,17 @@ def test_elements_changed_by_both_conflict_only_where_they_differ() -> None:
     modified = pod({"name": "a", "image": "2", "command": ["x"]})
     current = pod({"name": "a", "image": "3", "command": ["x"]})
     with pytest.raises(three_way.ConflictingChanges):
-        three_way.strategic(original, modified, current, POD, overwrite=False)
+        three_way.build_three_way_strategic_patch(original, modified, current, POD, overwrite=False)
     current = pod({"name": "a", "image": "1", "command": ["y"]})
-    assert three_way.strategic(original, modified, current, POD)["spec"]["containers"][0]["image"] == "2"
+    assert (
+        three_way.build_three_way_strategic_patch(original, modified, current, POD)["spec"]["containers"][0]["image"]
+        == "2"
+    )
 
 
 def test_without_a_last_applied_document_nothing_is_deleted() -> None:
-    assert three_way.strategic(None, pod(A), pod(A, nodeName="n"), POD) == {}
-    assert three_way.merge(None, {"a": 1}, {"a": 1, "b": 2}) == {}
+    assert three_way.build_three_way_strategic_patch(None, pod(A), pod(A, nodeName="n"), POD) == {}
+    assert three_way.build_three_way_merge_patch(None, {"a": 1}, {"a": 1, "b": 2}) == {}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,7 @@ def test_without_a_last_applied_document_nothing_is_deleted() -> None:
     ],
 )
 def test_the_merge_patch_of_three(original: Any, modified: Any, current: Any, patch: Any) -> None:
-    assert three_way.merge(original, modified, current) == patch
+    assert three_way.build_three_way_merge_patch(original, modified, current) == patch
 
 
 texts = st.text("xyz", min_size=1, max_size=2)
@@ -165,7 +170,7 @@ def settled(document: Any) -> Any:
 @given(pods, pods)
 def test_a_strategic_diff_applied_gives_the_other_document(old: dict[str, Any], new: dict[str, Any]) -> None:
     before = copy.deepcopy((old, new))
-    patch = three_way.strategic_diff(old, new, POD)
+    patch = three_way.build_strategic_patch(old, new, POD)
     assert settled(strategic_merge.apply(old, patch, POD)) == settled(new)
     assert (old, new) == before
 
@@ -173,15 +178,20 @@ def test_a_strategic_diff_applied_gives_the_other_document(old: dict[str, Any], 
 @settings(max_examples=examples())
 @given(pods, pods)
 def test_nothing_to_do_makes_an_empty_patch(original: dict[str, Any], live: dict[str, Any]) -> None:
-    assert three_way.strategic(live, live, live, POD) == {}
-    assert three_way.strategic(None, live, live, POD) == {}
-    assert three_way.merge(live, live, live) == {}
+    assert three_way.build_three_way_strategic_patch(live, live, live, POD) == {}
+    assert three_way.build_three_way_strategic_patch(None, live, live, POD) == {}
+    assert three_way.build_three_way_merge_patch(live, live, live) == {}
 
 
 @settings(max_examples=examples(300))
 @given(pods, pods, pods)
 def test_after_applying_the_patch_the_next_one_changes_nothing(original: Any, modified: Any, current: Any) -> None:
-    patched = strategic_merge.apply(current, three_way.strategic(original, modified, current, POD), POD)
-    assert strategic_merge.apply(patched, three_way.strategic(modified, modified, patched, POD), POD) == patched
-    merged = merge_patch.apply(current, three_way.merge(original, modified, current))
-    assert three_way.merge(modified, modified, merged) == {}
+    patched = strategic_merge.apply(
+        current, three_way.build_three_way_strategic_patch(original, modified, current, POD), POD
+    )
+    assert (
+        strategic_merge.apply(patched, three_way.build_three_way_strategic_patch(modified, modified, patched, POD), POD)
+        == patched
+    )
+    merged = merge_patch.apply(current, three_way.build_three_way_merge_patch(original, modified, current))
+    assert three_way.build_three_way_merge_patch(modified, modified, merged) == {}

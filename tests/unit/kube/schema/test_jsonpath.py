@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.errors import UserError
-from argosy.kube.schema.jsonpath import compiled
+from argosy.kube.schema.jsonpath import compile_path
 from support.examples import examples
 
 POD: dict[str, Any] = {
@@ -51,12 +51,12 @@ POD: dict[str, Any] = {
     ],
 )
 def test_a_path_finds_what_it_names(path: str, found: list[Any]) -> None:
-    assert compiled(path).find(POD) == found
+    assert compile_path(path).find_all(POD) == found
 
 
 def test_first_is_none_where_nothing_is_found() -> None:
-    assert compiled(".a.b").first({}) is None
-    assert compiled(".a").first({"a": 1}) == 1
+    assert compile_path(".a.b").find_first({}) is None
+    assert compile_path(".a").find_first({"a": 1}) == 1
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_first_is_none_where_nothing_is_found() -> None:
 )
 def test_a_path_that_does_not_parse_is_the_authors_error(path: str) -> None:
     with pytest.raises(UserError):
-        compiled(path)
+        compile_path(path)
 
 
 JSON = st.recursive(
@@ -89,7 +89,7 @@ JSON = st.recursive(
 @settings(max_examples=examples())
 @given(JSON, st.sampled_from([".a.b", ".a[0]", "..a", ".a[*].b", ".a[?(@.b==1)].c", ".a[?(@.b<'x')]", ".a[0:2].b"]))
 def test_no_data_makes_a_path_raise(value: Any, path: str) -> None:
-    assert isinstance(compiled(path).find(value), list)
+    assert isinstance(compile_path(path).find_all(value), list)
 
 
 @settings(max_examples=examples())
@@ -97,4 +97,4 @@ def test_no_data_makes_a_path_raise(value: Any, path: str) -> None:
 def test_a_simple_path_and_the_same_in_brackets_find_the_same(names: list[str], value: Any) -> None:
     dotted = "".join(f".{name}" for name in names)
     bracketed = "".join(f"['{name}']" for name in names)
-    assert compiled(dotted).find(value) == compiled(bracketed).find(value)
+    assert compile_path(dotted).find_all(value) == compile_path(bracketed).find_all(value)

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import orjson
 
-from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.kube.schema.openapi_v2 import document
-from argosy.kube.schema.protobuf_encoding import split
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.openapi_v2 import build_document
+from argosy.kube.schema.protobuf_encoding import split_fields
+from argosy.kube.schema.resources import ApiResource
 
-BOAT = Resource("harbour.example.com", "v1", "Boat", "boats", "boat", True, custom=True)
+BOAT = ApiResource("harbour.example.com", "v1", "Boat", "boats", "boat", True, custom=True)
 
 
 def parts(message: bytes, number: int) -> Iterator[bytes]:
-    return (value for found, _, value in split(message) if found == number and isinstance(value, bytes))
+    return (value for found, _, value in split_fields(message) if found == number and isinstance(value, bytes))
 
 
 def kinds(message: bytes) -> dict[str, object]:
@@ -32,11 +32,11 @@ def kinds(message: bytes) -> dict[str, object]:
 
 
 def test_every_kind_is_named_once_with_its_group_and_version() -> None:
-    found = kinds(document([*BUILT_IN, BOAT]))
-    assert len(found) == len({(each.group, each.version, each.kind) for each in BUILT_IN}) + 1
+    found = kinds(build_document([*BUILTIN_RESOURCES, BOAT]))
+    assert len(found) == len({(each.group, each.version, each.kind) for each in BUILTIN_RESOURCES}) + 1
     assert found["io.k8s.api.apps.v1.Deployment"] == [{"group": "apps", "version": "v1", "kind": "Deployment"}]
     assert found["com.example.harbour.v1.Boat"] == [{"group": "harbour.example.com", "version": "v1", "kind": "Boat"}]
 
 
 def test_it_says_which_specification_it_follows() -> None:
-    assert list(parts(document([]), 1)) == [b"2.0"]
+    assert list(parts(build_document([]), 1)) == [b"2.0"]

@@ -9,9 +9,15 @@ from hypothesis import strategies as st
 
 from argosy.errors import ManifestError
 from argosy.kube.schema import protobuf, protobuf_reader
-from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.kube.schema.builtin_types import Field, Type, named, type_of
-from argosy.kube.schema.protobuf_encoding import bytes_field, number_field, signed, split, varint
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.builtin_types import StructField, Type, find_builtin_type, get_named_type
+from argosy.kube.schema.protobuf_encoding import (
+    encode_bytes_field,
+    encode_number_field,
+    encode_varint,
+    split_fields,
+    to_signed,
+)
 from argosy.kube.schema.typed_json import decode
 from support import go_modules
 from support.counted_calls import calls_of
@@ -21,7 +27,7 @@ MODULES = go_modules.folder()
 GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
 EXTENSIONS = MODULES / "k8s.io/apiextensions-apiserver@v0.32.13/pkg/apis/testdata/HEAD"
 KINDS = [
-    *((each.group, each.version, each.kind) for each in BUILT_IN),
+    *((each.group, each.version, each.kind) for each in BUILTIN_RESOURCES),
     ("autoscaling", "v1", "Scale"),
     ("policy", "v1", "Eviction"),
     ("authentication.k8s.io", "v1", "TokenRequest"),
@@ -31,8 +37,8 @@ KINDS = [
 
 
 def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
-    head = bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode())
-    return b"k8s\x00" + bytes_field(1, head) + bytes_field(2, raw)
+    head = encode_bytes_field(1, api_version.encode()) + encode_bytes_field(2, kind.encode())
+    return b"k8s\x00" + encode_bytes_field(1, head) + encode_bytes_field(2, raw)
 
 
 def config_map(raw: bytes) -> dict[str, Any]:
@@ -80,14 +86,14 @@ def structs(draw: st.DrawFn, type_: Type, depth: int) -> dict[str, Any]:
     fields = [each for name, each in type_.fields.items() if name not in unsaid]
     if depth <= 0 or not fields:
         return {}
-    chosen: list[Field] = draw(st.lists(st.sampled_from(fields), max_size=6))
+    chosen: list[StructField] = draw(st.lists(st.sampled_from(fields), max_size=6))
     return {each.name: draw(values(each.type, depth - 1)) for each in chosen}
 
 
 @st.composite
 def manifests(draw: st.DrawFn) -> dict[str, Any]:
     group, version, kind = draw(st.sampled_from(KINDS))
-    type_ = type_of(group, version, kind)
+    type_ = find_builtin_type(group, version, kind)
     assert type_ is not None
     api_version = f"{group}/{version}" if group else version
     return decode(type_, draw(structs(type_, 5)), kind=kind, api_version=api_version).manifest
@@ -99,7 +105,7 @@ def test_every_manifest_comes_back_as_it_went(manifest: dict[str, Any]) -> None:
     read = protobuf.decode(protobuf.encode(manifest))
     assert read.value == manifest
     assert protobuf.encode(read.value) == protobuf.encode(manifest)
-    type_ = type_of(*_group_version(read.api_version), read.kind)
+    type_ = find_builtin_type(*_group_version(read.api_version), read.kind)
     assert type_ is not None
     again = decode(type_, read.value, kind=read.kind, api_version=read.api_version)
     assert again.manifest is read.value  # it is already as Go writes it
@@ -138,8 +144,10 @@ def test_every_full_golden_object_is_read_and_written_byte_for_byte() -> None:
 
 
 def test_a_hand_made_config_map_is_read() -> None:
-    pair = bytes_field(1, b"a") + bytes_field(2, b"b")
-    manifest = config_map(bytes_field(1, bytes_field(1, b"name")) + bytes_field(2, pair) + number_field(4, 1))
+    pair = encode_bytes_field(1, b"a") + encode_bytes_field(2, b"b")
+    manifest = config_map(
+        encode_bytes_field(1, encode_bytes_field(1, b"name")) + encode_bytes_field(2, pair) + encode_number_field(4, 1)
+    )
     assert manifest == {
         "kind": "ConfigMap",
         "apiVersion": "v1",
@@ -150,26 +158,26 @@ def test_a_hand_made_config_map_is_read() -> None:
 
 
 def test_a_zero_is_kept_only_where_go_has_a_pointer() -> None:
-    spec = number_field(1, 0) + number_field(5, 0)  # replicas, minReadySeconds
-    manifest = protobuf.decode(envelope("apps/v1", "Deployment", bytes_field(2, spec))).value
+    spec = encode_number_field(1, 0) + encode_number_field(5, 0)  # replicas, minReadySeconds
+    manifest = protobuf.decode(envelope("apps/v1", "Deployment", encode_bytes_field(2, spec))).value
     assert manifest["spec"]["replicas"] == 0
     assert "minReadySeconds" not in manifest["spec"]
 
 
 def test_numbers_may_be_packed() -> None:
-    context = bytes_field(4, varint(7) + varint(300))  # supplementalGroups
-    pod = bytes_field(2, bytes_field(14, context))
+    context = encode_bytes_field(4, encode_varint(7) + encode_varint(300))  # supplementalGroups
+    pod = encode_bytes_field(2, encode_bytes_field(14, context))
     spec = protobuf.decode(envelope("v1", "Pod", pod)).value["spec"]
     assert spec["securityContext"]["supplementalGroups"] == [7, 300]
 
 
 def test_negative_numbers_are_two_complements() -> None:
-    assert signed(2**64 - 1, 32) == signed(2**64 - 1, 64) == -1
-    assert split(number_field(1, -5))[0][2] == 2**64 - 5
+    assert to_signed(2**64 - 1, 32) == to_signed(2**64 - 1, 64) == -1
+    assert split_fields(encode_number_field(1, -5))[0][2] == 2**64 - 5
 
 
 def test_unknown_fields_are_passed_over() -> None:
-    assert config_map(number_field(99, 1) + bytes_field(98, b"x"))["kind"] == "ConfigMap"
+    assert config_map(encode_number_field(99, 1) + encode_bytes_field(98, b"x"))["kind"] == "ConfigMap"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +191,7 @@ def test_unknown_fields_are_passed_over() -> None:
         (b"\x13", "illegal wireType 3"),
         (b"\x02\x00", "illegal tag 0"),
         (b"\x10\x01", "wrong wireType = 0 for field data"),
-        (bytes_field(4, b"\x01"), "wrong wireType = 2 for field immutable"),
+        (encode_bytes_field(4, b"\x01"), "wrong wireType = 2 for field immutable"),
         (b"\x09\x00", "unexpected EOF"),
     ],
 )
@@ -206,15 +214,19 @@ def test_a_kind_that_is_not_built_in_is_refused() -> None:
 
 
 def crd(schema: bytes) -> bytes:
-    version = bytes_field(4, bytes_field(1, schema))
-    return envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", bytes_field(2, bytes_field(7, version)))
+    version = encode_bytes_field(4, encode_bytes_field(1, schema))
+    return envelope(
+        "apiextensions.k8s.io/v1", "CustomResourceDefinition", encode_bytes_field(2, encode_bytes_field(7, version))
+    )
 
 
 def test_nesting_without_end_is_refused_fast() -> None:
     schema = b""
-    number = named("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps").fields["not"].number
+    number = (
+        get_named_type("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps").fields["not"].number
+    )
     for _ in range(2000):
-        schema = bytes_field(number, schema)
+        schema = encode_bytes_field(number, schema)
 
     def refused() -> None:
         with pytest.raises(ManifestError, match="nested too deeply"):
@@ -227,24 +239,24 @@ def test_nesting_without_end_is_refused_fast() -> None:
 def test_a_flood_of_empty_messages_is_refused(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protobuf_reader, "MAX_MESSAGES", most)
     with pytest.raises(ManifestError, match="too many nested messages"):
-        protobuf.decode(envelope("v1", "Pod", bytes_field(2, b"\x12\x00" * (most + 1))))
+        protobuf.decode(envelope("v1", "Pod", encode_bytes_field(2, b"\x12\x00" * (most + 1))))
 
 
 def test_a_time_outside_of_the_calendar_is_refused() -> None:
-    created = bytes_field(8, number_field(1, 2**62))
+    created = encode_bytes_field(8, encode_number_field(1, 2**62))
     with pytest.raises(ManifestError, match="year outside of range"):
-        config_map(bytes_field(1, created))
+        config_map(encode_bytes_field(1, created))
 
 
 def test_a_list_carries_its_version_and_its_items() -> None:
     items = [{"metadata": {"name": "a"}, "data": {"x": "y"}}, {"metadata": {"name": "b"}}]
     listing = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": items}
-    parts = split(protobuf.encode_list(listing)[4:])
+    parts = split_fields(protobuf.encode_list(listing)[4:])
     message = next(value for number, _, value in parts if number == 2)
     assert isinstance(message, bytes)
-    (_, _, head), *found = split(message)
+    (_, _, head), *found = split_fields(message)
     assert isinstance(head, bytes)
-    assert (2, 2, b"7") in split(head)
+    assert (2, 2, b"7") in split_fields(head)
     names = [config_map(value)["metadata"]["name"] for _, _, value in found if isinstance(value, bytes)]
     assert names == ["a", "b"]
 
@@ -253,27 +265,34 @@ def test_a_watch_event_is_framed_by_its_length() -> None:
     encoded = protobuf.encode({"kind": "ConfigMap", "apiVersion": "v1"})
     frame = protobuf.encode_event("ADDED", encoded)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-    assert split(frame[4:]) == [(1, 2, b"ADDED"), (2, 2, bytes_field(1, encoded))]
+    assert split_fields(frame[4:]) == [(1, 2, b"ADDED"), (2, 2, encode_bytes_field(1, encoded))]
 
 
 def test_a_message_that_comes_twice_is_merged() -> None:
     """As Go does. The bytes are joined once: many repeats of one field must not take quadratic time."""
-    metadata = [bytes_field(1, bytes_field(1, b"name")), bytes_field(1, bytes_field(3, b"ml"))]
-    found = config_map(b"".join(metadata) + bytes_field(1, b"") * 10)["metadata"]
+    metadata = [
+        encode_bytes_field(1, encode_bytes_field(1, b"name")),
+        encode_bytes_field(1, encode_bytes_field(3, b"ml")),
+    ]
+    found = config_map(b"".join(metadata) + encode_bytes_field(1, b"") * 10)["metadata"]
     assert (found["name"], found["namespace"]) == ("name", "ml")
-    repeated = [bytes_field(1, bytes_field(1, b"%09d" % number)) for number in range(200_000)]
+    repeated = [encode_bytes_field(1, encode_bytes_field(1, b"%09d" % number)) for number in range(200_000)]
     assert config_map(b"".join(repeated))["metadata"]["name"] == "000199999"
 
 
-@pytest.mark.parametrize("head", [
-    number_field(1, 5) + bytes_field(2, b"ConfigMap"), bytes_field(1, b"v1") + number_field(2, 5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "head",
+    [
+        encode_number_field(1, 5) + encode_bytes_field(2, b"ConfigMap"),
+        encode_bytes_field(1, b"v1") + encode_number_field(2, 5),
+    ],
+)
 def test_a_head_of_another_wire_type_is_refused(head: bytes) -> None:
     with pytest.raises(ManifestError, match="wrong wireType = 0"):
-        protobuf.decode(b"k8s\x00" + bytes_field(1, head) + bytes_field(2, b""))
-    good = bytes_field(1, bytes_field(1, b"v1") + bytes_field(2, b"ConfigMap"))
+        protobuf.decode(b"k8s\x00" + encode_bytes_field(1, head) + encode_bytes_field(2, b""))
+    good = encode_bytes_field(1, encode_bytes_field(1, b"v1") + encode_bytes_field(2, b"ConfigMap"))
     with pytest.raises(ManifestError, match="wrong wireType = 0"):
-        protobuf.decode(b"k8s\x00" + good + number_field(2, 1))
+        protobuf.decode(b"k8s\x00" + good + encode_number_field(2, 1))
 
 
 def test_options_of_a_version_that_nobody_serves_are_refused() -> None:

@@ -16,51 +16,51 @@ LABEL = (
 @pytest.mark.parametrize(
     ("grammar", "value", "complaints"),
     [
-        (name_syntax.dns_label, "my-name", ()),
-        (name_syntax.dns_label, "a.b", ("must not contain dots",)),
-        (name_syntax.dns_label, "A", (LABEL,)),
-        (name_syntax.dns_label, "a" * 64, ("must be no more than 63 characters",)),
-        (name_syntax.dns_subdomain, "a.b-c.d", ()),
-        (name_syntax.dns_subdomain, "a\n", None),
-        (name_syntax.dns_1035_label, "1a", None),
-        (name_syntax.qualified_name, "example.com/MyName", ()),
-        (name_syntax.qualified_name, "/x", ("prefix part must be non-empty",)),
-        (name_syntax.qualified_name, "a/b/c", None),
-        (name_syntax.label_value, "", ()),
-        (name_syntax.label_value, "-a", None),
-        (name_syntax.config_key, "..", ("must not be '..'",)),
-        (name_syntax.config_key, "..a", ("must not start with '..'",)),
-        (name_syntax.config_key, ".dockerconfigjson", ()),
-        (name_syntax.variable_name, "any thing", ()),
-        (name_syntax.variable_name, "a=b", None),
-        (name_syntax.path_segment, "system:admin", ()),
-        (name_syntax.path_segment, "a/b", ("may not contain '/'",)),
-        (name_syntax.port_name, "http", ()),
-        (name_syntax.port_name, "8080", ("must contain at least one letter (a-z)",)),
-        (name_syntax.port_name, "a--b", ("must not contain consecutive hyphens",)),
-        (name_syntax.percent, "25%", ()),
-        (name_syntax.percent, "25", None),
-        (name_syntax.ip_address, "010.0.0.1", ()),
-        (name_syntax.ip_address, "fe80::1", ()),
-        (name_syntax.ip_address, "1.2.3", (name_syntax.NOT_AN_IP,)),
-        (name_syntax.cidr, "10.0.0.0/8", ()),
-        (name_syntax.cidr, "10.0.0.0", (name_syntax.NOT_A_CIDR,)),
-        (name_syntax.wildcard_subdomain, "*.example.com", ()),
-        (name_syntax.wildcard_subdomain, "*", None),
+        (name_syntax.check_dns_label, "my-name", ()),
+        (name_syntax.check_dns_label, "a.b", ("must not contain dots",)),
+        (name_syntax.check_dns_label, "A", (LABEL,)),
+        (name_syntax.check_dns_label, "a" * 64, ("must be no more than 63 characters",)),
+        (name_syntax.check_dns_subdomain, "a.b-c.d", ()),
+        (name_syntax.check_dns_subdomain, "a\n", None),
+        (name_syntax.check_dns_1035_label, "1a", None),
+        (name_syntax.check_qualified_name, "example.com/MyName", ()),
+        (name_syntax.check_qualified_name, "/x", ("prefix part must be non-empty",)),
+        (name_syntax.check_qualified_name, "a/b/c", None),
+        (name_syntax.check_label_value, "", ()),
+        (name_syntax.check_label_value, "-a", None),
+        (name_syntax.check_config_key, "..", ("must not be '..'",)),
+        (name_syntax.check_config_key, "..a", ("must not start with '..'",)),
+        (name_syntax.check_config_key, ".dockerconfigjson", ()),
+        (name_syntax.check_variable_name, "any thing", ()),
+        (name_syntax.check_variable_name, "a=b", None),
+        (name_syntax.check_path_segment, "system:admin", ()),
+        (name_syntax.check_path_segment, "a/b", ("may not contain '/'",)),
+        (name_syntax.check_port_name, "http", ()),
+        (name_syntax.check_port_name, "8080", ("must contain at least one letter (a-z)",)),
+        (name_syntax.check_port_name, "a--b", ("must not contain consecutive hyphens",)),
+        (name_syntax.check_percent, "25%", ()),
+        (name_syntax.check_percent, "25", None),
+        (name_syntax.check_ip_address, "010.0.0.1", ()),
+        (name_syntax.check_ip_address, "fe80::1", ()),
+        (name_syntax.check_ip_address, "1.2.3", (name_syntax.IP_ERROR,)),
+        (name_syntax.check_cidr, "10.0.0.0/8", ()),
+        (name_syntax.check_cidr, "10.0.0.0", (name_syntax.CIDR_ERROR,)),
+        (name_syntax.check_wildcard_subdomain, "*.example.com", ()),
+        (name_syntax.check_wildcard_subdomain, "*", None),
     ],
 )
 def test_a_grammar_says_what_is_wrong(
-    grammar: name_syntax.Grammar, value: str, complaints: tuple[str, ...] | None
+    grammar: name_syntax.SyntaxCheck, value: str, complaints: tuple[str, ...] | None
 ) -> None:
     found = grammar(value)
     assert found == complaints if complaints is not None else found
 
 
 def test_a_name_to_be_completed_may_end_with_a_dash() -> None:
-    assert name_syntax.for_prefix(name_syntax.dns_label, "job-") == ()
-    assert name_syntax.for_prefix(name_syntax.dns_label, "-") == (LABEL,)
+    assert name_syntax.check_name_prefix(name_syntax.check_dns_label, "job-") == ()
+    assert name_syntax.check_name_prefix(name_syntax.check_dns_label, "-") == (LABEL,)
 
 
 @pytest.mark.parametrize(("number", "fine"), [(0, False), (1, True), (65535, True), (65536, False)])
 def test_ports_are_sixteen_bits_wide(number: int, fine: bool) -> None:
-    assert (name_syntax.port_number(number) == ()) == fine
+    assert (name_syntax.check_port_number(number) == ()) == fine

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import ManifestError
-from argosy.kube.schema.builtin_kinds import BUILT_IN
-from argosy.kube.schema.builtin_types import Type, type_of
-from argosy.kube.schema.typed_json import Decoded, decode, zero
+from argosy.kube.schema.builtin_kinds import BUILTIN_RESOURCES
+from argosy.kube.schema.builtin_types import Type, find_builtin_type
+from argosy.kube.schema.typed_json import DecodedManifest, build_empty_object, decode
 from support import go_modules
 
 MODULES = go_modules.folder()
@@ -18,13 +18,13 @@ GOLDEN = MODULES / "k8s.io/api@v0.32.13/testdata/HEAD"
 
 
 def built_in(kind: str) -> tuple[Type, str]:
-    resource = next(each for each in BUILT_IN if each.kind == kind)
-    found = type_of(resource.group, resource.version, kind)
+    resource = next(each for each in BUILTIN_RESOURCES if each.kind == kind)
+    found = find_builtin_type(resource.group, resource.version, kind)
     assert found is not None
     return found, resource.api_version
 
 
-def read(kind: str, /, **fields: Any) -> Decoded:
+def read(kind: str, /, **fields: Any) -> DecodedManifest:
     type_, api_version = built_in(kind)
     return decode(type_, fields, kind=kind, api_version=api_version)
 
@@ -40,7 +40,7 @@ def test_what_go_would_write_unchanged_comes_back_as_the_same_object() -> None:
     manifest = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"creationTimestamp": None}, "data": {"a": "b"}}
     decoded = decode(type_, manifest, kind="ConfigMap", api_version=api_version)
     assert decoded.manifest is manifest
-    assert decoded.unknown == ()
+    assert decoded.unknown_fields == ()
 
 
 def test_the_input_is_never_changed() -> None:
@@ -59,7 +59,7 @@ def test_kind_and_version_are_those_of_the_request() -> None:
 def test_unknown_fields_are_dropped_and_named_by_their_path() -> None:
     template = {"spec": {"containers": [{"name": "c", "imag": "x"}]}}
     decoded = read("Deployment", spec={"zzz": 1, "template": template}, Data={})
-    assert decoded.unknown == ("spec.zzz", "spec.template.spec.containers[0].imag", "Data")
+    assert decoded.unknown_fields == ("spec.zzz", "spec.template.spec.containers[0].imag", "Data")
     assert "zzz" not in decoded.manifest["spec"]
     assert decoded.manifest["spec"]["template"]["spec"]["containers"] == [{"name": "c", "resources": {}}]
 
@@ -68,11 +68,11 @@ def test_an_unknown_field_below_a_map_is_named_with_the_key() -> None:
     schema = {"properties": {"spec": {"typ": "object"}}}
     versions = [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]
     decoded = read("CustomResourceDefinition", spec={"versions": versions})
-    assert decoded.unknown == ("spec.versions[0].schema.openAPIV3Schema.properties.spec.typ",)
+    assert decoded.unknown_fields == ("spec.versions[0].schema.openAPIV3Schema.properties.spec.typ",)
 
 
 def test_names_are_read_with_their_case() -> None:
-    assert read("ConfigMap", DATA={"a": "b"}).unknown == ("DATA",)
+    assert read("ConfigMap", DATA={"a": "b"}).unknown_fields == ("DATA",)
 
 
 @pytest.mark.parametrize("empty", [None, {}])
@@ -100,7 +100,7 @@ def test_a_null_element_is_an_empty_one() -> None:
 
 def test_what_go_always_writes_is_there() -> None:
     type_, _ = built_in("Deployment")
-    assert zero(type_) == {
+    assert build_empty_object(type_) == {
         "metadata": {"creationTimestamp": None},
         "spec": {
             "selector": None,
@@ -112,7 +112,7 @@ def test_what_go_always_writes_is_there() -> None:
 
 
 def test_an_empty_event_has_its_times_and_its_source() -> None:
-    manifest = zero(built_in("Event")[0])
+    manifest = build_empty_object(built_in("Event")[0])
     assert manifest["source"] == {}
     assert manifest["firstTimestamp"] is None
     assert manifest["reportingComponent"] == ""
@@ -120,8 +120,8 @@ def test_an_empty_event_has_its_times_and_its_source() -> None:
 
 def test_the_empty_object_can_be_changed_without_harm_to_the_next() -> None:
     type_, _ = built_in("Deployment")
-    zero(type_)["spec"]["strategy"]["type"] = "Recreate"
-    assert zero(type_)["spec"]["strategy"] == {}
+    build_empty_object(type_)["spec"]["strategy"]["type"] = "Recreate"
+    assert build_empty_object(type_)["spec"]["strategy"] == {}
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,7 @@ def test_a_micro_time_has_six_decimals() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("written", "normal"), [("YQ==", "YQ=="), ("YR==", "YQ=="), ("Y\nQ==\n", "YQ=="), ("", "")]
-)
+@pytest.mark.parametrize(("written", "normal"), [("YQ==", "YQ=="), ("YR==", "YQ=="), ("Y\nQ==\n", "YQ=="), ("", "")])
 def test_bytes_are_written_as_canonical_base64(written: str, normal: str) -> None:
     assert read("Secret", data={"a": written}).manifest["data"]["a"] == normal
 
@@ -259,7 +257,7 @@ def test_a_schema_may_be_a_boolean_where_go_says_so() -> None:
     def additional(value: Any) -> Any:
         schema = {"openAPIV3Schema": {"additionalProperties": value}}
         decoded = read("CustomResourceDefinition", spec={"versions": [{"name": "v1", "schema": schema}]})
-        assert decoded.unknown == ()  # k8s: a type that reads itself does not tell of unknown fields
+        assert decoded.unknown_fields == ()  # k8s: a type that reads itself does not tell of unknown fields
         return decoded.manifest["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["additionalProperties"]
 
     assert additional(False) is False
@@ -279,13 +277,13 @@ def test_a_schema_nested_without_end_is_refused() -> None:
 @pytest.mark.skipif(not GOLDEN.exists(), reason="the Go module k8s.io/api is not in the module cache")
 def test_every_full_golden_object_is_already_as_go_writes_it() -> None:
     compared = 0
-    for resource in BUILT_IN:
+    for resource in BUILTIN_RESOURCES:
         file = GOLDEN / f"{resource.group or 'core'}.{resource.version}.{resource.kind}.json"
         if file.exists():
             manifest = json.loads(file.read_text())
-            type_ = type_of(resource.group, resource.version, resource.kind)
+            type_ = find_builtin_type(resource.group, resource.version, resource.kind)
             assert type_ is not None
             decoded = decode(type_, manifest, kind=resource.kind, api_version=resource.api_version)
-            assert decoded == Decoded(manifest, ())
+            assert decoded == DecodedManifest(manifest, ())
             compared += 1
     assert compared > 50

@@ -148,7 +148,7 @@ async def test_logs_come_through_the_door_of_whoever_runs_pods(api: Api) -> None
     await api.made(PODS, pod("p"))
     refused = await api.get(f"{PODS}/p/log")
     assert refused.code == 400 and "nothing runs Pods in this cluster" in refused.message
-    api.plane.actions.pod_logs = Lines()
+    api.plane.subresources.pod_logs = Lines()
     answer = await api.get(f"{PODS}/p/log?tailLines=2")
     assert (answer.headers["content-type"], answer.body) == ("text/plain", b"two\nc\n")
     assert "container x is not valid for pod p" in (await api.get(f"{PODS}/p/log?container=x")).message
@@ -164,11 +164,11 @@ async def test_what_needs_a_running_pod_is_refused_clearly(api: Api, part: str) 
 
 async def test_who_plays_pods_may_tell_how_to_reach_what_nobody_enters(api: Api) -> None:
     class Played(Lines):
-        def way_in(self, manifest: Manifest) -> str:
+        def describe_access(self, manifest: Manifest) -> str:
             return f"{manifest['metadata']['name']} is only played"
 
     await api.made(PODS, pod("p"))
-    api.plane.actions.pod_logs = Played()
+    api.plane.subresources.pod_logs = Played()
     answer = await api.ask("POST", f"{PODS}/p/portforward")
     assert (answer.code, answer.message) == (501, "portforward is not available: p is only played")
     assert (await api.ask("POST", f"{PODS}/q/portforward")).code == 404

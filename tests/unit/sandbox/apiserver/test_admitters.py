@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden, UserError
-from argosy.kube.client import Admitter
+from argosy.kube.client import AdmissionHandler
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -28,7 +28,7 @@ def completed(new: Manifest, old: Manifest | None) -> Manifest:
 @pytest.fixture
 async def cluster() -> AsyncIterator[EmbeddedCluster]:
     async with EmbeddedCluster.open() as found:
-        with found.admit_with([Admitter(CONFIG_MAP, "it.example.com", "example-webhook", completed)]):
+        with found.register_admission([AdmissionHandler(CONFIG_MAP, "it.example.com", "example-webhook", completed)]):
             yield found
 
 
@@ -77,7 +77,7 @@ async def test_several_are_asked_in_turn_until_each_has_gone(cluster: EmbeddedCl
     def marked(new: Manifest, old: Manifest | None) -> Manifest:
         return {**new, "data": {**(new.get("data") or {}), "second": "yes"}}
 
-    with cluster.admit_with([Admitter(CONFIG_MAP, "second.example.com", "second-webhook", marked)]):
+    with cluster.register_admission([AdmissionHandler(CONFIG_MAP, "second.example.com", "second-webhook", marked)]):
         live = await cluster.create(config_map(mine="1"))
     assert live["data"] == {"added": "by the webhook", "mine": "1", "second": "yes"}
     assert owners(live, "second") == ["second-webhook"]

@@ -22,9 +22,9 @@ def test_a_certificate_that_is_not_valid_yet_is_made_anew_at_the_next_start(
     """Else every client refuses the server until the clock has caught up."""
     with monkeypatch.context() as patched:
         patched.setattr(tls, "datetime", Ahead)
-        first = tls.certificates(tmp_path)
+        first = tls.ensure_certificates(tmp_path)
         early = first.certificate.read_bytes()
-        assert tls.certificates(tmp_path).certificate.read_bytes() == early
-    again = tls.certificates(tmp_path).certificate.read_bytes()
+        assert tls.ensure_certificates(tmp_path).certificate.read_bytes() == early
+    again = tls.ensure_certificates(tmp_path).certificate.read_bytes()
     assert again != early
-    assert tls.certificates(tmp_path).certificate.read_bytes() == again
+    assert tls.ensure_certificates(tmp_path).certificate.read_bytes() == again

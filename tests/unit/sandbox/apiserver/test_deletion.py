@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from support.api_client import CONFIGS, TOKEN, Api, config, deployment, named, pod
 
 pytestmark = pytest.mark.anyio
@@ -134,7 +134,7 @@ NOON = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 async def test_a_running_pod_is_given_time_which_may_only_be_shortened(tmp_path: Any) -> None:
     now = NOON
-    async with Plane.open(admin_token=TOKEN, clock=lambda: now) as plane:
+    async with ControlPlane.open(admin_token=TOKEN, clock=lambda: now) as plane:
         api = Api(plane)
         await api.made(PODS, pod("p", "node1"))
         seen = []

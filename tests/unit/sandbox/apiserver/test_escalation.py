@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.sandbox.apiserver.escalation import MAX_LISTED_PERMISSIONS, find_uncovered, shown
+from argosy.sandbox.apiserver.escalation import MAX_LISTED_PERMISSIONS, find_uncovered, format_permissions
 from support.paths import DATA
 
 RECORDED = DATA / "rbac" / "covers.jsonl.gz"
@@ -41,13 +41,14 @@ def test_a_rule_is_taken_apart_into_single_permissions() -> None:
         {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["a"], "verbs": ["get"]},
     ]
     assert find_uncovered([], [{"nonResourceURLs": ["/a"], "verbs": ["get", "put"]}]) == [
-        {"nonResourceURLs": ["/a"], "verbs": ["get"]}, {"nonResourceURLs": ["/a"], "verbs": ["put"]},
+        {"nonResourceURLs": ["/a"], "verbs": ["get"]},
+        {"nonResourceURLs": ["/a"], "verbs": ["put"]},
     ]
 
 
 def test_verbs_on_the_same_resource_are_one_line_and_lines_are_sorted() -> None:
     rule = {"apiGroups": ["apps", ""], "resources": ["x"], "verbs": ["get", "delete"]}
-    assert shown(find_uncovered([], [rule])).split("\n") == [
+    assert format_permissions(find_uncovered([], [rule])).split("\n") == [
         '{APIGroups:[""], Resources:["x"], Verbs:["get" "delete"]}',
         '{APIGroups:["apps"], Resources:["x"], Verbs:["get" "delete"]}',
     ]
@@ -55,7 +56,7 @@ def test_verbs_on_the_same_resource_are_one_line_and_lines_are_sorted() -> None:
 
 def test_paths_keep_a_line_for_each_verb() -> None:
     rule = {"nonResourceURLs": ["/a"], "verbs": ["get", "put"]}
-    assert shown(find_uncovered([], [rule])).count("\n") == 1
+    assert format_permissions(find_uncovered([], [rule])).count("\n") == 1
 
 
 def many(word: str, count: int = 3000) -> list[str]:
@@ -81,7 +82,7 @@ def test_only_the_first_of_very_many_missing_permissions_are_listed() -> None:
     missing = find_uncovered([], [LARGE_RULE])
     assert len(missing) == MAX_LISTED_PERMISSIONS
     assert missing[0] == {"apiGroups": [""], "resources": ["r0"], "resourceNames": ["n0"], "verbs": ["v0"]}
-    assert shown(missing).endswith("\nand more") and "and more" not in shown(missing[:-1])
+    assert format_permissions(missing).endswith("\nand more") and "and more" not in format_permissions(missing[:-1])
 
 
 def test_rules_that_can_only_be_compared_value_by_value_are_refused_beyond_a_limit() -> None:

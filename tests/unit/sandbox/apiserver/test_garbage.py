@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from argosy.sandbox.apiserver.control_plane import Folder, Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane, ControlPlaneFiles
 from support.api_client import (
     CONFIGS,
     DEFINITIONS,
@@ -187,8 +187,8 @@ async def test_a_thousand_dependents_go_with_their_owner(api: Api, count: int) -
 
 
 async def test_what_was_under_way_goes_on_after_a_restart(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "account.key")
-    async with Plane.open(folder, admin_token=TOKEN) as plane:
+    folder = ControlPlaneFiles(tmp_path / "argosy.db", tmp_path / "secret.key", tmp_path / "account.key")
+    async with ControlPlane.open(folder, admin_token=TOKEN) as plane:
         api = Api(plane)
         owner = await family(api, "child", blockOwnerDeletion=True)
         await api.patch(f"{CONFIGS}/child", {"metadata": {"finalizers": ["a.b/c"]}})
@@ -200,7 +200,7 @@ async def test_what_was_under_way_goes_on_after_a_restart(tmp_path: Path) -> Non
         await api.made("/api/v1/namespaces/going/configmaps", config("held", finalizers=["a.b/c"]))
         await api.delete("/api/v1/namespaces/going")
         await quiet(api)
-    async with Plane.open(folder, admin_token=TOKEN) as plane:
+    async with ControlPlane.open(folder, admin_token=TOKEN) as plane:
         api = Api(plane)
         assert (await api.get(f"{CONFIGS}/owner")).json["metadata"]["uid"] == owner["metadata"]["uid"]
         free = {"metadata": {"finalizers": None}}

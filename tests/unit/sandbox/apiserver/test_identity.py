@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
-from argosy.sandbox.apiserver.authentication import digest
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.authentication import hash_token
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.tokens import ISSUER
 from support.api_client import TOKEN, Api, named
 
@@ -37,8 +37,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def plane(clock: Clock) -> AsyncIterator[Plane]:
-    async with Plane.open(admin_token=TOKEN, clock=clock, rbac=True) as opened:
+async def plane(clock: Clock) -> AsyncIterator[ControlPlane]:
+    async with ControlPlane.open(admin_token=TOKEN, clock=clock, rbac=True) as opened:
         api = Api(opened)
         while (await api.get(ACCOUNT)).code != 200:
             await asyncio.sleep(0)
@@ -162,7 +162,7 @@ async def test_nobody_comes_in_without_a_good_token(api: Api, header: str) -> No
 
 
 async def test_a_user_is_a_secret_and_goes_with_it(api: Api) -> None:
-    notes = {"user": "alice", "groups": "devs,ops", "token-digest": digest("t")}
+    notes = {"user": "alice", "groups": "devs,ops", "token-digest": hash_token("t")}
     about = {"name": "user-alice", "annotations": {f"sandbox.argosy.dev/{key}": value for key, value in notes.items()}}
     await api.made(SECRETS, {"metadata": about, "type": "sandbox.argosy.dev/user"})
     info = (await api.of("t").post(WHO, {})).json["status"]["userInfo"]
@@ -172,7 +172,7 @@ async def test_a_user_is_a_secret_and_goes_with_it(api: Api) -> None:
 
 
 async def test_a_secret_elsewhere_or_of_another_type_is_no_user(api: Api) -> None:
-    notes = {"sandbox.argosy.dev/user": "mallory", "sandbox.argosy.dev/token-digest": digest("t")}
+    notes = {"sandbox.argosy.dev/user": "mallory", "sandbox.argosy.dev/token-digest": hash_token("t")}
     secret = {"metadata": {"name": "x", "annotations": notes}, "type": "sandbox.argosy.dev/user"}
     await api.made("/api/v1/namespaces/default/secrets", secret)
     await api.made(SECRETS, {**secret, "type": "Opaque"})

@@ -14,15 +14,15 @@ from argosy.errors import Conflict
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import protobuf_writer
 from argosy.kube.schema.builtin_types import Type
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.http.content_negotiation import Form
-from argosy.sandbox.apiserver.http.list_encoding import LIST_JOB_BYTES, entry_groups
-from argosy.sandbox.apiserver.http.response_encoding import Rendering
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.http.content_negotiation import ResponseFormat
+from argosy.sandbox.apiserver.http.list_encoding import MAX_LIST_JOB_BYTES, group_entries
+from argosy.sandbox.apiserver.http.response_encoding import ResponseEncoder
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.listing import Query
-from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, MAX_WRITE_JOBS_BEFORE_READ, LargeWork
+from argosy.sandbox.apiserver.listing import ListOptions
+from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES, MAX_WRITE_JOBS_BEFORE_READ, OffLoopExecutor
 from argosy.sandbox.apiserver.registry import MAX_LARGE_ATTEMPTS
-from argosy.sandbox.apiserver.registry_call import Call
+from argosy.sandbox.apiserver.registry_call import RegistryCall
 from support.api_client import CONFIGS, Api, config, deployment
 from support.deadlines import HANG_SECONDS
 from support.loop_clock import turns
@@ -41,7 +41,7 @@ def with_variables(count: int = 3000) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def busy(work: LargeWork) -> AsyncIterator[threading.Event]:
+async def busy(work: OffLoopExecutor) -> AsyncIterator[threading.Event]:
     """The thread for large work is taken, until the event is set or the block ends."""
     started, gate = threading.Event(), threading.Event()
 
@@ -60,7 +60,9 @@ async def busy(work: LargeWork) -> AsyncIterator[threading.Event]:
 
 
 @pytest.mark.parametrize("way", ["apply", "create", "create as YAML", "patch", "replace"])
-async def test_the_server_is_ready_while_a_large_write_is_still_worked_on(api: Api, plane: Plane, way: str) -> None:
+async def test_the_server_is_ready_while_a_large_write_is_still_worked_on(
+    api: Api, plane: ControlPlane, way: str
+) -> None:
     large, where = with_variables(), f"{DEPLOYMENTS}/large"
     if way in ("patch", "replace"):
         await api.made(DEPLOYMENTS, deployment("large"))
@@ -71,7 +73,7 @@ async def test_the_server_is_ready_while_a_large_write_is_still_worked_on(api: A
         "patch": lambda: api.patch(where, large),
         "replace": lambda: api.put(where, large),
     }
-    async with busy(plane.registry.large_work):
+    async with busy(plane.registry.off_loop_executor):
         writing = asyncio.create_task(writes[way]())
         await turns()
         assert (await api.get("/readyz")).code == 200
@@ -91,7 +93,7 @@ FINALIZE = "/api/v1/namespaces/default/finalize"
 
 @pytest.mark.parametrize("way", ["options of a deletion", "token request", "review", "finalize"])
 async def test_large_bodies_that_are_no_objects_of_their_own_do_not_hold_up_the_loop(
-    api: Api, plane: Plane, way: str
+    api: Api, plane: ControlPlane, way: str
 ) -> None:
     await api.made(CONFIGS, config("a"))
     calls = {
@@ -102,7 +104,7 @@ async def test_large_bodies_that_are_no_objects_of_their_own_do_not_hold_up_the_
         ),
         "finalize": lambda: api.put(FINALIZE, {"metadata": {"name": "default", **PADDING["metadata"]}, "spec": {}}),
     }
-    async with busy(plane.registry.large_work):
+    async with busy(plane.registry.off_loop_executor):
         asking = asyncio.create_task(calls[way]())
         await turns()
         assert (await api.get("/readyz")).code == 200
@@ -110,9 +112,9 @@ async def test_large_bodies_that_are_no_objects_of_their_own_do_not_hold_up_the_
     assert (await asyncio.wait_for(asking, HANG_SECONDS)).code < 300
 
 
-async def test_a_small_change_of_a_large_object_does_not_hold_up_the_loop_either(api: Api, plane: Plane) -> None:
+async def test_a_small_change_of_a_large_object_does_not_hold_up_the_loop_either(api: Api, plane: ControlPlane) -> None:
     await api.made(CONFIGS, config("large", {"text": LARGE_TEXT}))
-    async with busy(plane.registry.large_work):
+    async with busy(plane.registry.off_loop_executor):
         writing = asyncio.create_task(api.patch(f"{CONFIGS}/large", {"metadata": {"labels": {"a": "b"}}}))
         reading = asyncio.create_task(api.get(f"{CONFIGS}/large", "application/yaml"))
         await turns()
@@ -121,20 +123,20 @@ async def test_a_small_change_of_a_large_object_does_not_hold_up_the_loop_either
     assert (await writing).code == 200 and (await reading).code == 200
 
 
-async def test_an_engine_in_the_same_process_waits_for_its_large_apply_beside_the_loop(plane: Plane) -> None:
+async def test_an_engine_in_the_same_process_waits_for_its_large_apply_beside_the_loop(plane: ControlPlane) -> None:
     cluster = EmbeddedCluster(plane)
     large = with_variables()
     large["metadata"]["namespace"] = "default"
-    async with busy(plane.registry.large_work):
+    async with busy(plane.registry.off_loop_executor):
         applying = asyncio.create_task(cluster.apply(large, manager="engine"))
         await turns()
         assert not applying.done()
     assert (await applying)["metadata"]["name"] == "large"
 
 
-async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: Api, plane: Plane) -> None:
+async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: Api, plane: ControlPlane) -> None:
     await api.made(CONFIGS, config("a"))
-    served = plane.registry.catalog.at("", "v1", "configmaps")
+    served = plane.registry.catalog.find_resource("", "v1", "configmaps")
     assert served is not None
     entered, gate, seen = threading.Event(), threading.Event(), []
 
@@ -144,8 +146,8 @@ async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: 
         gate.wait(HANG_SECONDS)
         return {**old, "data": {"text": "large"}}, ()
 
-    call = Call(size=LARGE_BYTES)
-    changing = asyncio.create_task(plane.registry.change(served, "default", "a", change, call, ""))
+    call = RegistryCall(body_bytes=LARGE_BYTES)
+    changing = asyncio.create_task(plane.registry.read_modify_write(served, "default", "a", change, call, ""))
     while not entered.is_set():
         await asyncio.sleep(0.001)
     await api.patch(f"{CONFIGS}/a", {"metadata": {"labels": {"by": "another"}}})
@@ -155,9 +157,9 @@ async def test_what_others_write_while_a_large_change_is_worked_on_is_kept(api: 
     assert len(seen) == 2 and seen[0] != seen[1]
 
 
-async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api, plane: Plane) -> None:
+async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api, plane: ControlPlane) -> None:
     await api.made(CONFIGS, config("a"))
-    served = plane.registry.catalog.at("", "v1", "configmaps")
+    served = plane.registry.catalog.find_resource("", "v1", "configmaps")
     assert served is not None
     entered, left, tries = threading.Event(), threading.Event(), 0
 
@@ -169,8 +171,8 @@ async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api,
         left.wait(HANG_SECONDS)
         return {**old, "data": {"text": "large"}}, ()
 
-    call = Call(size=LARGE_BYTES)
-    changing = asyncio.create_task(plane.registry.change(served, "default", "a", change, call, ""))
+    call = RegistryCall(body_bytes=LARGE_BYTES)
+    changing = asyncio.create_task(plane.registry.read_modify_write(served, "default", "a", change, call, ""))
     while not changing.done():
         if entered.is_set():
             entered.clear()
@@ -183,7 +185,7 @@ async def test_a_large_change_that_always_comes_too_late_is_a_conflict(api: Api,
 
 
 async def test_users_take_turns_with_large_work() -> None:
-    work = LargeWork()
+    work = OffLoopExecutor()
     order: list[str] = []
     async with busy(work):
         jobs = [asyncio.create_task(work.run("a", LARGE_BYTES, order.append, f"a{number}")) for number in range(3)]
@@ -196,7 +198,7 @@ async def test_users_take_turns_with_large_work() -> None:
 
 @pytest.mark.parametrize("user", ["another", "a"])
 async def test_large_writes_go_before_large_reads_also_those_of_the_same_user(user: str) -> None:
-    work = LargeWork()
+    work = OffLoopExecutor()
     order: list[str] = []
     async with busy(work):
         jobs = [asyncio.create_task(work.run_read(user, LARGE_BYTES, order.append, f"read {n}")) for n in range(3)]
@@ -208,7 +210,7 @@ async def test_large_writes_go_before_large_reads_also_those_of_the_same_user(us
 
 
 async def test_the_steps_of_one_large_write_follow_each_other_without_a_read_between_them() -> None:
-    work = LargeWork()
+    work = OffLoopExecutor()
     order: list[str] = []
 
     async def write() -> None:
@@ -224,7 +226,7 @@ async def test_the_steps_of_one_large_write_follow_each_other_without_a_read_bet
 
 
 async def test_a_large_read_gets_its_turn_however_many_large_writes_arrive() -> None:
-    work = LargeWork()
+    work = OffLoopExecutor()
     reading = asyncio.Event()
     written = 0
 
@@ -247,7 +249,7 @@ async def test_a_large_read_gets_its_turn_however_many_large_writes_arrive() -> 
 
 
 async def test_a_job_whose_request_is_cancelled_while_it_waits_leaves_the_queue() -> None:
-    work = LargeWork()
+    work = OffLoopExecutor()
     order: list[str] = []
     async with busy(work):
         left = asyncio.create_task(work.run("a", LARGE_BYTES, order.append, "left"))
@@ -266,7 +268,7 @@ async def test_a_large_write_that_arrives_while_a_large_list_is_rendered_finishe
     for number in range(6):
         await api.made(CONFIGS, config(f"c{number}", {"text": "x" * 700_000}))
     entered, has_arrived, is_written = threading.Event(), threading.Event(), threading.Event()
-    encode_message = protobuf_writer.message
+    encode_message = protobuf_writer.encode_message
 
     def gated(type_: Type, value: Manifest) -> bytes:
         name = (value.get("metadata") or {}).get("name")
@@ -277,7 +279,7 @@ async def test_a_large_write_that_arrives_while_a_large_list_is_rendered_finishe
             is_written.wait(HANG_SECONDS)
         return encode_message(type_, value)
 
-    monkeypatch.setattr(protobuf_writer, "message", gated)
+    monkeypatch.setattr(protobuf_writer, "encode_message", gated)
     order: list[str] = []
     listing = asyncio.create_task(api.get(CONFIGS, "application/vnd.kubernetes.protobuf"))
     listing.add_done_callback(lambda _: order.append("list"))
@@ -292,26 +294,30 @@ async def test_a_large_write_that_arrives_while_a_large_list_is_rendered_finishe
 
 
 FORMS = [
-    Form("protobuf"),
-    Form("protobuf", "PartialObjectMetadataList"),
-    *[Form(encoding, shown) for encoding in ("yaml", "json") for shown in ("", "Table", "PartialObjectMetadataList")],
+    ResponseFormat("protobuf"),
+    ResponseFormat("protobuf", "PartialObjectMetadataList"),
+    *[
+        ResponseFormat(encoding, shown)
+        for encoding in ("yaml", "json")
+        for shown in ("", "Table", "PartialObjectMetadataList")
+    ],
 ]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(filter(None, form)))
-@pytest.mark.parametrize("job_bytes", [1, 1000, LIST_JOB_BYTES])
+@pytest.mark.parametrize("job_bytes", [1, 1000, MAX_LIST_JOB_BYTES])
 async def test_a_list_that_is_rendered_in_jobs_has_the_bytes_of_one_rendered_at_once(
-    api: Api, plane: Plane, form: Form, job_bytes: int
+    api: Api, plane: ControlPlane, form: ResponseFormat, job_bytes: int
 ) -> None:
     texts = ["", "items:\n- items\n", "rows:\n- rows\n", "]\n}", "x" * 500, "\u2028 \U0001f600"]
     for number, text in enumerate(texts):
         await api.made(CONFIGS, config(f"c{number}", {"text": text, "items": text}))
-    served = plane.registry.catalog.at("", "v1", "configmaps")
+    served = plane.registry.catalog.find_resource("", "v1", "configmaps")
     assert served is not None
-    page = await plane.lister.page(served, "default", Query(limit=4))
-    assert page.token
+    page = await plane.lister.list_page(served, "default", ListOptions(limit=4))
+    assert page.continue_token
     now = plane.registry.clock()
-    rendering = Rendering(served, form, {"pretty": "true", "includeObject": "Object"}, lambda: now)
-    parts = [rendering.items(group) for group in entry_groups(page.entries, job_bytes)]
-    assert len(parts) == {1: 4, LIST_JOB_BYTES: 1}.get(job_bytes, len(parts))
-    assert rendering.joined_page(page, parts) == rendering.page(page)
+    rendering = ResponseEncoder(served, form, {"pretty": "true", "includeObject": "Object"}, lambda: now)
+    parts = [rendering.encode_page_items(group) for group in group_entries(page.entries, job_bytes)]
+    assert len(parts) == {1: 4, MAX_LIST_JOB_BYTES: 1}.get(job_bytes, len(parts))
+    assert rendering.join_page(page, parts) == rendering.encode_page(page)

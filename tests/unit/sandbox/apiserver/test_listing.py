@@ -165,7 +165,7 @@ async def test_a_forgotten_moment_is_gone(api: Api) -> None:
 async def test_a_moment_from_the_future_is_waited_for_and_then_refused(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.sandbox.apiserver.listing.WAIT_FOR_VERSION", 0.05)
+    monkeypatch.setattr("argosy.sandbox.apiserver.listing.REVISION_WAIT_SECONDS", 0.05)
     answer = await api.get(f"{CONFIGS}?resourceVersion={api.plane.store.revision + 5}")
     assert (answer.code, answer.headers["retry-after"]) == (504, "1")
     assert answer.json["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"

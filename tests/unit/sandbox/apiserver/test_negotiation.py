@@ -12,8 +12,8 @@ import yaml
 
 from argosy.errors import ClusterError
 from argosy.kube.schema import protobuf
-from argosy.kube.schema.protobuf_encoding import split
-from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF, form_for
+from argosy.kube.schema.protobuf_encoding import split_fields
+from argosy.sandbox.apiserver.http.content_negotiation import PROTOBUF_MEDIA_TYPE, negotiate_format
 from support.api_client import CONFIGS, DEFINITIONS, WIDGETS, Api, config, definition, named, widget
 
 pytestmark = pytest.mark.anyio
@@ -27,15 +27,15 @@ FORMS = [
     ("application/json", ("json", "")),
     ("application/json;charset=utf-8", ("json", "")),
     ("application/yaml", ("yaml", "")),
-    (PROTOBUF, ("protobuf", "")),
-    (f"{PROTOBUF};stream=watch", ("protobuf", "")),
-    (f"{PROTOBUF},application/json", ("json", "")),
+    (PROTOBUF_MEDIA_TYPE, ("protobuf", "")),
+    (f"{PROTOBUF_MEDIA_TYPE};stream=watch", ("protobuf", "")),
+    (f"{PROTOBUF_MEDIA_TYPE},application/json", ("json", "")),
     (TABLE, ("json", "Table")),
     (f"{TABLE},application/json", ("json", "Table")),
     (f"{TABLE.replace('v=v1', 'v=v7')},application/json", ("json", "")),
     (f"{TABLE.replace('meta.k8s.io', 'other.io')},application/json", ("json", "")),
-    (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,application/json", ("json", "")),
-    (f"{PROTOBUF};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", ("protobuf", "PartialObjectMetadata")),
+    (f"{PROTOBUF_MEDIA_TYPE};as=Table;v=v1;g=meta.k8s.io,application/json", ("json", "")),
+    (f"{PROTOBUF_MEDIA_TYPE};as=PartialObjectMetadata;v=v1;g=meta.k8s.io", ("protobuf", "PartialObjectMetadata")),
     ("application/json;q=0.1,application/yaml", ("yaml", "")),
     ("application/json;q=0.1,application/yaml;q=0.05", ("json", "")),
     ("text/html,application/json;q=0.9", ("json", "")),
@@ -45,17 +45,24 @@ FORMS = [
 
 @pytest.mark.parametrize(("accept", "form"), FORMS)
 async def test_the_form_that_a_client_likes_best_is_chosen(accept: str, form: tuple[str, str]) -> None:
-    chosen = form_for(accept)
+    chosen = negotiate_format(accept)
     assert (chosen.encoding, chosen.projection) == form
 
 
-REFUSED = ["text/html", "garbage", ";;", "application/cbor", f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io", "a/b,c/d;q=x"]
+REFUSED = [
+    "text/html",
+    "garbage",
+    ";;",
+    "application/cbor",
+    f"{PROTOBUF_MEDIA_TYPE};as=Table;v=v1;g=meta.k8s.io",
+    "a/b,c/d;q=x",
+]
 
 
 @pytest.mark.parametrize("accept", REFUSED)
 async def test_what_nobody_can_send_is_not_acceptable(api: Api, accept: str) -> None:
     with pytest.raises(ClusterError, match="406: Not Acceptable"):
-        form_for(accept)
+        negotiate_format(accept)
     answer = await api.get(CONFIGS, accept)
     assert (answer.code, answer.json["reason"]) == (406, "NotAcceptable")
     assert answer.headers["content-type"] == "application/json"
@@ -156,27 +163,27 @@ async def test_every_answer_carries_the_usual_headers(api: Api) -> None:
 
 async def test_objects_and_refusals_are_sent_as_protobuf_to_clients_that_take_nothing_else(api: Api) -> None:
     made = await api.made(CONFIGS, config("a", {"x": "1"}))
-    answer = await api.get(f"{CONFIGS}/a", PROTOBUF)
-    assert answer.headers["content-type"] == PROTOBUF
+    answer = await api.get(f"{CONFIGS}/a", PROTOBUF_MEDIA_TYPE)
+    assert answer.headers["content-type"] == PROTOBUF_MEDIA_TYPE
     assert protobuf.decode(answer.body).value == made
-    refused = await api.get(f"{CONFIGS}/none", PROTOBUF)
+    refused = await api.get(f"{CONFIGS}/none", PROTOBUF_MEDIA_TYPE)
     status = protobuf.decode(refused.body).value
     assert (refused.code, status["kind"], status["reason"], status["code"]) == (404, "Status", "NotFound", 404)
 
 
 def items_of(body: bytes) -> list[bytes]:
     """The items' own messages in an envelope around a list."""
-    raw = next(value for number, _, value in split(body[4:]) if number == 2)
+    raw = next(value for number, _, value in split_fields(body[4:]) if number == 2)
     assert isinstance(raw, bytes)
-    return [value for number, _, value in split(raw) if number == 2 and isinstance(value, bytes)]
+    return [value for number, _, value in split_fields(raw) if number == 2 and isinstance(value, bytes)]
 
 
 @pytest.mark.parametrize("kind", ["", ";as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"])
 async def test_lists_are_sent_as_protobuf(api: Api, kind: str) -> None:
     for name in ("a", "b"):
         await api.made(CONFIGS, config(name, {"x": "1"}))
-    answer = await api.get(CONFIGS, PROTOBUF + kind)
-    assert (answer.code, answer.headers["content-type"], answer.body[:4]) == (200, PROTOBUF, b"k8s\0")
+    answer = await api.get(CONFIGS, PROTOBUF_MEDIA_TYPE + kind)
+    assert (answer.code, answer.headers["content-type"], answer.body[:4]) == (200, PROTOBUF_MEDIA_TYPE, b"k8s\0")
     expected = b"PartialObjectMetadataList" if kind else b"ConfigMapList"
     assert expected in answer.body[:60] and len(items_of(answer.body)) == 2
     assert (b"\x01x" in items_of(answer.body)[0]) == (not kind)  # the data, or only metadata
@@ -187,8 +194,8 @@ def frames(data: bytes) -> list[tuple[str, Any]]:
     found = []
     while data:
         (length,) = struct.unpack(">I", data[:4])
-        event = {number: value for number, _, value in split(data[4 : 4 + length])}
-        raw = next(value for _, _, value in split(event[2]))
+        event = {number: value for number, _, value in split_fields(data[4 : 4 + length])}
+        raw = next(value for _, _, value in split_fields(event[2]))
         found.append((event[1].decode(), protobuf.decode(raw).value))
         data = data[4 + length :]
     return found
@@ -196,8 +203,8 @@ def frames(data: bytes) -> list[tuple[str, Any]]:
 
 async def test_watches_are_sent_as_protobuf_in_frames(api: Api) -> None:
     await api.made(CONFIGS, config("a", {"x": "1"}))
-    async with api.watch(f"{CONFIGS}?allowWatchBookmarks=true&timeoutSeconds=3600", PROTOBUF) as watching:
-        assert watching.headers["content-type"] == f"{PROTOBUF};stream=watch"
+    async with api.watch(f"{CONFIGS}?allowWatchBookmarks=true&timeoutSeconds=3600", PROTOBUF_MEDIA_TYPE) as watching:
+        assert watching.headers["content-type"] == f"{PROTOBUF_MEDIA_TYPE};stream=watch"
         await api.delete(f"{CONFIGS}/a")
         await watching.until(lambda: len(frames(watching.data)) >= 2)
         seen = frames(watching.data)
@@ -209,7 +216,7 @@ async def test_a_watch_from_a_forgotten_revision_ends_with_an_error_in_its_own_f
     for name in ("a", "b"):
         await api.made(CONFIGS, config(name))
     await api.plane.store.compact(api.plane.store.revision)
-    async with api.watch(f"{CONFIGS}?resourceVersion=1", PROTOBUF) as watching:
+    async with api.watch(f"{CONFIGS}?resourceVersion=1", PROTOBUF_MEDIA_TYPE) as watching:
         await watching.until(lambda: watching.ended)
     ((kind, status),) = frames(watching.data)
     assert (kind, status["code"], status["reason"]) == ("ERROR", 410, "Expired")
@@ -222,15 +229,15 @@ async def test_a_watch_is_not_sent_as_yaml(api: Api) -> None:
 async def test_custom_objects_have_no_protobuf_form(api: Api) -> None:
     await api.made(DEFINITIONS, definition())
     await api.made(WIDGETS, widget("w"))
-    assert (await api.get(f"{WIDGETS}/w", PROTOBUF)).code == 406
-    assert (await api.get(f"{WIDGETS}/w", f"{PROTOBUF},application/json")).code == 200
+    assert (await api.get(f"{WIDGETS}/w", PROTOBUF_MEDIA_TYPE)).code == 406
+    assert (await api.get(f"{WIDGETS}/w", f"{PROTOBUF_MEDIA_TYPE},application/json")).code == 200
 
 
 async def test_options_of_a_deletion_may_come_as_protobuf_of_the_resources_own_group(api: Api) -> None:
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     await api.made(path, {"metadata": {"name": "l", "finalizers": ["a.b/c"]}})
     options = named("coordination.k8s.io/v1", "DeleteOptions", "") | {"propagationPolicy": "Orphan"}
-    answer = await api.ask("DELETE", f"{path}/l", protobuf.encode(options), PROTOBUF)
+    answer = await api.ask("DELETE", f"{path}/l", protobuf.encode(options), PROTOBUF_MEDIA_TYPE)
     assert answer.json["metadata"]["finalizers"] == ["a.b/c", "orphan"]
 
 

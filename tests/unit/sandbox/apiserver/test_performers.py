@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.errors import ClusterError, Forbidden, UserError
-from argosy.kube.client import Asked, Cluster, Performer, User
+from argosy.kube.client import Cluster, SubresourceExtension, SubresourceRequest, User
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -40,14 +40,14 @@ async def cluster() -> AsyncIterator[EmbeddedCluster]:
         yield found
 
 
-async def ring(asked: Asked, cluster: Cluster) -> Manifest:
-    if asked.sent["times"] > 12:
+async def ring(asked: SubresourceRequest, cluster: Cluster) -> Manifest:
+    if asked.body["times"] > 12:
         raise UserError("it rings at most 12 times; ask for less")
-    return {**asked.sent, "heard": [asked.live["metadata"]["name"], asked.dry_run]}
+    return {**asked.body, "heard": [asked.live["metadata"]["name"], asked.dry_run]}
 
 
 async def test_what_is_asked_of_an_object_is_done_by_who_performs(cluster: EmbeddedCluster) -> None:
-    with cluster.perform_with([Performer(BELL, "ring", ring)]):
+    with cluster.register_subresources([SubresourceExtension(BELL, "ring", ring)]):
         assert (await cluster.kinds())[BELL].subresources == ("ring",)
         assert (await cluster.create(STROKE, subresource_of=KEY))["heard"] == ["it", False]
         assert (await cluster.create(STROKE, subresource_of=KEY, dry_run=True))["heard"] == ["it", True]
@@ -66,11 +66,17 @@ async def test_what_is_asked_of_an_object_is_done_by_who_performs(cluster: Embed
 async def test_what_cannot_be_done_is_refused_with_the_reason(
     cluster: EmbeddedCluster, sent: dict[str, Any], key: ResourceKey, code: int, why: str
 ) -> None:
-    with cluster.perform_with([Performer(BELL, "ring", ring)]), pytest.raises(ClusterError, match=why) as refused:
+    with (
+        cluster.register_subresources([SubresourceExtension(BELL, "ring", ring)]),
+        pytest.raises(ClusterError, match=why) as refused,
+    ):
         await cluster.create(sent, subresource_of=key)
     assert refused.value.code == code
 
 
 async def test_who_may_not_ask_is_refused_before_anything_is_done(cluster: EmbeddedCluster) -> None:
-    with cluster.perform_with([Performer(BELL, "ring", ring)]), pytest.raises(Forbidden, match="bells/ring"):
+    with (
+        cluster.register_subresources([SubresourceExtension(BELL, "ring", ring)]),
+        pytest.raises(Forbidden, match="bells/ring"),
+    ):
         await cluster.acting_as(User("ann")).create(STROKE, subresource_of=KEY)

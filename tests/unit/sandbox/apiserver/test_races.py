@@ -10,7 +10,7 @@ from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import User
 from argosy.kube.names import ResourceKey
 from argosy.sandbox.apiserver.authentication import USER_SECRET_TYPE, USERS_NAMESPACE
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from support.api_client import CONFIGS, DEFINITIONS, Api, config, definition, deployment, eventually, named, pod
 
@@ -68,7 +68,7 @@ async def test_a_definition_cannot_take_the_place_of_a_built_in_kind(api: Api) -
     assert left["kind"] == "ClusterRoleBindingList" and len(left["items"]) == before
 
 
-async def test_who_may_write_secrets_cannot_make_users(guarded: Plane) -> None:
+async def test_who_may_write_secrets_cannot_make_users(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     edit = named("rbac.authorization.k8s.io/v1", "RoleBinding", "edit")
     edit["metadata"]["namespace"] = USERS_NAMESPACE

@@ -13,11 +13,11 @@ from argosy.errors import ClusterError, Forbidden
 from argosy.kube.client import User
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.authentication import digest
+from argosy.sandbox.apiserver.authentication import hash_token
 from argosy.sandbox.apiserver.authorization import Attributes
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.apiserver.rbac import permits
+from argosy.sandbox.apiserver.rbac import rule_allows
 from support.api_client import CONFIGS, MERGE, Api, config, deployment, named, pod
 from support.examples import examples
 
@@ -27,7 +27,7 @@ ALICE = User("alice", ("devs", "system:authenticated"))
 
 
 @pytest.fixture
-def api(guarded: Plane) -> Api:
+def api(guarded: ControlPlane) -> Api:
     return Api(guarded)
 
 
@@ -48,7 +48,7 @@ def binding(name: str, to: str, *, role_kind: str = "Role", cluster: bool = Fals
     return {"apiVersion": f"{RBAC}/v1", "kind": kind, "metadata": about, "roleRef": reference, "subjects": [subject]}
 
 
-async def allow(plane: Plane, *rules: Manifest, cluster: bool = False) -> EmbeddedCluster:
+async def allow(plane: ControlPlane, *rules: Manifest, cluster: bool = False) -> EmbeddedCluster:
     """Alice, with these rules in the namespace `default` or everywhere."""
     admin = EmbeddedCluster(plane)
     kind = "ClusterRole" if cluster else "Role"
@@ -57,7 +57,7 @@ async def allow(plane: Plane, *rules: Manifest, cluster: bool = False) -> Embedd
     return admin.acting_as(ALICE)
 
 
-def asked(plane: Plane, verb: str, resource: str = "", part: str = "", **more: str) -> bool:
+def asked(plane: ControlPlane, verb: str, resource: str = "", part: str = "", **more: str) -> bool:
     group = more.pop("group", "")
     return plane.registry.access.allows(ALICE, Attributes(verb, group, resource, part, **more))
 
@@ -110,21 +110,21 @@ questions = st.one_of(
 @settings(max_examples=examples())
 @given(rules, questions)
 def test_a_rule_permits_what_its_text_says(each: Manifest, want: Attributes) -> None:
-    assert permits(each, want) == slow_permits(each, want)
+    assert rule_allows(each, want) == slow_permits(each, want)
 
 
 # -- in a cluster -----------------------------------------------------------------------------------------------
 
 
 @anyio
-async def test_who_has_no_rule_may_do_nothing_but_ask_about_themselves(guarded: Plane) -> None:
+async def test_who_has_no_rule_may_do_nothing_but_ask_about_themselves(guarded: ControlPlane) -> None:
     assert not asked(guarded, "get", "configmaps", namespace="default")
     assert asked(guarded, "create", "selfsubjectaccessreviews", group="authorization.k8s.io")
     assert asked(guarded, "get", path="/apis/apps/v1") and not asked(guarded, "get", path="/metrics")
 
 
 @anyio
-async def test_a_rule_in_a_namespace_ends_at_its_border(guarded: Plane) -> None:
+async def test_a_rule_in_a_namespace_ends_at_its_border(guarded: ControlPlane) -> None:
     await allow(guarded, rule(["get"], ["configmaps"]))
     assert asked(guarded, "get", "configmaps", namespace="default", name="a")
     assert not asked(guarded, "get", "configmaps", namespace="kube-system", name="a")
@@ -133,7 +133,7 @@ async def test_a_rule_in_a_namespace_ends_at_its_border(guarded: Plane) -> None:
 
 
 @anyio
-async def test_a_cluster_role_bound_in_a_namespace_holds_there_only(guarded: Plane) -> None:
+async def test_a_cluster_role_bound_in_a_namespace_holds_there_only(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(binding("b", "view", role_kind="ClusterRole"))
     assert asked(guarded, "list", "pods", namespace="default")
@@ -141,7 +141,7 @@ async def test_a_cluster_role_bound_in_a_namespace_holds_there_only(guarded: Pla
 
 
 @anyio
-async def test_aggregated_roles_gather_what_is_labelled_for_them(guarded: Plane) -> None:
+async def test_aggregated_roles_gather_what_is_labelled_for_them(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(binding("b", "view", role_kind="ClusterRole", cluster=True))
     assert not asked(guarded, "get", "widgets", group="argosy.dev")
@@ -161,7 +161,7 @@ SUBJECTS = [
 
 @anyio
 @pytest.mark.parametrize(("who", "may"), SUBJECTS)
-async def test_a_binding_is_for_its_subjects(guarded: Plane, who: Manifest, may: bool) -> None:
+async def test_a_binding_is_for_its_subjects(guarded: ControlPlane, who: Manifest, may: bool) -> None:
     admin = EmbeddedCluster(guarded)
     await admin.create(role("r", rule(["get"], ["pods"])))
     await admin.create(binding("b", "r", who=who))
@@ -169,7 +169,7 @@ async def test_a_binding_is_for_its_subjects(guarded: Plane, who: Manifest, may:
 
 
 @anyio
-async def test_what_is_taken_away_is_gone_at_once(guarded: Plane) -> None:
+async def test_what_is_taken_away_is_gone_at_once(guarded: ControlPlane) -> None:
     alice = await allow(guarded, rule(["get", "list"], ["configmaps"]))
     admin = EmbeddedCluster(guarded)
     assert await alice.get(ResourceKey("", "ConfigMap", "default", "none")) is None
@@ -183,7 +183,7 @@ async def test_what_is_taken_away_is_gone_at_once(guarded: Plane) -> None:
 
 async def as_alice(api: Api, *rules: Manifest) -> Api:
     """A client that is alice, by a token of her own."""
-    notes = {"sandbox.argosy.dev/user": "alice", "sandbox.argosy.dev/token-digest": digest("alices-token")}
+    notes = {"sandbox.argosy.dev/user": "alice", "sandbox.argosy.dev/token-digest": hash_token("alices-token")}
     secret = {"metadata": {"name": "user-alice", "annotations": notes}, "type": "sandbox.argosy.dev/user"}
     await api.made("/api/v1/namespaces/kube-system/secrets", secret)
     if rules:
@@ -278,7 +278,7 @@ OWN = rule(["get", "list"], ["configmaps"])
 
 
 @anyio
-async def test_nobody_writes_a_role_that_gives_more_than_they_have(guarded: Plane) -> None:
+async def test_nobody_writes_a_role_that_gives_more_than_they_have(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN)
     await alice.create(role("less", rule(["get"], ["configmaps"])))
     for more in (
@@ -293,7 +293,7 @@ async def test_nobody_writes_a_role_that_gives_more_than_they_have(guarded: Plan
 
 
 @anyio
-async def test_nobody_binds_a_role_that_gives_more_than_they_have(guarded: Plane) -> None:
+async def test_nobody_binds_a_role_that_gives_more_than_they_have(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN)
     admin = EmbeddedCluster(guarded)
     await admin.create(role("strong", rule(["delete"], ["secrets"])))
@@ -305,14 +305,14 @@ async def test_nobody_binds_a_role_that_gives_more_than_they_have(guarded: Plane
 
 
 @anyio
-async def test_a_role_that_is_not_there_yet_cannot_be_bound_in_advance(guarded: Plane) -> None:
+async def test_a_role_that_is_not_there_yet_cannot_be_bound_in_advance(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN)
     with pytest.raises(ClusterError, match=r'rolebindings\.rbac\.authorization\.k8s\.io "later" not found'):
         await alice.create(binding("b", "later"))
 
 
 @anyio
-async def test_a_role_that_gathers_others_is_for_those_who_have_everything(guarded: Plane) -> None:
+async def test_a_role_that_gathers_others_is_for_those_who_have_everything(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, OWN, cluster=True)
     gathering = role("g", kind="ClusterRole") | {"aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {}}]}}
     with pytest.raises(Forbidden, match="must have cluster-admin privileges to use the aggregationRule"):
@@ -321,7 +321,7 @@ async def test_a_role_that_gathers_others_is_for_those_who_have_everything(guard
 
 @anyio
 @pytest.mark.parametrize(("verb", "made"), [("escalate", "role"), ("bind", "binding")])
-async def test_escalate_and_bind_are_permissions_of_their_own(guarded: Plane, verb: str, made: str) -> None:
+async def test_escalate_and_bind_are_permissions_of_their_own(guarded: ControlPlane, verb: str, made: str) -> None:
     alice = await allow(guarded, MAY_ROLE, rule([verb], ["roles"], RBAC))
     admin = EmbeddedCluster(guarded)
     await admin.create(role("strong", rule(["delete"], ["secrets"])))
@@ -329,7 +329,7 @@ async def test_escalate_and_bind_are_permissions_of_their_own(guarded: Plane, ve
 
 
 @anyio
-async def test_an_empty_resource_name_is_not_a_right_to_all_names(guarded: Plane) -> None:
+async def test_an_empty_resource_name_is_not_a_right_to_all_names(guarded: ControlPlane) -> None:
     """k8s: a request for no name matches resourceNames [""], and a rule for all names is not covered by it."""
     alice = await allow(guarded, MAY_ROLE, rule(["get"], ["secrets"], resourceNames=[""]))
     assert asked(guarded, "get", "secrets", namespace="default")
@@ -345,7 +345,7 @@ def paths_rule(*paths: str) -> Manifest:
 
 
 @anyio
-async def test_nobody_hands_out_paths_that_they_may_not_read(guarded: Plane) -> None:
+async def test_nobody_hands_out_paths_that_they_may_not_read(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE, paths_rule("/debug/*", "/metrics"), cluster=True)
     for fine in ("/debug/a", "/debug/*", "/debug/a/*", "/metrics"):
         await alice.create(role(fine.replace("/", "-").replace("*", "all"), paths_rule(fine), kind="ClusterRole"))
@@ -355,7 +355,7 @@ async def test_nobody_hands_out_paths_that_they_may_not_read(guarded: Plane) -> 
 
 
 @anyio
-async def test_a_role_that_gathers_others_takes_all_paths_too(guarded: Plane) -> None:
+async def test_a_role_that_gathers_others_takes_all_paths_too(guarded: ControlPlane) -> None:
     everything = rule(["*"], ["*"], "*")
     alice = await allow(guarded, everything, cluster=True)
     await EmbeddedCluster(guarded).create(
@@ -372,7 +372,7 @@ async def test_a_role_that_gathers_others_takes_all_paths_too(guarded: Plane) ->
 BOB = User("bob", ("system:authenticated",))
 
 
-async def only_update_roles(plane: Plane) -> EmbeddedCluster:
+async def only_update_roles(plane: ControlPlane) -> EmbeddedCluster:
     """Bob has every verb but escalate and bind on everything, and no path."""
     admin = EmbeddedCluster(plane)
     verbs = ["get", "list", "watch", "create", "update", "patch", "delete"]
@@ -383,7 +383,7 @@ async def only_update_roles(plane: Plane) -> EmbeddedCluster:
 
 
 @anyio
-async def test_a_right_to_escalate_one_role_by_name_is_not_one_to_create_it(guarded: Plane) -> None:
+async def test_a_right_to_escalate_one_role_by_name_is_not_one_to_create_it(guarded: ControlPlane) -> None:
     """k8s: the name of a POST is not known when rights are asked."""
     alice = await allow(guarded, MAY_ROLE, rule(["escalate"], ["roles"], RBAC, resourceNames=["mine"]))
     with pytest.raises(Forbidden, match="not currently held"):
@@ -395,7 +395,7 @@ async def test_a_right_to_escalate_one_role_by_name_is_not_one_to_create_it(guar
 
 
 @anyio
-async def test_finalizers_of_a_strong_role_can_be_removed_without_its_rights(guarded: Plane) -> None:
+async def test_finalizers_of_a_strong_role_can_be_removed_without_its_rights(guarded: ControlPlane) -> None:
     alice = await allow(guarded, MAY_ROLE)
     await EmbeddedCluster(guarded).create(role("strong", rule(["delete"], ["secrets"]), finalizers=["argosy.dev/x"]))
     key = ResourceKey(RBAC, "Role", "default", "strong")
@@ -406,7 +406,7 @@ async def test_finalizers_of_a_strong_role_can_be_removed_without_its_rights(gua
 
 
 @anyio
-async def test_a_gathered_role_that_gathers_brings_what_it_gathers(guarded: Plane) -> None:
+async def test_a_gathered_role_that_gathers_brings_what_it_gathers(guarded: ControlPlane) -> None:
     admin = EmbeddedCluster(guarded)
 
     def gathering(name: str, label: str, **metadata: Any) -> Manifest:
@@ -465,7 +465,7 @@ async def test_a_review_must_ask_exactly_one_thing(api: Api) -> None:
 
 
 @anyio
-async def test_a_role_in_a_namespace_can_allow_to_read_that_namespace(guarded: Plane) -> None:
+async def test_a_role_in_a_namespace_can_allow_to_read_that_namespace(guarded: ControlPlane) -> None:
     cluster = EmbeddedCluster(guarded)
     rules = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
     place = {"name": "r", "namespace": "default"}

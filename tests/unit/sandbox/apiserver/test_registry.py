@@ -76,7 +76,7 @@ async def test_identity_is_the_servers_to_give(api: Api) -> None:
 
 async def test_a_generated_name_that_is_taken_is_generated_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["x-1", "x-1", "x-2"])
-    monkeypatch.setattr(metadata, "generated_name", lambda prefix: next(names))
+    monkeypatch.setattr(metadata, "generate_name", lambda prefix: next(names))
     made = [await api.made(CONFIGS, {"metadata": {"generateName": "x-"}}) for _ in range(2)]
     assert [each["metadata"]["name"] for each in made] == ["x-1", "x-2"]
 

@@ -9,9 +9,9 @@ import pytest
 
 from argosy.kube.patch import server_side_apply
 from argosy.sandbox.apiserver import stored_objects
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.http.request import MOST_BYTES
-from argosy.sandbox.apiserver.http.request_bodies import LIMITS
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.http.request import MAX_BODY_BYTES
+from argosy.sandbox.apiserver.http.request_bodies import BODY_LIMITS
 from argosy.sandbox.apiserver.off_loop_work import LARGE_BYTES
 from argosy.sandbox.apiserver.stored_objects import MAX_STORED_BYTES
 from support.api_client import (
@@ -51,10 +51,10 @@ async def define(api: Api) -> None:
 
 
 async def test_a_body_of_more_than_three_mebibytes_is_refused_as_a_real_server_does(api: Api) -> None:
-    refused = await api.post(CONFIGS, b" " * (MOST_BYTES + 1))
+    refused = await api.post(CONFIGS, b" " * (MAX_BODY_BYTES + 1))
     status = refused.json
     assert (refused.code, status["reason"]) == (413, "RequestEntityTooLarge")
-    assert status["message"] == f"Request entity too large: limit is {MOST_BYTES}"
+    assert status["message"] == f"Request entity too large: limit is {MAX_BODY_BYTES}"
 
 
 @pytest.mark.parametrize("way", ["create", "apply", "patch", "replace"])
@@ -83,7 +83,7 @@ async def store_too_large_widget(api: Api, monkeypatch: pytest.MonkeyPatch, **me
     too_large = widget("a", text="x" * (MAX_STORED_BYTES + 200_000), entries=entries(200))
     too_large["metadata"].update(metadata)
     with monkeypatch.context() as without_limit:
-        without_limit.setattr(stored_objects, "MAX_STORED_BYTES", MOST_BYTES)
+        without_limit.setattr(stored_objects, "MAX_STORED_BYTES", MAX_BODY_BYTES)
         applied = await api.apply(f"{WIDGETS}/a", too_large)
     assert applied.code == 201, applied.message
     return too_large
@@ -133,7 +133,7 @@ async def test_a_built_in_object_counts_as_the_protobuf_that_a_real_server_store
     body = orjson.dumps(config("a"))[:-1] + b',"binaryData":{}}'
     assert (await api.post(CONFIGS, body)).code == 201
     escaped = orjson.dumps({"data": {"text": text[: 500 * 1024]}})
-    assert MAX_STORED_BYTES < len(escaped) < MOST_BYTES + 1
+    assert MAX_STORED_BYTES < len(escaped) < MAX_BODY_BYTES + 1
     assert (await api.patch(f"{CONFIGS}/a", escaped)).code == 200
 
 
@@ -151,25 +151,27 @@ async def test_a_list_whose_owners_alone_are_too_large_is_refused_before_it_is_m
 
 
 async def test_json_has_the_same_limit_of_values_as_yaml(api: Api) -> None:
-    many = b'{"a":[' + b"1," * LIMITS.nodes + b"1]}"
-    block = b"a:\n" + b"- 1\n" * LIMITS.nodes
+    many = b'{"a":[' + b"1," * BODY_LIMITS.nodes + b"1]}"
+    block = b"a:\n" + b"- 1\n" * BODY_LIMITS.nodes
     for media, body in (("application/json", many), ("application/yaml", many), ("application/yaml", block)):
         refused = await api.post(CONFIGS, body, media)
-        assert refused.code == 400 and f"more than {LIMITS.nodes} values" in refused.message
+        assert refused.code == 400 and f"more than {BODY_LIMITS.nodes} values" in refused.message
     for patch in (APPLY, MERGE):
         refused = await api.patch(f"{CONFIGS}/a?fieldManager=m", many, patch)
-        assert refused.code == 400 and f"more than {LIMITS.nodes} values" in refused.message
+        assert refused.code == 400 and f"more than {BODY_LIMITS.nodes} values" in refused.message
 
 
-async def test_a_small_text_that_makes_a_large_object_is_worked_on_beside_the_loop(api: Api, plane: Plane) -> None:
+async def test_a_small_text_that_makes_a_large_object_is_worked_on_beside_the_loop(
+    api: Api, plane: ControlPlane
+) -> None:
     sizes: list[int] = []
-    run = plane.registry.large_work.run
+    run = plane.registry.off_loop_executor.run
 
     async def noting(user: str, size: int, function: Any, *args: Any) -> Any:
         sizes.append(size)
         return await run(user, size, function, *args)
 
-    plane.registry.large_work.run = noting  # type: ignore[method-assign]
+    plane.registry.off_loop_executor.run = noting  # type: ignore[method-assign]
     await api.made(CONFIGS, config("a", {"k": "x" * 1000}))
     assert max(sizes) < LARGE_BYTES
     copies = [{"op": "copy", "from": "/data/k", "path": f"/data/k{number}"} for number in range(200)]

@@ -6,39 +6,39 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import ClusterError
-from argosy.sandbox.apiserver.tokens import Tokens
+from argosy.sandbox.apiserver.tokens import ServiceAccountTokens
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_strangers_token_makes_no_key(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path / "key", lambda namespace, name: "uid")
-    assert tokens.user("eyJhbGciOiJSUzI1NiJ9.e30.c2ln", NOW) is None
+    tokens = ServiceAccountTokens(tmp_path / "key", lambda namespace, name: "uid")
+    assert tokens.find_user("eyJhbGciOiJSUzI1NiJ9.e30.c2ln", NOW) is None
     assert not (tmp_path / "key").exists()
 
 
 def test_a_token_is_good_until_it_ends_and_while_its_account_lives(tmp_path: Path) -> None:
     living = {("team", "robot"): "uid-1"}
-    tokens = Tokens(tmp_path / "key", lambda namespace, name: living.get((namespace, name)))
+    tokens = ServiceAccountTokens(tmp_path / "key", lambda namespace, name: living.get((namespace, name)))
     account = {"metadata": {"name": "robot", "namespace": "team", "uid": "uid-1"}}
-    token = tokens.request(account, {"spec": {"expirationSeconds": 600}}, NOW)["status"]["token"]
-    user = tokens.user(token, NOW)
+    token = tokens.create_token(account, {"spec": {"expirationSeconds": 600}}, NOW)["status"]["token"]
+    user = tokens.find_user(token, NOW)
     assert user is not None and user.name == "system:serviceaccount:team:robot"
-    assert tokens.user(token, NOW.replace(hour=1)) is None
+    assert tokens.find_user(token, NOW.replace(hour=1)) is None
     head, body, signature = token.split(".")
-    assert tokens.user(f"{head}.{body}x.{signature}", NOW) is None
+    assert tokens.find_user(f"{head}.{body}x.{signature}", NOW) is None
     living.clear()
-    assert tokens.user(token, NOW) is None
+    assert tokens.find_user(token, NOW) is None
 
 
 def test_a_token_that_is_bound_to_a_secret_ends_with_it(tmp_path: Path) -> None:
     secrets = {("team", "key"): "uid-2"}
-    tokens = Tokens(tmp_path / "key", lambda *account: "uid-1", lambda *secret: secrets.get(secret))
+    tokens = ServiceAccountTokens(tmp_path / "key", lambda *account: "uid-1", lambda *secret: secrets.get(secret))
     account = {"metadata": {"name": "robot", "namespace": "team", "uid": "uid-1"}}
     bound = {"kind": "Secret", "apiVersion": "v1", "name": "key", "uid": "uid-2"}
-    token = tokens.request(account, {"spec": {"boundObjectRef": bound}}, NOW)["status"]["token"]
-    assert tokens.user(token, NOW) is not None
+    token = tokens.create_token(account, {"spec": {"boundObjectRef": bound}}, NOW)["status"]["token"]
+    assert tokens.find_user(token, NOW) is not None
     secrets[("team", "key")] = "uid-3"
-    assert tokens.user(token, NOW) is None
+    assert tokens.find_user(token, NOW) is None
     with pytest.raises(ClusterError, match="is not a Secret of this namespace"):
-        tokens.request(account, {"spec": {"boundObjectRef": bound}}, NOW)
+        tokens.create_token(account, {"spec": {"boundObjectRef": bound}}, NOW)

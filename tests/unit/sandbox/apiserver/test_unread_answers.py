@@ -13,10 +13,10 @@ import pytest
 
 from argosy.errors import ClusterError
 from argosy.kube.client import User
-from argosy.sandbox.apiserver.control_plane import MAX_WATCHES_PER_USER, Plane
-from argosy.sandbox.apiserver.http.asgi import App
-from argosy.sandbox.apiserver.http.protocol_limits import FLOW
-from argosy.sandbox.apiserver.http.request import ANSWER_SECONDS, PIECE_BYTES, WRITE_SECONDS
+from argosy.sandbox.apiserver.control_plane import MAX_WATCHES_PER_USER, ControlPlane
+from argosy.sandbox.apiserver.http.asgi import ApiServerApp
+from argosy.sandbox.apiserver.http.protocol_limits import FLOW_CONTROL_EXTENSION
+from argosy.sandbox.apiserver.http.request import RESPONSE_TIMEOUT_SECONDS, WRITE_CHUNK_BYTES, WRITE_TIMEOUT_SECONDS
 from argosy.sandbox.apiserver.http.write_budget import WatchLimit, WriteBudget
 from support.api_client import CONFIGS, TABLE_OF, TOKEN, Api, config, named
 from support.deadlines import HANG_SECONDS
@@ -69,13 +69,13 @@ class SlowClient:
 
 
 @asynccontextmanager
-async def unread(app: App, path: str, token: str = TOKEN, **headers: str) -> AsyncIterator[SlowClient]:
+async def unread(app: ApiServerApp, path: str, token: str = TOKEN, **headers: str) -> AsyncIterator[SlowClient]:
     client = SlowClient()
     place, _, query = path.partition("?")
     pairs: Mapping[str, str] = {"authorization": f"Bearer {token}", **headers}
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in pairs.items()]
     scope = {"type": "http", "method": "GET", "path": place, "query_string": query.encode(), "headers": raw}
-    scope["extensions"] = {FLOW: {"abort": client.abort}}
+    scope["extensions"] = {FLOW_CONTROL_EXTENSION: {"abort": client.abort}}
     task = asyncio.create_task(app(scope, client.receive, client.send))
     try:
         yield client
@@ -96,30 +96,32 @@ async def until(true: Any) -> None:
             await asyncio.sleep(0)
 
 
-async def test_each_watch_that_nobody_reads_holds_one_piece_of_its_initial_events(api: Api, plane: Plane) -> None:
+async def test_each_watch_that_nobody_reads_holds_one_piece_of_its_initial_events(
+    api: Api, plane: ControlPlane
+) -> None:
     await fill(api)
-    app = App(plane)
+    app = ApiServerApp(plane)
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(unread(app, WATCH)) for _ in range(10)]
         await until(lambda: all(client.waiting for client in clients))
-        assert max(client.largest for client in clients) <= PIECE_BYTES
-        assert 0 < app.budget.used <= len(clients) * (PIECE_BYTES + 2 * OBJECT_BYTES)
+        assert max(client.largest for client in clients) <= WRITE_CHUNK_BYTES
+        assert 0 < app.budget.used_bytes <= len(clients) * (WRITE_CHUNK_BYTES + 2 * OBJECT_BYTES)
         clients[0].read_on()
         await until(lambda: len(clients[0].events) == OBJECTS)
         assert [event["type"] for event in clients[0].events] == ["ADDED"] * OBJECTS
-    assert app.budget.used == 0
+    assert app.budget.used_bytes == 0
 
 
 @pytest.mark.parametrize("accept", ["application/json", TABLE_OF, PARTIAL])
 async def test_a_list_that_is_sent_in_pieces_is_the_same_as_one_that_is_not(
-    api: Api, plane: Plane, accept: str
+    api: Api, plane: ControlPlane, accept: str
 ) -> None:
     await fill(api)
-    app = App(plane)
+    app = ApiServerApp(plane)
     whole = (await api.get(f"{CONFIGS}?pretty=true", accept)).json
     async with unread(app, CONFIGS, accept=accept) as client:
         await until(lambda: client.waiting)
-        assert client.largest <= PIECE_BYTES and client.code == 200
+        assert client.largest <= WRITE_CHUNK_BYTES and client.code == 200
         client.read_on()
         await until(lambda: client.taken.endswith(b"]}\n"))
     sent = orjson.loads(client.taken)
@@ -135,19 +137,19 @@ async def test_a_list_in_pieces_is_compressed_for_who_accepts_it(api: Api) -> No
     assert zlib.decompress(packed.body, zlib.MAX_WBITS | 16) == (await api.get(CONFIGS)).body
 
 
-async def test_a_large_list_in_protobuf_is_handed_over_in_pieces_and_counted(api: Api, plane: Plane) -> None:
+async def test_a_large_list_in_protobuf_is_handed_over_in_pieces_and_counted(api: Api, plane: ControlPlane) -> None:
     await fill(api)
-    app = App(plane)
+    app = ApiServerApp(plane)
     async with unread(app, CONFIGS, accept="application/vnd.kubernetes.protobuf") as client:
         await until(lambda: client.waiting)
-        assert client.largest <= PIECE_BYTES
-        assert app.budget.used > OBJECTS * OBJECT_BYTES
-    assert app.budget.used == 0
+        assert client.largest <= WRITE_CHUNK_BYTES
+        assert app.budget.used_bytes > OBJECTS * OBJECT_BYTES
+    assert app.budget.used_bytes == 0
 
 
-async def test_a_watch_whose_history_went_while_nobody_read_it_ends_with_gone(api: Api, plane: Plane) -> None:
+async def test_a_watch_whose_history_went_while_nobody_read_it_ends_with_gone(api: Api, plane: ControlPlane) -> None:
     await fill(api)
-    app = App(plane)
+    app = ApiServerApp(plane)
     async with unread(app, WATCH) as client:
         await until(lambda: client.waiting)
         await api.patch(f"{CONFIGS}/c00", {"data": {"text": "new"}})
@@ -162,28 +164,28 @@ async def test_a_watch_whose_history_went_while_nobody_read_it_ends_with_gone(ap
 
 @pytest.mark.parametrize("path", [WATCH, CONFIGS])
 async def test_a_client_that_does_not_read_for_a_minute_is_disconnected(
-    api: Api, plane: Plane, path: str, caplog: pytest.LogCaptureFixture
+    api: Api, plane: ControlPlane, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await fill(api)
-    app = App(plane)
+    app = ApiServerApp(plane)
     clock = LoopClock()
     async with unread(app, path) as client:
         await until(lambda: client.waiting)
-        clock.leap(WRITE_SECONDS - 1)
+        clock.leap(WRITE_TIMEOUT_SECONDS - 1)
         await turns()
         assert not client.is_aborted
         clock.leap(2)
         await until(lambda: client.is_aborted)
-        assert "did not read its response" in caplog.text and app.budget.used == 0
+        assert "did not read its response" in caplog.text and app.budget.used_bytes == 0
         assert not client.taken
 
 
-async def test_a_list_is_read_within_five_minutes_however_slowly_its_pieces_are(api: Api, plane: Plane) -> None:
+async def test_a_list_is_read_within_five_minutes_however_slowly_its_pieces_are(api: Api, plane: ControlPlane) -> None:
     await fill(api)
     clock = LoopClock()
-    async with unread(App(plane), CONFIGS) as client:
+    async with unread(ApiServerApp(plane), CONFIGS) as client:
         await until(lambda: client.waiting)
-        clock.leap(ANSWER_SECONDS)
+        clock.leap(RESPONSE_TIMEOUT_SECONDS)
         await until(lambda: client.is_aborted)
 
 
@@ -195,10 +197,10 @@ async def account(api: Api, name: str) -> str:
 
 
 async def test_a_user_has_only_so_many_open_watches_and_another_user_has_its_own() -> None:
-    async with Plane.open(admin_token=TOKEN, max_watches_per_user=3) as plane:
+    async with ControlPlane.open(admin_token=TOKEN, max_watches_per_user=3) as plane:
         api = Api(plane)
         first, second = await account(api, "first"), await account(api, "second")
-        app = App(plane)
+        app = ApiServerApp(plane)
         async with AsyncExitStack() as stack:
             for _ in range(2):
                 await stack.enter_async_context(unread(app, WATCH, first))
@@ -238,13 +240,13 @@ def test_one_user_never_holds_more_than_half_of_the_budget_and_others_find_room(
                 held.__enter__()
                 kept.append(held)
         assert refused.value.code == 429
-        return budget.used_by(user)
+        return budget.get_used_by(user)
 
     kept: list[Any] = []
     assert [take("a"), take("b"), take("c")] == [500, 250, 120]
     for held in kept:
         held.__exit__(None, None, None)
-    assert budget.used == 0
+    assert budget.used_bytes == 0
 
 
 def test_an_answer_that_is_larger_than_the_budget_is_given_to_who_holds_nothing() -> None:
@@ -253,5 +255,5 @@ def test_an_answer_that_is_larger_than_the_budget_is_given_to_who_holds_nothing(
         with pytest.raises(ClusterError), budget.hold("a", 1):
             pass
         with budget.hold("b", 1):
-            assert budget.used == 5001
-    assert budget.used == 0
+            assert budget.used_bytes == 5001
+    assert budget.used_bytes == 0

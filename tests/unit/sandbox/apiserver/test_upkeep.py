@@ -10,12 +10,12 @@ import orjson
 import pytest
 
 from argosy.errors import ClusterError, TransientError
-from argosy.sandbox.apiserver.control_plane import Plane
+from argosy.sandbox.apiserver.control_plane import ControlPlane
 from argosy.sandbox.apiserver.controllers import controller
 from argosy.sandbox.apiserver.controllers import event_expiry as events
-from argosy.sandbox.apiserver.controllers.controller import Keeper
-from argosy.sandbox.apiserver.controllers.event_expiry import EventAges, expire_once, last_seen
-from argosy.sandbox.store import Event
+from argosy.sandbox.apiserver.controllers.controller import KeyedController
+from argosy.sandbox.apiserver.controllers.event_expiry import EventAgeTracker, delete_expired_events, read_last_seen
+from argosy.sandbox.store import StoreEvent
 from support.api_client import (
     CONFIGS,
     DEFINITIONS,
@@ -158,7 +158,7 @@ async def test_a_definition_made_again_starts_empty(api: Api) -> None:
 
 async def test_events_go_an_hour_after_they_last_happened() -> None:
     now = datetime(2030, 1, 1, 12, tzinfo=UTC)
-    async with Plane.open(admin_token=TOKEN, clock=lambda: now) as plane:
+    async with ControlPlane.open(admin_token=TOKEN, clock=lambda: now) as plane:
         api = Api(plane)
         about = {"kind": "Pod", "name": "p", "namespace": "default"}
         for name, last in (("old", None), ("again", "2030-01-01T12:30:00Z")):
@@ -166,17 +166,17 @@ async def test_events_go_an_hour_after_they_last_happened() -> None:
             await api.made(EVENTS, event)
         await api.made(CONFIGS, config("kept"))
         now += timedelta(minutes=61)
-        await expire_once(plane.registry)
+        await delete_expired_events(plane.registry)
         assert [each["metadata"]["name"] for each in (await api.get(EVENTS)).json["items"]] == ["again"]
         now += timedelta(minutes=30)
-        await expire_once(plane.registry)
+        await delete_expired_events(plane.registry)
         assert (await api.get(EVENTS)).json["items"] == []
         assert (await api.get(f"{CONFIGS}/kept")).code == 200
 
 
 async def test_an_event_written_again_while_old_ones_are_removed_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2030, 1, 1, 12, tzinfo=UTC)
-    async with Plane.open(admin_token=TOKEN, clock=lambda: now) as plane:
+    async with ControlPlane.open(admin_token=TOKEN, clock=lambda: now) as plane:
         api = Api(plane)
         event = named("v1", "Event", "a", involvedObject={"kind": "Pod", "name": "p", "namespace": "default"})
         await api.made(EVENTS, event)
@@ -186,18 +186,18 @@ async def test_an_event_written_again_while_old_ones_are_removed_stays(monkeypat
         await api.made(EVENTS, event)
         with monkeypatch.context() as patched:
             patched.setattr(plane.registry.store, "list", lambda bucket: old_entries)
-            await expire_once(plane.registry)
+            await delete_expired_events(plane.registry)
         assert (await api.get(f"{EVENTS}/a")).code == 200
 
 
 @pytest.mark.parametrize("jump", [timedelta(hours=-1), timedelta(hours=1), timedelta(days=-30), timedelta(days=30)])
 async def test_events_live_for_an_hour_however_the_clock_is_set(jump: timedelta) -> None:
     now, passed = datetime(2030, 1, 1, 12, tzinfo=UTC), 0.0
-    async with Plane.open(admin_token=TOKEN, clock=lambda: now) as plane:
-        api, ages = Api(plane), EventAges(lambda: passed)
+    async with ControlPlane.open(admin_token=TOKEN, clock=lambda: now) as plane:
+        api, ages = Api(plane), EventAgeTracker(lambda: passed)
 
         async def names() -> list[str]:
-            await expire_once(plane.registry, ages)
+            await delete_expired_events(plane.registry, ages)
             return [each["metadata"]["name"] for each in (await api.get(EVENTS)).json["items"]]
 
         async def happen(name: str) -> None:
@@ -232,19 +232,21 @@ async def test_events_live_for_an_hour_however_the_clock_is_set(jump: timedelta)
 )
 def test_an_event_was_last_seen_at_the_latest_of_its_times(event: dict[str, Any], last: str) -> None:
     body = orjson.dumps({"metadata": {"creationTimestamp": "2030-01-01T00:00:00Z"}, **event})
-    assert last_seen(body) == datetime.fromisoformat(last)
+    assert read_last_seen(body) == datetime.fromisoformat(last)
 
 
-async def test_a_failure_does_not_end_the_expiry_of_events(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failure_does_not_end_the_expiry_of_events(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tries: list[int] = []
 
     async def failing(registry: object, ages: object) -> None:
         tries.append(1)
         raise ValueError("a bug")
 
-    monkeypatch.setattr(events, "LOOK_EVERY", 0.001)
-    monkeypatch.setattr(events, "expire_once", failing)
-    task = asyncio.create_task(events.expire(plane.registry))
+    monkeypatch.setattr(events, "CHECK_INTERVAL_SECONDS", 0.001)
+    monkeypatch.setattr(events, "delete_expired_events", failing)
+    task = asyncio.create_task(events.run_event_expiry(plane.registry))
     await wait_until_async(lambda: len(tries) > 1)
     task.cancel()
 
@@ -252,28 +254,28 @@ async def test_a_failure_does_not_end_the_expiry_of_events(plane: Plane, monkeyp
 # -- keepers ---------------------------------------------------------------------------------------------
 
 
-class Stumbling(Keeper[str]):
+class Stumbling(KeyedController[str]):
     """Fails on some keys, each time in the way that was chosen."""
 
-    def __init__(self, plane: Plane, failures: dict[str, list[Exception]]) -> None:
+    def __init__(self, plane: ControlPlane, failures: dict[str, list[Exception]]) -> None:
         super().__init__(plane.registry)
         self.failures = failures
         self.kept: list[str] = []
 
-    def notice(self, events: Any) -> None:
+    def on_events(self, events: Any) -> None:
         for event in events:
-            assert isinstance(event, Event)
+            assert isinstance(event, StoreEvent)
 
-    async def keep(self, key: str) -> None:
+    async def reconcile(self, key: str) -> None:
         if self.failures.get(key):
             raise self.failures[key].pop()
         self.kept.append(key)
 
 
 async def test_a_keeper_goes_on_after_any_failure_and_tries_again(
-    plane: Plane, monkeypatch: pytest.MonkeyPatch
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controller, "FIRST_RETRY", 0.001)
+    monkeypatch.setattr(controller, "MIN_RETRY_SECONDS", 0.001)
     failures: dict[str, list[Exception]] = {
         "bug": [ValueError("a bug"), KeyError("another")],
         "conflict": [ClusterError("stale", code=409)],
@@ -282,7 +284,7 @@ async def test_a_keeper_goes_on_after_any_failure_and_tries_again(
     }
     made = Stumbling(plane, failures)
     for key in (*failures, "fine"):
-        made.add(key)
+        made.enqueue(key)
     task = asyncio.create_task(made.run())
     async with asyncio.timeout(HANG_SECONDS):
         while len(made.kept) < 4:

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from argosy.sandbox.apiserver.control_plane import Plane
-from argosy.sandbox.apiserver.http.watch_stream import BOOKMARK_BEFORE_END
+from argosy.sandbox.apiserver.control_plane import ControlPlane
+from argosy.sandbox.apiserver.http.watch_stream import LAST_BOOKMARK_LEAD_SECONDS
 from support.api_client import (
     CONFIGS,
     DEFINITIONS,
@@ -116,9 +116,9 @@ async def test_a_watch_ends_when_its_time_is_up_and_says_before_how_far_it_got(a
         newest = api.plane.store.revision
         await turns()
         assert len(watching.events) == 1 and not watching.ended
-        clock.leap(59 - BOOKMARK_BEFORE_END)
+        clock.leap(59 - LAST_BOOKMARK_LEAD_SECONDS)
         await watching.count(2)
-        clock.leap(BOOKMARK_BEFORE_END)
+        clock.leap(LAST_BOOKMARK_LEAD_SECONDS)
         await watching.until(lambda: watching.ended)
     _, bookmark = watching.events
     about = bookmark["object"]
@@ -132,9 +132,9 @@ async def test_a_watch_without_bookmarks_gets_none(api: Api) -> None:
     clock = LoopClock()
     async with api.watch(f"{CONFIGS}?timeoutSeconds=59") as watching:
         await watching.count(1)
-        clock.leap(59 - BOOKMARK_BEFORE_END)
+        clock.leap(59 - LAST_BOOKMARK_LEAD_SECONDS)
         await turns()
-        clock.leap(BOOKMARK_BEFORE_END)
+        clock.leap(LAST_BOOKMARK_LEAD_SECONDS)
         await watching.until(lambda: watching.ended)
     assert [each["type"] for each in watching.events] == ["ADDED"]
 
@@ -238,7 +238,7 @@ async def test_what_leaves_is_told_through_the_last_finalizer_too(api: Api) -> N
 
 async def test_a_table_tells_the_age_of_what_was_made_after_the_watch_began() -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    async with Plane.open(admin_token=TOKEN, clock=lambda: now[0]) as plane:
+    async with ControlPlane.open(admin_token=TOKEN, clock=lambda: now[0]) as plane:
         api = Api(plane)
         async with api.watch(f"{CONFIGS}?resourceVersion={plane.store.revision}", TABLE_OF) as watching:
             now[0] += timedelta(minutes=10)

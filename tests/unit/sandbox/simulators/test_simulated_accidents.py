@@ -42,7 +42,7 @@ def wanted() -> list[Manifest]:
 
 
 async def prepared(cluster: EmbeddedCluster) -> None:
-    for manifest in [*make(CORE).first, *wanted()]:
+    for manifest in [*make(CORE).initial_manifests, *wanted()]:
         await cluster.create(manifest)
 
 
@@ -56,7 +56,7 @@ def _is_seen(live: Manifest) -> bool:
 
 
 async def until_well(cluster: EmbeddedCluster, through: Any) -> None:
-    work = asyncio.create_task(run(make(CORE).controllers, through, grace=0.0))
+    work = asyncio.create_task(run(make(CORE).controllers, through, grace_seconds=0.0))
     async with asyncio.timeout(HANG_SECONDS):
         while not await all_well(cluster):
             await asyncio.sleep(0.01)
@@ -87,7 +87,7 @@ async def test_whoever_is_killed_at_a_write_makes_nothing_twice_after_a_restart(
         async with EmbeddedCluster.open() as cluster:
             await prepared(cluster)
             mortal = Mortal(cluster, number, after=after)
-            work = asyncio.create_task(run(make(CORE).controllers, mortal, grace=0.0))  # type: ignore[arg-type]
+            work = asyncio.create_task(run(make(CORE).controllers, mortal, grace_seconds=0.0))  # type: ignore[arg-type]
             async with asyncio.timeout(HANG_SECONDS):
                 while not mortal.died.is_set() and not await all_well(cluster):  # the last writes are not always needed
                     await asyncio.sleep(0.005)

@@ -10,25 +10,31 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.containers import Acting, Actor, act
-from argosy.sandbox.simulators.fault_injection import Fault, Wishes, read_wishes
-from argosy.sandbox.simulators.pod_status import status_of
-from argosy.sandbox.simulators.rollout import Bounds, bounds_of, next_size, proportions, shrunk
-from argosy.sandbox.simulators.timestamps import Moments, seconds_of
-from argosy.sandbox.simulators.writes import same
+from argosy.sandbox.simulators.containers import ContainersState, PodSimulation, simulate_containers
+from argosy.sandbox.simulators.fault_injection import InjectedFault, SimulationSettings, read_simulation_settings
+from argosy.sandbox.simulators.pod_status import build_pod_status
+from argosy.sandbox.simulators.rollout import (
+    RolloutBounds,
+    compute_next_size,
+    compute_proportional_sizes,
+    compute_scale_downs,
+    read_rollout_bounds,
+)
+from argosy.sandbox.simulators.timestamps import ExactTimestamps, parse_duration
+from argosy.sandbox.simulators.writes import equals_ignoring_empty
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def played(wishes: Wishes, *seconds: float, policy: str = "Always") -> list[Acting]:
+def played(wishes: SimulationSettings, *seconds: float, policy: str = "Always") -> list[ContainersState]:
     """What the containers do at each of these times, seen at no others."""
     spec = {"containers": [{"name": "main", "image": "example:1"}], "restartPolicy": policy}
     pod: Manifest = {"metadata": {"name": "web", "namespace": "default", "uid": "a"}, "spec": spec, "status": {}}
     found = []
     for at in seconds:
-        actor = Actor(pod, wishes, START + timedelta(seconds=at), Moments())
-        acting = act(actor)
-        pod = {**pod, "status": {**pod["status"], **status_of(actor, acting, "192.0.2.1")}}
+        actor = PodSimulation(pod, wishes, START + timedelta(seconds=at), ExactTimestamps())
+        acting = simulate_containers(actor)
+        pod = {**pod, "status": {**pod["status"], **build_pod_status(actor, acting, "192.0.2.1")}}
         found.append(acting)
     return found
 
@@ -36,38 +42,43 @@ def played(wishes: Wishes, *seconds: float, policy: str = "Always") -> list[Acti
 def test_a_crashing_container_waits_longer_each_time() -> None:
     at = [0.0]
     for _ in range(7):
-        wait = played(Wishes(fail=Fault.CRASH_LOOP), *at)[-1].wait
+        wait = played(SimulationSettings(fault=InjectedFault.CRASH_LOOP), *at)[-1].seconds_until_change
         assert wait is not None
         at.append(at[-1] + wait)
     assert [later - earlier for earlier, later in itertools.pairwise(at)] == [10, 20, 40, 80, 160, 300, 300]
-    assert played(Wishes(fail=Fault.CRASH_LOOP), *at)[-1].restarts == 8
+    assert played(SimulationSettings(fault=InjectedFault.CRASH_LOOP), *at)[-1].restart_count == 8
 
 
 def test_a_fault_that_is_over_ends_a_back_off_at_once() -> None:
-    first, second = played(Wishes(fail=Fault.EXIT, fail_times=2), 0, 1)
-    assert first.state["waiting"]["reason"] == "CrashLoopBackOff" and first.restarts == 1
-    assert "running" in second.state and second.ready
+    first, second = played(SimulationSettings(fault=InjectedFault.EXIT, fail_times=2), 0, 1)
+    assert first.state["waiting"]["reason"] == "CrashLoopBackOff" and first.restart_count == 1
+    assert "running" in second.state and second.is_ready
 
 
 def test_readiness_is_counted_from_the_start_of_the_container() -> None:
-    before, after = played(Wishes(ready_after=5), 0, 5)
-    assert (before.ready, before.wait, after.ready, after.wait) == (False, 5.0, True, None)
+    before, after = played(SimulationSettings(ready_after=5), 0, 5)
+    assert (before.is_ready, before.seconds_until_change, after.is_ready, after.seconds_until_change) == (
+        False,
+        5.0,
+        True,
+        None,
+    )
 
 
 @pytest.mark.parametrize(("policy", "phase"), [("Never", "Failed"), ("OnFailure", "Running"), ("Always", "Running")])
 def test_the_restart_policy_decides_what_a_failure_is(policy: str, phase: str) -> None:
-    assert played(Wishes(fail=Fault.EXIT), 0, policy=policy)[0].phase == phase
+    assert played(SimulationSettings(fault=InjectedFault.EXIT), 0, policy=policy)[0].phase == phase
 
 
 def test_a_container_that_runs_for_a_while_succeeds_then() -> None:
-    running, ended = played(Wishes(run_for=3), 0, 3, policy="Never")
-    assert (running.phase, running.wait, ended.phase) == ("Running", 3.0, "Succeeded")
+    running, ended = played(SimulationSettings(run_for=3), 0, 3, policy="Never")
+    assert (running.phase, running.seconds_until_change, ended.phase) == ("Running", 3.0, "Succeeded")
 
 
 def test_an_image_that_cannot_be_pulled_is_told_twice() -> None:
-    first, second, third = played(Wishes(fail=Fault.IMAGE_PULL), 0, 1, 900)
+    first, second, third = played(SimulationSettings(fault=InjectedFault.IMAGE_PULL), 0, 1, 900)
     reasons = [each.state["waiting"]["reason"] for each in (first, second, third)]
-    assert reasons == ["ErrImagePull", "ImagePullBackOff", "ImagePullBackOff"] and third.wait is None
+    assert reasons == ["ErrImagePull", "ImagePullBackOff", "ImagePullBackOff"] and third.seconds_until_change is None
 
 
 def replica_set(size: int, available: int) -> Manifest:
@@ -77,82 +88,88 @@ def replica_set(size: int, available: int) -> Manifest:
 @pytest.mark.parametrize(
     ("bounds", "new", "old", "grows", "shrinks"),
     [
-        (Bounds(4, 1, 1), (0, 0), [(4, 4)], 1, [3]),
-        (Bounds(4, 1, 1), (1, 0), [(4, 4)], 1, [3]),
-        (Bounds(4, 1, 1), (2, 0), [(3, 3)], 2, []),
-        (Bounds(4, 1, 1), (2, 2), [(3, 3)], 2, [1]),
-        (Bounds(4, 1, 0), (1, 1), [(4, 4)], 1, [3]),
-        (Bounds(4, 0, 4), (4, 0), [(4, 4)], 4, [0]),
-        (Bounds(3, 1, 0), (0, 0), [(3, 0)], 1, []),
-        (Bounds(3, 1, 0), (1, 1), [(3, 0)], 1, [2]),
-        (Bounds(2, 0, 1), (5, 5), [], 2, []),
-        (Bounds(1, 1, 0), (1, 1), [(1, 1), (1, 0)], 1, [0, 0]),
+        (RolloutBounds(4, 1, 1), (0, 0), [(4, 4)], 1, [3]),
+        (RolloutBounds(4, 1, 1), (1, 0), [(4, 4)], 1, [3]),
+        (RolloutBounds(4, 1, 1), (2, 0), [(3, 3)], 2, []),
+        (RolloutBounds(4, 1, 1), (2, 2), [(3, 3)], 2, [1]),
+        (RolloutBounds(4, 1, 0), (1, 1), [(4, 4)], 1, [3]),
+        (RolloutBounds(4, 0, 4), (4, 0), [(4, 4)], 4, [0]),
+        (RolloutBounds(3, 1, 0), (0, 0), [(3, 0)], 1, []),
+        (RolloutBounds(3, 1, 0), (1, 1), [(3, 0)], 1, [2]),
+        (RolloutBounds(2, 0, 1), (5, 5), [], 2, []),
+        (RolloutBounds(1, 1, 0), (1, 1), [(1, 1), (1, 0)], 1, [0, 0]),
     ],
 )
 def test_the_steps_of_a_rolling_update(
-    bounds: Bounds, new: tuple[int, int], old: list[tuple[int, int]], grows: int, shrinks: list[int]
+    bounds: RolloutBounds, new: tuple[int, int], old: list[tuple[int, int]], grows: int, shrinks: list[int]
 ) -> None:
     newest, older = replica_set(*new), [replica_set(*each) for each in old]
-    assert next_size(bounds, newest, older) == grows
-    assert [size for _, size in shrunk(bounds, newest, older)] == shrinks
+    assert compute_next_size(bounds, newest, older) == grows
+    assert [size for _, size in compute_scale_downs(bounds, newest, older)] == shrinks
 
 
 @pytest.mark.parametrize(
     ("bounds", "before", "sizes", "expected"),
     [
-        (Bounds(8, 2, 2), 5, [3, 2], [6, 4]),  # the older, the newer
-        (Bounds(15, 3, 2), 13, [8, 5], [11, 7]),
-        (Bounds(5, 3, 2), 13, [8, 5], [5, 3]),
-        (Bounds(0, 0, 0), 5, [3, 2], [0, 0]),
-        (Bounds(4, 1, 1), 5, [3, 2], [3, 2]),
+        (RolloutBounds(8, 2, 2), 5, [3, 2], [6, 4]),  # the older, the newer
+        (RolloutBounds(15, 3, 2), 13, [8, 5], [11, 7]),
+        (RolloutBounds(5, 3, 2), 13, [8, 5], [5, 3]),
+        (RolloutBounds(0, 0, 0), 5, [3, 2], [0, 0]),
+        (RolloutBounds(4, 1, 1), 5, [3, 2], [3, 2]),
     ],
 )
 def test_who_is_scaled_in_the_middle_of_a_rollout_is_so_in_proportion(
-    bounds: Bounds, before: int, sizes: list[int], expected: list[int]
+    bounds: RolloutBounds, before: int, sizes: list[int], expected: list[int]
 ) -> None:
     marks = {"deployment.kubernetes.io/max-replicas": str(before), "deployment.kubernetes.io/desired-replicas": "4"}
     active = [{"metadata": {"name": str(size), "annotations": marks}, "spec": {"replicas": size}} for size in sizes]
-    found = {each["metadata"]["name"]: size for each, size in proportions(bounds, active)}
+    found = {each["metadata"]["name"]: size for each, size in compute_proportional_sizes(bounds, active)}
     assert [found[str(size)] for size in sizes] == expected
 
 
 @pytest.mark.parametrize(
     ("rolling", "replicas", "expected"),
     [
-        ({}, 4, Bounds(4, 1, 1)),
-        ({"maxSurge": "25%", "maxUnavailable": "25%"}, 1, Bounds(1, 1, 0)),
-        ({"maxSurge": 0, "maxUnavailable": "10%"}, 3, Bounds(3, 0, 1)),
-        ({"maxSurge": "50%", "maxUnavailable": 5}, 3, Bounds(3, 2, 3)),
+        ({}, 4, RolloutBounds(4, 1, 1)),
+        ({"maxSurge": "25%", "maxUnavailable": "25%"}, 1, RolloutBounds(1, 1, 0)),
+        ({"maxSurge": 0, "maxUnavailable": "10%"}, 3, RolloutBounds(3, 0, 1)),
+        ({"maxSurge": "50%", "maxUnavailable": 5}, 3, RolloutBounds(3, 2, 3)),
     ],
 )
-def test_shares_are_rounded_as_kubernetes_rounds_them(rolling: Any, replicas: int, expected: Bounds) -> None:
+def test_shares_are_rounded_as_kubernetes_rounds_them(rolling: Any, replicas: int, expected: RolloutBounds) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
-    assert bounds_of({"spec": {"replicas": replicas, "strategy": strategy}}) == expected
+    assert read_rollout_bounds({"spec": {"replicas": replicas, "strategy": strategy}}) == expected
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("2s", 2.0), ("1m30s", 90.0), ("250ms", 0.25), ("7", 7.0)])
 def test_durations_are_read(text: str, seconds: float) -> None:
-    assert seconds_of(text, "x") == seconds
+    assert parse_duration(text, "x") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2 s", "-1s", "1d", "s"])
 def test_what_is_no_duration_is_told_with_an_example(text: str) -> None:
     with pytest.raises(UserError, match=r"sandbox/x: invalid duration .*; write for example 2s, 1m30s or 250ms"):
-        seconds_of(text, "sandbox/x")
+        parse_duration(text, "sandbox/x")
 
 
 def test_the_nearest_annotation_wins() -> None:
     near = {"sandbox.argosy.dev/fail": "Exit"}
     far = {"sandbox.argosy.dev/fail": "Slow", "sandbox.argosy.dev/run-for": "9s"}
-    assert read_wishes([near, far]) == Wishes(fail=Fault.EXIT, run_for=9.0)
+    assert read_simulation_settings([near, far]) == SimulationSettings(fault=InjectedFault.EXIT, run_for=9.0)
 
 
 def test_what_is_absent_is_the_same_as_nothing() -> None:
-    assert same({"a": 1, "b": None, "c": {}, "d": [{"e": False}]}, {"a": 1, "d": [{}]})
-    assert not same({"a": 1}, {"a": 2}) and not same([1], [1, 2]) and not same({"a": True}, {})
+    assert equals_ignoring_empty({"a": 1, "b": None, "c": {}, "d": [{"e": False}]}, {"a": 1, "d": [{}]})
+    assert (
+        not equals_ignoring_empty({"a": 1}, {"a": 2})
+        and not equals_ignoring_empty([1], [1, 2])
+        and not equals_ignoring_empty({"a": True}, {})
+    )
 
 
 def test_slow_is_half_a_minute_unless_another_time_is_asked_for() -> None:
     slow = {"sandbox.argosy.dev/fail": "Slow"}
-    assert read_wishes([slow]) == Wishes(fail=Fault.SLOW, ready_after=30.0, run_for=30.0)
-    assert read_wishes([{**slow, "sandbox.argosy.dev/ready-after": "1s"}]).ready_after == 1.0
+    assert read_simulation_settings([slow]) == SimulationSettings(
+        fault=InjectedFault.SLOW, ready_after=30.0, run_for=30.0
+    )
+    assert read_simulation_settings([{**slow, "sandbox.argosy.dev/ready-after": "1s"}]).ready_after == 1.0

@@ -11,7 +11,13 @@ from argosy.errors import UserError
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.hpa_algorithm import bounded, measured, metrics_of, proposed, ratio_of
+from argosy.sandbox.simulators.hpa_algorithm import (
+    clamp_replicas,
+    compute_desired_replicas,
+    compute_usage_ratio,
+    read_metric_values,
+    read_metrics,
+)
 from support.simulators import DEPLOYMENT, condition, deployment, fail, health, leaping, made, simulated
 
 AUTOSCALER = GroupKind("autoscaling", "HorizontalPodAutoscaler")
@@ -104,24 +110,27 @@ async def test_a_target_that_is_not_there_degrades_and_one_without_replicas_is_l
     ("ratio", "current", "wanted"), [("1.05", 10, 10), ("0.95", 10, 10), ("1.5", 3, 5), ("0.1", 4, 1), ("0", 4, 0)]
 )
 def test_little_too_much_changes_nothing_and_more_is_rounded_up(ratio: str, current: int, wanted: int) -> None:
-    assert proposed(Decimal(ratio), current) == wanted
+    assert compute_desired_replicas(Decimal(ratio), current) == wanted
 
 
 def test_what_is_said_of_the_autoscaler_counts_before_what_is_said_of_its_target() -> None:
     near, far = autoscaler({METRICS: "cpu=90%, queue=250m"}), deployment()
     far["metadata"]["annotations"] = {METRICS: "cpu=10,memory=1Gi"}
-    found = measured([near, far])
+    found = read_metric_values([near, far])
     assert found == {"cpu": Decimal(90), "queue": Decimal("0.25"), "memory": Decimal(2**30)}
     with pytest.raises(UserError, match="invalid metric"):
-        measured([autoscaler({METRICS: "cpu=much"})])
+        read_metric_values([autoscaler({METRICS: "cpu=much"})])
 
 
 def test_each_kind_of_metric_is_compared_with_its_target() -> None:
     target = {"type": "AverageValue", "averageValue": "10"}
     pods = {"type": "Pods", "pods": {"metric": {"name": "rps"}, "target": target}}
-    metric, other = metrics_of(autoscaler(metrics=[pods, CPU]))
-    assert ratio_of(metric, {"rps": Decimal(40)}, {}, 2) == 2
-    assert ratio_of(other, {}, {"containers": []}, 2) == 1
-    (old,) = metrics_of(autoscaler(metrics=None, targetCPUUtilizationPercentage=50))
-    assert (old.name, old.wanted) == ("cpu", 50)
-    assert bounded(9, autoscaler()) == (5, "TooManyReplicas") and bounded(1, autoscaler()) == (2, "TooFewReplicas")
+    metric, other = read_metrics(autoscaler(metrics=[pods, CPU]))
+    assert compute_usage_ratio(metric, {"rps": Decimal(40)}, {}, 2) == 2
+    assert compute_usage_ratio(other, {}, {"containers": []}, 2) == 1
+    (old,) = read_metrics(autoscaler(metrics=None, targetCPUUtilizationPercentage=50))
+    assert (old.name, old.target_value) == ("cpu", 50)
+    assert clamp_replicas(9, autoscaler()) == (5, "TooManyReplicas") and clamp_replicas(1, autoscaler()) == (
+        2,
+        "TooFewReplicas",
+    )

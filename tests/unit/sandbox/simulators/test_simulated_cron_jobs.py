@@ -11,7 +11,7 @@ import pytest
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.cron_schedule import due
+from argosy.sandbox.simulators.cron_schedule import compute_due_times
 from support.deadlines import HANG_SECONDS
 from support.simulators import CRON_JOB, JOB, World, condition, fail, leaping, made, simulated, template
 
@@ -47,7 +47,8 @@ async def test_a_job_is_made_each_hour_and_only_so_many_are_kept(cluster: Embedd
         for number in (1, 2, 3):
             clock.leap(HOUR)
             live = await world.becomes(
-                CRON_JOB, lambda it, names=names: it["status"]["lastScheduleTime"] not in names  # type: ignore[misc]
+                CRON_JOB,
+                lambda it, names=names: it["status"]["lastScheduleTime"] not in names,  # type: ignore[misc]
             )
             names.add(live["status"]["lastScheduleTime"])
             found = await jobs_become(world, min(number, 2), min(number, 2))
@@ -136,19 +137,23 @@ def test_what_is_due_is_the_last_time_that_was_missed(
 ) -> None:
     live = cron_job(schedule, **spec)
     live["metadata"]["creationTimestamp"] = "2026-05-01T10:05:00Z"
-    found = due(live, at("2026-05-01T10:25:00Z"))
-    assert (found.last, found.missed, found.next) == (at(last) if last else None, missed, at(upcoming))
+    found = compute_due_times(live, at("2026-05-01T10:25:00Z"))
+    assert (found.last_missed, found.missed_count, found.next_time) == (
+        at(last) if last else None,
+        missed,
+        at(upcoming),
+    )
 
 
 def test_a_year_without_anybody_looking_is_one_job_and_quickly_found() -> None:
     live = cron_job("* * * * *")
     live["metadata"]["creationTimestamp"] = "2025-05-01T10:05:00Z"
-    found = due(live, at("2026-05-01T10:25:30Z"))
-    assert found.last == at("2026-05-01T10:25:00Z") and found.missed > 100
+    found = compute_due_times(live, at("2026-05-01T10:25:30Z"))
+    assert found.last_missed == at("2026-05-01T10:25:00Z") and found.missed_count > 100
 
 
 @pytest.mark.parametrize("spec", [{"schedule": "often"}, {"schedule": "* * * * *", "timeZone": "Nowhere/Land"}])
 def test_what_cannot_be_read_is_a_sentence(spec: dict[str, str]) -> None:
     live = {"metadata": {"creationTimestamp": "2025-05-01T10:05:00Z"}, "spec": spec}
     with pytest.raises(UserError, match=r"; write "):
-        due(live, at("2026-05-01T10:25:30Z"))
+        compute_due_times(live, at("2026-05-01T10:25:30Z"))

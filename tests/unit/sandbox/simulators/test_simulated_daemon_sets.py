@@ -30,7 +30,7 @@ def is_done(live: Manifest) -> bool:
 
 async def three_nodes(cluster: EmbeddedCluster) -> None:
     for number in (2, 3):
-        await cluster.create(nodes.node(f"node-{number}", f"192.0.2.2{number}", nodes.SIZE))
+        await cluster.create(nodes.build_node(f"node-{number}", f"192.0.2.2{number}", nodes.NODE_CAPACITY))
 
 
 async def images(world: World) -> list[str]:
@@ -66,7 +66,7 @@ async def test_nodes_that_come_get_a_pod_and_nodes_that_go_lose_theirs(cluster: 
     async with simulated(cluster) as world:
         await cluster.create(daemon_set())
         await world.becomes(DAEMON_SET, is_done)
-        await cluster.create(nodes.node("late", "192.0.2.30", nodes.SIZE))
+        await cluster.create(nodes.build_node("late", "192.0.2.30", nodes.NODE_CAPACITY))
         await world.becomes(DAEMON_SET, lambda it: it["status"]["numberReady"] == 2)
         await cluster.delete(ResourceKey("", "Node", "", "late"))
         await world.becomes(DAEMON_SET, lambda it: it["status"]["desiredNumberScheduled"] == 1)

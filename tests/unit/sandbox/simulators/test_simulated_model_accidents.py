@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from argosy.kube.controller import run
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import playing
+from argosy.sandbox.simulators import build_addon
 from support.deadlines import HANG_SECONDS
 from support.failing_clients import Moody, Mortal
 from support.serving_manifests import (
@@ -38,10 +38,10 @@ SEEDS = [0, *(pytest.param(each, marks=IN_TEST_ALL) for each in (1, 2))]
 
 
 async def prepared(cluster: EmbeddedCluster) -> None:
-    addon = playing(KINDS)
-    async with running([addon], cluster, on_failure=lambda: None):
+    addon = build_addon(KINDS)
+    async with run_addons([addon], cluster, on_failure=lambda: None):
         pass  # its kinds and first objects are there; nothing is played yet
-    with cluster.admit_with(addon.admitters):
+    with cluster.register_admission(addon.admission_handlers):
         for manifest in (stream(), build_config({START: "now"}), runtime(), model()):
             await cluster.create(manifest)
 
@@ -56,7 +56,7 @@ async def is_done(cluster: EmbeddedCluster) -> bool:
 
 
 async def finish(cluster: EmbeddedCluster, through: Any) -> None:
-    work = asyncio.create_task(run(playing(KINDS).controllers, through, grace=0.0))
+    work = asyncio.create_task(run(build_addon(KINDS).controllers, through, grace_seconds=0.0))
     try:
         async with asyncio.timeout(HANG_SECONDS):
             while not await is_done(cluster):
@@ -76,7 +76,7 @@ async def test_whoever_is_killed_at_a_write_makes_nothing_twice(number: int, aft
     async with EmbeddedCluster.open() as cluster:
         await prepared(cluster)
         mortal = Mortal(cluster, number, after=after)
-        work = asyncio.create_task(run(playing(KINDS).controllers, mortal, grace=0.0))  # type: ignore[arg-type]
+        work = asyncio.create_task(run(build_addon(KINDS).controllers, mortal, grace_seconds=0.0))  # type: ignore[arg-type]
         async with asyncio.timeout(HANG_SECONDS):
             while not mortal.died.is_set() and not await is_done(cluster):
                 await asyncio.sleep(0.005)

@@ -10,7 +10,7 @@ import pytest
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import WHOLE, WITH_AI, make
+from argosy.sandbox.simulators import DEFAULT_KINDS, OPENSHIFT_AI_KINDS, make
 from support.deadlines import HANG_SECONDS
 from support.simulators import DEPLOYMENT, NAMESPACE, fail, simulated
 
@@ -100,7 +100,7 @@ async def test_docling_never_has_fewer_than_two_replicas_and_says_who_wrote_that
 
 
 def test_only_the_variant_ai_has_these_operators() -> None:
-    assert {CLUSTER, DOCLING} == set(WITH_AI) - set(WHOLE)
+    assert {CLUSTER, DOCLING} == set(OPENSHIFT_AI_KINDS) - set(DEFAULT_KINDS)
     assert {each["metadata"]["name"] for each in make("ai").definitions} >= {
         "clusterpolicies.nvidia.com", "doclingserves.docling.io", "gateways.networking.istio.io"
     }  # fmt: skip

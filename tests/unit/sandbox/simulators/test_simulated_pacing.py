@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from argosy.kube.names import ResourceKey
-from argosy.sandbox.simulators.requeue_interval import Pace
+from argosy.sandbox.simulators.requeue_interval import ReconcileThrottle
 from support.engine import LeapingClock
 
 KEY, OTHER = ResourceKey("", "Service", "default", "web"), ResourceKey("", "Service", "default", "other")
 
 
 def test_what_is_about_many_waits_and_what_is_about_few_does_not() -> None:
-    clock, pace = LeapingClock(), Pace(0.0, 0.001)
-    pace.looked(KEY, 5, clock)
-    assert pace.wait(KEY, clock) == 0
-    pace.looked(KEY, 1_000, clock)
-    assert 0.5 < pace.wait(KEY, clock) <= 1.0 and pace.wait(OTHER, clock) == 0
+    clock, pace = LeapingClock(), ReconcileThrottle(0.0, 0.001)
+    pace.record_reconcile(KEY, 5, clock)
+    assert pace.compute_wait(KEY, clock) == 0
+    pace.record_reconcile(KEY, 1_000, clock)
+    assert 0.5 < pace.compute_wait(KEY, clock) <= 1.0 and pace.compute_wait(OTHER, clock) == 0
     clock.leap(1.1)
-    assert pace.wait(KEY, clock) == 0
+    assert pace.compute_wait(KEY, clock) == 0
 
 
 def test_what_is_gone_is_forgotten() -> None:
-    clock, pace = LeapingClock(), Pace(10.0, 0.0)
-    pace.looked(KEY, 1, clock)
+    clock, pace = LeapingClock(), ReconcileThrottle(10.0, 0.0)
+    pace.record_reconcile(KEY, 1, clock)
     pace.forget(KEY)
-    assert pace.wait(KEY, clock) == 0
+    assert pace.compute_wait(KEY, clock) == 0

@@ -164,7 +164,7 @@ async def test_kinds_can_be_chosen_and_an_unknown_one_is_told() -> None:
     assert [each.name for each in make("ReplicaSet+Pod").controllers] == ["simulated-pods", "simulated-replicasets"]
     with pytest.raises(UserError, match=r"no simulator for kind Cat; choose among: simulators, "):
         make("Cat")
-    assert GroupKind("", "Node").kind in {each["kind"] for each in make("").first}
+    assert GroupKind("", "Node").kind in {each["kind"] for each in make("").initial_manifests}
 
 
 async def test_a_node_that_a_control_plane_gave_up_is_ready_again(cluster: EmbeddedCluster) -> None:

@@ -11,7 +11,7 @@ from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import pod_resources
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators import nodes, scheduling
+from argosy.sandbox.simulators import node_selection, nodes
 from support.simulators import (
     DEPLOYMENT,
     NODE,
@@ -31,7 +31,7 @@ NOT_HELPFUL = "Preemption is not helpful for scheduling"
 
 
 def node(name: str, size: dict[str, str] | None = None, **more: Any) -> Manifest:
-    return nodes.node(name, "192.0.2.1", size or SMALL, **more)
+    return nodes.build_node(name, "192.0.2.1", size or SMALL, **more)
 
 
 def asking(**amounts: str) -> Manifest:
@@ -41,7 +41,7 @@ def asking(**amounts: str) -> Manifest:
 
 def why(wanted: Manifest, *found: Manifest, taken: dict[str, str] | None = None) -> str:
     used = {name: Decimal(much) for name, much in (taken or {}).items()}
-    chosen, sentence = scheduling.choose(wanted, found, lambda _: used)
+    chosen, sentence = node_selection.choose_node(wanted, found, lambda _: used)
     return sentence if chosen is None else f"on {chosen['metadata']['name']}"
 
 
@@ -114,7 +114,7 @@ def test_a_pod_prefers_the_emptier_node_and_one_that_is_not_disliked() -> None:
     disliked = node("a", taints=[{"key": "old", "effect": "PreferNoSchedule"}])
     assert why(pod(), disliked, node("b")) == "on b"
     used = {"a": {"pods": Decimal(2)}, "b": {"pods": Decimal(1)}}
-    chosen, _ = scheduling.choose(pod(), [node("a"), node("b")], lambda name: used[name])
+    chosen, _ = node_selection.choose_node(pod(), [node("a"), node("b")], lambda name: used[name])
     assert chosen is not None and chosen["metadata"]["name"] == "b"
 
 
@@ -123,10 +123,10 @@ def test_what_a_pod_asks_for_is_the_sum_of_its_containers_or_its_largest_init_co
         return {"name": "x", "resources": {"limits": {"cpu": cpu}}, **more}
 
     spec = {"containers": [part("1"), part("500m")], "initContainers": [part("3"), part("1", restartPolicy="Always")]}
-    assert pod_resources.requests_of(spec) == {"cpu": Decimal(3)}
+    assert pod_resources.sum_requests(spec) == {"cpu": Decimal(3)}
     spec["initContainers"] = [part("1", restartPolicy="Always"), part("1")]
-    assert pod_resources.requests_of({**spec, "overhead": {"cpu": "100m"}}) == {"cpu": Decimal("2.6")}
-    assert pod_resources.limits_of({"containers": [{"name": "x"}]}) == {}
+    assert pod_resources.sum_requests({**spec, "overhead": {"cpu": "100m"}}) == {"cpu": Decimal("2.6")}
+    assert pod_resources.sum_limits({"containers": [{"name": "x"}]}) == {}
 
 
 # -- on a cluster ----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.endpoints import endpoints_for, slices_for
+from argosy.sandbox.simulators.endpoints import build_endpoint_slices, build_endpoints
 from support.simulators import DEPLOYMENT, World, condition, deployment, fail, health, leaping, made, simulated
 
 SERVICE, ENDPOINTS = GroupKind("", "Service"), GroupKind("", "Endpoints")
@@ -52,9 +52,7 @@ async def test_a_service_leads_to_its_ready_pods_and_follows_them(cluster: Embed
         assert only["metadata"]["labels"]["kubernetes.io/service-name"] == "web"
         assert [each["conditions"]["ready"] for each in only["endpoints"]] == [True] * 3
         await world.patch(DEPLOYMENT, {"metadata": {"annotations": fail("NotReady")}, "spec": {"replicas": 2}})
-        await world.becomes(
-            ENDPOINTS, lambda it: (addresses(it), addresses(it, "notReadyAddresses")) == (0, 2)
-        )
+        await world.becomes(ENDPOINTS, lambda it: (addresses(it), addresses(it, "notReadyAddresses")) == (0, 2))
         before = await world.settled()
         assert await world.settled() == before
 
@@ -136,7 +134,7 @@ def running(name: str, *, ready: bool = True, port: str = "http", **spec: Any) -
 
 def test_a_port_by_name_is_the_one_of_each_pod() -> None:
     named = served(ports=[{"name": "web", "port": 80, "targetPort": "http"}])
-    found = endpoints_for(named, [running("a"), running("bb", port="other")])
+    found = build_endpoints(named, [running("a"), running("bb", port="other")])
     assert [each.get("ports") for each in found["subsets"]] == [
         None,
         [{"name": "web", "port": 9000, "protocol": "TCP"}],
@@ -145,22 +143,22 @@ def test_a_port_by_name_is_the_one_of_each_pod() -> None:
 
 def test_pods_that_are_not_ready_are_told_apart_or_published_where_the_service_says_so() -> None:
     pods = [running("a"), running("bb", ready=False)]
-    found = endpoints_for(served(), pods)
+    found = build_endpoints(served(), pods)
     assert (addresses(found), addresses(found, "notReadyAddresses")) == (1, 1)
-    assert addresses(endpoints_for(served(publishNotReadyAddresses=True), pods)) == 2
+    assert addresses(build_endpoints(served(publishNotReadyAddresses=True), pods)) == 2
 
 
 def test_a_pod_of_a_stateful_set_has_its_name_and_a_dying_one_is_only_in_slices() -> None:
     dying = running("a", hostname="web-0", subdomain="web")
     dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert endpoints_for(served(), [dying])["subsets"] is None
-    (only,) = slices_for(served(clusterIP="None"), [dying])
+    assert build_endpoints(served(), [dying])["subsets"] is None
+    (only,) = build_endpoint_slices(served(clusterIP="None"), [dying])
     (endpoint,) = only["endpoints"]
     assert endpoint["conditions"] == {"ready": False, "serving": True, "terminating": True}
     assert endpoint["hostname"] == "web-0" and "service.kubernetes.io/headless" in only["metadata"]["labels"]
 
 
 def test_many_pods_are_in_several_slices() -> None:
-    made_for = slices_for(served(), [running(f"p{number:03}") for number in range(250)])
+    made_for = build_endpoint_slices(served(), [running(f"p{number:03}") for number in range(250)])
     assert [len(each["endpoints"]) for each in made_for] == [100, 100, 50]
     assert len({each["metadata"]["name"] for each in made_for}) == 3

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import Gone, TransientError
-from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Entry, Event, Retention, Store
+from argosy.sandbox.store import ADDED, DELETED, MODIFIED, Retention, Store, StoreEntry, StoreEvent
 from argosy.sandbox.store import event_window as window_module
 from support.deadlines import HANG_SECONDS, wait_until_async
 
@@ -51,10 +51,10 @@ async def fill(store: Store, *paths: str, bucket: str = B) -> None:
 def test_a_put_is_seen_by_latest_at_once_and_by_get_only_when_committed(run: Callable[[Scenario], None]) -> None:
     async def scenario(store: Store) -> None:
         commit = store.put(B, "ns", "a", body)
-        assert store.latest(B, "ns", "a") == Entry("ns", "a", 1, body(1))
+        assert store.get_latest(B, "ns", "a") == StoreEntry("ns", "a", 1, body(1))
         assert store.get(B, "ns", "a") is None
         assert store.revision == 0
-        assert await commit == store.get(B, "ns", "a") == Entry("ns", "a", 1, body(1))
+        assert await commit == store.get(B, "ns", "a") == StoreEntry("ns", "a", 1, body(1))
         assert store.revision == 1
 
     run(scenario)
@@ -64,7 +64,7 @@ def test_a_removed_object_is_gone_from_latest_at_once(run: Callable[[Scenario], 
     async def scenario(store: Store) -> None:
         await fill(store, "ns/a")
         commit = store.remove(B, "ns", "a", body)
-        assert store.latest(B, "ns", "a") is None
+        assert store.get_latest(B, "ns", "a") is None
         assert store.get(B, "ns", "a") is not None
         assert (await commit).body == body(2)
         assert store.get(B, "ns", "a") is None
@@ -86,7 +86,7 @@ def test_an_update_staged_on_a_staged_update_keeps_both_in_order(run: Callable[[
             (1, ADDED), (2, MODIFIED), (3, MODIFIED), (4, DELETED), (5, ADDED),
         ]  # fmt: skip
         assert [event.previous for event in events] == [None, body(1), body(2), body(3), None]
-        assert store.get(B, "ns", "a") == Entry("ns", "a", 5, body(5))
+        assert store.get(B, "ns", "a") == StoreEntry("ns", "a", 5, body(5))
 
     run(scenario)
 
@@ -98,7 +98,7 @@ def test_a_body_that_cannot_be_made_takes_no_revision(run: Callable[[Scenario], 
 
         with pytest.raises(ValueError, match="no"):
             store.put(B, "ns", "a", broken)
-        assert store.latest(B, "ns", "a") is None
+        assert store.get_latest(B, "ns", "a") is None
         assert (await store.put(B, "ns", "b", body)).revision == 1
 
     run(scenario)
@@ -220,7 +220,7 @@ def test_a_closed_watch_ends_without_an_error(run: Callable[[Scenario], None]) -
         task = asyncio.create_task(watch.next_batch())
         await asyncio.sleep(0)
         watch.close()
-        assert await task == [] and watch.closed
+        assert await task == [] and watch.is_closed
 
     run(scenario)
 
@@ -248,7 +248,7 @@ def test_listeners_get_every_batch_in_order_even_beside_one_that_fails(run: Call
         def fail(events: object) -> None:
             raise RuntimeError("listener")
 
-        heard: list[Event] = []
+        heard: list[StoreEvent] = []
         store.subscribe(fail)
         end = store.subscribe(heard.extend)
         await fill(store, "a/1", "a/2")
@@ -263,7 +263,7 @@ def test_listeners_get_every_batch_in_order_even_beside_one_that_fails(run: Call
 def test_what_leaves_the_window_is_read_from_disk_or_is_gone(
     run: Callable[[Scenario], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window_module, "MOST_EVENTS", 10)
+    monkeypatch.setattr(window_module, "MAX_WINDOW_EVENTS", 10)
 
     async def scenario(store: Store) -> None:
         watch = store.watch(B, since=0)
@@ -275,7 +275,7 @@ def test_what_leaves_the_window_is_read_from_disk_or_is_gone(
                 await watch.next_batch()
             assert len(await store.watch(B, since=50).next_batch()) == 10
         else:
-            seen: list[Event] = []
+            seen: list[StoreEvent] = []
             while len(seen) < 60:
                 seen += await watch.next_batch()
             assert [event.revision for event in seen] == list(range(1, 61))
@@ -287,7 +287,7 @@ def test_what_leaves_the_window_is_read_from_disk_or_is_gone(
 
 def test_history_is_compacted_by_number_of_revisions(tmp_path: Path) -> None:
     async def main() -> None:
-        store = await Store.open(tmp_path / "argosy.db", retention=Retention(revisions=64))
+        store = await Store.open(tmp_path / "argosy.db", retention=Retention(max_revisions=64))
         for _ in range(300):
             await fill(store, "a/1")
         await wait_until_async(lambda: store.compacted >= 300 - 64 - 4)
@@ -305,8 +305,8 @@ def test_history_is_compacted_by_bytes_and_by_age(tmp_path: Path) -> None:
         await wait_until_async(lambda: store.compacted)
         await store.close()
 
-    asyncio.run(main(Retention(bytes=20_000), tmp_path / "bytes.db"))
-    asyncio.run(main(Retention(age=0.1), tmp_path / "age.db"))
+    asyncio.run(main(Retention(max_bytes=20_000), tmp_path / "bytes.db"))
+    asyncio.run(main(Retention(max_age_seconds=0.1), tmp_path / "age.db"))
 
 
 def test_a_cancelled_writer_takes_nobody_else_along() -> None:
@@ -320,7 +320,7 @@ def test_a_cancelled_writer_takes_nobody_else_along() -> None:
         writer = asyncio.ensure_future(write())
         await asyncio.sleep(0)
         writer.cancel()
-        await store.settled()
+        await store.wait_until_durable()
         assert store.get("configmaps", "ns", "a") is not None
         await store.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.errors import UserError
-from argosy.web.api.field_selection import MOST, read_fields
+from argosy.web.api.field_selection import MAX_PATHS, parse_field_selection
 
 LIST = {
     "metadata": {"resourceVersion": "7"},
@@ -17,9 +17,9 @@ LIST = {
 
 
 def of(text: str) -> object:
-    fields = read_fields(text)
+    fields = parse_field_selection(text)
     assert fields is not None
-    return fields.of(LIST)
+    return fields.apply(LIST)
 
 
 def test_only_the_paths_that_are_named_are_left_item_by_item():
@@ -44,17 +44,17 @@ def test_a_path_within_another_takes_nothing_away_from_it(text):
 
 @pytest.mark.parametrize("text", ["", ",", "-", " , -"])
 def test_no_path_at_all_asks_for_everything(text):
-    assert read_fields(text) is None
+    assert parse_field_selection(text) is None
 
 
 def test_a_path_through_what_is_no_object_gives_what_is_there():
     assert of("metadata.resourceVersion.deeper") == {"metadata": {"resourceVersion": "7"}}
 
 
-@pytest.mark.parametrize("text", [",".join(f"a{each}" for each in range(MOST + 1)), ".".join("a" * 99)])
+@pytest.mark.parametrize("text", [",".join(f"a{each}" for each in range(MAX_PATHS + 1)), ".".join("a" * 99)])
 def test_more_paths_than_anybody_needs_are_refused(text):
     with pytest.raises(UserError, match="are allowed"):
-        read_fields(text)
+        parse_field_selection(text)
 
 
 def test_the_document_itself_stays_as_it_is():

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from argosy.errors import PolicyError, UserError
-from argosy.features.applications.sync.request import sync_of
+from argosy.features.applications.sync.request import build_sync_operation
 from argosy.gitops.application import Application, read_application
-from argosy.web.api.body_fields import Body, same_name
+from argosy.web.api.body_fields import BodyReader, check_same_name
 
 
 def app(**spec: Any) -> Application:
@@ -29,7 +29,7 @@ def app(**spec: Any) -> Application:
 
 
 def asked(body: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return sync_of(app(**spec), Body(body), "ann")
+    return build_sync_operation(app(**spec), BodyReader(body), "ann")
 
 
 def test_an_empty_body_is_a_sync_with_hooks_by_whoever_asked():
@@ -88,7 +88,7 @@ def test_another_revision_of_what_syncs_by_itself_is_refused():
 
 
 def test_a_body_may_not_name_another_than_the_address():
-    same_name("models", "")
-    same_name("models", "models")
+    check_same_name("models", "")
+    check_same_name("models", "models")
     with pytest.raises(UserError, match="the URL names 'models', but the body names 'other'"):
-        same_name("models", "other")
+        check_same_name("models", "other")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from argosy.web.auth.caller import BadCredential, Shown
+from argosy.web.auth.caller import BadCredential, RequestCredentials
 from support.identities import Room, identity_room
 
 pytestmark = pytest.mark.anyio
@@ -177,7 +177,7 @@ async def test_a_token_that_is_made_by_hand_and_right_counts(shared: Room) -> No
     signing = Signing(shared, (await shared.secret())["server.secretkey"])
     caller = await shared.who(signing.token())
     assert caller is not None
-    assert (caller.name, caller.kind, caller.how) == ("admin", "account", "bearer")
+    assert (caller.name, caller.kind, caller.credential_kind) == ("admin", "account", "bearer")
     assert await shared.who(signing.token(sub="admin")) is not None  # argo: without a word for it, it is a login
     assert await shared.who(signing.token(aud="argocd")) is not None
 
@@ -186,14 +186,18 @@ async def test_a_token_that_is_made_by_hand_and_right_counts(shared: Room) -> No
 async def test_a_token_that_is_wrong_is_refused_also_where_nobody_must_show_one(shared: Room, wrong: str) -> None:
     signing = Signing(shared, (await shared.secret())["server.secretkey"])
     token = BAD[wrong](signing)
-    for shown in (Shown(bearer=token), Shown(cookies={"argosy-1": token}), Shown(cookies={"argocd.token": token})):
+    for shown in (
+        RequestCredentials(bearer=token),
+        RequestCredentials(cookies={"argosy-1": token}),
+        RequestCredentials(cookies={"argocd.token": token}),
+    ):
         with pytest.raises(BadCredential):
             await shared.identities.identify(shown)
 
 
 async def test_who_shows_nothing_is_anonymous_where_that_is_allowed(shared: Room) -> None:
-    caller = await shared.identities.identify(Shown())
+    caller = await shared.identities.identify(RequestCredentials())
     assert caller is not None
-    assert caller.how == "anonymous"
-    assert not shared.identities.may(caller, "applications", "get", "default/x")
-    assert shared.identities.still(caller)
+    assert caller.credential_kind == "anonymous"
+    assert not shared.identities.is_allowed(caller, "applications", "get", "default/x")
+    assert shared.identities.is_still_valid(caller)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.login_codes import Codes
+from argosy.web.auth.login_codes import LoginCodes
 from support.identities import Room
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +57,7 @@ async def test_a_session_that_was_ended_stays_ended_when_the_clock_was_ahead_for
     assert await room.is_refused(token)
     fresh = room.server(room.glance)
     await room.glance.look()
-    assert not fresh.still(caller)
+    assert not fresh.is_still_valid(caller)
 
 
 @pytest.mark.parametrize("jump", [-30 * DAY, -3600.0, 3600.0, 30 * DAY])
@@ -101,11 +101,11 @@ async def test_a_session_that_began_while_the_clock_was_ahead_lasts_no_longer_th
 
 async def test_a_code_opens_once_also_when_the_clock_was_ahead_for_a_moment(tmp_path: Path) -> None:
     now = [1_800_000_000.0]
-    codes = Codes(tmp_path, lambda: now[0])
-    code = codes.mint()
+    codes = LoginCodes(tmp_path, lambda: now[0])
+    code = codes.create_code()
     assert codes.redeem(code) == "admin"
     now[0] += 3600
-    assert codes.redeem(codes.mint()) == "admin"
+    assert codes.redeem(codes.create_code()) == "admin"
     now[0] -= 3600
     assert codes.redeem(code) is None
 
@@ -114,7 +114,7 @@ async def test_a_password_that_was_set_while_the_clock_was_ahead_opens_and_ends_
     await room.account("ann", PASSWORD)
     before = await room.identities.login("ann", PASSWORD)
     room.clock.set_by(DAY)
-    await room.identities.book.set_password("ann", "another horse")
+    await room.identities.account_store.set_password("ann", "another horse")
     await room.glance.look()
     ahead = await room.identities.login("ann", "another horse")
     room.clock.set_by(-DAY)
@@ -122,7 +122,7 @@ async def test_a_password_that_was_set_while_the_clock_was_ahead_opens_and_ends_
     assert await room.is_refused(before)
     session = await room.identities.login("ann", "another horse")
     assert await room.who(session) is not None
-    await room.identities.book.set_password("ann", "third horse")
+    await room.identities.account_store.set_password("ann", "third horse")
     await room.glance.look()
     for token in (before, ahead, session):
         assert await room.is_refused(token)

@@ -8,43 +8,43 @@ from pathlib import Path
 import pytest
 
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.login_codes import KEY, Codes
+from argosy.web.auth.login_codes import KEY_FILE_NAME, LoginCodes
 from support.identities import Room
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_code_opens_a_session_of_admin_once(room: Room) -> None:
-    code = room.codes.mint()
-    caller = await room.who(await room.identities.enter(code), "argosy-1")
+    code = room.codes.create_code()
+    caller = await room.who(await room.identities.login_with_code(code), "argosy-1")
     assert caller is not None
-    assert (caller.name, caller.how) == ("admin", "cookie")
+    assert (caller.name, caller.credential_kind) == ("admin", "cookie")
     with pytest.raises(BadLogin):
-        await room.identities.enter(code)
+        await room.identities.login_with_code(code)
     with pytest.raises(BadLogin):
-        await room.server().enter(code)
+        await room.server().login_with_code(code)
 
 
 async def test_a_code_is_over_after_a_minute_and_none_is_for_later(room: Room) -> None:
-    code = room.codes.mint()
+    code = room.codes.create_code()
     room.clock.leap(61)
     with pytest.raises(BadLogin):
-        await room.identities.enter(code)
-    early = Codes(room.folder, lambda: room.clock.now().timestamp() + 3600).mint()
+        await room.identities.login_with_code(code)
+    early = LoginCodes(room.folder, lambda: room.clock.now().timestamp() + 3600).create_code()
     with pytest.raises(BadLogin):
-        await room.identities.enter(early)
+        await room.identities.login_with_code(early)
 
 
 async def test_no_code_opens_for_who_may_not_log_in(room: Room) -> None:
     await room.settings(admin__enabled="false")
-    for code in (room.codes.mint(), room.codes.mint("eve")):
+    for code in (room.codes.create_code(), room.codes.create_code("eve")):
         with pytest.raises(BadLogin):
-            await room.identities.enter(code)
+            await room.identities.login_with_code(code)
 
 
 def test_a_code_of_another_folder_or_another_text_does_not_count(tmp_path: Path) -> None:
-    mine, other = Codes(tmp_path / "a"), Codes(tmp_path / "b")
-    code = mine.mint()
+    mine, other = LoginCodes(tmp_path / "a"), LoginCodes(tmp_path / "b")
+    code = mine.create_code()
     assert other.redeem(code) is None
     assert mine.redeem(code.replace("admin", "bdmin")) is None
     assert mine.redeem(code[:-1]) is None
@@ -56,20 +56,20 @@ def test_a_code_of_another_folder_or_another_text_does_not_count(tmp_path: Path)
 def test_the_key_is_the_owners_alone_and_one_for_all_who_begin_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "own"
     codes: list[str] = []
-    threads = [threading.Thread(target=lambda: codes.append(Codes(folder).mint())) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: codes.append(LoginCodes(folder).create_code())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [Codes(folder).redeem(code) for code in codes] == ["admin"] * 8
-    assert (folder / KEY).stat().st_mode & 0o777 == 0o600
+    assert [LoginCodes(folder).redeem(code) for code in codes] == ["admin"] * 8
+    assert (folder / KEY_FILE_NAME).stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_many_at_once_redeem_a_code_once(tmp_path: Path) -> None:
-    code = Codes(tmp_path).mint()
+    code = LoginCodes(tmp_path).create_code()
     found: list[str | None] = []
-    threads = [threading.Thread(target=lambda: found.append(Codes(tmp_path).redeem(code))) for _ in range(16)]
+    threads = [threading.Thread(target=lambda: found.append(LoginCodes(tmp_path).redeem(code))) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:

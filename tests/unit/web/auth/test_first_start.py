@@ -10,7 +10,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.names import ResourceKey
-from argosy.web.auth.account_changes import INITIAL
+from argosy.web.auth.account_changes import INITIAL_ADMIN_SECRET
 from support.engine import embedded, furnish
 from support.identities import NAMESPACE, Room
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_the_first_start_makes_a_key_and_a_password_and_keeps_a_hash(room: Room) -> None:
     data = await room.secret()
-    password = (await room.secret(INITIAL))["password"]
+    password = (await room.secret(INITIAL_ADMIN_SECRET))["password"]
     assert len(password) >= 22  # 128 bits
     assert len(data["server.secretkey"]) >= 44
     assert bcrypt.checkpw(password, data["admin.password"])
@@ -28,9 +28,9 @@ async def test_the_first_start_makes_a_key_and_a_password_and_keeps_a_hash(room:
 
 
 async def test_the_second_start_changes_nothing(room: Room) -> None:
-    before = [await room.secret(), await room.secret(INITIAL)]
+    before = [await room.secret(), await room.secret(INITIAL_ADMIN_SECRET)]
     assert await room.server().prepare() is False
-    assert [await room.secret(), await room.secret(INITIAL)] == before
+    assert [await room.secret(), await room.secret(INITIAL_ADMIN_SECRET)] == before
 
 
 async def test_what_an_argo_cd_has_set_up_is_used_and_not_replaced(tmp_path: Path) -> None:
@@ -43,9 +43,9 @@ async def test_what_an_argo_cd_has_set_up_is_used_and_not_replaced(tmp_path: Pat
         before = await room.secret()
         assert await room.identities.prepare() is False
         assert await room.secret() == before
-        assert await room.secret(INITIAL) == {}
+        assert await room.secret(INITIAL_ADMIN_SECRET) == {}
         with pytest.raises(UserError, match="argocd-initial-admin-secret"):
-            await room.identities.book.initial_password()
+            await room.identities.account_store.load_initial_password()
         assert not await room.is_refused(await room.identities.login("admin", "as it was"))
 
 
@@ -56,7 +56,7 @@ async def test_several_that_start_at_once_agree(tmp_path: Path) -> None:
         told = await asyncio.gather(*(room.server().prepare() for _ in range(6)))
         assert told.count(True) == 1
         await room.glance.look()
-        password = (await room.secret(INITIAL))["password"].decode()
+        password = (await room.secret(INITIAL_ADMIN_SECRET))["password"].decode()
         assert not await room.is_refused(await room.identities.login("admin", password))
 
 
@@ -68,7 +68,7 @@ async def test_a_start_that_broke_off_goes_on_with_the_password_that_is_there(tm
         await room.secrets(admin__password=None)
         assert await room.identities.prepare() is True
         await room.glance.look()
-        password = (await room.secret(INITIAL))["password"].decode()
+        password = (await room.secret(INITIAL_ADMIN_SECRET))["password"].decode()
         assert not await room.is_refused(await room.identities.login("admin", password))
 
 
@@ -78,5 +78,5 @@ async def test_no_password_is_made_where_admin_is_off(tmp_path: Path) -> None:
         room = Room(cluster, tmp_path / "codes")
         await room.settings(admin__enabled="false")
         assert await room.identities.prepare() is False
-        assert await cluster.get(ResourceKey("", "Secret", NAMESPACE, INITIAL)) is None
+        assert await cluster.get(ResourceKey("", "Secret", NAMESPACE, INITIAL_ADMIN_SECRET)) is None
         assert (await room.secret())["server.secretkey"]

@@ -10,10 +10,10 @@ import pytest
 
 from argosy.kube.controller.clock import Timer
 from argosy.kube.names import ResourceKey
-from argosy.web.auth.authenticator import Identities
+from argosy.web.auth.authenticator import Authenticator
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.login_rate_limit import MOST_OF_ONE, NAME
-from argosy.web.auth.passwords import Hashing
+from argosy.web.auth.login_rate_limit import CONFIG_MAP_NAME, MAX_FAILURES_PER_ADDRESS
+from argosy.web.auth.passwords import PasswordHasher
 from support.identities import CHEAP, NAMESPACE, Glance, Room
 from support.paths import ROOT
 
@@ -22,7 +22,7 @@ PASSWORD = "correct horse"
 SOURCE = ROOT / "src" / "argosy"
 
 
-async def tried(identities: Identities, name: str, password: str = "wrong", peer: str = "") -> bool:
+async def tried(identities: Authenticator, name: str, password: str = "wrong", peer: str = "") -> bool:
     try:
         await identities.login(name, password, peer=peer)
     except BadLogin:
@@ -32,11 +32,11 @@ async def tried(identities: Identities, name: str, password: str = "wrong", peer
 
 async def test_five_wrong_guesses_shut_an_account_for_five_minutes_also_for_the_right_one(room: Room) -> None:
     await room.account("ann", PASSWORD)
-    hashing = room.identities.book.hashing
-    before = hashing.compared
+    hashing = room.identities.account_store.hashing
+    before = hashing.comparison_count
     for _ in range(9):
         assert not await tried(room.identities, "ann")
-    assert hashing.compared - before == 5
+    assert hashing.comparison_count - before == 5
     assert not await tried(room.identities, "ann", PASSWORD)
     room.clock.leap(290)
     assert not await tried(room.identities, "ann", PASSWORD)
@@ -57,10 +57,10 @@ async def test_the_right_password_is_not_counted_and_does_not_pardon_others_gues
 
 async def test_one_address_cannot_shut_an_account_for_another(room: Room) -> None:
     await room.account("ann", PASSWORD)
-    hashing, before = room.identities.book.hashing, room.identities.book.hashing.compared
+    hashing, before = room.identities.account_store.hashing, room.identities.account_store.hashing.comparison_count
     for _ in range(20):
         assert not await tried(room.identities, "ann", peer="203.0.113.9")
-    assert hashing.compared - before == MOST_OF_ONE
+    assert hashing.comparison_count - before == MAX_FAILURES_PER_ADDRESS
     assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.9")
     assert await tried(room.identities, "ann", PASSWORD, "198.51.100.1")
 
@@ -73,12 +73,12 @@ async def test_where_an_account_signed_in_before_strangers_cannot_shut_it_out(ro
         assert not await tried(room.identities, "ann", peer=f"203.0.113.{number}")
     assert not await tried(room.identities, "ann", PASSWORD, "203.0.113.200")
     again = room.server()  # it is remembered over a restart
-    await again.standing.look_again(room.cluster)
+    await again.state.refresh(room.cluster)
     assert await tried(again, "ann", PASSWORD, home)
-    hashing, before = room.identities.book.hashing, room.identities.book.hashing.compared
+    hashing, before = room.identities.account_store.hashing, room.identities.account_store.hashing.comparison_count
     for _ in range(9):
         await tried(room.identities, "ann", peer=home)  # but also there it is five
-    assert hashing.compared - before == 5
+    assert hashing.comparison_count - before == 5
     room.clock.leap(31 * 86400)
     for number in range(40):
         await tried(room.identities, "ann", peer=f"203.0.113.{number}")
@@ -90,7 +90,7 @@ async def test_places_that_count_no_more_are_forgotten(room: Room) -> None:
     for number in range(20):
         await tried(room.identities, "ann", peer=f"203.0.113.{number}")
         room.clock.leap(301)
-    found = await room.cluster.get(ResourceKey("", "ConfigMap", NAMESPACE, NAME))
+    found = await room.cluster.get(ResourceKey("", "ConfigMap", NAMESPACE, CONFIG_MAP_NAME))
     assert found is not None and len(found["data"]) == 2
 
 
@@ -110,21 +110,21 @@ async def test_names_that_nobody_has_share_one_count_and_push_nobody_out(room: R
     for number in range(50):
         await tried(room.identities, f"nobody-{number}")
     assert not await tried(room.identities, "ann", PASSWORD)
-    found = room.identities.attempts
-    assert await found.reserve("") is None
-    assert await tried(room.identities, "admin", await room.identities.book.initial_password())
+    found = room.identities.rate_limiter
+    assert await found.count_attempt("") is None
+    assert await tried(room.identities, "admin", await room.identities.account_store.load_initial_password())
 
 
 async def test_two_hundred_at_once_on_two_servers_are_five(room: Room) -> None:
     await room.account("ann", PASSWORD)
-    hashing = Hashing(CHEAP)
+    hashing = PasswordHasher(CHEAP)
     servers = []
     for _ in range(2):
         glance = Glance(room.cluster)
         servers.append(room.server(glance, hashing))
         await glance.look()
     await asyncio.gather(*(tried(servers[number % 2], "ann") for number in range(200)))
-    assert 1 <= hashing.compared <= 5
+    assert 1 <= hashing.comparison_count <= 5
 
 
 async def test_who_is_unknown_costs_as_much_to_refuse_as_who_is_not(room: Room) -> None:
@@ -132,7 +132,7 @@ async def test_who_is_unknown_costs_as_much_to_refuse_as_who_is_not(room: Room) 
     await room.account("ann", PASSWORD)
     waits: list[float] = []
     identities = room.server(room.glance)
-    identities._padding = 60.0
+    identities._min_login_seconds = 60.0
     later = room.clock.call_later
 
     def at_once(seconds: float, callback: Callable[[], None]) -> Timer:

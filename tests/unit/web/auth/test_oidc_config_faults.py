@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.kube.objects import dump
-from argosy.web.auth.identity_provider import WHERE, read_provider, referenced_secrets
+from argosy.kube.objects import dump_yaml
+from argosy.web.auth.identity_provider import SETTING_LOCATION, list_referenced_secrets, read_provider
 from support.examples import examples
 
 USABLE = "issuer: https://login.example.com\nclientID: argosy\n"
@@ -38,8 +38,8 @@ VALUES = st.one_of(
 def _check(text: str, secret: str | None) -> None:
     provider, fault = read_provider({"oidc.config": text}, lambda _: secret)
     assert (provider is None) or fault == ""
-    assert fault == "" or fault.startswith(WHERE)
-    assert isinstance(referenced_secrets({"oidc.config": text}), frozenset)
+    assert fault == "" or fault.startswith(SETTING_LOCATION)
+    assert isinstance(list_referenced_secrets({"oidc.config": text}), frozenset)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -62,7 +62,7 @@ def test_any_values_of_its_fields_are_a_provider_or_a_sentence(
     usual: dict[str, Any] = {"issuer": issuer, "clientID": "argosy"}
     if user_info is not None:
         usual |= {"enableUserInfoGroups": True, "userInfoPath": "/me", "userInfoBaseURL": user_info}
-    _check(dump(usual | changes), secret)
+    _check(dump_yaml(usual | changes), secret)
 
 
 @pytest.mark.parametrize(("text", "sentence"), [
@@ -76,7 +76,7 @@ def test_any_values_of_its_fields_are_a_provider_or_a_sentence(
 def test_an_address_that_cannot_be_read_is_a_sentence(text: str, sentence: str) -> None:
     provider, fault = read_provider({"oidc.config": text}, {}.get)
     assert provider is None
-    assert fault.startswith(f"{WHERE}: {sentence}")
+    assert fault.startswith(f"{SETTING_LOCATION}: {sentence}")
 
 
 @pytest.mark.parametrize("line", [
@@ -95,4 +95,4 @@ def test_a_secret_that_is_no_yaml_is_not_quoted(line: str) -> None:
 
 def test_the_line_that_is_no_yaml_is_named() -> None:
     _, fault = read_provider({"oidc.config": f"{USABLE}clientSecret: *sup3rsecret\n"}, {}.get)
-    assert fault == f"{WHERE}:3: is not valid YAML; correct this line"
+    assert fault == f"{SETTING_LOCATION}:3: is not valid YAML; correct this line"

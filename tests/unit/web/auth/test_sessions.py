@@ -12,7 +12,7 @@ from argosy.errors import UserError
 from argosy.kube.names import ResourceKey
 from argosy.web.auth import tokens
 from argosy.web.auth.caller import BadLogin
-from argosy.web.auth.session_revocation import MOST
+from argosy.web.auth.session_revocation import MAX_REVOKED_SESSIONS
 from support.identities import NAMESPACE, Room
 
 pytestmark = pytest.mark.anyio
@@ -47,7 +47,7 @@ async def test_a_browser_that_is_in_use_stays_signed_in_for_a_day_and_no_longer(
     for _ in range(27):
         caller = await room.who(token, "argosy-1")
         assert caller is not None
-        token = room.identities.renewed(caller) or token
+        token = room.identities.renew_token(caller) or token
         room.clock.leap(3200)
     assert await room.is_refused(token, "argosy-1")
 
@@ -60,7 +60,7 @@ async def test_the_installation_may_make_sessions_of_browsers_shorter_and_no_use
         room.clock.leap(1000)
         caller = await room.who(token, "argosy-1")
         assert caller is not None and caller.expires - caller.claims.issued == 1800
-        assert room.identities.renewed(caller) is None
+        assert room.identities.renew_token(caller) is None
         room.clock.leap(801)
         assert await room.is_refused(token, "argosy-1")
     await room.settings(users__session__duration="2h")
@@ -69,7 +69,7 @@ async def test_the_installation_may_make_sessions_of_browsers_shorter_and_no_use
         room.clock.leap(3500)
         caller = await room.who(token, "argosy-1")
         assert caller is not None
-        token = room.identities.renewed(caller) or token
+        token = room.identities.renew_token(caller) or token
     room.clock.leap(300)
     assert await room.is_refused(token, "argosy-1")
 
@@ -79,10 +79,10 @@ async def test_a_browser_that_is_not_in_use_is_signed_out_after_an_hour(room: Ro
     token = await room.identities.login("ann", PASSWORD, is_browser=True)
     caller = await room.who(token, "argosy-1")
     assert caller is not None
-    assert room.identities.renewed(caller) is None  # it is as good as new
-    assert room.identities.still(caller)
+    assert room.identities.renew_token(caller) is None  # it is as good as new
+    assert room.identities.is_still_valid(caller)
     room.clock.leap(3601)
-    assert not room.identities.still(caller)
+    assert not room.identities.is_still_valid(caller)
     assert await room.is_refused(token, "argosy-1")
 
 
@@ -93,14 +93,14 @@ async def test_a_stream_whose_token_was_renewed_meanwhile_is_only_past(room: Roo
     room.clock.leap(3000)
     opened = await room.who(token, "argosy-1")
     assert opened is not None
-    later = room.identities.renewed(opened)
-    assert later is not None and not room.identities.is_past(opened)
+    later = room.identities.renew_token(opened)
+    assert later is not None and not room.identities.is_expired(opened)
     room.clock.leap(700)
-    assert not room.identities.still(opened) and room.identities.is_past(opened)
+    assert not room.identities.is_still_valid(opened) and room.identities.is_expired(opened)
     again = await room.who(later, "argosy-1")
-    assert again is not None and room.identities.still(again)
+    assert again is not None and room.identities.is_still_valid(again)
     await room.identities.logout(again)
-    assert not room.identities.still(again) and not room.identities.is_past(again)
+    assert not room.identities.is_still_valid(again) and not room.identities.is_expired(again)
 
 
 async def test_whoever_signs_out_is_out_on_every_server_also_with_a_token_that_was_renewed(room: Room) -> None:
@@ -109,19 +109,19 @@ async def test_whoever_signs_out_is_out_on_every_server_also_with_a_token_that_w
     room.clock.leap(400)
     caller = await room.who(token, "argosy-1")
     assert caller is not None
-    later = room.identities.renewed(caller)
+    later = room.identities.renew_token(caller)
     assert later is not None
     await room.identities.logout(caller)
-    assert not room.identities.still(caller)
+    assert not room.identities.is_still_valid(caller)
     other = room.server(room.glance)  # it reads from the cluster what the first one wrote
     await room.glance.look()
-    assert not other.still(caller)
+    assert not other.is_still_valid(caller)
     assert await room.is_refused(later, "argosy-1")
     assert await room.is_refused(token)
 
 
 async def end_by_password(room: Room) -> None:
-    await room.identities.book.set_password("ann", "another horse")
+    await room.identities.account_store.set_password("ann", "another horse")
 
 
 async def end_by_disabling(room: Room) -> None:
@@ -153,36 +153,36 @@ ENDINGS = [
 async def test_open_sessions_and_tokens_end_as_soon_as_the_lookout_is_told(room: Room, ending: Any) -> None:
     await room.account("ann", PASSWORD)
     token = await room.identities.login("ann", PASSWORD)
-    api = await room.identities.book.add_token("ann")
+    api = await room.identities.account_store.add_token("ann")
     callers = [await room.who(token), await room.who(api)]
-    assert all(room.identities.still(caller) for caller in callers if caller)
+    assert all(room.identities.is_still_valid(caller) for caller in callers if caller)
     await ending(room)
     await room.glance.look()
-    assert [room.identities.still(caller) for caller in callers if caller] == [False, False]
+    assert [room.identities.is_still_valid(caller) for caller in callers if caller] == [False, False]
     assert await room.is_refused(token)
     assert await room.is_refused(api)
 
 
 async def test_a_token_counts_as_soon_as_it_is_given_and_not_any_more_once_it_is_deleted(room: Room) -> None:
     await room.account("ann", PASSWORD)
-    token = await room.identities.book.add_token("ann", seconds=3600, token_id="ci")
+    token = await room.identities.account_store.add_token("ann", lifetime_seconds=3600, token_id="ci")
     caller = await room.who(token)  # the lookout has not heard of it
     assert caller is not None
     assert caller.id == "ci"
     assert b"ci" in (await room.secret())["accounts.ann.tokens"]
     assert token.encode() not in b"".join((await room.secret()).values())
     with pytest.raises(UserError, match="already has a token"):
-        await room.identities.book.add_token("ann", token_id="ci")
-    await room.identities.book.remove_token("ann", "ci")
+        await room.identities.account_store.add_token("ann", token_id="ci")
+    await room.identities.account_store.remove_token("ann", "ci")
     await room.glance.look()
-    assert not room.identities.still(caller)
+    assert not room.identities.is_still_valid(caller)
     assert await room.is_refused(token)
 
 
 async def test_a_token_is_over_when_it_says_so_and_one_without_an_end_is_not(room: Room) -> None:
     await room.account("ann", PASSWORD)
-    short = await room.identities.book.add_token("ann", seconds=60)
-    endless = await room.identities.book.add_token("ann")
+    short = await room.identities.account_store.add_token("ann", lifetime_seconds=60)
+    endless = await room.identities.account_store.add_token("ann")
     room.clock.leap(61)
     assert await room.is_refused(short)
     room.clock.leap(10 * 365 * 86400)
@@ -191,11 +191,11 @@ async def test_a_token_is_over_when_it_says_so_and_one_without_an_end_is_not(roo
 
 async def test_an_id_that_is_given_again_revives_no_token(room: Room) -> None:
     await room.account("ann", PASSWORD)
-    book = room.identities.book
+    book = room.identities.account_store
     leaked = await book.add_token("ann", token_id="ci")
     caller = await room.who(leaked)
     assert caller is not None
-    child = await book.add_token("ann", limits=room.identities.token_limits(caller, caller.subjects))
+    child = await book.add_token("ann", limits=room.identities.get_token_limits(caller, caller.rbac_requester))
     assert not await room.is_refused(child)
     await book.remove_token("ann", "ci")
     room.clock.leap(60)
@@ -207,9 +207,9 @@ async def test_an_id_that_is_given_again_revives_no_token(room: Room) -> None:
 
 async def test_a_token_that_is_given_in_the_second_of_a_new_password_counts(room: Room) -> None:
     await room.settings(accounts__ann="apiKey, login")
-    await room.identities.book.set_password("ann", PASSWORD)
+    await room.identities.account_store.set_password("ann", PASSWORD)
     await room.glance.look()
-    assert not await room.is_refused(await room.identities.book.add_token("ann"))
+    assert not await room.is_refused(await room.identities.account_store.add_token("ann"))
     assert not await room.is_refused(await room.identities.login("ann", PASSWORD))
 
 
@@ -217,10 +217,10 @@ async def test_a_password_that_is_changed_twice_in_a_second_ends_what_was_given_
     await room.settings(accounts__ann="apiKey, login")
     given = []
     for number in range(4):
-        await room.identities.book.set_password("ann", f"{PASSWORD} {number}")
+        await room.identities.account_store.set_password("ann", f"{PASSWORD} {number}")
         await room.glance.look()
         assert [await room.is_refused(token) for token in given] == [True] * len(given)
-        given += [await room.identities.book.add_token("ann")]
+        given += [await room.identities.account_store.add_token("ann")]
         given += [await room.identities.login("ann", f"{PASSWORD} {number}")]
         assert [await room.is_refused(token) for token in given[-2:]] == [False, False]
 
@@ -228,12 +228,12 @@ async def test_a_password_that_is_changed_twice_in_a_second_ends_what_was_given_
 async def test_two_servers_give_tokens_at_once_and_none_is_lost(room: Room) -> None:
     await room.account("ann", PASSWORD)
     other = room.server(room.glance)
-    made = await asyncio.gather(*(each.book.add_token("ann") for each in [room.identities, other] * 6))
+    made = await asyncio.gather(*(each.account_store.add_token("ann") for each in [room.identities, other] * 6))
     assert [await room.is_refused(token) for token in made] == [False] * 12
 
 
 async def test_admin_can_be_turned_off(room: Room) -> None:
-    password = await room.identities.book.initial_password()
+    password = await room.identities.account_store.load_initial_password()
     token = await room.identities.login("admin", password)
     await room.settings(admin__enabled="false")
     assert await room.is_refused(token)
@@ -251,21 +251,21 @@ async def test_a_role_of_a_project_has_tokens_as_long_as_the_project_lists_them(
         {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject", "metadata": metadata, "spec": {"roles": [listed]}}
     )
     signing_key = (await room.secret())["server.secretkey"]
-    claims = [tokens.Claims("argocd", "proj:ml:ci", name, now, 0, now) for name in ("one", "two", "three")]
-    one, two, three = (tokens.sign(each, signing_key) for each in claims)
+    claims = [tokens.TokenClaims("argocd", "proj:ml:ci", name, now, 0, now) for name in ("one", "two", "three")]
+    one, two, three = (tokens.sign_token(each, signing_key) for each in claims)
     caller = await room.who(one)
     await room.glance.look()
     assert caller is not None
     assert caller.kind == "project"
-    assert room.identities.may(caller, "applications", "sync", "ml/a")
-    assert not room.identities.may(caller, "applications", "sync", "other/a")
+    assert room.identities.is_allowed(caller, "applications", "sync", "ml/a")
+    assert not room.identities.is_allowed(caller, "applications", "sync", "other/a")
     assert not await room.is_refused(two)
     assert await room.is_refused(three)
     room.clock.leap(61)
     assert await room.is_refused(two)
     await room.cluster.patch(key, {"spec": {"roles": [role]}})
     await room.glance.look()
-    assert not room.identities.still(caller)
+    assert not room.identities.is_still_valid(caller)
     assert await room.is_refused(one)
 
 
@@ -273,12 +273,12 @@ async def test_a_session_is_over_by_the_rules_at_once_when_they_change(room: Roo
     await room.account("ann", PASSWORD)
     caller = await room.who(await room.identities.login("ann", PASSWORD))
     assert caller is not None
-    assert not room.identities.may(caller, "applications", "get", "ml/a")
+    assert not room.identities.is_allowed(caller, "applications", "get", "ml/a")
     await room.settings("argocd-rbac-cm", **{"policy__csv": "p, ann, applications, get, ml/*, allow"})
-    assert room.identities.may(caller, "applications", "get", "ml/a")
+    assert room.identities.is_allowed(caller, "applications", "get", "ml/a")
     digest = room.identities.permissions(caller).digest
     await room.settings("argocd-rbac-cm", **{"policy__csv": ""})
-    assert not room.identities.may(caller, "applications", "get", "ml/a")
+    assert not room.identities.is_allowed(caller, "applications", "get", "ml/a")
     assert room.identities.permissions(caller).digest != digest
 
 
@@ -286,12 +286,12 @@ async def test_more_ended_sessions_than_can_be_kept_end_all(room: Room) -> None:
     await room.account("ann", PASSWORD)
     first, second = [await room.identities.login("ann", PASSWORD) for _ in range(2)]
     far = str(int(room.clock.now().timestamp()) + 86400)
-    await room.settings("argosy-sessions", **{f"{number:040d}": far for number in range(MOST)})
+    await room.settings("argosy-sessions", **{f"{number:040d}": far for number in range(MAX_REVOKED_SESSIONS)})
     caller = await room.who(first)
     assert caller is not None
     await room.identities.logout(caller)
     await room.glance.look()
     assert await room.is_refused(second)
-    assert len(room.identities.standing.revoked) < 10
+    assert len(room.identities.state.revoked_sessions) < 10
     room.clock.leap(2)
     assert not await room.is_refused(await room.identities.login("ann", PASSWORD))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from argosy.features.doctor.installation_check import read_installation
-from argosy.features.doctor.optional_reads import Asking
+from argosy.features.doctor.optional_reads import OptionalReads
 from support.identities import NAMESPACE, Glance, Room
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +64,7 @@ async def test_each_change_that_makes_it_unusable_or_usable_is_one_line(
 @pytest.mark.parametrize("text", UNUSABLE)
 async def test_doctor_names_the_same_fault(room: Room, text: str) -> None:
     await room.settings(oidc__config=text)
-    settings = await read_installation(Asking(room.cluster), NAMESPACE)
+    settings = await read_installation(OptionalReads(room.cluster), NAMESPACE)
     assert UNUSABLE[text] in settings.view.sso_fault
 
 
@@ -72,5 +72,5 @@ async def test_doctor_reads_the_secrets_that_the_setting_refers_to(room: Room) -
     await room.settings(oidc__config=USABLE + "clientSecret: $another:key")
     metadata = {"name": "another", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "argocd"}}
     await room.cluster.create({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"key": "eA=="}})
-    settings = await read_installation(Asking(room.cluster), NAMESPACE)
+    settings = await read_installation(OptionalReads(room.cluster), NAMESPACE)
     assert settings.view.sso_fault == ""

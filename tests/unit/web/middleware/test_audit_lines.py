@@ -12,11 +12,11 @@ import pytest
 
 from argosy.errors import PolicyError, TransientError
 from argosy.web.middleware import request_limits
-from argosy.web.middleware.asgi import Entry
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Json, Stream
-from argosy.web.route import May, Public, Route, SignedIn
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse, StreamResponse
+from argosy.web.route import Public, RequiresPermission, Route, SignedIn
 from support.page_site import CONTROL, KnownPeople, a_site, anything, nothing
 from support.tenants import ask
 
@@ -29,32 +29,37 @@ APP = {
 }
 
 
-async def done(asked: Asked) -> Json:
-    return Json(await asked.document())
+async def done(asked: RequestContext) -> JsonResponse:
+    return JsonResponse(await asked.read_json())
 
 
 def failing(error: Exception) -> Any:
-    async def fail(asked: Asked) -> Json:
+    async def fail(asked: RequestContext) -> JsonResponse:
         raise error
 
     return fail
 
 
-async def slow(asked: Asked) -> Json:
+async def slow(asked: RequestContext) -> JsonResponse:
     await asyncio.sleep(30)
-    return Json()
+    return JsonResponse()
 
 
-async def breaking(asked: Asked) -> Stream:
+async def breaking(asked: RequestContext) -> StreamResponse:
     async def chunks() -> AsyncIterator[bytes]:
         yield b"one\n"
         raise TransientError("the cluster is away")
 
-    return Stream(chunks(), "text/plain")
+    return StreamResponse(chunks(), "text/plain")
 
 
 ROUTES = (
-    Route("POST", "/api/v1/applications/{name}/sync", May("applications", "sync", application), done),
+    Route(
+        "POST",
+        "/api/v1/applications/{name}/sync",
+        RequiresPermission("applications", "sync", resolve_application),
+        done,
+    ),
     Route("DELETE", "/api/v1/held", SignedIn(), failing(PolicyError("held by ann; release it first"))),
     Route("GET", "/api/v1/slow", Public("a test"), slow),
     Route("GET", "/api/v1/breaking", SignedIn(), breaking),
@@ -62,8 +67,8 @@ ROUTES = (
 
 
 @pytest.fixture
-def entry() -> Entry:
-    return Entry(a_site([APP], KnownPeople({"ann": anything, "bob": nothing})), ROUTES)
+def entry() -> WebApplication:
+    return WebApplication(a_site([APP], KnownPeople({"ann": anything, "bob": nothing})), ROUTES)
 
 
 def bearer(who: str) -> dict[str, str]:
@@ -75,7 +80,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
 
 
 async def test_a_change_is_a_line_with_who_what_and_what_came_of_it(
-    entry: Entry, caplog: pytest.LogCaptureFixture
+    entry: WebApplication, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "argosy.audit")
     path = "/api/v1/applications/a/sync"
@@ -94,20 +99,22 @@ async def test_a_change_is_a_line_with_who_what_and_what_came_of_it(
     assert "s3cr3t-branch" not in caplog.text
 
 
-async def test_no_name_breaks_out_of_its_line(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_name_breaks_out_of_its_line(entry: WebApplication, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "argosy.audit")
     await ask(entry, "POST", '/api/v1/applications/a%0A{"who":"ann"}/sync', bearer("ann"), b"{}")
     assert [line["who"] for line in lines(caplog)] == ["ann"]
     assert all("\n" not in record.getMessage() for record in caplog.records if record.name == "argosy.audit")
 
 
-async def test_an_answer_that_takes_too_long_is_given_up(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_limits, "SECONDS", 0.05)
+async def test_an_answer_that_takes_too_long_is_given_up(
+    entry: WebApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_limits, "REQUEST_TIMEOUT_SECONDS", 0.05)
     got = await ask(entry, "GET", "/api/v1/slow")
     assert (got.code, got.json()["code"]) == (503, 14)
 
 
-async def test_a_stream_that_breaks_ends_and_is_logged(entry: Entry, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_stream_that_breaks_ends_and_is_logged(entry: WebApplication, caplog: pytest.LogCaptureFixture) -> None:
     got = await ask(entry, "GET", "/api/v1/breaking", bearer("ann"), reads_stream=True)
     assert (got.code, got.body) == (200, b"one\n")
     assert "stream failed: the cluster is away" in caplog.text

@@ -10,10 +10,10 @@ import pytest
 from markupsafe import escape
 
 from argosy.features.health_checks import page as settings_health
-from argosy.web.middleware.asgi import Entry
-from argosy.web.middleware.echoed_input import conceal_fields
-from argosy.web.request import Asked, Query
-from argosy.web.responses import Page
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.echoed_input import conceal_form_fields
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.responses import PageResponse
 from argosy.web.route import Route, SignedIn
 from support.page_site import CONTROL, a_site
 from support.tenants import ask
@@ -60,7 +60,7 @@ class Tags(HTMLParser):
 def test_a_page_is_the_same_after_its_fields_were_concealed_and_restored(text: str) -> None:
     shown = escape(text)
     page = f'<p>{shown}</p><input name="q" value="{shown}"><textarea name="script">{shown}</textarea><b></b>'.encode()
-    concealed, fields = conceal_fields(page, Query([("q", text), ("script", text)]))
+    concealed, fields = conceal_form_fields(page, QueryParameters([("q", text), ("script", text)]))
     assert concealed.count(str(shown).encode()) == 1, "only the paragraph still has it"
     assert fields.restore(concealed) == page
 
@@ -68,15 +68,15 @@ def test_a_page_is_the_same_after_its_fields_were_concealed_and_restored(text: s
 def test_fields_that_are_alike_are_each_restored_in_their_own_spelling() -> None:
     page = b'<input name="a" value="it&#39;s &lt;here&gt;"><input name="b" value="it&#x27;s &#60;here&#62;">' * 20
     text = "it's <here>"
-    concealed, fields = conceal_fields(page, Query([("a", text), ("b", text)]))
+    concealed, fields = conceal_form_fields(page, QueryParameters([("a", text), ("b", text)]))
     assert b"here" not in concealed
     assert fields.restore(concealed) == page
 
 
 def test_a_page_without_a_form_is_left_as_it_is() -> None:
     page = b'<input name="q" value="some text">'
-    for form in (None, Query([]), Query([("other", "some text")])):
-        concealed, fields = conceal_fields(page, form)
+    for form in (None, QueryParameters([]), QueryParameters([("other", "some text")])):
+        concealed, fields = conceal_form_fields(page, form)
         assert concealed == page == fields.restore(page)
 
 
@@ -89,15 +89,15 @@ def secret(value: str) -> dict[str, object]:
 @pytest.mark.parametrize("is_secret", [False, True], ids=["no secret", "a secret"])
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 async def test_a_form_that_is_sent_with_an_error_comes_back_with_its_fields_escaped(text: str, is_secret: bool) -> None:
-    async def answer(asked: Asked) -> Page:
-        form = await asked.form()
+    async def answer(asked: RequestContext) -> PageResponse:
+        form = await asked.read_form()
         if "url" in form:
             values = {"title": "x", "section": "settings", "crumbs": [], "rows": [], "fault": "x", "commands": []}
-            return Page("repositories/repositories.html", {**values, "typed": form.text("url")}, code=400)
-        values = settings_health.values(asked, fault="invalid")
-        return Page("health_checks/health_checks.html", {**values, "script": form.text("script")}, code=400)
+            return PageResponse("repositories/repositories.html", {**values, "typed": form.get_text("url")}, code=400)
+        values = settings_health.build_page_values(asked, fault="invalid")
+        return PageResponse("health_checks/health_checks.html", {**values, "script": form.get_text("script")}, code=400)
 
-    entry = Entry(
+    entry = WebApplication(
         a_site([secret(text.strip())] if is_secret else []), [Route("POST", "/settings/x", SignedIn(), answer, "x")]
     )
     headers = {"Authorization": "Bearer ann", "Content-Type": "application/x-www-form-urlencoded"}

@@ -14,13 +14,13 @@ from typing import Any, cast
 import pytest
 
 from argosy.gitops.application import read_application
-from argosy.gitops.application.step_results import Checkout, Input, Rendered
-from argosy.gitops.reconciler.render_cache import Asked, Renders
-from argosy.gitops.redaction.redaction import mask_of
+from argosy.gitops.application.step_results import Checkout, RenderInput, RenderResult
+from argosy.gitops.reconciler.render_cache import RenderCache, RenderRequest
+from argosy.gitops.redaction.redaction import build_mask
 from argosy.gitops.render import BuildSettings
 from argosy.web.middleware import git_words
 from argosy.web.middleware.application_masks import ApplicationMasks, build_masks
-from argosy.web.middleware.secret_masking import masked_json
+from argosy.web.middleware.secret_masking import serialize_masked
 from support.file_trees import TextTree
 from support.page_site import CONTROL, StillLookout, a_site
 
@@ -74,21 +74,21 @@ class Place:
 
     def __init__(self, *manifests: dict[str, Any]) -> None:
         self.lookout = StillLookout(manifests)
-        self.renders = self.lookout.renders = Renders(Here())  # type: ignore[misc]
+        self.renders = self.lookout.render_cache = RenderCache(Here())  # type: ignore[misc]
         site = a_site()
-        object.__setattr__(site, "lookout", self.lookout)
-        self.masks: ApplicationMasks = build_masks(site, mask_of(self.lookout, CONTROL))
+        object.__setattr__(site, "cluster_view", self.lookout)
+        self.masks: ApplicationMasks = build_masks(site, build_mask(self.lookout, CONTROL))
 
     async def render(
         self, application: dict[str, Any], files: dict[str, str], revision: str = FIRST, *, is_raw: bool = False
     ) -> None:
         found = read_application(application)
         named = files if is_raw else {f"app/{name}": text for name, text in files.items()}
-        asked = Asked(found, found.sources[0], Checkout(TextTree(named), revision), BuildSettings())
+        asked = RenderRequest(found, found.sources[0], Checkout(TextTree(named), revision), BuildSettings())
         await self.renders.render(asked, 0, nothing_remote)
 
     def told(self, name: str = "shop", text: str = TOLD) -> str:
-        return self.masks.by_name(name).hide_text(text)
+        return self.masks.get_mask_for_application(name).mask_text(text)
 
 
 async def test_a_word_in_a_manifest_in_git_is_shown_though_a_secret_has_it() -> None:
@@ -96,7 +96,7 @@ async def test_a_word_in_a_manifest_in_git_is_shown_though_a_secret_has_it() -> 
     assert place.told() == "cannot reach ++++++++", "nothing of it is in memory yet"
     await place.render(app(), {"settings.yaml": CONFIG_MAP})
     assert place.told() == TOLD
-    assert VALUE in json.dumps(place.masks.application({**app(), "status": {"message": TOLD} | app()["status"]}))
+    assert VALUE in json.dumps(place.masks.mask_application({**app(), "status": {"message": TOLD} | app()["status"]}))
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,10 @@ async def test_a_new_commit_that_waits_hides_no_word_of_the_delivered_one() -> N
 
 # -- values that are rendered, and do not stand in Git ---------------------------------------------------------------
 
+
 def rendered(tool: str, text: str, *files: str) -> Any:
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": text}}
-    return Rendered([manifest], cast(Any, None), {Input("", path): "1" for path in files}, tool)
+    return RenderResult([manifest], cast(Any, None), {RenderInput("", path): "1" for path in files}, tool)
 
 
 @pytest.mark.parametrize(
@@ -288,14 +289,14 @@ def test_a_source_that_reads_files_of_another_repository_has_no_words(place: str
     """The writers of value files or of a remote base may be others than those of the source."""
     part = rendered("Helm", VALUE, "chart/Chart.yaml")
     assert VALUE in git_words.GitText((part,), "")
-    values = {**part.inputs, Input(place, "prod.yaml"): "2"}
+    values = {**part.inputs, RenderInput(place, "prod.yaml"): "2"}
     assert VALUE not in git_words.GitText((replace(part, inputs=values),), "")
 
 
 @pytest.mark.parametrize("word", ["hunter22x", "admin:hunter22x", "of hunter22x and"])
 def test_values_of_the_spec_are_no_words_in_git(word: str) -> None:
     spec = {"source": {"helm": {"parameters": [{"name": "password", "value": "hunter22x"}]}}}
-    inline = git_words.SEPARATOR.join(git_words._inline_texts(spec))
+    inline = git_words.SEPARATOR.join(git_words._list_inline_texts(spec))
     text = git_words.GitText((rendered("Directory", f"admin:hunter22x, one of hunter22x and {VALUE}"),), inline)
     assert word not in text and VALUE in text
     assert word in git_words.GitText((rendered("Directory", f"admin:hunter22x, one of hunter22x and {VALUE}"),), "")
@@ -316,7 +317,7 @@ async def test_the_fields_of_a_secret_stay_hidden_whatever_stands_in_git() -> No
     place = Place(project("web"), app(), secret("web"))
     await place.render(app(), {"settings.yaml": CONFIG_MAP})
     live = {**secret("web"), "stringData": {"more": VALUE}}
-    shown = place.masks.by_name("shop").hide_json(masked_json({"live": live, "told": TOLD}))
+    shown = place.masks.get_mask_for_application("shop").mask_json(serialize_masked({"live": live, "told": TOLD}))
     assert json.loads(shown)["told"] == TOLD
     assert VALUE.encode() not in shown.replace(TOLD.encode(), b"")
     assert base64.b64encode(VALUE.encode()) not in shown
@@ -451,7 +452,7 @@ def test_renders_are_released_once_they_are_joined() -> None:
     made = rendered("Directory", VALUE)
     reference = weakref.ref(made)
     text = git_words.GitText((made,), "")
-    assert text.is_of((made,), "") and VALUE in text and text.is_of((made,), "")
+    assert text.is_built_from((made,), "") and VALUE in text and text.is_built_from((made,), "")
     del made
     gc.collect()
     assert reference() is None and VALUE in text
@@ -472,14 +473,14 @@ async def test_nothing_is_kept_of_an_application_that_is_gone() -> None:
     place = Place(project("web"), app(), secret("web"))
     await place.render(app(), {"settings.yaml": CONFIG_MAP})
     assert place.told() == TOLD
-    place.masks.application(app())
-    git = place.masks.scope(CONTROL, "shop").git
+    place.masks.mask_application(app())
+    git = place.masks.get_scope(CONTROL, "shop").git_words
     assert git is not None and VALUE in git
     key = read_application(app()).key
     place.lookout.drop(key)
     assert VALUE not in git
     assert len(place.masks._scopes) == 0 and len(place.masks._manifests) == 0
-    assert not any(place.renders.peek(key, 1))
+    assert not any(place.renders.list_entries(key, 1))
 
 
 # -- encoded values --------------------------------------------------------------------------------------------------

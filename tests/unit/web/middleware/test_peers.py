@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from argosy.web.middleware.client_address import peer_of
+from argosy.web.middleware.client_address import find_client_address
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from argosy.web.middleware.client_address import peer_of
     ],
 )
 def test_only_proxies_of_ours_are_believed(direct: str, forwarded: str, proxies: str, found: str) -> None:
-    assert peer_of(direct, forwarded, proxies) == found
+    assert find_client_address(direct, forwarded, proxies) == found

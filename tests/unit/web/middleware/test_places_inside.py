@@ -10,11 +10,11 @@ import pytest
 
 from argosy.gitops.application import read_application
 from argosy.web.middleware import request_limits
-from argosy.web.middleware.asgi import Entry
-from argosy.web.middleware.error_responses import told_of
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Found, May, Public, Route, SignedIn
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.middleware.error_responses import describe_error
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import Public, RequiresPermission, ResolvedObject, Route, SignedIn
 from support.deadlines import wait_until_async
 from support.loop_clock import LoopClock
 from support.page_site import KnownPeople, a_site, anything
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.anyio
 JSON = {"Content-Type": "application/json"}
 
 
-async def told(asked: Asked) -> Json:
-    return Json(await asked.document())
+async def told(asked: RequestContext) -> JsonResponse:
+    return JsonResponse(await asked.read_json())
 
 
 ROUTES = (
@@ -35,11 +35,11 @@ ROUTES = (
 
 
 @pytest.fixture
-def entry() -> Entry:
-    return Entry(a_site([], KnownPeople({"ann": anything})), ROUTES)
+def entry() -> WebApplication:
+    return WebApplication(a_site([], KnownPeople({"ann": anything})), ROUTES)
 
 
-async def slowly(entry: Entry, peer: str) -> int:
+async def slowly(entry: WebApplication, peer: str) -> int:
     """Announces more than it sends."""
     sent: list[dict[str, Any]] = []
     parts = iter([{"type": "http.request", "body": b"{", "more_body": True}])
@@ -61,60 +61,62 @@ async def slowly(entry: Entry, peer: str) -> int:
 
 
 async def test_hundreds_of_strangers_who_send_slowly_stop_no_change(
-    entry: Entry, monkeypatch: pytest.MonkeyPatch
+    entry: WebApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = LoopClock()
-    monkeypatch.setattr(request_limits, "STRANGERS_SECONDS", 9000.0)
-    monkeypatch.setattr(request_limits, "SECONDS", 90_000.0)
+    monkeypatch.setattr(request_limits, "ANONYMOUS_BODY_TIMEOUT_SECONDS", 9000.0)
+    monkeypatch.setattr(request_limits, "REQUEST_TIMEOUT_SECONDS", 90_000.0)
     slow = [asyncio.create_task(slowly(entry, f"10.0.0.{number % 7}")) for number in range(500)]
     await wait_until_async(lambda: sum(task.done() for task in slow) == 350, "some hold all places, the others went")
     got = await ask(entry, "POST", "/api/v1/work", {"Authorization": "Bearer ann", **JSON}, b"{}")
     assert got.code == 200
     clock.leap(9001)
     codes = await asyncio.gather(*slow)
-    assert {code: codes.count(code) for code in set(codes)} == {408: request_limits.MOST_STRANGERS, 429: 350}
+    assert {code: codes.count(code) for code in set(codes)} == {408: request_limits.MAX_ANONYMOUS, 429: 350}
     assert (await ask(entry, "POST", "/api/v1/session", JSON, b"{}")).code == 200  # it was over soon
 
 
-async def test_one_address_leaves_places_to_other_strangers(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_address_leaves_places_to_other_strangers(
+    entry: WebApplication, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = LoopClock()
-    monkeypatch.setattr(request_limits, "STRANGERS_SECONDS", 9000.0)
-    monkeypatch.setattr(request_limits, "SECONDS", 90_000.0)
+    monkeypatch.setattr(request_limits, "ANONYMOUS_BODY_TIMEOUT_SECONDS", 9000.0)
+    monkeypatch.setattr(request_limits, "REQUEST_TIMEOUT_SECONDS", 90_000.0)
     slow = [asyncio.create_task(slowly(entry, "10.0.0.1")) for _ in range(400)]
-    left = 400 - request_limits.MOST_OF_A_PEER
+    left = 400 - request_limits.MAX_ANONYMOUS_PER_ADDRESS
     await wait_until_async(lambda: sum(task.done() for task in slow) == left, "some hold its places, the others went")
     assert (await ask(entry, "POST", "/api/v1/session", JSON, b"{}")).code == 200
     clock.leap(9001)
-    assert (await asyncio.gather(*slow)).count(408) == request_limits.MOST_OF_A_PEER
+    assert (await asyncio.gather(*slow)).count(408) == request_limits.MAX_ANONYMOUS_PER_ADDRESS
 
 
 def test_who_waits_for_an_engine_holds_few_places() -> None:
-    turnstile = request_limits.Turnstile()
+    turnstile = request_limits.ConcurrencyLimits()
     with ExitStack() as held:
-        for _ in range(request_limits.MOST_WAITING_EACH):
-            held.enter_context(turnstile.waiting("ann"))
-        with pytest.raises(request_limits.TooMuch), turnstile.waiting("ann"):
+        for _ in range(request_limits.MAX_WAITING_PER_CALLER):
+            held.enter_context(turnstile.limit_waiting("ann"))
+        with pytest.raises(request_limits.RequestLimitExceeded), turnstile.limit_waiting("ann"):
             pass
-        with turnstile.waiting("bob"):
+        with turnstile.limit_waiting("bob"):
             pass
-    with turnstile.waiting("ann"):
+    with turnstile.limit_waiting("ann"):
         pass
 
 
 def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> None:
     now = [0.0]
-    rate = request_limits.WriteRate(most=3, clock=lambda: now[0])
+    rate = request_limits.WriteRateLimiter(max_writes=3, clock=lambda: now[0])
     for _ in range(3):
-        rate.check("ann", "ml")
+        rate.count_write("ann", "ml")
     now[0] = 60.0
     told = "ann wrote 3 times into project 'ml' within 5 minutes; try again in 240 s"
-    with pytest.raises(request_limits.TooMuch, match=told) as refused:
-        rate.check("ann", "ml")
-    assert told_of(refused.value).headers == (("retry-after", "240"),)
-    rate.check("ann", "other")
-    rate.check("bob", "ml")
+    with pytest.raises(request_limits.RequestLimitExceeded, match=told) as refused:
+        rate.count_write("ann", "ml")
+    assert describe_error(refused.value).headers == (("retry-after", "240"),)
+    rate.count_write("ann", "other")
+    rate.count_write("bob", "ml")
     now[0] = request_limits.WRITES_WINDOW_SECONDS
-    rate.check("ann", "ml")
+    rate.count_write("ann", "ml")
 
 
 @pytest.mark.parametrize(
@@ -123,12 +125,12 @@ def test_an_account_may_write_only_so_often_into_a_project_and_again_later() -> 
 async def test_who_writes_text_into_applications_is_slowed_down_and_who_reads_is_not(
     action: str, codes: list[int]
 ) -> None:
-    async def found(asked: Asked) -> Found:
-        return Found(None, "ml/web")
+    async def found(asked: RequestContext) -> ResolvedObject:
+        return ResolvedObject(None, "ml/web")
 
-    route = Route("POST", "/api/v1/applications/web", May("applications", action, found), told)
-    entry = Entry(a_site([], KnownPeople({"ann": anything})), [route])
-    entry.write_rate = request_limits.WriteRate(most=2)
+    route = Route("POST", "/api/v1/applications/web", RequiresPermission("applications", action, found), told)
+    entry = WebApplication(a_site([], KnownPeople({"ann": anything})), [route])
+    entry.write_rate = request_limits.WriteRateLimiter(max_writes=2)
     headers = {**JSON, "Authorization": "Bearer ann"}
     got = [await ask(entry, "POST", "/api/v1/applications/web", headers, b"{}") for _ in range(3)]
     assert [each.code for each in got] == codes
@@ -153,14 +155,16 @@ async def test_who_previews_other_revisions_of_an_application_is_slowed_down(que
     status = {"sync": {"revision": "1" * 40}, "history": [{"id": 1, "revision": "2" * 40}]}
     manifest = {"metadata": {"name": "web", "namespace": "argocd"}, "spec": {"source": source}, "status": status}
 
-    async def found(asked: Asked) -> Found:
-        return Found(read_application(manifest), "ml/web")
+    async def found(asked: RequestContext) -> ResolvedObject:
+        return ResolvedObject(read_application(manifest), "ml/web")
 
     names = ("revision", "revisions")
-    routes = [Route("GET", "/api/v1/applications/web", May("applications", "get", found), told, query=names)]
+    routes = [
+        Route("GET", "/api/v1/applications/web", RequiresPermission("applications", "get", found), told, query=names)
+    ]
     routes.append(Route("GET", "/api/v1/other", SignedIn(), told, query=names))
-    entry = Entry(a_site([], KnownPeople({"ann": anything})), routes)
-    entry.write_rate = request_limits.WriteRate(most=2)
+    entry = WebApplication(a_site([], KnownPeople({"ann": anything})), routes)
+    entry.write_rate = request_limits.WriteRateLimiter(max_writes=2)
     headers = {"Authorization": "Bearer ann"}
     got = [await ask(entry, "GET", f"/api/v1/applications/web{query}", headers) for _ in range(3)]
     assert [answer.code for answer in got] == codes
@@ -168,12 +172,12 @@ async def test_who_previews_other_revisions_of_an_application_is_slowed_down(que
 
 
 async def test_who_reads_commits_that_were_never_compared_is_slowed_down() -> None:
-    async def found(asked: Asked) -> Found:
-        return Found(None, "ml/web")
+    async def found(asked: RequestContext) -> ResolvedObject:
+        return ResolvedObject(None, "ml/web")
 
-    route = Route("GET", "/api/v1/applications/web/{revision}", May("applications", "get", found), told)
-    entry = Entry(a_site([], KnownPeople({"ann": anything})), [route])
-    entry.write_rate = request_limits.WriteRate(most=2)
+    route = Route("GET", "/api/v1/applications/web/{revision}", RequiresPermission("applications", "get", found), told)
+    entry = WebApplication(a_site([], KnownPeople({"ann": anything})), [route])
+    entry.write_rate = request_limits.WriteRateLimiter(max_writes=2)
     headers = {"Authorization": "Bearer ann"}
     got = [await ask(entry, "GET", f"/api/v1/applications/web/{number}234567", headers) for number in range(3)]
     assert [answer.code for answer in got] == [200, 200, 429]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from argosy.annotations import INSTANCE_LABEL, TRACKING_ID
-from argosy.gitops.redaction.redaction import mask_of
+from argosy.gitops.redaction.redaction import build_mask
 from argosy.web.middleware.application_masks import ApplicationMasks
 from support.page_site import CONTROL, StillLookout
 
@@ -55,7 +55,11 @@ def cluster_wide(kind: str) -> dict[str, Any]:
 
 def told(*manifests: dict[str, Any], text: str = TOLD) -> str:
     lookout = StillLookout(manifests)
-    return ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL).by_name("shop").hide_text(text)
+    return (
+        ApplicationMasks(build_mask(lookout, CONTROL), lookout.cache, CONTROL)
+        .get_mask_for_application("shop")
+        .mask_text(text)
+    )
 
 
 GUESSES = {
@@ -144,7 +148,7 @@ def test_names_of_an_applications_own_objects_are_public_in_it() -> None:
 
 def watched(*manifests: dict[str, Any]) -> tuple[StillLookout, ApplicationMasks]:
     lookout = StillLookout((project(), app(), secret(), *manifests))
-    return lookout, ApplicationMasks(mask_of(lookout, CONTROL), lookout.cache, CONTROL)
+    return lookout, ApplicationMasks(build_mask(lookout, CONTROL), lookout.cache, CONTROL)
 
 
 LABEL = "corp.example/app"
@@ -155,26 +159,26 @@ def test_a_cluster_wide_name_of_a_tenant_unmasks_nothing_if_the_settings_arrive_
     lookout, masks = watched()
     lookout.put(GUESS)
     lookout.put(settings(LABEL))
-    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    assert masks.get_mask_for_application("shop").mask_text(TOLD) == HIDDEN
 
 
 def test_a_cluster_wide_name_of_a_tenant_unmasks_nothing_after_the_label_key_changed() -> None:
     lookout, masks = watched(settings(LABEL))
     lookout.put(settings("corp.example/other"))
     lookout.put(GUESS)  # it keeps the old label until its next sync
-    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    assert masks.get_mask_for_application("shop").mask_text(TOLD) == HIDDEN
     lookout.put(delivered("ClusterRole", "corp.example/other"))
-    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    assert masks.get_mask_for_application("shop").mask_text(TOLD) == HIDDEN
 
 
 def test_a_cluster_wide_name_is_public_no_longer_once_an_application_delivers_it() -> None:
     lookout, masks = watched()
     lookout.put(cluster_wide("ClusterRole"))
-    assert masks.by_name("shop").hide_text(TOLD) == TOLD
+    assert masks.get_mask_for_application("shop").mask_text(TOLD) == TOLD
     lookout.put(delivered("ClusterRole"))
-    assert masks.by_name("shop").hide_text(TOLD) == HIDDEN
+    assert masks.get_mask_for_application("shop").mask_text(TOLD) == HIDDEN
     lookout.put(cluster_wide("StorageClass"))
-    assert masks.by_name("shop").hide_text(TOLD) == TOLD, "an administrator named another object so"
+    assert masks.get_mask_for_application("shop").mask_text(TOLD) == TOLD, "an administrator named another object so"
 
 
 def test_lists_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -> None:
@@ -182,17 +186,17 @@ def test_lists_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -
     shop["status"] = {"conditions": [{"type": "SyncError", "message": TOLD}]}
     lookout, masks = watched(GUESS)
     lookout.put(shop)
-    shown = masks.application(shop)["status"]["conditions"][0]["message"]
+    shown = masks.mask_application(shop)["status"]["conditions"][0]["message"]
     assert shown == TOLD
     lookout.put(settings(LABEL))
-    assert masks.application(shop)["status"]["conditions"][0]["message"] == HIDDEN
+    assert masks.mask_application(shop)["status"]["conditions"][0]["message"] == HIDDEN
 
 
 def test_streams_are_masked_again_when_a_cluster_wide_name_is_public_no_longer() -> None:
     lookout, masks = watched(GUESS)
-    assert masks.by_name("shop").hide_again(TOLD.encode()) == TOLD.encode()
+    assert masks.get_mask_for_application("shop").mask_chunk(TOLD.encode()) == TOLD.encode()
     lookout.put(settings(LABEL))
-    assert masks.by_name("shop").hide_again(TOLD.encode()) == HIDDEN.encode()
+    assert masks.get_mask_for_application("shop").mask_chunk(TOLD.encode()) == HIDDEN.encode()
 
 
 @pytest.mark.parametrize(

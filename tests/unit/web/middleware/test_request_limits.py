@@ -5,39 +5,39 @@ from __future__ import annotations
 import pytest
 
 from argosy.web.middleware.request_limits import (
-    MOST_ADDRESS,
-    MOST_HEADER_BYTES,
-    MOST_HEADERS,
-    TooMuch,
-    check_head,
-    check_length,
+    MAX_HEADER_BYTES,
+    MAX_HEADERS,
+    MAX_URL_BYTES,
+    RequestLimitExceeded,
+    check_content_length,
+    check_request_head,
 )
 
 
 def test_the_longest_address_is_taken_and_a_longer_one_is_refused() -> None:
-    check_head(b"/" * (MOST_ADDRESS - 10), b"x" * 10, [])
-    with pytest.raises(TooMuch, match=f"longer than {MOST_ADDRESS} bytes") as raised:
-        check_head(b"/" * (MOST_ADDRESS - 10), b"x" * 11, [])
+    check_request_head(b"/" * (MAX_URL_BYTES - 10), b"x" * 10, [])
+    with pytest.raises(RequestLimitExceeded, match=f"longer than {MAX_URL_BYTES} bytes") as raised:
+        check_request_head(b"/" * (MAX_URL_BYTES - 10), b"x" * 11, [])
     assert raised.value.code == 414
 
 
 @pytest.mark.parametrize(
     ("headers", "more"),
-    [([(b"a", b"b")] * MOST_HEADERS, (b"a", b"b")), ([(b"a", b"b" * (MOST_HEADER_BYTES - 1))], (b"", b"b"))],
+    [([(b"a", b"b")] * MAX_HEADERS, (b"a", b"b")), ([(b"a", b"b" * (MAX_HEADER_BYTES - 1))], (b"", b"b"))],
 )
 def test_as_many_headers_as_are_allowed_are_taken_and_more_are_refused(
     headers: list[tuple[bytes, bytes]], more: tuple[bytes, bytes]
 ) -> None:
-    check_head(b"/", b"", headers)
-    with pytest.raises(TooMuch) as raised:
-        check_head(b"/", b"", [*headers, more])
+    check_request_head(b"/", b"", headers)
+    with pytest.raises(RequestLimitExceeded) as raised:
+        check_request_head(b"/", b"", [*headers, more])
     assert raised.value.code == 431
 
 
 def test_a_body_is_judged_by_its_announced_length() -> None:
-    check_length("", 10)
-    check_length("10", 10)
+    check_content_length("", 10)
+    check_content_length("10", 10)
     for declared, code in (("11", 413), ("9" * 400, 413), ("-1", 400), ("1e3", 400), ("٣", 400)):
-        with pytest.raises(TooMuch) as raised:
-            check_length(declared, 10)
+        with pytest.raises(RequestLimitExceeded) as raised:
+            check_content_length(declared, 10)
         assert raised.value.code == code

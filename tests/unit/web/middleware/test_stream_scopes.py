@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from argosy.web.auth.caller import NOBODY
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.middleware.asgi import Entry
-from argosy.web.request import Asked, Query
-from argosy.web.responses import Stream
-from argosy.web.route import Found, May, Route
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.middleware.asgi import WebApplication
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.responses import StreamResponse
+from argosy.web.route import RequiresPermission, ResolvedObject, Route
 from support import scope_manifests
 from support.page_site import KnownPeople, StillLookout, a_site, anything
 from support.scope_manifests import project
@@ -56,20 +56,22 @@ CHANGES: dict[str, tuple[list[dict[str, Any]], dict[str, Any], tuple[bool, bool]
 async def test_an_open_stream_follows_the_secrets_that_it_may_quote(change: str) -> None:
     manifests, changed, expected = CHANGES[change]
     site = a_site(manifests, KnownPeople({"ann": anything}))
-    lookout: Any = site.lookout
+    lookout: Any = site.cluster_view
 
     async def chunks() -> AsyncIterator[bytes]:
         yield f"data: first {VALUE}\n\n".encode()
         lookout.put(changed)
         yield f"data: then {VALUE}\n\n".encode()
 
-    async def answer(asked: Asked) -> Stream:
-        return Stream(chunks=chunks())
+    async def answer(asked: RequestContext) -> StreamResponse:
+        return StreamResponse(chunks=chunks())
 
-    async def subject(asked: Asked) -> Found:
-        return Found(None, "ml/shop")
+    async def subject(asked: RequestContext) -> ResolvedObject:
+        return ResolvedObject(None, "ml/shop")
 
-    entry = Entry(site, [Route("GET", "/api/v1/x", May("applications", "get", subject), answer)])
+    entry = WebApplication(
+        site, [Route("GET", "/api/v1/x", RequiresPermission("applications", "get", subject), answer)]
+    )
     got = await ask(entry, "GET", "/api/v1/x", {"Authorization": "Bearer ann"}, reads_stream=True)
     first, _, then = got.body.partition(b"then")
     assert (VALUE.encode() in first, VALUE.encode() in then) == expected
@@ -80,9 +82,9 @@ def test_lines_of_a_log_that_goes_on_follow_the_secrets_that_they_may_quote(chan
     """They are masked before they are filtered, so not only on their way out."""
     manifests, changed, expected = CHANGES[change]
     site = a_site(manifests)
-    lookout: Any = site.lookout
-    asked = Asked("GET", "/apps/x", {}, Query([]), {}, NOBODY, site, thing="ml/shop")
-    hide = masks_of(asked).hide_for(asked)
+    lookout: Any = site.cluster_view
+    asked = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
+    hide = get_masks(asked).build_text_mask(asked)
     before = VALUE in hide(f"first {VALUE}")
     lookout.put(changed)
     assert (before, VALUE in hide(f"then {VALUE}")) == expected
@@ -92,8 +94,10 @@ def test_lines_of_a_log_that_goes_on_follow_the_secrets_that_they_may_quote(chan
 
 
 def mask_for(path: str, query: list[tuple[str, str]], manifests: list[dict[str, Any]]) -> Callable[[str], str]:
-    asked = Asked("GET", path, {}, Query(query), {}, NOBODY, a_site(manifests), thing="ml/shop")
-    return masks_of(asked).for_request(asked).hide_text
+    asked = RequestContext(
+        "GET", path, {}, QueryParameters(query), {}, NOBODY, a_site(manifests), rbac_object="ml/shop"
+    )
+    return get_masks(asked).for_request(asked).mask_text
 
 
 @pytest.mark.parametrize("path", ["/api/v1/applications/shop/logs", "/api/v1/applications/shop/resource"])
@@ -116,14 +120,14 @@ def test_a_project_that_was_narrowed_unmasks_nothing_where_live_objects_are(mark
         live["metadata"]["labels"] = {"app.kubernetes.io/instance": "shop"}
     lookout = StillLookout([project("web"), app("jobs"), secret(), live])
     site = a_site()
-    object.__setattr__(site, "lookout", lookout)
-    asked = Asked("GET", "/apps/x", {}, Query([]), {}, NOBODY, site, thing="ml/shop")
-    assert (VALUE in masks_of(asked).by_name("shop").hide_text(VALUE)) is (mark == "none")
+    object.__setattr__(site, "cluster_view", lookout)
+    asked = RequestContext("GET", "/apps/x", {}, QueryParameters([]), {}, NOBODY, site, rbac_object="ml/shop")
+    assert (VALUE in get_masks(asked).get_mask_for_application("shop").mask_text(VALUE)) is (mark == "none")
 
 
 def test_an_object_of_no_application_is_masked_with_the_secrets_of_its_namespace() -> None:
-    asked = Asked("GET", "/activity", {}, Query([]), {}, NOBODY, a_site([secret()]))
-    masks = masks_of(asked)
-    assert VALUE not in masks.by_namespace("jobs").hide_text(VALUE)
-    assert VALUE in masks.by_namespace("web").hide_text(VALUE)
-    assert VALUE in masks.by_namespace("").hide_text(VALUE)
+    asked = RequestContext("GET", "/activity", {}, QueryParameters([]), {}, NOBODY, a_site([secret()]))
+    masks = get_masks(asked)
+    assert VALUE not in masks.get_mask_for_namespace("jobs").mask_text(VALUE)
+    assert VALUE in masks.get_mask_for_namespace("web").mask_text(VALUE)
+    assert VALUE in masks.get_mask_for_namespace("").mask_text(VALUE)

@@ -5,172 +5,180 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import seconds
-from argosy.cli.error_messages import say
-from argosy.cli.exit_codes import TIMED_OUT
-from argosy.cli.verbs import (
-    Commands,
-    add_truth,
-    asked,
-    at_desk,
-    can_ask,
+from argosy.cli.durations import parse_seconds
+from argosy.cli.error_messages import print_failure
+from argosy.cli.exit_codes import EXIT_TIMED_OUT
+from argosy.cli.subcommands import (
+    SubParsersAction,
+    add_app_subcommand,
+    add_bool_flag,
+    confirm,
+    format_command,
     is_compat,
-    talk,
-    typed,
-    verb,
+    is_interactive,
+    print_message,
+    run_with_service,
 )
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.client import ApplicationService
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
         parts, "hold", "pause automated sync until it is released", run_hold,
         examples=("hold models", "hold models --reason 'incident 42'"),
     )  # fmt: skip
     parser.add_argument("--reason", default="", metavar="TEXT", help="reason of the hold, visible to everyone")
-    verb(parts, "release", "end a hold", run_release, examples=("release models", "release ml/models"))
-    parser = verb(
+    add_app_subcommand(parts, "release", "end a hold", run_release, examples=("release models", "release ml/models"))
+    parser = add_app_subcommand(
         parts, "refresh", "compare an Application with Git again", run_refresh,
         examples=("refresh models", "refresh models --hard"),
     )  # fmt: skip
     parser.add_argument("--hard", action="store_true", help="also render its manifests again")
-    about = "wait at most this many seconds (default: 60)"
-    parser.add_argument("--timeout", type=seconds, default=60.0, metavar="S", help=about)
-    verb(
+    help_text = "wait at most this many seconds (default: 60)"
+    parser.add_argument("--timeout", type=parse_seconds, default=60.0, metavar="S", help=help_text)
+    add_app_subcommand(
         parts, "terminate-op", "terminate the running operation", run_terminate,
         examples=("terminate-op models", "terminate-op ml/models"),
     )  # fmt: skip
-    verb(
-        parts, "confirm-deletion", "confirm the deletion or pruning of objects that require confirmation", run_confirm,
+    add_app_subcommand(
+        parts,
+        "confirm-deletion",
+        "confirm the deletion or pruning of objects that require confirmation",
+        run_confirm_deletion,
         examples=("confirm-deletion models", "confirm-deletion ml/models"),
-    )  # fmt: skip
-    parser = verb(
-        parts, "delete", "delete Applications and their objects", run_delete, named="any",
+    )
+    parser = add_app_subcommand(
+        parts, "delete", "delete Applications and their objects", run_delete, name_count="any",
         examples=("delete models", "delete models --cascade=false -y", "delete -l env=preview -y --wait"),
     )  # fmt: skip
     parser.add_argument("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
-    add_truth(parser, "--cascade", "also delete its objects (default: true)", usual=True)
-    about = "foreground (default: delete dependents first) or background"
+    add_bool_flag(parser, "--cascade", "also delete its objects (default: true)", default=True)
+    help_text = "foreground (default: delete dependents first) or background"
     policies = ("foreground", "background")
-    parser.add_argument("-p", "--propagation-policy", choices=policies, default="foreground", help=about)
+    parser.add_argument("-p", "--propagation-policy", choices=policies, default="foreground", help=help_text)
     parser.add_argument("--wait", action="store_true", help="wait until it is deleted")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    about = "with --wait: give up after this many seconds (default: never)"
-    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
+    help_text = "with --wait: give up after this many seconds (default: never)"
+    parser.add_argument("--timeout", type=parse_seconds, default=0.0, metavar="S", help=help_text)
 
 
-def run_hold(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.small_changes import hold
+def run_hold(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.small_changes import hold_automated_sync
         from argosy.gitops.status.hold import read_hold
 
-        app, changed = await hold(desk, await desk.find(chosen.name), chosen.reason)
-        found = read_hold(app.annotations)
-        who = f" by {found.by}" if found and found.by else ""
-        print(f"{app.name}: {'held' if changed else 'unchanged: already held'}{who}")
-        talk(f"automated sync is paused; resume it with: argosy app release {app.name}")
+        app, changed = await hold_automated_sync(service, await service.load_application(args.name), args.reason)
+        current_hold = read_hold(app.annotations)
+        held_by = f" by {current_hold.by}" if current_hold and current_hold.by else ""
+        print(f"{app.name}: {'held' if changed else 'unchanged: already held'}{held_by}")
+        print_message(f"automated sync is paused; resume it with: argosy app release {app.name}")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_release(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.small_changes import release
+def run_release(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.small_changes import release_hold
 
-        app, changed = await release(desk, await desk.find(chosen.name))
+        app, changed = await release_hold(service, await service.load_application(args.name))
         print(f"{app.name}: {'released' if changed else 'unchanged: not held'}")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_refresh(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
+def run_refresh(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client import summary
-        from argosy.gitops.application_client.small_changes import refresh
-        from argosy.kube.controller.wait import TooLate
+        from argosy.gitops.application_client.small_changes import refresh_and_wait
+        from argosy.kube.controller.wait import WaitTimeout
 
         try:
-            app = await desk.find(chosen.name)
-            app = await refresh(desk, app, is_hard=chosen.hard, seconds=chosen.timeout, tell=talk)
-        except TooLate as error:
-            from argosy.cli.error_messages import tell
+            app = await service.load_application(args.name)
+            app = await refresh_and_wait(
+                service, app, is_hard=args.hard, timeout_seconds=args.timeout, report=print_message
+            )
+        except WaitTimeout as error:
+            from argosy.cli.error_messages import print_error
 
-            tell(error, doing=f"{typed(chosen)} failed")
-            return TIMED_OUT
-        at = ", ".join(map(summary.short, summary.revisions(app)))
-        print(f"{app.name}: {summary.sync_word(app)}, {summary.health_word(app)}{f' at {at}' if at else ''}")
+            print_error(error, failed_command=f"{format_command(args)} failed")
+            return EXIT_TIMED_OUT
+        revisions = ", ".join(map(summary.shorten_revision, summary.read_synced_revisions(app)))
+        print(
+            f"{app.name}: {summary.read_sync_status(app)}, "
+            f"{summary.read_health_status(app)}{f' at {revisions}' if revisions else ''}"
+        )
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_terminate(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.small_changes import terminate
+def run_terminate(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.small_changes import terminate_operation
 
-        app = await terminate(desk, await desk.find(chosen.name))
+        app = await terminate_operation(service, await service.load_application(args.name))
         print(f"Application '{app.name}' operation terminating")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_confirm(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
+def run_confirm_deletion(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.small_changes import confirm_deletion
 
-        app = await confirm_deletion(desk, await desk.find(chosen.name))
+        app = await confirm_deletion(service, await service.load_application(args.name))
         print(f"Application '{app.name}' updated successfully")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_delete(chosen: argparse.Namespace) -> int:
-    if not chosen.names and not chosen.selector:
+def run_delete(args: argparse.Namespace) -> int:
+    if not args.names and not args.selector:
         raise UserError("no Application selected; argosy app delete NAME, or select several with -l LABELS")
 
-    async def work(desk: Desk) -> int:
-        apps = await desk.chosen(chosen.names, chosen.selector)
-        codes = [await _delete(desk, app, chosen) for app in apps]
+    async def work(service: ApplicationService) -> int:
+        apps = await service.load_selected(args.names, args.selector)
+        codes = [await _delete_application(service, app, args) for app in apps]
         return max(codes, default=0)
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-async def _delete(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
+async def _delete_application(service: ApplicationService, app: Application, args: argparse.Namespace) -> int:
     from argosy.gitops.application_client import summary
-    from argosy.gitops.application_client.small_changes import delete
-    from argosy.gitops.application_client.watch import Ending, Waited, follow
+    from argosy.gitops.application_client.small_changes import delete_application
+    from argosy.gitops.application_client.watch import WaitConditions, WaitOutcome, wait_for_conditions
 
-    if not _may_delete(app, chosen):
-        talk(f"The command to delete '{app.name}' was cancelled")
+    if not _confirm_delete(app, args):
+        print_message(f"The command to delete '{app.name}' was cancelled")
         return 0
-    await delete(desk, app, cascades=chosen.cascade, policy=chosen.propagation_policy)
-    if not chosen.wait:
+    await delete_application(service, app, cascades=args.cascade, policy=args.propagation_policy)
+    if not args.wait:
         print(f"application '{app.name}' deleted")
         return 0
-    ended = await follow(desk, app, Waited(is_deleted=True), chosen.timeout, lambda _: None)
-    if ended.ending is Ending.TOO_LATE:
-        held_up = summary.why(ended.app) if ended.app else ""
-        say(f"{app.name} still exists after {chosen.timeout:g} s", held_up, f"argosy app get {app.name}")
-        return TIMED_OUT
+    result = await wait_for_conditions(service, app, WaitConditions(is_deleted=True), args.timeout, lambda _: None)
+    if result.outcome is WaitOutcome.TOO_LATE:
+        reason = summary.describe_problem(result.app) if result.app else ""
+        print_failure(f"{app.name} still exists after {args.timeout:g} s", reason, f"argosy app get {app.name}")
+        return EXIT_TIMED_OUT
     print(f"application '{app.name}' deleted")
     return 0
 
 
-def _may_delete(app: Application, chosen: argparse.Namespace) -> bool:
-    if chosen.yes:
+def _confirm_delete(app: Application, args: argparse.Namespace) -> bool:
+    if args.yes:
         return True
-    with_all = " and all its resources" if chosen.cascade else "; its resources stay"
-    if can_ask():
-        return asked(f"Are you sure you want to delete '{app.name}'{with_all}?")
-    if is_compat(chosen):
+    scope = " and all its resources" if args.cascade else "; its resources stay"
+    if is_interactive():
+        return confirm(f"Are you sure you want to delete '{app.name}'{scope}?")
+    if is_compat(args):
         return True  # argo: asks only in terminals
-    raise UserError(f"{app.name}{with_all}: cannot ask for confirmation without a terminal; add -y")
+    raise UserError(f"{app.name}{scope}: cannot ask for confirmation without a terminal; add -y")

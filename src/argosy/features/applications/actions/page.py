@@ -6,77 +6,95 @@ In: forms. Out: a redirect with a flash message. Never: a change without its use
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.applications.page_parts.frame import app_of, back_to, framed
-from argosy.gitops.application.refresh import HARD
+from argosy.features.applications.page_parts.frame import build_page_values, get_application, redirect_to_application
+from argosy.gitops.application.refresh import HARD_REFRESH
 from argosy.gitops.application_client import small_changes
-from argosy.web.caller_clients import desk_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page, Redirect
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_service
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-TABS = ("tree", "resources", "operation", "diff", "events", "history", "parameters", "manifest", "settings", "")
+RETURN_TABS = ("tree", "resources", "operation", "diff", "events", "history", "parameters", "manifest", "settings", "")
 
 
-async def refresh(asked: Asked) -> Answer:
+async def request_refresh(request: RequestContext) -> WebResponse:
     """Request a refresh; the controller runs it, and the live page shows the result."""
-    form = await asked.form()
-    is_hard = form.text("kind") == HARD
-    await small_changes.ask_refresh(desk_of(asked), app_of(asked), is_hard=is_hard)
-    if form.text("back") == "list":
-        return Redirect(where="/apps?said=refreshed")
-    tab = form.text("tab")
-    return back_to(asked, "refreshed-hard" if is_hard else "refreshed", tab if tab in TABS else "")
+    form = await request.read_form()
+    is_hard = form.get_text("kind") == HARD_REFRESH
+    await small_changes.request_refresh(build_service(request), get_application(request), is_hard=is_hard)
+    if form.get_text("back") == "list":
+        return RedirectResponse(location="/apps?said=refreshed")
+    tab = form.get_text("tab")
+    return redirect_to_application(
+        request, "refreshed-hard" if is_hard else "refreshed", tab if tab in RETURN_TABS else ""
+    )
 
 
-async def hold(asked: Asked) -> Answer:
-    form = await asked.form()
-    _, has_changed = await small_changes.hold(desk_of(asked), app_of(asked), form.text("reason").strip()[:200])
-    return back_to(asked, "held" if has_changed else "no-change")
+async def hold_application(request: RequestContext) -> WebResponse:
+    form = await request.read_form()
+    _, has_changed = await small_changes.hold_automated_sync(
+        build_service(request), get_application(request), form.get_text("reason").strip()[:200]
+    )
+    return redirect_to_application(request, "held" if has_changed else "no-change")
 
 
-async def release(asked: Asked) -> Answer:
-    _, has_changed = await small_changes.release(desk_of(asked), app_of(asked))
-    return back_to(asked, "released" if has_changed else "no-change")
+async def release_application(request: RequestContext) -> WebResponse:
+    _, has_changed = await small_changes.release_hold(build_service(request), get_application(request))
+    return redirect_to_application(request, "released" if has_changed else "no-change")
 
 
-async def terminate(asked: Asked) -> Answer:
-    await small_changes.terminate(desk_of(asked), app_of(asked))
-    return back_to(asked, "terminated", "operation")
+async def terminate_operation(request: RequestContext) -> WebResponse:
+    await small_changes.terminate_operation(build_service(request), get_application(request))
+    return redirect_to_application(request, "terminated", "operation")
 
 
-async def confirm(asked: Asked) -> Answer:
+async def confirm_deletion(request: RequestContext) -> WebResponse:
     """Confirm only the deletion that the page showed, as another operation may have started since."""
-    form = await asked.form()
-    await small_changes.confirm_deletion(desk_of(asked), app_of(asked), form.text("since"))
-    return back_to(asked, "confirmed", "operation")
+    form = await request.read_form()
+    await small_changes.confirm_deletion(build_service(request), get_application(request), form.get_text("since"))
+    return redirect_to_application(request, "confirmed", "operation")
 
 
-async def delete_page(asked: Asked) -> Answer:
-    return Page("applications/delete.html", await framed(asked, "", fault=""))
+async def render_delete_page(request: RequestContext) -> WebResponse:
+    return PageResponse("applications/delete.html", await build_page_values(request, "", fault=""))
 
 
-async def delete(asked: Asked) -> Answer:
-    app, form = app_of(asked), await asked.form()
-    if form.text("sure").strip() != app.name:
-        told = f"Nothing was deleted: type the name {app.name} to confirm."
-        return Page("applications/delete.html", await framed(asked, "", fault=told), code=400)
-    how = form.text("how")
-    if how not in ("foreground", "background", "orphan"):
+async def delete_application(request: RequestContext) -> WebResponse:
+    app, form = get_application(request), await request.read_form()
+    if form.get_text("sure").strip() != app.name:
+        message = f"Nothing was deleted: type the name {app.name} to confirm."
+        return PageResponse("applications/delete.html", await build_page_values(request, "", fault=message), code=400)
+    mode = form.get_text("how")
+    if mode not in ("foreground", "background", "orphan"):
         raise UserError("no deletion mode chosen; nothing was deleted; choose what happens to the resources")
-    policy = small_changes.BACKGROUND if how == "background" else small_changes.FOREGROUND
-    await small_changes.delete(desk_of(asked), app, cascades=how != "orphan", policy=policy)
-    return Redirect(where="/apps?said=deleted")
+    policy = small_changes.BACKGROUND if mode == "background" else small_changes.FOREGROUND
+    await small_changes.delete_application(build_service(request), app, cascades=mode != "orphan", policy=policy)
+    return RedirectResponse(location="/apps?said=deleted")
 
 
-GET, SYNC = May("applications", "get", application), May("applications", "sync", application)
-UPDATE, DELETE = May("applications", "update", application), May("applications", "delete", application)
+READ_PERMISSION, SYNC_PERMISSION = (
+    RequiresPermission("applications", "get", resolve_application),
+    RequiresPermission("applications", "sync", resolve_application),
+)
+UPDATE_PERMISSION, DELETE_PERMISSION = (
+    RequiresPermission("applications", "update", resolve_application),
+    RequiresPermission("applications", "delete", resolve_application),
+)
 ROUTES = (
-    Route("POST", "/apps/{ns}/{name}/refresh", GET, refresh, "Refresh"),
-    Route("POST", "/apps/{ns}/{name}/hold", UPDATE, hold, "Pause automatic sync"),
-    Route("POST", "/apps/{ns}/{name}/release", UPDATE, release, "End a hold"),
-    Route("POST", "/apps/{ns}/{name}/terminate", SYNC, terminate, "Terminate the running operation"),
-    Route("POST", "/apps/{ns}/{name}/confirm", UPDATE, confirm, "Confirm a deletion"),
-    Route("GET", "/apps/{ns}/{name}/delete", DELETE, delete_page, "Confirm the deletion of an application"),
-    Route("POST", "/apps/{ns}/{name}/delete", DELETE, delete, "Delete"),
+    Route("POST", "/apps/{ns}/{name}/refresh", READ_PERMISSION, request_refresh, "Refresh"),
+    Route("POST", "/apps/{ns}/{name}/hold", UPDATE_PERMISSION, hold_application, "Pause automatic sync"),
+    Route("POST", "/apps/{ns}/{name}/release", UPDATE_PERMISSION, release_application, "End a hold"),
+    Route(
+        "POST", "/apps/{ns}/{name}/terminate", SYNC_PERMISSION, terminate_operation, "Terminate the running operation"
+    ),
+    Route("POST", "/apps/{ns}/{name}/confirm", UPDATE_PERMISSION, confirm_deletion, "Confirm a deletion"),
+    Route(
+        "GET",
+        "/apps/{ns}/{name}/delete",
+        DELETE_PERMISSION,
+        render_delete_page,
+        "Confirm the deletion of an application",
+    ),
+    Route("POST", "/apps/{ns}/{name}/delete", DELETE_PERMISSION, delete_application, "Delete"),
 )

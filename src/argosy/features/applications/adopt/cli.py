@@ -6,31 +6,43 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import seconds
-from argosy.cli.error_messages import tell
-from argosy.cli.exit_codes import REFUSED, TIMED_OUT
-from argosy.cli.prompts import agree
-from argosy.cli.verbs import Commands, at_desk, can_ask, print_data, typed, verb
+from argosy.cli.durations import parse_seconds
+from argosy.cli.error_messages import print_error
+from argosy.cli.exit_codes import EXIT_REFUSED, EXIT_TIMED_OUT
+from argosy.cli.prompts import confirm_plan
+from argosy.cli.subcommands import (
+    SubParsersAction,
+    add_app_subcommand,
+    format_command,
+    is_interactive,
+    print_document,
+    run_with_service,
+)
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.adoption import Move
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.adoption import AdoptionMove
+    from argosy.gitops.application_client.client import ApplicationService
 
-API = "cli.argosy.dev/v1"
-DONE = {"adopt": "adopted", "hand-back": "handed back"}
+API_VERSION = "cli.argosy.dev/v1"
+PAST_TENSES = {"adopt": "adopted", "hand-back": "handed back"}
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
-        parts, "adopt", "let argosy deliver Applications of Argo CD", run_move, named="any", forms=("text", "json"),
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
+        parts,
+        "adopt",
+        "let argosy deliver Applications of Argo CD",
+        run_move,
+        name_count="any",
+        outputs=("text", "json"),
         examples=("adopt models --dry-run", "adopt models -y", "adopt -l team=ml --hold -y"),
-    )  # fmt: skip
+    )
     _add_flags(parser)
-    about = "also hold automated sync until: argosy app release"
-    parser.add_argument("--hold", action="store_true", help=about)
-    parser = verb(
-        parts, "hand-back", "give Applications back to Argo CD", run_move, named="any", forms=("text", "json"),
+    help_text = "also hold automated sync until: argosy app release"
+    parser.add_argument("--hold", action="store_true", help=help_text)
+    parser = add_app_subcommand(
+        parts, "hand-back", "give Applications back to Argo CD", run_move, name_count="any", outputs=("text", "json"),
         examples=("hand-back models --dry-run", "hand-back -l team=ml -y"),
     )  # fmt: skip
     _add_flags(parser)
@@ -40,94 +52,105 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
     parser.add_argument("--dry-run", action="store_true", help="only show the plan")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    about = "wait this many seconds for a running operation to end (default: 0, which refuses)"
-    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
+    help_text = "wait this many seconds for a running operation to end (default: 0, which refuses)"
+    parser.add_argument("--timeout", type=parse_seconds, default=0.0, metavar="S", help=help_text)
 
 
-def run_move(chosen: argparse.Namespace) -> int:
-    if not chosen.names and not chosen.selector:
-        raise UserError(f"no Application selected; argosy app {chosen.part} NAME, or select several with -l LABELS")
+def run_move(args: argparse.Namespace) -> int:
+    if not args.names and not args.selector:
+        raise UserError(f"no Application selected; argosy app {args.part} NAME, or select several with -l LABELS")
 
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.adoption import Way, plan_moves, until_free
-        from argosy.gitops.coexistence.argocd_detection import find_engines
-        from argosy.kube.controller.wait import TooLate
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.adoption import AdoptionDirection, plan_moves, wait_until_idle
+        from argosy.gitops.coexistence.argocd_detection import detect_engines
+        from argosy.kube.controller.wait import WaitTimeout
 
-        apps = await desk.chosen(chosen.names, chosen.selector)
-        if chosen.timeout and not chosen.dry_run:
+        apps = await service.load_selected(args.names, args.selector)
+        if args.timeout and not args.dry_run:
             try:
-                apps = await until_free(desk, apps, chosen.timeout)
-            except TooLate as error:
-                tell(error, doing=f"{typed(chosen)} failed")
-                return TIMED_OUT
-        engines = await find_engines(desk.cluster, desk.control)
-        holds = getattr(chosen, "hold", False)
-        planned = await plan_moves(desk, apps, Way(chosen.part), engines, holds=holds)
-        return await _carried_out(desk, chosen, planned)
+                apps = await wait_until_idle(service, apps, args.timeout)
+            except WaitTimeout as error:
+                print_error(error, failed_command=f"{format_command(args)} failed")
+                return EXIT_TIMED_OUT
+        engines = await detect_engines(service.cluster, service.control_namespace)
+        hold_automated_sync = getattr(args, "hold", False)
+        moves = await plan_moves(
+            service, apps, AdoptionDirection(args.part), engines, hold_automated_sync=hold_automated_sync
+        )
+        return await _run_moves(service, args, moves)
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-async def _carried_out(desk: Desk, chosen: argparse.Namespace, planned: Sequence[Move]) -> int:
-    is_json = chosen.output == "json"
+async def _run_moves(service: ApplicationService, args: argparse.Namespace, moves: Sequence[AdoptionMove]) -> int:
+    is_json = args.output == "json"
     if not is_json:
-        print("\n".join(_lines(chosen.part, planned)))
-    is_refused = any(each.refusal for each in planned)
-    todo = [] if is_refused or chosen.dry_run else [each for each in planned if each.is_needed]
-    if todo:
-        _confirm(chosen, len(todo), planned)
-        from argosy.gitops.application_client.adoption import move
+        print("\n".join(_render_plan(args.part, moves)))
+    is_refused = any(planned_move.refusal for planned_move in moves)
+    needed_moves = (
+        [] if is_refused or args.dry_run else [planned_move for planned_move in moves if planned_move.is_needed]
+    )
+    if needed_moves:
+        _confirm(args, len(needed_moves), moves)
+        from argosy.gitops.application_client.adoption import apply_move
 
-        for each in todo:
-            await move(desk, each)
+        for planned_move in needed_moves:
+            await apply_move(service, planned_move)
             if not is_json:
-                print(f"application '{each.app.name}' {DONE[chosen.part]}")
+                print(f"application '{planned_move.app.name}' {PAST_TENSES[args.part]}")
     if is_json:
-        items = [each.document() for each in planned]
-        head = {"apiVersion": API, "kind": "MovePlan", "way": chosen.part, "done": bool(todo)}
-        print_data({**head, "items": items}, "json")
+        items = [planned_move.to_wire() for planned_move in moves]
+        header = {"apiVersion": API_VERSION, "kind": "MovePlan", "way": args.part, "done": bool(needed_moves)}
+        print_document({**header, "items": items}, "json")
     if is_refused:
-        return 1 if chosen.dry_run else REFUSED
+        return 1 if args.dry_run else EXIT_REFUSED
     return 0
 
 
-def _confirm(chosen: argparse.Namespace, count: int, planned: Sequence[Move]) -> None:
-    if chosen.yes:
+def _confirm(args: argparse.Namespace, count: int, moves: Sequence[AdoptionMove]) -> None:
+    if args.yes:
         return
-    what = f"{chosen.part} {count} Application{'s' if count > 1 else ''}"
-    if not can_ask():
-        raise UserError(f"cannot ask for confirmation to {what} without a terminal; add -y")
-    lines, is_printed = _lines(chosen.part, planned), chosen.output != "json"
-    agree(f"{what}?", lines, is_printed=is_printed, refusal="nothing was moved")
+    action = f"{args.part} {count} Application{'s' if count > 1 else ''}"
+    if not is_interactive():
+        raise UserError(f"cannot ask for confirmation to {action} without a terminal; add -y")
+    lines, is_printed = _render_plan(args.part, moves), args.output != "json"
+    confirm_plan(f"{action}?", lines, is_printed=is_printed, refusal="nothing was moved")
 
 
-def _lines(part: str, planned: Sequence[Move]) -> list[str]:
-    from argosy.gitops.application_client.adoption import objects
+def _render_plan(direction: str, moves: Sequence[AdoptionMove]) -> list[str]:
+    from argosy.gitops.application_client.adoption import format_object_count
 
     lines: list[str] = []
-    for each in planned:
-        lines.append(f"{each.app.namespace}/{each.app.name}")
-        if not each.is_needed:
-            lines.append(f"  unchanged  {each.now}")
+    for planned_move in moves:
+        lines.append(f"{planned_move.app.namespace}/{planned_move.app.name}")
+        if not planned_move.is_needed:
+            lines.append(f"  unchanged  {planned_move.delivered_by}")
             continue
-        lines += [f"  now        {each.now}", f"  then       {each.then}"]
-        if each.compared:
-            lines += [f"  {'compared' if not number else '':<9}  {text}" for number, text in enumerate(each.compared)]
-        elif each.objects:
-            lines.append(f"  compared   no status changes: {objects(each.objects)}")
-        lines += ["  hold       automated sync is held until: argosy app release"] if each.holds else []
-        lines += [f"  ! {text}" for text in each.notes]
-        lines += [f"  ✗ {each.refusal}"] if each.refusal else []
-    count = sum(each.is_needed and not each.refusal for each in planned)
-    refused = sum(bool(each.refusal) for each in planned)
-    return [*lines, "", _summary(part, count, refused)]
+        lines += [f"  now        {planned_move.delivered_by}", f"  then       {planned_move.delivered_by_after}"]
+        if planned_move.status_changes:
+            lines += [
+                f"  {'compared' if not index else '':<9}  {text}"
+                for index, text in enumerate(planned_move.status_changes)
+            ]
+        elif planned_move.objects:
+            lines.append(f"  compared   no status changes: {format_object_count(planned_move.objects)}")
+        lines += (
+            ["  hold       automated sync is held until: argosy app release"]
+            if planned_move.holds_automated_sync
+            else []
+        )
+        lines += [f"  ! {text}" for text in planned_move.notes]
+        lines += [f"  ✗ {planned_move.refusal}"] if planned_move.refusal else []
+    count = sum(planned_move.is_needed and not planned_move.refusal for planned_move in moves)
+    refused = sum(bool(planned_move.refusal) for planned_move in moves)
+    return [*lines, "", _render_summary(direction, count, refused)]
 
 
-def _summary(part: str, count: int, refused: int) -> str:
+def _render_summary(direction: str, count: int, refused: int) -> str:
     if refused:
         return f"Plan: {refused} refused{f' of {count + refused}' if count else ''}. Nothing changes."
     if not count:
         return "Plan: nothing to do."
-    what = "written" if part == "adopt" else "removed"
-    whose = "of each " if count > 1 else ""
-    return f"Plan: {count} to {part}. Two annotations {whose}are {what}; no resource is changed."
+    verb_text = "written" if direction == "adopt" else "removed"
+    of_each = "of each " if count > 1 else ""
+    return f"Plan: {count} to {direction}. Two annotations {of_each}are {verb_text}; no resource is changed."

@@ -12,18 +12,18 @@ from typing import Any
 
 import orjson
 
-from argosy.features.applications.page_parts.addresses import of_resource
-from argosy.features.applications.page_parts.keyed_values import Keyed
+from argosy.features.applications.page_parts.addresses import resource_path
+from argosy.features.applications.page_parts.key_properties import KeyProperties
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import Application
-from argosy.gitops.application.step_results import Difference
-from argosy.gitops.application_client.differences import Differing
+from argosy.gitops.application.step_results import FieldDifference
+from argosy.gitops.application_client.differences import DifferingObject
 from argosy.kube.names import ResourceKey
 from argosy.kube.patch.json_pointer import parse
 
-LONGEST = 2000  # characters of a value
-AROUND = 4  # equal lines shown around each difference
-MINE = frozenset(
+MAX_VALUE_LENGTH = 2000  # characters of a value
+CONTEXT_LINES = 4  # equal lines shown around each difference
+CAUSES_IN_GIT = frozenset(
     {
         CauseKind.YOUR_CHANGE,
         CauseKind.OTHER_REVISION,
@@ -32,11 +32,11 @@ MINE = frozenset(
         CauseKind.UNKNOWN_FIELD,
     }
 )
-SHOWN = ("all", "mine", "cluster")
+FILTERS = ("all", "mine", "cluster")
 
 
 @dataclass(frozen=True, slots=True)
-class Badge:
+class CauseBadge:
     """Cause of a difference, with author and location."""
 
     kind: str
@@ -55,19 +55,19 @@ class Badge:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldChange:
     path: str
     pointer: str
     live: str
     desired: str
     has_live: bool
     has_desired: bool
-    badge: Badge | None
+    badge: CauseBadge | None
     place: str
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SideBySideLine:
     """A line of the side-by-side view. Kinds: same, changed, old, new, gap."""
 
     kind: str
@@ -78,19 +78,19 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Keyed):
+class ObjectDifference(KeyProperties):
     key: ResourceKey
     url: str
     deed: str  # create, update, prune
-    badge: Badge | None
-    fields: tuple[Field, ...]
+    badge: CauseBadge | None
+    fields: tuple[FieldChange, ...]
     hidden: int  # fields excluded by the filter
-    added: tuple[Field, ...]
-    lines: tuple[Line, ...]
+    added: tuple[FieldChange, ...]
+    lines: tuple[SideBySideLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ChangeCounts:
     create: int
     update: int
     prune: int
@@ -101,112 +101,129 @@ class Counts:
         return self.create + self.update + self.prune
 
 
-def changes(
-    app: Application, found: Sequence[Differing], show: str = "all", *, has_lines: bool = False
-) -> tuple[Change, ...]:
-    made = [_change(app, each, show, has_lines=has_lines) for each in found]
-    kept = [each for each in made if show == "all" or each.fields or _fits(each.badge, show)]
+def build_changes(
+    app: Application, differing_objects: Sequence[DifferingObject], show: str = "all", *, has_lines: bool = False
+) -> tuple[ObjectDifference, ...]:
+    object_changes = [_build_change(app, item, show, has_lines=has_lines) for item in differing_objects]
+    kept = [item for item in object_changes if show == "all" or item.fields or _matches_filter(item.badge, show)]
     order = {"prune": 0, "update": 1, "create": 2}
-    return tuple(sorted(kept, key=lambda each: (order[each.deed], each.key)))
+    return tuple(sorted(kept, key=lambda item: (order[item.deed], item.key)))
 
 
-def counts(found: Sequence[Differing]) -> Counts:
-    kinds = [_kind(each) for each in found]
-    fields = sum(len(each.fields) for each in found if _kind(each) == "update")
-    return Counts(kinds.count("create"), kinds.count("update"), kinds.count("prune"), fields)
+def count_changes(differing_objects: Sequence[DifferingObject]) -> ChangeCounts:
+    kinds = [_change_kind(differing_object) for differing_object in differing_objects]
+    fields = sum(
+        len(differing_object.fields)
+        for differing_object in differing_objects
+        if _change_kind(differing_object) == "update"
+    )
+    return ChangeCounts(kinds.count("create"), kinds.count("update"), kinds.count("prune"), fields)
 
 
-def _kind(found: Differing) -> str:
-    return "prune" if not found.desired else "create" if not found.live else "update"
+def _change_kind(differing_object: DifferingObject) -> str:
+    return "prune" if not differing_object.desired else "create" if not differing_object.live else "update"
 
 
-def _change(app: Application, found: Differing, show: str, *, has_lines: bool) -> Change:
-    kind = _kind(found)
-    fields = tuple(_field(found, each) for each in found.fields) if kind == "update" else ()
-    shown = tuple(each for each in fields if _fits(each.badge, show))
-    return Change(
-        found.key,
-        of_resource(app.namespace, app.name, found.key),
+def _build_change(
+    app: Application, differing_object: DifferingObject, show: str, *, has_lines: bool
+) -> ObjectDifference:
+    kind = _change_kind(differing_object)
+    fields = (
+        tuple(_build_field(differing_object, field) for field in differing_object.fields) if kind == "update" else ()
+    )
+    shown_fields = tuple(field for field in fields if _matches_filter(field.badge, show))
+    return ObjectDifference(
+        differing_object.key,
+        resource_path(app.namespace, app.name, differing_object.key),
         kind,
-        badge(found.causes.get("")),
-        shown,
-        len(fields) - len(shown),
-        tuple(_field(found, each) for each in found.added) if show != "mine" else (),
-        side_by_side(found.live, found.desired) if has_lines else (),
+        build_badge(differing_object.causes.get("")),
+        shown_fields,
+        len(fields) - len(shown_fields),
+        tuple(_build_field(differing_object, field) for field in differing_object.foreign_fields)
+        if show != "mine"
+        else (),
+        build_side_by_side(differing_object.live, differing_object.desired) if has_lines else (),
     )
 
 
-def _fits(found: Badge | None, show: str) -> bool:
+def _matches_filter(cause_badge: CauseBadge | None, show: str) -> bool:
     if show == "all":
         return True
-    is_mine = found is not None and found.is_mine
+    is_mine = cause_badge is not None and cause_badge.is_mine
     return is_mine if show == "mine" else not is_mine
 
 
-def _field(found: Differing, field: Difference) -> Field:
-    made = badge(found.causes.get(field.pointer))
-    return Field(
+def _build_field(differing_object: DifferingObject, field: FieldDifference) -> FieldChange:
+    cause_badge = build_badge(differing_object.causes.get(field.pointer))
+    return FieldChange(
         ".".join(parse(field.pointer)) or ".",
         field.pointer,
-        value_text(field.live) if field.has_live else "",
-        value_text(field.desired) if field.has_desired else "",
+        render_value(field.live) if field.has_live else "",
+        render_value(field.desired) if field.has_desired else "",
         field.has_live,
         field.has_desired,
-        made,
-        found.written.get(field.pointer, "") or (made.place if made else ""),
+        cause_badge,
+        differing_object.locations.get(field.pointer, "") or (cause_badge.place if cause_badge else ""),
     )
 
 
-def badge(cause: Cause | None) -> Badge | None:
+def build_badge(cause: Cause | None) -> CauseBadge | None:
     if cause is None:
         return None
-    return Badge(
+    return CauseBadge(
         cause.kind.value,
-        cause.kind.words,
+        cause.kind.label,
         cause.text,
         cause.next,
-        cause.place,
-        cause.commit,
+        cause.location,
+        cause.commit_summary,
         cause.revision,
         cause.author,
         cause.subject,
         cause.manager,
         cause.at,
-        cause.kind in MINE,
-        cause.kind.wants_more,
+        cause.kind in CAUSES_IN_GIT,
+        cause.kind.needs_more_than_sync,
     )
 
 
-def value_text(value: Any) -> str:
+def render_value(value: Any) -> str:
     """Render a value on one line as in YAML, truncated to MAX_VALUE_LENGTH."""
     if isinstance(value, str):
         text = value if value and value.isprintable() and value.strip() == value else orjson.dumps(value).decode()
     else:
         text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 1]}…"
 
 
-def side_by_side(live: str, desired: str) -> tuple[Line, ...]:
+def build_side_by_side(live: str, desired: str) -> tuple[SideBySideLine, ...]:
     """Pair differing lines with some context, and put gaps between the groups."""
     old, new = live.splitlines(), desired.splitlines()
-    found: list[Line] = []
-    for number, group in enumerate(difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(AROUND)):
+    rows: list[SideBySideLine] = []
+    for number, group in enumerate(
+        difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(CONTEXT_LINES)
+    ):
         if number:
-            found.append(Line("gap", 0, "", 0, ""))
+            rows.append(SideBySideLine("gap", 0, "", 0, ""))
         for tag, i, j, k, m in group:
-            found += _lines(tag, old, new, (i, j, k, m))
-    return tuple(found)
+            rows += _build_lines(tag, old, new, (i, j, k, m))
+    return tuple(rows)
 
 
-def _lines(tag: str, old: Sequence[str], new: Sequence[str], span: tuple[int, int, int, int]) -> list[Line]:
+def _build_lines(
+    tag: str, old: Sequence[str], new: Sequence[str], span: tuple[int, int, int, int]
+) -> list[SideBySideLine]:
     i, j, k, m = span
     if tag == "equal":
-        return [Line("same", i + at + 1, old[i + at], k + at + 1, new[k + at]) for at in range(j - i)]
-    made = []
-    for at in range(max(j - i, m - k)):
-        has_old, has_new = i + at < j, k + at < m
+        return [
+            SideBySideLine("same", i + offset + 1, old[i + offset], k + offset + 1, new[k + offset])
+            for offset in range(j - i)
+        ]
+    rows = []
+    for offset in range(max(j - i, m - k)):
+        has_old, has_new = i + offset < j, k + offset < m
         kind = "changed" if has_old and has_new else "old" if has_old else "new"
-        left, left_text = (i + at + 1, old[i + at]) if has_old else (0, "")
-        right, right_text = (k + at + 1, new[k + at]) if has_new else (0, "")
-        made.append(Line(kind, left, left_text, right, right_text))
-    return made
+        left, left_text = (i + offset + 1, old[i + offset]) if has_old else (0, "")
+        right, right_text = (k + offset + 1, new[k + offset]) if has_new else (0, "")
+        rows.append(SideBySideLine(kind, left, left_text, right, right_text))
+    return rows

@@ -9,30 +9,46 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from argosy.errors import RenderError, UnknownRef, UserError
-from argosy.features.applications.diff.field_changes import SHOWN, Change, Counts, changes, counts
-from argosy.features.applications.page_parts.frame import app_of, framed, head_parts
+from argosy.features.applications.diff.field_changes import (
+    FILTERS,
+    ChangeCounts,
+    ObjectDifference,
+    build_changes,
+    count_changes,
+)
+from argosy.features.applications.page_parts.frame import build_page_values, get_application, render_head_parts
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.difference_causes import another, explained, unrendered
-from argosy.gitops.application_client.differences import Differing, differing, in_short, with_causes, with_places
-from argosy.gitops.application_client.drift_attribution import Doings
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.reconciler.app_state import Look
-from argosy.web.caller_clients import reader_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.gitops.application_client.difference_causes import (
+    describe_untracked_refs,
+    explain_differences,
+    explain_render_error,
+)
+from argosy.gitops.application_client.differences import (
+    DifferingObject,
+    add_locations,
+    list_differing_objects,
+    summarize_differences,
+    with_causes,
+)
+from argosy.gitops.application_client.drift_attribution import DriftTextCache
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.reconciler.app_state import AppState
+from argosy.web.caller_clients import build_reader
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-MOST = 200  # objects of one page
+MAX_OBJECTS = 200  # objects of one page
 
 
-NOTHING = Counts(0, 0, 0, 0)
+NO_CHANGES = ChangeCounts(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    changes: tuple[Change, ...] = ()
-    counts: Counts = NOTHING
+class ComparisonResult:
+    changes: tuple[ObjectDifference, ...] = ()
+    counts: ChangeCounts = NO_CHANGES
     fault: str = ""  # why the comparison failed
     advice: str = ""
     hidden: tuple[str, ...] = ()  # kinds without permission to read
@@ -40,53 +56,78 @@ class Compared:
     other: str = ""  # the revision compared with, if it is not the target revision
 
 
-async def compared(
-    reader: Reader, app: Application, refs: Sequence[str] = (), show: str = "all", *, has_lines: bool = False
-) -> Compared:
+async def compare_for_page(
+    reader: ApplicationReader, app: Application, refs: Sequence[str] = (), show: str = "all", *, has_lines: bool = False
+) -> ComparisonResult:
     try:
-        look = await reader.look(app, refs, is_judged=False)
+        app_state = await reader.compare(app, refs, assess_health=False)
     except (RenderError, UnknownRef) as error:
-        cause = await unrendered(reader, app, error, refs)
-        return Compared(fault=cause.text, advice=cause.next)
+        cause = await explain_render_error(reader, app, error, refs)
+        return ComparisonResult(fault=cause.text, advice=cause.next)
     except UserError as error:
-        what, _, advice = str(error).partition("; ")
-        return Compared(fault=what, advice=advice)
-    if not look.is_whole:
-        return Compared(fault=_said(look))
-    found = differing(look.comparison, reader.rules.compare.masked_annotations)
-    number = counts(found)
-    found = await told(reader, app, look, found[:MOST], refs)
-    brief = in_short(found) if not refs and number.total <= MOST else ""
-    hidden, other = tuple(reader.hidden(app, look)), another(app, refs, look.assembled.revisions)
-    return Compared(changes(app, found, show, has_lines=has_lines), number, hidden=hidden, other=other, brief=brief)
+        problem, _, advice = str(error).partition("; ")
+        return ComparisonResult(fault=problem, advice=advice)
+    if not app_state.is_complete:
+        return ComparisonResult(fault=_error_message(app_state))
+    differing_objects = list_differing_objects(app_state.comparison, reader.reconciler_settings.diff.masked_annotations)
+    totals = count_changes(differing_objects)
+    differing_objects = await add_causes(reader, app, app_state, differing_objects[:MAX_OBJECTS], refs)
+    brief = summarize_differences(differing_objects) if not refs and totals.total <= MAX_OBJECTS else ""
+    hidden, other = (
+        tuple(reader.list_unreadable_kinds(app, app_state)),
+        describe_untracked_refs(app, refs, app_state.desired.revisions),
+    )
+    return ComparisonResult(
+        build_changes(app, differing_objects, show, has_lines=has_lines),
+        totals,
+        hidden=hidden,
+        other=other,
+        brief=brief,
+    )
 
 
-async def told(
-    reader: Reader, app: Application, look: Look, found: Sequence[Differing], refs: Sequence[str] = ()
-) -> list[Differing]:
-    placed = with_places(found, look.assembled.rendered)
-    return with_causes(placed, await explained(reader, app, look, placed, refs))
+async def add_causes(
+    reader: ApplicationReader,
+    app: Application,
+    app_state: AppState,
+    differing_objects: Sequence[DifferingObject],
+    refs: Sequence[str] = (),
+) -> list[DifferingObject]:
+    located = add_locations(differing_objects, app_state.desired.rendered)
+    return with_causes(located, await explain_differences(reader, app, app_state, located, refs))
 
 
-def _said(look: Look) -> str:
-    return next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
+def _error_message(app_state: AppState) -> str:
+    return next(
+        (condition.message for condition in app_state.conditions if condition.type.is_error), "the comparison failed"
+    )
 
 
-async def diff_page(asked: Asked) -> Answer:
-    app, query = app_of(asked), asked.query
-    show = query.text("show") if query.text("show") in SHOWN else "all"
-    ref = query.text("with").strip()
-    form = "yaml" if query.text("format") == "yaml" else "fields"
-    made = await compared(reader_of(asked), app, (ref,) if ref else (), show, has_lines=form == "yaml")
-    if made.brief and not made.hidden:
-        asked.site.part(Doings).keep(app, asked.site.lookout.cache.get, made.brief)
-    values = await framed(asked, "diff", made=made, show=show, ref=ref, format=form)
-    return Page("applications/diff.html", values)
+async def render_diff_page(request: RequestContext) -> WebResponse:
+    app, query = get_application(request), request.query
+    show = query.get_text("show") if query.get_text("show") in FILTERS else "all"
+    ref = query.get_text("with").strip()
+    form = "yaml" if query.get_text("format") == "yaml" else "fields"
+    comparison = await compare_for_page(
+        build_reader(request), app, (ref,) if ref else (), show, has_lines=form == "yaml"
+    )
+    if comparison.brief and not comparison.hidden:
+        request.site.get_module_state(DriftTextCache).store(app, request.site.cluster_view.cache.get, comparison.brief)
+    values = await build_page_values(request, "diff", made=comparison, show=show, ref=ref, format=form)
+    return PageResponse("applications/diff.html", values)
 
 
-async def diff_parts(asked: Asked) -> dict[str, str]:
+async def render_diff_parts(request: RequestContext) -> dict[str, str]:
     """Render only the head: the diff does not change while it is read; `data-still` marks it as outdated."""
-    return await head_parts(asked)
+    return await render_head_parts(request)
 
 
-ROUTES = (Route("GET", "/apps/{ns}/{name}/diff", May("applications", "get", application), diff_page, "Differences"),)
+ROUTES = (
+    Route(
+        "GET",
+        "/apps/{ns}/{name}/diff",
+        RequiresPermission("applications", "get", resolve_application),
+        render_diff_page,
+        "Differences",
+    ),
+)

@@ -11,237 +11,304 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.applications.read.api import PLACE
-from argosy.features.applications.request_target import of_body, of_manifest
+from argosy.features.applications.read.api import APPLICATION_PARAMETERS
+from argosy.features.applications.request_target import find_application_in_body, find_application_in_manifest
 from argosy.features.applications.sync.request import refuse_manifests
 from argosy.gitops.application import Application, SyncRequest, read_application
-from argosy.gitops.application_client.small_changes import BACKGROUND, FOREGROUND, delete
-from argosy.gitops.application_client.spec_patches import KINDS, patched
-from argosy.gitops.application_client.sync_checks import needs_override
-from argosy.gitops.application_client.writes import create, rewritten
-from argosy.gitops.reconciler.unknown_state import invalid
+from argosy.gitops.application_client.small_changes import BACKGROUND, FOREGROUND, delete_application
+from argosy.gitops.application_client.spec_patches import PATCH_TYPES, apply_patch
+from argosy.gitops.application_client.sync_checks import needs_override_permission
+from argosy.gitops.application_client.writes import change_and_return, create_application
+from argosy.gitops.reconciler.unknown_state import validate_application
 from argosy.kube.objects import Manifest
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.body_fields import Body, as_fields
-from argosy.web.caller_clients import desk_of, reader_of, until_seen
-from argosy.web.object_lookup import application, application_name, project_of
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Json
-from argosy.web.route import Found, May, Parameter, Route
+from argosy.web.api.body_fields import BodyReader, name_body_fields
+from argosy.web.caller_clients import build_reader, build_service, wait_until_visible
+from argosy.web.object_lookup import get_application_rbac_name, read_project_name, resolve_application
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 
-MARKS: Final = ("labels", "annotations", "finalizers")  # the only metadata taken from a body
-HEAD: Final = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
-Make = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+WRITABLE_METADATA: Final = ("labels", "annotations", "finalizers")  # the only metadata taken from a body
+APPLICATION_TYPE_META: Final = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Application"}
+BuildManifest = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 # -- create --------------------------------------------------------------------------------------------------------
 
 
-async def to_create(asked: Asked) -> Found:
+async def find_application_to_create(request: RequestContext) -> ResolvedObject:
     """Return the Application in the body, with the RBAC name that it will have."""
-    body = Body(await asked.mapping())
-    metadata = body.body("metadata") or Body({})
-    name, namespace = metadata.text("name"), metadata.text("namespace") or asked.site.desk.control
+    body = BodyReader(await request.read_json_object())
+    metadata = body.get_body("metadata") or BodyReader({})
+    name, namespace = (
+        metadata.get_text("name"),
+        metadata.get_text("namespace") or request.site.service.control_namespace,
+    )
     if not name:
         raise UserError("missing name of the Application; send it", where="metadata.name")
-    spec = _spec(body.values.get("spec"))
-    marks = {mark: metadata.values[mark] for mark in MARKS if metadata.values.get(mark) is not None}
-    made: Manifest = {**HEAD, "metadata": {"name": name, "namespace": namespace, **marks}, "spec": spec}
-    if (operation := body.body("operation")) is not None:
-        made["operation"] = dict(operation.values)
-    return Found(made, application_name(asked, project_of(made), namespace, name))
+    spec = _read_spec(body.values.get("spec"))
+    metadata_fields = {
+        field_name: metadata.values[field_name]
+        for field_name in WRITABLE_METADATA
+        if metadata.values.get(field_name) is not None
+    }
+    manifest: Manifest = {
+        **APPLICATION_TYPE_META,
+        "metadata": {"name": name, "namespace": namespace, **metadata_fields},
+        "spec": spec,
+    }
+    if (operation := body.get_body("operation")) is not None:
+        manifest["operation"] = dict(operation.values)
+    return ResolvedObject(manifest, get_application_rbac_name(request, read_project_name(manifest), namespace, name))
 
 
-async def created(asked: Asked) -> Json:
-    made: Manifest = asked.subject
-    desk, app = desk_of(asked), _read(made)
-    _check_operation(asked, made, app)
-    before = await desk.get(app.key)
-    if before is None:
-        _check(asked, app)
-        await create(desk, _signed(made, asked.caller.shown_name), replaces=False)
-        after = await desk.get(app.key) or made
-        await until_seen(asked, after)
-        return Json(dict(after))
-    existing = _read(before)
-    old = application_name(asked, existing.project, existing.namespace, existing.name)
-    if not asked.may("applications", "get", old):
-        raise Refused
-    if _are_same(before, made) and "operation" not in made:
-        return Json(dict(before))
-    if not asked.query.flag("upsert"):
-        told = "existing application spec is different, use upsert flag to force update"  # argo: its words
-        raise UserError(f"{told}; send ?upsert=true", where=app.name)
-    asked.require("applications", "update", old)
-    return Json(dict((await _write(asked, existing, lambda now: _overwritten(now, _merged(now, made)))).wire))
+async def created(request: RequestContext) -> JsonResponse:
+    manifest: Manifest = request.subject
+    service, app = build_service(request), _read_manifest(manifest)
+    _check_operation(request, manifest, app)
+    existing_manifest = await service.get_manifest(app.key)
+    if existing_manifest is None:
+        _check_project_permits(request, app)
+        await create_application(service, _add_initiator(manifest, request.caller.display_name), upsert=False)
+        stored = await service.get_manifest(app.key) or manifest
+        await wait_until_visible(request, stored)
+        return JsonResponse(dict(stored))
+    existing = _read_manifest(existing_manifest)
+    existing_rbac_name = get_application_rbac_name(request, existing.project, existing.namespace, existing.name)
+    if not request.is_allowed("applications", "get", existing_rbac_name):
+        raise NotFoundOrForbidden
+    if _are_same(existing_manifest, manifest) and "operation" not in manifest:
+        return JsonResponse(dict(existing_manifest))
+    if not request.query.get_bool("upsert"):
+        message = "existing application spec is different, use upsert flag to force update"  # argo: its words
+        raise UserError(f"{message}; send ?upsert=true", where=app.name)
+    request.require_permission("applications", "update", existing_rbac_name)
+    return JsonResponse(
+        dict(
+            (
+                await _write_application(
+                    request, existing, lambda current: _overwrite(current, _merge_metadata(current, manifest))
+                )
+            ).wire
+        )
+    )
 
 
-def _are_same(before: Mapping[str, Any], made: Mapping[str, Any]) -> bool:
+def _are_same(existing: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
     """argo: Compare the spec and the writable metadata."""
-    marks = all((before["metadata"].get(name) or None) == (made["metadata"].get(name) or None) for name in MARKS)
-    return marks and before.get("spec") == made["spec"]
+    is_same_metadata = all(
+        (existing["metadata"].get(name) or None) == (manifest["metadata"].get(name) or None)
+        for name in WRITABLE_METADATA
+    )
+    return is_same_metadata and existing.get("spec") == manifest["spec"]
 
 
-def _merged(now: Mapping[str, Any], made: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_metadata(current: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
     """argo: Merge labels and annotations; replace finalizers."""
-    metadata = dict(made["metadata"])
+    metadata = dict(manifest["metadata"])
     for name in ("labels", "annotations"):
-        metadata[name] = {**(now["metadata"].get(name) or {}), **(metadata.get(name) or {})}
-    return {**made, "metadata": metadata}
+        metadata[name] = {**(current["metadata"].get(name) or {}), **(metadata.get(name) or {})}
+    return {**manifest, "metadata": metadata}
 
 
-def _check_operation(asked: Asked, made: Manifest, app: Application) -> None:
+def _check_operation(request: RequestContext, manifest: Manifest, app: Application) -> None:
     """argo: An operation in a new Application needs the permission to sync, and permitted sources from Git."""
-    operation = made.get("operation")
+    operation = manifest.get("operation")
     if operation is None:
         return
-    asked.require("applications", "sync", asked.thing)
+    request.require_permission("applications", "sync", request.rbac_object)
     sync = app.operation.sync if app.operation is not None else SyncRequest()
     refs = sync.revisions or ((sync.revision,) if sync.revision else ())
-    if sync.manifests or needs_override(reader_of(asked), app, refs):
-        asked.require("applications", "override", asked.thing)
+    if sync.manifests or needs_override_permission(build_reader(request), app, refs):
+        request.require_permission("applications", "override", request.rbac_object)
     if sync.manifests:
         refuse_manifests("operation.sync.manifests")
     if sync.sources:
-        _check(asked, replace(app, sources=sync.sources))
+        _check_project_permits(request, replace(app, sources=sync.sources))
 
 
-def _signed(made: Manifest, by: str) -> Manifest:
-    if "operation" not in made:
-        return made
-    return {**made, "operation": {**made["operation"], "initiatedBy": {"username": by}}}
+def _add_initiator(manifest: Manifest, user: str) -> Manifest:
+    if "operation" not in manifest:
+        return manifest
+    return {**manifest, "operation": {**manifest["operation"], "initiatedBy": {"username": user}}}
 
 
 # -- change --------------------------------------------------------------------------------------------------------
 
 
-async def updated(asked: Asked) -> Json:
-    body = await asked.mapping()
-    wanted = {"metadata": body.get("metadata") or {}, "spec": _spec(body.get("spec"))}
-    return Json(dict((await _write(asked, asked.subject, lambda now: _overwritten(now, wanted))).wire))
+async def update_application(request: RequestContext) -> JsonResponse:
+    body = await request.read_json_object()
+    requested = {"metadata": body.get("metadata") or {}, "spec": _read_spec(body.get("spec"))}
+    return JsonResponse(
+        dict((await _write_application(request, request.subject, lambda current: _overwrite(current, requested))).wire)
+    )
 
 
-async def respecified(asked: Asked) -> Json:
-    spec = _spec(await asked.mapping())
-    after = await _write(asked, asked.subject, lambda now: {**now, "spec": spec})
-    return Json(dict(after.wire["spec"]))
+async def update_spec(request: RequestContext) -> JsonResponse:
+    spec = _read_spec(await request.read_json_object())
+    updated_app = await _write_application(request, request.subject, lambda current: {**current, "spec": spec})
+    return JsonResponse(dict(updated_app.wire["spec"]))
 
 
-async def patched_by(asked: Asked) -> Json:
-    body = Body(await asked.mapping())
-    text, kind = body.text("patch"), body.text("patchType") or "json"
-    if kind not in KINDS:
+async def patch_application(request: RequestContext) -> JsonResponse:
+    body = BodyReader(await request.read_json_object())
+    text, kind = body.get_text("patch"), body.get_text("patchType") or "json"
+    if kind not in PATCH_TYPES:
         raise UserError(f"unknown patch type {kind[:40]!r}; send json or merge", where="patchType")
 
-    def make(now: Mapping[str, Any]) -> Mapping[str, Any]:
-        with as_fields():
-            wanted = patched(now, text, kind)
-        return _overwritten(now, {"metadata": wanted["metadata"], "spec": _spec(wanted.get("spec"))})
+    def build_manifest(current: Mapping[str, Any]) -> Mapping[str, Any]:
+        with name_body_fields():
+            patched_manifest = apply_patch(current, text, kind)
+        return _overwrite(
+            current, {"metadata": patched_manifest["metadata"], "spec": _read_spec(patched_manifest.get("spec"))}
+        )
 
-    return Json(dict((await _write(asked, asked.subject, make)).wire))
+    return JsonResponse(dict((await _write_application(request, request.subject, build_manifest)).wire))
 
 
-def _overwritten(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _overwrite(current: Mapping[str, Any], requested: Mapping[str, Any]) -> dict[str, Any]:
     """argo: Take only spec, labels, annotations and finalizers from the request."""
-    kept = {name: value for name, value in now["metadata"].items() if name not in MARKS}
-    marks = {name: wanted["metadata"][name] for name in MARKS if wanted["metadata"].get(name)}
-    return {**now, "spec": wanted["spec"], "metadata": {**kept, **marks}}
+    kept = {name: value for name, value in current["metadata"].items() if name not in WRITABLE_METADATA}
+    metadata_fields = {
+        name: requested["metadata"][name] for name in WRITABLE_METADATA if requested["metadata"].get(name)
+    }
+    return {**current, "spec": requested["spec"], "metadata": {**kept, **metadata_fields}}
 
 
-async def _write(asked: Asked, app: Application, make: Make) -> Application:
+async def _write_application(request: RequestContext, app: Application, build_manifest: BuildManifest) -> Application:
     """Check permissions on the exact version that is written, even if it changes concurrently."""
-    desk = desk_of(asked)
+    service = build_service(request)
 
-    def checked(now: Mapping[str, Any]) -> Mapping[str, Any]:
-        before, wanted = _read(now), make(now)
-        after = _read(wanted)
+    def build_checked(current: Mapping[str, Any]) -> Mapping[str, Any]:
+        before, manifest = _read_manifest(current), build_manifest(current)
+        written = _read_manifest(manifest)
         if before.project != app.project:
-            raise Refused  # it was moved to another project after authorization
-        if after.project != before.project:
-            new = application_name(asked, after.project, after.namespace, after.name)
-            asked.require("applications", "create", new)  # argo: both, in the new project
-            asked.require("applications", "update", new)
-        _check(asked, after)
-        return wanted
+            raise NotFoundOrForbidden  # it was moved to another project after authorization
+        if written.project != before.project:
+            new_rbac_name = get_application_rbac_name(request, written.project, written.namespace, written.name)
+            request.require_permission("applications", "create", new_rbac_name)  # argo: both, in the new project
+            request.require_permission("applications", "update", new_rbac_name)
+        _check_project_permits(request, written)
+        return manifest
 
-    after, _ = await rewritten(desk, app, checked)
-    await until_seen(asked, after.wire)
-    return after
+    written, _ = await change_and_return(service, app, build_checked)
+    await wait_until_visible(request, written.wire)
+    return written
 
 
-def _check(asked: Asked, app: Application) -> None:
+def _check_project_permits(request: RequestContext, app: Application) -> None:
     """argo: The project must permit the Application, regardless of `validate`."""
-    rules = reader_of(asked).rules
-    project = rules.projects.get(app.project)
-    found = [each.message for each in invalid(app, project, rules)]
+    settings = build_reader(request).reconciler_settings
+    project = settings.projects.get(app.project)
+    messages = [item.message for item in validate_application(app, project, settings)]
     if project is None and app.project == "default":
-        found = [each for each in found if "which does not exist" not in each]  # the controller creates it
-    if found:
-        raise UserError(f"application spec for {app.name} is invalid: InvalidSpecError: {'; '.join(found)}")
+        messages = [item for item in messages if "which does not exist" not in item]  # the controller creates it
+    if messages:
+        raise UserError(f"application spec for {app.name} is invalid: InvalidSpecError: {'; '.join(messages)}")
 
 
-def _read(manifest: Mapping[str, Any]) -> Application:
+def _read_manifest(manifest: Mapping[str, Any]) -> Application:
     return read_application(manifest, f"Application {manifest['metadata'].get('name')}")
 
 
-def _spec(spec: Any) -> dict[str, Any]:
+def _read_spec(spec: Any) -> dict[str, Any]:
     """Read the spec; raise UserError if repository or destination is missing."""
-    given = Body(spec if spec is not None else {}, "spec")
-    sources = given.bodies("sources") or [each for each in (given.body("source"),) if each is not None]
+    body = BodyReader(spec if spec is not None else {}, "spec")
+    sources = body.get_bodies("sources") or [
+        candidate for candidate in (body.get_body("source"),) if candidate is not None
+    ]
     for source in sources:
         for name in ("repoURL", "path", "chart", "ref"):
-            source.text(name)
-    if not sources or not all(each.text("repoURL") for each in sources):
+            source.get_text(name)
+    if not sources or not all(candidate.get_text("repoURL") for candidate in sources):
         raise UserError("missing repository; send spec.source.repoURL and path, or chart", where="spec.source")
-    destination = given.body("destination") or Body({})
-    if not destination.text("server") and not destination.text("name"):
-        told = "missing cluster; send spec.destination.server, such as https://kubernetes.default.svc"
-        raise UserError(told, where="spec.destination")
-    return dict(given.values)
+    destination = body.get_body("destination") or BodyReader({})
+    if not destination.get_text("server") and not destination.get_text("name"):
+        message = "missing cluster; send spec.destination.server, such as https://kubernetes.default.svc"
+        raise UserError(message, where="spec.destination")
+    return dict(body.values)
 
 
 # -- delete --------------------------------------------------------------------------------------------------------
 
 
-async def deleted(asked: Asked) -> Json:
-    cascades, policy = asked.query.flag("cascade", True), asked.query.text("propagationPolicy")
-    if not cascades and policy:
+async def deleted(request: RequestContext) -> JsonResponse:
+    is_cascading, policy = request.query.get_bool("cascade", True), request.query.get_text("propagationPolicy")
+    if not is_cascading and policy:
         raise UserError("cannot set propagation policy when cascading is disabled; leave one out")  # argo: its words
     if policy not in ("", FOREGROUND, BACKGROUND):
         raise UserError(f"invalid propagation policy: {policy[:40]!r}; send foreground or background")
-    await delete(desk_of(asked), asked.subject, cascades=cascades, policy=policy or FOREGROUND)
-    return Json({})
+    await delete_application(
+        build_service(request), request.subject, cascades=is_cascading, policy=policy or FOREGROUND
+    )
+    return JsonResponse({})
 
 
-VALIDATE: Final = Parameter("validate", "Ignored: the project must always permit the Application.", "boolean")
+VALIDATE_PARAMETER: Final = QueryParameter(
+    "validate", "Ignored: the project must always permit the Application.", "boolean"
+)
 ROUTES = (
     Route(
-        "POST", "/api/v1/applications", May("applications", "create", to_create), created, "Create an Application.",
-        query=(Parameter("upsert", "Overwrite an existing Application.", "boolean"), VALIDATE),
-        takes=schema.TO_WRITE, gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Create",
+        "POST",
+        "/api/v1/applications",
+        RequiresPermission("applications", "create", find_application_to_create),
+        created,
+        "Create an Application.",
+        query=(QueryParameter("upsert", "Overwrite an existing Application.", "boolean"), VALIDATE_PARAMETER),
+        request_schema=schema.APPLICATION_INPUT,
+        response_schema=schema.APPLICATION,
+        tag="applications",
+        operation_id="ApplicationService_Create",
     ),
     Route(
-        "PUT", "/api/v1/applications/{name}", May("applications", "update", of_manifest), updated,
-        "Update an Application.", query=(VALIDATE, *PLACE),
-        takes=schema.TO_WRITE, gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Update",
+        "PUT",
+        "/api/v1/applications/{name}",
+        RequiresPermission("applications", "update", find_application_in_manifest),
+        update_application,
+        "Update an Application.",
+        query=(VALIDATE_PARAMETER, *APPLICATION_PARAMETERS),
+        request_schema=schema.APPLICATION_INPUT,
+        response_schema=schema.APPLICATION,
+        tag="applications",
+        operation_id="ApplicationService_Update",
     ),
     Route(
-        "PUT", "/api/v1/applications/{name}/spec", May("applications", "update", application), respecified,
-        "Update the spec of an Application.", query=(VALIDATE, *PLACE),
-        takes=schema.SPEC, gives=schema.SPEC, tag="applications", operation="ApplicationService_UpdateSpec",
+        "PUT",
+        "/api/v1/applications/{name}/spec",
+        RequiresPermission("applications", "update", resolve_application),
+        update_spec,
+        "Update the spec of an Application.",
+        query=(VALIDATE_PARAMETER, *APPLICATION_PARAMETERS),
+        request_schema=schema.SPEC,
+        response_schema=schema.SPEC,
+        tag="applications",
+        operation_id="ApplicationService_UpdateSpec",
     ),
     Route(
-        "PATCH", "/api/v1/applications/{name}", May("applications", "update", of_body), patched_by,
+        "PATCH",
+        "/api/v1/applications/{name}",
+        RequiresPermission("applications", "update", find_application_in_body),
+        patch_application,
         "Patch an Application.",
-        takes=schema.PATCH, gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Patch",
+        request_schema=schema.PATCH,
+        response_schema=schema.APPLICATION,
+        tag="applications",
+        operation_id="ApplicationService_Patch",
     ),
     Route(
-        "DELETE", "/api/v1/applications/{name}", May("applications", "delete", application), deleted,
+        "DELETE",
+        "/api/v1/applications/{name}",
+        RequiresPermission("applications", "delete", resolve_application),
+        deleted,
         "Delete an Application.",
         query=(
-            Parameter("cascade", "Also delete its objects (default: true).", "boolean"),
-            Parameter("propagationPolicy", "foreground (default) or background."), *PLACE,
+            QueryParameter("cascade", "Also delete its objects (default: true).", "boolean"),
+            QueryParameter("propagationPolicy", "foreground (default) or background."),
+            *APPLICATION_PARAMETERS,
         ),
-        gives=schema.NOTHING, tag="applications", operation="ApplicationService_Delete",
+        response_schema=schema.NOTHING,
+        tag="applications",
+        operation_id="ApplicationService_Delete",
     ),
-)  # fmt: skip
+)

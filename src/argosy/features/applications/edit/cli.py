@@ -7,23 +7,30 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.parser import Mistyped
-from argosy.cli.verbs import Commands, add_truth, at_desk, is_compat, talk, verb
+from argosy.cli.parser import UsageError
+from argosy.cli.subcommands import (
+    SubParsersAction,
+    add_app_subcommand,
+    add_bool_flag,
+    is_compat,
+    print_message,
+    run_with_service,
+)
 from argosy.gitops.workspace.source_flags import FLAGS
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
+    from argosy.gitops.application_client.client import ApplicationService
 
 
-NO_CHANGE = frozenset({
+FLAGS_WITHOUT_EFFECT = frozenset({
     "--command", "--part", "--run", "--name", "--app-namespace", "--context", "--kubeconfig", "--data-dir", "--compat",
     "--validate", "--source-position",
 })  # fmt: skip
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
-        parts, "create", "create an Application", run_create, named="none",
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
+        parts, "create", "create an Application", run_create, name_count="none",
         examples=("create models --repo https://git.example/ml --path overlays/dev --dest-namespace ml",
                   "create -f application.yaml --upsert"),
     )  # fmt: skip
@@ -41,32 +48,32 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="set the finalizer: deleting the Application also deletes its objects",
     )
-    add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
-    add_spec(parser)
-    parser = verb(
+    add_bool_flag(parser, "--validate", "refuse what its project does not permit (default: true)", default=True)
+    add_spec_flags(parser)
+    parser = add_app_subcommand(
         parts, "set", "change an Application", run_set,
         examples=("set models --revision v2", "set models --sync-policy automated --self-heal",
                   "set models --kustomize-image predictor=registry.example/predictor:2"),
     )  # fmt: skip
-    _add_position(parser)
-    add_truth(parser, "--validate", "refuse what its project does not permit (default: true)", usual=True)
-    add_spec(parser)
-    parser = verb(
+    _add_source_position(parser)
+    add_bool_flag(parser, "--validate", "refuse what its project does not permit (default: true)", default=True)
+    add_spec_flags(parser)
+    parser = add_app_subcommand(
         parts, "unset", "remove options of an Application's source", run_unset,
         examples=("unset models --nameprefix", "unset models --parameter replicas --values values-dev.yaml"),
     )  # fmt: skip
-    _add_position(parser)
-    _add_unset(parser)
+    _add_source_position(parser)
+    _add_unset_flags(parser)
 
 
-def _add_position(parser: argparse.ArgumentParser) -> None:
-    about = "position of the source; the first is 1"
-    parser.add_argument("--source-position", type=int, metavar="N", help=about)
+def _add_source_position(parser: argparse.ArgumentParser) -> None:
+    help_text = "position of the source; the first is 1"
+    parser.add_argument("--source-position", type=int, metavar="N", help=help_text)
 
 
-def add_spec(parser: argparse.ArgumentParser) -> None:
+def add_spec_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    for flag, shown, about in (
+    for flag, metavar, help_text in (
         ("--repo", "URL", "the repository"),
         ("--path", "PATH", "the folder in the repository"),
         ("--revision", "R", "a branch, tag or commit"),
@@ -82,41 +89,46 @@ def add_spec(parser: argparse.ArgumentParser) -> None:
         ("--sync-retry-backoff-duration", "D", "pause before the first retry, such as 5s"),
         ("--sync-retry-backoff-max-duration", "D", "longest pause, such as 3m"),
     ):
-        add(flag, metavar=shown, help=about)
-    for flag, about in (
+        add(flag, metavar=metavar, help=help_text)
+    for flag, help_text in (
         ("--auto-prune", "automated: delete objects that are not in Git any more"),
         ("--self-heal", "automated: revert changes in the cluster"),
         ("--allow-empty", "automated: sync even if all objects would be deleted"),
         ("--sync-retry-refresh", "use the latest revision for retries"),
     ):
-        add_truth(parser, flag, about)
-    about = "a sync option, such as CreateNamespace=true; a leading ! removes it; repeatable"
-    add("--sync-option", action="append", metavar="OPTION", help=about)
+        add_bool_flag(parser, flag, help_text)
+    help_text = "a sync option, such as CreateNamespace=true; a leading ! removes it; repeatable"
+    add("--sync-option", action="append", metavar="OPTION", help=help_text)
     add("--sync-retry-limit", type=int, metavar="N", help="maximum number of retries (below zero: no limit)")
     add("--sync-retry-backoff-factor", type=int, metavar="N", help="factor by which each pause grows")
     add("--revision-history-limit", type=int, metavar="N", help="number of deployments kept in the history")
-    for each in FLAGS:
-        if not each.shown:
-            add_truth(parser, each.name, each.about)
+    for spec_flag in FLAGS:
+        if not spec_flag.placeholder:
+            add_bool_flag(parser, spec_flag.name, spec_flag.help_text)
         else:
-            add(each.name, action="append" if each.is_repeated else "store", metavar=each.shown, help=each.about)
-    about = "Helm: a local file whose values are stored in the Application"
-    add("--values-literal-file", metavar="FILE", help=about)
-    about = "same as --helm-set; repeatable"
-    add("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help=about)
+            add(
+                spec_flag.name,
+                action="append" if spec_flag.is_repeated else "store",
+                metavar=spec_flag.placeholder,
+                help=spec_flag.help_text,
+            )
+    help_text = "Helm: a local file whose values are stored in the Application"
+    add("--values-literal-file", metavar="FILE", help=help_text)
+    help_text = "same as --helm-set; repeatable"
+    add("-p", "--parameter", action="append", default=[], metavar="NAME=VALUE", help=help_text)
 
 
-def _add_unset(parser: argparse.ArgumentParser) -> None:
+def _add_unset_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    for flag, shown, about in (
+    for flag, metavar, help_text in (
         ("--parameter", "NAME", "a Helm value; repeatable"),
         ("--values", "FILE", "a file of Helm values; repeatable"),
         ("--kustomize-image", "NAME", "an image; repeatable"),
         ("--kustomize-replica", "NAME", "a replica count; repeatable"),
         ("--plugin-env", "NAME", "an environment variable of a plugin; repeatable"),
     ):
-        add(flag, action="append", default=[], metavar=shown, help=about)
-    for flag, about in (
+        add(flag, action="append", default=[], metavar=metavar, help=help_text)
+    for flag, help_text in (
         ("--values-literal", "Helm values stored in the Application"),
         ("--ignore-missing-value-files", "ignoring missing values files"),
         ("--pass-credentials", "passing credentials to all domains"),
@@ -127,96 +139,100 @@ def _add_unset(parser: argparse.ArgumentParser) -> None:
         ("--ignore-missing-components", "ignoring missing components"),
         ("--ref", "the name by which other sources refer to its files"),
     ):
-        add(flag, action="store_true", help=about)
+        add(flag, action="store_true", help=help_text)
     add("--source-name", metavar="NAME", help="name of the source")
 
 
-def given_flags(chosen: argparse.Namespace) -> dict[str, Any]:
-    given = {f"--{name.replace('_', '-')}": value for name, value in vars(chosen).items()}
-    extra = given.pop("--parameter", None) or []
+def read_flags(args: argparse.Namespace) -> dict[str, Any]:
+    flags = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
+    extra = flags.pop("--parameter", None) or []
     if extra:
-        given["--helm-set"] = [*(given.get("--helm-set") or []), *extra]
-    if given.get("--values-literal-file"):
-        given["--values-literal-file"] = Path(given["--values-literal-file"]).read_text()
-    return given
+        flags["--helm-set"] = [*(flags.get("--helm-set") or []), *extra]
+    if flags.get("--values-literal-file"):
+        flags["--values-literal-file"] = Path(flags["--values-literal-file"]).read_text()
+    return flags
 
 
-def run_create(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
+def run_create(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
         from argosy.errors import UserError
-        from argosy.gitops.application_client.validation import check_project
-        from argosy.gitops.application_client.writes import create
+        from argosy.gitops.application_client.validation import check_project_permits
+        from argosy.gitops.application_client.writes import create_application
 
-        manifest = _manifest(chosen, desk)
+        manifest = _build_manifest(args, service)
         name = manifest["metadata"].get("name")
         if not name:
             raise UserError("missing name of the Application; add it after create")
-        if chosen.validate:
-            await check_project(desk, manifest)
-        word = await create(desk, manifest, replaces=chosen.upsert)
-        print(f"application '{name}' {word}")
-        if word == "created":
-            talk(f"next: argosy app get {name}")
+        if args.validate:
+            await check_project_permits(service, manifest)
+        outcome = await create_application(service, manifest, upsert=args.upsert)
+        print(f"application '{name}' {outcome}")
+        if outcome == "created":
+            print_message(f"next: argosy app get {name}")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def _manifest(chosen: argparse.Namespace, desk: Desk) -> dict[str, Any]:
-    from argosy.gitops.application_client.spec_flags import HERE, changed, new_application
-    from argosy.gitops.application_client.writes import content_of, read_file
+def _build_manifest(args: argparse.Namespace, service: ApplicationService) -> dict[str, Any]:
+    from argosy.gitops.application_client.spec_flags import IN_CLUSTER_SERVER, apply_flags, build_application
+    from argosy.gitops.application_client.writes import load_content, read_application_file
 
-    name, given = chosen.name or chosen.other_name, given_flags(chosen)
-    if not chosen.file:
-        if not given.get("--dest-name") and not given.get("--dest-server"):
-            given["--dest-server"] = HERE  # the cluster of the controller
-        return new_application(name, desk.namespace, given)
-    content = content_of(chosen.file, lambda: sys.stdin.buffer.read() if sys.stdin else b"")
-    found = changed(read_file(chosen.file, content), given)
-    metadata = {**(found.get("metadata") or {}), **({"name": name} if name else {})}
-    metadata.setdefault("namespace", desk.namespace)
-    return {**found, "metadata": metadata}
+    name, flags = args.name or args.other_name, read_flags(args)
+    if not args.file:
+        if not flags.get("--dest-name") and not flags.get("--dest-server"):
+            flags["--dest-server"] = IN_CLUSTER_SERVER  # the cluster of the controller
+        return build_application(name, service.namespace, flags)
+    content = load_content(args.file, lambda: sys.stdin.buffer.read() if sys.stdin else b"")
+    manifest = apply_flags(read_application_file(args.file, content), flags)
+    metadata = {**(manifest.get("metadata") or {}), **({"name": name} if name else {})}
+    metadata.setdefault("namespace", service.namespace)
+    return {**manifest, "metadata": metadata}
 
 
-def run_set(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.spec_flags import changed
-        from argosy.gitops.application_client.validation import check_project
-        from argosy.gitops.application_client.writes import change
+def run_set(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.spec_flags import apply_flags
+        from argosy.gitops.application_client.validation import check_project_permits
+        from argosy.gitops.application_client.writes import change_application
 
-        app, given = await desk.find(chosen.name), given_flags(chosen)
-        if is_compat(chosen) and not has_flags(given):
-            talk("argosy: please set at least one option to update\nnext: argosy app set --help")
-            raise Mistyped("no option")  # argo: a usage error
-        if chosen.validate:
-            await check_project(desk, changed(app.wire, given, chosen.source_position))
-        has_changed = await change(desk, app, lambda wire: changed(wire, given, chosen.source_position))
-        _tell_change(chosen, app.name, has_changed)
+        app, flags = await service.load_application(args.name), read_flags(args)
+        if is_compat(args) and not has_flags(flags):
+            print_message("argosy: please set at least one option to update\nnext: argosy app set --help")
+            raise UsageError("no option")  # argo: a usage error
+        if args.validate:
+            await check_project_permits(service, apply_flags(app.wire, flags, args.source_position))
+        has_changed = await change_application(
+            service, app, lambda wire: apply_flags(wire, flags, args.source_position)
+        )
+        _print_outcome(args, app.name, has_changed)
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_unset(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.spec_flags import without
-        from argosy.gitops.application_client.writes import change
+def run_unset(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.spec_flags import unset_flags
+        from argosy.gitops.application_client.writes import change_application
 
-        given = {f"--{name.replace('_', '-')}": value for name, value in vars(chosen).items()}
-        app = await desk.find(chosen.name)
-        has_changed = await change(desk, app, lambda wire: without(wire, given, chosen.source_position))
-        _tell_change(chosen, app.name, has_changed)
+        flags = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items()}
+        app = await service.load_application(args.name)
+        has_changed = await change_application(
+            service, app, lambda wire: unset_flags(wire, flags, args.source_position)
+        )
+        _print_outcome(args, app.name, has_changed)
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def has_flags(given: dict[str, Any]) -> bool:
+def has_flags(flags: dict[str, Any]) -> bool:
     """True if a flag was given that changes an Application."""
-    return any(value not in (None, False, [], "") for flag, value in given.items() if flag not in NO_CHANGE)
+    return any(value not in (None, False, [], "") for flag, value in flags.items() if flag not in FLAGS_WITHOUT_EFFECT)
 
 
-def _tell_change(chosen: argparse.Namespace, name: str, has_changed: bool) -> None:
+def _print_outcome(args: argparse.Namespace, name: str, has_changed: bool) -> None:
     """argo: Prints nothing to stdout."""
-    say = talk if is_compat(chosen) else print
-    say(f"application '{name}' {'updated' if has_changed else 'unchanged'}")
+    print_line = print_message if is_compat(args) else print
+    print_line(f"application '{name}' {'updated' if has_changed else 'unchanged'}")

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from argosy.features.applications.page_parts.frame import app_of, back_to, framed
+from argosy.features.applications.page_parts.frame import build_page_values, get_application, redirect_to_application
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.sync_windows import assigned, window_text
-from argosy.gitops.application_client.writes import change
-from argosy.gitops.status.wire_format import mapping
-from argosy.web.caller_clients import desk_of, reader_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.gitops.application_client.sync_windows import describe_sync_windows, list_assigned_windows
+from argosy.gitops.application_client.writes import change_application
+from argosy.gitops.status.wire_format import as_mapping
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-SUBSCRIBE = "notifications.argoproj.io/subscribe."
+SUBSCRIBE_ANNOTATION_PREFIX = "notifications.argoproj.io/subscribe."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,63 +31,87 @@ class IgnoreRow:
     managers: tuple[str, ...]
 
 
-def ignore_rows(app: Application) -> tuple[IgnoreRow, ...]:
-    made = []
-    for each in app.ignored:
-        name = f" {each.namespace}/{each.name}" if each.namespace else f" {each.name}" if each.name else ""
-        kind = f"{each.group}/{each.kind}" if each.group else each.kind
-        made.append(IgnoreRow(f"{kind}{name}", (*each.pointers, *each.jq_paths), tuple(each.managers)))
-    return tuple(made)
+def list_ignore_rows(app: Application) -> tuple[IgnoreRow, ...]:
+    ignore_list = []
+    for ignore_rule in app.ignore_rules:
+        name = (
+            f" {ignore_rule.namespace}/{ignore_rule.name}"
+            if ignore_rule.namespace
+            else f" {ignore_rule.name}"
+            if ignore_rule.name
+            else ""
+        )
+        kind = f"{ignore_rule.group}/{ignore_rule.kind}" if ignore_rule.group else ignore_rule.kind
+        ignore_list.append(
+            IgnoreRow(f"{kind}{name}", (*ignore_rule.pointers, *ignore_rule.jq_paths), tuple(ignore_rule.managers))
+        )
+    return tuple(ignore_list)
 
 
-def with_policy(wire: Mapping[str, Any], *, automated: bool, prune: bool, heal: bool) -> Mapping[str, Any]:
+def set_automated_policy(
+    wire: Mapping[str, Any], *, automated: bool, prune: bool, self_heal: bool
+) -> Mapping[str, Any]:
     """argo: Disabling removes the field `automated`; its other fields stay if it is enabled."""
-    made = copy.deepcopy(dict(wire))
-    policy = made["spec"].setdefault("syncPolicy", {})
+    manifest = copy.deepcopy(dict(wire))
+    policy = manifest["spec"].setdefault("syncPolicy", {})
     if not automated:
         policy.pop("automated", None)
     else:
-        before = dict(mapping(policy.get("automated")))
-        before.pop("enabled", None)
-        policy["automated"] = {**before, "prune": prune, "selfHeal": heal}
+        automated_wire = dict(as_mapping(policy.get("automated")))
+        automated_wire.pop("enabled", None)
+        policy["automated"] = {**automated_wire, "prune": prune, "selfHeal": self_heal}
     if not policy:
-        made["spec"].pop("syncPolicy")
-    return made
+        manifest["spec"].pop("syncPolicy")
+    return manifest
 
 
-async def settings_page(asked: Asked) -> Answer:
-    app, reader = app_of(asked), reader_of(asked)
-    project = reader.rules.projects.get(app.project)
-    placed = reader.rules.clusters.placed(app)
+async def render_settings_page(request: RequestContext) -> WebResponse:
+    app, reader = get_application(request), build_reader(request)
+    project = reader.reconciler_settings.projects.get(app.project)
+    resolved_app = reader.reconciler_settings.clusters.resolve_destination(app)
     automated = app.policy.automated
-    values = await framed(
-        asked,
+    values = await build_page_values(
+        request,
         "settings",
         automated=automated._asdict() if automated and automated.is_on else None,
         options=app.policy.options,
         retry=app.policy.retry._asdict() if app.policy.retry else None,
-        ignores=ignore_rows(app),
-        windows=assigned(placed, project),
-        window=window_text(placed, project),
+        ignores=list_ignore_rows(app),
+        windows=list_assigned_windows(resolved_app, project),
+        window=describe_sync_windows(resolved_app, project),
         finalizers=app.finalizers,
         subscriptions=[
-            (name.removeprefix(SUBSCRIBE), value)
+            (name.removeprefix(SUBSCRIBE_ANNOTATION_PREFIX), value)
             for name, value in sorted(app.annotations.items())
-            if name.startswith(SUBSCRIBE)
+            if name.startswith(SUBSCRIBE_ANNOTATION_PREFIX)
         ],
-        labels=sorted(mapping(mapping(app.wire.get("metadata")).get("labels")).items()),
+        labels=sorted(as_mapping(as_mapping(app.wire.get("metadata")).get("labels")).items()),
     )
-    return Page("applications/settings.html", values)
+    return PageResponse("applications/settings.html", values)
 
 
-async def set_policy(asked: Asked) -> Answer:
-    form = await asked.form()
-    wanted = {name: name in form for name in ("automated", "prune", "heal")}
-    has_changed = await change(desk_of(asked), app_of(asked), lambda wire: with_policy(wire, **wanted))
-    return back_to(asked, "saved" if has_changed else "no-change", "settings")
+async def save_policy(request: RequestContext) -> WebResponse:
+    form = await request.read_form()
+    policy_values = {name: name in form for name in ("automated", "prune", "heal")}
+    has_changed = await change_application(
+        build_service(request), get_application(request), lambda wire: set_automated_policy(wire, **policy_values)
+    )
+    return redirect_to_application(request, "saved" if has_changed else "no-change", "settings")
 
 
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/settings", May("applications", "get", application), settings_page, "Settings"),
-    Route("POST", "/apps/{ns}/{name}/policy", May("applications", "update", application), set_policy, "Set the policy"),
+    Route(
+        "GET",
+        "/apps/{ns}/{name}/settings",
+        RequiresPermission("applications", "get", resolve_application),
+        render_settings_page,
+        "Settings",
+    ),
+    Route(
+        "POST",
+        "/apps/{ns}/{name}/policy",
+        RequiresPermission("applications", "update", resolve_application),
+        save_policy,
+        "Set the policy",
+    ),
 )

@@ -5,53 +5,69 @@ In: a request. Out: a page, its live parts. Never: Events of other objects.
 
 from __future__ import annotations
 
-from argosy.features.applications.page_parts.frame import app_of, framed, head_parts
-from argosy.features.applications.page_parts.owned_objects import nodes_of, rows_of
-from argosy.features.applications.page_parts.timeline import Moment, moments
-from argosy.gitops.status.wire_format import mapping
+from argosy.features.applications.page_parts.frame import build_page_values, get_application, render_head_parts
+from argosy.features.applications.page_parts.owned_objects import list_permitted_nodes, list_permitted_rows
+from argosy.features.applications.page_parts.timeline import TimelineEvent, list_timeline_events
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.objects import Manifest
 from argosy.web import page_templates
-from argosy.web.event_cache import Told, of_namespaces
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.web.event_cache import EventListing, list_namespace_events
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-MOST = 300
+MAX_TIMELINE_EVENTS = 300
 
 
-async def events_of(asked: Asked, *, is_fresh: bool = False) -> Told:
+async def list_application_events(request: RequestContext, *, is_fresh: bool = False) -> EventListing:
     """List Events of the Application, its managed objects and their descendants."""
-    app = app_of(asked)
-    wanted = {("Application", app.namespace, app.name)}
-    if app.destination.is_here:  # Events of its objects are in the destination cluster
-        wanted |= {(node.key.kind, node.key.namespace, node.key.name) for node in await nodes_of(asked)}
-        wanted |= {(row.key.kind, row.key.namespace, row.key.name) for row in await rows_of(asked)}
-    told = await of_namespaces(asked, {each[1] for each in wanted}, is_fresh=is_fresh)
-    return Told([each for each in told.events if _about(each) in wanted], told.fault)
+    app = get_application(request)
+    objects = {("Application", app.namespace, app.name)}
+    if app.destination.is_in_cluster:  # Events of its objects are in the destination cluster
+        objects |= {(node.key.kind, node.key.namespace, node.key.name) for node in await list_permitted_nodes(request)}
+        objects |= {(row.key.kind, row.key.namespace, row.key.name) for row in await list_permitted_rows(request)}
+    event_listing = await list_namespace_events(request, {item[1] for item in objects}, is_fresh=is_fresh)
+    return EventListing(
+        [item for item in event_listing.events if _read_involved_object(item) in objects], event_listing.error
+    )
 
 
-def _about(event: Manifest) -> tuple[str, str, str]:
-    about = mapping(event.get("involvedObject"))
-    return str(about.get("kind") or ""), str(about.get("namespace") or ""), str(about.get("name") or "")
+def _read_involved_object(event: Manifest) -> tuple[str, str, str]:
+    involved_object = as_mapping(event.get("involvedObject"))
+    return (
+        str(involved_object.get("kind") or ""),
+        str(involved_object.get("namespace") or ""),
+        str(involved_object.get("name") or ""),
+    )
 
 
-async def _moments(asked: Asked, *, is_fresh: bool = False) -> tuple[tuple[Moment, ...], str]:
-    show = "warnings" if asked.query.text("show") == "warnings" else "all"
-    told = await events_of(asked, is_fresh=is_fresh)
-    return moments(app_of(asked), told.events, show)[:MOST], told.fault
+async def _list_timeline(request: RequestContext, *, is_fresh: bool = False) -> tuple[tuple[TimelineEvent, ...], str]:
+    show = "warnings" if request.query.get_text("show") == "warnings" else "all"
+    event_listing = await list_application_events(request, is_fresh=is_fresh)
+    return list_timeline_events(get_application(request), event_listing.events, show)[
+        :MAX_TIMELINE_EVENTS
+    ], event_listing.error
 
 
-async def events_page(asked: Asked) -> Answer:
-    show = "warnings" if asked.query.text("show") == "warnings" else "all"
-    found, fault = await _moments(asked, is_fresh=True)
-    values = await framed(asked, "events", moments=found, fault=fault, show=show)
-    return Page("applications/events.html", values)
+async def render_events_page(request: RequestContext) -> WebResponse:
+    show = "warnings" if request.query.get_text("show") == "warnings" else "all"
+    timeline_events, fault = await _list_timeline(request, is_fresh=True)
+    values = await build_page_values(request, "events", moments=timeline_events, fault=fault, show=show)
+    return PageResponse("applications/events.html", values)
 
 
-async def events_parts(asked: Asked) -> dict[str, str]:
-    body = page_templates.part("applications/parts_events.html", "moment_list", *await _moments(asked))
-    return {**await head_parts(asked), "moments": body}
+async def render_events_parts(request: RequestContext) -> dict[str, str]:
+    body = page_templates.render_macro("applications/parts_events.html", "moment_list", *await _list_timeline(request))
+    return {**await render_head_parts(request), "moments": body}
 
 
-ROUTES = (Route("GET", "/apps/{ns}/{name}/events", May("applications", "get", application), events_page, "Events"),)
+ROUTES = (
+    Route(
+        "GET",
+        "/apps/{ns}/{name}/events",
+        RequiresPermission("applications", "get", resolve_application),
+        render_events_page,
+        "Events",
+    ),
+)

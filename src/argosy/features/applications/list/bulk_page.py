@@ -11,26 +11,31 @@ from typing import Any
 
 from argosy.errors import ArgosyError, UserError
 from argosy.features.applications.list.delayed_rows import add_delay
-from argosy.features.applications.page_parts.addresses import of_app
+from argosy.features.applications.page_parts.addresses import application_path
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.small_changes import ask_refresh
-from argosy.gitops.application_client.sync_checks import check_window
-from argosy.gitops.application_client.sync_requests import SyncWish, sync_operation
-from argosy.gitops.cluster_view.health_causes import told
-from argosy.web.caller_clients import desk_of, reader_of
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.object_lookup import application_manifest, application_name, found_application, readable
-from argosy.web.request import Asked, Query
-from argosy.web.responses import Answer, Page, Redirect
-from argosy.web.route import Filtered, Route
+from argosy.gitops.application_client.small_changes import request_refresh
+from argosy.gitops.application_client.sync_checks import check_sync_window
+from argosy.gitops.application_client.sync_requests import SyncFlags, sync_operation
+from argosy.gitops.cluster_view.health_causes import explain_health_message
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.object_lookup import (
+    build_resolved_application,
+    find_application_manifest,
+    find_readable_application,
+    get_application_rbac_name,
+)
+from argosy.web.request import QueryParameters, RequestContext
+from argosy.web.responses import PageResponse, RedirectResponse, WebResponse
+from argosy.web.route import FilteredList, Route
 
-MOST = 200
-AT_ONCE = 8
-DEEDS = {"sync": "sync", "refresh": "get"}  # argo: the RBAC action that each needs
+MAX_APPLICATIONS = 200
+MAX_CONCURRENT_REQUESTS = 8
+RBAC_ACTION_BY_OPERATION = {"sync": "sync", "refresh": "get"}  # argo: the RBAC action that each needs
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedApplication:
     text: str
     url: str
     sync: str
@@ -40,113 +45,135 @@ class Planned:
     refusal: str = ""  # the reason why it is skipped
 
 
-def chosen(asked: Asked, form: Query, action: str) -> list[Application]:
+def list_selected_applications(request: RequestContext, form: QueryParameters, action: str) -> list[Application]:
     """List the selected Applications that exist and that the caller may act on; the others are left out."""
-    found = []
-    for text in dict.fromkeys(form.all("app")):
+    apps = []
+    for text in dict.fromkeys(form.get_all("app")):
         namespace, _, name = text.partition("/")
-        manifest = application_manifest(asked, namespace, name)
+        manifest = find_application_manifest(request, namespace, name)
         if manifest is None:
             continue
-        there = found_application(asked, manifest)
-        allowed = asked.may("applications", "get", there.thing) and asked.may("applications", action, there.thing)
-        if allowed and (app := readable(manifest)) is not None:
-            found.append(app)
-    return found[:MOST]
+        lookup = build_resolved_application(request, manifest)
+        is_allowed = request.is_allowed("applications", "get", lookup.rbac_object) and request.is_allowed(
+            "applications", action, lookup.rbac_object
+        )
+        if is_allowed and (app := find_readable_application(manifest)) is not None:
+            apps.append(app)
+    return apps[:MAX_APPLICATIONS]
 
 
-def deed_of(form: Query) -> str:
-    deed = form.text("do")
-    if deed not in DEEDS:
+def read_operation(form: QueryParameters) -> str:
+    operation = form.get_text("do")
+    if operation not in RBAC_ACTION_BY_OPERATION:
         raise UserError("no action chosen; choose SYNC or REFRESH, and select applications")
-    return deed
+    return operation
 
 
-async def plan_page(asked: Asked) -> Answer:
-    deed = deed_of(asked.query)
-    apps = chosen(asked, asked.query, DEEDS[deed])
-    planned = [_planned(asked, app, _refusal(asked, app) if deed == "sync" else "") for app in apps]
-    left_out = len(asked.query.all("app")) - len(apps)
-    return Page("applications/plan.html", _values(deed, planned, left_out=left_out))
+async def render_plan_page(request: RequestContext) -> WebResponse:
+    operation = read_operation(request.query)
+    apps = list_selected_applications(request, request.query, RBAC_ACTION_BY_OPERATION[operation])
+    planned = [
+        _build_planned_application(request, app, _find_refusal(request, app) if operation == "sync" else "")
+        for app in apps
+    ]
+    left_out = len(request.query.get_all("app")) - len(apps)
+    return PageResponse("applications/plan.html", _build_page_values(operation, planned, left_out=left_out))
 
 
-def _values(deed: str, planned: list[Planned], *, left_out: int = 0, done: int = 0, of: int = 0) -> dict[str, Any]:
+def _build_page_values(
+    operation: str, planned: list[PlannedApplication], *, left_out: int = 0, done: int = 0, attempted: int = 0
+) -> dict[str, Any]:
     """`attempted` is the number of Applications that were tried, 0 before; `planned` are then those that failed."""
     return {
-        "title": f"{deed.upper()} {of or len(planned)} applications",
+        "title": f"{operation.upper()} {attempted or len(planned)} applications",
         "section": "apps",
-        "state": "warn" if of else "",
+        "state": "warn" if attempted else "",
         "crumbs": [("Apps", "/apps"), ("Plan", "")],
-        "deed": deed,
+        "deed": operation,
         "planned": planned,
         "left_out": left_out,
-        "ready": len(planned) if of else sum(not each.refusal for each in planned),
+        "ready": len(planned) if attempted else sum(not entry.refusal for entry in planned),
         "done": done,
-        "of": of,
+        "of": attempted,
     }
 
 
-def _refusal(asked: Asked, app: Application) -> str:
+def _find_refusal(request: RequestContext, app: Application) -> str:
     try:
-        check_window(reader_of(asked), app)
-        sync_operation(app, SyncWish(), "")
+        check_sync_window(build_reader(request), app)
+        sync_operation(app, SyncFlags(), "")
     except ArgosyError as error:
-        return _first(error)
+        return _first_clause(error)
     return ""
 
 
-def _first(error: Exception) -> str:
+def _first_clause(error: Exception) -> str:
     return str(error).partition("; ")[0]
 
 
-def _planned(asked: Asked, app: Application, refusal: str) -> Planned:
-    row = asked.site.lookout.row(app.namespace, app.name)
-    url = of_app(app.namespace, app.name)
+def _build_planned_application(request: RequestContext, app: Application, refusal: str) -> PlannedApplication:
+    row = request.site.cluster_view.find_row(app.namespace, app.name)
+    url = application_path(app.namespace, app.name)
     if row is None:
-        return Planned(f"{app.namespace}/{app.name}", url, "Unknown", "Unknown", "", 0, refusal)
-    row = add_delay(asked.site.lookout, row)
-    mask = masks_of(asked).by_name(f"{app.namespace}/{app.name}")
-    why, refusal = mask.hide_text(told(asked.site.lookout.cache.get, row.why)), mask.hide_text(refusal)
-    return Planned(f"{app.namespace}/{app.name}", url, row.sync, row.health, why, row.differing, refusal)
+        return PlannedApplication(f"{app.namespace}/{app.name}", url, "Unknown", "Unknown", "", 0, refusal)
+    row = add_delay(request.site.cluster_view, row)
+    mask = get_masks(request).get_mask_for_application(f"{app.namespace}/{app.name}")
+    reason, refusal = (
+        mask.mask_text(explain_health_message(request.site.cluster_view.cache.get, row.why)),
+        mask.mask_text(refusal),
+    )
+    return PlannedApplication(f"{app.namespace}/{app.name}", url, row.sync, row.health, reason, row.differing, refusal)
 
 
-async def carry_out(asked: Asked) -> Answer:
-    form = await asked.form()
-    deed = deed_of(form)
-    apps = chosen(asked, form, DEEDS[deed])
+async def run_plan(request: RequestContext) -> WebResponse:
+    form = await request.read_form()
+    operation = read_operation(form)
+    apps = list_selected_applications(request, form, RBAC_ACTION_BY_OPERATION[operation])
     if not apps:
         raise UserError("none of the selected applications exists, or you may not change them; choose again")
-    wish = SyncWish(prune="prune" in form, dry_run="dry_run" in form, only_out_of_sync="only_out_of_sync" in form)
-    gate = asyncio.Semaphore(AT_ONCE)
+    wish = SyncFlags(prune="prune" in form, dry_run="dry_run" in form, only_out_of_sync="only_out_of_sync" in form)
+    semaphore = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
 
-    async def one(app: Application) -> str:
-        async with gate:
+    async def run_one(app: Application) -> str:
+        async with semaphore:
             try:
-                is_sync = deed == "sync"
-                await (_sync(asked, app, wish) if is_sync else ask_refresh(desk_of(asked), app, is_hard=False))
+                is_sync = operation == "sync"
+                await (
+                    _request_sync(request, app, wish)
+                    if is_sync
+                    else request_refresh(build_service(request), app, is_hard=False)
+                )
             except ArgosyError as error:
-                return _first(error)
+                return _first_clause(error)
             return ""
 
-    said = await asyncio.gather(*map(one, apps))
-    for app, why in zip(apps, said, strict=True):
-        asked.noted(application_name(asked, app.project, app.namespace, app.name), 409 if why else 303)
-    failed = [_planned(asked, app, why) for app, why in zip(apps, said, strict=True) if why]
+    errors = await asyncio.gather(*map(run_one, apps))
+    for app, error_text in zip(apps, errors, strict=True):
+        request.add_audit_entry(
+            get_application_rbac_name(request, app.project, app.namespace, app.name), 409 if error_text else 303
+        )
+    failed = [
+        _build_planned_application(request, app, error_text)
+        for app, error_text in zip(apps, errors, strict=True)
+        if error_text
+    ]
     if failed:
         done = len(apps) - len(failed)
-        return Page("applications/plan.html", _values(deed, failed, done=done, of=len(apps)), code=409)
-    return Redirect(where=f"/apps?said={'synced' if deed == 'sync' else 'refreshed'}-many")
+        return PageResponse(
+            "applications/plan.html", _build_page_values(operation, failed, done=done, attempted=len(apps)), code=409
+        )
+    return RedirectResponse(location=f"/apps?said={'synced' if operation == 'sync' else 'refreshed'}-many")
 
 
-async def _sync(asked: Asked, app: Application, wish: SyncWish) -> None:
-    check_window(reader_of(asked), app)
-    desk = desk_of(asked)
-    by = await desk.who()
-    await desk.revise(app, lambda current: {"operation": sync_operation(current, wish, by)})
+async def _request_sync(request: RequestContext, app: Application, wish: SyncFlags) -> None:
+    check_sync_window(build_reader(request), app)
+    service = build_service(request)
+    by = await service.find_user()
+    await service.patch_application(app, lambda current: {"operation": sync_operation(current, wish, by)})
 
 
-NEEDS = Filtered("applications", "get")
+LIST_PERMISSION = FilteredList("applications", "get")
 ROUTES = (
-    Route("GET", "/apps/plan", NEEDS, plan_page, "Plan a sync or refresh of several applications"),
-    Route("POST", "/apps/plan", NEEDS, carry_out, "Sync or refresh several applications"),
+    Route("GET", "/apps/plan", LIST_PERMISSION, render_plan_page, "Plan a sync or refresh of several applications"),
+    Route("POST", "/apps/plan", LIST_PERMISSION, run_plan, "Sync or refresh several applications"),
 )

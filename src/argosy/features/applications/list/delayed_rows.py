@@ -12,22 +12,22 @@ from argosy.annotations import REFRESH
 from argosy.errors import UserError
 from argosy.gitops.application_client import summary
 from argosy.gitops.application_client.app_row import AppRow
-from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.delays import describe_delay
-from argosy.gitops.cluster_view.cluster_view import Lookout
+from argosy.gitops.cluster_view.cluster_view import ClusterView
 
 
-def add_delay(lookout: Lookout, row: AppRow) -> AppRow:
+def add_delay(cluster_view: ClusterView, row: AppRow) -> AppRow:
     """Return the row with the delay of its Application before the differences."""
     if row.sync == "Synced" and not row.is_busy and REFRESH not in row.annotations:
         return row
     try:
-        app = lookout.application(row.namespace, row.name)
+        app = cluster_view.find_application(row.namespace, row.name)
     except UserError:
         return row  # the row already shows the error
     if app is None:
         return row
-    delay = describe_delay(app, lookout.rules, lookout.cache.get, lookout.engines, clock())
+    delay = describe_delay(app, cluster_view.rules, cluster_view.cache.get, cluster_view.engines, utc_now())
     if not delay:
         return row
-    return replace(row, why=summary.why(app, row.why if row.sync == "OutOfSync" else "", delay))
+    return replace(row, why=summary.describe_problem(app, row.why if row.sync == "OutOfSync" else "", delay))

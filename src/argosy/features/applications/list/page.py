@@ -13,31 +13,38 @@ from typing import Any, Final
 
 from argosy.errors import UserError
 from argosy.features.applications.list.delayed_rows import add_delay
-from argosy.features.applications.page_parts.addresses import element_of_app, of_app, of_resource
-from argosy.features.applications.page_parts.header import window_mark
-from argosy.features.doctor.known_errors import DoctorError, doctor_errors, may_see_doctor
+from argosy.features.applications.page_parts.addresses import application_element_id, application_path, resource_path
+from argosy.features.applications.page_parts.header import find_window_notice
+from argosy.features.doctor.known_errors import DoctorError, can_see_doctor, load_visible_errors
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import summary
-from argosy.gitops.application_client.app_list import AppRow, Facet, Query, Selection, read_query, select
-from argosy.gitops.application_client.client import APPLICATION, clock
-from argosy.gitops.application_client.drift_attribution import Doings
+from argosy.gitops.application_client.app_list import (
+    AppListPage,
+    AppListQuery,
+    AppRow,
+    Facet,
+    build_app_list_page,
+    read_query,
+)
+from argosy.gitops.application_client.client import APPLICATION, utc_now
+from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.application_client.list_query import HEALTH_WORDS, SYNC_WORDS
-from argosy.gitops.cluster_view.cluster_view import Lookout
-from argosy.gitops.cluster_view.health_causes import told
+from argosy.gitops.cluster_view.cluster_view import ClusterView
+from argosy.gitops.cluster_view.health_causes import explain_health_message
 from argosy.kube.names import ResourceKey
 from argosy.web import page_templates
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.middleware.page_context import MOST_FAVOURITES, preferences
-from argosy.web.object_lookup import is_at_home
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import Filtered, Route
-from argosy.web.status_styles import look, page_state, worst_tone
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.middleware.page_context import MAX_FAVOURITES, read_preferences
+from argosy.web.object_lookup import is_in_allowed_namespace
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import FilteredList, Route
+from argosy.web.status_styles import find_style, find_worst_tone, get_page_state
 
 TITLE: Final = "Applications"
-MOST_OBJECTS: Final = 5  # of an expanded row
-MAX_NEEDS_ROWS: Final = 200
-SIZES: Final = {"list": 50, "tiles": 48, "summary": 8}
+MAX_OBJECTS_PER_ROW: Final = 5  # of an expanded row
+MAX_ATTENTION_ROWS: Final = 200
+PAGE_SIZE_BY_VIEW: Final = {"list": 50, "tiles": 48, "summary": 8}
 FACETS: Final = (
     ("sync", "Sync", "sync"),
     ("health", "Health", "health"),
@@ -54,14 +61,14 @@ FACETS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ObjectProblem:
     text: str
     status: str
     url: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ApplicationListRow:
     """A row with values that depend on the caller and the time."""
 
     row: AppRow
@@ -71,7 +78,7 @@ class Shown:
     window: str
     is_favourite: bool
     may_sync: bool
-    problems: tuple[Problem, ...]
+    problems: tuple[ObjectProblem, ...]
     more: int
     done: int
     total: int
@@ -82,14 +89,14 @@ class Shown:
         """The tone of the worst of its states."""
         row = self.row
         operation = "bad" if row.has_error else "busy" if row.is_busy else "ok"
-        return worst_tone(look("health", row.health)[0], look("sync", row.sync)[0], operation)
+        return find_worst_tone(find_style("health", row.health)[0], find_style("sync", row.sync)[0], operation)
 
 
 @dataclass(frozen=True)
-class Needs:
+class AttentionList:
     """Applications that need attention: the rows shown, their total number, and errors of the installation."""
 
-    rows: tuple[Shown, ...] = ()
+    rows: tuple[ApplicationListRow, ...] = ()
     total: int = 0
     installation: tuple[DoctorError, ...] = ()
     note: str = ""  # why the doctor's errors are missing or old
@@ -101,61 +108,74 @@ class Needs:
 
     @property
     def ids(self) -> list[str]:
-        return [*(each.id for each in self.rows), *(error.id for error in self.installation), str(self.total)]
+        return [*(row.id for row in self.rows), *(error.id for error in self.installation), str(self.total)]
 
 
-def favourites_of(asked: Asked) -> frozenset[ResourceKey]:
+def read_favourites(request: RequestContext) -> frozenset[ResourceKey]:
     """argo: Favourites are stored in the browser."""
-    found = (each.partition("/") for each in preferences(asked).get("favourites", "").split("~")[:MOST_FAVOURITES])
-    return frozenset(ResourceKey(*APPLICATION, namespace, app) for namespace, slash, app in found if slash)
+    parts = (
+        favourite.partition("/")
+        for favourite in read_preferences(request).get("favourites", "").split("~")[:MAX_FAVOURITES]
+    )
+    return frozenset(ResourceKey(*APPLICATION, namespace, app) for namespace, slash, app in parts if slash)
 
 
-def selection_of(asked: Asked, query: Query) -> Selection:
-    lookout, control, decide = asked.site.lookout, asked.site.desk.control, asked.deciding
+def select_applications(request: RequestContext, query: AppListQuery) -> AppListPage:
+    cluster_view, control_namespace, decide = (
+        request.site.cluster_view,
+        request.site.service.control_namespace,
+        request.permission_check,
+    )
 
-    def may(row: AppRow) -> bool:
-        if not decide("applications", "get", row.permitted_as(control)):
+    def is_visible(row: AppRow) -> bool:
+        if not decide("applications", "get", row.rbac_object(control_namespace)):
             return False
-        return row.namespace == control or is_at_home(asked, lookout.cache.get(row.key) or _nothing(row))
+        return row.namespace == control_namespace or is_in_allowed_namespace(
+            request, cluster_view.cache.get(row.key) or _minimal_manifest(row)
+        )
 
-    rows = masks_of(asked).rows(lookout.applications())
-    return select(rows, query, may, favourites_of(asked), size=SIZES[query.view])
+    rows = get_masks(request).mask_rows(cluster_view.list_rows())
+    return build_app_list_page(
+        rows, query, is_visible, read_favourites(request), page_size=PAGE_SIZE_BY_VIEW[query.view]
+    )
 
 
-def _nothing(row: AppRow) -> dict[str, Any]:
+def _minimal_manifest(row: AppRow) -> dict[str, Any]:
     return {"metadata": {"name": row.name, "namespace": row.namespace}, "spec": {"project": row.project}}
 
 
-def query_of(asked: Asked) -> Query:
-    return read_query([(name, value) for name in asked.query for value in asked.query.all(name)])
+def read_list_query(request: RequestContext) -> AppListQuery:
+    return read_query([(name, value) for name in request.query for value in request.query.get_all(name)])
 
 
-def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Shown:
-    lookout = asked.site.lookout
-    problems: tuple[Problem, ...] = ()
+def build_list_row(request: RequestContext, row: AppRow, favourites: frozenset[ResourceKey]) -> ApplicationListRow:
+    cluster_view = request.site.cluster_view
+    problems: tuple[ObjectProblem, ...] = ()
     more, done, total, window = 0, 0, 0, ""
     if row.sync != "Synced" or row.health != "Healthy" or row.is_busy:
-        problems, more, done, total = asked.site.part(Problems).of(lookout, row)
-    project = lookout.rules.projects.get(row.project)
-    if project is not None and project.windows and (app := _application(lookout, row)) is not None:
-        mark = window_mark(lookout.rules.clusters.placed(app), project, clock())
-        window = mark.text if mark else ""
+        problems, more, done, total = request.site.get_module_state(ObjectProblemCache).find(cluster_view, row)
+    project = cluster_view.rules.projects.get(row.project)
+    if project is not None and project.windows and (app := _find_application(cluster_view, row)) is not None:
+        notice = find_window_notice(cluster_view.rules.clusters.resolve_destination(app), project, utc_now())
+        window = notice.text if notice else ""
     if row.sync == "OutOfSync":
-        known = row
-        row = asked.site.part(Doings).shown(known, lambda: _application(lookout, known), lookout.cache.get)
-    if (why := told(lookout.cache.get, row.why)) != row.why:
-        row = replace(row, why=why)
-    row = add_delay(lookout, row)
-    return Shown(
-        masks_of(asked).row(row),
-        element_of_app(row.namespace, row.name),
-        of_app(row.namespace, row.name),
+        cached_row = row
+        row = request.site.get_module_state(DriftTextCache).add_drift_text(
+            cached_row, lambda: _find_application(cluster_view, cached_row), cluster_view.cache.get
+        )
+    if (reason := explain_health_message(cluster_view.cache.get, row.why)) != row.why:
+        row = replace(row, why=reason)
+    row = add_delay(cluster_view, row)
+    return ApplicationListRow(
+        get_masks(request).mask_row(row),
+        application_element_id(row.namespace, row.name),
+        application_path(row.namespace, row.name),
         f"held{f' by {row.hold.by}' if row.hold.by else ''}{f': {row.hold.reason}' if row.hold.reason else ''}"
         if row.hold
         else "",
         window,
         row.key in favourites,
-        asked.may("applications", "sync", row.permitted_as(asked.site.desk.control)),
+        request.is_allowed("applications", "sync", row.rbac_object(request.site.service.control_namespace)),
         problems,
         more,
         done,
@@ -163,166 +183,191 @@ def shown(asked: Asked, row: AppRow, favourites: frozenset[ResourceKey]) -> Show
     )
 
 
-def _application(lookout: Lookout, row: AppRow) -> Application | None:
+def _find_application(cluster_view: ClusterView, row: AppRow) -> Application | None:
     try:
-        return lookout.application(row.namespace, row.name)
+        return cluster_view.find_application(row.namespace, row.name)
     except UserError:
         return None  # the row already shows the error
 
 
-class Problems:
+class ObjectProblemCache:
     """Cache of the problems per row. A changed Application has a new row, so entries never become stale."""
 
     def __init__(self) -> None:
-        self.of = lru_cache(maxsize=2048)(_problems)
+        self.find = lru_cache(maxsize=2048)(_find_problems)
 
 
-def _problems(lookout: Lookout, row: AppRow) -> tuple[tuple[Problem, ...], int, int, int]:
-    app = _application(lookout, row)
+def _find_problems(cluster_view: ClusterView, row: AppRow) -> tuple[tuple[ObjectProblem, ...], int, int, int]:
+    app = _find_application(cluster_view, row)
     if app is None:
         return (), 0, 0, 0
-    rows = summary.rows(app)
-    wrong = [each for each in rows if each.status not in ("Synced", "Succeeded", "Pruned", "")]
-    made = [
-        Problem(f"{each.key.kind}/{each.key.name}", each.status, of_resource(row.namespace, row.name, each.key))
-        for each in wrong[:MOST_OBJECTS]
+    rows = summary.list_rows(app)
+    problem_rows = [
+        problem_row for problem_row in rows if problem_row.status not in ("Synced", "Succeeded", "Pruned", "")
+    ]
+    problems = [
+        ObjectProblem(
+            f"{problem_row.key.kind}/{problem_row.key.name}",
+            problem_row.status,
+            resource_path(row.namespace, row.name, problem_row.key),
+        )
+        for problem_row in problem_rows[:MAX_OBJECTS_PER_ROW]
     ]
     done = len(app.state.results) if row.is_busy and app.state else 0
-    return tuple(made), len(wrong) - len(made), done, len(rows) if row.is_busy else 0
+    return tuple(problems), len(problem_rows) - len(problems), done, len(rows) if row.is_busy else 0
 
 
-def matrix(chosen: Selection) -> list[dict[str, Any]]:
+def build_status_matrix(selection: AppListPage) -> list[dict[str, Any]]:
     """Build rows by sync status and columns by health; each cell has its count and the URL of that filter."""
-    columns = [health for health in HEALTH_WORDS if chosen.count(health=health)] or ["Healthy"]
+    columns = [health for health in HEALTH_WORDS if selection.count(health=health)] or ["Healthy"]
     return [
         {
             "sync": sync,
             "cells": [
                 {
                     "health": health,
-                    "count": chosen.count(sync, health),
-                    "url": "/apps?" + chosen.query.text(view="list", sync=(sync,), health=(health,)),
+                    "count": selection.count(sync, health),
+                    "url": "/apps?" + selection.query.text(view="list", sync=(sync,), health=(health,)),
                 }
                 for health in columns
             ],
         }
         for sync in SYNC_WORDS
-        if chosen.count(sync=sync)
+        if selection.count(sync=sync)
     ]
 
 
-def bars(chosen: Selection) -> list[dict[str, Any]]:
+def build_health_bar(selection: AppListPage) -> list[dict[str, Any]]:
     """Build the segments of the health bar, with counts and links."""
-    found, x = [], 0.0
+    segments, x = [], 0.0
     for health in HEALTH_WORDS:
-        number = chosen.count(health=health)
+        number = selection.count(health=health)
         if number:
-            width = 100.0 * number / max(chosen.matching, 1)
-            url = "/apps?" + chosen.query.text(view="list", health=(health,))
-            found.append({"health": health, "count": number, "x": round(x, 2), "width": round(width, 2), "url": url})
+            width = 100.0 * number / max(selection.matching, 1)
+            url = "/apps?" + selection.query.text(view="list", health=(health,))
+            segments.append({"health": health, "count": number, "x": round(x, 2), "width": round(width, 2), "url": url})
             x += width
-    return found
+    return segments
 
 
-async def list_page(asked: Asked) -> Answer:
-    query = query_of(asked)
-    chosen = selection_of(asked, query)
-    favourites = favourites_of(asked)
-    rows = [shown(asked, row, favourites) for row in chosen.rows]
-    needs = await needs_you(asked, query, favourites) if query.view == "summary" else Needs()
+async def render_list_page(request: RequestContext) -> WebResponse:
+    query = read_list_query(request)
+    selection = select_applications(request, query)
+    favourites = read_favourites(request)
+    rows = [build_list_row(request, row, favourites) for row in selection.rows]
+    needs = await build_attention_list(request, query, favourites) if query.view == "summary" else AttentionList()
     values: dict[str, Any] = {
         "title": TITLE,
         "is_live": True,
         "section": "apps",
-        "state": worst(chosen),
+        "state": worst_page_state(selection),
         "crumbs": [],
-        "chosen": chosen,
+        "chosen": selection,
         "query": query,
         "rows": rows,
-        "digest": shape_of(needs.ids if query.view == "summary" else (one.id for one in rows)),
-        "facets": [(name, word, kind, pairs(chosen.facets, name), getattr(query, name)) for name, word, kind in FACETS],
+        "digest": digest_ids(needs.ids if query.view == "summary" else (list_row.id for list_row in rows)),
+        "facets": [
+            (name, word, kind, list_facet_counts(selection.facets, name), getattr(query, name))
+            for name, word, kind in FACETS
+        ],
         "chips": query.chips,
         "needs": needs,
-        "matrix": matrix(chosen),
-        "bars": bars(chosen),
-        "trouble": asked.site.lookout.as_of.why,
-        "last": chosen.first + len(chosen.rows) - 1 if chosen.rows else 0,
+        "matrix": build_status_matrix(selection),
+        "bars": build_health_bar(selection),
+        "trouble": request.site.cluster_view.as_of.reason,
+        "last": selection.first + len(selection.rows) - 1 if selection.rows else 0,
     }
-    return Page("applications/list.html", values)
+    return PageResponse("applications/list.html", values)
 
 
-def pairs(facets: Mapping[str, tuple[Facet, ...]], name: str) -> list[tuple[str, int]]:
-    return [(each.value, each.number) for each in facets.get(name, ()) if each.number or each.is_chosen]
+def list_facet_counts(facets: Mapping[str, tuple[Facet, ...]], name: str) -> list[tuple[str, int]]:
+    return [(facet.value, facet.number) for facet in facets.get(name, ()) if facet.number or facet.is_chosen]
 
 
-async def needs_you(asked: Asked, query: Query, favourites: frozenset[ResourceKey]) -> Needs:
+async def build_attention_list(
+    request: RequestContext, query: AppListQuery, favourites: frozenset[ResourceKey]
+) -> AttentionList:
     """List Applications with errors first, then unhealthy ones, then OutOfSync ones without automated sync."""
-    chosen = selection_of(asked, read_query(query.text(view="tiles", sort="health", page=1)))
-    known = await doctor_errors(asked)
+    selection = select_applications(request, read_query(query.text(view="tiles", sort="health", page=1)))
+    errors = await load_visible_errors(request)
 
     def is_error(row: AppRow) -> bool:
-        return row.has_error or row.key in known.by_application
+        return row.has_error or row.key in errors.by_application
 
-    wanted = [
-        row for row in chosen.found if is_error(row) or row.health in ("Degraded", "Missing", "Unknown") or _waits(row)
+    needing_rows = [
+        row
+        for row in selection.matching_rows
+        if is_error(row) or row.health in ("Degraded", "Missing", "Unknown") or _needs_manual_sync(row)
     ]
-    wanted.sort(key=lambda row: not is_error(row))
+    needing_rows.sort(key=lambda row: not is_error(row))
     rows = tuple(
-        replace(shown(asked, row, favourites), errors=_told_errors(asked, known.by_application.get(row.key, ())))
-        for row in wanted[:MAX_NEEDS_ROWS]
+        replace(
+            build_list_row(request, row, favourites),
+            errors=_with_health_causes(request, errors.by_application.get(row.key, ())),
+        )
+        for row in needing_rows[:MAX_ATTENTION_ROWS]
     )
-    installation = () if query.is_filtered else _told_errors(asked, known.installation)
-    return Needs(rows, len(wanted), installation, known.note, may_see_doctor(asked))
+    installation = () if query.is_filtered else _with_health_causes(request, errors.installation)
+    return AttentionList(rows, len(needing_rows), installation, errors.note, can_see_doctor(request))
 
 
-def _told_errors(asked: Asked, errors: Iterable[DoctorError]) -> tuple[DoctorError, ...]:
-    return tuple(replace(each, cause=told(asked.site.lookout.cache.get, each.cause)) for each in errors)
+def _with_health_causes(request: RequestContext, errors: Iterable[DoctorError]) -> tuple[DoctorError, ...]:
+    return tuple(
+        replace(error, cause=explain_health_message(request.site.cluster_view.cache.get, error.cause))
+        for error in errors
+    )
 
 
-def _waits(row: AppRow) -> bool:
+def _needs_manual_sync(row: AppRow) -> bool:
     return row.sync == "OutOfSync" and not row.is_busy and (not row.is_auto or row.hold is not None)
 
 
-async def list_parts(asked: Asked) -> dict[str, str]:
+async def render_list_parts(request: RequestContext) -> dict[str, str]:
     """Render the rows of this page in their current order, so that rows do not move while they are used."""
-    query = query_of(asked)
-    chosen = selection_of(asked, query)
+    query = read_list_query(request)
+    selection = select_applications(request, query)
     macro = {"tiles": "tile", "summary": "needs_row"}.get(query.view, "row")
-    favourites = favourites_of(asked)
+    favourites = read_favourites(request)
     if query.view == "summary":
-        needs = await needs_you(asked, query, favourites)
-        found, ids = list(needs.rows), needs.ids
+        needs = await build_attention_list(request, query, favourites)
+        list_rows, ids = list(needs.rows), needs.ids
     else:
-        found = [shown(asked, each, favourites) for each in chosen.rows]
-        ids = [one.id for one in found]
-    parts = {one.id: _rendered(macro, one) for one in found}
-    parts["shape"] = page_templates.part("applications/parts_list.html", "shape", shape_of(ids))
-    parts["page-state"] = page_templates.part("parts/page.html", "page_mark", worst(chosen), TITLE)
-    parts["apps-count"] = page_templates.part("applications/parts_list.html", "count", chosen)
+        list_rows = [build_list_row(request, app_row, favourites) for app_row in selection.rows]
+        ids = [list_row.id for list_row in list_rows]
+    parts = {list_row.id: _render_row(macro, list_row) for list_row in list_rows}
+    parts["shape"] = page_templates.render_macro("applications/parts_list.html", "shape", digest_ids(ids))
+    parts["page-state"] = page_templates.render_macro(
+        "parts/page.html", "page_mark", worst_page_state(selection), TITLE
+    )
+    parts["apps-count"] = page_templates.render_macro("applications/parts_list.html", "count", selection)
     if query.view == "summary":
-        parts["apps-summary"] = page_templates.part(
-            "applications/parts_list.html", "summary", chosen, matrix(chosen), bars(chosen)
+        parts["apps-summary"] = page_templates.render_macro(
+            "applications/parts_list.html",
+            "summary",
+            selection,
+            build_status_matrix(selection),
+            build_health_bar(selection),
         )
     return parts
 
 
-def worst(chosen: Selection) -> str:
+def worst_page_state(selection: AppListPage) -> str:
     """Return the worst state of all matching Applications, for title and favicon."""
-    if any(row.has_error for row in chosen.found):
+    if any(row.has_error for row in selection.matching_rows):
         return "bad"
-    found = {page_state(health, sync) for (sync, health), number in chosen.matrix.items() if number}
-    return next((each for each in ("bad", "warn", "busy") if each in found), "ok" if "ok" in found else "")
+    states = {get_page_state(health, sync) for (sync, health), number in selection.matrix.items() if number}
+    return next((state for state in ("bad", "warn", "busy") if state in states), "ok" if "ok" in states else "")
 
 
-def shape_of(ids: Iterable[str]) -> str:
+def digest_ids(ids: Iterable[str]) -> str:
     """Return a digest that changes with the ids or their order."""
     return hashlib.blake2b("\n".join(ids).encode(), digest_size=8).hexdigest()
 
 
 @lru_cache(maxsize=4096)
-def _rendered(macro: str, one: Shown) -> str:
+def _render_row(macro: str, list_row: ApplicationListRow) -> str:
     """Render a row; cached, because many viewers see the same row."""
-    return page_templates.part("applications/parts_list.html", macro, one)
+    return page_templates.render_macro("applications/parts_list.html", macro, list_row)
 
 
-ROUTES = (Route("GET", "/apps", Filtered("applications", "get"), list_page, "All applications"),)
+ROUTES = (Route("GET", "/apps", FilteredList("applications", "get"), render_list_page, "All applications"),)

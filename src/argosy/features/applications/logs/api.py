@@ -11,131 +11,170 @@ from contextlib import aclosing
 from typing import Final
 
 from argosy.errors import ClusterError, TransientError, UserError
-from argosy.features.applications.logs.stream import Wanted, entry, read_wanted
-from argosy.features.applications.read.api import PLACE
+from argosy.features.applications.logs.stream import LogRequest, build_log_entry, read_log_request
+from argosy.features.applications.read.api import APPLICATION_PARAMETERS
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.client import clock, now
-from argosy.gitops.application_client.merged_streams import merged
-from argosy.gitops.application_client.owned_objects import belongings
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.application_client.resource_actions import Choice, Excerpt, Log, lines
+from argosy.gitops.application_client.client import current_timestamp, utc_now
+from argosy.gitops.application_client.merged_streams import merge_streams
+from argosy.gitops.application_client.owned_objects import walk_owned_objects
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.resource_actions import ContainerLog, LogOptions, ObjectSelector, read_log_lines
 from argosy.gitops.live.resource_tree import POD
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.objects import Manifest, key_of
-from argosy.web.api.stream_frames import MAKES, failure, frame, is_events, stream
-from argosy.web.caller_clients import reader_of
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.object_lookup import logged_application
-from argosy.web.request import Asked
-from argosy.web.responses import Stream
-from argosy.web.route import May, Parameter, Route
+from argosy.web.api.stream_frames import (
+    STREAM_MEDIA_TYPES,
+    accepts_events,
+    build_stream,
+    encode_error_frame,
+    encode_frame,
+)
+from argosy.web.caller_clients import build_reader
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.object_lookup import resolve_application_for_logs
+from argosy.web.request import RequestContext
+from argosy.web.responses import StreamResponse
+from argosy.web.route import QueryParameter, RequiresPermission, Route
 
-MOST: Final = 40  # logs read at once; argo: its limit is 20
-WAITING: Final = 200  # for a slow reader
+MAX_LOGS: Final = 40  # logs read at once; argo: its limit is 20
+MAX_BUFFERED_LINES: Final = 200  # for a slow reader
 
 
-async def logs(asked: Asked) -> Stream:
-    reader, query = reader_of(asked), asked.query
-    wanted = read_wanted(query, clock())
-    pod = asked.values.get("podName") or query.text("podName")
+async def stream_logs(request: RequestContext) -> StreamResponse:
+    reader, query = build_reader(request), request.query
+    log_request = read_log_request(query, utc_now())
+    pod = request.path_parameters.get("podName") or query.get_text("podName")
     if pod:
-        choice = Choice("", "Pod", query.text("namespace"), pod)
+        choice = ObjectSelector("", "Pod", query.get_text("namespace"), pod)
     else:
-        choice = Choice(query.text("group"), query.text("kind"), query.text("namespace"), query.text("resourceName"))
-    found = await _logs(reader, asked.subject, choice, query.text("container"))
-    if len(found) > MOST:
-        raise UserError(f"{len(found)} logs match, but at most {MOST} are read at once; choose a Pod or a container")
-    await _first(reader, found, wanted)
-    hide = masks_of(asked).hide_for(asked)
-    return stream(asked, _frames(reader, found, wanted, hide, events=is_events(asked)))
+        choice = ObjectSelector(
+            query.get_text("group"), query.get_text("kind"), query.get_text("namespace"), query.get_text("resourceName")
+        )
+    selected_logs = await _list_logs(reader, request.subject, choice, query.get_text("container"))
+    if len(selected_logs) > MAX_LOGS:
+        raise UserError(
+            f"{len(selected_logs)} logs match, but at most {MAX_LOGS} are read at once; choose a Pod or a container"
+        )
+    await _check_readable(reader, selected_logs, log_request)
+    hide_secrets = get_masks(request).build_text_mask(request)
+    return build_stream(
+        request, _stream_frames(reader, selected_logs, log_request, hide_secrets, events=accepts_events(request))
+    )
 
 
-async def _logs(reader: Reader, app: Application, choice: Choice, container: str) -> list[Log]:
+async def _list_logs(
+    reader: ApplicationReader, app: Application, choice: ObjectSelector, container: str
+) -> list[ContainerLog]:
     """List the containers of selected Pods and of Pods owned by selected objects."""
-    chosen: set[str] = set()
-    found: list[Log] = []
-    for manifest in await belongings(reader, app):
-        owners = {str(each.get("uid")) for each in mappings(manifest["metadata"].get("ownerReferences"))}
-        if not choice.fits(key_of(manifest)) and not owners & chosen:
+    selected_uids: set[str] = set()
+    selected_logs: list[ContainerLog] = []
+    for manifest in await walk_owned_objects(reader, app):
+        owners = {str(item.get("uid")) for item in as_mappings(manifest["metadata"].get("ownerReferences"))}
+        if not choice.matches(key_of(manifest)) and not owners & selected_uids:
             continue
-        chosen.add(str(manifest["metadata"].get("uid") or ""))
+        selected_uids.add(str(manifest["metadata"].get("uid") or ""))
         if key_of(manifest).group_kind == POD:
-            found += [Log(key_of(manifest), each) for each in _containers(manifest, container)]
-    if not found:
-        told = "no matching Pods or containers"
-        raise UserError(f"{told}; list the objects: argosy app tree {app.name}", where=app.name)
-    return found
+            selected_logs += [ContainerLog(key_of(manifest), item) for item in _list_containers(manifest, container)]
+    if not selected_logs:
+        message = "no matching Pods or containers"
+        raise UserError(f"{message}; list the objects: argosy app tree {app.name}", where=app.name)
+    return selected_logs
 
 
-def _containers(pod: Manifest, container: str) -> list[str]:
+def _list_containers(pod: Manifest, container: str) -> list[str]:
     """argo: Init containers are included only by name."""
-    spec = mapping(pod.get("spec"))
-    names = [str(each.get("name")) for each in mappings(spec.get("containers"))]
+    spec = as_mapping(pod.get("spec"))
+    names = [str(item.get("name")) for item in as_mappings(spec.get("containers"))]
     if not container:
         return names
-    names += [str(each.get("name")) for each in mappings(spec.get("initContainers"))]
-    return [each for each in names if each == container]
+    names += [str(item.get("name")) for item in as_mappings(spec.get("initContainers"))]
+    return [item for item in names if item == container]
 
 
-async def _first(reader: Reader, found: list[Log], wanted: Wanted) -> None:
+async def _check_readable(
+    reader: ApplicationReader, selected_logs: list[ContainerLog], log_request: LogRequest
+) -> None:
     """Raise the error of a single unreadable log before the response starts."""
-    if len(found) != 1:
+    if len(selected_logs) != 1:
         return
-    peek = Excerpt(tail=1, since=wanted.excerpt.since, previous=wanted.excerpt.previous)
-    async for _ in lines(reader, found[0], peek):
+    last_line = LogOptions(
+        tail=1, since_seconds=log_request.excerpt.since_seconds, previous=log_request.excerpt.previous
+    )
+    async for _ in read_log_lines(reader, selected_logs[0], last_line):
         break
 
 
-async def _frames(
-    reader: Reader, found: list[Log], wanted: Wanted, hide: Callable[[str], str], *, events: bool
+async def _stream_frames(
+    reader: ApplicationReader,
+    selected_logs: list[ContainerLog],
+    log_request: LogRequest,
+    hide_secrets: Callable[[str], str],
+    *,
+    events: bool,
 ) -> AsyncIterator[bytes]:
     """Mask each line before filtering, because a filter on unmasked lines could guess a secret letter by letter."""
 
-    async def read(log: Log) -> AsyncGenerator[bytes, None]:
+    async def read_log(log: ContainerLog) -> AsyncGenerator[bytes, None]:
         try:
-            async for line in lines(reader, log, wanted.excerpt):
-                if wanted.takes(shown := hide(line.rstrip("\n"))):
-                    yield frame(entry(shown, log.pod.name, now()), events=events)
+            async for line in read_log_lines(reader, log, log_request.excerpt):
+                if log_request.matches(masked_line := hide_secrets(line.rstrip("\n"))):
+                    yield encode_frame(build_log_entry(masked_line, log.pod.name, current_timestamp()), events=events)
         except (ClusterError, TransientError, UserError) as error:
-            if len(found) == 1:
-                yield failure(error, events=events)
+            if len(selected_logs) == 1:
+                yield encode_error_frame(error, events=events)
 
-    async with aclosing(merged([read(log) for log in found], most=WAITING)) as batches:
+    async with aclosing(
+        merge_streams([read_log(log) for log in selected_logs], max_queued=MAX_BUFFERED_LINES)
+    ) as batches:
         async for batch in batches:
-            for each in batch:
-                yield each
-    last = entry("", found[0].pod.name if len(found) == 1 else "", now(), is_last=True)
-    yield frame(last, events=events)
+            for frame_bytes in batch:
+                yield frame_bytes
+    last = build_log_entry(
+        "", selected_logs[0].pod.name if len(selected_logs) == 1 else "", current_timestamp(), is_last=True
+    )
+    yield encode_frame(last, events=events)
 
 
-QUERY: Final = (
-    Parameter("podName", "Only logs of this Pod."),
-    Parameter("namespace", "Only logs of Pods in this namespace."),
-    Parameter("container", "Only logs of this container."),
-    Parameter("group", "Only Pods owned by objects of this API group."),
-    Parameter("kind", "Only Pods owned by objects of this kind."),
-    Parameter("resourceName", "Only Pods owned by the object with this name."),
-    Parameter("follow", "Stream new lines.", "boolean"),
-    Parameter("tailLines", "Only this many lines from the end.", "integer"),
-    Parameter("sinceSeconds", "Only lines of the last seconds.", "integer"),
-    Parameter("sinceTime", "Only lines since this time; RFC 3339."),
-    Parameter("untilTime", "Refused: not supported."),
-    Parameter("previous", "Logs of the previous container instance.", "boolean"),
-    Parameter("filter", "Only lines with this text; a leading ! inverts the filter."),
-    Parameter("matchCase", "Match upper and lower case in the filter.", "boolean"),
-    *PLACE,
+LOG_PARAMETERS: Final = (
+    QueryParameter("podName", "Only logs of this Pod."),
+    QueryParameter("namespace", "Only logs of Pods in this namespace."),
+    QueryParameter("container", "Only logs of this container."),
+    QueryParameter("group", "Only Pods owned by objects of this API group."),
+    QueryParameter("kind", "Only Pods owned by objects of this kind."),
+    QueryParameter("resourceName", "Only Pods owned by the object with this name."),
+    QueryParameter("follow", "Stream new lines.", "boolean"),
+    QueryParameter("tailLines", "Only this many lines from the end.", "integer"),
+    QueryParameter("sinceSeconds", "Only lines of the last seconds.", "integer"),
+    QueryParameter("sinceTime", "Only lines since this time; RFC 3339."),
+    QueryParameter("untilTime", "Refused: not supported."),
+    QueryParameter("previous", "Logs of the previous container instance.", "boolean"),
+    QueryParameter("filter", "Only lines with this text; a leading ! inverts the filter."),
+    QueryParameter("matchCase", "Match upper and lower case in the filter.", "boolean"),
+    *APPLICATION_PARAMETERS,
 )
-NEEDS: Final = May("logs", "get", logged_application)
-AT: Final = "/api/v1/applications/{name}"
+LOG_PERMISSION: Final = RequiresPermission("logs", "get", resolve_application_for_logs)
+APPLICATION_PATH: Final = "/api/v1/applications/{name}"
 ROUTES = (
     Route(
-        "GET", f"{AT}/logs", NEEDS, logs, "Stream logs of the Pods of an Application, one JSON object per line.",
-        query=QUERY,
-        makes=MAKES, tag="applications", operation="ApplicationService_PodLogs2",
+        "GET",
+        f"{APPLICATION_PATH}/logs",
+        LOG_PERMISSION,
+        stream_logs,
+        "Stream logs of the Pods of an Application, one JSON object per line.",
+        query=LOG_PARAMETERS,
+        response_media_types=STREAM_MEDIA_TYPES,
+        tag="applications",
+        operation_id="ApplicationService_PodLogs2",
     ),
     Route(
-        "GET", f"{AT}/pods/{{podName}}/logs", NEEDS, logs, "Stream logs of a Pod, one JSON object per line.",
-        query=QUERY,
-        makes=MAKES, tag="applications", operation="ApplicationService_PodLogs",
+        "GET",
+        f"{APPLICATION_PATH}/pods/{{podName}}/logs",
+        LOG_PERMISSION,
+        stream_logs,
+        "Stream logs of a Pod, one JSON object per line.",
+        query=LOG_PARAMETERS,
+        response_media_types=STREAM_MEDIA_TYPES,
+        tag="applications",
+        operation_id="ApplicationService_PodLogs",
     ),
-)  # fmt: skip
+)

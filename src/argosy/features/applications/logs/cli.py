@@ -6,103 +6,108 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from argosy.cli.verbs import Commands, at_desk, is_compat, talk, verb
+from argosy.cli.subcommands import SubParsersAction, add_app_subcommand, is_compat, print_message, run_with_service
 from argosy.errors import ClusterError, UserError
-from argosy.features.applications.diff.cli import add_choice, choice_of
+from argosy.features.applications.diff.cli import add_object_filters, read_object_selector
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
-    from argosy.gitops.application_client.reader import Reader
-    from argosy.gitops.application_client.resource_actions import Excerpt, Log
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.reader import ApplicationReader
+    from argosy.gitops.application_client.resource_actions import ContainerLog, LogOptions
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
         parts, "logs", "print logs of the Pods of an Application", run_logs,
         examples=("logs models", "logs models --kind Deployment --name predictor --tail 20 -f",
                   "logs models --previous --since 10m"),
     )  # fmt: skip
-    add_choice(parser, "--name")
+    add_object_filters(parser, "--name")
     add = parser.add_argument
     add("-c", "--container", default="", metavar="NAME", help="only this container")
     add("-f", "--follow", action="store_true", help="stream new lines")
-    about = "print logs of the previous container instances"
-    add("-p", "--previous", action="store_true", help=about)
-    add("--tail", type=whole, metavar="N", help="only the last N lines of each container (0: all, as argocd)")
+    help_text = "print logs of the previous container instances"
+    add("-p", "--previous", action="store_true", help=help_text)
+    add(
+        "--tail",
+        type=read_non_negative_integer,
+        metavar="N",
+        help="only the last N lines of each container (0: all, as argocd)",
+    )
     add("--since", default="", metavar="D", help="only lines newer than this duration, such as 10m")
-    add("--since-seconds", type=whole, metavar="N", help="only lines of the last N seconds")
+    add("--since-seconds", type=read_non_negative_integer, metavar="N", help="only lines of the last N seconds")
     add("--filter", default="", metavar="TEXT", help="only lines with this text")
     add("-m", "--match-case", action="store_true", help="with --filter: match upper and lower case")
 
 
-def whole(text: str) -> int:
-    found = int(text)
-    if found < 0:
+def read_non_negative_integer(text: str) -> int:
+    number = int(text)
+    if number < 0:
         raise ValueError(text)
-    return found
+    return number
 
 
-whole.__name__ = "whole number"
+read_non_negative_integer.__name__ = "whole number"
 
 
-def run_logs(chosen: argparse.Namespace) -> int:
-    excerpt = _excerpt(chosen)
+def run_logs(args: argparse.Namespace) -> int:
+    excerpt = _read_excerpt(args)
 
-    async def work(desk: Desk) -> int:
+    async def work(service: ApplicationService) -> int:
         import asyncio
 
         from argosy.gitops.application_client.reader import open_reader
-        from argosy.gitops.application_client.resource_actions import logs_of
+        from argosy.gitops.application_client.resource_actions import list_container_logs
 
-        app = await desk.find(chosen.name)
-        async with open_reader(desk, app=app) as reader:
-            found = await logs_of(reader, app, choice_of(chosen), chosen.container)
-            lead = len(found) > 1 and not is_compat(chosen)
-            works = [_print_log(reader, log, excerpt, chosen, lead=lead) for log in found]
-            if chosen.follow:
-                problems = await asyncio.gather(*works)
+        app = await service.load_application(args.name)
+        async with open_reader(service, app=app) as reader:
+            logs = await list_container_logs(reader, app, read_object_selector(args), args.container)
+            has_prefix = len(logs) > 1 and not is_compat(args)
+            coroutines = [_print_log(reader, log, excerpt, args, has_prefix=has_prefix) for log in logs]
+            if args.follow:
+                problems = await asyncio.gather(*coroutines)
             else:
-                problems = [await each for each in works]
-        return _told([each for each in problems if each is not None], len(found))
+                problems = [await item for item in coroutines]
+        return _report_problems([item for item in problems if item is not None], len(logs))
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-def _excerpt(chosen: argparse.Namespace) -> Excerpt:
-    from argosy.gitops.application.sync_policy import seconds_of
-    from argosy.gitops.application_client.resource_actions import Excerpt
+def _read_excerpt(args: argparse.Namespace) -> LogOptions:
+    from argosy.gitops.application.sync_policy import parse_duration
+    from argosy.gitops.application_client.resource_actions import LogOptions
 
-    since = chosen.since_seconds or None
-    if chosen.since:
+    since = args.since_seconds or None
+    if args.since:
         try:
-            since = math.ceil(seconds_of(chosen.since))
+            since = math.ceil(parse_duration(args.since))
         except ValueError:
-            told = f"invalid duration {chosen.since!r}: use a duration such as 90s, 10m or 2h"
-            raise UserError(told, where="--since") from None
-    return Excerpt(chosen.follow, chosen.tail or None, since, chosen.previous)
+            message = f"invalid duration {args.since!r}: use a duration such as 90s, 10m or 2h"
+            raise UserError(message, where="--since") from None
+    return LogOptions(args.follow, args.tail or None, since, args.previous)
 
 
 async def _print_log(
-    reader: Reader, log: Log, excerpt: Excerpt, chosen: argparse.Namespace, *, lead: bool
+    reader: ApplicationReader, log: ContainerLog, excerpt: LogOptions, args: argparse.Namespace, *, has_prefix: bool
 ) -> ClusterError | None:
     """Print a log; return the error instead of raising it, so that the logs of other containers are printed."""
-    from argosy.gitops.application_client.resource_actions import lines
+    from argosy.gitops.application_client.resource_actions import read_log_lines
 
-    before = f"{log.pod.name}/{log.container}: " if lead else ""
-    wanted = chosen.filter if chosen.match_case else chosen.filter.lower()
+    prefix = f"{log.pod.name}/{log.container}: " if has_prefix else ""
+    filter_text = args.filter if args.match_case else args.filter.lower()
     try:
-        async for line in lines(reader, log, excerpt):
+        async for line in read_log_lines(reader, log, excerpt):
             text = line.rstrip("\n")
-            if wanted in (text if chosen.match_case else text.lower()):
-                print(f"{before}{text}", flush=excerpt.follow)
+            if filter_text in (text if args.match_case else text.lower()):
+                print(f"{prefix}{text}", flush=excerpt.follow)
     except ClusterError as error:
         return error
     return None
 
 
-def _told(problems: list[ClusterError], count: int) -> int:
+def _report_problems(problems: list[ClusterError], count: int) -> int:
     if len(problems) == count:
         raise problems[-1]
-    for each in problems:
-        talk(f"argosy: cannot read log: {each}")
+    for problem in problems:
+        print_message(f"argosy: cannot read log: {problem}")
     return 0

@@ -15,33 +15,45 @@ from urllib.parse import urlencode
 import orjson
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.applications.logs.lines import LogLine, labels, not_started, ordered, started
-from argosy.features.applications.page_parts.addresses import of_app
-from argosy.features.applications.page_parts.frame import app_of, framed
-from argosy.features.applications.page_parts.owned_objects import nodes_of
-from argosy.gitops.application_client.merged_streams import merged
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.application_client.resource_actions import Choice, Excerpt, Log, lines, logs_of
+from argosy.features.applications.logs.lines import (
+    LogLine,
+    build_labels,
+    describe_silent_pods,
+    find_start_time,
+    merge_by_time,
+)
+from argosy.features.applications.page_parts.addresses import application_path
+from argosy.features.applications.page_parts.frame import build_page_values, get_application
+from argosy.features.applications.page_parts.owned_objects import list_permitted_nodes
+from argosy.gitops.application_client.merged_streams import merge_streams
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.resource_actions import (
+    ContainerLog,
+    LogOptions,
+    ObjectSelector,
+    list_container_logs,
+    read_log_lines,
+)
 from argosy.kube.names import ResourceKey
 from argosy.web import page_templates
-from argosy.web.caller_clients import reader_of
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.object_lookup import logged_application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page, Stream, Text
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_reader
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.object_lookup import resolve_application_for_logs
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, StreamResponse, TextResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-TAILS: Final = (100, 500, 1000, 5000)
-SINCE: Final = ((60, "1 minute"), (900, "15 minutes"), (3600, "1 hour"), (86400, "1 day"))
-MOST_AGO: Final = 31 * 86400
-MOST_LINES: Final = 5000  # per page
-MOST_LOGS: Final = 20  # containers read at once
-LONGEST: Final = 8192  # characters of a line
-PAUSE: Final = 0.1  # lines are collected for this long before they are sent
-SECONDS: Final = 10.0  # per container
+TAIL_CHOICES: Final = (100, 500, 1000, 5000)
+SINCE_CHOICES: Final = ((60, "1 minute"), (900, "15 minutes"), (3600, "1 hour"), (86400, "1 day"))
+MAX_SINCE_SECONDS: Final = 31 * 86400
+MAX_LINES: Final = 5000  # per page
+MAX_LOGS: Final = 20  # containers read at once
+MAX_LINE_LENGTH: Final = 8192  # characters of a line
+BATCH_SECONDS: Final = 0.1  # lines are collected for this long before they are sent
+READ_TIMEOUT_SECONDS: Final = 10.0  # per container
 
 
-class Read(NamedTuple):
+class LogPage(NamedTuple):
     """Lines, and notes about logs that failed, are incomplete or are empty."""
 
     lines: list[LogLine]
@@ -49,163 +61,177 @@ class Read(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LogWish:
-    hide: Callable[[str], str]
+class LogPageRequest:
+    hide_secrets: Callable[[str], str]
     pod: str = ""
     container: str = ""
-    tail: int = TAILS[1]
+    tail: int = TAIL_CHOICES[1]
     previous: bool = False
     q: str = ""
-    choice: Choice = field(default_factory=Choice)
+    choice: ObjectSelector = field(default_factory=ObjectSelector)
     since: int = 0  # seconds ago; 0: from the start
     wraps: bool = True
 
     @property
-    def excerpt(self) -> Excerpt:
-        return Excerpt(tail=self.tail, since=self.since or None, previous=self.previous)
+    def excerpt(self) -> LogOptions:
+        return LogOptions(tail=self.tail, since_seconds=self.since or None, previous=self.previous)
 
-    def shown(self, line: str) -> str | None:
+    def filter_line(self, line: str) -> str | None:
         """Mask a line; return None if it does not match. A search in unmasked lines could guess a secret."""
-        text = self.hide(line.rstrip("\n"))[:LONGEST]
+        text = self.hide_secrets(line.rstrip("\n"))[:MAX_LINE_LENGTH]
         return text if self.q.lower() in text.lower() else None
 
 
-def wish_of(asked: Asked) -> LogWish:
-    query = asked.query
-    parts = (query.text(each) for each in ("group", "kind", "namespace", "res"))
-    return LogWish(
-        masks_of(asked).hide_for(asked),
-        query.text("pod"),
-        query.text("container"),
-        query.number("tail", TAILS[1], least=1, most=TAILS[-1]),
-        query.text("previous") in ("1", "true", "on"),
-        query.text("q"),
-        Choice(*parts),
-        query.number("since", 0, least=0, most=MOST_AGO),
-        query.text("wrap") != "no",
+def read_log_request(request: RequestContext) -> LogPageRequest:
+    query = request.query
+    parts = (query.get_text(name) for name in ("group", "kind", "namespace", "res"))
+    return LogPageRequest(
+        get_masks(request).build_text_mask(request),
+        query.get_text("pod"),
+        query.get_text("container"),
+        query.get_int("tail", TAIL_CHOICES[1], minimum=1, maximum=TAIL_CHOICES[-1]),
+        query.get_text("previous") in ("1", "true", "on"),
+        query.get_text("q"),
+        ObjectSelector(*parts),
+        query.get_int("since", 0, minimum=0, maximum=MAX_SINCE_SECONDS),
+        query.get_text("wrap") != "no",
     )
 
 
-async def logs_wanted(reader: Reader, asked: Asked, wish: LogWish) -> tuple[list[Log], list[Log]]:
+async def find_logs(
+    reader: ApplicationReader, request: RequestContext, log_request: LogPageRequest
+) -> tuple[list[ContainerLog], list[ContainerLog]]:
     """Return all logs of the Application, and the selected ones."""
     try:
-        found = await logs_of(reader, app_of(asked), wish.choice, "")
+        all_logs = await list_container_logs(reader, get_application(request), log_request.choice, "")
     except UserError:
         return [], []
-    owned = {node.key for node in await nodes_of(asked)}
-    found = [log for log in found if log.pod in owned]
-    wanted = [
+    owned = {node.key for node in await list_permitted_nodes(request)}
+    all_logs = [log for log in all_logs if log.pod in owned]
+    selected = [
         log
-        for log in found
-        if wish.pod in ("", log.pod.name) and (not wish.container or wish.container == log.container)
+        for log in all_logs
+        if log_request.pod in ("", log.pod.name)
+        and (not log_request.container or log_request.container == log.container)
     ]
-    return found, wanted[:MOST_LOGS]
+    return all_logs, selected[:MAX_LOGS]
 
 
-async def read(reader: Reader, logs: Sequence[Log], wish: LogWish) -> Read:
+async def read_logs(reader: ApplicationReader, logs: Sequence[ContainerLog], log_request: LogPageRequest) -> LogPage:
     """Read several logs and merge their lines by time."""
-    named = labels(logs)
+    log_labels = build_labels(logs)
 
-    async def one(log: Log) -> tuple[list[LogLine], str]:
-        made = list[LogLine]()
+    async def read_log(log: ContainerLog) -> tuple[list[LogLine], str]:
+        log_lines = list[LogLine]()
         try:
-            async with asyncio.timeout(SECONDS):
-                async for each in lines(reader, log, wish.excerpt):
-                    if (text := wish.shown(each)) is not None:
-                        made.append(LogLine(text, *named[log]))
+            async with asyncio.timeout(READ_TIMEOUT_SECONDS):
+                async for line in read_log_lines(reader, log, log_request.excerpt):
+                    if (text := log_request.filter_line(line)) is not None:
+                        log_lines.append(LogLine(text, *log_labels[log]))
         except TimeoutError:
             return (
-                made,
-                f"{log.pod.name}/{log.container}: incomplete: the node did not send it within {SECONDS:.0f} s",
+                log_lines,
+                f"{log.pod.name}/{log.container}: incomplete: the node did not send it within "
+                f"{READ_TIMEOUT_SECONDS:.0f} s",
             )
         except ArgosyError as error:
-            return made, f"{log.pod.name}/{log.container}: {error}"
-        return made, ""
+            return log_lines, f"{log.pod.name}/{log.container}: {error}"
+        return log_lines, ""
 
-    found = await asyncio.gather(*map(one, logs))
-    began = [started(reader.cache.get(log.pod), log.container) for log in logs]
-    made = ordered([(at, each) for at, (each, _) in zip(began, found, strict=True)])
-    quiet = [log.pod for log, (each, fault) in zip(logs, found, strict=True) if not each and not fault]
-    pods = {key.name: pod for key in quiet if (pod := reader.cache.get(key)) is not None}
-    return Read(made[-MOST_LINES:], [*(fault for _, fault in found if fault), *not_started(pods)])
-
-
-async def logs_page(asked: Asked) -> Answer:
-    reader, wish = reader_of(asked), wish_of(asked)
-    everything, wanted = await logs_wanted(reader, asked, wish)
-    found = await read(reader, wanted, wish)
-    follows = asked.query.text("follow") in ("1", "true", "on")
-    values = await framed(
-        asked,
-        "logs",
-        lines=found.lines,
-        faults=found.notes,
-        wish=wish,
-        follows=follows,
-        tails=TAILS,
-        ages=SINCE,
-        pods=sorted({log.pod.name for log in everything}),
-        containers=sorted({log.container for log in everything if wish.pod in ("", log.pod.name)}),
-        stream=_address(asked, "logs/stream"),
-        download=_address(asked, "logs/text"),
+    results = await asyncio.gather(*map(read_log, logs))
+    start_times = [find_start_time(reader.cache.get(log.pod), log.container) for log in logs]
+    merged_lines = merge_by_time(
+        [(started_at, log_lines) for started_at, (log_lines, _) in zip(start_times, results, strict=True)]
     )
-    return Page("applications/logs.html", values)
+    silent_pods = [
+        log.pod for log, (log_lines, fault) in zip(logs, results, strict=True) if not log_lines and not fault
+    ]
+    pods = {key.name: pod for key in silent_pods if (pod := reader.cache.get(key)) is not None}
+    return LogPage(merged_lines[-MAX_LINES:], [*(fault for _, fault in results if fault), *describe_silent_pods(pods)])
 
 
-def _address(asked: Asked, place: str) -> str:
-    app = app_of(asked)
-    query = urlencode([(name, value) for name in asked.query for value in asked.query.all(name)])
-    return f"{of_app(app.namespace, app.name, place)}{f'?{query}' if query else ''}"
+async def render_logs_page(request: RequestContext) -> WebResponse:
+    reader, log_request = build_reader(request), read_log_request(request)
+    all_logs, selected = await find_logs(reader, request, log_request)
+    log_page = await read_logs(reader, selected, log_request)
+    is_following = request.query.get_text("follow") in ("1", "true", "on")
+    values = await build_page_values(
+        request,
+        "logs",
+        lines=log_page.lines,
+        faults=log_page.notes,
+        wish=log_request,
+        follows=is_following,
+        tails=TAIL_CHOICES,
+        ages=SINCE_CHOICES,
+        pods=sorted({log.pod.name for log in all_logs}),
+        containers=sorted({log.container for log in all_logs if log_request.pod in ("", log.pod.name)}),
+        stream=_build_url(request, "logs/stream"),
+        download=_build_url(request, "logs/text"),
+    )
+    return PageResponse("applications/logs.html", values)
 
 
-async def logs_text(asked: Asked) -> Answer:
+def _build_url(request: RequestContext, tab: str) -> str:
+    app = get_application(request)
+    query = urlencode([(name, value) for name in request.query for value in request.query.get_all(name)])
+    return f"{application_path(app.namespace, app.name, tab)}{f'?{query}' if query else ''}"
+
+
+async def download_logs(request: RequestContext) -> WebResponse:
     """Return the selected logs as a file."""
-    reader, wish = reader_of(asked), wish_of(asked)
-    _, wanted = await logs_wanted(reader, asked, wish)
-    found = (await read(reader, wanted, wish)).lines
-    text = "".join(f"{each.whole + ': ' if each.whole else ''}{each.text}\n" for each in found)
-    name = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in app_of(asked).name)
-    return Text(text=text, headers=(("content-disposition", f'attachment; filename="{name}.log"'),))
+    reader, log_request = build_reader(request), read_log_request(request)
+    _, selected = await find_logs(reader, request, log_request)
+    log_lines = (await read_logs(reader, selected, log_request)).lines
+    text = "".join(f"{log_line.whole + ': ' if log_line.whole else ''}{log_line.text}\n" for log_line in log_lines)
+    name = "".join(
+        character if character.isalnum() or character in "-." else "-" for character in get_application(request).name
+    )
+    return TextResponse(text=text, headers=(("content-disposition", f'attachment; filename="{name}.log"'),))
 
 
-async def logs_stream(asked: Asked) -> Answer:
-    reader, wish = reader_of(asked), wish_of(asked)
-    _, wanted = await logs_wanted(reader, asked, wish)
-    return Stream(chunks=_follow(reader, wanted, wish), media="text/event-stream")
+async def stream_logs(request: RequestContext) -> WebResponse:
+    reader, log_request = build_reader(request), read_log_request(request)
+    _, selected = await find_logs(reader, request, log_request)
+    return StreamResponse(chunks=_follow_logs(reader, selected, log_request), media_type="text/event-stream")
 
 
-async def _follow(reader: Reader, logs: Sequence[Log], wish: LogWish) -> AsyncIterator[bytes]:
+async def _follow_logs(
+    reader: ApplicationReader, logs: Sequence[ContainerLog], log_request: LogPageRequest
+) -> AsyncIterator[bytes]:
     """Stream new lines in batches."""
-    named = labels(logs)
+    log_labels = build_labels(logs)
 
-    async def one(log: Log) -> AsyncGenerator[LogLine, None]:
+    async def follow_log(log: ContainerLog) -> AsyncGenerator[LogLine, None]:
         try:
-            async for each in lines(reader, log, Excerpt(follow=True, tail=0)):
-                if (text := wish.shown(each)) is not None:
-                    yield LogLine(text, *named[log])
+            async for line in read_log_lines(reader, log, LogOptions(follow=True, tail=0)):
+                if (text := log_request.filter_line(line)) is not None:
+                    yield LogLine(text, *log_labels[log])
         except ArgosyError as error:
-            yield LogLine(f"the log ended: {error}", *named[log])
+            yield LogLine(f"the log ended: {error}", *log_labels[log])
 
-    yield _event("lines", {"html": ""})
-    async with aclosing(merged([one(log) for log in logs], pause=PAUSE)) as found:
-        async for batch in found:
-            html = "".join(page_templates.part("applications/parts_logs.html", "log_item", each) for each in batch)
-            yield _event("lines", {"html": html})
-    yield _event("end", {"why": "every container has ended"})
+    yield _encode_event("lines", {"html": ""})
+    async with aclosing(merge_streams([follow_log(log) for log in logs], gather_seconds=BATCH_SECONDS)) as batches:
+        async for batch in batches:
+            html = "".join(
+                page_templates.render_macro("applications/parts_logs.html", "log_item", log_line) for log_line in batch
+            )
+            yield _encode_event("lines", {"html": html})
+    yield _encode_event("end", {"why": "every container has ended"})
 
 
-def _event(name: str, document: Any) -> bytes:
+def _encode_event(name: str, document: Any) -> bytes:
     return b"event: " + name.encode() + b"\ndata: " + orjson.dumps(document) + b"\n\n"
 
 
-def pods_of(key: ResourceKey) -> dict[str, str]:
+def build_log_query(key: ResourceKey) -> dict[str, str]:
     """Build the query parameters that select the Pods owned by an object."""
     return {"group": key.group, "kind": key.kind, "namespace": key.namespace, "res": key.name}
 
 
-NEEDS = May("logs", "get", logged_application)
+LOG_PERMISSION = RequiresPermission("logs", "get", resolve_application_for_logs)
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/logs", NEEDS, logs_page, "Logs"),
-    Route("GET", "/apps/{ns}/{name}/logs/stream", NEEDS, logs_stream, "Stream logs"),
-    Route("GET", "/apps/{ns}/{name}/logs/text", NEEDS, logs_text, "Download logs"),
+    Route("GET", "/apps/{ns}/{name}/logs", LOG_PERMISSION, render_logs_page, "Logs"),
+    Route("GET", "/apps/{ns}/{name}/logs/stream", LOG_PERMISSION, stream_logs, "Stream logs"),
+    Route("GET", "/apps/{ns}/{name}/logs/text", LOG_PERMISSION, download_logs, "Download logs"),
 )

@@ -12,168 +12,218 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import UserError
-from argosy.features.applications.read.api import PLACE
-from argosy.features.applications.read.content_api import choice_of
-from argosy.features.applications.read.tree_response import text_of
-from argosy.features.applications.request_target import finer, of_body
+from argosy.features.applications.read.api import APPLICATION_PARAMETERS
+from argosy.features.applications.read.content_api import read_object_selector
+from argosy.features.applications.read.tree_response import manifest_to_json
+from argosy.features.applications.request_target import find_application_in_body, find_with_object_action
 from argosy.gitops.application_client.objects import delete_object, patch_object
-from argosy.gitops.application_client.owned_objects import belonging
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.application_client.resource_actions import Choice, actions_in_force, run_action
-from argosy.gitops.diff import masked
-from argosy.gitops.health.actions import Action
-from argosy.gitops.status.wire_format import given
+from argosy.gitops.application_client.owned_objects import load_owned_object
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.application_client.resource_actions import ObjectSelector, load_actions, run_action
+from argosy.gitops.diff import mask_secrets
+from argosy.gitops.health.actions import ResourceAction
+from argosy.gitops.status.wire_format import omit_empty
 from argosy.kube.client import PatchKind
 from argosy.kube.objects import Manifest, key_of
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.body_fields import Body, as_fields
-from argosy.web.caller_clients import reader_of, writer_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Found, May, Parameter, Route
+from argosy.web.api.body_fields import BodyReader, name_body_fields
+from argosy.web.caller_clients import build_impersonating_reader, build_reader
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 
-MERGE: Final = PatchKind.MERGE
-PATCHES: Final = {"": MERGE, "merge": MERGE, "json": PatchKind.JSON, "strategic": PatchKind.STRATEGIC}
-
-
-async def _object(asked: Asked, reader: Reader) -> Manifest:
-    return await belonging(reader, asked.subject, choice_of(asked.query, "resourceName"))
-
-
-def _shown(reader: Reader, manifest: Manifest) -> Json:
-    (found,) = masked([manifest], reader.rules.compare.masked_annotations)
-    return Json({"manifest": text_of(found)})
+MERGE_PATCH: Final = PatchKind.MERGE
+PATCH_KINDS_BY_NAME: Final = {
+    "": MERGE_PATCH,
+    "merge": MERGE_PATCH,
+    "json": PatchKind.JSON,
+    "strategic": PatchKind.STRATEGIC,
+}
 
 
-async def got(asked: Asked) -> Json:
-    reader = reader_of(asked)
-    return _shown(reader, await _object(asked, reader))
+async def _get_object(request: RequestContext, reader: ApplicationReader) -> Manifest:
+    return await load_owned_object(reader, request.subject, read_object_selector(request.query, "resourceName"))
 
 
-async def patched(asked: Asked) -> Json:
+def _manifest_response(reader: ApplicationReader, manifest: Manifest) -> JsonResponse:
+    (masked_manifest,) = mask_secrets([manifest], reader.reconciler_settings.diff.masked_annotations)
+    return JsonResponse({"manifest": manifest_to_json(masked_manifest)})
+
+
+async def get_resource(request: RequestContext) -> JsonResponse:
+    reader = build_reader(request)
+    return _manifest_response(reader, await _get_object(request, reader))
+
+
+async def patch_resource(request: RequestContext) -> JsonResponse:
     """argo: The body is the patch as a string; a JSON object is accepted, too."""
-    reader, sent = reader_of(asked), await asked.document()
-    typed = asked.query.text("patchType")
-    kind = PATCHES.get(typed, typed)
+    reader, document = build_reader(request), await request.read_json()
+    patch_type = request.query.get_text("patchType")
+    kind = PATCH_KINDS_BY_NAME.get(patch_type, patch_type)
     if kind not in tuple(PatchKind):
         raise UserError(f"unknown patch type; send one of {', '.join(PatchKind)}", where="patchType")
-    if not sent:
+    if not document:
         raise UserError("missing patch; send it as the body", where="body")
-    manifest, patch = await _object(asked, reader), sent if isinstance(sent, str) else _text(sent)
-    with as_fields():
-        await patch_object(writer_of(asked, asked.subject), asked.subject, manifest, patch, kind)
-    after = await (asked.site.desk if reader.is_here else reader).cluster.get(key_of(manifest))
-    return _shown(reader, after or manifest)
+    manifest, patch = await _get_object(request, reader), document if isinstance(document, str) else _to_json(document)
+    with name_body_fields():
+        await patch_object(build_impersonating_reader(request, request.subject), request.subject, manifest, patch, kind)
+    updated = await (request.site.service if reader.is_here else reader).cluster.get(key_of(manifest))
+    return _manifest_response(reader, updated or manifest)
 
 
-def _text(sent: Any) -> str:
-    return orjson.dumps(sent).decode()
+def _to_json(document: Any) -> str:
+    return orjson.dumps(document).decode()
 
 
-async def deleted(asked: Asked) -> Json:
-    reader = reader_of(asked)
-    manifest = await _object(asked, reader)
-    orphan, force = asked.query.flag("orphan"), asked.query.flag("force")
-    await delete_object(writer_of(asked, asked.subject), asked.subject, manifest, orphan=orphan, force=force)
-    return Json({})
+async def delete_resource(request: RequestContext) -> JsonResponse:
+    reader = build_reader(request)
+    manifest = await _get_object(request, reader)
+    orphan, force = request.query.get_bool("orphan"), request.query.get_bool("force")
+    await delete_object(
+        build_impersonating_reader(request, request.subject), request.subject, manifest, orphan=orphan, force=force
+    )
+    return JsonResponse({})
 
 
 # -- actions -------------------------------------------------------------------------------------------------------
 
 
-async def actions(asked: Asked) -> Json:
-    reader = reader_of(asked)
-    found = await actions_in_force(reader).discover(await _object(asked, reader))
-    return Json({"actions": [_action(each) for each in found]})
+async def list_resource_actions(request: RequestContext) -> JsonResponse:
+    reader = build_reader(request)
+    discovered = await load_actions(reader).discover(await _get_object(request, reader))
+    return JsonResponse({"actions": [_action_to_wire(action) for action in discovered]})
 
 
-def _action(action: Action) -> dict[str, Any]:
-    told = given(disabled=action.disabled, iconClass=action.icon, displayName=action.display_name)
-    params = [{"name": each} for each in action.parameters]
-    return {"name": action.name, **told, **given(params=params)}
+def _action_to_wire(action: ResourceAction) -> dict[str, Any]:
+    optional_fields = omit_empty(disabled=action.disabled, iconClass=action.icon, displayName=action.display_name)
+    params = [{"name": parameter} for parameter in action.parameters]
+    return {"name": action.name, **optional_fields, **omit_empty(params=params)}
 
 
-async def of_action(asked: Asked) -> Found | None:
+async def find_for_action(request: RequestContext) -> ResolvedObject | None:
     """argo: RBAC action `action/<group>/<kind>/<action>`. The body is the name of the action, as a string."""
-    name = await asked.document()
+    name = await request.read_json()
     if not isinstance(name, str) or not name:
         raise UserError("missing action; send its name as a JSON string", where="body")
-    found = await application(asked)
-    query = asked.query
-    return _acting(found, Choice(query.text("group"), query.text("kind")), name)
+    lookup = await resolve_application(request)
+    query = request.query
+    return _with_action(lookup, ObjectSelector(query.get_text("group"), query.get_text("kind")), name)
 
 
-async def of_second(asked: Asked) -> Found | None:
-    body = Body(await asked.mapping())
-    found = await of_body(asked)
-    return _acting(found, Choice(body.text("group"), body.text("kind")), body.text("action"))
+async def find_for_action_v2(request: RequestContext) -> ResolvedObject | None:
+    body = BodyReader(await request.read_json_object())
+    lookup = await find_application_in_body(request)
+    return _with_action(lookup, ObjectSelector(body.get_text("group"), body.get_text("kind")), body.get_text("action"))
 
 
-def _acting(found: Found | None, choice: Choice, name: str) -> Found | None:
-    return None if found is None else replace(found, action=f"action/{choice.group}/{choice.kind}/{name}")
+def _with_action(lookup: ResolvedObject | None, choice: ObjectSelector, name: str) -> ResolvedObject | None:
+    return None if lookup is None else replace(lookup, action=f"action/{choice.group}/{choice.kind}/{name}")
 
 
-async def acted(asked: Asked) -> Json:
-    reader, name = reader_of(asked), await asked.document()
-    manifest = await _object(asked, reader)
-    await run_action(writer_of(asked, asked.subject), asked.subject, actions_in_force(reader), manifest, name, {})
-    return Json({})
+async def run_resource_action(request: RequestContext) -> JsonResponse:
+    reader, name = build_reader(request), await request.read_json()
+    manifest = await _get_object(request, reader)
+    await run_action(
+        build_impersonating_reader(request, request.subject), request.subject, load_actions(reader), manifest, name, {}
+    )
+    return JsonResponse({})
 
 
-async def acted_again(asked: Asked) -> Json:
-    reader, body = reader_of(asked), Body(await asked.mapping())
-    choice = Choice(*(body.text(part) for part in ("group", "kind", "namespace", "resourceName")))
-    manifest = await belonging(reader, asked.subject, choice)
-    parameters = {each.text("name"): each.text("value") for each in body.bodies("resourceActionParameters")}
-    writer, name = writer_of(asked, asked.subject), body.text("action")
-    await run_action(writer, asked.subject, actions_in_force(reader), manifest, name, parameters)
-    return Json({})
+async def run_resource_action_v2(request: RequestContext) -> JsonResponse:
+    reader, body = build_reader(request), BodyReader(await request.read_json_object())
+    choice = ObjectSelector(*(body.get_text(part) for part in ("group", "kind", "namespace", "resourceName")))
+    manifest = await load_owned_object(reader, request.subject, choice)
+    parameters = {
+        parameter.get_text("name"): parameter.get_text("value")
+        for parameter in body.get_bodies("resourceActionParameters")
+    }
+    writer, name = build_impersonating_reader(request, request.subject), body.get_text("action")
+    await run_action(writer, request.subject, load_actions(reader), manifest, name, parameters)
+    return JsonResponse({})
 
 
-NAMED: Final = (
-    Parameter("resourceName", "The name of the object.", is_required=True),
-    Parameter("kind", "Its kind.", is_required=True),
-    Parameter("group", "Its API group; empty for the core group."),
-    Parameter("namespace", "Its namespace."),
-    Parameter("version", "Its version; ignored."),
-    *PLACE,
+OBJECT_PARAMETERS: Final = (
+    QueryParameter("resourceName", "The name of the object.", is_required=True),
+    QueryParameter("kind", "Its kind.", is_required=True),
+    QueryParameter("group", "Its API group; empty for the core group."),
+    QueryParameter("namespace", "Its namespace."),
+    QueryParameter("version", "Its version; ignored."),
+    *APPLICATION_PARAMETERS,
 )
-AT: Final = "/api/v1/applications/{name}/resource"
+RESOURCE_PATH: Final = "/api/v1/applications/{name}/resource"
 ROUTES = (
     Route(
-        "GET", AT, May("applications", "get", application), got, "Get an object of an Application.",
-        query=NAMED, gives=schema.RESOURCE, tag="applications", operation="ApplicationService_GetResource",
+        "GET",
+        RESOURCE_PATH,
+        RequiresPermission("applications", "get", resolve_application),
+        get_resource,
+        "Get an object of an Application.",
+        query=OBJECT_PARAMETERS,
+        response_schema=schema.RESOURCE,
+        tag="applications",
+        operation_id="ApplicationService_GetResource",
     ),
     Route(
-        "POST", AT, May("applications", "update", finer("update")), patched,
+        "POST",
+        RESOURCE_PATH,
+        RequiresPermission("applications", "update", find_with_object_action("update")),
+        patch_resource,
         "Patch an object. Its action is `update/GROUP/KIND/NAMESPACE/NAME`.",
-        query=(*NAMED, Parameter("patchType", f"Such as {MERGE} (default).")), takes=schema.TEXT,
-        gives=schema.RESOURCE, tag="applications", operation="ApplicationService_PatchResource",
+        query=(*OBJECT_PARAMETERS, QueryParameter("patchType", f"Such as {MERGE_PATCH} (default).")),
+        request_schema=schema.STRING_SCHEMA,
+        response_schema=schema.RESOURCE,
+        tag="applications",
+        operation_id="ApplicationService_PatchResource",
     ),
     Route(
-        "DELETE", AT, May("applications", "delete", finer("delete")), deleted,
+        "DELETE",
+        RESOURCE_PATH,
+        RequiresPermission("applications", "delete", find_with_object_action("delete")),
+        delete_resource,
         "Delete an object. Its action is `delete/GROUP/KIND/NAMESPACE/NAME`.",
         query=(
-            *NAMED, Parameter("force", "Without grace period.", "boolean"),
-            Parameter("orphan", "Keep its children.", "boolean"),
+            *OBJECT_PARAMETERS,
+            QueryParameter("force", "Without grace period.", "boolean"),
+            QueryParameter("orphan", "Keep its children.", "boolean"),
         ),
-        gives=schema.NOTHING, tag="applications", operation="ApplicationService_DeleteResource",
+        response_schema=schema.NOTHING,
+        tag="applications",
+        operation_id="ApplicationService_DeleteResource",
     ),
     Route(
-        "GET", f"{AT}/actions", May("applications", "get", application), actions, "List the actions of an object.",
-        query=NAMED, gives=schema.ACTIONS, tag="applications", operation="ApplicationService_ListResourceActions",
+        "GET",
+        f"{RESOURCE_PATH}/actions",
+        RequiresPermission("applications", "get", resolve_application),
+        list_resource_actions,
+        "List the actions of an object.",
+        query=OBJECT_PARAMETERS,
+        response_schema=schema.ACTIONS,
+        tag="applications",
+        operation_id="ApplicationService_ListResourceActions",
     ),
     Route(
-        "POST", f"{AT}/actions", May("applications", "action", of_action), acted,
+        "POST",
+        f"{RESOURCE_PATH}/actions",
+        RequiresPermission("applications", "action", find_for_action),
+        run_resource_action,
         "Run an action on an object. Its action is `action/GROUP/KIND/NAME`.",
-        query=NAMED, takes=schema.TEXT, gives=schema.NOTHING, tag="applications",
-        operation="ApplicationService_RunResourceAction",
+        query=OBJECT_PARAMETERS,
+        request_schema=schema.STRING_SCHEMA,
+        response_schema=schema.NOTHING,
+        tag="applications",
+        operation_id="ApplicationService_RunResourceAction",
     ),
     Route(
-        "POST", f"{AT}/actions/v2", May("applications", "action", of_second), acted_again,
+        "POST",
+        f"{RESOURCE_PATH}/actions/v2",
+        RequiresPermission("applications", "action", find_for_action_v2),
+        run_resource_action_v2,
         "Run an action on an object, with parameters.",
-        query=PLACE, takes=schema.ACTION, gives=schema.NOTHING, tag="applications",
-        operation="ApplicationService_RunResourceActionV2",
+        query=APPLICATION_PARAMETERS,
+        request_schema=schema.ACTION,
+        response_schema=schema.NOTHING,
+        tag="applications",
+        operation_id="ApplicationService_RunResourceActionV2",
     ),
-)  # fmt: skip
+)

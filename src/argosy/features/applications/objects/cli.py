@@ -5,44 +5,54 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli.verbs import Commands, asked, at_desk, can_ask, form, is_compat, print_data, talk, verb
+from argosy.cli.subcommands import (
+    SubParsersAction,
+    add_app_subcommand,
+    choose_output,
+    confirm,
+    is_compat,
+    is_interactive,
+    print_document,
+    print_message,
+    run_with_service,
+)
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.gitops.application_client.client import Desk
-    from argosy.gitops.application_client.resource_actions import Choice
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.resource_actions import ObjectSelector
     from argosy.kube.objects import Manifest
 
-MERGE = "application/merge-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
         parts, "get-resource", "show live objects of an Application", run_get_resource,
-        forms=("wide", "json", "yaml"),
+        outputs=("wide", "json", "yaml"),
         examples=("get-resource models --kind Deployment",
                   "get-resource models --kind Pod --filter-fields status.podIP"),
     )  # fmt: skip
-    _add_choice(parser, has_namespace=False)
+    _add_object_filters(parser, has_namespace=False)
     add = parser.add_argument
     add("--filter-fields", default="", metavar="PATHS", help="only these fields, such as status.podIP,status.phase")
     add("--show-managed-fields", action="store_true", help="also show managedFields")
-    parser = verb(
+    parser = add_app_subcommand(
         parts, "patch-resource", "patch an object of an Application", run_patch_resource,
         examples=("""patch-resource models --kind Deployment --resource-name web --patch '{"spec":{"replicas":2}}'""",
                   """patch-resource models --kind ConfigMap --all --patch '{"data":{"level":"debug"}}'"""),
     )  # fmt: skip
-    _add_choice(parser)
+    _add_object_filters(parser)
     parser.add_argument("--all", action="store_true", help="patch all matching objects")
     parser.add_argument("--patch", required=True, metavar="JSON", help="the patch")
-    about = f"media type of the patch (default: {MERGE})"
-    parser.add_argument("--patch-type", default=MERGE, metavar="TYPE", help=about)
-    parser = verb(
+    help_text = f"media type of the patch (default: {MERGE_PATCH})"
+    parser.add_argument("--patch-type", default=MERGE_PATCH, metavar="TYPE", help=help_text)
+    parser = add_app_subcommand(
         parts, "delete-resource", "delete an object of an Application", run_delete_resource,
         examples=("delete-resource models --kind Job --resource-name train -y",
                   "delete-resource models --kind Pod --all"),
     )  # fmt: skip
-    _add_choice(parser)
+    _add_object_filters(parser)
     add = parser.add_argument
     add("--all", action="store_true", help="delete all matching objects")
     add("--force", action="store_true", help="delete immediately, without grace period")
@@ -50,7 +60,7 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     add("-y", "--yes", action="store_true", help="do not ask")
 
 
-def _add_choice(parser: argparse.ArgumentParser, *, has_namespace: bool = True) -> None:
+def _add_object_filters(parser: argparse.ArgumentParser, *, has_namespace: bool = True) -> None:
     add = parser.add_argument
     add("--kind", required=True, metavar="KIND", help="kind of the objects")
     add("--group", default="", metavar="GROUP", help="only objects of this API group")
@@ -60,99 +70,101 @@ def _add_choice(parser: argparse.ArgumentParser, *, has_namespace: bool = True) 
     add("--project", default="", metavar="NAME", help="fail if the Application is in another project")
 
 
-def _choice(chosen: argparse.Namespace) -> Choice:
-    from argosy.gitops.application_client.resource_actions import Choice
+def _read_object_selector(args: argparse.Namespace) -> ObjectSelector:
+    from argosy.gitops.application_client.resource_actions import ObjectSelector
 
-    return Choice(chosen.group, chosen.kind, getattr(chosen, "namespace", ""), chosen.resource_name)
+    return ObjectSelector(args.group, args.kind, getattr(args, "namespace", ""), args.resource_name)
 
 
-def run_get_resource(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
+def run_get_resource(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.objects import check_project, read_objects
         from argosy.gitops.application_client.reader import open_reader
 
-        app = await desk.find(chosen.name)
-        check_project(app, chosen.project)
-        async with open_reader(desk, app=app) as reader:
-            found = await read_objects(reader, app, _choice(chosen))
-        _print_objects(chosen, [_shown(each, chosen) for each in found])
-        names = ", ".join(each["metadata"]["name"] for each in found)
-        talk(f"Resources '{names}' fetched" if found else f"no matching {chosen.kind}; see: argosy app tree {app.name}")
+        app = await service.load_application(args.name)
+        check_project(app, args.project)
+        async with open_reader(service, app=app) as reader:
+            manifests = await read_objects(reader, app, _read_object_selector(args))
+        _print_objects(args, [_select_fields(manifest, args) for manifest in manifests])
+        names = ", ".join(manifest["metadata"]["name"] for manifest in manifests)
+        print_message(
+            f"Resources '{names}' fetched" if manifests else f"no matching {args.kind}; see: argosy app tree {app.name}"
+        )
         return 0
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-def _shown(manifest: Manifest, chosen: argparse.Namespace) -> Manifest:
-    from argosy.gitops.application_client.objects import picked
+def _select_fields(manifest: Manifest, args: argparse.Namespace) -> Manifest:
+    from argosy.gitops.application_client.objects import pick_fields
 
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
-    whole = manifest if chosen.show_managed_fields else {**manifest, "metadata": metadata}
-    if not chosen.filter_fields:
-        return whole
-    fields = picked(whole, chosen.filter_fields.split(","))
+    shown_manifest = manifest if args.show_managed_fields else {**manifest, "metadata": metadata}
+    if not args.filter_fields:
+        return shown_manifest
+    fields = pick_fields(shown_manifest, args.filter_fields.split(","))
     return {**fields, "metadata": {**fields.get("metadata", {}), "name": metadata["name"]}}
 
 
-def _print_objects(chosen: argparse.Namespace, found: list[Manifest]) -> None:
-    from argosy.cli.tables import aligned
-    from argosy.gitops.application_client.objects import flat
+def _print_objects(args: argparse.Namespace, manifests: list[Manifest]) -> None:
+    from argosy.cli.tables import format_aligned_columns
+    from argosy.gitops.application_client.objects import flatten_fields
 
-    how = form(chosen, "wide")
-    if how != "wide":
-        for place, manifest in enumerate(found):
-            print("---\n" if place else "", end="")
-            print_data(manifest, how)
+    output = choose_output(args, "wide")
+    if output != "wide":
+        for index, manifest in enumerate(manifests):
+            print("---\n" if index else "", end="")
+            print_document(manifest, output)
         return
     rows = []
-    for manifest in found:
+    for manifest in manifests:
         name = str(manifest["metadata"]["name"])
-        for field, value in flat(manifest):
-            if not (chosen.filter_fields and field == "metadata.name"):
-                rows.append((field, value) if chosen.resource_name else (field, name, value))
-    head = ("FIELD", "VALUE") if chosen.resource_name else ("FIELD", "RESOURCE NAME", "VALUE")
-    print("\n".join(aligned([head, *rows])))
+        for field, value in flatten_fields(manifest):
+            if not (args.filter_fields and field == "metadata.name"):
+                rows.append((field, value) if args.resource_name else (field, name, value))
+    columns = ("FIELD", "VALUE") if args.resource_name else ("FIELD", "RESOURCE NAME", "VALUE")
+    print("\n".join(format_aligned_columns([columns, *rows])))
 
 
-def run_patch_resource(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.objects import check_project, objects_to_change, patch_object
+def run_patch_resource(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.objects import check_project, patch_object, select_objects_to_change
         from argosy.gitops.application_client.reader import open_reader
 
-        app = await desk.find(chosen.name)
-        check_project(app, chosen.project)
-        async with open_reader(desk, app=app) as reader:
-            for manifest in await objects_to_change(reader, app, _choice(chosen), on_all=chosen.all):
-                await patch_object(reader, app, manifest, chosen.patch, chosen.patch_type)
-                talk(f"Resource '{manifest['metadata']['name']}' patched")
+        app = await service.load_application(args.name)
+        check_project(app, args.project)
+        async with open_reader(service, app=app) as reader:
+            for manifest in await select_objects_to_change(reader, app, _read_object_selector(args), on_all=args.all):
+                await patch_object(reader, app, manifest, args.patch, args.patch_type)
+                print_message(f"Resource '{manifest['metadata']['name']}' patched")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def run_delete_resource(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.objects import check_project, delete_object, objects_to_change
+def run_delete_resource(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.objects import check_project, delete_object, select_objects_to_change
         from argosy.gitops.application_client.reader import open_reader
 
-        app = await desk.find(chosen.name)
-        check_project(app, chosen.project)
-        async with open_reader(desk, app=app) as reader:
-            for manifest in await objects_to_change(reader, app, _choice(chosen), on_all=chosen.all):
+        app = await service.load_application(args.name)
+        check_project(app, args.project)
+        async with open_reader(service, app=app) as reader:
+            for manifest in await select_objects_to_change(reader, app, _read_object_selector(args), on_all=args.all):
                 name = manifest["metadata"]["name"]
-                if not _may_delete(f"{manifest['kind']}/{name}", chosen):
-                    talk(f"The command to delete {manifest['kind']}/{name} was cancelled")
+                if not _confirm_delete(f"{manifest['kind']}/{name}", args):
+                    print_message(f"The command to delete {manifest['kind']}/{name} was cancelled")
                     continue
-                await delete_object(reader, app, manifest, orphan=chosen.orphan, force=chosen.force)
-                talk(f"Resource '{name}' deleted")
+                await delete_object(reader, app, manifest, orphan=args.orphan, force=args.force)
+                print_message(f"Resource '{name}' deleted")
         return 0
 
-    return at_desk(chosen, work, writes=True)
+    return run_with_service(args, work, show_target=True)
 
 
-def _may_delete(named: str, chosen: argparse.Namespace) -> bool:
-    if chosen.yes or is_compat(chosen):  # argo: asks only if prompts are enabled
+def _confirm_delete(object_name: str, args: argparse.Namespace) -> bool:
+    if args.yes or is_compat(args):  # argo: asks only if prompts are enabled
         return True
-    if can_ask():
-        return asked(f"Are you sure you want to delete {named}?")
-    raise UserError(f"{named}: cannot ask for confirmation without a terminal; add -y")
+    if is_interactive():
+        return confirm(f"Are you sure you want to delete {object_name}?")
+    raise UserError(f"{object_name}: cannot ask for confirmation without a terminal; add -y")

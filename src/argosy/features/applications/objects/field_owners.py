@@ -10,18 +10,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from argosy.errors import PatchError
-from argosy.features.applications.diff.field_changes import value_text
-from argosy.gitops.diff.differences import owner_of
+from argosy.features.applications.diff.field_changes import render_value
+from argosy.gitops.diff.differences import find_owner
 from argosy.kube.objects import Manifest
-from argosy.kube.patch.managed_fields import managers_of
+from argosy.kube.patch.managed_fields import read_managers
 
-MOST: Final = 1000  # fields
-PLAIN: Final = ("managedFields", "uid", "resourceVersion", "generation", "creationTimestamp", "selfLink")
-Token = str | int
+MAX_FIELDS: Final = 1000  # fields
+SYSTEM_METADATA_FIELDS: Final = (
+    "managedFields",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "selfLink",
+)
+PathToken = str | int
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class FieldOwner:
     path: str
     value: str
     manager: str = ""
@@ -29,40 +36,48 @@ class Owned:
     at: str = ""
 
 
-def owners(manifest: Manifest, live: Manifest) -> tuple[Owned, ...]:
+def list_field_owners(manifest: Manifest, live: Manifest) -> tuple[FieldOwner, ...]:
     """`manifest` is the masked form of `live`."""
     try:
-        managers = managers_of(live)
+        managers = read_managers(live)
     except PatchError:
         managers = []
-    found = []
-    for tokens, value in _leaves(manifest, ()):
-        if tokens[:1] in (("apiVersion",), ("kind",)) or (tokens[0] == "metadata" and tokens[1] in PLAIN):
+    rows = []
+    for tokens, value in _list_leaves(manifest, ()):
+        if tokens[:1] in (("apiVersion",), ("kind",)) or (
+            tokens[0] == "metadata" and tokens[1] in SYSTEM_METADATA_FIELDS
+        ):
             continue
-        owner = owner_of(tokens, live, managers)
-        made = Owned(_path(tokens), value_text(value))
+        owner = find_owner(tokens, live, managers)
+        row = FieldOwner(_render_path(tokens), render_value(value))
         if owner is not None:
-            sub = f" ({owner.subresource})" if owner.subresource else ""
-            made = Owned(_path(tokens), value_text(value), f"{owner.name}{sub}", owner.operation, owner.time)
-        found.append(made)
-        if len(found) >= MOST:
+            subresource_text = f" ({owner.subresource})" if owner.subresource else ""
+            row = FieldOwner(
+                _render_path(tokens),
+                render_value(value),
+                f"{owner.name}{subresource_text}",
+                owner.operation,
+                owner.time,
+            )
+        rows.append(row)
+        if len(rows) >= MAX_FIELDS:
             break
-    return tuple(found)
+    return tuple(rows)
 
 
-def _leaves(value: Any, at: tuple[Token, ...]) -> Iterator[tuple[tuple[Token, ...], Any]]:
+def _list_leaves(value: Any, tokens: tuple[PathToken, ...]) -> Iterator[tuple[tuple[PathToken, ...], Any]]:
     if isinstance(value, Mapping) and value:
         for name in value:
-            yield from _leaves(value[name], (*at, str(name)))
+            yield from _list_leaves(value[name], (*tokens, str(name)))
     elif isinstance(value, list) and value:
-        for place, each in enumerate(value):
-            yield from _leaves(each, (*at, place))
+        for index, item in enumerate(value):
+            yield from _list_leaves(item, (*tokens, index))
     else:
-        yield at, value
+        yield tokens, value
 
 
-def _path(tokens: tuple[Token, ...]) -> str:
-    made = ""
+def _render_path(tokens: tuple[PathToken, ...]) -> str:
+    path = ""
     for token in tokens:
-        made += f"[{token}]" if isinstance(token, int) else f".{token}"
-    return made
+        path += f"[{token}]" if isinstance(token, int) else f".{token}"
+    return path

@@ -9,36 +9,36 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.diff.field_changes import Change, changes
-from argosy.features.applications.diff.page import told
-from argosy.features.applications.events.page import events_of
-from argosy.features.applications.logs.page import LogWish, logs_wanted, read
-from argosy.features.applications.objects.field_owners import owners
-from argosy.features.applications.page_parts.addresses import key_from, of_resource
-from argosy.features.applications.page_parts.frame import app_of, framed
-from argosy.features.applications.page_parts.manifest_text import last_applied, without_managers
-from argosy.features.applications.page_parts.owned_objects import nodes_of
-from argosy.features.applications.page_parts.timeline import moments
-from argosy.features.applications.tree.nodes import Leaf, leaves, told_rows
+from argosy.features.applications.diff.field_changes import ObjectDifference, build_changes
+from argosy.features.applications.diff.page import add_causes
+from argosy.features.applications.events.page import list_application_events
+from argosy.features.applications.logs.page import LogPageRequest, find_logs, read_logs
+from argosy.features.applications.objects.field_owners import list_field_owners
+from argosy.features.applications.page_parts.addresses import read_path_key, resource_path
+from argosy.features.applications.page_parts.frame import build_page_values, get_application
+from argosy.features.applications.page_parts.manifest_text import drop_managed_fields, find_last_applied
+from argosy.features.applications.page_parts.owned_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.timeline import list_timeline_events
+from argosy.features.applications.tree.nodes import TreeObject, build_tree_objects, list_rows_with_failures
 from argosy.gitops.application.step_results import Pair
-from argosy.gitops.application_client.differences import differing
-from argosy.gitops.application_client.health_reasons import reason
-from argosy.gitops.application_client.owned_objects import NotIts, belonging
-from argosy.gitops.application_client.resource_actions import Choice, actions_in_force
-from argosy.gitops.diff import masked
-from argosy.gitops.live.resource_tree import Node
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.application_client.health_reasons import summarize_health_reason
+from argosy.gitops.application_client.owned_objects import NotOwnedObject, load_owned_object
+from argosy.gitops.application_client.resource_actions import ObjectSelector, load_actions
+from argosy.gitops.diff import mask_secrets
+from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects import Manifest, dump_yaml
 from argosy.web import page_templates
-from argosy.web.caller_clients import reader_of
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked, Refused
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_reader
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import NotFoundOrForbidden, RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-TABS: Final = (
+OBJECT_TABS: Final = (
     ("summary", "Summary"),
     ("live", "Live"),
     ("desired", "Desired"),
@@ -51,46 +51,52 @@ TABS: Final = (
 )
 
 
-async def found(asked: Asked) -> tuple[Leaf, Manifest | None, list[Node]]:
+async def find_object(request: RequestContext) -> tuple[TreeObject, Manifest | None, list[ResourceNode]]:
     """Return the object, its live manifest and all nodes; raise Refused if it is not part of the Application."""
-    app, reader, key = app_of(asked), reader_of(asked), key_of_request(asked)
-    nodes = await nodes_of(asked)
-    rows = told_rows(app)
-    live = await _live(asked, key, is_managed=key in {row.key for row in rows})
-    said = {node.key: reason(reader.cache.get(node.key) or {}, node.health.message) for node in nodes if node.health}
-    known = leaves(nodes, rows, said, (app.namespace, app.name)).get(key)
-    if known is None:
-        raise Refused
-    return known, live, nodes
+    app, reader, key = get_application(request), build_reader(request), read_request_key(request)
+    nodes = await list_permitted_nodes(request)
+    rows = list_rows_with_failures(app)
+    live = await _find_live(request, key, is_managed=key in {row.key for row in rows})
+    reasons = {
+        node.key: summarize_health_reason(reader.cache.get(node.key) or {}, node.health.message)
+        for node in nodes
+        if node.health
+    }
+    tree_object = build_tree_objects(nodes, rows, reasons, (app.namespace, app.name)).get(key)
+    if tree_object is None:
+        raise NotFoundOrForbidden
+    return tree_object, live, nodes
 
 
-async def _live(asked: Asked, key: ResourceKey, *, is_managed: bool) -> Manifest | None:
+async def _find_live(request: RequestContext, key: ResourceKey, *, is_managed: bool) -> Manifest | None:
     """Return the live manifest, or None if it is missing; raise Refused if the project does not permit the object."""
     try:
-        return await belonging(reader_of(asked), app_of(asked), Choice(*key))
-    except NotIts:
-        if is_managed and reader_of(asked).cache.get(key) is None:
+        return await load_owned_object(build_reader(request), get_application(request), ObjectSelector(*key))
+    except NotOwnedObject:
+        if is_managed and build_reader(request).cache.get(key) is None:
             return None
-        raise Refused from None
+        raise NotFoundOrForbidden from None
 
 
-def key_of_request(asked: Asked) -> ResourceKey:
-    return key_from(*(asked.values[name] for name in ("group", "kind", "rns", "rname")))
+def read_request_key(request: RequestContext) -> ResourceKey:
+    return read_path_key(*(request.path_parameters[name] for name in ("group", "kind", "rns", "rname")))
 
 
-async def resource_page(asked: Asked) -> Answer:
-    leaf, live, nodes = await found(asked)
-    known = [name for name, _ in TABS if name != "logs" or asked.may("logs", "get", asked.thing)]
-    tab = asked.query.text("tab") if asked.query.text("tab") in known else known[0]
-    content = await _content(asked, tab, leaf.key, live, nodes)
-    values = await framed(
-        asked,
+async def render_resource_page(request: RequestContext) -> WebResponse:
+    leaf, live, nodes = await find_object(request)
+    tab_names = [
+        name for name, _ in OBJECT_TABS if name != "logs" or request.is_allowed("logs", "get", request.rbac_object)
+    ]
+    tab = request.query.get_text("tab") if request.query.get_text("tab") in tab_names else tab_names[0]
+    content = await _build_content(request, tab, leaf.key, live, nodes)
+    values = await build_page_values(
+        request,
         "",
         leaf=leaf,
         tab=tab,
-        rtabs=[(name, word, f"{leaf.url}?tab={name}") for name, word in TABS if name in known],
-        actions=await _actions(asked, live),
-        may_delete=live is not None and may_delete(asked, leaf.key),
+        rtabs=[(name, word, f"{leaf.url}?tab={name}") for name, word in OBJECT_TABS if name in tab_names],
+        actions=await _list_actions(request, live),
+        may_delete=live is not None and may_delete(request, leaf.key),
         lives=live is not None,
         here_url=leaf.url,
         **content,
@@ -98,152 +104,178 @@ async def resource_page(asked: Asked) -> Answer:
     values["is_live"] = True
     values["title"] = f"{leaf.key.kind}/{leaf.key.name}"
     values["crumbs"] = [*values["crumbs"], (values["title"], leaf.url)]
-    return Page("applications/resource.html", values)
+    return PageResponse("applications/resource.html", values)
 
 
-def may_delete(asked: Asked, key: ResourceKey) -> bool:
+def may_delete(request: RequestContext, key: ResourceKey) -> bool:
     """argo: Objects have their own permission, separate from that of the Application."""
-    return asked.may("applications", f"delete/{'/'.join(key)}", asked.thing)
+    return request.is_allowed("applications", f"delete/{'/'.join(key)}", request.rbac_object)
 
 
-def may_act(asked: Asked, key: ResourceKey, name: str) -> bool:
-    return asked.may("applications", f"action/{key.group}/{key.kind}/{name}", asked.thing)
+def may_act(request: RequestContext, key: ResourceKey, name: str) -> bool:
+    return request.is_allowed("applications", f"action/{key.group}/{key.kind}/{name}", request.rbac_object)
 
 
-async def _actions(asked: Asked, live: Manifest | None) -> list[dict[str, Any]]:
+async def _list_actions(request: RequestContext, live: Manifest | None) -> list[dict[str, Any]]:
     if live is None:
         return []
-    key = key_of_request(asked)
+    key = read_request_key(request)
     try:
-        offered = await actions_in_force(reader_of(asked)).discover(live)
+        discovered = await load_actions(build_reader(request)).discover(live)
     except ArgosyError:
         return []
     return [
-        {"name": each.name, "word": each.display_name or each.name, "is_disabled": each.disabled}
-        for each in offered
-        if not each.parameters and may_act(asked, key, each.name)
+        {"name": action.name, "word": action.display_name or action.name, "is_disabled": action.disabled}
+        for action in discovered
+        if not action.parameters and may_act(request, key, action.name)
     ]
 
 
-async def _content(
-    asked: Asked, tab: str, key: ResourceKey, live: Manifest | None, nodes: Sequence[Node]
+async def _build_content(
+    request: RequestContext, tab: str, key: ResourceKey, live: Manifest | None, nodes: Sequence[ResourceNode]
 ) -> dict[str, Any]:
-    app = app_of(asked)
+    app = get_application(request)
     if tab == "live":
-        return {"lines": _lines(asked, live)}
+        return {"lines": _render_lines(request, live)}
     if tab == "last-applied":
-        return {"lines": _lines(asked, last_applied(live) if live else None)}
+        return {"lines": _render_lines(request, find_last_applied(live) if live else None)}
     if tab in ("desired", "diff"):
-        return await _compared(asked, tab, key)
+        return await _build_comparison(request, tab, key)
     if tab == "events":
-        return {"moments": moments(app, await _events(asked, key, nodes), "all")[:200], "has_syncs": False}
+        return {
+            "moments": list_timeline_events(app, await _list_events(request, key, nodes), "all")[:200],
+            "has_syncs": False,
+        }
     if tab == "logs":
-        hide = masks_of(asked).hide_for(asked)
-        reader, wish = reader_of(asked), LogWish(hide, tail=500, choice=Choice(*key))
-        _, wanted = await logs_wanted(reader, asked, wish)
-        found = await read(reader, wanted, wish)
-        return {"log": found.lines, "faults": found.notes}
+        hide_secrets = get_masks(request).build_text_mask(request)
+        reader, wish = build_reader(request), LogPageRequest(hide_secrets, tail=500, choice=ObjectSelector(*key))
+        _, selected_logs = await find_logs(reader, request, wish)
+        log_text = await read_logs(reader, selected_logs, wish)
+        return {"log": log_text.lines, "faults": log_text.notes}
     if tab == "health":
-        return await _health(asked, live)
+        return await _build_health(request, live)
     if tab == "fields":
-        shown = _masked(asked, live)
-        return {"owned": owners(shown, live) if shown is not None and live is not None else ()}
-    return _summary(asked, key, live, nodes)
+        masked_manifest = _mask(request, live)
+        return {
+            "owned": list_field_owners(masked_manifest, live)
+            if masked_manifest is not None and live is not None
+            else ()
+        }
+    return _build_summary(request, key, live, nodes)
 
 
-def _masked(asked: Asked, manifest: Manifest | None) -> Manifest | None:
+def _mask(request: RequestContext, manifest: Manifest | None) -> Manifest | None:
     if manifest is None:
         return None
-    return masked([manifest], reader_of(asked).rules.compare.masked_annotations)[0]
+    return mask_secrets([manifest], build_reader(request).reconciler_settings.diff.masked_annotations)[0]
 
 
-def _lines(asked: Asked, manifest: Manifest | None) -> list[str]:
-    shown = _masked(asked, manifest)
-    if shown is None:
+def _render_lines(request: RequestContext, manifest: Manifest | None) -> list[str]:
+    masked_manifest = _mask(request, manifest)
+    if masked_manifest is None:
         return []
-    return dump(masks_of(asked).for_request(asked).hide_values(without_managers(shown))).splitlines()
+    return dump_yaml(
+        get_masks(request).for_request(request).mask_manifest(drop_managed_fields(masked_manifest))
+    ).splitlines()
 
 
-async def _compared(asked: Asked, tab: str, key: ResourceKey) -> dict[str, Any]:
-    app, reader = app_of(asked), reader_of(asked)
+async def _build_comparison(request: RequestContext, tab: str, key: ResourceKey) -> dict[str, Any]:
+    app, reader = get_application(request), build_reader(request)
     try:
-        look = await reader.look(app, is_judged=False)
+        app_state = await reader.compare(app, assess_health=False)
     except ArgosyError as error:
         return {"fault": str(error), "lines": [], "changes": ()}
-    pair: Pair | None = next((each for each in look.comparison.pairs if each.key == key), None)
+    pair: Pair | None = next((item for item in app_state.comparison.pairs if item.key == key), None)
     if tab == "desired":
-        return {"lines": _lines(asked, pair.desired if pair else None), "fault": ""}
-    found = [each for each in differing(look.comparison, reader.rules.compare.masked_annotations) if each.key == key]
-    made: tuple[Change, ...] = changes(app, await told(reader, app, look, found), has_lines=True)
-    return {"changes": made, "fault": ""}
+        return {"lines": _render_lines(request, pair.desired if pair else None), "fault": ""}
+    differing_objects = [
+        item
+        for item in list_differing_objects(app_state.comparison, reader.reconciler_settings.diff.masked_annotations)
+        if item.key == key
+    ]
+    object_changes: tuple[ObjectDifference, ...] = build_changes(
+        app, await add_causes(reader, app, app_state, differing_objects), has_lines=True
+    )
+    return {"changes": object_changes, "fault": ""}
 
 
-async def _events(asked: Asked, key: ResourceKey, nodes: Sequence[Node]) -> list[Manifest]:
+async def _list_events(request: RequestContext, key: ResourceKey, nodes: Sequence[ResourceNode]) -> list[Manifest]:
     """List Events of the object and of its descendants."""
-    wanted, size = {key}, 0
-    while len(wanted) > size:
-        size = len(wanted)
-        wanted |= {node.key for node in nodes if any(parent.key in wanted for parent in node.parents)}
-    names = {(each.kind, each.namespace, each.name) for each in wanted}
+    keys, size = {key}, 0
+    while len(keys) > size:
+        size = len(keys)
+        keys |= {node.key for node in nodes if any(parent.key in keys for parent in node.parents)}
+    names = {(key_below.kind, key_below.namespace, key_below.name) for key_below in keys}
     return [
         event
-        for event in (await events_of(asked)).events
-        if (about := mapping(event.get("involvedObject")))
-        and (about.get("kind"), about.get("namespace") or "", about.get("name")) in names
+        for event in (await list_application_events(request)).events
+        if (involved_object := as_mapping(event.get("involvedObject")))
+        and (involved_object.get("kind"), involved_object.get("namespace") or "", involved_object.get("name")) in names
     ]
 
 
-async def _health(asked: Asked, live: Manifest | None) -> dict[str, Any]:
+async def _build_health(request: RequestContext, live: Manifest | None) -> dict[str, Any]:
     if live is None:
         return {"said": None, "conditions": []}
-    said = (await reader_of(asked).rules.assess_all([live]))[0]
+    assessment = (await build_reader(request).reconciler_settings.assess_all([live]))[0]
     conditions = [
-        {name: str(each.get(name) or "") for name in ("type", "status", "reason", "message", "lastTransitionTime")}
-        for each in mappings(mapping(live.get("status")).get("conditions"))
+        {name: str(condition.get(name) or "") for name in ("type", "status", "reason", "message", "lastTransitionTime")}
+        for condition in as_mappings(as_mapping(live.get("status")).get("conditions"))
     ]
-    told = None
-    if said is not None:
-        word = said.health.value if said.health else ""
-        told = {"health": word, "message": said.message, "rule": said.rule, "fault": said.fault}
-    return {"said": told, "conditions": conditions}
+    health_values = None
+    if assessment is not None:
+        health_text = assessment.health.value if assessment.health else ""
+        health_values = {
+            "health": health_text,
+            "message": assessment.message,
+            "rule": assessment.rule,
+            "fault": assessment.fault,
+        }
+    return {"said": health_values, "conditions": conditions}
 
 
-def _summary(asked: Asked, key: ResourceKey, live: Manifest | None, nodes: Sequence[Node]) -> dict[str, Any]:
-    metadata = mapping((_masked(asked, live) or {}).get("metadata"))
-    below = [node.key for node in nodes if any(parent.key == key for parent in node.parents)]
-    mine = next((node for node in nodes if node.key == key), None)
+def _build_summary(
+    request: RequestContext, key: ResourceKey, live: Manifest | None, nodes: Sequence[ResourceNode]
+) -> dict[str, Any]:
+    metadata = as_mapping((_mask(request, live) or {}).get("metadata"))
+    child_keys = [node.key for node in nodes if any(parent.key == key for parent in node.parents)]
+    own_node = next((node for node in nodes if node.key == key), None)
     return {
-        "labels": sorted(mapping(metadata.get("labels")).items()),
+        "labels": sorted(as_mapping(metadata.get("labels")).items()),
         "annotations": [
             (name, value)
-            for name, value in sorted(mapping(metadata.get("annotations")).items())
+            for name, value in sorted(as_mapping(metadata.get("annotations")).items())
             if not name.endswith("last-applied-configuration")
         ],
-        "owners": [_linked(asked, parent.key) for parent in mine.parents] if mine else [],
-        "below": [_linked(asked, each) for each in below[:100]],
-        "images": mine.images if mine else (),
+        "owners": [_build_link(request, parent.key) for parent in own_node.parents] if own_node else [],
+        "below": [_build_link(request, child_key) for child_key in child_keys[:100]],
+        "images": own_node.images if own_node else (),
         "api_version": str((live or {}).get("apiVersion") or ""),
         "uid": str(metadata.get("uid") or ""),
     }
 
 
-async def resource_parts(asked: Asked) -> dict[str, str]:
+async def render_resource_parts(request: RequestContext) -> dict[str, str]:
     """Render only the status: the content does not change while it is read."""
-    leaf, live, _ = await found(asked)
-    return {"leaf-states": page_templates.part("applications/parts_tree.html", "leaf_states", leaf, live is not None)}
+    leaf, live, _ = await find_object(request)
+    return {
+        "leaf-states": page_templates.render_macro(
+            "applications/parts_tree.html", "leaf_states", leaf, live is not None
+        )
+    }
 
 
-def _linked(asked: Asked, key: ResourceKey) -> tuple[str, str]:
-    app = app_of(asked)
-    return of_resource(app.namespace, app.name, key), f"{key.kind}/{key.name}"
+def _build_link(request: RequestContext, key: ResourceKey) -> tuple[str, str]:
+    app = get_application(request)
+    return resource_path(app.namespace, app.name, key), f"{key.kind}/{key.name}"
 
 
 ROUTES = (
     Route(
         "GET",
         "/apps/{ns}/{name}/r/{group}/{kind}/{rns}/{rname}",
-        May("applications", "get", application),
-        resource_page,
+        RequiresPermission("applications", "get", resolve_application),
+        render_resource_page,
         "An object of an application",
     ),
 )

@@ -24,32 +24,32 @@ TABS = (
 )
 
 
-def of_app(namespace: str, name: str, tab: str = "") -> str:
-    return f"/apps/{_part(namespace)}/{_part(name)}{f'/{tab}' if tab else ''}"
+def application_path(namespace: str, name: str, tab: str = "") -> str:
+    return f"/apps/{_quote_part(namespace)}/{_quote_part(name)}{f'/{tab}' if tab else ''}"
 
 
-def of_resource(namespace: str, name: str, key: ResourceKey, tab: str = "") -> str:
+def resource_path(namespace: str, name: str, key: ResourceKey, tab: str = "") -> str:
     """argo: A dash replaces an empty group or namespace."""
-    parts = "/".join(_part(each or "-") for each in key)
-    return f"{of_app(namespace, name)}/r/{parts}{f'?tab={tab}' if tab else ''}"
+    parts = "/".join(_quote_part(part or "-") for part in key)
+    return f"{application_path(namespace, name)}/r/{parts}{f'?tab={tab}' if tab else ''}"
 
 
-def key_from(group: str, kind: str, namespace: str, name: str) -> ResourceKey:
+def read_path_key(group: str, kind: str, namespace: str, name: str) -> ResourceKey:
     return ResourceKey("" if group == "-" else group, kind, "" if namespace == "-" else namespace, name)
 
 
-def with_query(path: str, pairs: Iterable[tuple[str, str]]) -> str:
-    found = [(name, value) for name, value in pairs if value]
-    return f"{path}?{urlencode(found)}" if found else path
+def add_query(path: str, pairs: Iterable[tuple[str, str]]) -> str:
+    set_pairs = [(name, value) for name, value in pairs if value]
+    return f"{path}?{urlencode(set_pairs)}" if set_pairs else path
 
 
-def element_of_app(namespace: str, name: str) -> str:
+def application_element_id(namespace: str, name: str) -> str:
     return f"a-{namespace}-{name}"
 
 
-def element_of(key: ResourceKey) -> str:
+def resource_element_id(key: ResourceKey) -> str:
     return f"r-{key.group}-{key.kind}-{key.namespace}-{key.name}"
 
 
-def _part(text: str) -> str:
+def _quote_part(text: str) -> str:
     return quote(text, safe=":")

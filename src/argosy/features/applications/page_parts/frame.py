@@ -10,79 +10,86 @@ from dataclasses import replace
 from typing import Any
 
 from argosy.features.applications.page_parts import commits
-from argosy.features.applications.page_parts.addresses import of_app, with_query
-from argosy.features.applications.page_parts.header import Header, header, tabs
+from argosy.features.applications.page_parts.addresses import add_query, application_path
+from argosy.features.applications.page_parts.header import ApplicationHeader, build_header, build_tabs
 from argosy.gitops.application import Application
 from argosy.gitops.application_client import summary
-from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.delays import describe_delay
-from argosy.gitops.application_client.drift_attribution import Doings
+from argosy.gitops.application_client.drift_attribution import DriftTextCache
 from argosy.gitops.cluster_view import health_causes
 from argosy.web import page_templates
-from argosy.web.caller_clients import reader_of
-from argosy.web.middleware.page_context import preferences
-from argosy.web.request import Asked
-from argosy.web.responses import Redirect
-from argosy.web.status_styles import page_state
+from argosy.web.caller_clients import build_reader
+from argosy.web.middleware.page_context import read_preferences
+from argosy.web.request import RequestContext
+from argosy.web.responses import RedirectResponse
+from argosy.web.status_styles import get_page_state
 
 
-def app_of(asked: Asked) -> Application:
-    app: Application = asked.subject
+def get_application(request: RequestContext) -> Application:
+    app: Application = request.subject
     return app
 
 
-def permissions(asked: Asked) -> dict[str, bool]:
-    found = {each: asked.may("applications", each, asked.thing) for each in ("sync", "override", "update", "delete")}
-    return {**found, "logs": asked.may("logs", "get", asked.thing)}
+def list_permissions(request: RequestContext) -> dict[str, bool]:
+    permitted = {
+        action: request.is_allowed("applications", action, request.rbac_object)
+        for action in ("sync", "override", "update", "delete")
+    }
+    return {**permitted, "logs": request.is_allowed("logs", "get", request.rbac_object)}
 
 
-async def head_of(asked: Asked, seconds: float = commits.SECONDS) -> Header:
-    app, reader = app_of(asked), reader_of(asked)
-    told = await commits.current(reader, app, summary.revisions(app), seconds)
-    project = reader.rules.projects.get(app.project)
-    counted = asked.site.part(Doings).told(app, reader.cache.get)
-    placed, lookout = reader.rules.clusters.placed(app), asked.site.lookout
-    delay = describe_delay(app, lookout.rules, lookout.cache.get, lookout.engines, clock())
-    found = header(app, project, clock(), permissions(asked), told, counted, placed, delay)
-    engines = lookout.engines
-    whose = app.annotations, app.namespace
-    delivered = "" if engines.is_usual(*whose) else engines.told(*whose)
-    return replace(found, why=health_causes.told(reader.cache.get, found.why), delivered=delivered)
+async def build_head(request: RequestContext, timeout_seconds: float = commits.PAGE_WAIT_SECONDS) -> ApplicationHeader:
+    app, reader = get_application(request), build_reader(request)
+    commit_summaries = await commits.fetch_current_commits(
+        reader, app, summary.read_synced_revisions(app), timeout_seconds
+    )
+    project = reader.reconciler_settings.projects.get(app.project)
+    drift_text = request.site.get_module_state(DriftTextCache).describe_drift(app, reader.cache.get)
+    resolved_app, cluster_view = reader.reconciler_settings.clusters.resolve_destination(app), request.site.cluster_view
+    delay = describe_delay(app, cluster_view.rules, cluster_view.cache.get, cluster_view.engines, utc_now())
+    head = build_header(
+        app, project, utc_now(), list_permissions(request), commit_summaries, drift_text, resolved_app, delay
+    )
+    engines = cluster_view.engines
+    engine_arguments = app.annotations, app.namespace
+    delivered_by = "" if engines.is_argosy_only(*engine_arguments) else engines.describe_deliverer(*engine_arguments)
+    return replace(head, why=health_causes.explain_health_message(reader.cache.get, head.why), delivered=delivered_by)
 
 
-async def framed(asked: Asked, here: str, **values: Any) -> dict[str, Any]:
+async def build_page_values(request: RequestContext, tab: str, /, **values: Any) -> dict[str, Any]:
     """`tab` is the current tab; empty for pages outside the tabs."""
-    app, head = app_of(asked), await head_of(asked)
+    app, head = get_application(request), await build_head(request)
     return {
         "title": app.name,
-        "is_live": bool(here),
-        "is_partial": commits.is_awaited(
-            app, summary.revisions(app)
+        "is_live": bool(tab),
+        "is_partial": commits.is_fetching(
+            app, summary.read_synced_revisions(app)
         ),  # the live stream delivers commits that arrive later
         "section": "apps",
-        "state": page_state(head.health, head.sync, has_error=head.has_error),
+        "state": get_page_state(head.health, head.sync, has_error=head.has_error),
         "crumbs": [("Apps", "/apps"), (app.name, head.base)],
         "head": head,
-        "tabs": tabs(app, here, has_logs=head.may["logs"]),
-        "here": here,
-        "is_favourite": f"{app.namespace}/{app.name}" in preferences(asked).get("favourites", "").split("~"),
+        "tabs": build_tabs(app, tab, has_logs=head.may["logs"]),
+        "here": tab,
+        "is_favourite": f"{app.namespace}/{app.name}" in read_preferences(request).get("favourites", "").split("~"),
         **values,
     }
 
 
-async def head_parts(asked: Asked) -> dict[str, str]:
+async def render_head_parts(request: RequestContext) -> dict[str, str]:
     """Render the live parts: the head, and the state shown by title and favicon."""
-    head = await head_of(asked, commits.PATIENCE)
-    state = page_state(head.health, head.sync, has_error=head.has_error)
+    head = await build_head(request, commits.LIVE_UPDATE_WAIT_SECONDS)
+    state = get_page_state(head.health, head.sync, has_error=head.has_error)
     return {
-        "app-head": page_templates.part("applications/parts_head.html", "app_head", head),
-        "app-banners": page_templates.part("applications/parts_head.html", "app_banners", head, ""),
+        "app-head": page_templates.render_macro("applications/parts_head.html", "app_head", head),
+        "app-banners": page_templates.render_macro("applications/parts_head.html", "app_banners", head, ""),
         "say": f"{head.name}: {head.health}, {head.sync}",
-        "page-state": page_templates.part("parts/page.html", "page_mark", state, head.name),
+        "page-state": page_templates.render_macro("parts/page.html", "page_mark", state, head.name),
     }
 
 
-def back_to(asked: Asked, said: str, tab: str = "") -> Redirect:
+def redirect_to_application(request: RequestContext, flash_code: str, tab: str = "") -> RedirectResponse:
     """Redirect to a page of the Application with a flash message code."""
-    app = app_of(asked)
-    return Redirect(where=with_query(of_app(app.namespace, app.name, tab), [("said", said)]))
+    app = get_application(request)
+    return RedirectResponse(location=add_query(application_path(app.namespace, app.name, tab), [("said", flash_code)]))

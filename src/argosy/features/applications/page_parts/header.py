@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from argosy.features.applications.page_parts.addresses import TABS, of_app
+from argosy.features.applications.page_parts.addresses import TABS, application_path
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import Project
 from argosy.gitops.application_client import summary
-from argosy.gitops.policy.sync_windows import WindowError, verdict
-from argosy.gitops.status.hold import read_hold, told
-from argosy.gitops.status.rollback import Rollback, is_rollback
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows
+from argosy.gitops.status.hold import describe_hold, read_hold
+from argosy.gitops.status.rollback import ActiveRollback, is_rollback
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 
-CONFIRMATION = "ing confirmation of"  # deletion, pruning
+CONFIRMATION_PHRASE = "ing confirmation of"  # deletion, pruning
 
 
 @dataclass(frozen=True)
-class Revision:
+class HeaderRevision:
     """The revision of one source: a commit or a chart version."""
 
     text: str
@@ -47,7 +47,7 @@ class LastSync:
 
 
 @dataclass(frozen=True)
-class WindowMark:
+class SyncWindowNotice:
     """A sync window that blocks syncs. `is_for_all`: it blocks manual syncs, too."""
 
     text: str
@@ -56,7 +56,7 @@ class WindowMark:
 
 
 @dataclass(frozen=True)
-class Tab:
+class ApplicationTab:
     name: str
     word: str
     url: str
@@ -65,7 +65,7 @@ class Tab:
 
 
 @dataclass(frozen=True)
-class Header:
+class ApplicationHeader:
     namespace: str
     name: str
     project: str
@@ -74,12 +74,12 @@ class Header:
     health: str
     why: str
     message: str
-    revisions: tuple[Revision, ...]
+    revisions: tuple[HeaderRevision, ...]
     policy: str
     self_heals: bool
     last: LastSync | None
     hold: Mapping[str, str] | None
-    window: WindowMark | None
+    window: SyncWindowNotice | None
     urls: tuple[str, ...]
     conditions: tuple[tuple[str, str, str], ...]
     destination: str
@@ -89,7 +89,7 @@ class Header:
     reconciled: str
     objects: int
     may: Mapping[str, bool]
-    back: Rollback | None = None  # active rollback: Git has another revision
+    back: ActiveRollback | None = None  # active rollback: Git has another revision
     has_error: bool = False
     deployments: int = 0
     delivered: str = ""  # the delivery engine, if it is not argosy alone
@@ -98,16 +98,16 @@ class Header:
 ACTIONS = ("sync", "override", "update", "delete", "logs")
 
 
-def header(
+def build_header(
     app: Application,
     project: Project | None,
     now: datetime,
     may: Mapping[str, bool],
     commits: Mapping[str, tuple[str, str, str]] | None = None,
-    found: str = "",
-    placed: Application | None = None,
+    drift_text: str = "",
+    resolved_app: Application | None = None,
     delay: str = "",
-) -> Header:
+) -> ApplicationHeader:
     """`commits` has subject, author and time by revision; `drift_text` describes which fields differ.
 
     `resolved_app` has both name and address of its destination, since sync windows select by either.
@@ -115,100 +115,106 @@ def header(
     """
     automated = app.policy.automated
     target, hold = app.destination, read_hold(app.annotations)
-    return Header(
+    return ApplicationHeader(
         namespace=app.namespace,
         name=app.name,
         project=app.project,
-        base=of_app(app.namespace, app.name),
-        sync=summary.sync_word(app),
-        health=summary.health_word(app),
-        why=_why(app, found, delay),
-        message=summary.health_message(app),
-        revisions=_revisions(app, commits or {}),
-        policy=summary.policy_word(app),
+        base=application_path(app.namespace, app.name),
+        sync=summary.read_sync_status(app),
+        health=summary.read_health_status(app),
+        why=_describe_reason(app, drift_text, delay),
+        message=summary.read_health_message(app),
+        revisions=_list_revisions(app, commits or {}),
+        policy=summary.describe_sync_policy(app),
         self_heals=bool(automated and automated.is_on and automated.self_heal),
-        last=_last(app),
+        last=_find_last_sync(app),
         hold=hold._asdict() if hold is not None else None,
-        window=window_mark(placed or app, project, now),
-        urls=_urls(app),
+        window=find_window_notice(resolved_app or app, project, now),
+        urls=_list_urls(app),
         conditions=tuple(
-            (str(each.get("type")), str(each.get("message")), str(each.get("lastTransitionTime") or ""))
-            for each in mappings(app.status.get("conditions"))
-            if hold is None or told(hold, app.name) not in str(each.get("message"))  # the hold banner shows it
+            (str(condition.get("type")), str(condition.get("message")), str(condition.get("lastTransitionTime") or ""))
+            for condition in as_mappings(app.status.get("conditions"))
+            if hold is None
+            or describe_hold(hold, app.name) not in str(condition.get("message"))  # the hold banner shows it
         ),
-        destination=f"{'this cluster' if target.is_here else target.name or target.server} / {target.namespace or '–'}",
+        destination=f"{'this cluster' if target.is_in_cluster else target.name or target.server} / "
+                    f"{target.namespace or '–'}",
         is_busy=summary.is_busy(app),
-        asks=summary.deletes_since(app) if CONFIRMATION in summary.why(app) else "",
-        is_deleted=bool(app.deleted),
+        asks=summary.read_deletion_start(app) if CONFIRMATION_PHRASE in summary.describe_problem(app) else "",
+        is_deleted=bool(app.deletion_timestamp),
         reconciled=str(app.status.get("reconciledAt") or ""),
-        objects=len(mappings(app.status.get("resources"))),
+        objects=len(as_mappings(app.status.get("resources"))),
         may=dict(may),
-        back=summary.rolled_back(app),
+        back=summary.find_rollback(app),
         has_error=summary.has_error(app),
-        deployments=summary.deployment_count(app),
+        deployments=summary.count_deployments(app),
     )
 
 
-def _why(app: Application, found: str, delay: str) -> str:
+def _describe_reason(app: Application, drift_text: str, delay: str) -> str:
     """Return the reason of the current status, or nothing if a banner already shows it."""
-    why = summary.why(app, found, delay)
-    types = {str(each.get("type")) for each in mappings(app.status.get("conditions"))}
-    is_hold = why.startswith("held") and read_hold(app.annotations) is not None
-    is_back = (back := summary.rolled_back(app)) is not None and why == str(back)
-    return "" if is_hold or is_back or why.partition(":")[0] in types else why
+    reason = summary.describe_problem(app, drift_text, delay)
+    condition_types = {str(condition.get("type")) for condition in as_mappings(app.status.get("conditions"))}
+    is_hold = reason.startswith("held") and read_hold(app.annotations) is not None
+    is_rollback_reason = (rollback := summary.find_rollback(app)) is not None and reason == str(rollback)
+    return "" if is_hold or is_rollback_reason or reason.partition(":")[0] in condition_types else reason
 
 
-def tabs(app: Application, here: str, *, has_logs: bool = True) -> tuple[Tab, ...]:
-    differing = sum(1 for row in summary.rows(app) if row.status == "OutOfSync")
-    counts = {"resources": len(summary.rows(app)), "diff": differing}
+def build_tabs(app: Application, current_tab: str, *, has_logs: bool = True) -> tuple[ApplicationTab, ...]:
+    differing = sum(1 for row in summary.list_rows(app) if row.status == "OutOfSync")
+    counts = {"resources": len(summary.list_rows(app)), "diff": differing}
     return tuple(
-        Tab(name, word, of_app(app.namespace, app.name, name), name == here, counts.get(name, 0))
+        ApplicationTab(
+            name, word, application_path(app.namespace, app.name, name), name == current_tab, counts.get(name, 0)
+        )
         for name, word in TABS
         if name != "logs" or has_logs
     )
 
 
-def window_mark(app: Application, project: Project | None, now: datetime) -> WindowMark | None:
+def find_window_notice(app: Application, project: Project | None, now: datetime) -> SyncWindowNotice | None:
     if project is None or not project.windows:
         return None
     try:
-        automatic = verdict(project.windows, app, now, is_manual=False)
-        manual = verdict(project.windows, app, now, is_manual=True)
+        automatic = evaluate_sync_windows(project.windows, app, now, is_manual=False)
+        manual = evaluate_sync_windows(project.windows, app, now, is_manual=True)
     except WindowError as error:
-        return WindowMark(f"invalid sync window: {error}", "", is_for_all=True)
+        return SyncWindowNotice(f"invalid sync window: {error}", "", is_for_all=True)
     if automatic.is_allowed and manual.is_allowed:
         return None
-    found = automatic if manual.is_allowed else manual
-    ends = found.ends.isoformat() if found.ends else ""
-    until = f" until {found.ends:%H:%M}" if found.ends else ""
-    what = "sync blocked" if not manual.is_allowed else "automatic sync blocked"
-    return WindowMark(f"{what}{until}", ends, is_for_all=not manual.is_allowed)
+    decision = automatic if manual.is_allowed else manual
+    ends = decision.allowed_again_at.isoformat() if decision.allowed_again_at else ""
+    until_text = f" until {decision.allowed_again_at:%H:%M}" if decision.allowed_again_at else ""
+    subject = "sync blocked" if not manual.is_allowed else "automatic sync blocked"
+    return SyncWindowNotice(f"{subject}{until_text}", ends, is_for_all=not manual.is_allowed)
 
 
-def _revisions(app: Application, commits: Mapping[str, tuple[str, str, str]]) -> tuple[Revision, ...]:
-    known = summary.revisions(app)
-    found = []
-    for place, source in enumerate(app.sources):
-        text = known[place] if place < len(known) else ""
+def _list_revisions(app: Application, commits: Mapping[str, tuple[str, str, str]]) -> tuple[HeaderRevision, ...]:
+    resolved = summary.read_synced_revisions(app)
+    revisions = []
+    for index, source in enumerate(app.sources):
+        text = resolved[index] if index < len(resolved) else ""
         subject, author, at = commits.get(text, ("", "", ""))
-        found.append(
-            Revision(text, source.ref or "HEAD", subject, author, at, source.repo_url, source.path or source.chart)
+        revisions.append(
+            HeaderRevision(
+                text, source.ref or "HEAD", subject, author, at, source.repo_url, source.path or source.chart
+            )
         )
-    return tuple(found)
+    return tuple(revisions)
 
 
-def _last(app: Application) -> LastSync | None:
+def _find_last_sync(app: Application) -> LastSync | None:
     state = app.state
     if state is None:
         return None
-    by = "automatic" if state.request.is_automated else state.request.by
+    by = "automatic" if state.request.is_automated else state.request.username
     at = state.finished or state.started
     revision = state.revision or ", ".join(state.revisions)
-    is_back = is_rollback(state.request.wire)
-    return LastSync(state.progress.value, state.message, at, by, revision, state.request.sync.dry_run, is_back)
+    is_rolled_back = is_rollback(state.request.wire)
+    return LastSync(state.phase.value, state.message, at, by, revision, state.request.sync.dry_run, is_rolled_back)
 
 
-def _urls(app: Application) -> tuple[str, ...]:
+def _list_urls(app: Application) -> tuple[str, ...]:
     """argo: URLs from Services, Ingresses and annotations; the link macro drops invalid ones."""
-    found: Any = mapping(app.status.get("summary")).get("externalURLs")
-    return tuple(str(each) for each in found) if isinstance(found, list) else ()
+    urls: Any = as_mapping(app.status.get("summary")).get("externalURLs")
+    return tuple(str(url) for url in urls) if isinstance(urls, list) else ()

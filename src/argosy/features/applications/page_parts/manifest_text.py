@@ -8,25 +8,25 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.kube.objects import Manifest, load_json
+from argosy.kube.objects import Manifest, read_json
 
-LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+LAST_APPLIED_ANNOTATION: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def without_managers(manifest: Manifest) -> Manifest:
+def drop_managed_fields(manifest: Manifest) -> Manifest:
     """k8s: managedFields have a page of their own."""
     metadata = {name: value for name, value in manifest["metadata"].items() if name != "managedFields"}
     return {**manifest, "metadata": metadata}
 
 
-def last_applied(live: Manifest) -> Manifest | None:
+def find_last_applied(live: Manifest) -> Manifest | None:
     """k8s: Read the annotation of client-side apply; None if it is missing or invalid."""
-    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    text = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED_ANNOTATION)
     if not isinstance(text, str):
         return None
     try:
-        found = load_json(text.encode(), where="last applied").value
+        manifest = read_json(text.encode(), where="last applied").value
     except UserError:
         return None
-    is_manifest = isinstance(found, dict) and isinstance(found.get("metadata"), dict) and "kind" in found
-    return found if is_manifest else None
+    is_manifest = isinstance(manifest, dict) and isinstance(manifest.get("metadata"), dict) and "kind" in manifest
+    return manifest if is_manifest else None

@@ -6,57 +6,57 @@ In: a request. Out: nodes, rows. Never: an object that the project does not perm
 from __future__ import annotations
 
 from argosy.errors import ClusterError, TransientError, UserError
-from argosy.features.applications.page_parts.frame import app_of
-from argosy.gitops.application_client.reader import Unseen
-from argosy.gitops.application_client.summary import Row, rows
-from argosy.gitops.live.resource_tree import Node
-from argosy.gitops.reconciler.permissions import permission
+from argosy.features.applications.page_parts.frame import get_application
+from argosy.gitops.application_client.reader import DestinationUnreadable
+from argosy.gitops.application_client.summary import ManagedObjectRow, list_rows
+from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.gitops.reconciler.permissions import build_permission_check
 from argosy.kube.names import ResourceKey
-from argosy.web.caller_clients import reader_of
-from argosy.web.request import Asked
+from argosy.web.caller_clients import build_reader
+from argosy.web.request import RequestContext
 
 
-async def nodes_of(asked: Asked) -> list[Node]:
+async def list_permitted_nodes(request: RequestContext) -> list[ResourceNode]:
     """argo: Children of an object that is not permitted are left out."""
-    app, reader = app_of(asked), reader_of(asked)
+    app, reader = get_application(request), build_reader(request)
     try:
-        nodes, kinds = await reader.tree(app), await reader.kinds()
-    except (Unseen, TransientError, ClusterError):
-        if app.destination.is_here:
+        nodes, kinds = await reader.build_tree(app), await reader.list_kinds()
+    except (DestinationUnreadable, TransientError, ClusterError):
+        if app.destination.is_in_cluster:
             raise
         return []  # the cluster is unreachable, as conditions show; the status lists managed objects
     try:
-        project = reader.project(app)
+        project = reader.get_project(app)
     except UserError:
         return []  # the page shows that the project does not exist
-    allowed = permission(app, project, reader.rules, kinds)
-    if all(allowed(node.key) for node in nodes):
+    is_allowed = build_permission_check(app, project, reader.reconciler_settings, kinds)
+    if all(is_allowed(node.key) for node in nodes):
         return nodes
     all_keys, kept = {node.key for node in nodes}, set[ResourceKey]()
     for node in nodes:  # parents come before their children
-        above = [parent.key for parent in node.parents if parent.key in all_keys]
-        if allowed(node.key) and (not above or any(key in kept for key in above)):
+        parent_keys = [parent.key for parent in node.parents if parent.key in all_keys]
+        if is_allowed(node.key) and (not parent_keys or any(key in kept for key in parent_keys)):
             kept.add(node.key)
     return [node for node in nodes if node.key in kept]
 
 
-async def rows_of(asked: Asked) -> list[Row]:
+async def list_permitted_rows(request: RequestContext) -> list[ManagedObjectRow]:
     """List the permitted rows of the status, including objects that do not exist yet: Git may name any object."""
-    app, reader = app_of(asked), reader_of(asked)
-    project = reader.rules.projects.get(app.project)
+    app, reader = get_application(request), build_reader(request)
+    project = reader.reconciler_settings.projects.get(app.project)
     if project is None:
         return []
     try:
-        kinds = await reader.kinds()
+        kinds = await reader.list_kinds()
     except (TransientError, ClusterError):
-        if app.destination.is_here:
+        if app.destination.is_in_cluster:
             raise
         kinds = {}  # then kinds are used as written
-    allowed = permission(app, project, reader.rules, kinds)
-    return [row for row in rows(app) if allowed(row.key)]
+    is_allowed = build_permission_check(app, project, reader.reconciler_settings, kinds)
+    return [row for row in list_rows(app) if is_allowed(row.key)]
 
 
-def shows_orphans(asked: Asked) -> bool:
+def shows_orphans(request: RequestContext) -> bool:
     """argo: Orphans are shown only if the project monitors them."""
-    project = reader_of(asked).rules.projects.get(app_of(asked).project)
+    project = build_reader(request).reconciler_settings.projects.get(get_application(request).project)
     return project is not None and project.orphans is not None

@@ -9,19 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from argosy.features.applications.page_parts.addresses import of_resource
+from argosy.features.applications.page_parts.addresses import resource_path
 from argosy.gitops.application import Application
-from argosy.gitops.status.history import Deployment, deployments
-from argosy.gitops.status.rollback import gone_back
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.status.history import DeploymentRecord, read_deployments
+from argosy.gitops.status.rollback import find_restored_ids
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import ResourceKey, split_api_version
 from argosy.kube.objects import Manifest
 
-Commits = Mapping[str, tuple[str, str, str]]  # subject, author and time by revision
+CommitsByRevision = Mapping[str, tuple[str, str, str]]  # subject, author and time by revision
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DeploymentRow:
     id: int
     revisions: tuple[str, ...]
     refs: tuple[str, ...]
@@ -37,7 +37,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelineEvent:
     at: str
     kind: str  # Normal, Warning, Sync
     reason: str
@@ -48,68 +48,77 @@ class Moment:
     by: str = ""
 
 
-def entries(app: Application, commits: Commits | None = None) -> tuple[Entry, ...]:
-    found = deployments(app.status)
-    last = found[-1] if found else None
-    backs = gone_back(mappings(app.status.get("history")))
-    return tuple(_entry(each, last, commits or {}, back) for each, back in reversed([*zip(found, backs, strict=True)]))
-
-
-def _entry(each: Deployment, last: Deployment | None, commits: Commits, back: int | None) -> Entry:
-    subject, author, _ = commits.get(each.revisions[0], ("", "", "")) if each.revisions else ("", "", "")
-    is_same = last is not None and (each.revisions, each.sources) == (last.revisions, last.sources)
-    return Entry(
-        each.id,
-        each.revisions,
-        tuple(str(source.get("targetRevision") or "HEAD") for source in each.sources),
-        str(each.sources[0].get("repoURL") or "") if each.sources else "",
-        subject,
-        author,
-        each.deployed,
-        _lasted(each.started, each.deployed),
-        "automatic" if each.is_automated else each.by or "–",
-        each is last,
-        is_same,
-        back,
+def list_deployment_rows(app: Application, commits: CommitsByRevision | None = None) -> tuple[DeploymentRow, ...]:
+    past_deployments = read_deployments(app.status)
+    last = past_deployments[-1] if past_deployments else None
+    rollback_targets = find_restored_ids(as_mappings(app.status.get("history")))
+    return tuple(
+        _build_deployment_row(deployment, last, commits or {}, rollback_target)
+        for deployment, rollback_target in reversed([*zip(past_deployments, rollback_targets, strict=True)])
     )
 
 
-def _lasted(started: str, ended: str) -> float | None:
+def _build_deployment_row(
+    deployment: DeploymentRecord, last: DeploymentRecord | None, commits: CommitsByRevision, rollback_target: int | None
+) -> DeploymentRow:
+    subject, author, _ = commits.get(deployment.revisions[0], ("", "", "")) if deployment.revisions else ("", "", "")
+    is_same = last is not None and (deployment.revisions, deployment.sources) == (last.revisions, last.sources)
+    return DeploymentRow(
+        deployment.id,
+        deployment.revisions,
+        tuple(str(source.get("targetRevision") or "HEAD") for source in deployment.sources),
+        str(deployment.sources[0].get("repoURL") or "") if deployment.sources else "",
+        subject,
+        author,
+        deployment.deployed,
+        _seconds_between(deployment.started, deployment.deployed),
+        "automatic" if deployment.is_automated else deployment.by or "–",
+        deployment is last,
+        is_same,
+        rollback_target,
+    )
+
+
+def _seconds_between(started: str, ended: str) -> float | None:
     try:
         return max((datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds(), 0.0)
     except (ValueError, TypeError):
         return None
 
 
-def moments(app: Application, events: Sequence[Manifest], show: str = "all") -> tuple[Moment, ...]:
+def list_timeline_events(app: Application, events: Sequence[Manifest], show: str = "all") -> tuple[TimelineEvent, ...]:
     """List Events and syncs, newest first. Syncs come from the history, as clusters delete Events."""
-    found = [moment(app, each) for each in events]
-    backs = gone_back(mappings(app.status.get("history")))
-    found += [_deployed(*each) for each in zip(deployments(app.status), backs, strict=True)]
-    kept = [each for each in found if show == "all" or each.kind in ("Warning", "Sync")]
-    return tuple(sorted(kept, key=lambda each: each.at, reverse=True))
+    timeline_events = [build_timeline_event(app, item) for item in events]
+    rollback_targets = find_restored_ids(as_mappings(app.status.get("history")))
+    timeline_events += [
+        _build_sync_event(*item) for item in zip(read_deployments(app.status), rollback_targets, strict=True)
+    ]
+    kept = [item for item in timeline_events if show == "all" or item.kind in ("Warning", "Sync")]
+    return tuple(sorted(kept, key=lambda item: item.at, reverse=True))
 
 
-def moment(app: Application, event: Manifest) -> Moment:
-    about = mapping(event.get("involvedObject"))
-    group = split_api_version(str(about.get("apiVersion") or "v1"))[0]
-    kind, name = str(about.get("kind") or ""), str(about.get("name") or "")
-    key = ResourceKey(group, kind, str(about.get("namespace") or ""), name)
+def build_timeline_event(app: Application, event: Manifest) -> TimelineEvent:
+    involved_object = as_mapping(event.get("involvedObject"))
+    group = split_api_version(str(involved_object.get("apiVersion") or "v1"))[0]
+    kind, name = str(involved_object.get("kind") or ""), str(involved_object.get("name") or "")
+    key = ResourceKey(group, kind, str(involved_object.get("namespace") or ""), name)
     count = event.get("count")
-    return Moment(
+    return TimelineEvent(
         str(event.get("lastTimestamp") or event.get("eventTime") or event.get("firstTimestamp") or ""),
         str(event.get("type") or "Normal"),
         str(event.get("reason") or ""),
         f"{kind}/{name}",
-        "" if kind == "Application" else of_resource(app.namespace, app.name, key),
+        "" if kind == "Application" else resource_path(app.namespace, app.name, key),
         str(event.get("message") or ""),
         count if isinstance(count, int) else 1,
-        str(event.get("reportingComponent") or mapping(event.get("source")).get("component") or ""),
+        str(event.get("reportingComponent") or as_mapping(event.get("source")).get("component") or ""),
     )
 
 
-def _deployed(each: Deployment, back: int | None) -> Moment:
-    by = "automatic" if each.is_automated else each.by
-    to = f"to deployment {back}, as " if back is not None else ""
-    text = f"{to}deployment {each.id}: {', '.join(each.revisions)}"
-    return Moment(each.deployed, "Sync", "Deployed" if back is None else "Rolled back", "", "", text, by=by)
+def _build_sync_event(deployment: DeploymentRecord, rollback_target: int | None) -> TimelineEvent:
+    by = "automatic" if deployment.is_automated else deployment.by
+    rollback_text = f"to deployment {rollback_target}, as " if rollback_target is not None else ""
+    text = f"{rollback_text}deployment {deployment.id}: {', '.join(deployment.revisions)}"
+    return TimelineEvent(
+        deployment.deployed, "Sync", "Deployed" if rollback_target is None else "Rolled back", "", "", text, by=by
+    )

@@ -6,61 +6,79 @@ In: a request. Out: pages. Never: a value of a Secret.
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.applications.page_parts.addresses import of_resource
-from argosy.features.applications.page_parts.frame import app_of, framed
-from argosy.features.applications.page_parts.manifest_text import last_applied, without_managers
-from argosy.features.applications.parameters.values import parameters_of
-from argosy.gitops.application_client.resource_actions import Choice, chosen_objects
-from argosy.gitops.diff import masked
-from argosy.kube.objects import Manifest, dump, key_of_source
-from argosy.web.caller_clients import reader_of
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.features.applications.page_parts.addresses import resource_path
+from argosy.features.applications.page_parts.frame import build_page_values, get_application
+from argosy.features.applications.page_parts.manifest_text import drop_managed_fields, find_last_applied
+from argosy.features.applications.parameters.values import list_source_parameters
+from argosy.gitops.application_client.resource_actions import ObjectSelector, load_selected_objects
+from argosy.gitops.diff import mask_secrets
+from argosy.kube.objects import Manifest, dump_yaml, key_of_desired
+from argosy.web.caller_clients import build_reader
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-SIDES = ("desired", "live", "last-applied")
-MOST_LINES = 20_000
-
-
-async def parameters_page(asked: Asked) -> Answer:
-    return Page("applications/parameters.html", await framed(asked, "parameters", sources=parameters_of(app_of(asked))))
+MANIFEST_SIDES = ("desired", "live", "last-applied")
+MAX_MANIFEST_LINES = 20_000
 
 
-async def manifest_page(asked: Asked) -> Answer:
-    app, reader = app_of(asked), reader_of(asked)
-    side = asked.query.text("side") if asked.query.text("side") in SIDES else SIDES[0]
+async def render_parameters_page(request: RequestContext) -> WebResponse:
+    return PageResponse(
+        "applications/parameters.html",
+        await build_page_values(request, "parameters", sources=list_source_parameters(get_application(request))),
+    )
+
+
+async def render_manifest_page(request: RequestContext) -> WebResponse:
+    app, reader = get_application(request), build_reader(request)
+    side = request.query.get_text("side") if request.query.get_text("side") in MANIFEST_SIDES else MANIFEST_SIDES[0]
     fault = ""
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     try:
-        found = list((await reader.assemble(app)).desired) if side == SIDES[0] else await _live(asked)
+        manifests = (
+            list((await reader.render_desired_state(app)).manifests)
+            if side == MANIFEST_SIDES[0]
+            else await _load_live(request)
+        )
     except UserError as error:
         fault = str(error)
-    if side == SIDES[2]:
-        found = [each for live in found if (each := last_applied(live)) is not None]
-    shown = [each for each in masked(found, reader.rules.compare.masked_annotations) if each is not None]
-    mask = masks_of(asked).for_request(asked)
-    shown = [mask.hide_values(each) for each in shown]
-    texts = [(_title(each), of_resource(app.namespace, app.name, key_of_source(each)), _lines(each)) for each in shown]
-    values = await framed(asked, "manifest", side=side, sides=SIDES, texts=texts, fault=fault)
-    return Page("applications/manifest.html", values)
+    if side == MANIFEST_SIDES[2]:
+        manifests = [manifest for live in manifests if (manifest := find_last_applied(live)) is not None]
+    masked_manifests = [
+        manifest
+        for manifest in mask_secrets(manifests, reader.reconciler_settings.diff.masked_annotations)
+        if manifest is not None
+    ]
+    mask = get_masks(request).for_request(request)
+    masked_manifests = [mask.mask_manifest(manifest) for manifest in masked_manifests]
+    texts = [
+        (
+            _format_title(manifest),
+            resource_path(app.namespace, app.name, key_of_desired(manifest)),
+            _render_lines(manifest),
+        )
+        for manifest in masked_manifests
+    ]
+    values = await build_page_values(request, "manifest", side=side, sides=MANIFEST_SIDES, texts=texts, fault=fault)
+    return PageResponse("applications/manifest.html", values)
 
 
-async def _live(asked: Asked) -> list[Manifest]:
-    return await chosen_objects(reader_of(asked), app_of(asked), Choice())
+async def _load_live(request: RequestContext) -> list[Manifest]:
+    return await load_selected_objects(build_reader(request), get_application(request), ObjectSelector())
 
 
-def _title(manifest: Manifest) -> str:
+def _format_title(manifest: Manifest) -> str:
     return f"{manifest.get('kind')}/{manifest['metadata'].get('name') or manifest['metadata'].get('generateName')}"
 
 
-def _lines(manifest: Manifest) -> list[str]:
-    return dump(without_managers(manifest)).splitlines()[:MOST_LINES]
+def _render_lines(manifest: Manifest) -> list[str]:
+    return dump_yaml(drop_managed_fields(manifest)).splitlines()[:MAX_MANIFEST_LINES]
 
 
-NEEDS = May("applications", "get", application)
+READ_PERMISSION = RequiresPermission("applications", "get", resolve_application)
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/parameters", NEEDS, parameters_page, "Parameters of the sources"),
-    Route("GET", "/apps/{ns}/{name}/manifest", NEEDS, manifest_page, "Manifests"),
+    Route("GET", "/apps/{ns}/{name}/parameters", READ_PERMISSION, render_parameters_page, "Parameters of the sources"),
+    Route("GET", "/apps/{ns}/{name}/manifest", READ_PERMISSION, render_manifest_page, "Manifests"),
 )

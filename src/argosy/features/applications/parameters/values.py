@@ -12,21 +12,21 @@ from typing import Any, Final
 import orjson
 
 from argosy.gitops.application import Application
-from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.kube.objects import dump
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.kube.objects import dump_yaml
 
-OF_PLUGIN: Final = "the plugin's environment in the Application"
+PLUGIN_ORIGIN: Final = "the plugin's environment in the Application"
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class SourceParameter:
     name: str
     value: str
     origin: str
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class SourceParameters:
     """Parameters of one source."""
 
     number: int
@@ -35,90 +35,98 @@ class Parameters:
     path: str
     ref: str
     tool: str
-    rows: tuple[Parameter, ...]
+    rows: tuple[SourceParameter, ...]
     images: tuple[str, ...] = ()  # running images
     patches: tuple[str, ...] = ()
     values: str = ""
 
 
-def parameters_of(app: Application) -> tuple[Parameters, ...]:
+def list_source_parameters(app: Application) -> tuple[SourceParameters, ...]:
     """argo: Running images are known for the whole Application, so the first source lists them."""
-    found: Any = mapping(app.status.get("summary")).get("images")
-    images = tuple(str(each) for each in found) if isinstance(found, list) else ()
-    types = _types(app)
-    made = []
-    for place, source in enumerate(app.sources):
+    image_list: Any = as_mapping(app.status.get("summary")).get("images")
+    images = tuple(str(item) for item in image_list) if isinstance(image_list, list) else ()
+    types = _list_source_types(app)
+    all_parameters = []
+    for index, source in enumerate(app.sources):
         wire = source.wire
-        tool = types[place] if place < len(types) else ""
-        made.append(
-            Parameters(
-                place + 1,
+        tool = types[index] if index < len(types) else ""
+        all_parameters.append(
+            SourceParameters(
+                index + 1,
                 str(wire.get("name") or source.alias or ""),
                 source.repo_url,
                 source.path or source.chart,
                 source.ref or "HEAD",
-                tool or _tool(wire),
-                tuple(_rows(wire)),
-                images if not place else (),
-                tuple(dump(each) for each in mappings(mapping(wire.get("kustomize")).get("patches"))),
-                _values(mapping(wire.get("helm"))),
+                tool or _guess_tool(wire),
+                tuple(_list_rows(wire)),
+                images if not index else (),
+                tuple(dump_yaml(item) for item in as_mappings(as_mapping(wire.get("kustomize")).get("patches"))),
+                _render_helm_values(as_mapping(wire.get("helm"))),
             )
         )
-    return tuple(made)
+    return tuple(all_parameters)
 
 
-def _types(app: Application) -> list[str]:
-    many = app.status.get("sourceTypes")
-    return [str(each) for each in many] if isinstance(many, list) else [str(app.status.get("sourceType") or "")]
+def _list_source_types(app: Application) -> list[str]:
+    source_types = app.status.get("sourceTypes")
+    return (
+        [str(source_type) for source_type in source_types]
+        if isinstance(source_types, list)
+        else [str(app.status.get("sourceType") or "")]
+    )
 
 
-def _tool(wire: Mapping[str, Any]) -> str:
+def _guess_tool(wire: Mapping[str, Any]) -> str:
     return next((name.capitalize() for name in ("helm", "kustomize", "plugin", "directory") if wire.get(name)), "")
 
 
-def _rows(wire: Mapping[str, Any]) -> Iterator[Parameter]:
-    yield from _of_kustomize(mapping(wire.get("kustomize")))
-    yield from _of_helm(mapping(wire.get("helm")))
-    directory = mapping(wire.get("directory"))
+def _list_rows(wire: Mapping[str, Any]) -> Iterator[SourceParameter]:
+    yield from _list_kustomize_rows(as_mapping(wire.get("kustomize")))
+    yield from _list_helm_rows(as_mapping(wire.get("helm")))
+    directory = as_mapping(wire.get("directory"))
     for name in sorted(directory):
-        yield Parameter(name, _text(directory[name]), "spec.source.directory")
-    for each in mappings(mapping(wire.get("plugin")).get("env")):
-        yield Parameter(str(each.get("name")), _text(each.get("value")), OF_PLUGIN)
+        yield SourceParameter(name, _render_value(directory[name]), "spec.source.directory")
+    for variable in as_mappings(as_mapping(wire.get("plugin")).get("env")):
+        yield SourceParameter(str(variable.get("name")), _render_value(variable.get("value")), PLUGIN_ORIGIN)
 
 
-def _of_kustomize(kustomize: Mapping[str, Any]) -> Iterator[Parameter]:
+def _list_kustomize_rows(kustomize: Mapping[str, Any]) -> Iterator[SourceParameter]:
     origin = "spec.source.kustomize"
     for image in kustomize.get("images") or ():
         name, _, value = str(image).partition("=")
-        yield Parameter(f"image {name.partition(':')[0]}", value or str(image), f"{origin}.images")
-    for each in mappings(kustomize.get("replicas")):
-        yield Parameter(f"replicas {each.get('name')}", _text(each.get("count")), f"{origin}.replicas")
+        yield SourceParameter(f"image {name.partition(':')[0]}", value or str(image), f"{origin}.images")
+    for replica in as_mappings(kustomize.get("replicas")):
+        yield SourceParameter(
+            f"replicas {replica.get('name')}", _render_value(replica.get("count")), f"{origin}.replicas"
+        )
     for name in ("commonLabels", "commonAnnotations"):
-        for key, value in sorted(mapping(kustomize.get(name)).items()):
-            yield Parameter(f"{name} {key}", _text(value), f"{origin}.{name}")
+        for key, value in sorted(as_mapping(kustomize.get(name)).items()):
+            yield SourceParameter(f"{name} {key}", _render_value(value), f"{origin}.{name}")
     for name in ("namePrefix", "nameSuffix", "namespace", "version", "components"):
         if kustomize.get(name):
-            yield Parameter(name, _text(kustomize[name]), f"{origin}.{name}")
+            yield SourceParameter(name, _render_value(kustomize[name]), f"{origin}.{name}")
 
 
-def _of_helm(helm: Mapping[str, Any]) -> Iterator[Parameter]:
+def _list_helm_rows(helm: Mapping[str, Any]) -> Iterator[SourceParameter]:
     origin = "spec.source.helm"
-    for each in mappings(helm.get("parameters")):
-        yield Parameter(str(each.get("name")), _text(each.get("value")), f"{origin}.parameters")
-    for each in mappings(helm.get("fileParameters")):
-        yield Parameter(str(each.get("name")), _text(each.get("path")), f"{origin}.fileParameters")
+    for parameter in as_mappings(helm.get("parameters")):
+        yield SourceParameter(str(parameter.get("name")), _render_value(parameter.get("value")), f"{origin}.parameters")
+    for parameter in as_mappings(helm.get("fileParameters")):
+        yield SourceParameter(
+            str(parameter.get("name")), _render_value(parameter.get("path")), f"{origin}.fileParameters"
+        )
     for name in ("valueFiles", "releaseName", "version", "passCredentials", "skipCrds"):
         if helm.get(name):
-            yield Parameter(name, _text(helm[name]), f"{origin}.{name}")
+            yield SourceParameter(name, _render_value(helm[name]), f"{origin}.{name}")
 
 
-def _values(helm: Mapping[str, Any]) -> str:
+def _render_helm_values(helm: Mapping[str, Any]) -> str:
     if helm.get("valuesObject"):
-        return dump(mapping(helm["valuesObject"]))
+        return dump_yaml(as_mapping(helm["valuesObject"]))
     return str(helm.get("values") or "")
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+def _render_value(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     return value if isinstance(value, str) else orjson.dumps(value).decode()

@@ -9,113 +9,142 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from argosy.errors import TransientError
-from argosy.features.applications.read.health_in_status import with_health
-from argosy.gitops.application import APPLICATION
+from argosy.features.applications.read.health_in_status import add_health
+from argosy.gitops.application import APPLICATION_KIND
 from argosy.gitops.application.repository_url import is_same_repository
-from argosy.gitops.application_client.small_changes import refresh
-from argosy.gitops.status.wire_format import mapping, mappings
-from argosy.kube.controller.wait import TooLate
+from argosy.gitops.application_client.small_changes import refresh_and_wait
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
+from argosy.kube.controller.wait import WaitTimeout
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.selectors import labels as read_labels
+from argosy.kube.schema.selectors import parse_label_selector as read_labels
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import ARGO_PAGING, FIELDS, chosen, part
-from argosy.web.caller_clients import desk_of, reader_of
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.object_lookup import application, application_name, is_at_home, project_of
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Filtered, May, Parameter, Route
+from argosy.web.api.paging import ARGO_PAGING, FIELDS, build_argo_page, select_fields
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.object_lookup import (
+    get_application_rbac_name,
+    is_in_allowed_namespace,
+    read_project_name,
+    resolve_application,
+)
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import FilteredList, QueryParameter, RequiresPermission, Route
 
-SECONDS: Final = 45.0  # the middleware times out after a minute
-PLACE: Final = (
-    Parameter("appNamespace", "The namespace of the Application, if it is not that of the installation."),
-    Parameter("project", "The project of the Application."),
+REFRESH_TIMEOUT_SECONDS: Final = 45.0  # the middleware times out after a minute
+APPLICATION_PARAMETERS: Final = (
+    QueryParameter("appNamespace", "The namespace of the Application, if it is not that of the installation."),
+    QueryParameter("project", "The project of the Application."),
 )
 
 
-async def listed(asked: Asked) -> Json:
-    found = sorted(_visible(asked), key=lambda each: (each["metadata"]["name"], each["metadata"]["namespace"]))
-    return part(asked, found, resourceVersion=_version(found))
+async def list_applications(request: RequestContext) -> JsonResponse:
+    manifests = sorted(
+        _list_visible(request), key=lambda manifest: (manifest["metadata"]["name"], manifest["metadata"]["namespace"])
+    )
+    return build_argo_page(request, manifests, resourceVersion=_newest_resource_version(manifests))
 
 
-def _visible(asked: Asked) -> Iterator[Manifest]:
-    decide = asked.deciding
-    for manifest in _chosen(asked):
+def _list_visible(request: RequestContext) -> Iterator[Manifest]:
+    decide = request.permission_check
+    for manifest in _list_matching(request):
         metadata = manifest["metadata"]
-        thing = application_name(asked, project_of(manifest), metadata["namespace"], metadata["name"])
+        thing = get_application_rbac_name(request, read_project_name(manifest), metadata["namespace"], metadata["name"])
         if decide("applications", "get", thing):
             yield manifest
 
 
-def _chosen(asked: Asked) -> Iterator[Manifest]:
-    query = asked.query
-    projects = {*query.all("projects"), *query.all("project")} - {""}
-    selector = read_labels(query.text("selector")) if query.text("selector") else None
-    name, repo = query.text("name"), query.text("repo")
-    for manifest in _all(asked, query.text("appNamespace")):
+def _list_matching(request: RequestContext) -> Iterator[Manifest]:
+    query = request.query
+    projects = {*query.get_all("projects"), *query.get_all("project")} - {""}
+    selector = read_labels(query.get_text("selector")) if query.get_text("selector") else None
+    name, repo = query.get_text("name"), query.get_text("repo")
+    for manifest in _list_all(request, query.get_text("appNamespace")):
         if name and manifest["metadata"]["name"] != name:
             continue
-        if projects and project_of(manifest) not in projects:
+        if projects and read_project_name(manifest) not in projects:
             continue
         if selector is not None and not selector.matches(manifest["metadata"].get("labels")):
             continue
-        if not repo or any(is_same_repository(url, repo) for url in _repositories(manifest)):
+        if not repo or any(is_same_repository(url, repo) for url in _list_repositories(manifest)):
             yield manifest
 
 
-def _all(asked: Asked, namespace: str = "") -> Iterable[Manifest]:
-    found: list[Manifest] = asked.site.lookout.cache.list(GroupKind(*APPLICATION), namespace=namespace)
-    return [masks_of(asked).application(each) for each in found if is_at_home(asked, each)]
+def _list_all(request: RequestContext, namespace: str = "") -> Iterable[Manifest]:
+    manifests: list[Manifest] = request.site.cluster_view.cache.list(GroupKind(*APPLICATION_KIND), namespace=namespace)
+    return [
+        get_masks(request).mask_application(manifest)
+        for manifest in manifests
+        if is_in_allowed_namespace(request, manifest)
+    ]
 
 
-def _repositories(manifest: Manifest) -> set[str]:
-    spec = mapping(manifest.get("spec"))
-    return {str(each.get("repoURL") or "") for each in (mapping(spec.get("source")), *mappings(spec.get("sources")))}
+def _list_repositories(manifest: Manifest) -> set[str]:
+    spec = as_mapping(manifest.get("spec"))
+    return {
+        str(source.get("repoURL") or "")
+        for source in (as_mapping(spec.get("source")), *as_mappings(spec.get("sources")))
+    }
 
 
-def _version(found: Iterable[Manifest]) -> str:
+def _newest_resource_version(manifests: Iterable[Manifest]) -> str:
     """Return the newest resourceVersion of these objects: a watch from there misses no change of them."""
-    versions = (str(each["metadata"].get("resourceVersion") or "") for each in found)
-    return str(max((int(each) for each in versions if each.isdecimal()), default=0))
+    versions = (str(item["metadata"].get("resourceVersion") or "") for item in manifests)
+    return str(max((int(item) for item in versions if item.isdecimal()), default=0))
 
 
-async def got(asked: Asked) -> Json:
-    word = asked.query.text("refresh")
-    app = asked.subject
-    if word:  # argo: any value except hard means a normal refresh
+async def get_application(request: RequestContext) -> JsonResponse:
+    refresh_type = request.query.get_text("refresh")
+    app = request.subject
+    if refresh_type:  # argo: any value except hard means a normal refresh
         try:
-            asked.noted(asked.thing)  # a refresh writes an annotation
-            with asked.entry.turnstile.waiting(asked.caller.name):
-                app = await refresh(desk_of(asked), app, is_hard=word == "hard", seconds=SECONDS)
-        except TooLate as error:
+            request.add_audit_entry(request.rbac_object)  # a refresh writes an annotation
+            with request.application.turnstile.waiting(request.caller.name):
+                app = await refresh_and_wait(
+                    build_service(request), app, is_hard=refresh_type == "hard", timeout_seconds=REFRESH_TIMEOUT_SECONDS
+                )
+        except WaitTimeout as error:
             raise TransientError(str(error)) from error
-    return chosen(asked, await with_health(reader_of(asked), app))
+    return select_fields(request, await add_health(build_reader(request), app))
 
 
 ROUTES = (
     Route(
-        "GET", "/api/v1/applications", Filtered("applications", "get"), listed, "List Applications.",
+        "GET",
+        "/api/v1/applications",
+        FilteredList("applications", "get"),
+        list_applications,
+        "List Applications.",
         query=(
-            Parameter("name", "Only the Application with this name."),
-            Parameter("refresh", "Accepted and ignored."),
-            Parameter("projects", "Only Applications of these projects.", "array"),
-            Parameter("project", "Only Applications of these projects.", "array"),
-            Parameter("resourceVersion", "Accepted and ignored."),
-            Parameter("selector", "Only Applications that match this label selector."),
-            Parameter("repo", "Only Applications with this repository."),
-            Parameter("appNamespace", "Only Applications in this namespace."),
+            QueryParameter("name", "Only the Application with this name."),
+            QueryParameter("refresh", "Accepted and ignored."),
+            QueryParameter("projects", "Only Applications of these projects.", "array"),
+            QueryParameter("project", "Only Applications of these projects.", "array"),
+            QueryParameter("resourceVersion", "Accepted and ignored."),
+            QueryParameter("selector", "Only Applications that match this label selector."),
+            QueryParameter("repo", "Only Applications with this repository."),
+            QueryParameter("appNamespace", "Only Applications in this namespace."),
             *ARGO_PAGING,
         ),
-        gives=schema.APPLICATIONS, tag="applications", operation="ApplicationService_List",
+        response_schema=schema.APPLICATIONS,
+        tag="applications",
+        operation_id="ApplicationService_List",
     ),
     Route(
-        "GET", "/api/v1/applications/{name}", May("applications", "get", application), got, "Get an Application.",
+        "GET",
+        "/api/v1/applications/{name}",
+        RequiresPermission("applications", "get", resolve_application),
+        get_application,
+        "Get an Application.",
         query=(
-            Parameter("refresh", "Refresh the Application first; hard: also render its manifests again."),
-            Parameter("resourceVersion", "Accepted and ignored."),
-            *PLACE, FIELDS,
+            QueryParameter("refresh", "Refresh the Application first; hard: also render its manifests again."),
+            QueryParameter("resourceVersion", "Accepted and ignored."),
+            *APPLICATION_PARAMETERS,
+            FIELDS,
         ),
-        gives=schema.APPLICATION, tag="applications", operation="ApplicationService_Get",
+        response_schema=schema.APPLICATION,
+        tag="applications",
+        operation_id="ApplicationService_Get",
     ),
-)  # fmt: skip
+)

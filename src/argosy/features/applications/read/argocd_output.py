@@ -8,147 +8,168 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from argosy.cli.tables import aligned
-from argosy.features.applications.read.text_output import condition_lines, policy_word, tool_lines
+from argosy.cli.tables import format_aligned_columns
+from argosy.features.applications.read.text_output import describe_sync_policy, render_conditions, render_tool_options
 from argosy.gitops.application import Application, Source
 from argosy.gitops.application_client import summary
-from argosy.gitops.application_client.client import clock
-from argosy.gitops.application_client.summary import Row
-from argosy.gitops.application_client.tree_order import Branch, branches
-from argosy.gitops.live.resource_tree import Node
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.summary import ManagedObjectRow
+from argosy.gitops.application_client.tree_order import TreeLine, list_tree_lines
+from argosy.gitops.live.resource_tree import ResourceNode
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import ResourceKey
 
-WIDTH: Final = 20
-LONGEST_VALUE: Final = 80
-RESOURCES: Final = ("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED")
-TREE: Final = ("KIND/NAME", "STATUS", "HEALTH", "MESSAGE")
-TREE_DETAILED: Final = ("KIND/NAME", "STATUS", "HEALTH", "AGE", "MESSAGE", "REASON")
-HEX: Final = frozenset("0123456789abcdef")
+LABEL_WIDTH: Final = 20
+MAX_VALUE_LENGTH: Final = 80
+RESOURCE_COLUMNS: Final = ("GROUP", "KIND", "NAMESPACE", "NAME", "ORPHANED")
+TREE_COLUMNS: Final = ("KIND/NAME", "STATUS", "HEALTH", "MESSAGE")
+DETAILED_TREE_COLUMNS: Final = ("KIND/NAME", "STATUS", "HEALTH", "AGE", "MESSAGE", "REASON")
+HEX_DIGITS: Final = frozenset("0123456789abcdef")
 
 
-def field(name: str, value: str) -> str:
-    return f"{name:<{WIDTH}}{value}"
+def render_field(name: str, value: str) -> str:
+    return f"{name:<{LABEL_WIDTH}}{value}"
 
 
-def block(app: Application, window: str, *, url: str, windows: Sequence[str] = ()) -> list[str]:
+def render_summary(app: Application, window: str, *, url: str, windows: Sequence[str] = ()) -> list[str]:
     destination = app.destination
     lines = [
-        field("Name:", f"{app.namespace}/{app.name}"),
-        field("Project:", app.project),
-        field("Server:", destination.server or destination.name),
-        field("Namespace:", destination.namespace),
-        field("URL:", url),
+        render_field("Name:", f"{app.namespace}/{app.name}"),
+        render_field("Project:", app.project),
+        render_field("Server:", destination.server or destination.name),
+        render_field("Namespace:", destination.namespace),
+        render_field("URL:", url),
         "Sources:" if app.has_many_sources else "Source:",
     ]
     for source in app.sources:
-        lines += _source(source)
-    lines.append(field("SyncWindow:", window))
-    lines += [field("Assigned Windows:", ",".join(windows))] if windows else []
-    lines.append(field("Sync Policy:", policy_word(app)))
-    lines.append(field("Sync Status:", _sync(app)))
-    lines.append(field("Health Status:", summary.health_word(app)))
+        lines += _render_source(source)
+    lines.append(render_field("SyncWindow:", window))
+    lines += [render_field("Assigned Windows:", ",".join(windows))] if windows else []
+    lines.append(render_field("Sync Policy:", describe_sync_policy(app)))
+    lines.append(render_field("Sync Status:", _render_sync_status(app)))
+    lines.append(render_field("Health Status:", summary.read_health_status(app)))
     return lines
 
 
-def _source(source: Source) -> list[str]:
-    lines = [field("- Repo:", source.repo_url), field("  Target:", str(source.wire.get("targetRevision") or ""))]
-    lines += [field("  Path:", source.path)] if source.path else []
-    lines += [field("  Ref:", source.alias)] if source.alias else []
-    return lines + tool_lines(source.wire)
+def _render_source(source: Source) -> list[str]:
+    lines = [
+        render_field("- Repo:", source.repo_url),
+        render_field("  Target:", str(source.wire.get("targetRevision") or "")),
+    ]
+    lines += [render_field("  Path:", source.path)] if source.path else []
+    lines += [render_field("  Ref:", source.alias)] if source.alias else []
+    return lines + render_tool_options(source.wire)
 
 
-def _sync(app: Application) -> str:
+def _render_sync_status(app: Application) -> str:
     """argo: Shows only the first source; adds the commit unless the target revision is a commit."""
-    word = summary.sync_word(app)
+    status = summary.read_sync_status(app)
     ref = str(app.sources[0].wire.get("targetRevision") or "") if app.sources else ""
-    between = {"Synced": " to ", "OutOfSync": " from "}.get(word)
-    text = f"{word}{between}{ref}" if between else word
-    revision = str(mapping(app.status.get("sync")).get("revision") or "")
-    is_commit = len(ref) in (7, 40) and set(ref.lower()) <= HEX
+    preposition = {"Synced": " to ", "OutOfSync": " from "}.get(status)
+    text = f"{status}{preposition}{ref}" if preposition else status
+    revision = str(as_mapping(app.status.get("sync")).get("revision") or "")
+    is_commit = len(ref) in (7, 40) and set(ref.lower()) <= HEX_DIGITS
     return f"{text} ({revision[:7]})" if len(revision) > 7 and not is_commit else text
 
 
-def states(app: Application, health: Mapping[ResourceKey, str]) -> list[Row]:
+def list_states(app: Application, health: Mapping[ResourceKey, str]) -> list[ManagedObjectRow]:
     """argo: Results of the last operation in their order, then the other objects by name."""
-    found = {row.key: row for row in summary.rows(app, health) if not row.hook}
-    there = {_key(each) for each in mappings(app.status.get("resources"))}
+    rows_by_key = {row.key: row for row in summary.list_rows(app, health) if not row.hook}
+    listed_keys = {_key(resource) for resource in as_mappings(app.status.get("resources"))}
     rows = []
     for result in app.state.results if app.state else ():
-        row = found.pop(result.key, None)
-        if row is None or result.hook or result.key not in there:
-            phase = result.progress.value if result.progress else ""
-            row = Row(result.key, phase, str(result.outcome or ""), result.hook)
+        row = rows_by_key.pop(result.key, None)
+        if row is None or result.hook or result.key not in listed_keys:
+            phase = result.hook_phase.value if result.hook_phase else ""
+            row = ManagedObjectRow(result.key, phase, str(result.result_code or ""), result.hook)
         rows.append(row._replace(message=result.message))
-    rest = sorted(found.values(), key=lambda row: "/".join(row.key))
-    return rows + [row._replace(message="") for row in rest]
+    remaining = sorted(rows_by_key.values(), key=lambda row: "/".join(row.key))
+    return rows + [row._replace(message="") for row in remaining]
 
 
 def _key(wire: Mapping[str, Any]) -> ResourceKey:
     return ResourceKey(*(str(wire.get(part) or "") for part in ResourceKey._fields))
 
 
-def tree(app: Application, nodes: Sequence[Node], *, is_detailed: bool) -> list[str]:
+def render_tree(app: Application, nodes: Sequence[ResourceNode], *, is_detailed: bool) -> list[str]:
     """argo: Managed objects with their children."""
-    states_of = {row.key: row for row in summary.rows(app)}
+    rows_by_key = {row.key: row for row in summary.list_rows(app)}
     rows = []
-    for branch in branches(nodes):
-        node, row = branch.node, states_of.get(branch.node.key)
+    for branch in list_tree_lines(nodes):
+        node, row = branch.node, rows_by_key.get(branch.node.key)
         health = node.health.health.value if node.health and node.health.health else ""
         message = row.message if row else ""
-        cells = [f"{lead(branch)}{node.key.kind}/{node.key.name}", row.status if row else "", health]
+        cells = [f"{render_branch_prefix(branch)}{node.key.kind}/{node.key.name}", row.status if row else "", health]
         if is_detailed:
             reason = node.health.message if node.health else ""
-            cells += [summary.age(node.created, clock()) or "<unknown>", message, reason]
+            cells += [summary.format_age(node.created, utc_now()) or "<unknown>", message, reason]
         else:
             cells.append(message)
         rows.append(cells)
-    head = TREE_DETAILED if is_detailed else TREE
-    return aligned([head, *rows])
+    columns = DETAILED_TREE_COLUMNS if is_detailed else TREE_COLUMNS
+    return format_aligned_columns([columns, *rows])
 
 
-def resource_tree(nodes: Sequence[Node], orphans: Sequence[ResourceKey], *, is_detailed: bool) -> list[str]:
+def render_resource_tree(
+    nodes: Sequence[ResourceNode], orphans: Sequence[ResourceKey], *, is_detailed: bool
+) -> list[str]:
     """argo: The branch prefix precedes the group."""
     rows: list[tuple[str, ...]] = []
-    for branch in branches(nodes):
+    for branch in list_tree_lines(nodes):
         node, key = branch.node, branch.node.key
         health = node.health.health.value if node.health and node.health.health else ""
-        more = (summary.age(node.created, clock()) or "<unknown>", health, node.health.message if node.health else "")
-        rows.append((f"{lead(branch)}{key.group}", key.kind, key.namespace, key.name, "No", *(more[: 3 * is_detailed])))
+        details = (
+            summary.format_age(node.created, utc_now()) or "<unknown>",
+            health,
+            node.health.message if node.health else "",
+        )
+        rows.append(
+            (
+                f"{render_branch_prefix(branch)}{key.group}",
+                key.kind,
+                key.namespace,
+                key.name,
+                "No",
+                *(details[: 3 * is_detailed]),
+            )
+        )
     rows += [(*key, "Yes", *(("<unknown>", "", "")[: 3 * is_detailed])) for key in orphans]
-    return aligned([RESOURCES + (("AGE", "HEALTH", "REASON") if is_detailed else ()), *rows])
+    return format_aligned_columns([RESOURCE_COLUMNS + (("AGE", "HEALTH", "REASON") if is_detailed else ()), *rows])
 
 
-def lead(branch: Branch) -> str:
+def render_branch_prefix(branch: TreeLine) -> str:
     """argo: Two characters per level."""
     if not branch.is_last:
         return ""
     *above, last = branch.is_last
-    return "".join("  " if each else "│ " for each in above) + ("└─" if last else "├─")
+    return "".join("  " if is_last_above else "│ " for is_last_above in above) + ("└─" if last else "├─")
 
 
 def conditions(app: Application) -> list[str]:
-    found = condition_lines(app)
-    return [*found, ""] if found else []
+    lines = render_conditions(app)
+    return [*lines, ""] if lines else []
 
 
-def parameters(app: Application, position: int | None, name: str) -> list[str]:
+def render_parameters(app: Application, position: int | None, name: str) -> list[str]:
     """argo: The Helm parameters of the only source or of the selected source."""
-    helm = mapping(_asked(app, position, name).get("helm"))
+    helm = as_mapping(_find_source(app, position, name).get("helm"))
     if not helm:
         return []
-    found = mappings(helm.get("parameters"))
-    rows = [(str(each.get("name") or ""), _cut(str(each.get("value") or ""))) for each in found]
-    return ["", "", *aligned([("NAME", "VALUE"), *rows])]
+    helm_parameters = as_mappings(helm.get("parameters"))
+    rows = [
+        (str(parameter.get("name") or ""), _truncate(str(parameter.get("value") or "")))
+        for parameter in helm_parameters
+    ]
+    return ["", "", *format_aligned_columns([("NAME", "VALUE"), *rows])]
 
 
-def _asked(app: Application, position: int | None, name: str) -> Mapping[str, Any]:
+def _find_source(app: Application, position: int | None, name: str) -> Mapping[str, Any]:
     if len(app.sources) == 1:
         return app.sources[0].wire
     if name:
-        return next((each.wire for each in app.sources if each.wire.get("name") == name), {})
+        return next((source.wire for source in app.sources if source.wire.get("name") == name), {})
     return app.sources[position - 1].wire if position and 1 <= position <= len(app.sources) else {}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 3]}..."

@@ -12,39 +12,42 @@ from typing import Any, Final
 from argosy.errors import ClusterError, TransientError
 from argosy.gitops.application import Application
 from argosy.gitops.application.step_results import Assessment
-from argosy.gitops.application_client.reader import Reader, Unseen
-from argosy.gitops.reconciler.permissions import permission
-from argosy.gitops.status.wire_format import given, mapping, mappings
+from argosy.gitops.application_client.reader import ApplicationReader, DestinationUnreadable
+from argosy.gitops.reconciler.permissions import build_permission_check
+from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
-SOURCE, TREE = "resourceHealthSource", "appTree"  # argo: set if health is not stored in the status
-NAMES: Final = ("group", "kind", "namespace", "name")
+HEALTH_SOURCE_FIELD, HEALTH_IN_TREE = (
+    "resourceHealthSource",
+    "appTree",
+)  # argo: set if health is not stored in the status
+KEY_FIELDS: Final = ("group", "kind", "namespace", "name")
 
 
 def lacks_health(manifest: Mapping[str, Any]) -> bool:
-    return bool(mapping(manifest.get("status")).get(SOURCE) == TREE)
+    return bool(as_mapping(manifest.get("status")).get(HEALTH_SOURCE_FIELD) == HEALTH_IN_TREE)
 
 
-async def with_health(reader: Reader, app: Application) -> Manifest:
+async def add_health(reader: ApplicationReader, app: Application) -> Manifest:
     """argo: Get and watch of a single Application include health; lists do not."""
-    status = mapping(app.wire.get("status"))
-    project = reader.rules.projects.get(app.project)
+    status = as_mapping(app.wire.get("status"))
+    project = reader.reconciler_settings.projects.get(app.project)
     if not lacks_health(app.wire) or project is None:
         return dict(app.wire)
     try:
-        allowed = permission(app, project, reader.rules, await reader.kinds())
-        judged = {key: each for key, each in (await reader.health(app)).items() if allowed(key)}
-    except (Unseen, TransientError, ClusterError):
-        if app.destination.is_here:
+        is_allowed = build_permission_check(app, project, reader.reconciler_settings, await reader.list_kinds())
+        assessments = {key: item for key, item in (await reader.assess_managed_objects(app)).items() if is_allowed(key)}
+    except (DestinationUnreadable, TransientError, ClusterError):
+        if app.destination.is_in_cluster:
             raise
         return dict(app.wire)  # the cluster is unreachable: return the stored status
-    resources = [_told(each, judged) for each in mappings(status.get("resources"))]
+    resources = [_add_row_health(item, assessments) for item in as_mappings(status.get("resources"))]
     return {**app.wire, "status": {**status, "resources": resources}}
 
 
-def _told(row: Mapping[str, Any], judged: Mapping[ResourceKey, Assessment]) -> dict[str, Any]:
-    found = judged.get(ResourceKey(*(str(row.get(name) or "") for name in NAMES)))
-    if found is None or found.health is None:
+def _add_row_health(row: Mapping[str, Any], assessments: Mapping[ResourceKey, Assessment]) -> dict[str, Any]:
+    assessment = assessments.get(ResourceKey(*(str(row.get(name) or "") for name in KEY_FIELDS)))
+    if assessment is None or assessment.health is None:
         return dict(row)
-    return {**row, "health": given(status=found.health.value, message=found.message)}
+    return {**row, "health": omit_empty(status=assessment.health.value, message=assessment.message)}

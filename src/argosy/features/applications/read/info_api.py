@@ -8,45 +8,45 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.applications.objects.api import NAMED
-from argosy.features.applications.read.api import PLACE
-from argosy.features.applications.read.content_api import AT, OF, choice_of
+from argosy.features.applications.objects.api import OBJECT_PARAMETERS
+from argosy.features.applications.read.api import APPLICATION_PARAMETERS
+from argosy.features.applications.read.content_api import APPLICATION_PATH, READ_PERMISSION, read_object_selector
 from argosy.gitops.application import Application
 from argosy.gitops.application.project import SyncWindow
-from argosy.gitops.application_client.client import clock
+from argosy.gitops.application_client.client import utc_now
 from argosy.gitops.application_client.events import EVENT, events_of
-from argosy.gitops.application_client.links import Link, links_of
-from argosy.gitops.application_client.owned_objects import belonging, belongings
-from argosy.gitops.application_client.reader import Reader
-from argosy.gitops.diff import masked
-from argosy.gitops.policy.sync_windows import WindowError, is_active, is_for, verdict
-from argosy.gitops.status.wire_format import given, mapping
+from argosy.gitops.application_client.links import DeepLink, render_links
+from argosy.gitops.application_client.owned_objects import load_owned_object, walk_owned_objects
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.gitops.diff import mask_secrets
+from argosy.gitops.policy.sync_windows import WindowError, evaluate_sync_windows, is_active, selects_application
+from argosy.gitops.status.wire_format import as_mapping, omit_empty
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.paging import ARGO_PAGING, part
-from argosy.web.caller_clients import desk_of, reader_of
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import Parameter, Route
+from argosy.web.api.paging import ARGO_PAGING, build_argo_page
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import QueryParameter, Route
 
-LINKS: Final = ("application.links", "resource.links")
+LINK_SETTINGS: Final = ("application.links", "resource.links")
 
 
-async def events(asked: Asked) -> Json:
-    query, desk = asked.query, desk_of(asked)
-    name, namespace, uid = (query.text(f"resource{part}") for part in ("Name", "Namespace", "UID"))
+async def list_events(request: RequestContext) -> JsonResponse:
+    query, service = request.query, build_service(request)
+    name, namespace, uid = (query.get_text(f"resource{part}") for part in ("Name", "Namespace", "UID"))
     if not name and not uid:
-        return part(asked, await events_of(desk, asked.subject))
-    reader = reader_of(asked)
-    its = await _its_object(reader, asked.subject, name, namespace, uid)
-    where = (desk if reader.is_here else reader).cluster
-    found = await where.list(EVENT, namespace=its["metadata"].get("namespace") or "")
-    return part(asked, [each for each in found.items if _is_about(each, its)])
+        return build_argo_page(request, await events_of(service, request.subject))
+    reader = build_reader(request)
+    manifest = await _find_object(reader, request.subject, name, namespace, uid)
+    cluster = (service if reader.is_here else reader).cluster
+    listing = await cluster.list(EVENT, namespace=manifest["metadata"].get("namespace") or "")
+    return build_argo_page(request, [event for event in listing.items if _is_about(event, manifest)])
 
 
-async def _its_object(reader: Reader, app: Application, name: str, namespace: str, uid: str) -> Manifest:
-    for manifest in await belongings(reader, app):
+async def _find_object(reader: ApplicationReader, app: Application, name: str, namespace: str, uid: str) -> Manifest:
+    for manifest in await walk_owned_objects(reader, app):
         metadata = manifest["metadata"]
         if (uid and metadata.get("uid") != uid) or (name and metadata.get("name") != name):
             continue
@@ -56,92 +56,130 @@ async def _its_object(reader: Reader, app: Application, name: str, namespace: st
 
 
 def _is_about(event: Manifest, manifest: Manifest) -> bool:
-    about = mapping(event.get("involvedObject"))
+    involved_object = as_mapping(event.get("involvedObject"))
     uid = manifest["metadata"].get("uid")
-    if uid and about.get("uid"):
-        return bool(about["uid"] == uid)
-    return bool(about.get("kind") == manifest["kind"] and about.get("name") == manifest["metadata"]["name"])
+    if uid and involved_object.get("uid"):
+        return bool(involved_object["uid"] == uid)
+    return bool(
+        involved_object.get("kind") == manifest["kind"] and involved_object.get("name") == manifest["metadata"]["name"]
+    )
 
 
 # -- links ---------------------------------------------------------------------------------------------------------
 
 
-async def links(asked: Asked) -> Json:
-    return Json(_links(reader_of(asked), asked.subject, LINKS[0], {}))
+async def list_links(request: RequestContext) -> JsonResponse:
+    return JsonResponse(_build_links(build_reader(request), request.subject, LINK_SETTINGS[0], {}))
 
 
-async def object_links(asked: Asked) -> Json:
-    reader = reader_of(asked)
-    manifest = await belonging(reader, asked.subject, choice_of(asked.query, "resourceName"))
-    (shown,) = masked([manifest], reader.rules.compare.masked_annotations)
-    return Json(_links(reader, asked.subject, LINKS[1], {"resource": shown}))
+async def list_object_links(request: RequestContext) -> JsonResponse:
+    reader = build_reader(request)
+    manifest = await load_owned_object(reader, request.subject, read_object_selector(request.query, "resourceName"))
+    (masked_manifest,) = mask_secrets([manifest], reader.reconciler_settings.diff.masked_annotations)
+    return JsonResponse(_build_links(reader, request.subject, LINK_SETTINGS[1], {"resource": masked_manifest}))
 
 
-def _links(reader: Reader, app: Application, setting: str, more: dict[str, Any]) -> dict[str, Any]:
-    found = reader.cache.get(ResourceKey("", "ConfigMap", reader.desk.control, "argocd-cm")) or {}
-    text = mapping(found.get("data")).get(setting)
-    project = reader.rules.projects.get(app.project)
+def _build_links(
+    reader: ApplicationReader, app: Application, setting: str, extra_values: dict[str, Any]
+) -> dict[str, Any]:
+    config_map = reader.cache.get(ResourceKey("", "ConfigMap", reader.service.control_namespace, "argocd-cm")) or {}
+    text = as_mapping(config_map.get("data")).get(setting)
+    project = reader.reconciler_settings.projects.get(app.project)
     values = {
         "app": dict(app.wire),
         "application": dict(app.wire),
         "project": dict(project.wire) if project else {},
-        "cluster": {"server": app.destination.known.server, "name": app.destination.known.name},
-        **more,
+        "cluster": {
+            "server": app.destination.with_in_cluster_alias.server,
+            "name": app.destination.with_in_cluster_alias.name,
+        },
+        **extra_values,
     }
-    told, _ = links_of(text if isinstance(text, str) else "", values, f"argocd-cm: {setting}")
-    return {"items": [_link(each) for each in told]}
+    built_links, _ = render_links(text if isinstance(text, str) else "", values, f"argocd-cm: {setting}")
+    return {"items": [_link_to_wire(link) for link in built_links]}
 
 
-def _link(link: Link) -> dict[str, str]:
-    return {"url": link.url, "title": link.title, **given(description=link.description, iconClass=link.icon)}
+def _link_to_wire(link: DeepLink) -> dict[str, str]:
+    return {"url": link.url, "title": link.title, **omit_empty(description=link.description, iconClass=link.icon)}
 
 
 # -- windows -------------------------------------------------------------------------------------------------------
 
 
-async def windows(asked: Asked) -> Json:
-    reader, now = reader_of(asked), clock()
-    app = reader.rules.clusters.placed(asked.subject)
-    mine = [each for each in reader.project(app).windows if is_for(each, app)]
-    active = [each for each in mine if _is_active(each)]
-    can_sync = verdict(mine, app, now, is_manual=True).is_allowed
-    told = given(activeWindows=[_window(each) for each in active], assignedWindows=[_window(each) for each in mine])
-    return Json({**told, "canSync": can_sync})
+async def list_sync_windows(request: RequestContext) -> JsonResponse:
+    reader, now = build_reader(request), utc_now()
+    app = reader.reconciler_settings.clusters.resolve_destination(request.subject)
+    assigned = [window for window in reader.get_project(app).windows if selects_application(window, app)]
+    active = [window for window in assigned if _is_window_active(window)]
+    can_sync = evaluate_sync_windows(assigned, app, now, is_manual=True).is_allowed
+    response = omit_empty(
+        activeWindows=[_window_to_wire(window) for window in active],
+        assignedWindows=[_window_to_wire(window) for window in assigned],
+    )
+    return JsonResponse({**response, "canSync": can_sync})
 
 
-def _is_active(window: SyncWindow) -> bool:
+def _is_window_active(window: SyncWindow) -> bool:
     try:
-        return is_active(window, clock())
+        return is_active(window, utc_now())
     except WindowError:
         return False
 
 
-def _window(window: SyncWindow) -> dict[str, Any]:
-    told = {"kind": window.kind, "schedule": window.schedule, "duration": window.duration}
-    return {**told, "manualSync": window.manual_sync}
+def _window_to_wire(window: SyncWindow) -> dict[str, Any]:
+    response = {"kind": window.kind, "schedule": window.schedule, "duration": window.duration}
+    return {**response, "manualSync": window.manual_sync}
 
 
 ROUTES = (
     Route(
-        "GET", f"{AT}/events", OF, events, "List Events of an Application or of one of its objects.",
+        "GET",
+        f"{APPLICATION_PATH}/events",
+        READ_PERMISSION,
+        list_events,
+        "List Events of an Application or of one of its objects.",
         query=(
-            Parameter("resourceNamespace", "The namespace of the object."),
-            Parameter("resourceName", "The name of the object."),
-            Parameter("resourceUID", "The uid of the object."), *PLACE, *ARGO_PAGING,
+            QueryParameter("resourceNamespace", "The namespace of the object."),
+            QueryParameter("resourceName", "The name of the object."),
+            QueryParameter("resourceUID", "The uid of the object."),
+            *APPLICATION_PARAMETERS,
+            *ARGO_PAGING,
         ),
-        gives=schema.EVENTS, tag="applications", operation="ApplicationService_ListResourceEvents",
+        response_schema=schema.EVENTS,
+        tag="applications",
+        operation_id="ApplicationService_ListResourceEvents",
     ),
     Route(
-        "GET", f"{AT}/links", OF, links, "List the links of an Application (application.links in argocd-cm).",
-        query=(Parameter("namespace", "Ignored: use appNamespace."), *PLACE), gives=schema.LINKS,
-        tag="applications", operation="ApplicationService_ListLinks",
+        "GET",
+        f"{APPLICATION_PATH}/links",
+        READ_PERMISSION,
+        list_links,
+        "List the links of an Application (application.links in argocd-cm).",
+        query=(QueryParameter("namespace", "Ignored: use appNamespace."), *APPLICATION_PARAMETERS),
+        response_schema=schema.LINKS,
+        tag="applications",
+        operation_id="ApplicationService_ListLinks",
     ),
     Route(
-        "GET", f"{AT}/resource/links", OF, object_links, "List the links of an object (resource.links in argocd-cm).",
-        query=NAMED, gives=schema.LINKS, tag="applications", operation="ApplicationService_ListResourceLinks",
+        "GET",
+        f"{APPLICATION_PATH}/resource/links",
+        READ_PERMISSION,
+        list_object_links,
+        "List the links of an object (resource.links in argocd-cm).",
+        query=OBJECT_PARAMETERS,
+        response_schema=schema.LINKS,
+        tag="applications",
+        operation_id="ApplicationService_ListResourceLinks",
     ),
     Route(
-        "GET", f"{AT}/syncwindows", OF, windows, "List the sync windows of an Application.", query=PLACE,
-        gives=schema.WINDOWS, tag="applications", operation="ApplicationService_GetApplicationSyncWindows",
+        "GET",
+        f"{APPLICATION_PATH}/syncwindows",
+        READ_PERMISSION,
+        list_sync_windows,
+        "List the sync windows of an Application.",
+        query=APPLICATION_PARAMETERS,
+        response_schema=schema.WINDOWS,
+        tag="applications",
+        operation_id="ApplicationService_GetApplicationSyncWindows",
     ),
-)  # fmt: skip
+)

@@ -11,123 +11,128 @@ from typing import Any, Final
 import orjson
 
 from argosy.gitops.application.hooks import is_hook
-from argosy.gitops.application.step_results import Comparison, Pair
-from argosy.gitops.diff import masked, masked_pair
-from argosy.gitops.live.resource_tree import POD, Node
-from argosy.gitops.status.wire_format import given, mapping, mappings
+from argosy.gitops.application.step_results import AppComparison, Pair
+from argosy.gitops.diff import mask_pair, mask_secrets
+from argosy.gitops.live.resource_tree import POD, ResourceNode
+from argosy.gitops.status.wire_format import as_mapping, as_mappings, omit_empty
 from argosy.kube.names import GroupKind, ResourceKey, split_api_version
 from argosy.kube.objects import Manifest, key_of
 
-SERVICE: Final = GroupKind("", "Service")
-NULL: Final = "null"  # argo: the state of an object that does not exist
+SERVICE_KIND: Final = GroupKind("", "Service")
+JSON_NULL: Final = "null"  # argo: the state of an object that does not exist
 
 
-def node_wire(node: Node, live: Manifest | None = None) -> dict[str, Any]:
+def node_to_wire(node: ResourceNode, live: Manifest | None = None) -> dict[str, Any]:
     health = node.health
-    fares = given(status=health.health.value, message=health.message) if health and health.health else None
+    health_wire = omit_empty(status=health.health.value, message=health.message) if health and health.health else None
     return {
-        **given(group=node.key.group),
+        **omit_empty(group=node.key.group),
         "version": node.version,
         "kind": node.key.kind,
-        **given(namespace=node.key.namespace),
+        **omit_empty(namespace=node.key.namespace),
         "name": node.key.name,
-        **given(
+        **omit_empty(
             uid=node.uid,
-            parentRefs=[_parent(each.key, each.uid) for each in node.parents],
+            parentRefs=[_parent_to_wire(parent.key, parent.uid) for parent in node.parents],
             info=[{"name": name, "value": value} for name, value in node.info],
-            networkingInfo=networking(live or {}),
+            networkingInfo=build_networking_info(live or {}),
             resourceVersion=node.resource_version,
             images=list(node.images),
-            health=fares,
+            health=health_wire,
             createdAt=node.created,
         ),
     }
 
 
-def _parent(key: ResourceKey, uid: str) -> dict[str, str]:
+def _parent_to_wire(key: ResourceKey, uid: str) -> dict[str, str]:
     return {
-        **given(group=key.group),
+        **omit_empty(group=key.group),
         "kind": key.kind,
-        **given(namespace=key.namespace),
+        **omit_empty(namespace=key.namespace),
         "name": key.name,
-        **given(uid=uid),
+        **omit_empty(uid=uid),
     }
 
 
-def networking(manifest: Manifest) -> dict[str, Any]:
+def build_networking_info(manifest: Manifest) -> dict[str, Any]:
     """argo: Selector and addresses of a Service; labels of a Pod."""
     if not manifest:
         return {}
     kind = key_of(manifest).group_kind
     if kind == POD:
-        return given(labels=dict(mapping(manifest["metadata"].get("labels"))))
-    if kind == SERVICE:
-        balancer = mapping(mapping(manifest.get("status")).get("loadBalancer"))
-        selector = dict(mapping(mapping(manifest.get("spec")).get("selector")))
-        return given(targetLabels=selector, ingress=[dict(each) for each in mappings(balancer.get("ingress"))])
+        return omit_empty(labels=dict(as_mapping(manifest["metadata"].get("labels"))))
+    if kind == SERVICE_KIND:
+        balancer = as_mapping(as_mapping(manifest.get("status")).get("loadBalancer"))
+        selector = dict(as_mapping(as_mapping(manifest.get("spec")).get("selector")))
+        return omit_empty(
+            targetLabels=selector, ingress=[dict(ingress) for ingress in as_mappings(balancer.get("ingress"))]
+        )
     return {}
 
 
-def hosts_wire(nodes: Iterable[Manifest], pods: Iterable[Manifest]) -> list[dict[str, Any]]:
+def hosts_to_wire(nodes: Iterable[Manifest], pods: Iterable[Manifest]) -> list[dict[str, Any]]:
     """argo: The Nodes that run Pods of the Application."""
-    wanted = {str(mapping(pod.get("spec")).get("nodeName") or "") for pod in pods} - {""}
-    found = sorted(
-        (each for each in nodes if each["metadata"]["name"] in wanted), key=lambda each: each["metadata"]["name"]
+    node_names = {str(as_mapping(pod.get("spec")).get("nodeName") or "") for pod in pods} - {""}
+    used_nodes = sorted(
+        (node for node in nodes if node["metadata"]["name"] in node_names), key=lambda node: node["metadata"]["name"]
     )
     return [
         {
-            "name": each["metadata"]["name"],
-            **given(systemInfo=dict(mapping(mapping(each.get("status")).get("nodeInfo")))),
-            **given(labels=dict(mapping(each["metadata"].get("labels")))),
+            "name": node["metadata"]["name"],
+            **omit_empty(systemInfo=dict(as_mapping(as_mapping(node.get("status")).get("nodeInfo")))),
+            **omit_empty(labels=dict(as_mapping(node["metadata"].get("labels")))),
         }
-        for each in found
+        for node in used_nodes
     ]
 
 
-def diffs_wire(comparison: Comparison, masks: Collection[str], fits: Any) -> list[dict[str, Any]]:
+def diffs_to_wire(comparison: AppComparison, masks: Collection[str], matches: Any) -> list[dict[str, Any]]:
     """argo: All pairs, including equal ones, then hooks."""
-    pairs = [_diff(masked_pair(pair, masks)) for pair in comparison.pairs if fits(pair.key)]
-    hooks = [each for each in comparison.hooks if each["metadata"].get("name") and fits(key_of(each))]
-    return [*pairs, *(_hook(each) for each in masked(hooks, masks) if each is not None)]
+    pairs = [_pair_to_wire(mask_pair(pair, masks)) for pair in comparison.pairs if matches(pair.key)]
+    hooks = [hook for hook in comparison.hooks if hook["metadata"].get("name") and matches(key_of(hook))]
+    return [*pairs, *(_hook_to_wire(hook) for hook in mask_secrets(hooks, masks) if hook is not None)]
 
 
-def _diff(pair: Pair) -> dict[str, Any]:
+def _pair_to_wire(pair: Pair) -> dict[str, Any]:
     live, desired = pair.live, pair.desired
     compared = (pair.compared or live) if live is not None else None
     predicted = (pair.predicted or live) if desired is not None else None
-    version = mapping((live or {}).get("metadata")).get("resourceVersion")
+    version = as_mapping((live or {}).get("metadata")).get("resourceVersion")
     return {
-        **_key(pair.key),
-        "targetState": text_of(desired),
-        "liveState": text_of(live),
-        "normalizedLiveState": text_of(compared),
-        "predictedLiveState": text_of(predicted or desired),
-        **given(resourceVersion=version, modified=pair.differs),
+        **_key_to_wire(pair.key),
+        "targetState": manifest_to_json(desired),
+        "liveState": manifest_to_json(live),
+        "normalizedLiveState": manifest_to_json(compared),
+        "predictedLiveState": manifest_to_json(predicted or desired),
+        **omit_empty(resourceVersion=version, modified=pair.differs),
     }
 
 
-def _hook(manifest: Manifest) -> dict[str, Any]:
-    sides = {"targetState": text_of(manifest), "liveState": NULL, "normalizedLiveState": NULL}
-    return {**_key(key_of(manifest)), **sides, "predictedLiveState": NULL, "hook": is_hook(manifest)}
+def _hook_to_wire(manifest: Manifest) -> dict[str, Any]:
+    sides = {"targetState": manifest_to_json(manifest), "liveState": JSON_NULL, "normalizedLiveState": JSON_NULL}
+    return {**_key_to_wire(key_of(manifest)), **sides, "predictedLiveState": JSON_NULL, "hook": is_hook(manifest)}
 
 
-def _key(key: ResourceKey) -> dict[str, str]:
-    return {**given(group=key.group), "kind": key.kind, **given(namespace=key.namespace), "name": key.name}
+def _key_to_wire(key: ResourceKey) -> dict[str, str]:
+    return {**omit_empty(group=key.group), "kind": key.kind, **omit_empty(namespace=key.namespace), "name": key.name}
 
 
-def text_of(manifest: Manifest | None) -> str:
+def manifest_to_json(manifest: Manifest | None) -> str:
     """argo: Without managedFields, which are not compared."""
     if manifest is None:
-        return NULL
+        return JSON_NULL
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
-        manifest = {**manifest, "metadata": {name: each for name, each in metadata.items() if name != "managedFields"}}
+        manifest = {
+            **manifest,
+            "metadata": {name: value for name, value in metadata.items() if name != "managedFields"},
+        }
     return orjson.dumps(manifest, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def manifest_texts(found: Sequence[Manifest], masks: Collection[str]) -> list[str]:
-    return [text_of(each) for each in masked(found, masks) if each is not None]
+def manifests_to_json(manifests: Sequence[Manifest], masks: Collection[str]) -> list[str]:
+    return [manifest_to_json(manifest) for manifest in mask_secrets(manifests, masks) if manifest is not None]
 
 
-def version_of(manifest: Manifest) -> str:
+def get_api_version(manifest: Manifest) -> str:
     return split_api_version(manifest["apiVersion"])[1]

@@ -5,25 +5,38 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from argosy.cli.exit_codes import INTERRUPTED, NO
-from argosy.cli.verbs import Commands, asked, at_desk, can_ask, is_compat, talk, verb
-from argosy.features.applications.sync.cli import FORMS, add_timeout, followed, leaving_it_running
+from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE
+from argosy.cli.subcommands import (
+    SubParsersAction,
+    add_app_subcommand,
+    confirm,
+    is_compat,
+    is_interactive,
+    print_message,
+    run_with_service,
+)
+from argosy.features.applications.sync.cli import (
+    OUTPUT_FORMATS,
+    add_timeout,
+    follow_operation_to_end,
+    run_interruptible,
+)
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import Desk
-    from argosy.gitops.status.history import Deployment
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.status.history import DeploymentRecord
 
-MOST = 24  # lines of a plan
+MAX_PLAN_LINES = 24  # lines of a plan
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
-        parts, "rollback", "roll back to a previous deployment", run_rollback, forms=FORMS,
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
+        parts, "rollback", "roll back to a previous deployment", run_rollback, outputs=OUTPUT_FORMATS,
         examples=("rollback models", "rollback models 3 --hold --reason 'latency'"),
     )  # fmt: skip
-    about = "id of the deployment in the history (default: the last one that differs)"
-    parser.add_argument("id", nargs="?", type=int, metavar="ID", help=about)
+    help_text = "id of the deployment in the history (default: the last one that differs)"
+    parser.add_argument("id", nargs="?", type=int, metavar="ID", help=help_text)
     parser.add_argument("--prune", action="store_true", help="delete objects that the deployment did not have")
     parser.add_argument("--hold", action="store_true", help="pause automated sync until it is released")
     parser.add_argument("--reason", default="", metavar="TEXT", help="reason of the hold")
@@ -31,81 +44,92 @@ def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
     add_timeout(parser)
 
 
-def run_rollback(chosen: argparse.Namespace) -> int:
-    async def work(desk: Desk) -> int:
+def run_rollback(args: argparse.Namespace) -> int:
+    async def work(service: ApplicationService) -> int:
         from argosy.gitops.application_client.small_changes import (
-            entry_to_roll_back_to,
-            is_deployed_already,
+            choose_rollback_entry,
+            is_already_deployed,
             roll_back,
-            syncs_itself,
+            would_auto_sync,
         )
-        from argosy.gitops.application_client.sync_checks import check_windows
+        from argosy.gitops.application_client.sync_checks import check_sync_windows
 
-        app = await desk.find(chosen.name)
-        entry = entry_to_roll_back_to(app, chosen.id, is_compat=is_compat(chosen))
-        await check_windows(desk, [app])
-        if is_deployed_already(app, entry):
-            told = f"deployment {entry.id} is already deployed"
-            talk(f"{app.name}: {told}; choose an older one: argosy app history {app.name}")
-        reason = (chosen.reason or f"rolled back to {entry.id}") if chosen.hold or chosen.reason else None
-        _tell_way(app, entry, chosen)
-        if not is_compat(chosen) and not chosen.yes and can_ask():
-            await _tell_plan(desk, app, entry, prunes=chosen.prune)
-            needs_hold = syncs_itself(app) and reason is None
+        app = await service.load_application(args.name)
+        entry = choose_rollback_entry(app, args.id, is_compat=is_compat(args))
+        await check_sync_windows(service, [app])
+        if is_already_deployed(app, entry):
+            message = f"deployment {entry.id} is already deployed"
+            print_message(f"{app.name}: {message}; choose an older one: argosy app history {app.name}")
+        reason = (args.reason or f"rolled back to {entry.id}") if args.hold or args.reason else None
+        _print_target(app, entry, args)
+        if not is_compat(args) and not args.yes and is_interactive():
+            await _print_plan(service, app, entry, prunes=args.prune)
+            needs_hold = would_auto_sync(app) and reason is None
             question = f"{app.name} has automated sync. Hold it and roll back?" if needs_hold else "Roll back?"
-            if code := _refusal(app, question):
+            if code := _confirm_rollback(app, question):
                 return code
             reason = f"rolled back to {entry.id}" if needs_hold else reason
-        begun = await roll_back(desk, app, entry, prune=chosen.prune, hold_reason=reason, tell=talk)
-        code = await followed(desk, begun, chosen, "rollback")
+        started = await roll_back(service, app, entry, prune=args.prune, hold_reason=reason, report=print_message)
+        code = await follow_operation_to_end(service, started, args, "rollback")
         if reason is not None:
-            talk(f"{app.name}: automated sync is held ({reason}); resume it with: argosy app release {app.name}")
+            print_message(
+                f"{app.name}: automated sync is held ({reason}); resume it with: argosy app release {app.name}"
+            )
         return code
 
-    return leaving_it_running(lambda: at_desk(chosen, work, writes=True), chosen.name)
+    return run_interruptible(lambda: run_with_service(args, work, show_target=True), args.name)
 
 
-def _refusal(app: Application, question: str) -> int:
+def _confirm_rollback(app: Application, question: str) -> int:
     """Ask for confirmation; return 0 for yes, else the exit code."""
     try:
-        code = 0 if asked(question) else NO
+        code = 0 if confirm(question) else EXIT_NEGATIVE
     except KeyboardInterrupt:
-        talk("")
-        code = INTERRUPTED
+        print_message("")
+        code = EXIT_INTERRUPTED
     if code:
-        talk(f"{app.name}: rollback cancelled; nothing changed")
+        print_message(f"{app.name}: rollback cancelled; nothing changed")
     return code
 
 
-def _tell_way(app: Application, entry: Deployment, chosen: argparse.Namespace) -> None:
+def _print_target(app: Application, entry: DeploymentRecord, args: argparse.Namespace) -> None:
     from argosy.gitops.application_client import summary
 
-    if not is_compat(chosen):
-        there, back = (", ".join(map(summary.short, each)) for each in (summary.revisions(app), entry.revisions))
-        talk(f"{app.name}: rolling back from {there or 'nothing'} to deployment {entry.id}: {back}, {entry.deployed}")
+    if not is_compat(args):
+        current_text, target_text = (
+            ", ".join(map(summary.shorten_revision, revisions))
+            for revisions in (summary.read_synced_revisions(app), entry.revisions)
+        )
+        print_message(
+            f"{app.name}: rolling back from {current_text or 'nothing'} to deployment {entry.id}: "
+            f"{target_text}, {entry.deployed}"
+        )
 
 
-async def _tell_plan(desk: Desk, app: Application, entry: Deployment, *, prunes: bool) -> None:
+async def _print_plan(service: ApplicationService, app: Application, entry: DeploymentRecord, *, prunes: bool) -> None:
     """Print the changes. A failed comparison does not stop the rollback, as the controller may have more access."""
     from argosy.errors import ArgosyError
-    from argosy.features.applications.diff.cli import plan_lines
-    from argosy.gitops.application_client.differences import differing
+    from argosy.features.applications.diff.cli import render_plan
+    from argosy.gitops.application_client.differences import list_differing_objects
     from argosy.gitops.application_client.reader import open_reader
-    from argosy.gitops.application_client.rollback_plan import look_back
+    from argosy.gitops.application_client.rollback_plan import preview_rollback
 
     try:
-        async with open_reader(desk, app=app) as reader:
-            look = await look_back(reader, app, entry)
-            masked = reader.rules.compare.masked_annotations
+        async with open_reader(service, app=app) as reader:
+            app_state = await preview_rollback(reader, app, entry)
+            masked = reader.reconciler_settings.diff.masked_annotations
     except ArgosyError as error:
-        talk(f"  cannot show the changes: {error}")
+        print_message(f"  cannot show the changes: {error}")
         return
-    if not look.is_whole:
-        said = next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
-        talk(f"  cannot show the changes: {said}")
+    if not app_state.is_complete:
+        message = next(
+            (condition.message for condition in app_state.conditions if condition.type.is_error),
+            "the comparison failed",
+        )
+        print_message(f"  cannot show the changes: {message}")
         return
-    lines = plan_lines(differing(look.comparison, masked), prunes=prunes)
-    for line in lines[:MOST] or ["no changes: the cluster already matches that deployment"]:
-        talk(f"  {line}")
-    if len(lines) > MOST:
-        talk(f"  … and {len(lines) - MOST} more lines")
+    lines = render_plan(list_differing_objects(app_state.comparison, masked), prunes=prunes)
+    for line in lines[:MAX_PLAN_LINES] or ["no changes: the cluster already matches that deployment"]:
+        print_message(f"  {line}")
+    if len(lines) > MAX_PLAN_LINES:
+        print_message(f"  … and {len(lines) - MAX_PLAN_LINES} more lines")

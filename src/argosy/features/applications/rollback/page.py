@@ -6,102 +6,115 @@ In: a request. Out: pages; a requested rollback. Never: a rollback that the next
 from __future__ import annotations
 
 from argosy.errors import ArgosyError, UserError
-from argosy.features.applications.diff.field_changes import changes, counts
-from argosy.features.applications.diff.page import Compared
+from argosy.features.applications.diff.field_changes import build_changes, count_changes
+from argosy.features.applications.diff.page import ComparisonResult
 from argosy.features.applications.page_parts import commits
-from argosy.features.applications.page_parts.addresses import of_app
-from argosy.features.applications.page_parts.frame import app_of, back_to, framed, head_parts
-from argosy.features.applications.page_parts.timeline import entries
-from argosy.gitops.application_client.differences import differing
-from argosy.gitops.application_client.rollback_plan import check_sources, look_back
-from argosy.gitops.application_client.small_changes import (
-    entry_to_roll_back_to,
-    is_deployed_already,
-    roll_back,
-    syncs_itself,
+from argosy.features.applications.page_parts.addresses import application_path
+from argosy.features.applications.page_parts.frame import (
+    build_page_values,
+    get_application,
+    redirect_to_application,
+    render_head_parts,
 )
-from argosy.gitops.application_client.sync_checks import check_window
+from argosy.features.applications.page_parts.timeline import list_deployment_rows
+from argosy.gitops.application_client.differences import list_differing_objects
+from argosy.gitops.application_client.rollback_plan import check_sources, preview_rollback
+from argosy.gitops.application_client.small_changes import (
+    choose_rollback_entry,
+    is_already_deployed,
+    roll_back,
+    would_auto_sync,
+)
+from argosy.gitops.application_client.sync_checks import check_sync_window
 from argosy.web import page_templates
-from argosy.web.caller_clients import desk_of, reader_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked, quoted
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext, quote_input
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
 
-async def history_page(asked: Asked) -> Answer:
-    app = app_of(asked)
-    found = entries(app, await commits.past(reader_of(asked), app))
-    values = await framed(asked, "history", entries=found)
-    return Page("applications/history.html", values)
+async def render_history_page(request: RequestContext) -> WebResponse:
+    app = get_application(request)
+    rows = list_deployment_rows(app, await commits.fetch_deployed_commits(build_reader(request), app))
+    values = await build_page_values(request, "history", entries=rows)
+    return PageResponse("applications/history.html", values)
 
 
-async def history_parts(asked: Asked) -> dict[str, str]:
-    app = app_of(asked)
-    found = entries(app, await commits.past(reader_of(asked), app))
-    may = asked.may("applications", "sync", asked.thing)
-    body = page_templates.part(
-        "applications/parts_history.html", "history_table", found, of_app(app.namespace, app.name), may
+async def render_history_parts(request: RequestContext) -> dict[str, str]:
+    app = get_application(request)
+    rows = list_deployment_rows(app, await commits.fetch_deployed_commits(build_reader(request), app))
+    may_sync = request.is_allowed("applications", "sync", request.rbac_object)
+    body = page_templates.render_macro(
+        "applications/parts_history.html", "history_table", rows, application_path(app.namespace, app.name), may_sync
     )
-    return {**await head_parts(asked), "history": body}
+    return {**await render_head_parts(request), "history": body}
 
 
-async def rollback_page(asked: Asked) -> Answer:
+async def render_rollback_page(request: RequestContext) -> WebResponse:
     """Render the plan of a rollback."""
-    app, reader = app_of(asked), reader_of(asked)
-    entry = entry_to_roll_back_to(app, _number(asked.query.text("id")))
-    told = await commits.past(reader, app)
-    shown = next(each for each in entries(app, told) if each.id == entry.id)
-    values = await framed(
-        asked,
+    app, reader = get_application(request), build_reader(request)
+    entry = choose_rollback_entry(app, _read_deployment_id(request.query.get_text("id")))
+    commit_summaries = await commits.fetch_deployed_commits(reader, app)
+    row = next(candidate for candidate in list_deployment_rows(app, commit_summaries) if candidate.id == entry.id)
+    values = await build_page_values(
+        request,
         "",
-        entry=shown,
-        made=await _plan(asked, entry.id),
-        is_now=is_deployed_already(app, entry),
-        needs_hold=syncs_itself(app),
-        may_hold=asked.may("applications", "update", asked.thing),
+        entry=row,
+        made=await _build_plan(request, entry.id),
+        is_now=is_already_deployed(app, entry),
+        needs_hold=would_auto_sync(app),
+        may_hold=request.is_allowed("applications", "update", request.rbac_object),
     )
-    return Page("applications/rollback.html", values)
+    return PageResponse("applications/rollback.html", values)
 
 
-async def _plan(asked: Asked, number: int) -> Compared:
-    app, reader = app_of(asked), reader_of(asked)
+async def _build_plan(request: RequestContext, deployment_id: int) -> ComparisonResult:
+    app, reader = get_application(request), build_reader(request)
     try:
-        look = await look_back(reader, app, entry_to_roll_back_to(app, number))
+        app_state = await preview_rollback(reader, app, choose_rollback_entry(app, deployment_id))
     except ArgosyError as error:
-        what, _, advice = str(error).partition("; ")
-        return Compared(fault=what, advice=advice)
-    if not look.is_whole:
-        said = next((each.message for each in look.conditions if each.type.is_error), "the comparison failed")
-        return Compared(fault=said)
-    found = differing(look.comparison, reader.rules.compare.masked_annotations)
-    return Compared(changes(app, found), counts(found))
+        problem, _, advice = str(error).partition("; ")
+        return ComparisonResult(fault=problem, advice=advice)
+    if not app_state.is_complete:
+        message = next(
+            (condition.message for condition in app_state.conditions if condition.type.is_error),
+            "the comparison failed",
+        )
+        return ComparisonResult(fault=message)
+    differing_objects = list_differing_objects(app_state.comparison, reader.reconciler_settings.diff.masked_annotations)
+    return ComparisonResult(build_changes(app, differing_objects), count_changes(differing_objects))
 
 
-async def rollback(asked: Asked) -> Answer:
-    app, form = app_of(asked), await asked.form()
-    entry = entry_to_roll_back_to(app, _number(form.text("id")))
-    check_window(reader_of(asked), app)
-    holds = "hold" in form or syncs_itself(app)
-    if holds:
-        asked.require("applications", "update", asked.thing)
-    reason = form.text("reason").strip() or f"rolled back to {entry.id}"
-    check_sources(reader_of(asked), app, entry)
-    await roll_back(desk_of(asked), app, entry, prune="prune" in form, hold_reason=reason if holds else None)
-    return back_to(asked, "rollback" if holds else "rolled-back", "operation")
+async def start_rollback(request: RequestContext) -> WebResponse:
+    app, form = get_application(request), await request.read_form()
+    entry = choose_rollback_entry(app, _read_deployment_id(form.get_text("id")))
+    check_sync_window(build_reader(request), app)
+    hold_automated_sync = "hold" in form or would_auto_sync(app)
+    if hold_automated_sync:
+        request.require_permission("applications", "update", request.rbac_object)
+    reason = form.get_text("reason").strip() or f"rolled back to {entry.id}"
+    check_sources(build_reader(request), app, entry)
+    await roll_back(
+        build_service(request), app, entry, prune="prune" in form, hold_reason=reason if hold_automated_sync else None
+    )
+    return redirect_to_application(request, "rollback" if hold_automated_sync else "rolled-back", "operation")
 
 
-def _number(text: str) -> int | None:
+def _read_deployment_id(text: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal() or len(text) > 12:
-        raise UserError(f"invalid deployment id {quoted(text)}; choose one from the history")
+        raise UserError(f"invalid deployment id {quote_input(text)}; choose one from the history")
     return int(text)
 
 
-GET, SYNC = May("applications", "get", application), May("applications", "sync", application)
+READ_PERMISSION, SYNC_PERMISSION = (
+    RequiresPermission("applications", "get", resolve_application),
+    RequiresPermission("applications", "sync", resolve_application),
+)
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/history", GET, history_page, "Deployment history"),
-    Route("GET", "/apps/{ns}/{name}/rollback", GET, rollback_page, "Plan a rollback"),
-    Route("POST", "/apps/{ns}/{name}/rollback", SYNC, rollback, "Roll back"),
+    Route("GET", "/apps/{ns}/{name}/history", READ_PERMISSION, render_history_page, "Deployment history"),
+    Route("GET", "/apps/{ns}/{name}/rollback", READ_PERMISSION, render_rollback_page, "Plan a rollback"),
+    Route("POST", "/apps/{ns}/{name}/rollback", SYNC_PERMISSION, start_rollback, "Roll back"),
 )

@@ -13,27 +13,35 @@ from functools import partial
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.features.applications.read.health_in_status import lacks_health, with_health
-from argosy.gitops.application import APPLICATION, read_application
+from argosy.features.applications.read.health_in_status import add_health, lacks_health
+from argosy.gitops.application import APPLICATION_KIND, read_application
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.selectors import labels as read_labels
-from argosy.web.api.field_selection import read_fields
-from argosy.web.api.stream_frames import BEAT, FRAMES, MAKES, SIGN, frame, is_events, stream
-from argosy.web.caller_clients import reader_of
-from argosy.web.live_updates.change_feed import Changes
-from argosy.web.middleware.application_masks import masks_of
-from argosy.web.middleware.secret_masking import sensitive
-from argosy.web.object_lookup import application_name, is_at_home, project_of
-from argosy.web.request import Asked
-from argosy.web.responses import Stream
-from argosy.web.route import Filtered, Parameter, Route
+from argosy.kube.schema.selectors import parse_label_selector as read_labels
+from argosy.web.api.field_selection import parse_field_selection
+from argosy.web.api.stream_frames import (
+    FRAME_CACHE,
+    HEARTBEAT_FRAME,
+    HEARTBEAT_SECONDS,
+    STREAM_MEDIA_TYPES,
+    accepts_events,
+    build_stream,
+    encode_frame,
+)
+from argosy.web.caller_clients import build_reader
+from argosy.web.live_updates.change_feed import ChangeFeed
+from argosy.web.middleware.application_masks import get_masks
+from argosy.web.middleware.secret_masking import list_sensitive_annotations
+from argosy.web.object_lookup import get_application_rbac_name, is_in_allowed_namespace, read_project_name
+from argosy.web.request import RequestContext
+from argosy.web.responses import StreamResponse
+from argosy.web.route import FilteredList, QueryParameter, Route
 
-SETS: Final = GroupKind("argoproj.io", "ApplicationSet")
+APPLICATION_SET: Final = GroupKind("argoproj.io", "ApplicationSet")
 
 
 @dataclass(frozen=True)
-class Kind:
+class StreamedKind:
     """A kind to stream: its field name in frames, and its RBAC resource."""
 
     kind: GroupKind
@@ -41,117 +49,134 @@ class Kind:
     resource: str
 
 
-APPS: Final = Kind(GroupKind(*APPLICATION), "application", "applications")
-APP_SETS: Final = Kind(SETS, "applicationSet", "applicationsets")
+APPLICATION_STREAM: Final = StreamedKind(GroupKind(*APPLICATION_KIND), "application", "applications")
+APPLICATION_SET_STREAM: Final = StreamedKind(APPLICATION_SET, "applicationSet", "applicationsets")
 
 
-def wanted(asked: Asked, kind: Kind) -> Callable[[Manifest], bool]:
+def build_filter(request: RequestContext, kind: StreamedKind) -> Callable[[Manifest], bool]:
     """Build a filter from the query; permissions are checked separately."""
-    query = asked.query
-    name, namespace = query.text("name"), query.text("appNamespace") or query.text("appsetNamespace")
-    projects = {*query.all("projects"), *query.all("project")} - {""}
-    selector = read_labels(query.text("selector"))
+    query = request.query
+    name, namespace = query.get_text("name"), query.get_text("appNamespace") or query.get_text("appsetNamespace")
+    projects = {*query.get_all("projects"), *query.get_all("project")} - {""}
+    selector = read_labels(query.get_text("selector"))
 
-    def fits(manifest: Manifest) -> bool:
+    def matches(manifest: Manifest) -> bool:
         if manifest.get("kind") != kind.kind.kind or key_of(manifest).group_kind != kind.kind:
             return False
         metadata = manifest["metadata"]
         return (
             (not name or metadata["name"] == name)
             and (not namespace or metadata.get("namespace") == namespace)
-            and (not projects or owner(manifest) in projects)
+            and (not projects or get_project(manifest) in projects)
             and selector.matches(metadata.get("labels"))
         )
 
-    return fits
+    return matches
 
 
-def owner(manifest: Manifest) -> str:
+def get_project(manifest: Manifest) -> str:
     """argo: The project of an ApplicationSet is that of its template."""
-    if manifest.get("kind") != SETS.kind:
-        return project_of(manifest)
+    if manifest.get("kind") != APPLICATION_SET.kind:
+        return read_project_name(manifest)
     spec = manifest.get("spec")
     template = spec.get("template") if isinstance(spec, dict) else None
-    return project_of(template) if isinstance(template, dict) else "default"
+    return read_project_name(template) if isinstance(template, dict) else "default"
 
 
-def is_seen(asked: Asked, kind: Kind, manifest: Manifest) -> bool:
+def is_visible(request: RequestContext, kind: StreamedKind, manifest: Manifest) -> bool:
     metadata = manifest["metadata"]
-    thing = application_name(asked, owner(manifest), metadata["namespace"], metadata["name"])
-    if not asked.may(kind.resource, "get", thing):
+    thing = get_application_rbac_name(request, get_project(manifest), metadata["namespace"], metadata["name"])
+    if not request.is_allowed(kind.resource, "get", thing):
         return False
-    return kind is not APPS or is_at_home(asked, manifest)
+    return kind is not APPLICATION_STREAM or is_in_allowed_namespace(request, manifest)
 
 
-async def followed(kind: Kind, asked: Asked) -> Stream:
-    fits = wanted(asked, kind)  # report invalid query parameters before the response starts
-    read_fields(asked.query.text("fields"))
-    since = asked.query.number("resourceVersion", 0) if asked.query.text("resourceVersion") else None
-    return stream(asked, _followed(kind, asked, fits, since))
+async def stream_changes(kind: StreamedKind, request: RequestContext) -> StreamResponse:
+    matches = build_filter(request, kind)  # report invalid query parameters before the response starts
+    parse_field_selection(request.query.get_text("fields"))
+    since = request.query.get_int("resourceVersion", 0) if request.query.get_text("resourceVersion") else None
+    return build_stream(request, _stream_frames(kind, request, matches, since))
 
 
-async def _followed(
-    kind: Kind, asked: Asked, fits: Callable[[Manifest], bool], since: int | None
+async def _stream_frames(
+    kind: StreamedKind, request: RequestContext, matches: Callable[[Manifest], bool], since: int | None
 ) -> AsyncIterator[bytes]:
-    lookout, events = asked.site.lookout, is_events(asked)
-    with Changes(lookout, lambda change: fits(change.manifest)) as changes:
-        for manifest in lookout.cache.list(kind.kind):
-            word = _first_word(manifest, since, is_one=bool(asked.query.text("name")))
-            if word and fits(manifest) and is_seen(asked, kind, manifest):
-                yield await _frame(asked, kind, manifest, word)
+    cluster_view, events = request.site.cluster_view, accepts_events(request)
+    with ChangeFeed(cluster_view, lambda change: matches(change.manifest)) as changes:
+        for manifest in cluster_view.cache.list(kind.kind):
+            event_type = _initial_event_type(manifest, since, is_single=bool(request.query.get_text("name")))
+            if event_type and matches(manifest) and is_visible(request, kind, manifest):
+                yield await _build_frame(request, kind, manifest, event_type)
         while not changes.is_late:
-            change = await changes.next(BEAT)
+            change = await changes.next(HEARTBEAT_SECONDS)
             if change is None:
                 if events and not changes.is_late:
-                    yield SIGN  # heartbeat only for event streams: some readers of JSON lines fail on an empty line
-            elif is_seen(asked, kind, change.manifest):
-                yield await _frame(asked, kind, change.manifest, change.word)
+                    # heartbeat only for event streams: some readers of JSON lines fail on an empty line
+                    yield HEARTBEAT_FRAME
+            elif is_visible(request, kind, change.manifest):
+                yield await _build_frame(request, kind, change.manifest, change.event_type)
 
 
-async def _frame(asked: Asked, kind: Kind, manifest: Manifest, word: str) -> bytes:
+async def _build_frame(request: RequestContext, kind: StreamedKind, manifest: Manifest, event_type: str) -> bytes:
     """argo: Adds the health of each object; only for a watch of one Application, to save work for lists."""
-    events, fields = is_events(asked), read_fields(asked.query.text("fields"))
-    names, told_application = sensitive(asked.site), masks_of(asked).application
-    manifest = told_application(manifest) if kind is APPS else manifest
-    is_one = kind is APPS and bool(asked.query.text("name")) and lacks_health(manifest)
-    if not is_one and not fields:
-        return FRAMES.of(manifest, word, kind.word, events=events, annotations=names)
-    if is_one:
+    events, fields = accepts_events(request), parse_field_selection(request.query.get_text("fields"))
+    names, mask_application = list_sensitive_annotations(request.site), get_masks(request).mask_application
+    manifest = mask_application(manifest) if kind is APPLICATION_STREAM else manifest
+    adds_health = kind is APPLICATION_STREAM and bool(request.query.get_text("name")) and lacks_health(manifest)
+    if not adds_health and not fields:
+        return FRAME_CACHE.get_frame(manifest, event_type, kind.word, events=events, annotations=names)
+    if adds_health:
         with suppress(UserError):  # an invalid Application is sent unchanged
-            manifest = told_application(await with_health(reader_of(asked), read_application(manifest, "Application")))
-    document = {"type": word, kind.word: manifest}
-    told = fields.of({"result": document}).get("result", {}) if fields else document
-    return frame(told, events=events, annotations=names)
+            manifest = mask_application(
+                await add_health(build_reader(request), read_application(manifest, "Application"))
+            )
+    document = {"type": event_type, kind.word: manifest}
+    selected = fields.apply({"result": document}).get("result", {}) if fields else document
+    return encode_frame(selected, events=events, annotations=names)
 
 
-def _first_word(manifest: Manifest, since: int | None, *, is_one: bool) -> str:
+def _initial_event_type(manifest: Manifest, since: int | None, *, is_single: bool) -> str:
     """argo: ADDED without a resourceVersion and for a single object; else MODIFIED if it is newer."""
-    if since is None or is_one:
+    if since is None or is_single:
         return "ADDED"
     version = str(manifest["metadata"].get("resourceVersion") or "")
     return "MODIFIED" if version.isdecimal() and int(version) > since else ""
 
 
-CHOSEN: Final = (
-    Parameter("name", "Only the object with this name."),
-    Parameter("projects", "Only objects of these projects.", "array"),
-    Parameter("project", "Only objects of these projects.", "array"),
-    Parameter("selector", "Only objects that match this label selector."),
-    Parameter("resourceVersion", "Only changes after this version.", "integer"),
-    Parameter("fields", "Only these fields, such as result.application.metadata.name."),
+FILTER_PARAMETERS: Final = (
+    QueryParameter("name", "Only the object with this name."),
+    QueryParameter("projects", "Only objects of these projects.", "array"),
+    QueryParameter("project", "Only objects of these projects.", "array"),
+    QueryParameter("selector", "Only objects that match this label selector."),
+    QueryParameter("resourceVersion", "Only changes after this version.", "integer"),
+    QueryParameter("fields", "Only these fields, such as result.application.metadata.name."),
 )
 ROUTES = (
     Route(
-        "GET", "/api/v1/stream/applications", Filtered("applications", "get"), partial(followed, APPS),
+        "GET",
+        "/api/v1/stream/applications",
+        FilteredList("applications", "get"),
+        partial(stream_changes, APPLICATION_STREAM),
         "Watch Applications: a JSON document for each change.",
-        query=(*CHOSEN, Parameter("appNamespace", "Only Applications in this namespace."),
-               Parameter("repo", "Accepted and ignored."), Parameter("refresh", "Accepted and ignored.")),
-        tag="applications", operation="ApplicationService_Watch", makes=MAKES,
+        query=(
+            *FILTER_PARAMETERS,
+            QueryParameter("appNamespace", "Only Applications in this namespace."),
+            QueryParameter("repo", "Accepted and ignored."),
+            QueryParameter("refresh", "Accepted and ignored."),
+        ),
+        tag="applications",
+        operation_id="ApplicationService_Watch",
+        response_media_types=STREAM_MEDIA_TYPES,
     ),
     Route(
-        "GET", "/api/v1/stream/applicationsets", Filtered("applicationsets", "get"), partial(followed, APP_SETS),
+        "GET",
+        "/api/v1/stream/applicationsets",
+        FilteredList("applicationsets", "get"),
+        partial(stream_changes, APPLICATION_SET_STREAM),
         "Watch ApplicationSets: a JSON document for each change.",
-        query=(*CHOSEN, Parameter("appsetNamespace", "Only ApplicationSets in this namespace.")),
-        tag="applicationsets", operation="ApplicationSetService_Watch", makes=MAKES,
+        query=(*FILTER_PARAMETERS, QueryParameter("appsetNamespace", "Only ApplicationSets in this namespace.")),
+        tag="applicationsets",
+        operation_id="ApplicationSetService_Watch",
+        response_media_types=STREAM_MEDIA_TYPES,
     ),
-)  # fmt: skip
+)

@@ -11,92 +11,110 @@ from dataclasses import replace
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.read.content_api import FILTER, choice_of, tree_of
-from argosy.gitops.application_client.summary import rows
-from argosy.web.api.stream_frames import BEAT, MAKES, SIGN, failure, frame, is_events, stream
-from argosy.web.caller_clients import reader_of
-from argosy.web.live_updates.change_feed import Change, Changes
+from argosy.features.applications.read.content_api import (
+    OBJECT_FILTER_PARAMETERS,
+    build_tree_response,
+    read_object_selector,
+)
+from argosy.gitops.application_client.summary import list_rows
+from argosy.web.api.stream_frames import (
+    HEARTBEAT_FRAME,
+    HEARTBEAT_SECONDS,
+    STREAM_MEDIA_TYPES,
+    accepts_events,
+    build_stream,
+    encode_error_frame,
+    encode_frame,
+)
+from argosy.web.caller_clients import build_reader
+from argosy.web.live_updates.change_feed import CacheChange, ChangeFeed
 from argosy.web.middleware import authorization
-from argosy.web.middleware.secret_masking import sensitive
-from argosy.web.object_lookup import application
-from argosy.web.request import Absent, Asked, Refused
-from argosy.web.responses import Stream
-from argosy.web.route import Found, May, Parameter, Route
+from argosy.web.middleware.secret_masking import list_sensitive_annotations
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import NotFoundOrForbidden, ObjectNotFound, RequestContext
+from argosy.web.responses import StreamResponse
+from argosy.web.route import QueryParameter, RequiresPermission, ResolvedObject, Route
 
-BETWEEN: Final = 0.25  # between frames
-
-
-async def of_application(asked: Asked) -> Found | None:
-    return await application(replace(asked, values={"name": asked.values["applicationName"]}))
+MIN_INTERVAL_SECONDS: Final = 0.25  # between frames
 
 
-async def tree(asked: Asked) -> Stream:
-    return stream(asked, _trees(asked))
+async def find_application(request: RequestContext) -> ResolvedObject | None:
+    return await resolve_application(
+        replace(request, path_parameters={"name": request.path_parameters["applicationName"]})
+    )
 
 
-async def _tree(asked: Asked) -> dict[str, Any]:
-    return await tree_of(reader_of(asked), asked.subject, choice_of(asked.query))
+async def stream_tree(request: RequestContext) -> StreamResponse:
+    return build_stream(request, _stream_trees(request))
 
 
-async def _trees(asked: Asked) -> AsyncIterator[bytes]:
-    events, part, told = is_events(asked), Part(), b""
-    with Changes(asked.site.lookout, part.matters, is_merged=True) as changes:
+async def _build_tree(request: RequestContext) -> dict[str, Any]:
+    return await build_tree_response(build_reader(request), request.subject, read_object_selector(request.query))
+
+
+async def _stream_trees(request: RequestContext) -> AsyncIterator[bytes]:
+    events, part, last_frame = accepts_events(request), TreeScope(), b""
+    with ChangeFeed(request.site.cluster_view, part.affects_tree, is_merged=True) as changes:
         while True:
             try:
-                found = await _next(asked, part)
+                tree_wire = await _load_tree(request, part)
             except ArgosyError as error:
-                yield failure(error, events=events)
+                yield encode_error_frame(error, events=events)
                 return
-            if found is None:
+            if tree_wire is None:
                 return
-            if (made := frame(found, events=events, annotations=sensitive(asked.site))) != told:
-                told = made
-                yield made
-            await asyncio.sleep(BETWEEN)
-            while (await changes.next(BEAT)) is None:
+            if (
+                new_frame := encode_frame(
+                    tree_wire, events=events, annotations=list_sensitive_annotations(request.site)
+                )
+            ) != last_frame:
+                last_frame = new_frame
+                yield new_frame
+            await asyncio.sleep(MIN_INTERVAL_SECONDS)
+            while (await changes.next(HEARTBEAT_SECONDS)) is None:
                 if events:
-                    yield SIGN
+                    yield HEARTBEAT_FRAME
 
 
-async def _next(asked: Asked, part: Part) -> dict[str, Any] | None:
+async def _load_tree(request: RequestContext, part: TreeScope) -> dict[str, Any] | None:
     """Return the current tree; None if the Application was deleted or the caller lost access."""
     try:
-        now = await authorization.permitted(TREE, replace(asked, subject=None, thing=""))
-    except (Refused, Absent, authorization.Unknown):
+        authorized = await authorization.authorize(TREE_ROUTE, replace(request, subject=None, rbac_object=""))
+    except (NotFoundOrForbidden, ObjectNotFound, authorization.NotAuthenticated):
         return None
-    found = await _tree(now)
-    part.see(now, found)
-    return found
+    tree_wire = await _build_tree(authorized)
+    part.update(authorized, tree_wire)
+    return tree_wire
 
 
-class Part:
+class TreeScope:
     """Decides which changes affect a tree: objects in it, managed objects, and objects owned by one in it."""
 
     def __init__(self) -> None:
-        self._places: set[tuple[str, str, str]] | None = None  # unknown: every change may affect the tree
+        self._objects: set[tuple[str, str, str]] | None = None  # unknown: every change may affect the tree
         self._uids: set[str] = set()
 
-    def see(self, asked: Asked, tree: dict[str, Any]) -> None:
+    def update(self, request: RequestContext, tree: dict[str, Any]) -> None:
         nodes = [*tree["nodes"], *tree["orphanedNodes"]]
-        keys = [asked.subject.key, *(row.key for row in rows(asked.subject))]
-        self._places = {(each["kind"], each.get("namespace", ""), each["name"]) for each in nodes}
-        self._places |= {(key.kind, key.namespace, key.name) for key in keys}
-        self._uids = {each.get("uid", "") for each in nodes} - {""}
+        keys = [request.subject.key, *(row.key for row in list_rows(request.subject))]
+        self._objects = {(node["kind"], node.get("namespace", ""), node["name"]) for node in nodes}
+        self._objects |= {(key.kind, key.namespace, key.name) for key in keys}
+        self._uids = {node.get("uid", "") for node in nodes} - {""}
 
-    def matters(self, change: Change) -> bool:
+    def affects_tree(self, change: CacheChange) -> bool:
         metadata = change.manifest["metadata"]
-        place = (str(change.manifest.get("kind")), metadata.get("namespace") or "", metadata["name"])
-        if self._places is None or place in self._places:
+        changed_object = (str(change.manifest.get("kind")), metadata.get("namespace") or "", metadata["name"])
+        if self._objects is None or changed_object in self._objects:
             return True
-        return any(each.get("uid") in self._uids for each in metadata.get("ownerReferences") or ())
+        return any(reference.get("uid") in self._uids for reference in metadata.get("ownerReferences") or ())
 
 
-TREE: Final = Route(
+TREE_ROUTE: Final = Route(
     "GET", "/api/v1/stream/applications/{applicationName}/resource-tree",
-    May("applications", "get", of_application), tree,
+    RequiresPermission("applications", "get", find_application), stream_tree,
     "Watch the managed objects of an Application and their children.",
-    query=(*FILTER, Parameter("appNamespace", "The namespace of the Application."),
-           Parameter("project", "The project of the Application.")),
-    tag="applications", operation="ApplicationService_WatchResourceTree", makes=MAKES,
+    query=(*OBJECT_FILTER_PARAMETERS, QueryParameter("appNamespace", "The namespace of the Application."),
+           QueryParameter("project", "The project of the Application.")),
+    tag="applications", operation_id="ApplicationService_WatchResourceTree", response_media_types=STREAM_MEDIA_TYPES,
 )  # fmt: skip
-ROUTES = (TREE,)
+ROUTES = (TREE_ROUTE,)

@@ -9,89 +9,119 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.errors import PolicyError, UserError
-from argosy.features.applications.read.api import PLACE
-from argosy.features.applications.request_target import of_body
-from argosy.features.applications.sync.request import has_manifests, refuse_manifests, revisions_of, sync_of
+from argosy.features.applications.read.api import APPLICATION_PARAMETERS
+from argosy.features.applications.request_target import find_application_in_body
+from argosy.features.applications.sync.request import (
+    build_sync_operation,
+    has_manifests,
+    read_revisions,
+    refuse_manifests,
+)
 from argosy.gitops.application import Application
 from argosy.gitops.application_client.rollback_plan import check_sources
-from argosy.gitops.application_client.small_changes import entry_to_roll_back_to, roll_back, terminate
-from argosy.gitops.application_client.sync_checks import check_refs, check_window, needs_override
+from argosy.gitops.application_client.small_changes import choose_rollback_entry, roll_back, terminate_operation
+from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
 from argosy.web.api import json_schemas as schema
-from argosy.web.api.body_fields import Body
-from argosy.web.caller_clients import desk_of, reader_of, until_seen
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Json
-from argosy.web.route import May, Route
+from argosy.web.api.body_fields import BodyReader
+from argosy.web.caller_clients import build_reader, build_service, wait_until_visible
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import JsonResponse
+from argosy.web.route import RequiresPermission, Route
 
 
-def declined(error: PolicyError) -> Json:
+def build_precondition_error(error: PolicyError) -> JsonResponse:
     """argo: 400 with the gRPC code of a failed precondition."""
-    return Json({"error": f"{error}", "code": 9, "message": f"{error}"}, code=400)
+    return JsonResponse({"error": f"{error}", "code": 9, "message": f"{error}"}, code=400)
 
 
-async def synced(asked: Asked) -> Json:
-    app: Application = asked.subject
-    body, reader, desk = Body(await asked.mapping()), reader_of(asked), desk_of(asked)
-    refs = revisions_of(app, body) or ((body.text("revision"),) if body.text("revision") else ())
-    if has_manifests(body) or needs_override(reader, app, refs):
-        asked.require("applications", "override", asked.thing)
+async def start_sync(request: RequestContext) -> JsonResponse:
+    app: Application = request.subject
+    body, reader, service = BodyReader(await request.read_json_object()), build_reader(request), build_service(request)
+    refs = read_revisions(app, body) or ((body.get_text("revision"),) if body.get_text("revision") else ())
+    if has_manifests(body) or needs_override_permission(reader, app, refs):
+        request.require_permission("applications", "override", request.rbac_object)
     if has_manifests(body):
         refuse_manifests("manifests")
-    check_window(reader, app)
-    await check_refs(reader, app, refs)
-    by = asked.caller.shown_name
+    check_sync_window(reader, app)
+    await check_refs_exist(reader, app, refs)
+    user = request.caller.display_name
 
-    def make(now: Application) -> dict[str, Any]:
-        if now.project != app.project:
+    def build_patch(current: Application) -> dict[str, Any]:
+        if current.project != app.project:
             raise UserError("the application was moved to another project; try again", where=app.name)
-        return {"operation": sync_of(now, body, by)}
+        return {"operation": build_sync_operation(current, body, user)}
 
     try:
-        after = await desk.revise(app, make)
+        updated = await service.patch_application(app, build_patch)
     except PolicyError as error:
-        return declined(error)
-    await until_seen(asked, after.wire)
-    return Json(dict(after.wire))
+        return build_precondition_error(error)
+    await wait_until_visible(request, updated.wire)
+    return JsonResponse(dict(updated.wire))
 
 
-async def rolled_back(asked: Asked) -> Json:
-    app: Application = asked.subject
-    body, reader = Body(await asked.mapping()), reader_of(asked)
-    entry = entry_to_roll_back_to(app, body.number("id") or 0)
+async def start_rollback(request: RequestContext) -> JsonResponse:
+    app: Application = request.subject
+    body, reader = BodyReader(await request.read_json_object()), build_reader(request)
+    entry = choose_rollback_entry(app, body.get_int("id") or 0)
     check_sources(reader, app, entry)
-    check_window(reader, app)
+    check_sync_window(reader, app)
     try:
-        after = await roll_back(
-            desk_of(asked), app, entry, prune=body.flag("prune"), dry_run=body.flag("dryRun"), hold_reason=None
+        updated = await roll_back(
+            build_service(request),
+            app,
+            entry,
+            prune=body.get_bool("prune"),
+            dry_run=body.get_bool("dryRun"),
+            hold_reason=None,
         )
     except PolicyError as error:
-        return declined(error)
-    await until_seen(asked, after.wire)
-    return Json(dict(after.wire))
+        return build_precondition_error(error)
+    await wait_until_visible(request, updated.wire)
+    return JsonResponse(dict(updated.wire))
 
 
-async def terminated(asked: Asked) -> Json:
-    after = await terminate(desk_of(asked), asked.subject)
-    await until_seen(asked, after.wire)
-    return Json({})
+async def terminated(request: RequestContext) -> JsonResponse:
+    updated = await terminate_operation(build_service(request), request.subject)
+    await wait_until_visible(request, updated.wire)
+    return JsonResponse({})
 
 
 ROUTES = (
     Route(
-        "POST", "/api/v1/applications/{name}/sync", May("applications", "sync", of_body), synced, "Start a sync.",
-        query=PLACE, takes=schema.SYNC, gives=schema.APPLICATION, tag="applications",
-        operation="ApplicationService_Sync",
+        "POST",
+        "/api/v1/applications/{name}/sync",
+        RequiresPermission("applications", "sync", find_application_in_body),
+        start_sync,
+        "Start a sync.",
+        query=APPLICATION_PARAMETERS,
+        request_schema=schema.SYNC,
+        response_schema=schema.APPLICATION,
+        tag="applications",
+        operation_id="ApplicationService_Sync",
     ),
     Route(
         # argo: a rollback is a sync and needs the permission to sync
-        "POST", "/api/v1/applications/{name}/rollback", May("applications", "sync", of_body), rolled_back,
-        "Start a rollback to an entry of the history.", query=PLACE, takes=schema.ROLLBACK, gives=schema.APPLICATION,
-        tag="applications", operation="ApplicationService_Rollback",
+        "POST",
+        "/api/v1/applications/{name}/rollback",
+        RequiresPermission("applications", "sync", find_application_in_body),
+        start_rollback,
+        "Start a rollback to an entry of the history.",
+        query=APPLICATION_PARAMETERS,
+        request_schema=schema.ROLLBACK,
+        response_schema=schema.APPLICATION,
+        tag="applications",
+        operation_id="ApplicationService_Rollback",
     ),
     Route(
-        "DELETE", "/api/v1/applications/{name}/operation", May("applications", "sync", application), terminated,
-        "Terminate the running operation.", query=PLACE, gives=schema.NOTHING, tag="applications",
-        operation="ApplicationService_TerminateOperation",
+        "DELETE",
+        "/api/v1/applications/{name}/operation",
+        RequiresPermission("applications", "sync", resolve_application),
+        terminated,
+        "Terminate the running operation.",
+        query=APPLICATION_PARAMETERS,
+        response_schema=schema.NOTHING,
+        tag="applications",
+        operation_id="ApplicationService_TerminateOperation",
     ),
-)  # fmt: skip
+)

@@ -8,48 +8,57 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from argosy.cli.durations import seconds
-from argosy.cli.error_messages import say
-from argosy.cli.exit_codes import INTERRUPTED, NO, REFUSED, TIMED_OUT
-from argosy.cli.tables import Screen
-from argosy.cli.verbs import (
-    Commands,
-    asked,
-    at_desk,
-    can_ask,
-    form,
+from argosy.cli.durations import parse_seconds
+from argosy.cli.error_messages import print_failure
+from argosy.cli.exit_codes import EXIT_INTERRUPTED, EXIT_NEGATIVE, EXIT_REFUSED, EXIT_TIMED_OUT
+from argosy.cli.subcommands import (
+    SubParsersAction,
+    add_app_subcommand,
+    choose_output,
+    confirm,
     is_compat,
-    print_data,
-    talk,
-    verb,
+    is_interactive,
+    print_document,
+    print_message,
+    run_with_service,
 )
+from argosy.cli.tables import TerminalOutput
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import Desk
-    from argosy.gitops.application_client.sync_requests import SyncWish
-    from argosy.gitops.application_client.watch import Ended
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.sync_requests import SyncFlags
+    from argosy.gitops.application_client.watch import WaitResult
     from argosy.kube.names import ResourceKey
     from argosy.kube.objects import Manifest
 
-FORMS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
-MOST = 12  # in messages
-LAST_LOOK = 2.0  # wait for the comparison after a sync
+OUTPUT_FORMATS = ("table", "wide", "tree", "tree=detailed", "json", "yaml")
+MAX_NAMED_OBJECTS = 12  # in messages
+COMPARISON_TIMEOUT_SECONDS = 2.0  # wait for the comparison after a sync
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
-        parts, "sync", "sync an Application to its target state in Git", run_sync, named="any", forms=FORMS,
-        examples=("sync models", "sync models --prune --dry-run", "sync -l env=dev --async",
-                  "sync models --resource apps:Deployment:predictor"),
-    )  # fmt: skip
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
+        parts,
+        "sync",
+        "sync an Application to its target state in Git",
+        run_sync,
+        name_count="any",
+        outputs=OUTPUT_FORMATS,
+        examples=(
+            "sync models",
+            "sync models --prune --dry-run",
+            "sync -l env=dev --async",
+            "sync models --resource apps:Deployment:predictor",
+        ),
+    )
     _add_sync_flags(parser)
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
-    about = "give up after this many seconds (default: never)"
-    parser.add_argument("--timeout", type=seconds, default=0.0, metavar="S", help=about)
+    help_text = "give up after this many seconds (default: never)"
+    parser.add_argument("--timeout", type=parse_seconds, default=0.0, metavar="S", help=help_text)
 
 
 def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
@@ -57,20 +66,20 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
     add("-l", "--selector", default="", metavar="LABELS", help="all Applications with these labels")
     add("--project", default="", metavar="NAME", help="all Applications of this project")
     add("--revision", default="", metavar="R", help="a branch, tag or commit instead of the target revision")
-    about = "revision of one of several sources, in the order of --source-positions; repeatable"
-    add("--revisions", action="append", default=[], metavar="R", help=about)
-    about = "position of a source; the first is 1; repeatable"
-    add("--source-positions", action="append", type=int, default=[], metavar="N", help=about)
-    about = "name of a source, instead of its position; repeatable"
-    add("--source-names", action="append", default=[], metavar="NAME", help=about)
+    help_text = "revision of one of several sources, in the order of --source-positions; repeatable"
+    add("--revisions", action="append", default=[], metavar="R", help=help_text)
+    help_text = "position of a source; the first is 1; repeatable"
+    add("--source-positions", action="append", type=int, default=[], metavar="N", help=help_text)
+    help_text = "name of a source, instead of its position; repeatable"
+    add("--source-names", action="append", default=[], metavar="NAME", help=help_text)
     add("--prune", action="store_true", help="delete objects that are not in Git any more")
     add("--dry-run", action="store_true", help="only show what would change")
     add("--force", action="store_true", help="delete and recreate objects that cannot be updated")
     add("--replace", action="store_true", help="replace instead of apply")
     add("--server-side", action="store_true", help="use server-side apply")
     add("--apply-out-of-sync-only", action="store_true", help="apply only objects that are OutOfSync")
-    about = "only GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME; * matches any part, a leading ! excludes"
-    add("--resource", action="append", default=[], metavar="RESOURCE", help=f"{about}; repeatable")
+    help_text = "only GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME; * matches any part, a leading ! excludes"
+    add("--resource", action="append", default=[], metavar="RESOURCE", help=f"{help_text}; repeatable")
     add(
         "--label",
         action="append",
@@ -96,264 +105,302 @@ def _add_sync_flags(parser: argparse.ArgumentParser) -> None:
 # -- sync ----------------------------------------------------------------------------------------------------------
 
 
-def run_sync(chosen: argparse.Namespace) -> int:
-    if chosen.local:
-        told = "show the changes with: argosy app diff --local, then commit and push them"
-        raise UserError(f"cannot sync a local folder, only manifests in Git; {told}", where="--local")
-    if not chosen.names and not chosen.selector and not chosen.project:
-        told = "argosy app sync NAME, or select several with -l LABELS or --project NAME"
-        raise UserError(f"no Application selected; {told}")
+def run_sync(args: argparse.Namespace) -> int:
+    if args.local:
+        advice = "show the changes with: argosy app diff --local, then commit and push them"
+        raise UserError(f"cannot sync a local folder, only manifests in Git; {advice}", where="--local")
+    if not args.names and not args.selector and not args.project:
+        advice = "argosy app sync NAME, or select several with -l LABELS or --project NAME"
+        raise UserError(f"no Application selected; {advice}")
 
-    async def work(desk: Desk) -> int:
-        from argosy.gitops.application_client.sync_checks import check_windows
+    async def work(service: ApplicationService) -> int:
+        from argosy.gitops.application_client.sync_checks import check_sync_windows
 
-        apps = await desk.chosen(chosen.names, chosen.selector, chosen.project)
-        await check_windows(desk, apps)
-        if chosen.preview_changes and not await _previewed(desk, apps, chosen):
-            return NO
-        codes = [await _sync(desk, app, chosen) for app in apps]
+        apps = await service.load_selected(args.names, args.selector, args.project)
+        await check_sync_windows(service, apps)
+        if args.preview_changes and not await _confirm_preview(service, apps, args):
+            return EXIT_NEGATIVE
+        codes = [await _sync_application(service, app, args) for app in apps]
         return max(codes, default=0)
 
-    return leaving_it_running(lambda: at_desk(chosen, work, writes=True), " ".join(chosen.names))
+    return run_interruptible(lambda: run_with_service(args, work, show_target=True), " ".join(args.names))
 
 
-def leaving_it_running(run: Callable[[], int], names: str) -> int:
+def run_interruptible(run: Callable[[], int], names: str) -> int:
     """Run a command; on Ctrl-C, report that the operation continues."""
     try:
         return run()
     except KeyboardInterrupt:
         name = names or "NAME"
-        told = "the requested operation continues"
-        say("interrupted", told, f"argosy app wait {name} --operation, or: argosy app terminate-op {name}")
-        return INTERRUPTED
+        detail = "the requested operation continues"
+        print_failure("interrupted", detail, f"argosy app wait {name} --operation, or: argosy app terminate-op {name}")
+        return EXIT_INTERRUPTED
 
 
-async def _previewed(desk: Desk, apps: list[Application], chosen: argparse.Namespace) -> bool:
+async def _confirm_preview(service: ApplicationService, apps: list[Application], args: argparse.Namespace) -> bool:
     from argosy.features.applications.diff.cli import print_diff
 
     for app in apps:
-        await print_diff(desk, app, refs=(chosen.revision,) if chosen.revision else ())
-    if chosen.yes:
+        await print_diff(service, app, refs=(args.revision,) if args.revision else ())
+    if args.yes:
         return True
-    if not can_ask():
+    if not is_interactive():
         raise UserError("cannot ask for confirmation without a terminal; add -y", where="--preview-changes")
-    return asked("Sync these changes?")
+    return confirm("Sync these changes?")
 
 
-async def _sync(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
+async def _sync_application(service: ApplicationService, app: Application, args: argparse.Namespace) -> int:
     from argosy.gitops.application_client.sync_requests import sync_operation
 
-    wish, by = _wish(chosen, app), await desk.who()
+    wish, user = _build_sync_wish(args, app), await service.find_user()
     if wish.revision or wish.revisions:
-        await _resolved(desk, app, wish)
-    also = await _labelled(desk, app, chosen.label) if chosen.label else ()
-    asked_for = await desk.revise(app, lambda now: {"operation": sync_operation(now, wish, by, also)})
-    if chosen.is_async:
-        talk(f"{app.name}: sync requested; wait for it: argosy app wait {app.name} --operation")
+        await _check_revisions(service, app, wish)
+    labelled_keys = await _list_keys_with_labels(service, app, args.label) if args.label else ()
+    updated = await service.patch_application(
+        app, lambda now: {"operation": sync_operation(now, wish, user, labelled_keys)}
+    )
+    if args.is_async:
+        print_message(f"{app.name}: sync requested; wait for it: argosy app wait {app.name} --operation")
         return 0
-    return await followed(desk, asked_for, chosen, "sync")
+    return await follow_operation_to_end(service, updated, args, "sync")
 
 
-def _wish(chosen: argparse.Namespace, app: Application) -> SyncWish:
-    from argosy.gitops.application_client.sync_requests import SyncWish
+def _build_sync_wish(args: argparse.Namespace, app: Application) -> SyncFlags:
+    from argosy.gitops.application_client.sync_requests import SyncFlags
 
-    return SyncWish(
-        revision=chosen.revision,
-        revisions=_revisions(chosen, app),
-        prune=chosen.prune,
-        dry_run=chosen.dry_run,
-        force=chosen.force,
-        replace=chosen.replace,
-        server_side=chosen.server_side,
-        only_out_of_sync=chosen.apply_out_of_sync_only,
-        strategy=chosen.strategy,
-        resources=tuple(chosen.resource),
-        info=tuple(chosen.info),
-        retry_limit=chosen.retry_limit,
-        retry_duration=chosen.retry_backoff_duration,
-        retry_longest=chosen.retry_backoff_max_duration,
-        retry_factor=chosen.retry_backoff_factor,
-        retry_refresh=chosen.retry_refresh,
+    return SyncFlags(
+        revision=args.revision,
+        revisions=_read_revisions(args, app),
+        prune=args.prune,
+        dry_run=args.dry_run,
+        force=args.force,
+        replace=args.replace,
+        server_side=args.server_side,
+        only_out_of_sync=args.apply_out_of_sync_only,
+        strategy=args.strategy,
+        resources=tuple(args.resource),
+        info=tuple(args.info),
+        retry_limit=args.retry_limit,
+        retry_duration=args.retry_backoff_duration,
+        retry_max_duration=args.retry_backoff_max_duration,
+        retry_factor=args.retry_backoff_factor,
+        retry_refresh=args.retry_refresh,
     )
 
 
-async def _resolved(desk: Desk, app: Application, wish: SyncWish) -> None:
+async def _check_revisions(service: ApplicationService, app: Application, wish: SyncFlags) -> None:
     from argosy.gitops.application_client.reader import open_reader
-    from argosy.gitops.application_client.sync_checks import check_refs
+    from argosy.gitops.application_client.sync_checks import check_refs_exist
 
-    async with open_reader(desk) as reader:
-        await check_refs(reader, app, wish.revisions or (wish.revision,))
+    async with open_reader(service) as reader:
+        await check_refs_exist(reader, app, wish.revisions or (wish.revision,))
 
 
-def _revisions(chosen: argparse.Namespace, app: Application) -> tuple[str, ...]:
-    from argosy.gitops.application_client.sync_requests import positioned
+def _read_revisions(args: argparse.Namespace, app: Application) -> tuple[str, ...]:
+    from argosy.gitops.application_client.sync_requests import assign_refs
 
-    if not chosen.revisions:
+    if not args.revisions:
         return ()
-    return positioned(app, chosen.revisions, chosen.source_positions, chosen.source_names)
+    return assign_refs(app, args.revisions, args.source_positions, args.source_names)
 
 
-async def _labelled(desk: Desk, app: Application, labels: list[str]) -> list[ResourceKey]:
+async def _list_keys_with_labels(service: ApplicationService, app: Application, labels: list[str]) -> list[ResourceKey]:
     from argosy.gitops.application_client.reader import open_reader
-    from argosy.gitops.application_client.sync_requests import keys_with_labels
+    from argosy.gitops.application_client.sync_requests import select_keys_by_labels
 
-    async with open_reader(desk) as reader:
-        assembled = await reader.assemble(app)
-    return keys_with_labels(app, assembled.desired, labels)
+    async with open_reader(service) as reader:
+        desired_state = await reader.render_desired_state(app)
+    return select_keys_by_labels(app, desired_state.manifests, labels)
 
 
-async def followed(desk: Desk, app: Application, chosen: argparse.Namespace, what: str) -> int:
+async def follow_operation_to_end(
+    service: ApplicationService, app: Application, args: argparse.Namespace, action: str
+) -> int:
     """Show the operation until it ends, and return the exit code."""
-    from argosy.features.applications.sync.progress import Retries, Waves, picture
-    from argosy.gitops.application_client.watch import follow_operation
+    from argosy.features.applications.sync.progress import RetryReporter, WaveDisplay, create_progress_display
+    from argosy.gitops.application_client.watch import wait_for_operation
 
-    how = form(chosen)
-    shown = None if how in ("json", "yaml") else picture()
-    retries = Retries(talk)
+    output = choose_output(args)
+    display = None if output in ("json", "yaml") else create_progress_display()
+    retries = RetryReporter(print_message)
 
-    def see(now: Application) -> None:
-        if shown is not None:
-            shown.see(now)
-        if not isinstance(shown, Waves):  # the wave display shows retries
-            retries.see(now)
+    def show(current: Application) -> None:
+        if display is not None:
+            display.show(current)
+        if not isinstance(display, WaveDisplay):  # the wave display shows retries
+            retries.show(current)
 
-    began = time.monotonic()
-    ended = await follow_operation(desk, app, chosen.timeout, see, talk)
-    now = None
-    if ended.app is not None and not is_compat(chosen) and shown is not None:
-        now = await _compared(desk, ended.app, see)
-    code = await _told(desk, ended, chosen, what)
-    if now is not None and isinstance(shown, Waves):
-        _tell_state(now, time.monotonic() - began)
+    started_at = time.monotonic()
+    result = await wait_for_operation(service, app, args.timeout, show, print_message)
+    compared_app = None
+    if result.app is not None and not is_compat(args) and display is not None:
+        compared_app = await _wait_for_comparison(service, result.app, show)
+    code = await _print_result(service, result, args, action)
+    if compared_app is not None and isinstance(display, WaveDisplay):
+        _print_state(compared_app, time.monotonic() - started_at)
     return code
 
 
-def _tell_state(app: Application, seconds: float) -> None:
+def _print_state(app: Application, seconds: float) -> None:
     """Print sync status and health: after a successful sync, models may still be loading."""
-    from argosy.gitops.application_client.summary import health_word, sync_word
+    from argosy.gitops.application_client.summary import read_health_status, read_sync_status
 
-    screen = Screen(sys.stderr)
-    waits = "" if health_word(app) == "Healthy" else f"; next: argosy app wait {app.name} --health"
-    print(f"{screen.mark(sync_word(app))}  {screen.mark(health_word(app))} in {seconds:.1f} s{waits}", file=sys.stderr)
+    screen = TerminalOutput(sys.stderr)
+    advice = "" if read_health_status(app) == "Healthy" else f"; next: argosy app wait {app.name} --health"
+    print(
+        f"{screen.format_status(read_sync_status(app))}  {screen.format_status(read_health_status(app))} in "
+        f"{seconds:.1f} s{advice}",
+        file=sys.stderr,
+    )
 
 
-async def _compared(desk: Desk, app: Application, see: Callable[[Application], None]) -> Application | None:
+async def _wait_for_comparison(
+    service: ApplicationService, app: Application, show: Callable[[Application], None]
+) -> Application | None:
     """Wait briefly for the comparison after the sync, because statuses are outdated until then."""
     from argosy.gitops.application import read_application
-    from argosy.kube.controller.wait import until
+    from argosy.kube.controller.wait import wait_for_object
 
     state = app.state
-    if state is None or state.progress != "Succeeded" or state.request.sync.dry_run:
+    if state is None or state.phase != "Succeeded" or state.request.sync.dry_run:
         return None
-    seen: list[Application] = []
+    compared_apps: list[Application] = []
 
-    def is_new(manifest: Manifest | None) -> bool:
+    def is_compared(manifest: Manifest | None) -> bool:
         if manifest is None:
             return True
-        now = read_application(manifest)
-        is_later = str(now.status.get("reconciledAt") or "") > state.finished
-        if is_later or (now.status.get("sync") or {}).get("status") == "Synced":
-            see(now)
-            seen.append(now)
+        current = read_application(manifest)
+        is_later = str(current.status.get("reconciledAt") or "") > state.finished
+        if is_later or (current.status.get("sync") or {}).get("status") == "Synced":
+            show(current)
+            compared_apps.append(current)
             return True
         return False
 
-    await until(desk.cluster, app.key, is_new, LAST_LOOK)
-    return seen[-1] if seen else None
+    await wait_for_object(service.cluster, app.key, is_compared, COMPARISON_TIMEOUT_SECONDS)
+    return compared_apps[-1] if compared_apps else None
 
 
-async def _told(desk: Desk, ended: Ended, chosen: argparse.Namespace, what: str) -> int:
-    from argosy.gitops.application_client.stuck_pods import NOT_STARTING, stuck_pods
-    from argosy.gitops.application_client.watch import Ending, is_taken_up, unheard
+async def _print_result(service: ApplicationService, result: WaitResult, args: argparse.Namespace, action: str) -> int:
+    from argosy.gitops.application_client.stuck_pods import NOT_STARTING_REASONS, describe_stuck_pods
+    from argosy.gitops.application_client.watch import WaitOutcome, describe_missing_controller, is_operation_started
 
-    app = ended.app
+    app = result.app
     if app is None:
-        raise UserError(f"{what}: the Application was deleted")
-    if is_compat(chosen):
-        app = await _looked_at(desk, app)
-    await print_end(desk, app, chosen)
-    if ended.ending is Ending.TOO_LATE:
-        is_begun = app.state is not None and is_taken_up(app)
-        blocker = app.state.message if app.state is not None and is_begun else await unheard(desk, app)
-        wait, end = (f"argosy app {each}" for each in (f"wait {app.name} --operation", f"terminate-op {app.name}"))
-        advice = f"it {'is still running' if is_begun else 'has not started'}; {wait}, or: {end}"
-        stuck = (await stuck_pods(desk, app) or await stuck_pods(desk, app, NOT_STARTING)) if is_begun else []
-        say(f"{app.name}: {what} has not finished after {chosen.timeout:g} s", [blocker, *stuck[:MOST]], advice)
-        return TIMED_OUT
-    if is_compat(chosen) and what == "sync" and not (chosen.resource or chosen.label) and (left := _to_prune(app)):
-        say(f"{app.name}: {left} resources require pruning", "", f"argocd app sync {app.name} --prune")
-        return NO
-    return verdict(app, what)
+        raise UserError(f"{action}: the Application was deleted")
+    if is_compat(args):
+        app = await _refresh_after_operation(service, app)
+    await print_final_state(service, app, args)
+    if result.outcome is WaitOutcome.TOO_LATE:
+        is_started = app.state is not None and is_operation_started(app)
+        blocker = (
+            app.state.message
+            if app.state is not None and is_started
+            else await describe_missing_controller(service, app)
+        )
+        wait, terminate = (
+            f"argosy app {arguments}" for arguments in (f"wait {app.name} --operation", f"terminate-op {app.name}")
+        )
+        advice = f"it {'is still running' if is_started else 'has not started'}; {wait}, or: {terminate}"
+        stuck = (
+            (await describe_stuck_pods(service, app) or await describe_stuck_pods(service, app, NOT_STARTING_REASONS))
+            if is_started
+            else []
+        )
+        print_failure(
+            f"{app.name}: {action} has not finished after {args.timeout:g} s",
+            [blocker, *stuck[:MAX_NAMED_OBJECTS]],
+            advice,
+        )
+        return EXIT_TIMED_OUT
+    if (
+        is_compat(args)
+        and action == "sync"
+        and not (args.resource or args.label)
+        and (prune_count := _count_skipped_prunes(app))
+    ):
+        print_failure(f"{app.name}: {prune_count} resources require pruning", "", f"argocd app sync {app.name} --prune")
+        return EXIT_NEGATIVE
+    return report_outcome(app, action)
 
 
-def _to_prune(app: Application) -> int:
+def _count_skipped_prunes(app: Application) -> int:
     """argo: A full sync fails if objects remain to be pruned."""
-    from argosy.gitops.application_client.summary import sync_word
+    from argosy.gitops.application_client.summary import read_sync_status
 
     state = app.state
-    if state is None or state.request.sync.dry_run or state.progress != "Succeeded" or sync_word(app) == "Synced":
+    if state is None or state.request.sync.dry_run or state.phase != "Succeeded" or read_sync_status(app) == "Synced":
         return 0
-    return sum(result.outcome == "PruneSkipped" for result in state.results)
+    return sum(result.result_code == "PruneSkipped" for result in state.results)
 
 
-async def _looked_at(desk: Desk, app: Application) -> Application:
+async def _refresh_after_operation(service: ApplicationService, app: Application) -> Application:
     """argo: Refresh the Application before printing the result, except after a dry run."""
-    from argosy.gitops.application_client.small_changes import refresh
-    from argosy.kube.controller.wait import TooLate
+    from argosy.gitops.application_client.small_changes import refresh_and_wait
+    from argosy.kube.controller.wait import WaitTimeout
 
     if app.state is None or app.state.request.sync.dry_run:
         return app
     try:
-        return await refresh(desk, app, is_hard=False, seconds=60.0, tell=talk)
-    except TooLate:
+        return await refresh_and_wait(service, app, is_hard=False, timeout_seconds=60.0, report=print_message)
+    except WaitTimeout:
         return app
 
 
-async def print_end(desk: Desk, app: Application, chosen: argparse.Namespace, *, shows_operation: bool = True) -> None:
+async def print_final_state(
+    service: ApplicationService, app: Application, args: argparse.Namespace, *, shows_operation: bool = True
+) -> None:
     """Print the final state in the chosen output format; the table format has been printed during the operation."""
     from argosy.features.applications.read.cli import print_app, print_tree
 
-    how = form(chosen)
-    if how in ("json", "yaml"):
-        print_data(dict(app.wire), how)
-    elif is_compat(chosen):
-        from argosy.features.applications.read.argocd_facts import print_ending
+    output = choose_output(args)
+    if output in ("json", "yaml"):
+        print_document(dict(app.wire), output)
+    elif is_compat(args):
+        from argosy.features.applications.read.argocd_printer import print_ending
 
-        await print_ending(desk, app, how, shows_operation=shows_operation)
-    elif how.startswith("tree"):
-        await print_tree(desk, app)
-    elif how == "wide":
+        await print_ending(service, app, output, shows_operation=shows_operation)
+    elif output.startswith("tree"):
+        await print_tree(service, app)
+    elif output == "wide":
         print()
-        await print_app(desk, app, shows_operation=True)
+        await print_app(service, app, shows_operation=True)
 
 
-def verdict(app: Application, what: str) -> int:
+def report_outcome(app: Application, action: str) -> int:
     from argosy.gitops.application_client import summary
 
     state = app.state
-    if state is None or state.progress == "Succeeded":
-        dry = state is not None and state.request.sync.dry_run
-        at = summary.short(state.revision or ", ".join(map(summary.short, state.revisions))) if state else ""
-        ending = " (dry run: nothing changed)" if dry else ""
-        talk(f"{app.name}: {what} to {at or 'its revision'} succeeded{ending}")
+    if state is None or state.phase == "Succeeded":
+        is_dry_run = state is not None and state.request.sync.dry_run
+        revision = (
+            summary.shorten_revision(state.revision or ", ".join(map(summary.shorten_revision, state.revisions)))
+            if state
+            else ""
+        )
+        suffix = " (dry run: nothing changed)" if is_dry_run else ""
+        print_message(f"{app.name}: {action} to {revision or 'its revision'} succeeded{suffix}")
         return 0
-    named = summary.failures(app)[:MOST]
-    advice = _advice(app, state.message)
-    say(f"{app.name}: {what} {state.progress.value.lower()}", [state.message, *named], advice)
-    return REFUSED if summary.is_refused_by_project(app) else NO
+    failures = summary.list_failed_tasks(app)[:MAX_NAMED_OBJECTS]
+    advice = _build_advice(app, state.message)
+    print_failure(f"{app.name}: {action} {state.phase.value.lower()}", [state.message, *failures], advice)
+    return EXIT_REFUSED if summary.is_refused_by_project(app) else EXIT_NEGATIVE
 
 
-def _advice(app: Application, message: str) -> str:
+def _build_advice(app: Application, message: str) -> str:
     from argosy.gitops.application_client.summary import is_refused_by_project
-    from argosy.kube.schema.name_syntax import dns_label
+    from argosy.kube.schema.name_syntax import check_dns_label
 
     if is_refused_by_project(app):
-        elsewhere = f"move the Application: argosy app set {app.name} --project NAME"
-        return f"see what the project permits: argosy proj get {app.project}, and change the project, or {elsewhere}"
+        move_advice = f"move the Application: argosy app set {app.name} --project NAME"
+        return f"see what the project permits: argosy proj get {app.project}, and change the project, or {move_advice}"
     namespace = app.destination.namespace
     if namespace and f'namespaces "{namespace}" not found' in message:
-        if wrong := dns_label(namespace):
-            right = f"correct it: argosy app set {app.name} --dest-namespace NAME"
-            return f"{namespace!r} cannot be the name of a namespace ({wrong[0].partition(' (e.g.')[0]}); {right}"
+        if name_errors := check_dns_label(namespace):
+            correction = f"correct it: argosy app set {app.name} --dest-namespace NAME"
+            return (
+                f"{namespace!r} cannot be the name of a namespace ({name_errors[0].partition(' (e.g.')[0]}); "
+                f"{correction}"
+            )
         return f"argosy app set {app.name} --sync-option CreateNamespace=true, then: argosy app sync {app.name}"
     return f"argosy app get {app.name} --show-operation"

@@ -9,103 +9,125 @@ import asyncio
 from dataclasses import dataclass
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.page_parts.addresses import of_app
-from argosy.features.applications.page_parts.frame import app_of, framed, head_parts
-from argosy.features.applications.page_parts.owned_objects import nodes_of
-from argosy.features.applications.page_parts.timeline import Moment, moment
-from argosy.features.applications.sync.operation_waves import Blocker, timeline
-from argosy.gitops.application_client.client import clock
-from argosy.gitops.application_client.health_reasons import reason
-from argosy.gitops.application_client.resource_actions import Choice, Excerpt, lines, logs_of
-from argosy.gitops.status.wire_format import mapping
+from argosy.features.applications.page_parts.addresses import application_path
+from argosy.features.applications.page_parts.frame import build_page_values, get_application, render_head_parts
+from argosy.features.applications.page_parts.owned_objects import list_permitted_nodes
+from argosy.features.applications.page_parts.timeline import TimelineEvent, build_timeline_event
+from argosy.features.applications.sync.operation_waves import BlockingTask, build_operation_timeline
+from argosy.gitops.application_client.client import utc_now
+from argosy.gitops.application_client.health_reasons import summarize_health_reason
+from argosy.gitops.application_client.resource_actions import (
+    LogOptions,
+    ObjectSelector,
+    list_container_logs,
+    read_log_lines,
+)
+from argosy.gitops.status.wire_format import as_mapping
 from argosy.kube.names import ResourceKey
 from argosy.web import page_templates
-from argosy.web.caller_clients import reader_of
-from argosy.web.event_cache import of_namespaces
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_reader
+from argosy.web.event_cache import list_namespace_events
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-SECONDS = 0.7  # to read the last log line
-MOST = 200  # characters of the last log line
+LOG_TIMEOUT_SECONDS = 0.7  # to read the last log line
+MAX_LOG_LINE_LENGTH = 200  # characters of the last log line
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class BlockerDetails:
     """Health, last Event and last log line of the object that blocks the operation."""
 
     health: str = ""
     why: str = ""
-    event: Moment | None = None
+    event: TimelineEvent | None = None
     line: str = ""
     pod: str = ""
 
 
-async def hint_of(asked: Asked, blocker: Blocker | None) -> Hint | None:
+async def find_blocker_details(request: RequestContext, blocker: BlockingTask | None) -> BlockerDetails | None:
     if blocker is None:
         return None
-    reader, key = reader_of(asked), blocker.task.key
+    reader, key = build_reader(request), blocker.task.key
     manifest = reader.cache.get(key)
     if manifest is None:
-        return Hint(event=await _last_event(asked, {key}))
-    said = (await reader.rules.assess_all([manifest]))[0]
-    below = {node.key for node in await nodes_of(asked) if any(each.key == key for each in node.parents)}
-    health = said.health.value if said and said.health else ""
-    pod, line = await _last_line(asked, key) if asked.may("logs", "get", asked.thing) else ("", "")
-    event = await _last_event(asked, {key, *below})
-    return Hint(health, reason(manifest, said.message) if said else "", event, line, pod)
+        return BlockerDetails(event=await _find_last_event(request, {key}))
+    assessment = (await reader.reconciler_settings.assess_all([manifest]))[0]
+    child_keys = {
+        node.key for node in await list_permitted_nodes(request) if any(parent.key == key for parent in node.parents)
+    }
+    health = assessment.health.value if assessment and assessment.health else ""
+    pod, line = (
+        await _find_last_log_line(request, key) if request.is_allowed("logs", "get", request.rbac_object) else ("", "")
+    )
+    event = await _find_last_event(request, {key, *child_keys})
+    return BlockerDetails(
+        health, summarize_health_reason(manifest, assessment.message) if assessment else "", event, line, pod
+    )
 
 
-async def _last_event(asked: Asked, keys: set[ResourceKey]) -> Moment | None:
+async def _find_last_event(request: RequestContext, keys: set[ResourceKey]) -> TimelineEvent | None:
     """Return the latest Warning, else the latest Event."""
-    if not app_of(asked).destination.is_here:
+    if not get_application(request).destination.is_in_cluster:
         return None  # Events of its objects are in the destination cluster
-    wanted = {(key.kind, key.name) for key in keys}
-    found = []
-    for event in (await of_namespaces(asked, {key.namespace for key in keys})).events:
-        about = mapping(event.get("involvedObject"))
-        if (about.get("kind"), about.get("name")) in wanted:
-            found.append(moment(app_of(asked), event))
-    return max(found, key=lambda each: (each.kind == "Warning", each.at), default=None)
+    kinds_and_names = {(key.kind, key.name) for key in keys}
+    timeline_events = []
+    for event in (await list_namespace_events(request, {key.namespace for key in keys})).events:
+        involved_object = as_mapping(event.get("involvedObject"))
+        if (involved_object.get("kind"), involved_object.get("name")) in kinds_and_names:
+            timeline_events.append(build_timeline_event(get_application(request), event))
+    return max(
+        timeline_events, key=lambda timeline_event: (timeline_event.kind == "Warning", timeline_event.at), default=None
+    )
 
 
-async def _last_line(asked: Asked, key: ResourceKey) -> tuple[str, str]:
-    reader = reader_of(asked)
+async def _find_last_log_line(request: RequestContext, key: ResourceKey) -> tuple[str, str]:
+    reader = build_reader(request)
     try:
-        async with asyncio.timeout(SECONDS):
-            for log in await logs_of(reader, app_of(asked), Choice(*key), ""):
-                async for line in lines(reader, log, Excerpt(tail=1)):
+        async with asyncio.timeout(LOG_TIMEOUT_SECONDS):
+            for log in await list_container_logs(reader, get_application(request), ObjectSelector(*key), ""):
+                async for line in read_log_lines(reader, log, LogOptions(tail=1)):
                     if line.strip():
-                        return f"{log.pod.name}/{log.container}", line.strip()[:MOST]
+                        return f"{log.pod.name}/{log.container}", line.strip()[:MAX_LOG_LINE_LENGTH]
     except (ArgosyError, TimeoutError):
         pass
     return "", ""
 
 
-async def operation_page(asked: Asked) -> Answer:
-    app = app_of(asked)
-    made = timeline(app, clock())
-    hint = await hint_of(asked, made.blocker if made else None)
-    values = await framed(asked, "operation", line=made, hint=hint)
-    if made is not None and made.is_running:
+async def render_operation_page(request: RequestContext) -> WebResponse:
+    app = get_application(request)
+    operation_timeline = build_operation_timeline(app, utc_now())
+    blocker_details = await find_blocker_details(request, operation_timeline.blocker if operation_timeline else None)
+    values = await build_page_values(request, "operation", line=operation_timeline, hint=blocker_details)
+    if operation_timeline is not None and operation_timeline.is_running:
         values["reload_after"] = 5  # for browsers without JavaScript
-    return Page("applications/operation.html", values)
+    return PageResponse("applications/operation.html", values)
 
 
-async def operation_parts(asked: Asked) -> dict[str, str]:
-    app = app_of(asked)
-    made = timeline(app, clock())
-    hint = await hint_of(asked, made.blocker if made else None)
-    may = asked.may("applications", "sync", asked.thing)
-    body = page_templates.part(
-        "applications/parts_operation.html", "operation", made, hint, of_app(app.namespace, app.name), may
+async def render_operation_parts(request: RequestContext) -> dict[str, str]:
+    app = get_application(request)
+    operation_timeline = build_operation_timeline(app, utc_now())
+    blocker_details = await find_blocker_details(request, operation_timeline.blocker if operation_timeline else None)
+    may_sync = request.is_allowed("applications", "sync", request.rbac_object)
+    body = page_templates.render_macro(
+        "applications/parts_operation.html",
+        "operation",
+        operation_timeline,
+        blocker_details,
+        application_path(app.namespace, app.name),
+        may_sync,
     )
-    return {**await head_parts(asked), "operation": body}
+    return {**await render_head_parts(request), "operation": body}
 
 
 ROUTES = (
     Route(
-        "GET", "/apps/{ns}/{name}/operation", May("applications", "get", application), operation_page, "The operation"
+        "GET",
+        "/apps/{ns}/{name}/operation",
+        RequiresPermission("applications", "get", resolve_application),
+        render_operation_page,
+        "The operation",
     ),
 )

@@ -5,62 +5,74 @@ In: a request. Out: a page; a requested sync. Never: syncs another revision with
 
 from __future__ import annotations
 
-from argosy.features.applications.diff.page import compared
-from argosy.features.applications.page_parts.frame import app_of, back_to, framed
+from argosy.features.applications.diff.page import compare_for_page
+from argosy.features.applications.page_parts.frame import build_page_values, get_application, redirect_to_application
 from argosy.features.applications.sync.panel import (
     PROPAGATIONS,
     REPLACE_WORD,
-    choices_of,
-    options_of,
-    propagation_of,
-    wish_of,
+    get_propagation_policy,
+    list_resource_groups,
+    list_sync_options,
+    read_sync_form,
 )
-from argosy.gitops.application_client.sync_checks import check_refs, check_window, needs_override
+from argosy.gitops.application_client.sync_checks import check_refs_exist, check_sync_window, needs_override_permission
 from argosy.gitops.application_client.sync_requests import sync_operation
-from argosy.web.caller_clients import desk_of, reader_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_reader, build_service
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
 
-async def sync_page(asked: Asked) -> Answer:
-    app, query = app_of(asked), asked.query
-    ref = query.text("revision").strip()
-    made = await compared(reader_of(asked), app, (ref,) if ref else ())
-    own = app.sources[0].ref or "HEAD" if len(app.sources) == 1 else ""
-    values = await framed(
-        asked,
+async def render_sync_page(request: RequestContext) -> WebResponse:
+    app, query = get_application(request), request.query
+    ref = query.get_text("revision").strip()
+    comparison = await compare_for_page(build_reader(request), app, (ref,) if ref else ())
+    target_revision = app.sources[0].ref or "HEAD" if len(app.sources) == 1 else ""
+    values = await build_page_values(
+        request,
         "",
-        made=made,
-        revision=ref or own,
-        own=own,
+        made=comparison,
+        revision=ref or target_revision,
+        own=target_revision,
         has_one_source=len(app.sources) == 1,
-        options=options_of(app),
-        propagation=propagation_of(app),
+        options=list_sync_options(app),
+        propagation=get_propagation_policy(app),
         propagations=PROPAGATIONS,
-        choices=choices_of(app, query.all("resource")),
+        choices=list_resource_groups(app, query.get_all("resource")),
         replace_word=REPLACE_WORD,
         prunes=bool(app.policy.automated and app.policy.automated.prune),
         prune_asked="prune" in query,
     )
-    return Page("applications/sync.html", values)
+    return PageResponse("applications/sync.html", values)
 
 
-async def sync(asked: Asked) -> Answer:
-    app, desk = app_of(asked), desk_of(asked)
-    wish = wish_of(app, await asked.form())
-    reader, refs = reader_of(asked), (wish.revision,) if wish.revision else ()
-    if needs_override(reader, app, refs):
-        asked.require("applications", "override", asked.thing)
-    check_window(reader, app)
-    await check_refs(reader, app, refs)
-    by = await desk.who()
-    await desk.revise(app, lambda now: {"operation": sync_operation(now, wish, by)})
-    return back_to(asked, "dry-run" if wish.dry_run else "synced", "operation")
+async def start_sync(request: RequestContext) -> WebResponse:
+    app, service = get_application(request), build_service(request)
+    wish = read_sync_form(app, await request.read_form())
+    reader, refs = build_reader(request), (wish.revision,) if wish.revision else ()
+    if needs_override_permission(reader, app, refs):
+        request.require_permission("applications", "override", request.rbac_object)
+    check_sync_window(reader, app)
+    await check_refs_exist(reader, app, refs)
+    user = await service.find_user()
+    await service.patch_application(app, lambda current: {"operation": sync_operation(current, wish, user)})
+    return redirect_to_application(request, "dry-run" if wish.dry_run else "synced", "operation")
 
 
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}/sync", May("applications", "get", application), sync_page, "Plan a sync"),
-    Route("POST", "/apps/{ns}/{name}/sync", May("applications", "sync", application), sync, "Sync"),
+    Route(
+        "GET",
+        "/apps/{ns}/{name}/sync",
+        RequiresPermission("applications", "get", resolve_application),
+        render_sync_page,
+        "Plan a sync",
+    ),
+    Route(
+        "POST",
+        "/apps/{ns}/{name}/sync",
+        RequiresPermission("applications", "sync", resolve_application),
+        start_sync,
+        "Sync",
+    ),
 )

@@ -6,21 +6,28 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from argosy.cli.error_messages import say
-from argosy.cli.exit_codes import NO, TIMED_OUT
-from argosy.cli.verbs import Commands, at_desk, form, is_compat, talk, verb
+from argosy.cli.error_messages import print_failure
+from argosy.cli.exit_codes import EXIT_NEGATIVE, EXIT_TIMED_OUT
+from argosy.cli.subcommands import (
+    SubParsersAction,
+    add_app_subcommand,
+    choose_output,
+    is_compat,
+    print_message,
+    run_with_service,
+)
 from argosy.errors import UserError
-from argosy.features.applications.sync.cli import FORMS, add_timeout, print_end, verdict
+from argosy.features.applications.sync.cli import OUTPUT_FORMATS, add_timeout, print_final_state, report_outcome
 
 if TYPE_CHECKING:
     from argosy.gitops.application import Application
-    from argosy.gitops.application_client.client import Desk
-    from argosy.gitops.application_client.watch import Ended, Waited
+    from argosy.gitops.application_client.client import ApplicationService
+    from argosy.gitops.application_client.watch import WaitConditions, WaitResult
 
 
-def add_to(parts: Commands[argparse.ArgumentParser]) -> None:
-    parser = verb(
-        parts, "wait", "wait until Applications reach a status", run_wait, named="any", forms=FORMS,
+def add_to(parts: SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = add_app_subcommand(
+        parts, "wait", "wait until Applications reach a status", run_wait, name_count="any", outputs=OUTPUT_FORMATS,
         examples=("wait models", "wait models --health --timeout 300", "wait -l env=dev --sync"),
     )  # fmt: skip
     _add_wait_flags(parser)
@@ -36,106 +43,115 @@ def _add_wait_flags(parser: argparse.ArgumentParser) -> None:
     add("--degraded", action="store_true", help="wait until it is Degraded")
     add("--delete", action="store_true", help="wait until it is deleted")
     add("--hydrated", action="store_true", help="for compatibility: argosy does not hydrate, so this is always true")
-    about = "wait only for this object: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
-    add("--resource", action="append", default=[], metavar="RESOURCE", help=about)
-    about = "keep waiting even if the status cannot be reached"
-    add("--no-fail-fast", action="store_true", help=about)
+    help_text = "wait only for this object: GROUP:KIND:NAME or GROUP:KIND:NAMESPACE/NAME, as for sync; repeatable"
+    add("--resource", action="append", default=[], metavar="RESOURCE", help=help_text)
+    help_text = "keep waiting even if the status cannot be reached"
+    add("--no-fail-fast", action="store_true", help=help_text)
     add_timeout(parser)
 
 
-def run_wait(chosen: argparse.Namespace) -> int:
-    if not chosen.names and not chosen.selector:
+def run_wait(args: argparse.Namespace) -> int:
+    if not args.names and not args.selector:
         raise UserError("no Application selected; argosy app wait NAME, or select several with -l LABELS")
 
-    async def work(desk: Desk) -> int:
+    async def work(service: ApplicationService) -> int:
         import asyncio
 
-        from argosy.gitops.application_client.client import NoApplication
+        from argosy.gitops.application_client.client import ApplicationNotFound
 
         try:
-            apps = await desk.chosen(chosen.names, chosen.selector)
-        except NoApplication:
-            if chosen.delete:
+            apps = await service.load_selected(args.names, args.selector)
+        except ApplicationNotFound:
+            if args.delete:
                 return 0
             raise
-        codes = await asyncio.gather(*(_wait(desk, app, chosen) for app in apps))
+        codes = await asyncio.gather(*(_wait_for_application(service, app, args) for app in apps))
         return max(codes, default=0)
 
-    return at_desk(chosen, work)
+    return run_with_service(args, work)
 
 
-def _waited(chosen: argparse.Namespace) -> Waited:
-    from argosy.gitops.application_client.watch import Waited
+def _read_wait_condition(args: argparse.Namespace) -> WaitConditions:
+    from argosy.gitops.application_client.watch import WaitConditions
 
-    words = {"Healthy": chosen.health, "Suspended": chosen.suspended, "Degraded": chosen.degraded}
+    words = {"Healthy": args.health, "Suspended": args.suspended, "Degraded": args.degraded}
     health = frozenset(word for word, is_wanted in words.items() if is_wanted)
-    if not (chosen.sync or chosen.operation or health or chosen.delete or chosen.hydrated):
-        return Waited(True, True, frozenset({"Healthy"}), resources=tuple(chosen.resource), gives_up=_gives_up(chosen))
-    return Waited(
-        chosen.sync, chosen.operation, health, chosen.delete, tuple(chosen.resource), gives_up=_gives_up(chosen)
+    if not (args.sync or args.operation or health or args.delete or args.hydrated):
+        return WaitConditions(
+            True, True, frozenset({"Healthy"}), resources=tuple(args.resource), gives_up_early=_fails_fast(args)
+        )
+    return WaitConditions(
+        args.sync, args.operation, health, args.delete, tuple(args.resource), gives_up_early=_fails_fast(args)
     )
 
 
-def _gives_up(chosen: argparse.Namespace) -> bool:
-    return not chosen.no_fail_fast and not is_compat(chosen)
+def _fails_fast(args: argparse.Namespace) -> bool:
+    return not args.no_fail_fast and not is_compat(args)
 
 
-async def _wait(desk: Desk, app: Application, chosen: argparse.Namespace) -> int:
-    from argosy.features.applications.sync.progress import Lines, Sentences
-    from argosy.gitops.application_client.watch import Ending, follow
+async def _wait_for_application(service: ApplicationService, app: Application, args: argparse.Namespace) -> int:
+    from argosy.features.applications.sync.progress import ResultLinePrinter, WaitReporter
+    from argosy.gitops.application_client.watch import WaitOutcome, wait_for_conditions
 
-    waited, how = _waited(chosen), form(chosen)
-    shown = Lines(sys.stdout) if how == "wide" else Sentences(waited, talk)
-    ended = await follow(desk, app, waited, chosen.timeout, shown.see, talk)
-    if ended.app is not None and (ended.ending is Ending.REACHED or is_compat(chosen)):
-        await print_end(desk, ended.app, chosen, shows_operation=waited.operation)
-    if ended.ending is Ending.REACHED:
-        if code := _asked_for(ended, waited):
+    wait_condition, output = _read_wait_condition(args), choose_output(args)
+    reporter = ResultLinePrinter(sys.stdout) if output == "wide" else WaitReporter(wait_condition, print_message)
+    result = await wait_for_conditions(service, app, wait_condition, args.timeout, reporter.show, print_message)
+    if result.app is not None and (result.outcome is WaitOutcome.REACHED or is_compat(args)):
+        await print_final_state(service, result.app, args, shows_operation=wait_condition.operation)
+    if result.outcome is WaitOutcome.REACHED:
+        if code := _report_operation_failure(result, wait_condition):
             return code
-        if how == "table":
-            talk(f"{app.name}: {'was deleted' if ended.app is None else 'reached the requested status'}")
+        if output == "table":
+            print_message(f"{app.name}: {'was deleted' if result.app is None else 'reached the requested status'}")
         return 0
-    await _explain(desk, ended, waited, chosen, app.name)
-    return TIMED_OUT if ended.ending is Ending.TOO_LATE else NO
+    await _report_unmet_condition(service, result, wait_condition, args, app.name)
+    return EXIT_TIMED_OUT if result.outcome is WaitOutcome.TOO_LATE else EXIT_NEGATIVE
 
 
-def _asked_for(ended: Ended, waited: Waited) -> int:
+def _report_operation_failure(result: WaitResult, wait_condition: WaitConditions) -> int:
     """Report a failed operation if the command waits only for the operation."""
-    state = ended.app.state if ended.app is not None else None
-    alone = waited.operation and waited.gives_up and not waited.sync and not waited.health
-    if not alone or ended.app is None or state is None or state.progress not in ("Failed", "Error"):
+    state = result.app.state if result.app is not None else None
+    is_operation_only = (
+        wait_condition.operation
+        and wait_condition.gives_up_early
+        and not wait_condition.sync
+        and not wait_condition.health
+    )
+    if not is_operation_only or result.app is None or state is None or state.phase not in ("Failed", "Error"):
         return 0
-    return verdict(ended.app, "operation")
+    return report_outcome(result.app, "operation")
 
 
-async def _explain(desk: Desk, ended: Ended, waited: Waited, chosen: argparse.Namespace, name: str) -> None:
+async def _report_unmet_condition(
+    service: ApplicationService, result: WaitResult, wait_condition: WaitConditions, args: argparse.Namespace, name: str
+) -> None:
     """Report the unmet conditions and their causes, down to the objects."""
-    from argosy.gitops.application_client.unmet_conditions import causes
-    from argosy.gitops.application_client.watch import Ending
+    from argosy.gitops.application_client.unmet_conditions import list_unmet_conditions
+    from argosy.gitops.application_client.watch import WaitOutcome
 
-    if ended.app is None:
-        say(f"{name} was deleted", "the Application does not exist any more", "argosy app list")
+    if result.app is None:
+        print_failure(f"{name} was deleted", "the Application does not exist any more", "argosy app list")
         return
-    lead = f"timed out after {chosen.timeout:g} s" if ended.ending is Ending.TOO_LATE else "waiting cannot help"
-    missing = "; ".join(waited.missing(ended.app)) or "the requested status was not reached"
-    why = dict.fromkeys([ended.why, *await causes(desk, ended.app)])
-    say(f"{name}: {lead}: {missing}", list(why), _next(ended, name))
+    problem = f"timed out after {args.timeout:g} s" if result.outcome is WaitOutcome.TOO_LATE else "waiting cannot help"
+    missing = "; ".join(wait_condition.list_unmet(result.app)) or "the requested status was not reached"
+    reasons = dict.fromkeys([result.reason, *await list_unmet_conditions(service, result.app)])
+    print_failure(f"{name}: {problem}: {missing}", list(reasons), _next_command(result, name))
 
 
-def _next(ended: Ended, name: str) -> str:
+def _next_command(result: WaitResult, name: str) -> str:
     from argosy.gitops.application_client import summary
     from argosy.gitops.status.hold import read_hold
 
-    app = ended.app
+    app = result.app
     assert app is not None
     if summary.is_busy(app):
         return f"argosy app get {name} --show-operation, or end it: argosy app terminate-op {name}"
-    if summary.sync_word(app) == "OutOfSync":
-        held = read_hold(app.annotations) is not None
-        then = f"argosy app release {name}" if held else f"argosy app sync {name}"
-        return f"argosy app diff {name}, then: {then}"
+    if summary.read_sync_status(app) == "OutOfSync":
+        is_held = read_hold(app.annotations) is not None
+        next_step = f"argosy app release {name}" if is_held else f"argosy app sync {name}"
+        return f"argosy app diff {name}, then: {next_step}"
     return (
         f"argosy app tree {name}, or: argosy app logs {name}"
-        if summary.health_word(app) != "Healthy"
+        if summary.read_health_status(app) != "Healthy"
         else (f"argosy app get {name}")
     )

@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.features.applications.page_parts.addresses import element_of, of_resource
-from argosy.features.applications.page_parts.keyed_values import Keyed
+from argosy.features.applications.page_parts.addresses import resource_element_id, resource_path
+from argosy.features.applications.page_parts.key_properties import KeyProperties
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.summary import Row
-from argosy.gitops.application_client.summary import rows as rows_of
-from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.application_client.summary import ManagedObjectRow
+from argosy.gitops.application_client.summary import list_rows as rows_of
+from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.kube.names import ResourceKey
 
-MOST_BESIDE = 20  # siblings of one kind shown without a group
-MOST_SENT = 60  # objects of a top-level group
-MOST_SENT_BELOW = 10  # objects of a nested group
-MOST_LEAVES = 200  # objects of all groups, with their descendants
-LEAST_LEAVES = 50
-ILL = frozenset({"Degraded", "Missing", "Unknown"})
-UNEASY = ILL | {"Progressing", "Suspended"}
+MAX_UNFOLDED_SIBLINGS = 20  # siblings of one kind shown without a group
+MAX_SENT_PER_GROUP = 60  # objects of a top-level group
+MAX_SENT_PER_NESTED_GROUP = 10  # objects of a nested group
+MAX_SENT_IN_ALL_GROUPS = 200  # objects of all groups, with their descendants
+MIN_SENT_PER_GROUP = 50
+UNHEALTHY_STATES = frozenset({"Degraded", "Missing", "Unknown"})
+NOT_HEALTHY_STATES = UNHEALTHY_STATES | {"Progressing", "Suspended"}
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf(Keyed):
+class TreeObject(KeyProperties):
     """One object. `status` is empty for objects that are only children of managed ones."""
 
     key: ResourceKey
@@ -45,21 +45,21 @@ class Leaf(Keyed):
     @property
     def url(self) -> str:
         """Built on access, because most of thousands of objects are not shown."""
-        return of_resource(*self.app, self.key) if self.app else ""
+        return resource_path(*self.app, self.key) if self.app else ""
 
     @property
     def is_problem(self) -> bool:
-        return self.health in UNEASY or self.status in ("OutOfSync", "SyncFailed", "Failed", "Error")
+        return self.health in NOT_HEALTHY_STATES or self.status in ("OutOfSync", "SyncFailed", "Failed", "Error")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class TreeGroup:
     """Many siblings of one kind, folded; large groups are paged."""
 
     kind: str
     count: int
     problems: int
-    branches: tuple[Branch, ...]
+    branches: tuple[TreeBranch, ...]
     id: str = ""
     first: int = 0  # index of the first branch shown
     start: str = ""  # URL of the first page, if this is another one
@@ -72,10 +72,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
-    leaf: Leaf
-    below: tuple[Branch, ...] = ()
-    groups: tuple[Group, ...] = ()
+class TreeBranch:
+    leaf: TreeObject
+    below: tuple[TreeBranch, ...] = ()
+    groups: tuple[TreeGroup, ...] = ()
     problems: int = 0  # of this object and its descendants
     size: int = 1  # number of objects sent
 
@@ -85,96 +85,106 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    branches: tuple[Branch, ...]
-    groups: tuple[Group, ...]
+class ApplicationTree:
+    branches: tuple[TreeBranch, ...]
+    groups: tuple[TreeGroup, ...]
     total: int
     problems: int
     kinds: tuple[str, ...] = ()
 
-    def shown(self) -> Iterator[Leaf]:
+    def list_sent(self) -> Iterator[TreeObject]:
         """Yield every object that is sent to the browser."""
-        waiting = [*self.branches, *(each for group in self.groups for each in group.branches)]
-        while waiting:
-            branch = waiting.pop()
+        pending = [*self.branches, *(branch_below for group in self.groups for branch_below in group.branches)]
+        while pending:
+            branch = pending.pop()
             yield branch.leaf
-            waiting += [*branch.below, *(each for group in branch.groups for each in group.branches)]
+            pending += [*branch.below, *(branch_below for group in branch.groups for branch_below in group.branches)]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class GroupWindow:
     """The page of the group that is open, and the URLs of other pages."""
 
     group: str = ""
     first: int = 0
-    address: Callable[[str, int], str] = lambda group, first: ""
+    build_url: Callable[[str, int], str] = lambda group, first: ""
 
-    def of(self, kind: str, branches: Sequence[Branch], owner: str, most: int) -> Group:
+    def build_group(self, kind: str, branches: Sequence[TreeBranch], owner: str, max_objects: int) -> TreeGroup:
         """`max_objects` limits the objects sent, including descendants."""
         name = f"{owner}:{kind}" if owner else kind
         is_open = name == self.group
         first = self.first if is_open and self.first < len(branches) else 0
-        shown: list[Branch] = []
-        for each in branches[first : first + (MOST_SENT_BELOW if owner else MOST_SENT)]:
-            most -= each.size
-            if shown and most < 0:
+        sent: list[TreeBranch] = []
+        for branch in branches[first : first + (MAX_SENT_PER_NESTED_GROUP if owner else MAX_SENT_PER_GROUP)]:
+            max_objects -= branch.size
+            if sent and max_objects < 0:
                 break
-            shown.append(each)
-        last = first + len(shown)
-        return Group(
+            sent.append(branch)
+        last = first + len(sent)
+        return TreeGroup(
             kind,
             len(branches),
-            sum(each.problems > 0 for each in branches),
-            tuple(shown),
+            sum(branch.problems > 0 for branch in branches),
+            tuple(sent),
             name,
             first,
-            self.address(name, 0) if first else "",
-            self.address(name, last) if last < len(branches) else "",
+            self.build_url(name, 0) if first else "",
+            self.build_url(name, last) if last < len(branches) else "",
             is_open,
         )
 
 
-def told_rows(app: Application, health: Mapping[ResourceKey, str] | None = None) -> list[Row]:
+def list_rows_with_failures(
+    app: Application, health: Mapping[ResourceKey, str] | None = None
+) -> list[ManagedObjectRow]:
     """argo: A message is from apply, so it is kept only for failures, hooks and objects to prune."""
     results = app.state.results if app.state else ()
-    failed = {each.key for each in results if each.outcome == "SyncFailed" or each.progress in ("Failed", "Error")}
+    failed = {
+        result.key
+        for result in results
+        if result.result_code == "SyncFailed" or result.hook_phase in ("Failed", "Error")
+    }
     return [
         row if row.key in failed or row.hook or "requires pruning" in row.message else row._replace(message="")
         for row in rows_of(app, health)
     ]
 
 
-def leaves(
-    nodes: Sequence[Node],
-    rows: Sequence[Row],
-    said: Mapping[ResourceKey, str],
+def build_tree_objects(
+    nodes: Sequence[ResourceNode],
+    rows: Sequence[ManagedObjectRow],
+    reasons: Mapping[ResourceKey, str],
     app: tuple[str, str],
     orphans: Iterable[ResourceKey] = (),
-) -> dict[ResourceKey, Leaf]:
+) -> dict[ResourceKey, TreeObject]:
     """Build managed, live and orphaned objects. `app` is namespace and name of the Application."""
-    told = {row.key: row for row in rows}
-    found = {node.key: _leaf(node, told.get(node.key), said.get(node.key, ""), app) for node in nodes}
+    rows_by_key = {row.key: row for row in rows}
+    objects = {
+        node.key: _build_tree_object(node, rows_by_key.get(node.key), reasons.get(node.key, ""), app) for node in nodes
+    }
     for row in rows:
-        if row.key not in found:
+        if row.key not in objects:
             health = row.health or ("" if row.hook else "Missing")
-            found[row.key] = Leaf(
-                row.key, element_of(row.key), app, row.status, health, row.message, row.wave, hook=row.hook
+            objects[row.key] = TreeObject(
+                row.key, resource_element_id(row.key), app, row.status, health, row.message, row.wave, hook=row.hook
             )
     for key in orphans:
-        found.setdefault(key, Leaf(key, element_of(key), is_orphan=True))
-    return found
+        objects.setdefault(key, TreeObject(key, resource_element_id(key), is_orphan=True))
+    return objects
 
 
-def _leaf(node: Node, row: Row | None, said: str, app: tuple[str, str]) -> Leaf:
+def _build_tree_object(
+    node: ResourceNode, row: ManagedObjectRow | None, reason: str, app: tuple[str, str]
+) -> TreeObject:
     health = node.health.health.value if node.health and node.health.health else ""
     info = tuple((str(name), str(value)) for name, value in node.info if value)
-    return Leaf(
+    return TreeObject(
         node.key,
-        element_of(node.key),
+        resource_element_id(node.key),
         app,
         row.status if row else "",
         health,
-        (said if health != "Healthy" else "") or (row.message if row and row.status not in ("Synced", "") else ""),
+        (reason if health != "Healthy" else "") or (row.message if row and row.status not in ("Synced", "") else ""),
         row.wave if row else None,
         node.created,
         row.hook if row else "",
@@ -183,61 +193,75 @@ def _leaf(node: Node, row: Row | None, said: str, app: tuple[str, str]) -> Leaf:
     )
 
 
-def grown(
-    nodes: Sequence[Node],
-    found: Mapping[ResourceKey, Leaf],
+def build_tree(
+    nodes: Sequence[ResourceNode],
+    objects: Mapping[ResourceKey, TreeObject],
     *,
     only_problems: bool = False,
     kind: str = "",
     text: str = "",
-    window: Window | None = None,
-) -> Tree:
+    window: GroupWindow | None = None,
+) -> ApplicationTree:
     """Build the tree, problems first. Objects that match the filters are shown with all their ancestors."""
-    window = window or Window()
-    below: dict[ResourceKey, list[ResourceKey]] = {}
+    window = window or GroupWindow()
+    children: dict[ResourceKey, list[ResourceKey]] = {}
     roots: list[ResourceKey] = []
-    parents = {node.key: [each.key for each in node.parents] for node in nodes}
-    for key in found:
-        above = next((each for each in parents.get(key, ()) if each in found and each != key), None)
-        if above is None:
+    parents = {node.key: [item.key for item in node.parents] for node in nodes}
+    for key in objects:
+        parent = next((item for item in parents.get(key, ()) if item in objects and item != key), None)
+        if parent is None:
             roots.append(key)
         else:
-            below.setdefault(above, []).append(key)
+            children.setdefault(parent, []).append(key)
 
-    def is_wanted(leaf: Leaf) -> bool:
+    def matches_filters(leaf: TreeObject) -> bool:
         return (
             (not only_problems or leaf.is_problem)
             and (not kind or leaf.key.kind == kind)
             and (not text or text.lower() in f"{leaf.key.kind}/{leaf.key.name}".lower())
         )
 
-    def grow(key: ResourceKey) -> Branch | None:
-        leaf = found[key]
-        inner = [each for child in below.pop(key, ()) if (each := grow(child)) is not None]
-        if not inner and not is_wanted(leaf):
+    def build_branch(key: ResourceKey) -> TreeBranch | None:
+        leaf = objects[key]
+        inner_branches = [branch for child in children.pop(key, ()) if (branch := build_branch(child)) is not None]
+        if not inner_branches and not matches_filters(leaf):
             return None
-        shown, groups = _folded(inner, window, leaf.id)
-        size = 1 + sum(each.size for each in shown) + sum(each.size for group in groups for each in group.branches)
-        return Branch(leaf, shown, groups, leaf.is_problem + sum(each.problems for each in inner), size)
+        shown_branches, groups = _fold_large_groups(inner_branches, window, leaf.id)
+        size = (
+            1
+            + sum(branch.size for branch in shown_branches)
+            + sum(branch.size for group in groups for branch in group.branches)
+        )
+        return TreeBranch(
+            leaf, shown_branches, groups, leaf.is_problem + sum(branch.problems for branch in inner_branches), size
+        )
 
-    inner = [each for key in roots if (each := grow(key)) is not None]
-    shown, groups = _folded(inner, window)
-    kinds = tuple(sorted({key.kind for key in found}))
-    return Tree(shown, groups, len(found), sum(leaf.is_problem for leaf in found.values()), kinds)
+    inner_branches = [item for key in roots if (item := build_branch(key)) is not None]
+    shown_branches, groups = _fold_large_groups(inner_branches, window)
+    kinds = tuple(sorted({key.kind for key in objects}))
+    return ApplicationTree(
+        shown_branches, groups, len(objects), sum(leaf.is_problem for leaf in objects.values()), kinds
+    )
 
 
-def _folded(branches: list[Branch], window: Window, owner: str = "") -> tuple[tuple[Branch, ...], tuple[Group, ...]]:
+def _fold_large_groups(
+    branches: list[TreeBranch], window: GroupWindow, owner: str = ""
+) -> tuple[tuple[TreeBranch, ...], tuple[TreeGroup, ...]]:
     """Sort by problems, wave, kind and name; fold more than MAX_UNFOLDED_SIBLINGS of a kind into a group."""
-    ordered = sorted(branches, key=_order)
-    kinds: dict[str, list[Branch]] = {}
-    for each in ordered:
-        kinds.setdefault(each.leaf.key.kind, []).append(each)
-    large = {kind for kind, those in kinds.items() if len(those) > MOST_BESIDE}
-    most = max(MOST_LEAVES // max(len(large), 1), LEAST_LEAVES)
-    groups = tuple(window.of(kind, those, owner, most) for kind, those in kinds.items() if kind in large)
-    return tuple(each for each in ordered if each.leaf.key.kind not in large), groups
+    ordered = sorted(branches, key=_sort_key)
+    kinds: dict[str, list[TreeBranch]] = {}
+    for branch in ordered:
+        kinds.setdefault(branch.leaf.key.kind, []).append(branch)
+    large_kinds = {kind for kind, siblings in kinds.items() if len(siblings) > MAX_UNFOLDED_SIBLINGS}
+    max_objects = max(MAX_SENT_IN_ALL_GROUPS // max(len(large_kinds), 1), MIN_SENT_PER_GROUP)
+    groups = tuple(
+        window.build_group(kind, siblings, owner, max_objects)
+        for kind, siblings in kinds.items()
+        if kind in large_kinds
+    )
+    return tuple(branch for branch in ordered if branch.leaf.key.kind not in large_kinds), groups
 
 
-def _order(branch: Branch) -> tuple[bool, bool, int, ResourceKey]:
+def _sort_key(branch: TreeBranch) -> tuple[bool, bool, int, ResourceKey]:
     leaf = branch.leaf
     return leaf.is_orphan, branch.problems == 0, leaf.wave or 0, leaf.key

@@ -8,96 +8,109 @@ from __future__ import annotations
 from functools import lru_cache
 
 from argosy.errors import ArgosyError
-from argosy.features.applications.list.page import shape_of
-from argosy.features.applications.page_parts.addresses import with_query
-from argosy.features.applications.page_parts.frame import app_of, framed, head_parts
-from argosy.features.applications.page_parts.owned_objects import nodes_of, shows_orphans
-from argosy.features.applications.tree.nodes import Leaf, Tree, Window, grown, leaves, told_rows
+from argosy.features.applications.list.page import digest_ids
+from argosy.features.applications.page_parts.addresses import add_query
+from argosy.features.applications.page_parts.frame import build_page_values, get_application, render_head_parts
+from argosy.features.applications.page_parts.owned_objects import list_permitted_nodes, shows_orphans
+from argosy.features.applications.tree.nodes import (
+    ApplicationTree,
+    GroupWindow,
+    TreeObject,
+    build_tree,
+    build_tree_objects,
+    list_rows_with_failures,
+)
 from argosy.gitops.application import Application
-from argosy.gitops.application_client.health_reasons import reason
-from argosy.gitops.application_client.reader import health_words
+from argosy.gitops.application_client.health_reasons import summarize_health_reason
+from argosy.gitops.application_client.reader import list_health_words
 from argosy.kube.names import ResourceKey
 from argosy.web import page_templates
-from argosy.web.caller_clients import reader_of
-from argosy.web.object_lookup import application
-from argosy.web.request import Asked
-from argosy.web.responses import Answer, Page
-from argosy.web.route import May, Route
+from argosy.web.caller_clients import build_reader
+from argosy.web.object_lookup import resolve_application
+from argosy.web.request import RequestContext
+from argosy.web.responses import PageResponse, WebResponse
+from argosy.web.route import RequiresPermission, Route
 
-MOST_WHOLE = 300  # larger trees are updated object by object
+MAX_OBJECTS_SENT_WHOLE = 300  # larger trees are updated object by object
 
 
-async def found(asked: Asked) -> tuple[dict[ResourceKey, Leaf], Tree]:
+async def load_tree(request: RequestContext) -> tuple[dict[ResourceKey, TreeObject], ApplicationTree]:
     """Return all objects, and the tree of those that match the filters."""
-    app, reader, query = app_of(asked), reader_of(asked), asked.query
-    nodes = await nodes_of(asked)
-    judged = [(node.key, node.health) for node in nodes if node.health]
-    said = {key: reason(reader.cache.get(key) or {}, each.message) for key, each in judged}
-    rows = told_rows(app, health_words(dict(judged)))
-    orphans = await _orphans(asked, app) if query.text("orphans") and shows_orphans(asked) else []
-    all_leaves = leaves(nodes, rows, said, (app.namespace, app.name), orphans)
-    made = grown(
+    app, reader, query = get_application(request), build_reader(request), request.query
+    nodes = await list_permitted_nodes(request)
+    assessed = [(node.key, node.health) for node in nodes if node.health]
+    reasons = {
+        key: summarize_health_reason(reader.cache.get(key) or {}, assessment.message) for key, assessment in assessed
+    }
+    rows = list_rows_with_failures(app, list_health_words(dict(assessed)))
+    orphans = await _list_orphans(request, app) if query.get_text("orphans") and shows_orphans(request) else []
+    all_leaves = build_tree_objects(nodes, rows, reasons, (app.namespace, app.name), orphans)
+    tree = build_tree(
         nodes,
         all_leaves,
-        only_problems=query.text("show") == "problems",
-        kind=query.text("kind"),
-        text=query.text("q").strip(),
-        window=_window(asked),
+        only_problems=query.get_text("show") == "problems",
+        kind=query.get_text("kind"),
+        text=query.get_text("q").strip(),
+        window=_read_window(request),
     )
-    return all_leaves, made
+    return all_leaves, tree
 
 
-def _window(asked: Asked) -> Window:
-    query = asked.query
-    kept = [(name, value) for name in query if name not in ("in", "from", "said") for value in query.all(name)]
+def _read_window(request: RequestContext) -> GroupWindow:
+    query = request.query
+    kept_parameters = [
+        (name, value) for name in query if name not in ("in", "from", "said") for value in query.get_all(name)
+    ]
 
-    def address(group: str, first: int) -> str:
-        return with_query(asked.path, [*kept, ("in", group), ("from", str(first) if first else "")])
+    def build_url(group: str, first: int) -> str:
+        return add_query(request.path, [*kept_parameters, ("in", group), ("from", str(first) if first else "")])
 
-    return Window(query.text("in"), query.number("from", 0, most=10**6), address)
+    return GroupWindow(query.get_text("in"), query.get_int("from", 0, maximum=10**6), build_url)
 
 
-async def _orphans(asked: Asked, app: Application) -> list[ResourceKey]:
+async def _list_orphans(request: RequestContext, app: Application) -> list[ResourceKey]:
     try:
-        return list(await reader_of(asked).orphans(app))
+        return list(await build_reader(request).list_orphans(app))
     except ArgosyError:
         return []
 
 
-async def tree_page(asked: Asked) -> Answer:
-    all_leaves, made = await found(asked)
-    digest = shape_of(leaf.id for leaf in all_leaves.values()) if made.total > MOST_WHOLE else ""
-    chosen = {
-        "show": "problems" if asked.query.text("show") == "problems" else "all",
-        "kind": asked.query.text("kind"),
-        "q": asked.query.text("q"),
-        "orphans": bool(asked.query.text("orphans")),
+async def render_tree_page(request: RequestContext) -> WebResponse:
+    all_leaves, tree = await load_tree(request)
+    digest = digest_ids(leaf.id for leaf in all_leaves.values()) if tree.total > MAX_OBJECTS_SENT_WHOLE else ""
+    filters = {
+        "show": "problems" if request.query.get_text("show") == "problems" else "all",
+        "kind": request.query.get_text("kind"),
+        "q": request.query.get_text("q"),
+        "orphans": bool(request.query.get_text("orphans")),
     }
-    values = await framed(asked, "tree", tree=made, chosen=chosen, digest=digest, has_orphans=shows_orphans(asked))
-    return Page("applications/tree.html", values)
-
-
-async def tree_parts(asked: Asked) -> dict[str, str]:
-    app = app_of(asked)
-    all_leaves, made = await found(asked)
-    parts = await head_parts(asked)
-    parts["tree-count"] = page_templates.part("applications/parts_tree.html", "tree_count", made)
-    if made.total <= MOST_WHOLE:
-        parts["tree"] = page_templates.part("applications/parts_tree.html", "app_tree", made, app.name)
-        return parts
-    parts["shape"] = page_templates.part(
-        "applications/parts_list.html", "shape", shape_of(leaf.id for leaf in all_leaves.values())
+    values = await build_page_values(
+        request, "tree", tree=tree, chosen=filters, digest=digest, has_orphans=shows_orphans(request)
     )
-    return parts | {leaf.id: _rendered(leaf) for leaf in made.shown()}
+    return PageResponse("applications/tree.html", values)
+
+
+async def render_tree_parts(request: RequestContext) -> dict[str, str]:
+    app = get_application(request)
+    all_leaves, tree = await load_tree(request)
+    parts = await render_head_parts(request)
+    parts["tree-count"] = page_templates.render_macro("applications/parts_tree.html", "tree_count", tree)
+    if tree.total <= MAX_OBJECTS_SENT_WHOLE:
+        parts["tree"] = page_templates.render_macro("applications/parts_tree.html", "app_tree", tree, app.name)
+        return parts
+    parts["shape"] = page_templates.render_macro(
+        "applications/parts_list.html", "shape", digest_ids(leaf.id for leaf in all_leaves.values())
+    )
+    return parts | {leaf.id: _render_tree_object(leaf) for leaf in tree.list_sent()}
 
 
 @lru_cache(maxsize=4096)
-def _rendered(leaf: Leaf) -> str:
-    return page_templates.part("applications/parts_tree.html", "tree_leaf", leaf)
+def _render_tree_object(leaf: TreeObject) -> str:
+    return page_templates.render_macro("applications/parts_tree.html", "tree_leaf", leaf)
 
 
-NEEDS = May("applications", "get", application)
+READ_PERMISSION = RequiresPermission("applications", "get", resolve_application)
 ROUTES = (
-    Route("GET", "/apps/{ns}/{name}", NEEDS, tree_page, "An application"),
-    Route("GET", "/apps/{ns}/{name}/tree", NEEDS, tree_page, "The resource tree of an application"),
+    Route("GET", "/apps/{ns}/{name}", READ_PERMISSION, render_tree_page, "An application"),
+    Route("GET", "/apps/{ns}/{name}/tree", READ_PERMISSION, render_tree_page, "The resource tree of an application"),
 )

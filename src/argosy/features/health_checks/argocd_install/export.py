@@ -9,71 +9,73 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from argosy.features.health_checks.argocd_install.merge import Check
-from argosy.features.health_checks.argocd_install.settings_location import FIELD
-from argosy.gitops.coexistence.argocd_settings import PLAIN_NAMESPACE, SETTINGS, USUAL
-from argosy.kube.objects import dump
+from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
+from argosy.features.health_checks.argocd_install.settings_location import HEALTH_CHECKS_FIELD
+from argosy.gitops.coexistence.argocd_settings import DEFAULT_NAMESPACE, OPENSHIFT_GITOPS, SETTINGS_CONFIG_MAP_NAME
+from argosy.kube.objects import dump_yaml
 
-FORMS: Final = ("cr", "configmap", "ansible")
-VARIABLE: Final = "validated_patterns_argocd_health_checks"
+EXPORT_FORMATS: Final = ("cr", "configmap", "ansible")
+ANSIBLE_VARIABLE: Final = "validated_patterns_argocd_health_checks"
 
 
-def exported(form: str, checks: Sequence[Check], *, namespace: str = "", name: str = "") -> str:
-    match form:
+def render_export(
+    export_format: str, checks: Sequence[RequestedHealthCheck], *, namespace: str = "", name: str = ""
+) -> str:
+    match export_format:
         case "cr":
-            return _resource(checks, namespace or USUAL, name or USUAL)
+            return _render_argocd_resource(checks, namespace or OPENSHIFT_GITOPS, name or OPENSHIFT_GITOPS)
         case "configmap":
-            return _config_map(checks, namespace or PLAIN_NAMESPACE)
-    return _variables(checks)
+            return _render_config_map(checks, namespace or DEFAULT_NAMESPACE)
+    return _render_ansible_variables(checks)
 
 
-def _resource(checks: Sequence[Check], namespace: str, name: str) -> str:
-    head = [
+def _render_argocd_resource(checks: Sequence[RequestedHealthCheck], namespace: str, name: str) -> str:
+    comment_lines = [
         "Health checks for an Argo CD that an operator runs, such as OpenShift GitOps:",
-        *_names(checks),
+        *_list_names(checks),
         "",
         f"To add them by hand, paste the fields below `spec:` into `kubectl edit argocd {name} -n {namespace}`.",
-        f"CAREFUL: `kubectl apply` of this file replaces the whole {FIELD} list of that resource,",
+        f"CAREFUL: `kubectl apply` of this file replaces the whole {HEALTH_CHECKS_FIELD} list of that resource,",
         "including health checks that others added. `argosy health apply` merges the list and keeps them.",
     ]
     manifest = {
         "apiVersion": "argoproj.io/v1beta1",
         "kind": "ArgoCD",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {FIELD: [check.entry for check in checks]},
+        "spec": {HEALTH_CHECKS_FIELD: [check.entry for check in checks]},
     }
-    return _comment(head) + dump(manifest)
+    return _render_comment(comment_lines) + dump_yaml(manifest)
 
 
-def _config_map(checks: Sequence[Check], namespace: str) -> str:
-    head = [
+def _render_config_map(checks: Sequence[RequestedHealthCheck], namespace: str) -> str:
+    comment_lines = [
         "Health checks for an Argo CD that no operator runs:",
-        *_names(checks),
+        *_list_names(checks),
         "",
-        f"`kubectl apply` of this file adds these keys to {SETTINGS} and keeps the others.",
+        f"`kubectl apply` of this file adds these keys to {SETTINGS_CONFIG_MAP_NAME} and keeps the others.",
         "If an ArgoCD resource owns that ConfigMap, its operator removes the keys again: use the resource instead.",
     ]
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": SETTINGS,
+            "name": SETTINGS_CONFIG_MAP_NAME,
             "namespace": namespace,
-            "labels": {"app.kubernetes.io/name": SETTINGS, "app.kubernetes.io/part-of": "argocd"},
+            "labels": {"app.kubernetes.io/name": SETTINGS_CONFIG_MAP_NAME, "app.kubernetes.io/part-of": "argocd"},
         },
         "data": {check.key: check.script for check in checks},
     }
-    return _comment(head) + dump(manifest)
+    return _render_comment(comment_lines) + dump_yaml(manifest)
 
 
-def _variables(checks: Sequence[Check]) -> str:
-    head = ["Health checks for the role validated_patterns_deploy:", *_names(checks)]
-    return _comment(head) + dump({VARIABLE: [check.entry for check in checks]})
+def _render_ansible_variables(checks: Sequence[RequestedHealthCheck]) -> str:
+    comment_lines = ["Health checks for the role validated_patterns_deploy:", *_list_names(checks)]
+    return _render_comment(comment_lines) + dump_yaml({ANSIBLE_VARIABLE: [check.entry for check in checks]})
 
 
-def _names(checks: Sequence[Check]) -> list[str]:
+def _list_names(checks: Sequence[RequestedHealthCheck]) -> list[str]:
     return [f"- {check.name}" for check in checks]
 
 
-def _comment(lines: Sequence[str]) -> str:
+def _render_comment(lines: Sequence[str]) -> str:
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)

@@ -8,49 +8,69 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from argosy.features.health_checks.argocd_install.merge import KEY_PREFIX, Check, kind_in, profile_with
-from argosy.features.health_checks.argocd_install.settings_location import FIELD, Place
-from argosy.gitops.health.kind_keys import joined
+from argosy.features.health_checks.argocd_install.merge import (
+    HEALTH_KEY_PREFIX,
+    RequestedHealthCheck,
+    find_profile_of_script,
+    read_entry_kind,
+)
+from argosy.features.health_checks.argocd_install.settings_location import HEALTH_CHECKS_FIELD, HealthSettings
+from argosy.gitops.health.kind_keys import render_key_kind
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects import Manifest, get_annotation
 
-BROUGHT: Final = "argosy.dev/setup-health"
-
-
-def marks(place: Place) -> list[str]:
-    return annotation(place.live, BROUGHT).split()
+SETUP_HEALTH_ANNOTATION: Final = "argosy.dev/setup-health"
 
 
-def with_marks(place: Place, wanted: Sequence[Check]) -> Manifest | None:
+def read_recorded_kinds(location: HealthSettings) -> list[str]:
+    return get_annotation(location.live, SETUP_HEALTH_ANNOTATION).split()
+
+
+def build_install_patch(location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck]) -> Manifest | None:
     """Build the patch that adds the checks and records the new ones; None if nothing changes."""
-    patch = place.patch(wanted)
+    patch = location.build_patch(requested_checks)
     if patch is None:
         return None
-    there = place.scripts
-    new = [joined(*check.of) for check in wanted if check.of not in there]
-    names = sorted({*marks(place), *new})
-    note = {"annotations": {BROUGHT: " ".join(names)}} if new else {}
-    return {**patch, "metadata": {**patch["metadata"], **note}}
+    existing_scripts = location.scripts
+    new_kinds = [
+        render_key_kind(*check.group_kind) for check in requested_checks if check.group_kind not in existing_scripts
+    ]
+    recorded_kinds = sorted({*read_recorded_kinds(location), *new_kinds})
+    metadata_changes = {"annotations": {SETUP_HEALTH_ANNOTATION: " ".join(recorded_kinds)}} if new_kinds else {}
+    return {**patch, "metadata": {**patch["metadata"], **metadata_changes}}
 
 
-def without_marked(place: Place, wanted: Sequence[Check]) -> tuple[Manifest, list[GroupKind]] | None:
+def build_uninstall_patch(
+    location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck]
+) -> tuple[Manifest, list[GroupKind]] | None:
     """Build the patch that removes the recorded checks, and list their kinds; None if none are recorded.
 
     A script that was changed since then is kept.
     """
-    names = set(marks(place))
-    if not names:
+    recorded_kinds = set(read_recorded_kinds(location))
+    if not recorded_kinds:
         return None
-    ours = {check.of: check.script for check in wanted}
-    gone = [
-        of
-        for of, script in place.scripts.items()
-        if joined(*of) in names and (ours.get(of) == script or profile_with(of, script))
+    scripts_by_kind = {check.group_kind: check.script for check in requested_checks}
+    removed_kinds = [
+        group_kind
+        for group_kind, script in location.scripts.items()
+        if render_key_kind(*group_kind) in recorded_kinds
+        and (scripts_by_kind.get(group_kind) == script or find_profile_of_script(group_kind, script))
     ]
-    metadata = {"resourceVersion": place.live["metadata"]["resourceVersion"], "annotations": {BROUGHT: None}}
-    left: dict[str, Any]
-    if place.installation.is_operated:
-        left = {"spec": {FIELD: [each for each in place.entries or () if kind_in(each) not in gone] or None}}
+    metadata = {
+        "resourceVersion": location.live["metadata"]["resourceVersion"],
+        "annotations": {SETUP_HEALTH_ANNOTATION: None},
+    }
+    remaining: dict[str, Any]
+    if location.installation.has_operator:
+        remaining = {
+            "spec": {
+                HEALTH_CHECKS_FIELD: [
+                    entry for entry in location.entries or () if read_entry_kind(entry) not in removed_kinds
+                ]
+                or None
+            }
+        }
     else:
-        left = {"data": {KEY_PREFIX + joined(*of): None for of in gone}}
-    return {"metadata": metadata, **left}, gone
+        remaining = {"data": {HEALTH_KEY_PREFIX + render_key_kind(*group_kind): None for group_kind in removed_kinds}}
+    return {"metadata": metadata, **remaining}, removed_kinds

@@ -12,41 +12,46 @@ from typing import Any, Final
 
 from argosy.errors import Conflict, UserError
 from argosy.features.health_checks.argocd_install.merge import (
+    DEFAULT_KINDS,
     INFERENCE_SERVICE,
-    USUAL_KINDS,
-    Check,
-    merged,
-    missing_from,
-    scripts_of_data,
-    scripts_of_entries,
+    RequestedHealthCheck,
+    list_missing_checks,
+    merge_entries,
+    read_scripts_from_data,
+    read_scripts_from_entries,
 )
-from argosy.gitops.coexistence.argocd_settings import PLAIN_NAMESPACE, USUAL, Installation, NotInstalled
+from argosy.gitops.coexistence.argocd_settings import (
+    DEFAULT_NAMESPACE,
+    OPENSHIFT_GITOPS,
+    ArgoCDInstallation,
+    ArgoCDNotFound,
+)
 from argosy.kube.client import Cluster, ClusterReader
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
-FIELD: Final = "resourceHealthChecks"
-ATTEMPTS: Final = 5
+HEALTH_CHECKS_FIELD: Final = "resourceHealthChecks"
+MAX_WRITE_ATTEMPTS: Final = 5
 
 
 @dataclass(frozen=True)
-class Place:
+class HealthSettings:
     """A snapshot of an ArgoCD resource, or of an argocd-cm without an operator."""
 
-    installation: Installation
+    installation: ArgoCDInstallation
     live: Manifest
 
     @property
     def entries(self) -> Sequence[Any] | None:
         """The health check list of an ArgoCD resource, or None if it is missing or empty."""
         spec = self.live.get("spec") or {}
-        entries = spec.get(FIELD)
+        entries = spec.get(HEALTH_CHECKS_FIELD)
         return entries if isinstance(entries, list) and entries else None
 
     @property
     def data(self) -> Mapping[str, str]:
         """Data of argocd-cm; for an ArgoCD resource, spec.extraConfig, which overrides all other settings."""
-        if self.installation.is_operated:
+        if self.installation.has_operator:
             extra = (self.live.get("spec") or {}).get("extraConfig")
             return extra if isinstance(extra, dict) else {}
         return self.live.get("data") or {}
@@ -54,55 +59,73 @@ class Place:
     @property
     def scripts(self) -> dict[GroupKind, str]:
         """The existing check scripts by kind."""
-        if self.installation.is_operated:
-            return scripts_of_entries(self.entries or ())
-        return scripts_of_data(self.data)
+        if self.installation.has_operator:
+            return read_scripts_from_entries(self.entries or ())
+        return read_scripts_from_data(self.data)
 
-    def overruled(self, wanted: Sequence[Check]) -> list[Check]:
+    def list_overridden_checks(self, requested_checks: Sequence[RequestedHealthCheck]) -> list[RequestedHealthCheck]:
         """List the checks that have no effect, because spec.extraConfig overrides them with another script."""
-        if not self.installation.is_operated:
+        if not self.installation.has_operator:
             return []
-        return [check for check in wanted if self.data.get(check.key, check.script) != check.script]
+        return [check for check in requested_checks if self.data.get(check.key, check.script) != check.script]
 
-    def patch(self, wanted: Sequence[Check]) -> Manifest | None:
+    def build_patch(self, requested_checks: Sequence[RequestedHealthCheck]) -> Manifest | None:
         """Build the merge patch that adds the checks; None if nothing would change."""
         version = {"resourceVersion": self.live["metadata"]["resourceVersion"]}
-        if self.installation.is_operated:
+        if self.installation.has_operator:
             # argo: a merge patch replaces the list, so send all of it; resourceVersion detects concurrent changes
-            entries = merged(self.entries or (), wanted)
-            same = entries == list(self.entries or ())
-            return None if same else {"metadata": version, "spec": {FIELD: entries}}
-        missing = missing_from(self.data, wanted)
-        return {"metadata": version, "data": {check.key: check.script for check in missing}} if missing else None
+            entries = merge_entries(self.entries or (), requested_checks)
+            is_unchanged = entries == list(self.entries or ())
+            return None if is_unchanged else {"metadata": version, "spec": {HEALTH_CHECKS_FIELD: entries}}
+        missing_checks = list_missing_checks(self.data, requested_checks)
+        return (
+            {"metadata": version, "data": {check.key: check.script for check in missing_checks}}
+            if missing_checks
+            else None
+        )
 
 
-def flags_to(installation: Installation, kinds: Collection[GroupKind]) -> str:
+def render_target_flags(installation: ArgoCDInstallation, kinds: Collection[GroupKind]) -> str:
     """Render the flags that select this Argo CD and these kinds again; empty if the defaults do."""
-    where = f" --namespace {installation.namespace}" if installation.namespace not in (USUAL, PLAIN_NAMESPACE) else ""
-    which = f" --name {installation.name}" if installation.is_operated and installation.name != USUAL else ""
-    if set(kinds) in ({INFERENCE_SERVICE}, set(USUAL_KINDS)):
-        return where + which
+    namespace_flag = (
+        f" --namespace {installation.namespace}"
+        if installation.namespace not in (OPENSHIFT_GITOPS, DEFAULT_NAMESPACE)
+        else ""
+    )
+    name_flag = (
+        f" --name {installation.name}" if installation.has_operator and installation.name != OPENSHIFT_GITOPS else ""
+    )
+    if set(kinds) in ({INFERENCE_SERVICE}, set(DEFAULT_KINDS)):
+        return namespace_flag + name_flag
     # a core kind may share its name with a kind of another group, such as Service
-    return f"{where}{which} --kinds {','.join(str(of) if of.group else f'core/{of.kind}' for of in kinds)}"
+    return (
+        f"{namespace_flag}{name_flag} --kinds "
+        f"{','.join(str(group_kind) if group_kind.group else f'core/{group_kind.kind}' for group_kind in kinds)}"
+    )
 
 
-async def read_place(cluster: ClusterReader, installation: Installation) -> Place:
-    live = await cluster.get(installation.key)
+async def load_health_settings(cluster: ClusterReader, installation: ArgoCDInstallation) -> HealthSettings:
+    live = await cluster.get(installation.settings_target)
     if live is None:
-        raise NotInstalled(f"{installation.key} was deleted in the meantime; run the command again")
-    return Place(installation, live)
+        raise ArgoCDNotFound(f"{installation.settings_target} was deleted in the meantime; run the command again")
+    return HealthSettings(installation, live)
 
 
-async def write_checks(cluster: Cluster, place: Place, wanted: Sequence[Check]) -> bool:
+async def write_checks(
+    cluster: Cluster, location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck]
+) -> bool:
     """Write the checks and retry on conflicts; return False if they were already there."""
-    for _ in range(ATTEMPTS):
-        patch = place.patch(wanted)
+    for _ in range(MAX_WRITE_ATTEMPTS):
+        patch = location.build_patch(requested_checks)
         if patch is None:
             return False
         try:
-            await cluster.patch(place.installation.key, patch)
+            await cluster.patch(location.installation.settings_target, patch)
             return True
         except Conflict:
-            place = await read_place(cluster, place.installation)
-    what = f"gave up after {ATTEMPTS} write conflicts"
-    raise UserError(f"{what}; find out who changes it, then run the command again", where=str(place.installation.key))
+            location = await load_health_settings(cluster, location.installation)
+    problem = f"gave up after {MAX_WRITE_ATTEMPTS} write conflicts"
+    raise UserError(
+        f"{problem}; find out who changes it, then run the command again",
+        where=str(location.installation.settings_target),
+    )

@@ -13,240 +13,294 @@ from typing import Final
 
 from argosy.features.health_checks.argocd_install.merge import (
     INFERENCE_SERVICE,
-    KSERVE,
-    Check,
-    changes,
-    concerned,
-    missing_from,
+    KSERVE_GROUP,
+    RequestedHealthCheck,
+    list_affected_kinds,
+    list_changes,
+    list_missing_checks,
 )
 from argosy.features.health_checks.argocd_install.settings_location import (
-    FIELD,
-    Place,
-    flags_to,
-    read_place,
+    HEALTH_CHECKS_FIELD,
+    HealthSettings,
+    load_health_settings,
+    render_target_flags,
     write_checks,
 )
-from argosy.gitops.coexistence.application_refresh import affected, applications_to_show, refresh, settle, table_of
-from argosy.gitops.coexistence.argocd_settings import SETTINGS, USUAL, Installation, NotInstalled, find_argocd
-from argosy.gitops.coexistence.step_messages import Ask, Tell, banner
-from argosy.gitops.health.kind_keys import key_text
+from argosy.gitops.coexistence.application_refresh import (
+    build_status_table,
+    list_applications_to_show,
+    request_refreshes,
+    select_affected,
+    wait_until_refreshed,
+)
+from argosy.gitops.coexistence.argocd_settings import (
+    OPENSHIFT_GITOPS,
+    SETTINGS_CONFIG_MAP_NAME,
+    ArgoCDInstallation,
+    ArgoCDNotFound,
+    find_argocd,
+)
+from argosy.gitops.coexistence.step_messages import AskUser, PrintStep, build_banner
+from argosy.gitops.health.kind_keys import render_kind
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import until
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.controller.wait import wait_for_object
+from argosy.kube.objects import Manifest, get_annotation
 
-QUESTION: Final = "Do you want to continue? (y/n)"
-AS_ARGO_CD: Final = "argocd"  # the profile that equals Argo CD's built-in check
-TRACKING: Final = "argocd.argoproj.io/tracking-id"  # argo: starts with the application name
-TOUCH: Final = "kubectl.kubernetes.io/restartedAt"
+CONTINUE_QUESTION: Final = "Do you want to continue? (y/n)"
+ARGOCD_PROFILE: Final = "argocd"  # the profile that equals Argo CD's built-in check
+TRACKING_ID_ANNOTATION: Final = "argocd.argoproj.io/tracking-id"  # argo: starts with the application name
+RESTARTED_AT_ANNOTATION: Final = "kubectl.kubernetes.io/restartedAt"
 
 
-class Outcome(enum.Enum):
+class ApplyOutcome(enum.Enum):
     DONE = "done"
     ABORTED = "aborted"
     NOT_PROPAGATED = "not propagated"
 
 
 @dataclass(frozen=True)
-class Request:
-    checks: tuple[Check, ...]
+class HealthApplyRequest:
+    checks: tuple[RequestedHealthCheck, ...]
     namespace: str = ""
     name: str = ""
     is_forced: bool = False
-    is_rehearsal: bool = False
-    timeout: float = 120.0  # seconds until argocd-cm must hold the checks
-    settle: float = 30.0  # seconds until applications must be refreshed
+    is_dry_run: bool = False
+    timeout_seconds: float = 120.0  # seconds until argocd-cm must hold the checks
+    refresh_timeout_seconds: float = 30.0  # seconds until applications must be refreshed
 
 
-async def apply(cluster: Cluster, request: Request, tell: Tell, ask: Ask) -> Outcome:
-    place = await _find(cluster, request, tell)
-    is_rerun = _state(place, request.checks, tell)
-    if request.is_rehearsal:
-        _rehearse(place, request.checks, tell)
-        return Outcome.DONE
-    if overruled := place.overruled(request.checks):
-        _end_overruled(place.installation, overruled, tell)
-        return Outcome.NOT_PROPAGATED
-    has_entries = place.installation.is_operated and bool(place.entries)
-    if (is_rerun or has_entries) and not _may_continue(place, request, tell, ask):
-        return Outcome.ABORTED
-    await _write(cluster, place, request.checks, tell, is_rerun=is_rerun)
-    if not await _propagated(cluster, place.installation, request, tell):
-        return Outcome.NOT_PROPAGATED
-    await _refresh(cluster, place.installation.namespace, request, tell)
-    shown = await applications_to_show(cluster, place.installation.namespace)
-    _finish(place.installation, shown, request.checks, tell)
-    return Outcome.DONE
+async def apply_health_checks(
+    cluster: Cluster, request: HealthApplyRequest, tell: PrintStep, ask: AskUser
+) -> ApplyOutcome:
+    location = await _find_installation(cluster, request, tell)
+    is_rerun = _report_existing_checks(location, request.checks, tell)
+    if request.is_dry_run:
+        _report_dry_run(location, request.checks, tell)
+        return ApplyOutcome.DONE
+    if overridden_checks := location.list_overridden_checks(request.checks):
+        _report_overridden(location.installation, overridden_checks, tell)
+        return ApplyOutcome.NOT_PROPAGATED
+    has_entries = location.installation.has_operator and bool(location.entries)
+    if (is_rerun or has_entries) and not _should_continue(location, request, tell, ask):
+        return ApplyOutcome.ABORTED
+    await _write_and_report(cluster, location, request.checks, tell, is_rerun=is_rerun)
+    if not await _wait_for_propagation(cluster, location.installation, request, tell):
+        return ApplyOutcome.NOT_PROPAGATED
+    await _refresh_applications(cluster, location.installation.namespace, request, tell)
+    applications = await list_applications_to_show(cluster, location.installation.namespace)
+    _report_summary(location.installation, applications, request.checks, tell)
+    return ApplyOutcome.DONE
 
 
-async def _find(cluster: Cluster, request: Request, tell: Tell) -> Place:
+async def _find_installation(cluster: Cluster, request: HealthApplyRequest, tell: PrintStep) -> HealthSettings:
     try:
         installation = await find_argocd(cluster, request.namespace, request.name)
-        place = await read_place(cluster, installation)
-    except NotInstalled:
-        _begin("ArgoCD CR", tell)
+        location = await load_health_settings(cluster, installation)
+    except ArgoCDNotFound:
+        _report_start("ArgoCD CR", tell)
         raise
-    if installation.is_operated:
-        _begin("ArgoCD CR", tell)
+    if installation.has_operator:
+        _report_start("ArgoCD CR", tell)
         tell("✓ ArgoCD CR found")
-        why = f"the operator generates {SETTINGS} from it and removes other keys"
-        tell(f"  {installation.name} in namespace {installation.namespace}; checks go into its spec.{FIELD}: {why}")
+        reason = f"the operator generates {SETTINGS_CONFIG_MAP_NAME} from it and removes other keys"
+        tell(
+            f"  {installation.name} in namespace {installation.namespace}; checks go into its "
+            f"spec.{HEALTH_CHECKS_FIELD}: {reason}"
+        )
     else:
-        _begin(SETTINGS, tell)
+        _report_start(SETTINGS_CONFIG_MAP_NAME, tell)
         tell("✓ Argo CD without an operator found")
-        tell(f"  no ArgoCD CR owns {SETTINGS} in namespace {installation.namespace}, so checks go directly into it")
-    return place
+        tell(
+            f"  no ArgoCD CR owns {SETTINGS_CONFIG_MAP_NAME} in namespace {installation.namespace}, so checks "
+            "go directly into it"
+        )
+    return location
 
 
-def _begin(where: str, tell: Tell) -> None:
-    for line in (*banner(f"Applying Custom Health Checks to {where}"), "", f"Step 1: Checking if {where} exists..."):
+def _report_start(target_name: str, tell: PrintStep) -> None:
+    for line in (
+        *build_banner(f"Applying Custom Health Checks to {target_name}"),
+        "",
+        f"Step 1: Checking if {target_name} exists...",
+    ):
         tell(line)
 
 
-def _state(place: Place, wanted: Sequence[Check], tell: Tell) -> bool:
+def _report_existing_checks(
+    location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck], tell: PrintStep
+) -> bool:
     """Report the existing checks; return True if the request touches any of them."""
     tell("\nStep 2: Checking if health checks are already configured...")
-    where = "ArgoCD CR" if place.installation.is_operated else SETTINGS
-    of_kserve = {check.of.group for check in wanted} == {KSERVE}
-    if found := concerned(place.scripts, wanted):
-        tell(f"⚠ Health checks for {'KServe' if of_kserve else 'these kinds'} already exist in {where}")
-    elif place.installation.is_operated and place.entries is None:
-        tell(f"✓ No existing {FIELD} found")
-        tell(f"  Will create the list with {_counted(wanted)}")
+    target_name = "ArgoCD CR" if location.installation.has_operator else SETTINGS_CONFIG_MAP_NAME
+    is_kserve_only = {check.group_kind.group for check in requested_checks} == {KSERVE_GROUP}
+    if affected_kinds := list_affected_kinds(location.scripts, requested_checks):
+        tell(f"⚠ Health checks for {'KServe' if is_kserve_only else 'these kinds'} already exist in {target_name}")
+    elif location.installation.has_operator and location.entries is None:
+        tell(f"✓ No existing {HEALTH_CHECKS_FIELD} found")
+        tell(f"  Will create the list with {_render_names(requested_checks)}")
     else:
-        what = FIELD if place.installation.is_operated else SETTINGS
-        missing = "KServe health checks" if of_kserve else "health checks for these kinds"
-        tell(f"✓ {what} found, but no {missing} detected")
-        tell(f"  Will add {_counted(wanted)} and keep the others")
-    for line in _warnings(place, wanted):
+        settings_name = HEALTH_CHECKS_FIELD if location.installation.has_operator else SETTINGS_CONFIG_MAP_NAME
+        missing_text = "KServe health checks" if is_kserve_only else "health checks for these kinds"
+        tell(f"✓ {settings_name} found, but no {missing_text} detected")
+        tell(f"  Will add {_render_names(requested_checks)} and keep the others")
+    for line in _list_warnings(location, requested_checks):
         tell(line)
-    return bool(found)
+    return bool(affected_kinds)
 
 
-def _warnings(place: Place, wanted: Sequence[Check]) -> Iterator[str]:
+def _list_warnings(location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck]) -> Iterator[str]:
     """Warn about settings that override the checks and about an Application that may revert them."""
-    for check in place.overruled(wanted):
-        yield f"⚠ spec.extraConfig holds {check.key}, which overrides spec.{FIELD}; remove it there"
-    if tracked := annotation(place.live, TRACKING).partition(":")[0]:
-        form = "cr" if place.installation.is_operated else "configmap"
-        yield f"⚠ Application {tracked} syncs this object from Git and may revert the checks"
-        yield f"  Add the checks to Git as well: argosy health export --as {form}"
+    for check in location.list_overridden_checks(requested_checks):
+        yield f"⚠ spec.extraConfig holds {check.key}, which overrides spec.{HEALTH_CHECKS_FIELD}; remove it there"
+    if application := get_annotation(location.live, TRACKING_ID_ANNOTATION).partition(":")[0]:
+        export_format = "cr" if location.installation.has_operator else "configmap"
+        yield f"⚠ Application {application} syncs this object from Git and may revert the checks"
+        yield f"  Add the checks to Git as well: argosy health export --as {export_format}"
 
 
-def _end_overruled(installation: Installation, overruled: Sequence[Check], tell: Tell) -> None:
-    keys = " and ".join(check.key for check in overruled)
+def _report_overridden(
+    installation: ArgoCDInstallation, overridden_checks: Sequence[RequestedHealthCheck], tell: PrintStep
+) -> None:
+    keys = " and ".join(check.key for check in overridden_checks)
     tell("✗ Nothing was written, because these checks would have no effect.")
     tell(f"  Remove {keys} from spec.extraConfig of ArgoCD {installation.name}, then run the command again")
 
 
-def _counted(wanted: Sequence[Check]) -> str:
-    return ", ".join(check.name for check in wanted)
+def _render_names(requested_checks: Sequence[RequestedHealthCheck]) -> str:
+    return ", ".join(check.name for check in requested_checks)
 
 
-def _may_continue(place: Place, request: Request, tell: Tell, ask: Ask) -> bool:
-    _tell_changes(place, request.checks, tell)
+def _should_continue(location: HealthSettings, request: HealthApplyRequest, tell: PrintStep, ask: AskUser) -> bool:
+    _report_changes(location, request.checks, tell)
     if request.is_forced:
         tell("  Force detected (--force): continuing without a prompt")
         return True
-    if ask(QUESTION).strip() in ("y", "Y"):
+    if ask(CONTINUE_QUESTION).strip() in ("y", "Y"):
         return True
     tell("Aborted by user.")
     return False
 
 
-def _tell_changes(place: Place, wanted: Sequence[Check], tell: Tell) -> None:
-    for change in changes(place.scripts, wanted):
-        tell(f"  {change.sentence}")
-    asked = {check.of for check in wanted}
-    for of in place.scripts:
-        if of not in asked:
-            tell(f"  {key_text(*of)}: not requested, kept unchanged")
+def _report_changes(
+    location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck], tell: PrintStep
+) -> None:
+    for change in list_changes(location.scripts, requested_checks):
+        tell(f"  {change.description}")
+    requested_kinds = {check.group_kind for check in requested_checks}
+    for group_kind in location.scripts:
+        if group_kind not in requested_kinds:
+            tell(f"  {render_kind(*group_kind)}: not requested, kept unchanged")
 
 
-def _rehearse(place: Place, wanted: Sequence[Check], tell: Tell) -> None:
-    tell(f"\nDry run: changes to {place.installation.key}")
-    _tell_changes(place, wanted, tell)
-    tell("Nothing was written" + ("." if place.patch(wanted) else ": it is already up to date."))
+def _report_dry_run(
+    location: HealthSettings, requested_checks: Sequence[RequestedHealthCheck], tell: PrintStep
+) -> None:
+    tell(f"\nDry run: changes to {location.installation.settings_target}")
+    _report_changes(location, requested_checks, tell)
+    tell("Nothing was written" + ("." if location.build_patch(requested_checks) else ": it is already up to date."))
 
 
-async def _write(cluster: Cluster, place: Place, wanted: Sequence[Check], tell: Tell, *, is_rerun: bool) -> None:
-    tell(f"\nStep 3: Patching {'ArgoCD CR' if place.installation.is_operated else SETTINGS}...")
-    if await write_checks(cluster, place, wanted):
-        tell(f"✓ Health checks {'updated' if is_rerun else 'applied'}: {_counted(wanted)}")
+async def _write_and_report(
+    cluster: Cluster,
+    location: HealthSettings,
+    requested_checks: Sequence[RequestedHealthCheck],
+    tell: PrintStep,
+    *,
+    is_rerun: bool,
+) -> None:
+    tell(f"\nStep 3: Patching {'ArgoCD CR' if location.installation.has_operator else SETTINGS_CONFIG_MAP_NAME}...")
+    if await write_checks(cluster, location, requested_checks):
+        tell(f"✓ Health checks {'updated' if is_rerun else 'applied'}: {_render_names(requested_checks)}")
     else:
         tell("✓ Health checks are already up to date; no patch was sent")
 
 
-async def _propagated(cluster: Cluster, installation: Installation, request: Request, tell: Tell) -> bool:
-    if installation.is_operated:
-        tell(f"\nStep 4: Waiting for the operator to update ConfigMap {SETTINGS} (at most {request.timeout:g} s)...")
+async def _wait_for_propagation(
+    cluster: Cluster, installation: ArgoCDInstallation, request: HealthApplyRequest, tell: PrintStep
+) -> bool:
+    if installation.has_operator:
+        tell(
+            f"\nStep 4: Waiting for the operator to update ConfigMap {SETTINGS_CONFIG_MAP_NAME} (at most "
+            f"{request.timeout_seconds:g} s)..."
+        )
     else:
         tell("\nStep 4: Waiting for an operator is not needed here")
-    seen: list[Manifest | None] = [None]
+    last_seen: list[Manifest | None] = [None]
 
     def holds_all(live: Manifest | None) -> bool:
-        seen[0] = live
-        return live is not None and not missing_from(live.get("data") or {}, request.checks)
+        last_seen[0] = live
+        return live is not None and not list_missing_checks(live.get("data") or {}, request.checks)
 
-    done = await until(cluster, installation.settings, holds_all, request.timeout)
+    is_propagated = await wait_for_object(cluster, installation.config_map_key, holds_all, request.timeout_seconds)
     tell("\nStep 5: Verifying that the health checks are in ConfigMap...")
-    if done:
+    if is_propagated:
         tell("✓ Health check found in ConfigMap")
         return True
     tell("✗ Health check not found in ConfigMap. Manual verification needed.")
-    data = (seen[0] or {}).get("data") or {}
-    for check in missing_from(data, request.checks):
+    data = (last_seen[0] or {}).get("data") or {}
+    for check in list_missing_checks(data, request.checks):
         tell(f"  {check.key}: {'holds another script' if check.key in data else 'not found'}")
-    if installation.is_operated:
-        for line in _advice(installation):
+    if installation.has_operator:
+        for line in _render_operator_advice(installation):
             tell(line)
     return False
 
 
-def _advice(installation: Installation) -> list[str]:
-    at = '"$(date +%Y-%m-%dT%H:%M:%S%z)"'
+def _render_operator_advice(installation: ArgoCDInstallation) -> list[str]:
+    timestamp_command = '"$(date +%Y-%m-%dT%H:%M:%S%z)"'
     name, namespace = installation.name, installation.namespace
     return [
         "  The CR has the checks, but its operator has not reconciled it. Check the operator, then trigger it:",
-        f"    kubectl get pods -n {USUAL}-operator",
-        f"    kubectl annotate argocd {name} -n {namespace} --overwrite {TOUCH}={at}",
+        f"    kubectl get pods -n {OPENSHIFT_GITOPS}-operator",
+        f"    kubectl annotate argocd {name} -n {namespace} --overwrite {RESTARTED_AT_ANNOTATION}={timestamp_command}",
     ]
 
 
-async def _refresh(cluster: Cluster, namespace: str, request: Request, tell: Tell) -> None:
+async def _refresh_applications(cluster: Cluster, namespace: str, request: HealthApplyRequest, tell: PrintStep) -> None:
     tell("\nStep 6: Refreshing ArgoCD applications...")
-    found = await applications_to_show(cluster, namespace)
-    done = await refresh(cluster, affected(found, {check.of for check in request.checks}))
-    for name in done.asked:
+    applications = await list_applications_to_show(cluster, namespace)
+    refresh_result = await request_refreshes(
+        cluster, select_affected(applications, {check.group_kind for check in request.checks})
+    )
+    for name in refresh_result.requested:
         tell(f"✓ {name}")
-    for name in done.gone:
+    for name in refresh_result.gone:
         tell(f"  {name}: skipped, it was deleted")
-    for name in done.forbidden:
+    for name in refresh_result.forbidden:
         tell(f"⚠ {name}: you are not allowed to refresh it; it is refreshed at its next reconciliation")
-    if not (done.asked or done.gone or done.forbidden):
-        why = "has such a resource" if found else f"is in namespace {namespace}, or you may not see them"
-        tell(f"  No application {why}: nothing to refresh")
-    if not done.asked:
+    if not (refresh_result.requested or refresh_result.gone or refresh_result.forbidden):
+        reason = "has such a resource" if applications else f"is in namespace {namespace}, or you may not see them"
+        tell(f"  No application {reason}: nothing to refresh")
+    if not refresh_result.requested:
         tell("\nStep 7: Waiting for health status to update is not needed")
         return
-    tell(f"\nStep 7: Waiting for health status to update (at most {request.settle:g} s)...")
-    if await settle(cluster, namespace, done.asked, request.settle):
+    tell(f"\nStep 7: Waiting for health status to update (at most {request.refresh_timeout_seconds:g} s)...")
+    if await wait_until_refreshed(cluster, namespace, refresh_result.requested, request.refresh_timeout_seconds):
         tell("✓ Argo CD has refreshed them")
     else:
         tell("⚠ Argo CD has not completed every refresh yet; the status below may be outdated")
 
 
-def _finish(installation: Installation, found: Sequence[Manifest], wanted: Sequence[Check], tell: Tell) -> None:
+def _report_summary(
+    installation: ArgoCDInstallation,
+    applications: Sequence[Manifest],
+    requested_checks: Sequence[RequestedHealthCheck],
+    tell: PrintStep,
+) -> None:
     tell("")
-    for line in banner("Current Application Status:"):
+    for line in build_banner("Current Application Status:"):
         tell(line)
-    tell(table_of(found) if found else "  No applications found")
+    tell(build_status_table(applications) if applications else "  No applications found")
     tell("")
-    for line in banner("Done!"):
+    for line in build_banner("Done!"):
         tell(line)
     tell("\nNext steps:")
-    tell(f"  Verify the result:   argosy health verify{flags_to(installation, [check.of for check in wanted])}")
+    tell(
+        "  Verify the result:   argosy health "
+        f"verify{render_target_flags(installation, [check.group_kind for check in requested_checks])}"
+    )
     tell(f"  Watch applications:  kubectl get applications.argoproj.io -n {installation.namespace} -w")
-    for check in wanted:
-        if check.of == INFERENCE_SERVICE and check.profile != AS_ARGO_CD:
-            why = "newer Argo CD versions have a built-in check for InferenceService, which this check replaces"
-            tell(f"  Note: {why}; compare them: argosy health diff isvc --profile {check.profile}")
+    for check in requested_checks:
+        if check.group_kind == INFERENCE_SERVICE and check.profile != ARGOCD_PROFILE:
+            reason = "newer Argo CD versions have a built-in check for InferenceService, which this check replaces"
+            tell(f"  Note: {reason}; compare them: argosy health diff isvc --profile {check.profile}")

@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any, Final
 
-from argosy.features.notebooks.files.summary import CellSummary, Summary, change_of
-from argosy.features.notebooks.runner.cells import Cell, Notebook, outputs_of, source_of, text_of, type_of
-from argosy.features.notebooks.runner.pictures import size_of
+from argosy.features.notebooks.files.summary import CellSummary, NotebookRunSummary, describe_change
+from argosy.features.notebooks.runner.cells import Cell, Notebook, get_cell_type, get_source, join_text, list_outputs
+from argosy.features.notebooks.runner.png import read_size
 
-MOST_TEXT: Final = 20_000  # characters of one output
-MOST_PICTURE: Final = 5 << 20
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_MARKS: Final = {"succeeded": ("✔", "good"), "failed": ("✖", "bad"), "skipped": ("◌", "idle")}
+MAX_TEXT_CHARACTERS: Final = 20_000  # characters of one output
+MAX_IMAGE_BYTES: Final = 5 << 20
+_ANSI_CODES: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_STATUS_MARKS: Final = {"succeeded": ("✔", "good"), "failed": ("✖", "bad"), "skipped": ("◌", "idle")}
 STYLE: Final = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
 body { margin: 0 auto; max-width: 70rem; padding: 1rem 1.5rem 4rem; }
@@ -39,32 +39,35 @@ table { border-collapse: collapse; } td, th { padding: .15rem .8rem .15rem 0; te
 """
 
 
-def report(summary: Summary, executed: Notebook) -> str:
+def render_report(summary: NotebookRunSummary, executed: Notebook) -> str:
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    word = "passed" if summary.passed else "failed"
+    result_word = "passed" if summary.passed else "failed"
     return "\n".join(
         [
             "<!doctype html>",
             '<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
             '<meta name="referrer" content="no-referrer"><meta name="viewport" content="width=device-width">',
-            f"<title>{_mark(summary)} {escape(summary.notebook)} {word}</title>",
+            f"<title>{_render_result_mark(summary)} {escape(summary.notebook)} {result_word}</title>",
             f"<style>{STYLE}</style></head><body>",
-            *_head(summary, word),
-            *_cells(summary, executed),
+            *_render_header(summary, result_word),
+            *_render_cells(summary, executed),
             "</body></html>\n",
         ]
     )
 
 
-def _mark(summary: Summary) -> str:
+def _render_result_mark(summary: NotebookRunSummary) -> str:
     return "✔" if summary.passed else "✖"
 
 
-def _head(summary: Summary, word: str) -> Iterator[str]:
-    look = "good" if summary.passed else "bad"
-    yield f'<h1><span class="{look}">{_mark(summary)} {word}</span> {escape(summary.notebook)}</h1>'
+def _render_header(summary: NotebookRunSummary, result_word: str) -> Iterator[str]:
+    css_class = "good" if summary.passed else "bad"
+    yield (
+        f'<h1><span class="{css_class}">{_render_result_mark(summary)} {result_word}</span> '
+        f'{escape(summary.notebook)}</h1>'
+    )
     if summary.error:
         yield f"<p><strong>{escape(summary.error)}</strong></p>"
     counts = summary.statistics
@@ -72,7 +75,7 @@ def _head(summary: Summary, word: str) -> Iterator[str]:
         ("Cells", f"{counts.get('succeeded_cells', 0)} of {counts.get('code_cells', 0)} with code succeeded"),
         ("Time", f"{summary.seconds:.1f} s"),
         ("Level", summary.level + (", strict" if summary.is_strict else "")),
-        ("Golden", golden_line(summary)),
+        ("Golden", describe_golden_comparison(summary)),
         ("Parameters", ", ".join(f"{name} = {json.dumps(value)}" for name, value in summary.parameters.items())),
     ]
     yield (
@@ -80,101 +83,118 @@ def _head(summary: Summary, word: str) -> Iterator[str]:
         + "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows if text)
         + "</table>"
     )
-    if summary.of_all or summary.remarks:
+    if summary.notebook_findings or summary.remarks:
         yield "<ul>" + "".join(
-            [*map(_finding, summary.of_all), *(f"<li>{escape(each)}</li>" for each in summary.remarks)]
+            [
+                *map(_render_finding, summary.notebook_findings),
+                *(f"<li>{escape(remark)}</li>" for remark in summary.remarks),
+            ]
         )
         yield "</ul>"
-    links = (f'<a class="{_look(cell)}" href="#cell-{cell.index}">{cell.index}</a>' for cell in summary.cells)
+    links = (
+        f'<a class="{_choose_css_class(cell)}" href="#cell-{cell.index}">{cell.index}</a>' for cell in summary.cells
+    )
     yield f'<nav class="strip" aria-label="cells">{"".join(links)}</nav>'
 
 
-def golden_line(summary: Summary) -> str:
-    found = summary.golden
-    if found is None:
+def describe_golden_comparison(summary: NotebookRunSummary) -> str:
+    comparison = summary.golden
+    if comparison is None:
         return ""
-    equal = found.matched - found.near - found.left_out
+    equal = comparison.matched - comparison.matched_within_tolerance - comparison.excluded
     parts = [f"{equal} equal"]
-    parts += [f"{found.near} within the tolerance"] if found.near else []
-    parts += [f"{found.left_out} left out"] if found.left_out else []
-    if found.differences:
-        first = found.differences[0]
-        parts.append(f"{len(found.differences)} different (cell {first.cell}: {change_of(first)})")
+    parts += (
+        [f"{comparison.matched_within_tolerance} within the tolerance"] if comparison.matched_within_tolerance else []
+    )
+    parts += [f"{comparison.excluded} left out"] if comparison.excluded else []
+    if comparison.differences:
+        first_difference = comparison.differences[0]
+        parts.append(
+            f"{len(comparison.differences)} different (cell {first_difference.cell}: "
+            f"{describe_change(first_difference)})"
+        )
     return ", ".join(parts)
 
 
-def _look(cell: CellSummary | None) -> str:
+def _choose_css_class(cell: CellSummary | None) -> str:
     if cell is None:
         return "idle"
-    return "bad" if cell.is_bad else "odd" if cell.findings else _MARKS[cell.status][1]
+    return "bad" if cell.is_bad else "odd" if cell.findings else _STATUS_MARKS[cell.status][1]
 
 
-def _cells(summary: Summary, executed: Notebook) -> Iterator[str]:
+def _render_cells(summary: NotebookRunSummary, executed: Notebook) -> Iterator[str]:
     by_index = {cell.index: cell for cell in summary.cells}
     for index, cell in enumerate(executed.get("cells") or ()):
-        found = by_index.get(index)
-        yield f'<section id="cell-{index}" class="{_look(found)}">'
-        if found is not None:
-            mark = "▲" if _look(found) == "odd" else _MARKS["failed" if found.is_bad else found.status][0]
-            time = f" · {found.seconds:.1f} s" if found.seconds else ""
-            yield f'<h2><span class="{_look(found)}">{mark}</span> cell {index} · {found.status}{time}</h2>'
-        yield f"<pre>{_text(source_of(cell))}</pre>" if source_of(cell).strip() else ""
-        if found is not None:
-            yield from _told(found)
-        if type_of(cell) == "code":
-            yield from _outputs(cell, is_failed=found is not None and found.status == "failed")
+        cell_summary = by_index.get(index)
+        yield f'<section id="cell-{index}" class="{_choose_css_class(cell_summary)}">'
+        if cell_summary is not None:
+            mark = (
+                "▲"
+                if _choose_css_class(cell_summary) == "odd"
+                else _STATUS_MARKS["failed" if cell_summary.is_bad else cell_summary.status][0]
+            )
+            time = f" · {cell_summary.seconds:.1f} s" if cell_summary.seconds else ""
+            yield (
+                f'<h2><span class="{_choose_css_class(cell_summary)}">{mark}</span> cell {index} · '
+                f'{cell_summary.status}{time}</h2>'
+            )
+        yield f"<pre>{_escape_text(get_source(cell))}</pre>" if get_source(cell).strip() else ""
+        if cell_summary is not None:
+            yield from _render_findings(cell_summary)
+        if get_cell_type(cell) == "code":
+            yield from _render_outputs(cell, is_failed=cell_summary is not None and cell_summary.status == "failed")
         yield "</section>"
 
 
-def _told(cell: CellSummary) -> Iterator[str]:
+def _render_findings(cell: CellSummary) -> Iterator[str]:
     if cell.findings:
-        yield f"<ul>{''.join(map(_finding, cell.findings))}</ul>"
+        yield f"<ul>{''.join(map(_render_finding, cell.findings))}</ul>"
     if cell.difference is not None:
-        diff = cell.difference.as_wire()["diff"]
+        diff = cell.difference.to_wire()["diff"]
         yield f'<p class="bad">differs from the golden notebook ({cell.difference.severity})</p>'
-        yield f"<pre>{_text(diff)}</pre>"
+        yield f"<pre>{_escape_text(diff)}</pre>"
     if cell.traceback and cell.status == "failed":
-        yield f'<pre class="out err">{_text(cell.traceback)}</pre>'
+        yield f'<pre class="out err">{_escape_text(cell.traceback)}</pre>'
 
 
-def _finding(finding: Mapping[str, Any]) -> str:
+def _render_finding(finding: Mapping[str, Any]) -> str:
     advice = f"; {finding['suggestion']}" if finding.get("suggestion") else ""
     return f"<li><strong>{escape(finding['severity'])}</strong> {escape(finding['message'] + advice)}</li>"
 
 
-def _outputs(cell: Cell, *, is_failed: bool) -> Iterator[str]:
-    for output in outputs_of(cell):
+def _render_outputs(cell: Cell, *, is_failed: bool) -> Iterator[str]:
+    for output in list_outputs(cell):
         if output.get("output_type") == "stream":
-            look = "out err" if output.get("name") == "stderr" else "out"
-            yield f'<pre class="{look}">{_text(text_of(output.get("text")))}</pre>'
+            css_class = "out err" if output.get("name") == "stderr" else "out"
+            yield f'<pre class="{css_class}">{_escape_text(join_text(output.get("text")))}</pre>'
         elif isinstance(data := output.get("data"), Mapping):
-            yield _data(data)
+            yield _render_data(data)
         elif output.get("output_type") == "error" and not is_failed:
-            raised = f"{output.get('ename')}: {text_of(output.get('evalue'))}"
-            yield f'<pre class="out err">{_text(raised)}</pre>'
+            error_text = f"{output.get('ename')}: {join_text(output.get('evalue'))}"
+            yield f'<pre class="out err">{_escape_text(error_text)}</pre>'
 
 
-def _data(data: Mapping[str, Any]) -> str:
-    picture = _picture(data.get("image/png"))
-    if picture:
-        return f'<p><img alt="{escape(text_of(data.get("text/plain")))[:200] or "picture"}" src="{picture}"></p>'
-    text = text_of(data.get("text/plain")) or text_of(data.get("text/markdown"))
+def _render_data(data: Mapping[str, Any]) -> str:
+    image_url = _build_image_url(data.get("image/png"))
+    if image_url:
+        return f'<p><img alt="{escape(join_text(data.get("text/plain")))[:200] or "picture"}" src="{image_url}"></p>'
+    text = join_text(data.get("text/plain")) or join_text(data.get("text/markdown"))
     if text:
-        return f'<pre class="out">{_text(text)}</pre>'
+        return f'<pre class="out">{_escape_text(text)}</pre>'
     return f'<p class="idle">({escape(", ".join(map(str, data)) or "nothing")}: not shown here)</p>'
 
 
-def _picture(content: Any) -> str:
+def _build_image_url(content: Any) -> str:
     """Data URL of a PNG, re-encoded from its bytes, so that it cannot be anything else."""
     try:
-        png = base64.b64decode("".join(text_of(content).split()), validate=True)
+        png = base64.b64decode("".join(join_text(content).split()), validate=True)
     except (binascii.Error, ValueError):
         return ""
-    if size_of(png) == (0, 0) or len(png) > MOST_PICTURE:
+    if read_size(png) == (0, 0) or len(png) > MAX_IMAGE_BYTES:
         return ""
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def _text(text: str) -> str:
-    text = _COLOURS.sub("", text)
-    return escape(text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + "\n… (truncated)")
+def _escape_text(text: str) -> str:
+    text = _ANSI_CODES.sub("", text)
+    return escape(text if len(text) <= MAX_TEXT_CHARACTERS else text[:MAX_TEXT_CHARACTERS] + "\n… (truncated)")

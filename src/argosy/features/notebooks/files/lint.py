@@ -15,19 +15,19 @@ from argosy.features.notebooks.runner.cells import (
     IGNORE,
     SKIP,
     Notebook,
-    marks_of,
-    numbered,
-    outputs_of,
-    source_of,
-    text_of,
+    enumerate_cells,
+    get_source,
+    join_text,
+    list_outputs,
+    read_marks,
 )
-from argosy.features.notebooks.runner.findings import THRESHOLDS, WHOLE, Finding, blocking
-from argosy.features.notebooks.runner.order import Validation
-from argosy.features.notebooks.runner.parameters import declared
-from argosy.features.notebooks.runner.silent_failures import MAGIC, NAN, shown_by_cell
-from argosy.features.notebooks.runner.source_rules import SILENT, Reading, found_in
+from argosy.features.notebooks.runner.findings import THRESHOLDS, WHOLE_NOTEBOOK, Finding, list_blocking_findings
+from argosy.features.notebooks.runner.parameters import read_declared_parameters
+from argosy.features.notebooks.runner.run_request import ValidationConfig
+from argosy.features.notebooks.runner.silent_failures import MAGIC, NAN, check_cell_outputs
+from argosy.features.notebooks.runner.source_rules import SILENT_FAILURE, ParsedNotebook, check_source
 
-ORDER, PARAMETERS, STORED_ERROR, SECRET, RANDOM, SYNTAX = (
+OUT_OF_ORDER, UNKNOWN_PARAMETER, STORED_ERROR, SECRET_IN_NOTEBOOK, RANDOM_OUTPUT, INVALID_SYNTAX = (
     "out-of-order",
     "unknown-parameter",
     "stored-error",
@@ -36,16 +36,18 @@ ORDER, PARAMETERS, STORED_ERROR, SECRET, RANDOM, SYNTAX = (
     "invalid-syntax",
 )
 RULES: Final = {
-    ORDER: "AGY303",
-    PARAMETERS: "AGY303",
-    SYNTAX: "AGY303",
+    OUT_OF_ORDER: "AGY303",
+    UNKNOWN_PARAMETER: "AGY303",
+    INVALID_SYNTAX: "AGY303",
     STORED_ERROR: "AGY304",
-    SECRET: "AGY304",
-    RANDOM: "AGY305",
+    SECRET_IN_NOTEBOOK: "AGY304",
+    RANDOM_OUTPUT: "AGY305",
 }
 SILENT_RULE: Final = "AGY306"  # everything that can fail silently
-SURE: Final = frozenset({SILENT, MAGIC, NAN})  # of that rule: failures that are visible, not only possible
-_SECRETS: Final = (
+VISIBLE_FAILURES: Final = frozenset(
+    {SILENT_FAILURE, MAGIC, NAN}
+)  # of that rule: failures that are visible, not only possible
+_SECRET_PATTERNS: Final = (
     ("a private key", re.compile(r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----")),
     ("an AWS access key", re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
     ("a GitHub token", re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{50,})")),
@@ -55,12 +57,14 @@ _SECRETS: Final = (
     ("a JSON web token", re.compile(r"\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,5000}\.[\w-]{10,}")),
     ("a password in a URL", re.compile(r"\b[a-z][a-z0-9+]{1,12}://[^\s/:@\"'{}]{1,80}:[^\s/@\"'{}$]{4,80}@")),
 )
-_CHANCE: Final = ("random.", "numpy.random.", "uuid.uuid1", "uuid.uuid4", "secrets.", "torch.rand")
-_SEEDS: Final = re.compile(r"\bseed\(|manual_seed|random_state\s*=|default_rng\(\s*\w|RandomState\(\s*\w|Random\(\s*\w")
+_RANDOM_FUNCTIONS: Final = ("random.", "numpy.random.", "uuid.uuid1", "uuid.uuid4", "secrets.", "torch.rand")
+_SEED_PATTERN: Final = re.compile(
+    r"\bseed\(|manual_seed|random_state\s*=|default_rng\(\s*\w|RandomState\(\s*\w|Random\(\s*\w"
+)
 
 
 @dataclass(frozen=True)
-class Remark:
+class LintRemark:
     file: str
     finding: Finding
 
@@ -68,105 +72,120 @@ class Remark:
     def rule(self) -> str:
         return RULES.get(self.finding.category, SILENT_RULE)
 
-    def as_data(self) -> dict[str, Any]:
-        return {"file": self.file, "rule": self.rule, "line": self.finding.line, **self.finding.as_wire()}
+    def to_wire(self) -> dict[str, Any]:
+        return {"file": self.file, "rule": self.rule, "line": self.finding.line, **self.finding.to_wire()}
 
 
-def lint(file: str, notebook: Notebook, validation: Validation, given: Sequence[str] = ()) -> list[Remark]:
+def lint_notebook(
+    file: str, notebook: Notebook, validation: ValidationConfig, parameter_names: Sequence[str] = ()
+) -> list[LintRemark]:
     """`parameter_names`: names of parameters that will be set."""
-    reading = Reading.of(notebook)
-    found = [
-        *_syntax(reading),
-        *found_in(reading, validation),
-        *_order(notebook),
-        *_stored_errors(notebook),
-        *_secrets(notebook),
-        *_chance(notebook, reading),
-        *_parameters(notebook, given),
+    parsed_notebook = ParsedNotebook.parse(notebook)
+    findings = [
+        *_check_syntax(parsed_notebook),
+        *check_source(parsed_notebook, validation),
+        *_check_execution_order(notebook),
+        *_check_stored_errors(notebook),
+        *_check_secrets(notebook),
+        *_check_randomness(notebook, parsed_notebook),
+        *_check_parameters(notebook, parameter_names),
     ]
-    return [Remark(file, each) for each in sorted(found, key=lambda each: (each.cell, each.line))]
+    return [LintRemark(file, finding) for finding in sorted(findings, key=lambda finding: (finding.cell, finding.line))]
 
 
-def saved_failures(file: str, notebook: Notebook) -> list[Remark]:
+def find_saved_failures(file: str, notebook: Notebook) -> list[LintRemark]:
     """Failures that the saved outputs show."""
-    told = (MAGIC, NAN)
-    found = [
-        each
-        for index, cell in numbered(notebook)
-        for each in shown_by_cell(index, cell, None, Validation.of({}))
-        if each.category in told
+    categories = (MAGIC, NAN)
+    findings = [
+        finding
+        for index, cell in enumerate_cells(notebook)
+        for finding in check_cell_outputs(index, cell, None, ValidationConfig.from_wire({}))
+        if finding.category in categories
     ]
-    return [Remark(file, each) for each in found]
+    return [LintRemark(file, finding) for finding in findings]
 
 
-def fails(remarks: Sequence[Remark], level: str) -> list[Remark]:
+def list_failing_remarks(remarks: Sequence[LintRemark], level: str) -> list[LintRemark]:
     assert level in THRESHOLDS
-    bad = set(map(id, blocking([each.finding for each in remarks], level)))
-    return [each for each in remarks if id(each.finding) in bad]
+    blocking_ids = set(map(id, list_blocking_findings([remark.finding for remark in remarks], level)))
+    return [remark for remark in remarks if id(remark.finding) in blocking_ids]
 
 
-def _syntax(reading: Reading) -> Iterator[Finding]:
-    for cell in reading.cells:
-        if cell.parsed.fault:
-            message = f"is not valid Python: {cell.parsed.fault}"
-            yield Finding(cell.index, "error", SYNTAX, message, "correct it", "", cell.parsed.fault_line)
+def _check_syntax(parsed_notebook: ParsedNotebook) -> Iterator[Finding]:
+    for cell in parsed_notebook.cells:
+        if cell.parsed.syntax_error:
+            message = f"is not valid Python: {cell.parsed.syntax_error}"
+            yield Finding(cell.index, "error", INVALID_SYNTAX, message, "correct it", "", cell.parsed.syntax_error_line)
 
 
-def _order(notebook: Notebook) -> Iterator[Finding]:
-    last = 0
-    for index, cell in numbered(notebook):
+def _check_execution_order(notebook: Notebook) -> Iterator[Finding]:
+    last_count = 0
+    for index, cell in enumerate_cells(notebook):
         count = cell.get("execution_count")
         if isinstance(count, int):
-            if count < last:
-                message = f"has execution count {count}, but a cell above it has {last}"
-                yield Finding(index, "info", ORDER, message, "run all cells from the top before saving")
+            if count < last_count:
+                message = f"has execution count {count}, but a cell above it has {last_count}"
+                yield Finding(index, "info", OUT_OF_ORDER, message, "run all cells from the top before saving")
                 return
-            last = count
+            last_count = count
 
 
-def _stored_errors(notebook: Notebook) -> Iterator[Finding]:
-    for index, cell in numbered(notebook):
-        for output in outputs_of(cell):
+def _check_stored_errors(notebook: Notebook) -> Iterator[Finding]:
+    for index, cell in enumerate_cells(notebook):
+        for output in list_outputs(cell):
             if output.get("output_type") == "error":
                 message = f"was saved with an error: {output.get('ename')}"
                 yield Finding(index, "warning", STORED_ERROR, message, "run it again, or clear its output")
                 break
 
 
-def _secrets(notebook: Notebook) -> Iterator[Finding]:
-    for index, cell in numbered(notebook):
-        places = [("source", source_of(cell)), *(("output", _texts(output)) for output in outputs_of(cell))]
-        for place, text in places:
-            for what, pattern in _SECRETS:
+def _check_secrets(notebook: Notebook) -> Iterator[Finding]:
+    for index, cell in enumerate_cells(notebook):
+        texts_by_location = [
+            ("source", get_source(cell)),
+            *(("output", _join_output_texts(output)) for output in list_outputs(cell)),
+        ]
+        for location, text in texts_by_location:
+            for secret_kind, pattern in _SECRET_PATTERNS:
                 if pattern.search(text[: 1 << 20]):
                     advice = "remove and revoke it; read it from the environment"
-                    yield Finding(index, "error", SECRET, f"has {what} in its {place}", advice)
+                    yield Finding(index, "error", SECRET_IN_NOTEBOOK, f"has {secret_kind} in its {location}", advice)
 
 
-def _texts(output: Any) -> str:
+def _join_output_texts(output: Any) -> str:
     data = output.get("data") or {}
-    texts = [text_of(content) for mime, content in data.items() if str(mime).startswith("text/")]
-    return "\n".join([text_of(output.get("text")), text_of(output.get("evalue")), *texts])
+    texts = [join_text(content) for mime, content in data.items() if str(mime).startswith("text/")]
+    return "\n".join([join_text(output.get("text")), join_text(output.get("evalue")), *texts])
 
 
-def _chance(notebook: Notebook, reading: Reading) -> Iterator[Finding]:
+def _check_randomness(notebook: Notebook, parsed_notebook: ParsedNotebook) -> Iterator[Finding]:
     """Random outputs, which differ from golden outputs in every run."""
-    if any(_SEEDS.search(cell.source) for cell in reading.cells):
+    if any(_SEED_PATTERN.search(cell.source) for cell in parsed_notebook.cells):
         return
-    cells = dict(numbered(notebook))
-    for index, tree in reading.trees:
-        if not outputs_of(cells[index]) or marks_of(cells[index]) & {SKIP, IGNORE}:
+    cells = dict(enumerate_cells(notebook))
+    for index, tree in parsed_notebook.trees:
+        if not list_outputs(cells[index]) or read_marks(cells[index]) & {SKIP, IGNORE}:
             continue
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and (name := reading.names.dotted(node.func)).startswith(_CHANCE):
+            if isinstance(node, ast.Call) and (name := parsed_notebook.names.resolve_name(node.func)).startswith(
+                _RANDOM_FUNCTIONS
+            ):
                 advice = "set a seed, or tag the cell nbval-ignore-output"
-                yield Finding(index, "info", RANDOM, f"shows random output of {name}()", advice, "", node.lineno)
+                yield Finding(index, "info", RANDOM_OUTPUT, f"shows random output of {name}()", advice, "", node.lineno)
                 break
 
 
-def _parameters(notebook: Notebook, given: Sequence[str]) -> Iterator[Finding]:
-    known = [each.name for each in declared(notebook)]
-    for name in given:
-        if name not in known:
-            where = f"it declares {', '.join(known)}" if known else "no cell has the tag parameters"
-            yield Finding(WHOLE, "warning", PARAMETERS, f"has no parameter {name}: {where}", "declare it there")
+def _check_parameters(notebook: Notebook, parameter_names: Sequence[str]) -> Iterator[Finding]:
+    declared_names = [parameter.name for parameter in read_declared_parameters(notebook)]
+    for name in parameter_names:
+        if name not in declared_names:
+            declared_text = (
+                f"it declares {', '.join(declared_names)}" if declared_names else "no cell has the tag parameters"
+            )
+            yield Finding(
+                WHOLE_NOTEBOOK,
+                "warning",
+                UNKNOWN_PARAMETER,
+                f"has no parameter {name}: {declared_text}",
+                "declare it there",
+            )

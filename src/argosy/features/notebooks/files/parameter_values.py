@@ -12,45 +12,45 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.notebooks.runner.parameters import is_name
+from argosy.features.notebooks.runner.parameters import is_identifier
 
-_WORDS: Final = {"True": True, "False": False, "None": None}
+_PYTHON_CONSTANTS: Final = {"True": True, "False": False, "None": None}
 
 
-def value_of(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """A number, true, null, a list or an object if the text is one; otherwise the text itself."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _PYTHON_CONSTANTS:
+        return _PYTHON_CONSTANTS[text]
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
     if text[:1] in "[{(" and text:
         try:
-            found = ast.literal_eval(text)
-            json.dumps(found)
+            value = ast.literal_eval(text)
+            json.dumps(value)
         except (TypeError, ValueError, SyntaxError, MemoryError, RecursionError):
             return text  # also for values that JSON does not have, such as sets
-        return list(found) if isinstance(found, tuple) else found
+        return list(value) if isinstance(value, tuple) else value
     return text
 
 
-def given(
+def collect_parameters(
     pairs: Sequence[tuple[str, str]], raw: Sequence[tuple[str, str]] = (), files: Sequence[Path] = ()
 ) -> dict[str, Any]:
     """All parameters; the command line wins over files."""
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for file in files:
-        found |= _from_file(file)
-    found |= {name: value_of(text) for name, text in pairs} | dict(raw)
-    for name in found:
-        if not is_name(name):
+        parameters |= _load_parameter_file(file)
+    parameters |= {name: parse_value(text) for name, text in pairs} | dict(raw)
+    for name in parameters:
+        if not is_identifier(name):
             raise UserError("is not a parameter name; use letters, digits and _", where=str(name))
-    return found
+    return parameters
 
 
-def _from_file(file: Path) -> Mapping[str, Any]:
-    from argosy.kube.objects import load
+def _load_parameter_file(file: Path) -> Mapping[str, Any]:
+    from argosy.kube.objects import read_yaml
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def _from_file(file: Path) -> Mapping[str, Any]:
         raise UserError(f"cannot be read ({error.strerror}); check the path", where=str(file)) from None
     except ValueError:
         raise UserError("is not a text file; save it as UTF-8", where=str(file)) from None
-    found = load(text, where=str(file))
-    if not isinstance(found, Mapping):
+    parameters = read_yaml(text, where=str(file))
+    if not isinstance(parameters, Mapping):
         raise UserError("has no parameters; add a line `name: value` for each", where=str(file))
-    return found
+    return parameters

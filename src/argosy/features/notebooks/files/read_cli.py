@@ -9,179 +9,205 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from argosy.cli.error_messages import answering, say
-from argosy.cli.exit_codes import CANNOT, DONE, NO
-from argosy.cli.tables import Screen, counted, plain
-from argosy.cli.verbs import asked, can_ask, print_data, talk
+from argosy.cli.error_messages import keep_exit_code, print_failure
+from argosy.cli.exit_codes import EXIT_ERROR, EXIT_NEGATIVE, EXIT_OK
+from argosy.cli.subcommands import confirm, is_interactive, print_document, print_message
+from argosy.cli.tables import TerminalOutput, drop_control_characters, format_count
 from argosy.errors import UserError
 
 if TYPE_CHECKING:
-    from argosy.features.notebooks.files.lint import Remark
-    from argosy.features.notebooks.runner.order import Comparison
+    from argosy.features.notebooks.files.lint import LintRemark
+    from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
 
-def comparison_of(chosen: argparse.Namespace) -> dict[str, Any]:
+def comparison_to_wire(args: argparse.Namespace) -> dict[str, Any]:
     """Comparison settings in the format of the job spec."""
     return {
-        "strategy": chosen.strategy,
-        "floatingPointTolerance": chosen.tolerance,
-        "ignoreTimestamps": not chosen.compare_times,
-        "ignoreExecutionCount": not chosen.compare_counts,
-        "customTimestampPatterns": chosen.ignore_pattern,
-        "ignoreOutputTypes": chosen.ignore,
+        "strategy": args.strategy,
+        "floatingPointTolerance": args.tolerance,
+        "ignoreTimestamps": not args.compare_times,
+        "ignoreExecutionCount": not args.compare_counts,
+        "customTimestampPatterns": args.ignore_pattern,
+        "ignoreOutputTypes": args.ignore,
     }
 
 
-def comparison(chosen: argparse.Namespace) -> Comparison:
+def read_comparison(args: argparse.Namespace) -> ComparisonConfig:
     """Raises UserError if a setting is invalid."""
-    from argosy.features.notebooks.runner.golden import normalizer
-    from argosy.features.notebooks.runner.order import Comparison
+    from argosy.features.notebooks.runner.golden import build_normalizer
+    from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
     try:
-        found = Comparison.of(comparison_of(chosen))
-        normalizer(found)
+        config = ComparisonConfig.from_wire(comparison_to_wire(args))
+        build_normalizer(config)
     except ValueError as error:
-        said = str(error).replace("floatingPointTolerance", "--tolerance")
-        raise UserError(said.replace("customTimestampPatterns", "--ignore-pattern")) from None
-    return found
+        message = str(error).replace("floatingPointTolerance", "--tolerance")
+        raise UserError(message.replace("customTimestampPatterns", "--ignore-pattern")) from None
+    return config
 
 
-def lint(chosen: argparse.Namespace) -> int:
+def lint(args: argparse.Namespace) -> int:
     from argosy.features.notebooks.files import lint as linting
-    from argosy.features.notebooks.files.notebook_file import list_notebooks, read
-    from argosy.features.notebooks.runner.order import Validation
+    from argosy.features.notebooks.files.notebook_file import list_notebooks, load_notebook
+    from argosy.features.notebooks.runner.run_request import ValidationConfig
 
-    wanted = {"level": chosen.level, "verifyAssertions": chosen.verify_assertions}
-    wanted |= {"requireExplicitExitCodes": chosen.require_exit_codes}
-    validation = Validation.of(wanted)
-    remarks: list[Remark] = []
-    unread: dict[Path, UserError] = {}
+    validation_fields = {"level": args.level, "verifyAssertions": args.verify_assertions}
+    validation_fields |= {"requireExplicitExitCodes": args.require_exit_codes}
+    validation = ValidationConfig.from_wire(validation_fields)
+    remarks: list[LintRemark] = []
+    errors_by_path: dict[Path, UserError] = {}
     readable: list[Path] = []
     paths: list[Path] = []
-    for path in chosen.paths:
+    for path in args.paths:
         try:
             paths += list_notebooks(path) if path.is_dir() else [path]
         except UserError as error:
-            unread[path] = error
+            errors_by_path[path] = error
     for path in dict.fromkeys(paths):
         try:
-            remarks += linting.lint(str(path), read(path), validation, chosen.param)
+            remarks += linting.lint_notebook(str(path), load_notebook(path), validation, args.param)
             readable.append(path)
         except UserError as error:  # the other notebooks are still linted
-            unread[path] = error
+            errors_by_path[path] = error
     if not readable:
-        raise next(iter(unread.values()))
-    bad = linting.fails(remarks, chosen.level)
-    with answering(CANNOT if unread else NO if bad else DONE) as code:
-        if chosen.output == "json":
-            items = [each.as_data() for each in remarks]
+        raise next(iter(errors_by_path.values()))
+    failing_remarks = linting.list_failing_remarks(remarks, args.level)
+    with keep_exit_code(EXIT_ERROR if errors_by_path else EXIT_NEGATIVE if failing_remarks else EXIT_OK) as code:
+        if args.output == "json":
+            items = [remark.to_wire() for remark in remarks]
             counts = [
-                {"file": str(path), "remarks": _count(remarks, path), "failing": _count(bad, path)} for path in readable
+                {
+                    "file": str(path),
+                    "remarks": _count_remarks(remarks, path),
+                    "failing": _count_remarks(failing_remarks, path),
+                }
+                for path in readable
             ]
-            unreadable = [{"file": str(path), "message": error.message} for path, error in unread.items()]
+            unreadable = [{"file": str(path), "message": error.message} for path, error in errors_by_path.items()]
             data = {"apiVersion": "cli.argosy.dev/v1", "kind": "LintReport", "remarks": items, "notebooks": counts}
-            print_data({**data, "unreadable": unreadable}, "json")
+            print_document({**data, "unreadable": unreadable}, "json")
         else:
-            screen = Screen(sys.stdout)
-            for each in remarks:
-                print(_remark_line(each, screen, is_bad=each in bad))
+            screen = TerminalOutput(sys.stdout)
+            for remark in remarks:
+                print(_render_remark(remark, screen, is_bad=remark in failing_remarks))
             for path in readable if len(paths) > 1 else ():
-                remarked, failing = counted(_count(remarks, path), "remark"), _count(bad, path)
-                print(f"{plain(str(path))}: {remarked}, {failing} that fail")
-            notebooks = counted(len(readable), "notebook")
-            print(f"{notebooks}, {counted(len(remarks), 'remark')}, {len(bad)} that fail")
-        if bad:
+                remarked, failing = (
+                    format_count(_count_remarks(remarks, path), "remark"),
+                    _count_remarks(failing_remarks, path),
+                )
+                print(f"{drop_control_characters(str(path))}: {remarked}, {failing} that fail")
+            notebooks = format_count(len(readable), "notebook")
+            print(f"{notebooks}, {format_count(len(remarks), 'remark')}, {len(failing_remarks)} that fail")
+        if failing_remarks:
             sys.stdout.flush()
-            _say_faults(bad)
-        if unread:
+            _print_failing_notebooks(failing_remarks)
+        if errors_by_path:
             sys.stdout.flush()
-            whole = f"{counted(len(unread), 'notebook')} could not be linted"
-            reasons = [plain(str(error)) for error in unread.values()]
-            say(whole, reasons, "fix or exclude these files, and lint again")
+            summary_text = f"{format_count(len(errors_by_path), 'notebook')} could not be linted"
+            reasons = [drop_control_characters(str(error)) for error in errors_by_path.values()]
+            print_failure(summary_text, reasons, "fix or exclude these files, and lint again")
     return code
 
 
-def _count(remarks: Sequence[Remark], path: Path) -> int:
+def _count_remarks(remarks: Sequence[LintRemark], path: Path) -> int:
     return sum(remark.file == str(path) for remark in remarks)
 
 
-def _say_faults(faults: Sequence[Remark]) -> None:
+def _print_failing_notebooks(failing_remarks: Sequence[LintRemark]) -> None:
     """Print the number of faults of each notebook."""
-    counts = Counter(fault.file for fault in faults)
-    told = [f"{plain(file)} has {counted(count, 'fault')}" for file, count in counts.items()]
-    first = faults[0].finding
+    counts = Counter(fault.file for fault in failing_remarks)
+    notebook_texts = [
+        f"{drop_control_characters(file)} has {format_count(count, 'fault')}" for file, count in counts.items()
+    ]
+    first_finding = failing_remarks[0].finding
     if len(counts) == 1:
-        say(told[0], first.message, first.suggestion)
+        print_failure(notebook_texts[0], first_finding.message, first_finding.suggestion)
     else:
-        say(f"{counted(len(counts), 'notebook')} have faults", told, first.suggestion)
+        print_failure(f"{format_count(len(counts), 'notebook')} have faults", notebook_texts, first_finding.suggestion)
 
 
-def _remark_line(remark: Remark, screen: Screen, *, is_bad: bool) -> str:
-    found = remark.finding
-    place = (
-        f"{remark.file}" + (f" cell {found.cell}" if found.cell >= 0 else "") + (f":{found.line}" if found.line else "")
+def _render_remark(remark: LintRemark, screen: TerminalOutput, *, is_bad: bool) -> str:
+    finding = remark.finding
+    location = (
+        f"{remark.file}"
+        + (f" cell {finding.cell}" if finding.cell >= 0 else "")
+        + (f":{finding.line}" if finding.line else "")
     )
-    text = plain(f"{remark.rule} {found.severity} {place}: {found.message}; {found.suggestion}".rstrip("; "))
-    return screen.bad(text) if is_bad else f"  {text}"
+    text = drop_control_characters(
+        f"{remark.rule} {finding.severity} {location}: {finding.message}; {finding.suggestion}".rstrip("; ")
+    )
+    return screen.format_failure(text) if is_bad else f"  {text}"
 
 
-def diff(chosen: argparse.Namespace) -> int:
-    from argosy.features.notebooks.files.notebook_file import read
-    from argosy.features.notebooks.runner.golden import compared
+def diff(args: argparse.Namespace) -> int:
+    from argosy.features.notebooks.files.notebook_file import load_notebook
+    from argosy.features.notebooks.runner.golden import compare_notebooks
 
-    found = compared(read(chosen.executed), read(chosen.golden), comparison(chosen))
-    with answering(NO if found.differences else DONE) as code:
-        if chosen.output == "json":
-            data = {"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookDiff", **found.as_wire()}
-            print_data({**data, "withinTolerance": found.near, "leftOut": found.left_out, "note": found.note}, "json")
+    result = compare_notebooks(load_notebook(args.executed), load_notebook(args.golden), read_comparison(args))
+    with keep_exit_code(EXIT_NEGATIVE if result.differences else EXIT_OK) as code:
+        if args.output == "json":
+            data = {"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookDiff", **result.to_wire()}
+            print_document(
+                {
+                    **data,
+                    "withinTolerance": result.matched_within_tolerance,
+                    "leftOut": result.excluded,
+                    "note": result.note,
+                },
+                "json",
+            )
             return code
-        screen = Screen(sys.stdout)
-        for each in found.differences:
-            kind = each.kind.replace("_", " ")
-            print(screen.bad(f"cell {each.cell} ({each.cell_type}) {kind}, {each.severity}"))
-            for line in each.as_wire()["diff"].splitlines():
-                print(f"  {screen.difference(plain(line))}")
-        counts = [f"{found.matched} of {found.total} cells match"]
-        counts += [f"{found.near} within the tolerance"] if found.near else []
-        counts += [f"{found.left_out} left out"] if found.left_out else []
+        screen = TerminalOutput(sys.stdout)
+        for difference in result.differences:
+            kind = difference.kind.replace("_", " ")
+            print(
+                screen.format_failure(f"cell {difference.cell} ({difference.cell_type}) {kind}, {difference.severity}")
+            )
+            for line in difference.to_wire()["diff"].splitlines():
+                print(f"  {screen.format_diff_line(drop_control_characters(line))}")
+        counts = [f"{result.matched} of {result.total} cells match"]
+        counts += [f"{result.matched_within_tolerance} within the tolerance"] if result.matched_within_tolerance else []
+        counts += [f"{result.excluded} left out"] if result.excluded else []
         print(", ".join(counts))
-        if found.note:
-            talk(f"note: {found.note}")
+        if result.note:
+            print_message(f"note: {result.note}")
     return code
 
 
-def accept(chosen: argparse.Namespace) -> int:
+def accept(args: argparse.Namespace) -> int:
     from argosy.features.notebooks.files import run_folder as records
-    from argosy.features.notebooks.files.accept import accepted, waiting
-    from argosy.features.notebooks.files.notebook_file import dumped, read, write
-    from argosy.features.notebooks.files.summary import change_of
+    from argosy.features.notebooks.files.golden_update import accept_outputs, list_differences
+    from argosy.features.notebooks.files.notebook_file import dump_notebook, load_notebook, write_atomically
+    from argosy.features.notebooks.files.summary import describe_change
 
-    run = records.last(chosen.runs or records.FOLDER, chosen.name)
-    record = records.recorded(run)
-    if (error := records.failure(record)) and not chosen.force:
+    run = records.find_last_run(args.runs or records.DEFAULT_FOLDER, args.name)
+    record = records.load_record(run)
+    if (error := records.find_failure(record)) and not args.force:
         next_step = "fix and run it again, or accept it anyway with --force"
-        say(f"{chosen.name}: its last run failed, so no outputs were accepted", plain(error), next_step)
-        return CANNOT
-    target = chosen.golden or Path(record.get("golden") or record.get("notebook") or chosen.name)
-    executed, golden = read(run.executed), read(target)
-    differences = waiting(executed, golden, comparison(chosen))
+        print_failure(
+            f"{args.name}: its last run failed, so no outputs were accepted", drop_control_characters(error), next_step
+        )
+        return EXIT_ERROR
+    target = args.golden or Path(record.get("golden") or record.get("notebook") or args.name)
+    executed, golden = load_notebook(run.executed), load_notebook(target)
+    differences = list_differences(executed, golden, read_comparison(args))
     if not differences:
         print(f"{target}: unchanged; it has the same outputs as {run.executed}")
-        return DONE
-    cells = _cells(chosen.cells)
-    made = accepted(executed, golden, cells, differences)
-    for each in differences:
-        if not cells or each.cell in cells:
-            print(f"  cell {each.cell}: {plain(change_of(each))}")
-    if not chosen.yes and not (can_ask() and asked(f"write this to {target}?")):
-        say(f"{target} was not changed", "not confirmed", "run it again with -y")
-        return CANNOT
-    write(target, dumped(made))
+        return EXIT_OK
+    cells = _parse_cell_numbers(args.cells)
+    new_golden = accept_outputs(executed, golden, cells, differences)
+    for difference in differences:
+        if not cells or difference.cell in cells:
+            print(f"  cell {difference.cell}: {drop_control_characters(describe_change(difference))}")
+    if not args.yes and not (is_interactive() and confirm(f"write this to {target}?")):
+        print_failure(f"{target} was not changed", "not confirmed", "run it again with -y")
+        return EXIT_ERROR
+    write_atomically(target, dump_notebook(new_golden))
     print(f"{target}: written")
-    return DONE
+    return EXIT_OK
 
 
-def _cells(texts: list[str]) -> set[int]:
+def _parse_cell_numbers(texts: list[str]) -> set[int]:
     words = [word for text in texts for word in text.split(",") if word.strip()]
     try:
         return {int(word) for word in words}
@@ -189,35 +215,37 @@ def _cells(texts: list[str]) -> set[int]:
         raise UserError("is not a list of cells; use comma-separated numbers such as 3,7", where="--cells") from None
 
 
-def report(chosen: argparse.Namespace) -> int:
+def report(args: argparse.Namespace) -> int:
     from argosy.features.notebooks.files import html_report as page
     from argosy.features.notebooks.files import run_folder as records
-    from argosy.features.notebooks.files.junit import junit
-    from argosy.features.notebooks.files.notebook_file import read, write
-    from argosy.features.notebooks.files.service import summary_of
+    from argosy.features.notebooks.files.junit import render_junit
+    from argosy.features.notebooks.files.notebook_file import load_notebook, write_atomically
+    from argosy.features.notebooks.files.notebook_runs import load_summary
 
-    run = records.last(chosen.runs or records.FOLDER, chosen.name)
-    summary = summary_of(run)
-    place = chosen.html or run.report
-    write(place, page.report(summary, read(run.executed)))
-    print(place)
-    if chosen.junit:
-        write(chosen.junit, junit([summary]))
-        print(chosen.junit)
-    return DONE
+    run = records.find_last_run(args.runs or records.DEFAULT_FOLDER, args.name)
+    summary = load_summary(run)
+    report_path = args.html or run.report
+    write_atomically(report_path, page.render_report(summary, load_notebook(run.executed)))
+    print(report_path)
+    if args.junit:
+        write_atomically(args.junit, render_junit([summary]))
+        print(args.junit)
+    return EXIT_OK
 
 
-def params(chosen: argparse.Namespace) -> int:
-    from argosy.features.notebooks.files.notebook_file import read
-    from argosy.features.notebooks.runner.parameters import declared
+def params(args: argparse.Namespace) -> int:
+    from argosy.features.notebooks.files.notebook_file import load_notebook
+    from argosy.features.notebooks.runner.parameters import read_declared_parameters
 
-    found = declared(read(chosen.file))
-    if chosen.output == "json":
-        items = [{"name": e.name, "type": e.type, "default": e.default, "about": e.about} for e in found]
-        print_data({"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookParameters", "parameters": items}, "json")
-    elif found:
-        rows = [[each.name, each.type or "-", each.default, each.about] for each in found]
-        print("\n".join(Screen(sys.stdout).table(["NAME", "TYPE", "DEFAULT", "ABOUT"], rows)))
+    parameters = read_declared_parameters(load_notebook(args.file))
+    if args.output == "json":
+        items = [
+            {"name": item.name, "type": item.type, "default": item.default, "about": item.about} for item in parameters
+        ]
+        print_document({"apiVersion": "cli.argosy.dev/v1", "kind": "NotebookParameters", "parameters": items}, "json")
+    elif parameters:
+        rows = [[parameter.name, parameter.type or "-", parameter.default, parameter.about] for parameter in parameters]
+        print("\n".join(TerminalOutput(sys.stdout).format_table(["NAME", "TYPE", "DEFAULT", "ABOUT"], rows)))
     else:
-        talk(f"{chosen.file}: has no parameters; tag a cell that assigns names with `parameters`")
-    return DONE
+        print_message(f"{args.file}: has no parameters; tag a cell that assigns names with `parameters`")
+    return EXIT_OK

@@ -13,45 +13,45 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.notebooks.files.notebook_file import write
+from argosy.features.notebooks.files.notebook_file import write_atomically
 
-FOLDER: Final = Path(".argosy") / "runs"
+DEFAULT_FOLDER: Final = Path(".argosy") / "runs"
 
 
 @dataclass(frozen=True)
-class Run:
+class RunFiles:
     """Files of one run, which share a name prefix."""
 
-    start: Path
+    path_prefix: Path
 
     @property
     def executed(self) -> Path:
-        return self._with(".ipynb")
+        return self._with_suffix(".ipynb")
 
     @property
     def report(self) -> Path:
-        return self._with(".html")
+        return self._with_suffix(".html")
 
     @property
     def junit(self) -> Path:
-        return self._with(".xml")
+        return self._with_suffix(".xml")
 
     @property
     def record(self) -> Path:
-        return self._with(".json")
+        return self._with_suffix(".json")
 
-    def _with(self, ending: str) -> Path:
-        return self.start.with_name(self.start.name + ending)
+    def _with_suffix(self, suffix: str) -> Path:
+        return self.path_prefix.with_name(self.path_prefix.name + suffix)
 
 
-def begin(folder: Path, notebook: Path, now: datetime) -> Run:
+def create_run(folder: Path, notebook: Path, now: datetime) -> RunFiles:
     """Create a run with an unused name."""
     folder.mkdir(parents=True, exist_ok=True)
-    if folder == FOLDER and not (ignoring := folder.parent / ".gitignore").exists():
-        ignoring.write_text("*\n")  # outputs may contain data that does not belong in Git
+    if folder == DEFAULT_FOLDER and not (gitignore := folder.parent / ".gitignore").exists():
+        gitignore.write_text("*\n")  # outputs may contain data that does not belong in Git
     name = f"{notebook.stem}-{now:%Y%m%d-%H%M%S}"
     for number in range(1, 1000):
-        run = Run(folder / (name if number == 1 else f"{name}-{number}"))
+        run = RunFiles(folder / (name if number == 1 else f"{name}-{number}"))
         try:
             run.record.touch(exist_ok=False)
         except FileExistsError:
@@ -60,41 +60,46 @@ def begin(folder: Path, notebook: Path, now: datetime) -> Run:
     raise UserError("has 1000 runs of this second; remove some", where=str(folder))
 
 
-def keep(run: Run, record: dict[str, Any]) -> None:
-    write(run.record, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+def save_record(run: RunFiles, record: dict[str, Any]) -> None:
+    write_atomically(run.record, json.dumps(record, ensure_ascii=False, indent=1) + "\n")
 
 
-def recorded(run: Run) -> dict[str, Any]:
+def load_record(run: RunFiles) -> dict[str, Any]:
     try:
-        found = json.loads(run.record.read_text(encoding="utf-8"))
+        record = json.loads(run.record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return record if isinstance(record, dict) else {}
 
 
-def failure(record: dict[str, Any]) -> str:
+def find_failure(record: dict[str, Any]) -> str:
     """Why the outputs of the run should not be accepted; "" if its cells succeeded, whatever the findings."""
     results = record.get("results") or {}
-    cells = {each.get("status") for each in results.get("cells") or () if each.get("cell_type") == "code"}
-    is_good = results.get("status") in (None, "succeeded") or ("failed" not in cells and "succeeded" in cells)
-    return "" if is_good else str(results.get("error") or "no reason was given")
+    cell_statuses = {cell.get("status") for cell in results.get("cells") or () if cell.get("cell_type") == "code"}
+    is_acceptable = results.get("status") in (None, "succeeded") or (
+        "failed" not in cell_statuses and "succeeded" in cell_statuses
+    )
+    return "" if is_acceptable else str(results.get("error") or "no reason was given")
 
 
-def last(folder: Path, named: str) -> Run:
+def find_last_run(folder: Path, name: str) -> RunFiles:
     """Find the last run by notebook name, with or without suffix, or by a file of the run. Raises UserError."""
-    given = Path(named)
-    whole = Run(given.with_name(_without_ending(given.name)))
-    if given.name != named and whole.executed.exists() and "results" in recorded(whole):
-        return whole
-    stem = _without_ending(given.name)
-    runs = [Run(each.with_name(_without_ending(each.name))) for each in folder.glob(f"{glob.escape(stem)}-[0-9]*.json")]
-    found = [run for run in runs if run.executed.exists()]
-    if not found:
-        raise UserError(f"has no run in {folder}; run it first: argosy notebook run {named}", where=named)
-    return max(found, key=lambda run: (run.record.stat().st_mtime, run.start.name))
+    path = Path(name)
+    named_run = RunFiles(path.with_name(_strip_suffix(path.name)))
+    if path.name != name and named_run.executed.exists() and "results" in load_record(named_run):
+        return named_run
+    stem = _strip_suffix(path.name)
+    runs = [
+        RunFiles(record_path.with_name(_strip_suffix(record_path.name)))
+        for record_path in folder.glob(f"{glob.escape(stem)}-[0-9]*.json")
+    ]
+    complete_runs = [run for run in runs if run.executed.exists()]
+    if not complete_runs:
+        raise UserError(f"has no run in {folder}; run it first: argosy notebook run {name}", where=name)
+    return max(complete_runs, key=lambda run: (run.record.stat().st_mtime, run.path_prefix.name))
 
 
-def _without_ending(name: str) -> str:
-    for ending in (".ipynb", ".html", ".xml", ".json"):
-        name = name.removesuffix(ending)
+def _strip_suffix(name: str) -> str:
+    for suffix in (".ipynb", ".html", ".xml", ".json"):
+        name = name.removesuffix(suffix)
     return name

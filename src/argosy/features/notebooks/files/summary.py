@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.cells import Notebook, source_of, type_of
+from argosy.features.notebooks.runner.cells import Notebook, get_cell_type, get_source
 from argosy.features.notebooks.runner.findings import SEVERITIES, THRESHOLDS
-from argosy.features.notebooks.runner.golden import Compared, Difference, compared
-from argosy.features.notebooks.runner.order import Comparison
+from argosy.features.notebooks.runner.golden import CellDifference, NotebookComparison, compare_notebooks
+from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
-MOST_TITLE: Final = 40
-AROUND: Final = 3  # lines before and after the failing one
-_LINE: Final = re.compile(r"\bCell In\[(\d+)\], line (\d+)")
+MAX_TITLE_CHARACTERS: Final = 40
+CONTEXT_LINES: Final = 3  # lines before and after the failing one
+_TRACEBACK_LINE: Final = re.compile(r"\bCell In\[(\d+)\], line (\d+)")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class CellSummary:
     error: str = ""
     traceback: str = ""
     findings: tuple[Mapping[str, Any], ...] = ()
-    difference: Difference | None = None
+    difference: CellDifference | None = None
 
     @property
     def is_bad(self) -> bool:
@@ -38,7 +38,7 @@ class CellSummary:
 
 
 @dataclass(frozen=True)
-class Summary:
+class NotebookRunSummary:
     notebook: str
     passed: bool
     error: str
@@ -46,37 +46,45 @@ class Summary:
     level: str
     is_strict: bool
     cells: tuple[CellSummary, ...]  # code cells, and other cells that differ
-    of_all: tuple[Mapping[str, Any], ...]  # findings about the whole notebook
-    golden: Compared | None = None
+    notebook_findings: tuple[Mapping[str, Any], ...]  # findings about the whole notebook
+    golden: NotebookComparison | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     statistics: Mapping[str, Any] = field(default_factory=dict)
 
-    def blocks(self, finding: Mapping[str, Any]) -> bool:
-        least = "info" if self.is_strict else THRESHOLDS[self.level]
-        return SEVERITIES.index(finding["severity"]) >= SEVERITIES.index(least)
+    def is_blocking(self, finding: Mapping[str, Any]) -> bool:
+        threshold = "info" if self.is_strict else THRESHOLDS[self.level]
+        return SEVERITIES.index(finding["severity"]) >= SEVERITIES.index(threshold)
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
-        return [*self.of_all, *(finding for cell in self.cells for finding in cell.findings)]
+        return [*self.notebook_findings, *(finding for cell in self.cells for finding in cell.findings)]
 
 
 def summarize(
     results: Mapping[str, Any],
     executed: Notebook,
     golden: Notebook | None,
-    comparison: Comparison,
+    comparison: ComparisonConfig,
     validation: Mapping[str, Any],
-) -> Summary:
-    told = results.get("comparison") or {}
-    found = compared(executed, golden, comparison) if golden is not None and told.get("result") != "skipped" else None
-    differences = {each.cell: each for each in found.differences if each.kind != "missing_cell"} if found else {}
+) -> NotebookRunSummary:
+    comparison_result = results.get("comparison") or {}
+    golden_comparison = (
+        compare_notebooks(executed, golden, comparison)
+        if golden is not None and comparison_result.get("result") != "skipped"
+        else None
+    )
+    differences = (
+        {entry.cell: entry for entry in golden_comparison.differences if entry.kind != "missing_cell"}
+        if golden_comparison
+        else {}
+    )
     cells = [
-        _cell(cell, executed["cells"][cell["cell_index"]], results, differences)
+        _summarize_cell(cell, executed["cells"][cell["cell_index"]], results, differences)
         for cell in results["cells"]
         if cell["cell_type"] == "code" or cell["cell_index"] in differences
     ]
-    return Summary(
+    return NotebookRunSummary(
         notebook=str(results["notebook_path"]),
         passed=results["status"] == "succeeded",
         error=str(results["error"]),
@@ -84,60 +92,73 @@ def summarize(
         level=str(validation.get("level") or "development"),
         is_strict=bool(validation.get("strictMode")),
         cells=tuple(cells),
-        of_all=tuple(each for each in results["findings"] if each["cell"] not in {cell.index for cell in cells}),
-        golden=found,
+        notebook_findings=tuple(
+            entry for entry in results["findings"] if entry["cell"] not in {cell.index for cell in cells}
+        ),
+        golden=golden_comparison,
         parameters=(executed.get("metadata") or {}).get("papermill", {}).get("parameters") or {},
         remarks=tuple(results.get("remarks") or ()),
         statistics=results["statistics"],
     )
 
 
-def _cell(
-    told: Mapping[str, Any], written: Mapping[str, Any], results: Mapping[str, Any], differences: dict[int, Difference]
+def _summarize_cell(
+    result: Mapping[str, Any],
+    source_cell: Mapping[str, Any],
+    results: Mapping[str, Any],
+    differences: dict[int, CellDifference],
 ) -> CellSummary:
-    index = told["cell_index"]
+    index = result["cell_index"]
     return CellSummary(
         index,
-        title_of(written),
-        told["status"],
-        told.get("seconds") or 0.0,
-        told.get("error") or "",
-        told.get("traceback") or "",
-        tuple(each for each in results["findings"] if each["cell"] == index),
+        build_title(source_cell),
+        result["status"],
+        result.get("seconds") or 0.0,
+        result.get("error") or "",
+        result.get("traceback") or "",
+        tuple(finding for finding in results["findings"] if finding["cell"] == index),
         differences.get(index),
     )
 
 
-def title_of(cell: Mapping[str, Any]) -> str:
+def build_title(cell: Mapping[str, Any]) -> str:
     """First meaningful line of the cell: a comment, a heading, or code."""
-    for line in source_of(cell).splitlines():
+    for line in get_source(cell).splitlines():
         words = line.strip().lstrip("#").strip()
-        if type_of(cell) == "code" and words != line.strip():
+        if get_cell_type(cell) == "code" and words != line.strip():
             words = words.removeprefix("%%").strip()  # cell separator of script editors
         if words and not words.startswith("NBVAL_"):
-            return words if len(words) <= MOST_TITLE else words[: MOST_TITLE - 1] + "…"
+            return words if len(words) <= MAX_TITLE_CHARACTERS else words[: MAX_TITLE_CHARACTERS - 1] + "…"
     return "(empty)"
 
 
-def failing_lines(cell: Mapping[str, Any], traceback: str) -> list[str]:
+def list_failing_lines(cell: Mapping[str, Any], traceback: str) -> list[str]:
     """Source lines around the failing line, which is marked; the first lines if it is unknown."""
-    lines = source_of(cell).splitlines()
+    lines = get_source(cell).splitlines()
     count = str(cell.get("execution_count"))
-    found = [line for number, line in _LINE.findall(traceback) if number == count]  # ignore functions of other cells
-    at = int(found[-1]) if found else 0
-    first, last = (max(at - 1 - AROUND, 0), at + AROUND) if 0 < at <= len(lines) else (0, 2 * AROUND + 1)
-    return [f"{'→' if number == at else ' '} {number:>3}  {line}" for number, line in enumerate(lines, 1)][first:last]
+    line_numbers = [
+        line for number, line in _TRACEBACK_LINE.findall(traceback) if number == count
+    ]  # ignore functions of other cells
+    failing_line = int(line_numbers[-1]) if line_numbers else 0
+    first, last = (
+        (max(failing_line - 1 - CONTEXT_LINES, 0), failing_line + CONTEXT_LINES)
+        if 0 < failing_line <= len(lines)
+        else (0, 2 * CONTEXT_LINES + 1)
+    )
+    return [f"{'→' if number == failing_line else ' '} {number:>3}  {line}" for number, line in enumerate(lines, 1)][
+        first:last
+    ]
 
 
-def change_of(difference: Difference) -> str:
+def describe_change(difference: CellDifference) -> str:
     """The first differing line, as `old → new`."""
-    was, now = difference.expected.splitlines(), difference.actual.splitlines()
-    for one, other in zip(was, now):
-        if one != other:
-            return f"{_short(one)} → {_short(other)}"
-    return difference.why
+    expected_lines, actual_lines = difference.expected.splitlines(), difference.actual.splitlines()
+    for expected_line, actual_line in zip(expected_lines, actual_lines):
+        if expected_line != actual_line:
+            return f"{_truncate(expected_line)} → {_truncate(actual_line)}"
+    return difference.reason
 
 
-def _short(line: str) -> str:
+def _truncate(line: str) -> str:
     line = " ".join(line.split())
-    return line if len(line) <= MOST_TITLE else line[: MOST_TITLE - 1] + "…"
+    return line if len(line) <= MAX_TITLE_CHARACTERS else line[: MAX_TITLE_CHARACTERS - 1] + "…"

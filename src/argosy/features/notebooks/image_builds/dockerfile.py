@@ -10,14 +10,14 @@ import posixpath
 import shlex
 from typing import Final
 
-from argosy.features.notebooks.job import Job
+from argosy.features.notebooks.job import NotebookJob
 
-HOME: Final = "/opt/app-root/src"  # folder of the notebook in a built image
-RUNNER_NEEDS: Final = "nbclient nbformat ipykernel"
-FILE: Final = "requirements.txt"
+SOURCE_FOLDER: Final = "/opt/app-root/src"  # folder of the notebook in a built image
+RUNNER_PACKAGES: Final = "nbclient nbformat ipykernel"
+REQUIREMENTS_FILE: Final = "requirements.txt"
 
 # Runs in the build: installs packages that the notebook imports and the image lacks; maps import names to packages.
-IMPORTS: Final = """
+INSTALL_IMPORTS_SCRIPT: Final = """
 import ast, importlib.util, json, subprocess, sys
 OTHER = {"sklearn": "scikit-learn", "cv2": "opencv-python-headless", "yaml": "PyYAML", "PIL": "pillow", "bs4": "beautifulsoup4"}
 names = set()
@@ -41,7 +41,7 @@ if missing:
 """  # noqa: E501
 
 
-def candidates(job: Job) -> list[str]:
+def list_requirements_candidates(job: NotebookJob) -> list[str]:
     """Paths of requirements files; the first one that exists is used."""
     assert job.build is not None
     if job.build.requirements:
@@ -49,40 +49,44 @@ def candidates(job: Job) -> list[str]:
     if job.build.requirements_sources:
         return list(job.build.requirements_sources)
     folder = posixpath.dirname(job.notebook.path)
-    found = [posixpath.join(folder, FILE) if folder else FILE, f"notebooks/{FILE}", FILE]
-    return list(dict.fromkeys(found))
+    paths = [
+        posixpath.join(folder, REQUIREMENTS_FILE) if folder else REQUIREMENTS_FILE,
+        f"notebooks/{REQUIREMENTS_FILE}",
+        REQUIREMENTS_FILE,
+    ]
+    return list(dict.fromkeys(paths))
 
 
-def dockerfile(job: Job) -> str:
+def render_dockerfile(job: NotebookJob) -> str:
     assert job.build is not None
     return "\n".join([
         f"FROM {job.build.base_image}",
         "USER root",
-        f"COPY . {HOME}",
-        f"RUN chgrp -R 0 {HOME} && chmod -R g=u {HOME}",
-        f"WORKDIR {HOME}",
-        f"RUN {_install(job)}",
-        f"RUN python -m pip install --no-cache-dir {RUNNER_NEEDS}",
+        f"COPY . {SOURCE_FOLDER}",
+        f"RUN chgrp -R 0 {SOURCE_FOLDER} && chmod -R g=u {SOURCE_FOLDER}",
+        f"WORKDIR {SOURCE_FOLDER}",
+        f"RUN {_build_install_command(job)}",
+        f"RUN python -m pip install --no-cache-dir {RUNNER_PACKAGES}",
         "USER 1001",
         "",
     ])  # fmt: skip
 
 
-def _install(job: Job) -> str:
+def _build_install_command(job: NotebookJob) -> str:
     """Install the first requirements file that exists."""
-    build, files = job.build, [shlex.quote(each) for each in candidates(job)]
+    build, files = job.build, [shlex.quote(path) for path in list_requirements_candidates(job)]
     assert build is not None
-    steps = [f"if [ -f {each} ]; then python -m pip install --no-cache-dir -r {each};" for each in files]
-    return " el".join(steps) + f" else {_otherwise(job)}; fi"
+    steps = [f"if [ -f {path} ]; then python -m pip install --no-cache-dir -r {path};" for path in files]
+    return " el".join(steps) + f" else {_build_fallback_command(job)}; fi"
 
 
-def _otherwise(job: Job) -> str:
+def _build_fallback_command(job: NotebookJob) -> str:
     """Shell command of `fallbackStrategy`, for a repository without requirements."""
     assert job.build is not None
-    shown = shlex.quote("no requirements found in " + ", ".join(candidates(job)))
+    message = shlex.quote("no requirements found in " + ", ".join(list_requirements_candidates(job)))
     if job.build.fallback == "fail":
-        return f"echo {shown} >&2; exit 1"
+        return f"echo {message} >&2; exit 1"
     if job.build.fallback == "auto":
-        script = base64.b64encode(IMPORTS.encode()).decode()
+        script = base64.b64encode(INSTALL_IMPORTS_SCRIPT.encode()).decode()
         return f"echo {script} | base64 -d > /tmp/imports.py && python /tmp/imports.py {shlex.quote(job.notebook.path)}"
-    return f"echo WARNING: {shown}, using the unmodified base image"
+    return f"echo WARNING: {message}, using the unmodified base image"

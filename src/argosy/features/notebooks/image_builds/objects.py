@@ -9,19 +9,21 @@ import hashlib
 from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN
-from argosy.features.notebooks.job import API_VERSION, KIND, Job
-from argosy.kube.objects import Manifest, annotation
+from argosy.features.notebooks.job import API_VERSION, KIND, NotebookJob
+from argosy.kube.objects import Manifest, get_annotation
 
-LONGEST: Final = 50  # k8s: with suffixes added by controllers, a name must still fit into a label
+MAX_JOB_NAME_CHARACTERS: Final = 50  # k8s: with suffixes added by controllers, a name must still fit into a label
 
 
-def build_name(job: Job) -> str:
-    if len(job.name) <= LONGEST:
+def build_name(job: NotebookJob) -> str:
+    if len(job.name) <= MAX_JOB_NAME_CHARACTERS:
         return f"{job.name}-build"
-    return f"{job.name[:LONGEST].rstrip('-.')}-{hashlib.sha256(job.name.encode()).hexdigest()[:6]}-build"
+    return (
+        f"{job.name[:MAX_JOB_NAME_CHARACTERS].rstrip('-.')}-{hashlib.sha256(job.name.encode()).hexdigest()[:6]}-build"
+    )
 
 
-def metadata(job: Job, mark: str) -> dict[str, Any]:
+def build_metadata(job: NotebookJob, run_id: str) -> dict[str, Any]:
     """Metadata with the job as owner, so that its builds are deleted with it."""
     owner = {
         "apiVersion": API_VERSION, "kind": KIND.kind, "name": job.name, "uid": job.uid, "controller": True,
@@ -32,13 +34,15 @@ def metadata(job: Job, mark: str) -> dict[str, Any]:
         labels["notebookvalidationjob"] = job.name
     return {
         "name": build_name(job), "namespace": job.namespace, "labels": labels,
-        "annotations": {NOTEBOOK_RUN: mark}, "ownerReferences": [owner],
+        "annotations": {NOTEBOOK_RUN: run_id}, "ownerReferences": [owner],
     }  # fmt: skip
 
 
-def is_of(job: Job, live: Manifest) -> bool:
-    return any(each.get("uid") == job.uid for each in live["metadata"].get("ownerReferences") or ())
+def is_owned_by(job: NotebookJob, live: Manifest) -> bool:
+    return any(
+        owner_reference.get("uid") == job.uid for owner_reference in live["metadata"].get("ownerReferences") or ()
+    )
 
 
-def mark_of(live: Manifest) -> str:
-    return annotation(live, NOTEBOOK_RUN)
+def read_run_id(live: Manifest) -> str:
+    return get_annotation(live, NOTEBOOK_RUN)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.features.notebooks.image_builds.dockerfile import dockerfile
-from argosy.features.notebooks.image_builds.objects import build_name, metadata
-from argosy.features.notebooks.job import Job
-from argosy.features.notebooks.state_machine import BuildStanding
+from argosy.features.notebooks.image_builds.dockerfile import render_dockerfile
+from argosy.features.notebooks.image_builds.objects import build_metadata, build_name
+from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.state_machine import BuildState
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
@@ -18,10 +18,10 @@ from argosy.kube.objects import Manifest
 KIND: Final = GroupKind("build.openshift.io", "BuildConfig")
 BUILD: Final = GroupKind("build.openshift.io", "Build")
 ADVICE: Final = "use the strategy tekton"
-ENDED_BADLY: Final = ("Failed", "Error", "Cancelled")
+FAILED_PHASES: Final = ("Failed", "Error", "Cancelled")
 
 
-def objects(job: Job, mark: str) -> list[Manifest]:
+def objects(job: NotebookJob, run_id: str) -> list[Manifest]:
     """The object that starts the build comes first. k8s: ConfigChange starts one Build when the BuildConfig is
     created.
     """
@@ -30,15 +30,15 @@ def objects(job: Job, mark: str) -> list[Manifest]:
     source: dict[str, Any] = {"type": "Git", "git": {"uri": job.notebook.url, "ref": job.notebook.ref}}
     if job.notebook.secret:
         source["sourceSecret"] = {"name": job.notebook.secret}
-    base = {"kind": "DockerImage", "name": build.base_image}
+    base_image = {"kind": "DockerImage", "name": build.base_image}
     if build.prefers_dockerfile or build.dockerfile:
         file = build.dockerfile or "Dockerfile"
         strategy: dict[str, Any] = {"type": "Docker", "dockerStrategy": {"dockerfilePath": file}}
-    elif build.generates or build.requirements or build.requirements_sources:
-        source["dockerfile"] = dockerfile(job)
-        strategy = {"type": "Docker", "dockerStrategy": {"from": base}}
+    elif build.generates_requirements or build.requirements or build.requirements_sources:
+        source["dockerfile"] = render_dockerfile(job)
+        strategy = {"type": "Docker", "dockerStrategy": {"from": base_image}}
     else:
-        strategy = {"type": "Source", "sourceStrategy": {"from": base}}
+        strategy = {"type": "Source", "sourceStrategy": {"from": base_image}}
     spec = {
         "source": source,
         "strategy": strategy,
@@ -47,43 +47,45 @@ def objects(job: Job, mark: str) -> list[Manifest]:
         "runPolicy": "Serial",
         "completionDeadlineSeconds": max(int(build.timeout), 1),
     }
-    own = metadata(job, mark)
-    config = {"apiVersion": "build.openshift.io/v1", "kind": "BuildConfig", "metadata": own, "spec": spec}
-    return [config, {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": own}]
+    shared_metadata = build_metadata(job, run_id)
+    config = {"apiVersion": "build.openshift.io/v1", "kind": "BuildConfig", "metadata": shared_metadata, "spec": spec}
+    return [config, {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream", "metadata": shared_metadata}]
 
 
-async def standing(job: Job, live: Manifest, cluster: Cluster) -> BuildStanding:
-    found = await cluster.list(BUILD, namespace=job.namespace)
+async def standing(job: NotebookJob, live: Manifest, cluster: Cluster) -> BuildState:
+    builds = await cluster.list(BUILD, namespace=job.namespace)
     uid = live["metadata"]["uid"]
-    mine = [each for each in found.items if _is_owned_by(each, uid)]
-    if not mine:
-        return BuildStanding("running", strategy="s2i", message="waiting for the Build")
-    return of_build(max(mine, key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"])))
+    own_builds = [build for build in builds.items if _is_owned_by(build, uid)]
+    if not own_builds:
+        return BuildState("running", strategy="s2i", message="waiting for the Build")
+    return read_build_state(
+        max(own_builds, key=lambda build: (build["metadata"]["creationTimestamp"], build["metadata"]["name"]))
+    )
 
 
-def of_build(build: Manifest) -> BuildStanding:
+def read_build_state(build: Manifest) -> BuildState:
     status, name = build.get("status") or {}, str(build["metadata"]["name"])
     phase = str(status.get("phase") or "New")
     if phase == "Complete":
-        return BuildStanding("complete", name, _image(status), strategy="s2i")
-    if phase in ENDED_BADLY:
-        why = status.get("message") or status.get("reason") or phase
+        return BuildState("complete", name, _read_image(status), strategy="s2i")
+    if phase in FAILED_PHASES:
+        reason = status.get("message") or status.get("reason") or phase
         snippet = next(iter(reversed(str(status.get("logSnippet") or "").strip().splitlines())), "")
-        said = f"Build {name} is {phase}: {why}" + (f" ({snippet[:200]})" if snippet else "")
-        return BuildStanding("failed", name, message=said, strategy="s2i")
-    return BuildStanding("running", name, message=f"Build {name} is {phase}", strategy="s2i")
+        message = f"Build {name} is {phase}: {reason}" + (f" ({snippet[:200]})" if snippet else "")
+        return BuildState("failed", name, message=message, strategy="s2i")
+    return BuildState("running", name, message=f"Build {name} is {phase}", strategy="s2i")
 
 
-def _image(status: Manifest) -> str:
+def _read_image(status: Manifest) -> str:
     """Image by digest, because a tag can move."""
     reference = str(status.get("outputDockerImageReference") or "")
     digest = ((status.get("output") or {}).get("to") or {}).get("imageDigest")
     repository = reference.partition("@")[0]
-    head, colon, tag = repository.rpartition(":")
+    repository_part, colon, tag = repository.rpartition(":")
     if colon and "/" not in tag:
-        repository = head
+        repository = repository_part
     return f"{repository}@{digest}" if digest and repository else reference
 
 
 def _is_owned_by(build: Manifest, uid: str) -> bool:
-    return any(each.get("uid") == uid for each in build["metadata"].get("ownerReferences") or ())
+    return any(reference.get("uid") == uid for reference in build["metadata"].get("ownerReferences") or ())

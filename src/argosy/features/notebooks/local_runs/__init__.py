@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from argosy.errors import TransientError
-from argosy.features.notebooks.job import Job
-from argosy.features.notebooks.local_runs.checkout import Sources
-from argosy.features.notebooks.local_runs.cleanup import remove
-from argosy.features.notebooks.local_runs.records import Record, folder_of
-from argosy.features.notebooks.local_runs.run import Life
-from argosy.features.notebooks.local_runs.slots import Slots
-from argosy.features.notebooks.run_backend import RunKey, Standing, pod_name
-from argosy.kube.controller import Context
+from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.local_runs.checkout import NotebookRepositories
+from argosy.features.notebooks.local_runs.cleanup import remove_folder
+from argosy.features.notebooks.local_runs.records import RunRecord, get_run_folder
+from argosy.features.notebooks.local_runs.run import LocalRun
+from argosy.features.notebooks.local_runs.slots import RunSlots
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, build_pod_name
+from argosy.kube.controller import ControllerContext
 from argosy.kube.names import ResourceKey
 
 
@@ -27,58 +27,66 @@ class LocalRuns:
     """Implements RunBackend. `open_backend` must be active."""
 
     def __init__(self) -> None:
-        self._place: Path | None = None
-        self._sources: Sources | None = None
-        self._slots = Slots()
-        self._lives: dict[tuple[ResourceKey, RunKey], Life] = {}
+        self._data_folder: Path | None = None
+        self._repositories: NotebookRepositories | None = None
+        self._slots = RunSlots()
+        self._runs: dict[tuple[ResourceKey, RunKey], LocalRun] = {}
 
     @property
     def is_open(self) -> bool:
-        return self._place is not None
+        return self._data_folder is not None
 
     @asynccontextmanager
-    async def beside(self, folder: Path) -> AsyncIterator[None]:
+    async def open_backend(self, folder: Path) -> AsyncIterator[None]:
         """Allow runs while the context is active; `folder` is the data folder of the cluster."""
-        self._place, self._sources, self._slots = folder, Sources(folder / "mirrors"), Slots()
-        await asyncio.to_thread(_clear, folder / "runs")
+        self._data_folder, self._repositories, self._slots = (
+            folder,
+            NotebookRepositories(folder / "mirrors"),
+            RunSlots(),
+        )
+        await asyncio.to_thread(_clear_working_files, folder / "runs")
         try:
             yield
         finally:
-            await asyncio.gather(*(life.end() for life in self._lives.values()))
-            self._lives.clear()
-            self._sources.close()
-            self._place = None
+            await asyncio.gather(*(life.stop() for life in self._runs.values()))
+            self._runs.clear()
+            self._repositories.close()
+            self._data_folder = None
 
-    async def start(self, job: Job, run: RunKey, context: Context) -> None:
-        place, sources = self._opened()
-        if (job.key, run) in self._lives:
+    async def start(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> None:
+        data_folder, repositories = self._get_open_folders()
+        if (job.key, run) in self._runs:
             return
-        record = Record(folder_of(place, job.key, run))
-        if record.standing("").state == "ended":
+        record = RunRecord(get_run_folder(data_folder, job.key, run))
+        if record.load_run_state("").state == "ended":
             return
-        life = Life(job, run, record, place / "volumes", sources, self._slots)
-        self._lives[job.key, run] = life
-        life.begin(context.cluster)
+        local_run = LocalRun(job, run, record, data_folder / "volumes", repositories, self._slots)
+        self._runs[job.key, run] = local_run
+        local_run.start(context.cluster)
 
-    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
-        place, _ = self._opened()
-        life = self._lives.get((job.key, run))
-        pod = pod_name(job.name)
-        return life.standing(pod) if life else Record(folder_of(place, job.key, run)).standing(pod)
+    async def observe(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
+        data_folder, _ = self._get_open_folders()
+        local_run = self._runs.get((job.key, run))
+        pod = build_pod_name(job.name)
+        return (
+            local_run.get_run_state(pod)
+            if local_run
+            else RunRecord(get_run_folder(data_folder, job.key, run)).load_run_state(pod)
+        )
 
-    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
-        place, _ = self._opened()
-        ending = [key for key in self._lives if key[0] == job and run in (None, key[1])]
-        await asyncio.gather(*(self._lives.pop(key).end() for key in ending))
-        await asyncio.to_thread(remove, folder_of(place, job, run))
+    async def stop(self, job: ResourceKey, run: RunKey | None, context: ControllerContext) -> None:
+        data_folder, _ = self._get_open_folders()
+        keys = [key for key in self._runs if key[0] == job and run in (None, key[1])]
+        await asyncio.gather(*(self._runs.pop(key).stop() for key in keys))
+        await asyncio.to_thread(remove_folder, get_run_folder(data_folder, job, run))
 
-    def _opened(self) -> tuple[Path, Sources]:
-        if self._place is None or self._sources is None:
+    def _get_open_folders(self) -> tuple[Path, NotebookRepositories]:
+        if self._data_folder is None or self._repositories is None:
             raise TransientError("notebooks: the local backend has not started yet; try again")
-        return self._place, self._sources
+        return self._data_folder, self._repositories
 
 
-def _clear(runs: Path) -> None:
+def _clear_working_files(runs: Path) -> None:
     """Remove files of runs that an earlier process could not remove; these runs are lost."""
     for folder in runs.glob("*/*/*/"):
-        Record(folder).clear()
+        RunRecord(folder).remove_working_files()

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Move nested folders to the top level first, so that paths do not get too long."""
     if not os.path.lexists(folder):
         return
@@ -24,13 +24,13 @@ def remove(folder: Path) -> None:
         return
     except (OSError, RecursionError):
         pass
-    number, left = 0, [folder]
-    while left:
-        at = left.pop()
+    number, pending_folders = 0, [folder]
+    while pending_folders:
+        current_folder = pending_folders.pop()
         with contextlib.suppress(OSError):
-            at.chmod(0o700)
+            current_folder.chmod(0o700)
         try:
-            entries = list(os.scandir(at))
+            entries = list(os.scandir(current_folder))
         except OSError:
             continue
         for entry in entries:
@@ -43,8 +43,8 @@ def remove(folder: Path) -> None:
             with contextlib.suppress(OSError):
                 os.chmod(entry.path, 0o700)
                 os.rename(entry.path, lifted)
-                left.append(lifted)
+                pending_folders.append(lifted)
         with contextlib.suppress(OSError):
-            if at != folder:
-                at.rmdir()
+            if current_folder != folder:
+                current_folder.rmdir()
     shutil.rmtree(folder, ignore_errors=True)

@@ -11,40 +11,48 @@ from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN, SIMULATED
 from argosy.features.notebooks import deadlines
-from argosy.features.notebooks.job import Job
-from argosy.features.notebooks.log_lines import cell_lines, ending
+from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.log_lines import format_cell_result, format_result
 from argosy.features.notebooks.pod_runs import objects
-from argosy.features.notebooks.pod_runs.pod import RESTRICTED, VALIDATOR
-from argosy.features.notebooks.run_backend import pod_name
+from argosy.features.notebooks.pod_runs.pod import RESTRICTED_SECURITY_CONTEXT, VALIDATOR_CONTAINER
+from argosy.features.notebooks.run_backend import build_pod_name
 from argosy.features.notebooks.statuses import SUCCEEDED, Status
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects import Manifest, get_annotation
 
-BY: Final = "notebooks"  # marks our Pods, so that no simulator handles them
-ABOUT: Final = "the notebook runs as a confined local process, not in this Pod (argosy)"
-ENDED: Final = ("Succeeded", "Failed")
+SIMULATOR_MARK: Final = "notebooks"  # marks our Pods, so that no simulator handles them
+STATUS_MESSAGE: Final = "the notebook runs as a confined local process, not in this Pod (argosy)"
+TERMINAL_PHASES: Final = ("Succeeded", "Failed")
 
 Fields = dict[str, Any]
 
 
-def is_ours(pod: Manifest) -> bool:
-    return annotation(pod, SIMULATED) == BY
+def is_placeholder_pod(pod: Manifest) -> bool:
+    return get_annotation(pod, SIMULATED) == SIMULATOR_MARK
 
 
-def run_of(job: Manifest) -> str:
+def build_run_id(job: Manifest) -> str:
     """Id of the run that the job status is about; the prefix differs from runs in Pods, which ignore other ids."""
-    last = deadlines.attempt(job.get("status") or {}) or {}
-    return f"local-{job['metadata']['uid'][:8]}-{last.get('generation') or 1}-{last.get('number') or 1}"
+    last_attempt = deadlines.get_last_attempt(job.get("status") or {}) or {}
+    return f"local-{job['metadata']['uid'][:8]}-{last_attempt.get('generation') or 1}-{last_attempt.get('number') or 1}"
 
 
-def pod_of(job: Job, live: Manifest) -> Manifest | None:
+def build_pod(job: NotebookJob, live: Manifest) -> Manifest | None:
     """None if no run has started, or the last run was of an earlier spec."""
     if not (live.get("status") or {}).get("validationPodName"):
         return None
-    container = {"name": VALIDATOR, "image": job.image, "resources": dict(job.resources), "securityContext": RESTRICTED}
+    container = {
+        "name": VALIDATOR_CONTAINER,
+        "image": job.image,
+        "resources": dict(job.resources),
+        "securityContext": RESTRICTED_SECURITY_CONTEXT,
+    }
     metadata = {
-        "name": pod_name(job.name), "namespace": job.namespace, "labels": objects.labels(job),
-        "annotations": {NOTEBOOK_RUN: run_of(live), SIMULATED: BY}, "ownerReferences": [objects.owner(job)],
-    }  # fmt: skip
+        "name": build_pod_name(job.name),
+        "namespace": job.namespace,
+        "labels": objects.build_labels(job),
+        "annotations": {NOTEBOOK_RUN: build_run_id(live), SIMULATED: SIMULATOR_MARK},
+        "ownerReferences": [objects.build_owner_reference(job)],
+    }
     spec = {
         "restartPolicy": "Never", "containers": [container],
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
@@ -52,40 +60,50 @@ def pod_of(job: Job, live: Manifest) -> Manifest | None:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def status_of(status: Status, image: str) -> Fields:
+def build_status(status: Status, image: str) -> Fields:
     """Pod status as a kubelet would report it for the last attempt."""
-    last = deadlines.attempt(status) or {}
-    began, done = last.get("startTime"), last.get("completionTime")
-    if done:
-        is_good = last.get("phase") == SUCCEEDED
-        phase, state = ENDED[not is_good], _terminated(last, is_good)
-    elif began:
-        phase, state = "Running", {"running": {"startedAt": began}}
+    last_attempt = deadlines.get_last_attempt(status) or {}
+    started_at, completed_at = last_attempt.get("startTime"), last_attempt.get("completionTime")
+    if completed_at:
+        has_succeeded = last_attempt.get("phase") == SUCCEEDED
+        phase, state = TERMINAL_PHASES[not has_succeeded], _build_terminated_state(last_attempt, has_succeeded)
+    elif started_at:
+        phase, state = "Running", {"running": {"startedAt": started_at}}
     else:
         phase, state = "Pending", {"waiting": {"reason": "ContainerCreating"}}
     is_ready = phase == "Running"
     container = {
-        "name": VALIDATOR, "image": image, "imageID": "", "ready": is_ready, "started": is_ready, "restartCount": 0,
+        "name": VALIDATOR_CONTAINER,
+        "image": image,
+        "imageID": "",
+        "ready": is_ready,
+        "started": is_ready,
+        "restartCount": 0,
         "state": state,
-    }  # fmt: skip
-    since = done or began
-    ready = {"status": "True" if is_ready else "False", **({"lastTransitionTime": since} if since else {})}
+    }
+    changed_at = completed_at or started_at
+    ready = {"status": "True" if is_ready else "False", **({"lastTransitionTime": changed_at} if changed_at else {})}
     conditions = [{"type": name, **ready} for name in ("ContainersReady", "Ready")]
-    found: Fields = {"phase": phase, "message": ABOUT, "conditions": conditions, "containerStatuses": [container]}
-    return {**found, "startTime": began} if began else found
+    status_fields: Fields = {
+        "phase": phase,
+        "message": STATUS_MESSAGE,
+        "conditions": conditions,
+        "containerStatuses": [container],
+    }
+    return {**status_fields, "startTime": started_at} if started_at else status_fields
 
 
-def _terminated(attempt: Mapping[str, Any], is_good: bool) -> Fields:
-    done = attempt["completionTime"]
-    found = {
-        "exitCode": 0 if is_good else 1, "reason": "Completed" if is_good else "Error",
-        "startedAt": attempt.get("startTime") or done, "finishedAt": done,
+def _build_terminated_state(attempt: Mapping[str, Any], has_succeeded: bool) -> Fields:
+    completed_at = attempt["completionTime"]
+    fields = {
+        "exitCode": 0 if has_succeeded else 1, "reason": "Completed" if has_succeeded else "Error",
+        "startedAt": attempt.get("startTime") or completed_at, "finishedAt": completed_at,
     }  # fmt: skip
-    return {"terminated": {**found, **({"message": attempt["message"]} if attempt.get("message") else {})}}
+    return {"terminated": {**fields, **({"message": attempt["message"]} if attempt.get("message") else {})}}
 
 
-def lines_of(status: Status) -> tuple[list[str], bool]:
+def render_log_lines(status: Status) -> tuple[list[str], bool]:
     """Log lines so far, and True if the run has ended; then the last line is its result."""
-    told = [line for each in status.get("results") or () for line in cell_lines(each)]
-    last = deadlines.attempt(status) or {}
-    return ([*told, ending(last)], True) if last.get("completionTime") else (told, False)
+    lines = [line for result in status.get("results") or () for line in format_cell_result(result)]
+    last_attempt = deadlines.get_last_attempt(status) or {}
+    return ([*lines, format_result(last_attempt)], True) if last_attempt.get("completionTime") else (lines, False)

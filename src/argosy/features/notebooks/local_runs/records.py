@@ -12,100 +12,112 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.features.notebooks.local_runs.cleanup import remove
-from argosy.features.notebooks.run_backend import Outcome, RunKey, Standing
-from argosy.features.notebooks.runner.events import Heard
+from argosy.features.notebooks.local_runs.cleanup import remove_folder
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, RunOutcome
+from argosy.features.notebooks.runner.events import RunProgress
 from argosy.kube.names import ResourceKey
 
-RUN, EVENTS, RESULTS, NOTEBOOK, OUTCOME = "run.json", "events.jsonl", "results.json", "output.ipynb", "outcome.json"
-WORK, VOLUMES = "work", "volumes"  # of the run itself, while it runs
-_KEPT: Final = ("started", "begun", "cell", "finished")  # events that have no file of their own
+RUN_FILE, EVENTS_FILE, RESULTS_FILE, NOTEBOOK_FILE, OUTCOME_FILE = (
+    "run.json",
+    "events.jsonl",
+    "results.json",
+    "output.ipynb",
+    "outcome.json",
+)
+WORK_FOLDER, VOLUMES_FOLDER = "work", "volumes"  # of the run itself, while it runs
+_STORED_EVENTS: Final = ("started", "begun", "cell", "finished")  # events that have no file of their own
 
 
-class Record:
+class RunRecord:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @property
     def work(self) -> Path:
-        return self.folder / WORK
+        return self.folder / WORK_FOLDER
 
     @property
     def volumes(self) -> Path:
-        return self.folder / VOLUMES
+        return self.folder / VOLUMES_FOLDER
 
-    def begin(self, run: RunKey) -> None:
-        remove(self.folder)
+    def create(self, run: RunKey) -> None:
+        remove_folder(self.folder)
         self.folder.mkdir(parents=True, mode=0o700)
         self.folder.chmod(0o711)  # child processes can pass through, but not list names
-        self.note(uid=run.uid, generation=run.generation, attempt=run.attempt)
+        self.save_facts(uid=run.uid, generation=run.generation, attempt=run.attempt)
 
-    def note(self, **facts: Any) -> None:
-        self._write(RUN, json.dumps({**self.facts(), **facts}))
+    def save_facts(self, **facts: Any) -> None:
+        self._write_atomically(RUN_FILE, json.dumps({**self.load_facts(), **facts}))
 
-    def facts(self) -> dict[str, Any]:
-        return self._read(RUN)
+    def load_facts(self) -> dict[str, Any]:
+        return self._load_json(RUN_FILE)
 
-    def hear(self, line: str) -> None:
+    def append_event(self, line: str) -> None:
         """Append an event line if its type is stored."""
-        if any(line.startswith(f'{{"event": "{name}"') for name in _KEPT):
-            with open(self.folder / EVENTS, "a", encoding="utf-8", opener=_private) as file:
+        if any(line.startswith(f'{{"event": "{name}"') for name in _STORED_EVENTS):
+            with open(self.folder / EVENTS_FILE, "a", encoding="utf-8", opener=_open_private) as file:
                 file.write(line + "\n")
 
-    def finish(self, outcome: Outcome, notebook: str | None) -> None:
-        self._write(RESULTS, json.dumps(outcome.results, ensure_ascii=False, indent=1) + "\n")
+    def finish(self, outcome: RunOutcome, notebook: str | None) -> None:
+        self._write_atomically(RESULTS_FILE, json.dumps(outcome.results, ensure_ascii=False, indent=1) + "\n")
         if notebook:
-            self._write(NOTEBOOK, notebook)
-        told = {"passed": outcome.passed, "message": outcome.message, "category": outcome.category}
-        self._write(OUTCOME, json.dumps({**told, "retriable": outcome.retriable, "artefacts": outcome.artefacts}))
+            self._write_atomically(NOTEBOOK_FILE, notebook)
+        outcome_fields = {"passed": outcome.passed, "message": outcome.message, "category": outcome.category}
+        self._write_atomically(
+            OUTCOME_FILE, json.dumps({**outcome_fields, "retriable": outcome.retriable, "artefacts": outcome.artefacts})
+        )
 
-    def standing(self, pod: str) -> Standing:
+    def load_run_state(self, pod: str) -> NotebookRunState:
         """State of a run that no process of ours manages any more."""
-        facts = self.facts()
+        facts = self.load_facts()
         if not facts:
-            return Standing("absent")
-        heard = self.heard()
+            return NotebookRunState("absent")
+        progress = self.load_progress()
         revision = str(facts.get("revision") or "")
-        told = self._read(OUTCOME)
-        if not told:
+        outcome_fields = self._load_json(OUTCOME_FILE)
+        if not outcome_fields:
             message = "argosy was stopped while the notebook ran"
-            return Standing("lost", tuple(heard.cells), heard.total, pod, revision, message=message)
-        artefacts = tuple(told.pop("artefacts", ()))
-        outcome = Outcome(**told, results=self._read(RESULTS), artefacts=artefacts)
-        return Standing("ended", tuple(heard.cells), heard.total, pod, revision, outcome, outcome.message)
+            return NotebookRunState(
+                "lost", tuple(progress.cell_events), progress.cell_count, pod, revision, message=message
+            )
+        artefacts = tuple(outcome_fields.pop("artefacts", ()))
+        outcome = RunOutcome(**outcome_fields, results=self._load_json(RESULTS_FILE), artefacts=artefacts)
+        return NotebookRunState(
+            "ended", tuple(progress.cell_events), progress.cell_count, pod, revision, outcome, outcome.message
+        )
 
-    def heard(self) -> Heard:
+    def load_progress(self) -> RunProgress:
         with contextlib.suppress(FileNotFoundError):
-            return Heard().hear((self.folder / EVENTS).read_text(encoding="utf-8").splitlines())
-        return Heard()
+            return RunProgress().add_lines((self.folder / EVENTS_FILE).read_text(encoding="utf-8").splitlines())
+        return RunProgress()
 
-    def clear(self) -> None:
+    def remove_working_files(self) -> None:
         """Remove the working files, and keep the record."""
-        remove(self.work)
-        remove(self.volumes)
+        remove_folder(self.work)
+        remove_folder(self.volumes)
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _load_json(self, name: str) -> dict[str, Any]:
         try:
-            found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+            data = json.loads((self.folder / name).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):
             return {}
-        return dict(found) if isinstance(found, Mapping) else {}
+        return dict(data) if isinstance(data, Mapping) else {}
 
-    def _write(self, name: str, text: str) -> None:
+    def _write_atomically(self, name: str, text: str) -> None:
         """Write atomically: a partial file is worse than none."""
-        new = self.folder / f".{name}"
-        with open(new, "w", encoding="utf-8", opener=_private) as file:
+        temp_file = self.folder / f".{name}"
+        with open(temp_file, "w", encoding="utf-8", opener=_open_private) as file:
             file.write(text)
-        new.replace(self.folder / name)
+        temp_file.replace(self.folder / name)
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def folder_of(place: Path, job: ResourceKey, run: RunKey | None) -> Path:
+def get_run_folder(data_folder: Path, job: ResourceKey, run: RunKey | None) -> Path:
     """Folder `runs/NAMESPACE/JOB/` of a cluster, and below it one folder per run."""
     parts = [job.namespace, job.name, *([f"{run.uid[:8]}-{run}"] if run else ())]
     if any(part in ("", ".", "..") or "/" in part for part in parts):
         raise ValueError(f"{job} cannot be used as a folder name")
-    return place.joinpath("runs", *parts)
+    return data_folder.joinpath("runs", *parts)

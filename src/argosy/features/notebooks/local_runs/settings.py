@@ -17,40 +17,44 @@ from argosy.kube.objects.port_list import parse_ports
 from argosy.kube.schema import quantity
 
 ARGOSY_CM: Final = "argosy-cm"
-PARALLEL, MEMORY, NETWORK, STORAGE = (f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage"))
-LEAST_MEMORY: Final = 256 << 20  # three times what a bare kernel needs
+PARALLEL_SETTING, MEMORY_SETTING, NETWORK_SETTING, STORAGE_SETTING = (
+    f"notebooks.{name}" for name in ("parallel", "memory", "network", "storage")
+)
+MIN_MEMORY_BYTES: Final = 256 << 20  # three times what a bare kernel needs
 
 
 @dataclass(frozen=True)
-class Allowed:
-    parallel: int = 2
-    memory: int = 2 << 30
-    storage: int = 1 << 30
+class LocalRunSettings:
+    max_parallel_runs: int = 2
+    memory_bytes: int = 2 << 30
+    storage_bytes: int = 1 << 30
     ports: tuple[int, ...] = ()  # reachable ports, if a job requests network access; empty: no network
 
 
-def read(data: Mapping[str, str]) -> Allowed:
-    usual = Allowed()
-    parallel = data.get(PARALLEL, "").strip()
-    return Allowed(
-        parallel=max(1, int(parallel)) if re.fullmatch(r"[0-9]{1,4}", parallel) else usual.parallel,
-        memory=max(_bytes(data.get(MEMORY, ""), usual.memory), LEAST_MEMORY),
-        storage=max(_bytes(data.get(STORAGE, ""), usual.storage), 1 << 20),
-        ports=parse_ports(data.get(NETWORK, "")) or (),
+def read_settings(data: Mapping[str, str]) -> LocalRunSettings:
+    defaults = LocalRunSettings()
+    parallel = data.get(PARALLEL_SETTING, "").strip()
+    return LocalRunSettings(
+        max_parallel_runs=max(1, int(parallel))
+        if re.fullmatch(r"[0-9]{1,4}", parallel)
+        else defaults.max_parallel_runs,
+        memory_bytes=max(_parse_bytes(data.get(MEMORY_SETTING, ""), defaults.memory_bytes), MIN_MEMORY_BYTES),
+        storage_bytes=max(_parse_bytes(data.get(STORAGE_SETTING, ""), defaults.storage_bytes), 1 << 20),
+        ports=parse_ports(data.get(NETWORK_SETTING, "")) or (),
     )
 
 
-async def data_of(name: str, cluster: Cluster) -> Mapping[str, str]:
+async def load_config_map_data(name: str, cluster: Cluster) -> Mapping[str, str]:
     """Data of a ConfigMap in a control namespace; empty if it does not exist."""
     for namespace in CONTROL_NAMESPACES:
-        found = await cluster.get(ResourceKey("", "ConfigMap", namespace, name))
-        if found is not None:
-            return {str(key): str(value) for key, value in (found.get("data") or {}).items()}
+        config_map = await cluster.get(ResourceKey("", "ConfigMap", namespace, name))
+        if config_map is not None:
+            return {str(key): str(value) for key, value in (config_map.get("data") or {}).items()}
     return {}
 
 
-def _bytes(text: str, usual: int) -> int:
+def _parse_bytes(text: str, default: int) -> int:
     try:
-        return int(quantity.parse(text)) if text.strip() else usual
+        return int(quantity.parse(text)) if text.strip() else default
     except (UserError, ValueError):
-        return usual
+        return default

@@ -12,37 +12,37 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Slots:
+class RunSlots:
     def __init__(self) -> None:
-        self._taken, self._most = 0, 1
+        self._taken_count, self._max_slots = 0, 1
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
-    async def taken(self, most: int) -> AsyncIterator[None]:
-        self._most = most
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        self._next()
+    async def acquire(self, max_slots: int) -> AsyncIterator[None]:
+        self._max_slots = max_slots
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(slot)
+        self._grant_slots()
         try:
-            await turn
+            await slot
         except asyncio.CancelledError:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
-            elif turn.done() and not turn.cancelled():
-                self._free()
+            if slot in self._waiting:
+                self._waiting.remove(slot)
+            elif slot.done() and not slot.cancelled():
+                self._release()
             raise
         try:
             yield
         finally:
-            self._free()
+            self._release()
 
-    def _free(self) -> None:
-        self._taken -= 1
-        self._next()
+    def _release(self) -> None:
+        self._taken_count -= 1
+        self._grant_slots()
 
-    def _next(self) -> None:
-        while self._waiting and self._taken < self._most:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._taken += 1
-                turn.set_result(None)
+    def _grant_slots(self) -> None:
+        while self._waiting and self._taken_count < self._max_slots:
+            slot = self._waiting.popleft()
+            if not slot.done():
+                self._taken_count += 1
+                slot.set_result(None)

@@ -13,152 +13,166 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ArgosyError, ClusterError, UserError
-from argosy.features.notebooks.job import Job, ModelChecks
+from argosy.features.notebooks.job import ModelChecks, NotebookJob
 from argosy.features.notebooks.model_checks import platforms, predictions
 from argosy.features.notebooks.redaction import redact
-from argosy.http_client.plain_request import Answered, ask
+from argosy.http_client.plain_request import PlainResponse, send_plain_request
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Context
+from argosy.kube.controller import ControllerContext
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 
-SECONDS: Final = 10.0
-REVIEW: Final = "authorization.k8s.io/v1"
+REQUEST_TIMEOUT_SECONDS: Final = 10.0
+REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
 
 Fields = dict[str, Any]
 
 
-class ModelsAsked:
-    async def check(self, job: Job, context: Context) -> Mapping[str, Any]:
-        asked = job.models
-        assert asked is not None
+class ClusterModelChecker:
+    async def check(self, job: NotebookJob, context: ControllerContext) -> Mapping[str, Any]:
+        checks = job.models
+        assert checks is not None
         catalog = await context.cluster.kinds()
-        kind = platforms.kind_for(asked, catalog)
-        found: Fields = {"phase": asked.phase, "platform": asked.platform, "platformDetected": kind is not None}
+        kind = platforms.find_model_kind(checks, catalog)
+        result: Fields = {"phase": checks.phase, "platform": checks.platform, "platformDetected": kind is not None}
         if kind is None:
-            said = f"platform {asked.platform} not found in the cluster; install it, or set another platform"
-            clean = {"platformAvailable": False, "success": False, "message": said}
-            return {**found, "success": False, "message": said, "cleanEnvironmentCheck": clean}
-        if asked.phase in ("clean", "both"):
-            found["cleanEnvironmentCheck"] = await _clean(job, kind, catalog[kind].plural, context.cluster)
-        if asked.phase in ("existing", "both"):
-            found["existingEnvironmentCheck"] = await _existing(job, asked, kind, context.cluster)
-        parts = [found[name] for name in ("cleanEnvironmentCheck", "existingEnvironmentCheck") if name in found]
-        bad = next((each for each in parts if not each["success"]), None)
-        return {**found, "success": bad is None, "message": (bad or parts[-1])["message"]}
+            message = f"platform {checks.platform} not found in the cluster; install it, or set another platform"
+            clean_check = {"platformAvailable": False, "success": False, "message": message}
+            return {**result, "success": False, "message": message, "cleanEnvironmentCheck": clean_check}
+        if checks.phase in ("clean", "both"):
+            result["cleanEnvironmentCheck"] = await _check_clean_environment(
+                job, kind, catalog[kind].plural, context.cluster
+            )
+        if checks.phase in ("existing", "both"):
+            result["existingEnvironmentCheck"] = await _check_existing_models(job, checks, kind, context.cluster)
+        parts = [result[name] for name in ("cleanEnvironmentCheck", "existingEnvironmentCheck") if name in result]
+        failed_check = next((check_result for check_result in parts if not check_result["success"]), None)
+        return {**result, "success": failed_check is None, "message": (failed_check or parts[-1])["message"]}
 
 
-async def _clean(job: Job, kind: GroupKind, plural: str, cluster: Cluster) -> Fields:
-    may = await _may_read(job, kind, plural, cluster)
-    said = f"{kind} is served" if may else f"the operator may not get {plural}.{kind.group}; grant it by RBAC"
+async def _check_clean_environment(job: NotebookJob, kind: GroupKind, plural: str, cluster: Cluster) -> Fields:
+    is_permitted = await _can_read_models(job, kind, plural, cluster)
+    message = (
+        f"{kind} is served" if is_permitted else f"the operator may not get {plural}.{kind.group}; grant it by RBAC"
+    )
     installed = [f"{plural}.{kind.group}"] if "." in kind.group else []
     return {
-        "platformAvailable": True, "crdsInstalled": installed, "rbacPermissions": may, "success": may, "message": said,
-    }  # fmt: skip
+        "platformAvailable": True,
+        "crdsInstalled": installed,
+        "rbacPermissions": is_permitted,
+        "success": is_permitted,
+        "message": message,
+    }
 
 
-async def _may_read(job: Job, kind: GroupKind, plural: str, cluster: Cluster) -> bool:
-    asked = {"namespace": job.namespace, "verb": "get", "group": kind.group, "resource": plural}
-    review = {"apiVersion": REVIEW, "kind": "SelfSubjectAccessReview", "metadata": {}}
+async def _can_read_models(job: NotebookJob, kind: GroupKind, plural: str, cluster: Cluster) -> bool:
+    attributes = {"namespace": job.namespace, "verb": "get", "group": kind.group, "resource": plural}
+    review = {"apiVersion": REVIEW_API_VERSION, "kind": "SelfSubjectAccessReview", "metadata": {}}
     try:
-        answer = await cluster.create({**review, "spec": {"resourceAttributes": asked}})
+        response = await cluster.create({**review, "spec": {"resourceAttributes": attributes}})
     except ClusterError:
         return True  # if the review is not possible, reading will show it
-    return bool((answer.get("status") or {}).get("allowed"))
+    return bool((response.get("status") or {}).get("allowed"))
 
 
-async def _existing(job: Job, asked: ModelChecks, kind: GroupKind, cluster: Cluster) -> Fields:
-    models = [each.rpartition("/")[2] for each in asked.models]
-    lives = {name: await cluster.get(ResourceKey(*kind, job.namespace, name)) for name in models}
-    checked = [await _model(name, live, asked, cluster) for name, live in lives.items()]
-    ill = [each["modelName"] for each in checked if not each["healthy"]]
-    if ill:
-        why = next(each["message"] for each in checked if not each["healthy"])
-        said = f"{len(ill)} of {len(checked)} model(s) are unhealthy: [{', '.join(ill)}]: {why}"
-        return {"modelsChecked": checked, "success": False, "message": said}
-    said = f"All {len(checked)} model(s) are healthy in namespace {job.namespace}"
-    found: Fields = {"modelsChecked": checked, "success": True, "message": said}
-    prediction = asked.prediction
+async def _check_existing_models(job: NotebookJob, checks: ModelChecks, kind: GroupKind, cluster: Cluster) -> Fields:
+    models = [entry.rpartition("/")[2] for entry in checks.models]
+    manifests = {name: await cluster.get(ResourceKey(*kind, job.namespace, name)) for name in models}
+    model_results = [await _check_model(name, live, checks, cluster) for name, live in manifests.items()]
+    unhealthy_names = [entry["modelName"] for entry in model_results if not entry["healthy"]]
+    if unhealthy_names:
+        reason = next(entry["message"] for entry in model_results if not entry["healthy"])
+        message = (
+            f"{len(unhealthy_names)} of {len(model_results)} model(s) are unhealthy: "
+            f"[{', '.join(unhealthy_names)}]: {reason}"
+        )
+        return {"modelsChecked": model_results, "success": False, "message": message}
+    message = f"All {len(model_results)} model(s) are healthy in namespace {job.namespace}"
+    result: Fields = {"modelsChecked": model_results, "success": True, "message": message}
+    prediction = checks.prediction
     if prediction and prediction.get("testData") and models:
-        told = await _prediction(models[0], lives[models[0]], asked, prediction, cluster)
-        found |= {"predictionValidation": told, "success": told["success"]}
-        if not told["success"]:
-            found["message"] = f"model {models[0]}: {told['message']}"
-    return found
+        prediction_result = await _check_prediction(models[0], manifests[models[0]], checks, prediction, cluster)
+        result |= {"predictionValidation": prediction_result, "success": prediction_result["success"]}
+        if not prediction_result["success"]:
+            result["message"] = f"model {models[0]}: {prediction_result['message']}"
+    return result
 
 
-async def _model(name: str, live: Manifest | None, asked: ModelChecks, cluster: Cluster) -> Fields:
+async def _check_model(name: str, live: Manifest | None, checks: ModelChecks, cluster: Cluster) -> Fields:
     if live is None:
         return {"modelName": name, "available": False, "healthy": False, "message": f"model {name} not found"}
-    why = platforms.trouble(live)
-    if not why and asked.custom.get("healthCheckEndpoint"):
-        why = await _unhealthy(live, str(asked.custom["healthCheckEndpoint"]), cluster)
-    told = {"modelName": name, "available": True, "healthy": not why, "message": redact(why)[:300] or "ready"}
-    found = platforms.version(live)
-    return {**told, **({"version": found} if found else {})}
+    reason = platforms.find_readiness_error(live)
+    if not reason and checks.custom.get("healthCheckEndpoint"):
+        reason = await _find_health_error(live, str(checks.custom["healthCheckEndpoint"]), cluster)
+    fields = {"modelName": name, "available": True, "healthy": not reason, "message": redact(reason)[:300] or "ready"}
+    model_version = platforms.read_version(live)
+    return {**fields, **({"version": model_version} if model_version else {})}
 
 
-async def _unhealthy(live: Manifest, path: str, cluster: Cluster) -> str:
+async def _find_health_error(live: Manifest, path: str, cluster: Cluster) -> str:
     try:
-        answered = await _asked(await _address(live, cluster), path)
+        response = await _send_request(await _find_model_url(live, cluster), path)
     except ArgosyError as error:
         return str(error)
-    return "" if answered.code < 400 else f"{path} returns {answered.code}"
+    return "" if response.code < 400 else f"{path} returns {response.code}"
 
 
-async def _prediction(
-    name: str, live: Manifest | None, asked: ModelChecks, wanted: Mapping[str, Any], cluster: Cluster
+async def _check_prediction(
+    name: str, live: Manifest | None, checks: ModelChecks, prediction: Mapping[str, Any], cluster: Cluster
 ) -> Fields:
     assert live is not None
-    expected_text = str(wanted.get("expectedOutput") or "")
+    expected_text = str(prediction.get("expectedOutput") or "")
     try:
-        own = str(asked.custom.get("predictionEndpoint") or "")
-        path, document = predictions.question(name, str(wanted["testData"]), own)
-        answered = await _asked(await _address(live, cluster), path, document)
-        if answered.code >= 400:
-            raise UserError(f"{path} returns {answered.code}: {answered.body[:200].decode(errors='replace')}")
-        expected = predictions.read(expected_text, "expectedOutput") if expected_text else None
+        custom_path = str(checks.custom.get("predictionEndpoint") or "")
+        path, document = predictions.build_request(name, str(prediction["testData"]), custom_path)
+        response = await _send_request(await _find_model_url(live, cluster), path, document)
+        if response.code >= 400:
+            raise UserError(f"{path} returns {response.code}: {response.body[:200].decode(errors='replace')}")
+        expected = predictions.parse_json(expected_text, "expectedOutput") if expected_text else None
     except ArgosyError as error:
         return {"success": False, "message": redact(str(error))[:300]}
-    answer = answered.document()
-    told = {"actualOutput": redact(predictions.shown(answer)), "expectedOutput": predictions.shown(expected_text)}
+    answer = response.read_json()
+    fields = {
+        "actualOutput": redact(predictions.render_value(answer)),
+        "expectedOutput": predictions.render_value(expected_text),
+    }
     if not expected_text:
-        return {**told, "success": True, "message": "the model responds"}
-    apart, allowed = predictions.distance(expected, answer), float(wanted.get("tolerance") or 0.01)
-    good = apart <= allowed
-    word = "matches the expected output" if good else "differs from the expected output"
-    said = f"the prediction {word} (tolerance {allowed:g})"
-    return {**told, "success": good, "difference": f"{apart:g}", "message": said}
+        return {**fields, "success": True, "message": "the model responds"}
+    difference, tolerance = predictions.compute_distance(expected, answer), float(prediction.get("tolerance") or 0.01)
+    is_within_tolerance = difference <= tolerance
+    result_word = "matches the expected output" if is_within_tolerance else "differs from the expected output"
+    message = f"the prediction {result_word} (tolerance {tolerance:g})"
+    return {**fields, "success": is_within_tolerance, "difference": f"{difference:g}", "message": message}
 
 
-async def _address(live: Manifest, cluster: Cluster) -> str:
-    found = platforms.address(live)
-    if not found and live["kind"] == platforms.DEPLOYMENT.kind:
-        found = await _service(live, cluster)
+async def _find_model_url(live: Manifest, cluster: Cluster) -> str:
+    url = platforms.read_url(live)
+    if not url and live["kind"] == platforms.DEPLOYMENT.kind:
+        url = await _find_service_url(live, cluster)
     try:
-        host = urlsplit(found).hostname or ""
+        host = urlsplit(url).hostname or ""
     except ValueError as error:
-        raise UserError(f"{found[:60]!r} is not a model address; check the status of the model") from error
+        raise UserError(f"{url[:60]!r} is not a model address; check the status of the model") from error
     if not host:
         raise UserError(f"{live['kind']} {live['metadata']['name']} has no address; create a Service for it")
-    if _is_of_the_machine(host):
+    if _is_metadata_address(host):
         raise UserError(f"{host} is not a model address; check the status of the model")
-    return found
+    return url
 
 
-async def _service(live: Manifest, cluster: Cluster) -> str:
+async def _find_service_url(live: Manifest, cluster: Cluster) -> str:
     """URL of the first Service in its namespace that selects its Pods."""
     template = ((live.get("spec") or {}).get("template") or {}).get("metadata") or {}
     labels, namespace = template.get("labels") or {}, live["metadata"]["namespace"]
-    for each in (await cluster.list(GroupKind("", "Service"), namespace=namespace)).items:
-        selector = (each.get("spec") or {}).get("selector") or {}
+    for service in (await cluster.list(GroupKind("", "Service"), namespace=namespace)).items:
+        selector = (service.get("spec") or {}).get("selector") or {}
         if selector and selector.items() <= labels.items():
-            port = next((int(port["port"]) for port in each["spec"].get("ports") or ()), 80)
-            return f"http://{each['metadata']['name']}.{namespace}.svc:{port}"
+            port = next((int(port["port"]) for port in service["spec"].get("ports") or ()), 80)
+            return f"http://{service['metadata']['name']}.{namespace}.svc:{port}"
     return ""
 
 
-def _is_of_the_machine(host: str) -> bool:
+def _is_metadata_address(host: str) -> bool:
     """True for metadata addresses of clouds: a forged status must not make the operator fetch credentials there."""
     try:
         return ipaddress.ip_address(host).is_link_local
@@ -166,7 +180,7 @@ def _is_of_the_machine(host: str) -> bool:
         return host in ("metadata.google.internal", "metadata")
 
 
-async def _asked(address: str, path: str, document: Any = None) -> Answered:
+async def _send_request(address: str, path: str, body: Any = None) -> PlainResponse:
     if not path.startswith("/"):
         raise UserError(f"{path[:80]!r} is not a URL path; start it with a slash")
-    return await asyncio.to_thread(ask, address + path, document, seconds=SECONDS)
+    return await asyncio.to_thread(send_plain_request, address + path, body, timeout_seconds=REQUEST_TIMEOUT_SECONDS)

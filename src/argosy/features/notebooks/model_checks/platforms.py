@@ -13,11 +13,11 @@ from argosy.kube.client import Catalog
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 
-SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
+INFERENCE_SERVICE: Final = GroupKind("serving.kserve.io", "InferenceService")
 DEPLOYMENT: Final = GroupKind("apps", "Deployment")
-KINDS: Final[Mapping[str, GroupKind]] = {
-    "kserve": SERVICE,
-    "openshift-ai": SERVICE,
+MODEL_KINDS: Final[Mapping[str, GroupKind]] = {
+    "kserve": INFERENCE_SERVICE,
+    "openshift-ai": INFERENCE_SERVICE,
     "vllm": DEPLOYMENT,
     "torchserve": DEPLOYMENT,
     "tensorflow-serving": DEPLOYMENT,
@@ -29,17 +29,17 @@ KINDS: Final[Mapping[str, GroupKind]] = {
 
 
 # Kinds that distinguish platforms with the same model kind
-BESIDE: Final[Mapping[str, GroupKind]] = {
+PLATFORM_MARKER_KINDS: Final[Mapping[str, GroupKind]] = {
     "openshift-ai": GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster"),
 }
 
 
-def kind_for(asked: ModelChecks, catalog: Catalog) -> GroupKind | None:
+def find_model_kind(checks: ModelChecks, catalog: Catalog) -> GroupKind | None:
     """None if the platform is not installed."""
-    if asked.platform != "custom":
-        kind = KINDS[asked.platform]
-        return kind if kind in catalog and BESIDE.get(asked.platform, kind) in catalog else None
-    group, plural = str(asked.custom.get("apiGroup") or ""), str(asked.custom.get("resourceType") or "").lower()
+    if checks.platform != "custom":
+        kind = MODEL_KINDS[checks.platform]
+        return kind if kind in catalog and PLATFORM_MARKER_KINDS.get(checks.platform, kind) in catalog else None
+    group, plural = str(checks.custom.get("apiGroup") or ""), str(checks.custom.get("resourceType") or "").lower()
     group = group.partition("/")[0]
     for kind, info in catalog.items():
         if kind.group == group and plural in (info.plural, kind.kind.lower()):
@@ -47,33 +47,35 @@ def kind_for(asked: ModelChecks, catalog: Catalog) -> GroupKind | None:
     return None
 
 
-def trouble(live: Manifest) -> str:
+def find_readiness_error(live: Manifest) -> str:
     """Why the model is not ready; "" if it is."""
     status, metadata = live.get("status") or {}, live["metadata"]
     observed = status.get("observedGeneration")
     if observed is not None and int(observed) < int(metadata.get("generation") or 0):
         return "its controller has not observed the current spec yet"
     if live["kind"] == DEPLOYMENT.kind:
-        return _deployment(live, status)
+        return _find_deployment_error(live, status)
     if live["kind"] == "RayService":
-        said = status.get("serviceStatus")
-        return "" if said == "Running" else f"its service is {said or 'not started'}"
+        service_status = status.get("serviceStatus")
+        return "" if service_status == "Running" else f"its service is {service_status or 'not started'}"
     if live["kind"] == "SeldonDeployment" and status.get("state"):
         return "" if status["state"] == "Available" else f"it is {status['state']}: {status.get('description', '')}"
-    ready = _condition(status, "Ready")
+    ready = _find_condition(status, "Ready")
     if ready.get("status") != "True":
         return str(ready.get("message") or ready.get("reason") or "condition Ready is not True")
-    return _transition(status)
+    return _find_load_error(status)
 
 
-def _deployment(live: Manifest, status: Manifest) -> str:
-    wanted, there = int((live.get("spec") or {}).get("replicas", 1)), int(status.get("availableReplicas") or 0)
-    if there >= 1 and there >= min(wanted, 1):
+def _find_deployment_error(live: Manifest, status: Manifest) -> str:
+    desired, available = int((live.get("spec") or {}).get("replicas", 1)), int(status.get("availableReplicas") or 0)
+    if available >= 1 and available >= min(desired, 1):
         return ""
-    return str(_condition(status, "Available").get("message") or f"{there} of {wanted} replicas are available")
+    return str(
+        _find_condition(status, "Available").get("message") or f"{available} of {desired} replicas are available"
+    )
 
 
-def _transition(status: Manifest) -> str:
+def _find_load_error(status: Manifest) -> str:
     """kserve: a service can be ready with the previous model while the new one does not load."""
     model = status.get("modelStatus") or {}
     if model.get("transitionStatus") in ("BlockedByFailedLoad", "InvalidSpec"):
@@ -82,23 +84,23 @@ def _transition(status: Manifest) -> str:
     return ""
 
 
-def version(live: Manifest) -> str:
+def read_version(live: Manifest) -> str:
     status = live.get("status") or {}
     predictor = (status.get("components") or {}).get("predictor") or {}
     if revision := predictor.get("latestReadyRevision") or predictor.get("latestCreatedRevision"):
         return str(revision)
     template = ((live.get("spec") or {}).get("template") or {}).get("spec") or {}
-    image = next((str(each.get("image") or "") for each in template.get("containers") or ()), "")
+    image = next((str(container.get("image") or "") for container in template.get("containers") or ()), "")
     return image.rpartition("/")[2] or str(live["metadata"].get("generation") or "")
 
 
-def address(live: Manifest) -> str:
+def read_url(live: Manifest) -> str:
     """URL of the model from its status; "" if it has none."""
     status = live.get("status") or {}
-    inner = (status.get("address") or {}).get("url")
-    return str(status.get("url") or inner or "").rstrip("/")
+    internal_url = (status.get("address") or {}).get("url")
+    return str(status.get("url") or internal_url or "").rstrip("/")
 
 
-def _condition(status: Manifest, name: str) -> Mapping[str, Any]:
-    found = (each for each in status.get("conditions") or () if each.get("type") == name)
-    return next(found, {})
+def _find_condition(status: Manifest, name: str) -> Mapping[str, Any]:
+    conditions = (condition for condition in status.get("conditions") or () if condition.get("type") == name)
+    return next(conditions, {})

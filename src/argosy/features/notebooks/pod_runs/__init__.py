@@ -10,101 +10,105 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError, Conflict, Forbidden, TransientError, UserError
-from argosy.features.notebooks.job import Job
-from argosy.features.notebooks.local_runs.settings import data_of
+from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.local_runs.settings import load_config_map_data
 from argosy.features.notebooks.pod_runs import objects, runner_archive
-from argosy.features.notebooks.pod_runs.pod import STOP, errand, pod
-from argosy.features.notebooks.pod_runs.progress import standing
-from argosy.features.notebooks.run_backend import RunKey, Standing, pod_name
+from argosy.features.notebooks.pod_runs.pod import TERMINATION_GRACE_SECONDS, build_pod, build_runner_input
+from argosy.features.notebooks.pod_runs.progress import read_run_state
+from argosy.features.notebooks.run_backend import NotebookRunState, RunKey, build_pod_name
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Context
+from argosy.kube.controller import ControllerContext
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 MANAGER: Final = "notebooks"
-REST: Final = 2.0  # seconds between two reads of a Pod: a hundred of them must not keep an API server busy
-ENDED: Final = ("Succeeded", "Failed")
-KNOWN_HOSTS, AUTHORITIES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
+POLL_INTERVAL_SECONDS: Final = (
+    2.0  # seconds between two reads of a Pod: a hundred of them must not keep an API server busy
+)
+TERMINAL_PHASES: Final = ("Succeeded", "Failed")
+KNOWN_HOSTS, TLS_CERTIFICATES = "argocd-ssh-known-hosts-cm", "argocd-tls-certs-cm"
 
 
 class PodRuns:
     """Implements RunBackend. All state is in the cluster; only the last reads are cached."""
 
-    def __init__(self, rest: float = REST) -> None:
-        self._rest = rest
-        self._seen: dict[RunKey, tuple[float, Standing]] = {}
+    def __init__(self, poll_interval: float = POLL_INTERVAL_SECONDS) -> None:
+        self._poll_interval = poll_interval
+        self._cached_states: dict[RunKey, tuple[float, NotebookRunState]] = {}
 
-    async def start(self, job: Job, run: RunKey, context: Context) -> None:
+    async def start(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> None:
         cluster = context.cluster
         live = await cluster.get(objects.pod_key(job.key))
-        if live is not None and objects.is_of_run(live, run):
+        if live is not None and objects.belongs_to_run(live, run):
             return
         if live is not None:
-            await self._make_room(job, live, cluster)
-        await _share(job, cluster)
-        data = {objects.ERRAND: errand(job), **await _trusted(job, cluster)}
-        await _renew(job, run, data, cluster)
+            await self._delete_previous_pod(job, live, cluster)
+        await _ensure_runner_config_map(job, cluster)
+        data = {objects.INPUT_FILE: build_runner_input(job), **await _load_trusted_hosts(job, cluster)}
+        await _recreate_config_map(job, run, data, cluster)
         try:
-            await cluster.create(pod(job, run), manager=MANAGER)
+            await cluster.create(build_pod(job, run), manager=MANAGER)
         except Conflict as error:
-            raise TransientError(f"Pod {pod_name(job.name)}: {error.message}; try again") from error
+            raise TransientError(f"Pod {build_pod_name(job.name)}: {error.message}; try again") from error
 
-    async def _make_room(self, job: Job, live: Manifest, cluster: Cluster) -> None:
+    async def _delete_previous_pod(self, job: NotebookJob, live: Manifest, cluster: Cluster) -> None:
         """Delete the Pod of another run. Always raises: a Pod needs time to terminate."""
         name = live["metadata"]["name"]
-        if not objects.is_of_job(live, job.key):
+        if not objects.belongs_to_job(live, job.key):
             raise UserError("is not owned by this job; rename the Pod or the job", where=f"Pod {name}")
-        await _remove(live, cluster)
+        await _delete(live, cluster)
         raise TransientError(f"Pod {name}: the previous run is still terminating; try again")
 
-    async def look(self, job: Job, run: RunKey, context: Context) -> Standing:
+    async def observe(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
         now = context.clock.monotonic()
-        when, known = self._seen.get(run, (0.0, None))
-        if known is not None and now - when < self._rest:
-            return known
-        found = await self._look(job, run, context)
-        self._seen.pop(run, None)
-        if found.state in ("waiting", "running"):
-            self._seen[run] = (now, found)
-        return found
+        read_at, cached = self._cached_states.get(run, (0.0, None))
+        if cached is not None and now - read_at < self._poll_interval:
+            return cached
+        run_state = await self._load_run_state(job, run, context)
+        self._cached_states.pop(run, None)
+        if run_state.state in ("waiting", "running"):
+            self._cached_states[run] = (now, run_state)
+        return run_state
 
-    async def _look(self, job: Job, run: RunKey, context: Context) -> Standing:
+    async def _load_run_state(self, job: NotebookJob, run: RunKey, context: ControllerContext) -> NotebookRunState:
         cluster = context.cluster
         live = await cluster.get(objects.pod_key(job.key))
-        if live is None or not objects.is_of_run(live, run):
-            return Standing("absent")
-        notes = await cluster.get(objects.map_key(job.key))
-        is_own = notes is not None and objects.is_of_run(notes, run)
-        found = standing(job, live, notes if is_own else None, context.clock.now())
-        if found.state == "ended" and (live.get("status") or {}).get("phase") not in ENDED:
-            await _remove(live, cluster)  # given up: it must not start when nobody waits for it any more
-        return found
+        if live is None or not objects.belongs_to_run(live, run):
+            return NotebookRunState("absent")
+        config_map = await cluster.get(objects.config_map_key(job.key))
+        is_own = config_map is not None and objects.belongs_to_run(config_map, run)
+        run_state = read_run_state(job, live, config_map if is_own else None, context.clock.now())
+        if run_state.state == "ended" and (live.get("status") or {}).get("phase") not in TERMINAL_PHASES:
+            await _delete(live, cluster)  # given up: it must not start when nobody waits for it any more
+        return run_state
 
-    async def end(self, job: ResourceKey, run: RunKey | None, context: Context) -> None:
+    async def stop(self, job: ResourceKey, run: RunKey | None, context: ControllerContext) -> None:
         cluster = context.cluster
-        for known in [each for each in self._seen if run in (None, each)]:
-            del self._seen[known]
-        for key in (objects.pod_key(job), objects.map_key(job)):
+        for cached_run in [run_key for run_key in self._cached_states if run in (None, run_key)]:
+            del self._cached_states[cached_run]
+        for key in (objects.pod_key(job), objects.config_map_key(job)):
             live = await cluster.get(key)
-            if live is None or not objects.is_of_job(live, job):
+            if live is None or not objects.belongs_to_job(live, job):
                 continue
-            if run is None or objects.is_of_run(live, run):
-                await _remove(live, cluster)
+            if run is None or objects.belongs_to_run(live, run):
+                await _delete(live, cluster)
 
 
-async def _share(job: Job, cluster: Cluster) -> None:
+async def _ensure_runner_config_map(job: NotebookJob, cluster: Cluster) -> None:
     """Ensure that the runner ConfigMap exists, and that this job is one of its owners."""
-    key = ResourceKey("", "ConfigMap", job.namespace, runner_archive.name())
-    owner = {**objects.owner(job), "controller": False}
+    key = ResourceKey("", "ConfigMap", job.namespace, runner_archive.build_config_map_name())
+    owner = {**objects.build_owner_reference(job), "controller": False}
     live = await cluster.get(key)
     if live is None:
         try:
-            await cluster.create(runner_archive.config_map(job.namespace, _labels(job), owner), manager=MANAGER)
+            await cluster.create(
+                runner_archive.build_config_map(job.namespace, _build_runner_labels(job), owner), manager=MANAGER
+            )
         except Conflict as error:
             raise TransientError(f"ConfigMap {key.name}: {error.message}; try again") from error
         return
     owners = live["metadata"].get("ownerReferences") or []
-    if not any(each.get("uid") == job.uid for each in owners):
+    if not any(reference.get("uid") == job.uid for reference in owners):
         metadata = {"ownerReferences": [*owners, owner], "resourceVersion": live["metadata"]["resourceVersion"]}
         try:
             await cluster.patch(key, {"metadata": metadata}, manager=MANAGER)
@@ -112,44 +116,44 @@ async def _share(job: Job, cluster: Cluster) -> None:
             raise TransientError(f"ConfigMap {key.name}: {error.message}; try again") from error
 
 
-def _labels(job: Job) -> dict[str, str]:
-    return {name: text for name, text in objects.labels(job, "runner").items() if name != objects.LABEL}
+def _build_runner_labels(job: NotebookJob) -> dict[str, str]:
+    return {name: text for name, text in objects.build_labels(job, "runner").items() if name != objects.JOB_LABEL}
 
 
-async def _renew(job: Job, run: RunKey, data: dict[str, str], cluster: Cluster) -> None:
+async def _recreate_config_map(job: NotebookJob, run: RunKey, data: dict[str, str], cluster: Cluster) -> None:
     """Recreate the ConfigMap of the run without data of an earlier run."""
-    live = await cluster.get(objects.map_key(job.key))
-    if live is not None and objects.is_of_run(live, run):
+    live = await cluster.get(objects.config_map_key(job.key))
+    if live is not None and objects.belongs_to_run(live, run):
         return
     if live is not None:
-        if not objects.is_of_job(live, job.key):
+        if not objects.belongs_to_job(live, job.key):
             name = live["metadata"]["name"]
             raise UserError("is not owned by this job; rename the ConfigMap or the job", where=f"ConfigMap {name}")
-        await _remove(live, cluster)
+        await _delete(live, cluster)
     try:
-        await cluster.create(objects.config_map(job, run, data), manager=MANAGER)
+        await cluster.create(objects.build_config_map(job, run, data), manager=MANAGER)
     except Conflict as error:
-        raise TransientError(f"ConfigMap {pod_name(job.name)}: {error.message}; try again") from error
+        raise TransientError(f"ConfigMap {build_pod_name(job.name)}: {error.message}; try again") from error
 
 
-async def _trusted(job: Job, cluster: Cluster) -> dict[str, str]:
+async def _load_trusted_hosts(job: NotebookJob, cluster: Cluster) -> dict[str, str]:
     """SSH known hosts and TLS certificates from Argo CD's settings, for the hosts of this job."""
-    found: dict[str, str] = {}
+    data: dict[str, str] = {}
     try:
-        hosts = (await data_of(KNOWN_HOSTS, cluster)).get("ssh_known_hosts", "")
-        authorities = await data_of(AUTHORITIES, cluster)
+        hosts = (await load_config_map_data(KNOWN_HOSTS, cluster)).get("ssh_known_hosts", "")
+        certificates = await load_config_map_data(TLS_CERTIFICATES, cluster)
     except Forbidden:  # not permitted to read them: use none
-        return found
+        return data
     if hosts.strip():
-        found["known_hosts"] = hosts
+        data["known_hosts"] = hosts
     for notebook in filter(None, (job.notebook, job.golden)):
-        host = _host(notebook.url)
-        if authorities.get(host, "").strip():
-            found[f"ca-{host}.crt"] = authorities[host]
-    return found
+        host = _get_host(notebook.url)
+        if certificates.get(host, "").strip():
+            data[f"ca-{host}.crt"] = certificates[host]
+    return data
 
 
-def _host(url: str) -> str:
+def _get_host(url: str) -> str:
     """Host of a URL; "" if it is malformed, which git rejects."""
     try:
         return urlsplit(url).hostname or ""
@@ -157,11 +161,15 @@ def _host(url: str) -> str:
         return ""
 
 
-async def _remove(live: Manifest, cluster: Cluster) -> None:
+async def _delete(live: Manifest, cluster: Cluster) -> None:
     if live["metadata"].get("deletionTimestamp"):
         return
     try:
-        await cluster.delete(key_of(live), uid=live["metadata"]["uid"], grace=STOP if live["kind"] == "Pod" else None)
+        await cluster.delete(
+            key_of(live),
+            uid=live["metadata"]["uid"],
+            grace=TERMINATION_GRACE_SECONDS if live["kind"] == "Pod" else None,
+        )
     except ClusterError as error:
         if error.code not in (404, 409):  # deleted, or replaced by now
             raise

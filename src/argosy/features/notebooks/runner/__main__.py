@@ -11,29 +11,31 @@ import asyncio
 import sys
 from pathlib import Path
 
-from argosy.features.notebooks.runner.order import Order, OrderError
-from argosy.features.notebooks.runner.results import UNREADABLE
-from argosy.features.notebooks.runner.run import end_with, run
+from argosy.features.notebooks.runner.results import UNREADABLE_EXIT_CODE
+from argosy.features.notebooks.runner.run import execute_request, exit_with_parent
+from argosy.features.notebooks.runner.run_request import RunRequest, RunRequestError
 
-INTERRUPTED = 130
+INTERRUPTED_EXIT_CODE = 130
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) not in (1, 2) or not all(each.isdecimal() for each in arguments[1:]):
+    if len(arguments) not in (1, 2) or not all(argument.isdecimal() for argument in arguments[1:]):
         print("usage: python -m argosy.features.notebooks.runner ORDER.json [PARENT]", file=sys.stderr)
-        return UNREADABLE
+        return UNREADABLE_EXIT_CODE
     try:
         for parent in arguments[1:]:
-            end_with(int(parent))
+            exit_with_parent(int(parent))
         file = arguments[0]
-        return run(Order.load(sys.stdin.buffer.readline() if file == "-" else Path(file).read_bytes()))
+        return execute_request(
+            RunRequest.from_json(sys.stdin.buffer.readline() if file == "-" else Path(file).read_bytes())
+        )
     except (KeyboardInterrupt, asyncio.CancelledError):
-        return INTERRUPTED
+        return INTERRUPTED_EXIT_CODE
     except OSError as error:
         print(f"run request: cannot be read ({error.strerror}: {arguments[0]}); give another path", file=sys.stderr)
-    except OrderError as error:
+    except RunRequestError as error:
         print(str(error), file=sys.stderr)
-    return UNREADABLE
+    return UNREADABLE_EXIT_CODE
 
 
 if __name__ == "__main__":

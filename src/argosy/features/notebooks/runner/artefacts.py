@@ -14,49 +14,55 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-MOST_FILES, MOST_BYTES = 50, 2 << 30
-_CHUNK: Final = 1 << 20
+MAX_FILES, MAX_TOTAL_BYTES = 50, 2 << 30
+_CHUNK_BYTES: Final = 1 << 20
 
 
 class RunStart:
     """The start of a run, compared with the modification times of files."""
 
-    def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._wall, self._monotonic = wall, monotonic
-        self._began, self._began_monotonic = wall(), monotonic()
+    def __init__(
+        self, wall_clock: Callable[[], float] = time.time, monotonic_clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wall_clock, self._monotonic_clock = wall_clock, monotonic_clock
+        self._started_at, self._started_at_monotonic = wall_clock(), monotonic_clock()
 
     def earliest_file_time(self) -> float:
         """Time of day at the start of the run. If the clock was set back during the run, the start is moved back with
         it; otherwise files written after that would count as old.
         """
-        return min(self._began, self._wall() - (self._monotonic() - self._began_monotonic))
+        return min(self._started_at, self._wall_clock() - (self._monotonic_clock() - self._started_at_monotonic))
 
 
-def of(folders: Sequence[tuple[str, str]], began: float) -> tuple[dict[str, str], ...]:
+def list_written_files(folders: Sequence[tuple[str, str]], started_at: float) -> tuple[dict[str, str], ...]:
     """List the files written since the start, newest first up to a limit; each folder with the path that the notebook
     used.
     """
-    found: list[tuple[float, str, str]] = []
-    left = MOST_BYTES
-    for folder, named in folders:
-        for at, _, names, number in os.fwalk(folder, follow_symlinks=False):
+    files: list[tuple[float, str, str]] = []
+    bytes_left = MAX_TOTAL_BYTES
+    for folder, display_folder in folders:
+        for folder_path, _, names, folder_fd in os.fwalk(folder, follow_symlinks=False):
             for name in names:
                 with contextlib.suppress(OSError):
-                    facts = os.stat(name, dir_fd=number, follow_symlinks=False)
-                    if not stat.S_ISREG(facts.st_mode) or facts.st_mtime < began or facts.st_size > left:
+                    stat_result = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
+                    if (
+                        not stat.S_ISREG(stat_result.st_mode)
+                        or stat_result.st_mtime < started_at
+                        or stat_result.st_size > bytes_left
+                    ):
                         continue
-                    digest = _digest(name, number)
-                    left -= facts.st_size
-                    inner = os.path.relpath(os.path.join(at, name), folder)
-                    found.append((facts.st_mtime, os.path.join(named, inner), digest))
-    newest = sorted(found, reverse=True)[:MOST_FILES]
-    return tuple({"path": path, "digest": digest} for _, path, digest in sorted(newest, key=lambda each: each[1]))
+                    digest = _compute_digest(name, folder_fd)
+                    bytes_left -= stat_result.st_size
+                    relative_path = os.path.relpath(os.path.join(folder_path, name), folder)
+                    files.append((stat_result.st_mtime, os.path.join(display_folder, relative_path), digest))
+    newest = sorted(files, reverse=True)[:MAX_FILES]
+    return tuple({"path": path, "digest": digest} for _, path, digest in sorted(newest, key=lambda entry: entry[1]))
 
 
-def _digest(name: str, folder: int) -> str:
-    number = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+def _compute_digest(name: str, folder_fd: int) -> str:
+    file_fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_fd)
     sha = hashlib.sha256()
-    with open(number, "rb") as file:
-        while more := file.read(_CHUNK):
-            sha.update(more)
+    with open(file_fd, "rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            sha.update(chunk)
     return f"sha256:{sha.hexdigest()}"

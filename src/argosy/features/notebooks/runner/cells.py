@@ -32,44 +32,46 @@ _COMMENTS: Final = {
 _COMMENT: Final = re.compile(rf"^[ \t]*#[ \t]*({'|'.join(_COMMENTS)})\b", re.MULTILINE)
 
 
-def text_of(written: Any) -> str:
+def join_text(value: Any) -> str:
     """Join a multi-line string of a notebook, which is stored as one string or as a list of lines."""
-    if isinstance(written, str):
-        return written
-    return "".join(map(str, written)) if isinstance(written, Sequence) else ""
+    if isinstance(value, str):
+        return value
+    return "".join(map(str, value)) if isinstance(value, Sequence) else ""
 
 
-def source_of(cell: Cell) -> str:
-    return text_of(cell.get("source"))
+def get_source(cell: Cell) -> str:
+    return join_text(cell.get("source"))
 
 
-def type_of(cell: Cell) -> str:
+def get_cell_type(cell: Cell) -> str:
     return str(cell.get("cell_type") or "")
 
 
-def tags_of(cell: Cell) -> frozenset[str]:
+def read_tags(cell: Cell) -> frozenset[str]:
     metadata = cell.get("metadata")
     tags = metadata.get("tags") if isinstance(metadata, Mapping) else None
     return frozenset(map(str, tags)) if isinstance(tags, Sequence) and not isinstance(tags, str) else frozenset()
 
 
-def marks_of(cell: Cell) -> frozenset[str]:
+def read_marks(cell: Cell) -> frozenset[str]:
     """Marks that the author set by nbclient tags, nbval tags or nbval comments."""
-    marks = {_TAGS[tag] for tag in tags_of(cell) if tag in _TAGS}
-    if type_of(cell) == "code":
-        marks |= {_COMMENTS[found] for found in _COMMENT.findall(source_of(cell))}
+    marks = {_TAGS[tag] for tag in read_tags(cell) if tag in _TAGS}
+    if get_cell_type(cell) == "code":
+        marks |= {_COMMENTS[comment] for comment in _COMMENT.findall(get_source(cell))}
     return frozenset(marks)
 
 
-def numbered(notebook: Notebook) -> Iterator[tuple[int, Cell]]:
+def enumerate_cells(notebook: Notebook) -> Iterator[tuple[int, Cell]]:
     yield from enumerate(notebook.get("cells") or ())
 
 
-def outputs_of(cell: Cell) -> list[Mapping[str, Any]]:
-    return [each for each in cell.get("outputs") or () if isinstance(each, Mapping)]
+def list_outputs(cell: Cell) -> list[Mapping[str, Any]]:
+    return [output for output in cell.get("outputs") or () if isinstance(output, Mapping)]
 
 
-def stream_of(cell: Cell, name: str) -> str:
+def read_stream(cell: Cell, name: str) -> str:
     """All text that the cell wrote to `stdout` or `stderr`."""
-    written = (each for each in outputs_of(cell) if each.get("output_type") == "stream" and each.get("name") == name)
-    return "".join(text_of(each.get("text")) for each in written)
+    outputs = (
+        output for output in list_outputs(cell) if output.get("output_type") == "stream" and output.get("name") == name
+    )
+    return "".join(join_text(output.get("text")) for output in outputs)

@@ -19,17 +19,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any, Final, Literal
 
-SHORT: Final = 2000  # characters of an output or message in the line of a cell
+MAX_EVENT_TEXT_CHARACTERS: Final = 2000  # characters of an output or message in the line of a cell
 CellStatus = Literal["Success", "Failure", "Skipped"]
 
 
-def shortened(text: str, most: int = SHORT) -> str:
+def truncate(text: str, max_characters: int = MAX_EVENT_TEXT_CHARACTERS) -> str:
     """Truncate the text and mark that it was truncated."""
-    return text if len(text) <= most else text[: most - 16] + "... (truncated)"
+    return text if len(text) <= max_characters else text[: max_characters - 16] + "... (truncated)"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class CellResult:
     """Result of one cell; the index counts all cells from 0."""
 
     cell: int
@@ -40,69 +40,71 @@ class Cell:
     error_name: str = ""
     error_message: str = ""
 
-    def line(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"event": "cell", "cell": self.cell, "type": self.type, "status": self.status}
-        found |= {"seconds": round(self.seconds, 3), "output": shortened(self.output)}
+    def to_event(self) -> dict[str, Any]:
+        event: dict[str, Any] = {"event": "cell", "cell": self.cell, "type": self.type, "status": self.status}
+        event |= {"seconds": round(self.seconds, 3), "output": truncate(self.output)}
         if self.status == "Failure":
-            found |= {"errorName": self.error_name, "errorMessage": shortened(self.error_message)}
-        return found
+            event |= {"errorName": self.error_name, "errorMessage": truncate(self.error_message)}
+        return event
 
 
-class Events:
+class EventWriter:
     """Writes events to an open file; drops them if there is none."""
 
     def __init__(self, file: IO[str] | None) -> None:
         self._file = file
 
-    def started(self, cells: int, code: int) -> None:
-        self.tell({"event": "started", "cells": cells, "code": code})
+    def write_started(self, cell_count: int, code_cell_count: int) -> None:
+        self.write({"event": "started", "cells": cell_count, "code": code_cell_count})
 
-    def begun(self, cell: int) -> None:
-        self.tell({"event": "begun", "cell": cell})
+    def write_cell_started(self, cell: int) -> None:
+        self.write({"event": "begun", "cell": cell})
 
-    def cell(self, cell: Cell) -> None:
-        self.tell(cell.line())
+    def write_cell_result(self, cell: CellResult) -> None:
+        self.write(cell.to_event())
 
-    def finished(self, status: str, error: str = "", category: str = "") -> None:
-        self.tell({"event": "finished", "status": status, "error": shortened(error), "category": category})
+    def write_finished(self, status: str, error: str = "", category: str = "") -> None:
+        self.write({"event": "finished", "status": status, "error": truncate(error), "category": category})
 
-    def tell(self, event: Mapping[str, Any]) -> None:
+    def write(self, event: Mapping[str, Any]) -> None:
         if self._file is not None:
             self._file.write(json.dumps(event, ensure_ascii=True) + "\n")
             self._file.flush()
 
 
 @dataclass
-class Heard:
+class RunProgress:
     """State of a run, built from its event lines. Lines that are not events are kept in `unknown_lines`."""
 
-    total: int = 0
-    code: int = 0
-    begun: int = -1
-    cells: list[dict[str, Any]] = field(default_factory=list)  # the `cell` events in order
+    cell_count: int = 0
+    code_cell_count: int = 0
+    current_cell: int = -1
+    cell_events: list[dict[str, Any]] = field(default_factory=list)  # the `cell` events in order
     results: dict[str, Any] | None = None
     notebook: str | None = None
     finished: dict[str, Any] | None = None
-    strange: list[str] = field(default_factory=list)
+    unknown_lines: list[str] = field(default_factory=list)
 
-    def hear(self, lines: Iterable[str]) -> Heard:
+    def add_lines(self, lines: Iterable[str]) -> RunProgress:
         for line in lines:
-            self._hear(line)
+            self._add_line(line)
         return self
 
-    def _hear(self, line: str) -> None:
+    def _add_line(self, line: str) -> None:
         try:
             event = json.loads(line)
             name = event["event"]
         except (ValueError, TypeError, KeyError):
-            self.strange = [*self.strange[-20:], line[:SHORT]] if line.strip() else self.strange
+            self.unknown_lines = (
+                [*self.unknown_lines[-20:], line[:MAX_EVENT_TEXT_CHARACTERS]] if line.strip() else self.unknown_lines
+            )
             return
         if name == "started":
-            self.total, self.code = int(event["cells"]), int(event["code"])
+            self.cell_count, self.code_cell_count = int(event["cells"]), int(event["code"])
         elif name == "begun":
-            self.begun = int(event["cell"])
+            self.current_cell = int(event["cell"])
         elif name == "cell":
-            self.cells.append(event)
+            self.cell_events.append(event)
         elif name == "results":
             self.results = event["results"]
         elif name == "notebook":

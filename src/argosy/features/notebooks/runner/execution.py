@@ -26,29 +26,29 @@ from nbformat import NotebookNode
 from nbformat.v4 import output_from_msg
 
 from argosy.features.notebooks.runner import cells, kernels, parameters
-from argosy.features.notebooks.runner.events import Cell, Events
-from argosy.features.notebooks.runner.order import Order
-from argosy.features.notebooks.runner.outputs import Allowance, merge, text_of
+from argosy.features.notebooks.runner.events import CellResult, EventWriter
+from argosy.features.notebooks.runner.outputs import OutputLimiter, append_to_stream, render_outputs
+from argosy.features.notebooks.runner.run_request import RunRequest
 
-START_SECONDS: Final = 60
-ASK_SECONDS: Final = 30.0
-SKIP: Final = "skip-execution"
-INTERRUPTION: Final = "Interrupted"  # name of a failure
-_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+KERNEL_START_TIMEOUT_SECONDS: Final = 60
+EVALUATION_TIMEOUT_SECONDS: Final = 30.0
+SKIP_TAG: Final = "skip-execution"
+INTERRUPTED_NAME: Final = "Interrupted"  # name of a failure
+_ANSI_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
-class Watcher(Protocol):
+class CellObserver(Protocol):
     """Inspects each cell after it ran."""
 
-    def question(self, index: int) -> str:
+    def build_question(self, index: int) -> str:
         """Return a Python expression to evaluate in the kernel right after the cell, or "" for none."""
 
-    def after_cell(self, index: int, cell: Mapping[str, Any], said: str) -> None:
+    def on_cell_executed(self, index: int, cell: Mapping[str, Any], reply: str) -> None:
         """Called after the cell ran with the value of the expression as text, or "" if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ExecutionFailure:
     """The failure that ended a run before its last cell; cell -1: it was not caused by a cell."""
 
     cell: int
@@ -58,173 +58,181 @@ class Failure:
 
 
 @dataclass
-class Ran:
+class ExecutionResult:
     """Result of executing a notebook."""
 
     notebook: NotebookNode
-    cells: list[Cell] = field(default_factory=list)
-    failure: Failure | None = None
+    cells: list[CellResult] = field(default_factory=list)
+    failure: ExecutionFailure | None = None
     seconds: float = 0.0
     remarks: list[str] = field(default_factory=list)
 
 
-async def execute(notebook: NotebookNode, order: Order, events: Events, watcher: Watcher | None = None) -> Ran:
+async def execute(
+    notebook: NotebookNode, request: RunRequest, events: EventWriter, observer: CellObserver | None = None
+) -> ExecutionResult:
     """Raises RunRequestError if the requested kernel is not installed or does not fit the language of the notebook."""
-    kernels.check_language(notebook.metadata, order.kernel)
-    ran = Ran(notebook)
-    began = time.monotonic()
-    first, ran.remarks = parameters.inject(notebook, order.parameters)
-    _clear(notebook)
-    events.started(len(notebook.cells), sum(cell.cell_type == "code" for cell in notebook.cells))
-    with kernels.place() as folder:
-        client = _Client(notebook, order, folder, began + order.timeout_seconds)
+    kernels.check_language(notebook.metadata, request.kernel)
+    result = ExecutionResult(notebook)
+    started_at = time.monotonic()
+    setup_code, result.remarks = parameters.inject_parameters(notebook, request.parameters)
+    _clear_outputs(notebook)
+    events.write_started(len(notebook.cells), sum(cell.cell_type == "code" for cell in notebook.cells))
+    with kernels.create_socket_folder() as folder:
+        client = _KernelClient(notebook, request, folder, started_at + request.timeout_seconds)
         try:
-            async with client.started(folder):
-                if first:
-                    await client.ask(first, "None")
-                await _all_cells(client, ran, events, watcher)
-        except (RuntimeError, OSError) as problem:
-            if ran.failure is None:
-                ran.failure = _failure_to_start(problem, folder)
+            async with client.run_kernel(folder):
+                if setup_code:
+                    await client.evaluate(setup_code, "None")
+                await _run_cells(client, result, events, observer)
+        except (RuntimeError, OSError) as error:
+            if result.failure is None:
+                result.failure = _build_start_failure(error, folder)
         except asyncio.CancelledError:
-            if not client.keeps_interruption():
+            if not client.should_keep_results():
                 raise
-            message = f"{INTERRUPTION}: the run was stopped between two cells"
-            ran.failure = ran.failure or Failure(-1, INTERRUPTION, message)
-    ran.seconds = time.monotonic() - began
-    for index in range(len(ran.cells), len(notebook.cells)):
-        _tell(ran, events, Cell(index, notebook.cells[index].cell_type, "Skipped"))
-    return ran
+            message = f"{INTERRUPTED_NAME}: the run was stopped between two cells"
+            result.failure = result.failure or ExecutionFailure(-1, INTERRUPTED_NAME, message)
+    result.seconds = time.monotonic() - started_at
+    for index in range(len(result.cells), len(notebook.cells)):
+        _record_cell(result, events, CellResult(index, notebook.cells[index].cell_type, "Skipped"))
+    return result
 
 
-def _clear(notebook: NotebookNode) -> None:
+def _clear_outputs(notebook: NotebookNode) -> None:
     """Remove saved outputs, so that they are not mistaken for outputs of this run."""
     for cell in notebook.cells:
-        if cell.cell_type == "code" and cells.SKIP not in cells.marks_of(cell):
+        if cell.cell_type == "code" and cells.SKIP not in cells.read_marks(cell):
             cell.outputs, cell.execution_count = [], None
 
 
-async def _all_cells(client: _Client, ran: Ran, events: Events, watcher: Watcher | None) -> None:
-    for index, cell in enumerate(ran.notebook.cells):
-        if not _is_run(cell):
-            _tell(ran, events, Cell(index, cell.cell_type, "Skipped"))
+async def _run_cells(
+    client: _KernelClient, result: ExecutionResult, events: EventWriter, observer: CellObserver | None
+) -> None:
+    for index, cell in enumerate(result.notebook.cells):
+        if not _should_run(cell):
+            _record_cell(result, events, CellResult(index, cell.cell_type, "Skipped"))
             continue
-        events.begun(index)
-        began = time.monotonic()
-        client.asks(watcher.question(index) if watcher else "")
-        failure = await _one_cell(client, index, cell)
-        seconds, output = time.monotonic() - began, text_of(cell.outputs)
+        events.write_cell_started(index)
+        started_at = time.monotonic()
+        client.set_expression(observer.build_question(index) if observer else "")
+        failure = await _run_cell(client, index, cell)
+        seconds, output = time.monotonic() - started_at, render_outputs(cell.outputs)
         if failure is not None:
-            ran.failure = failure
+            result.failure = failure
             output = failure.traceback or output
-            _tell(ran, events, Cell(index, "code", "Failure", seconds, output, failure.name, failure.message))
+            _record_cell(
+                result, events, CellResult(index, "code", "Failure", seconds, output, failure.name, failure.message)
+            )
             return
-        _tell(ran, events, Cell(index, "code", "Success", seconds, output))
-        if watcher is not None:
-            watcher.after_cell(index, cell, client.said)
-        if client.has_left:
-            ran.remarks.append(f"cell {index}: called sys.exit(0), so later cells did not run")
+        _record_cell(result, events, CellResult(index, "code", "Success", seconds, output))
+        if observer is not None:
+            observer.on_cell_executed(index, cell, client.reply)
+        if client.has_exited:
+            result.remarks.append(f"cell {index}: called sys.exit(0), so later cells did not run")
             return
 
 
-def _is_run(cell: Mapping[str, Any]) -> bool:
-    return cell["cell_type"] == "code" and bool(cell["source"].strip()) and cells.SKIP not in cells.marks_of(cell)
+def _should_run(cell: Mapping[str, Any]) -> bool:
+    return cell["cell_type"] == "code" and bool(cell["source"].strip()) and cells.SKIP not in cells.read_marks(cell)
 
 
-def _tell(ran: Ran, events: Events, cell: Cell) -> None:
-    ran.cells.append(cell)
-    events.cell(cell)
+def _record_cell(result: ExecutionResult, events: EventWriter, cell: CellResult) -> None:
+    result.cells.append(cell)
+    events.write_cell_result(cell)
 
 
-async def _one_cell(client: _Client, index: int, cell: NotebookNode) -> Failure | None:
+async def _run_cell(client: _KernelClient, index: int, cell: NotebookNode) -> ExecutionFailure | None:
     try:
         await client.async_execute_cell(cell, index)
         return None
     except CellExecutionError as error:
-        named = f"{error.ename}: {error.evalue}" if error.evalue else str(error.ename)
-        return Failure(index, str(error.ename), plain(named), _traceback(cell) or plain(named))
+        error_text = f"{error.ename}: {error.evalue}" if error.evalue else str(error.ename)
+        return ExecutionFailure(
+            index, str(error.ename), strip_ansi_codes(error_text), _read_traceback(cell) or strip_ansi_codes(error_text)
+        )
     except CellTimeoutError:
         client.shutdown_kernel = "immediate"
-        whole = client.left() <= 0
-        what = (
-            f"the notebook ran longer than {client.order.timeout_seconds:g} s"
-            if whole
-            else (f"the cell ran longer than {client.order.cell_timeout_seconds:g} s")
+        is_notebook_timeout = client.get_seconds_left() <= 0
+        limit_text = (
+            f"the notebook ran longer than {client.request.timeout_seconds:g} s"
+            if is_notebook_timeout
+            else (f"the cell ran longer than {client.request.cell_timeout_seconds:g} s")
         )
-        return Failure(index, "Timeout", f"Timeout: {what}; make it faster, or allow more time")
+        return ExecutionFailure(index, "Timeout", f"Timeout: {limit_text}; make it faster, or allow more time")
     except asyncio.CancelledError:
-        if client.keeps_interruption():
-            return _interruption_of(index)
+        if client.should_keep_results():
+            return _build_interruption(index)
         raise
     except DeadKernelError:
-        if client.keeps_interruption():
-            return _interruption_of(index)
+        if client.should_keep_results():
+            return _build_interruption(index)
         if client.is_interrupted:
             raise asyncio.CancelledError from None  # nbclient reports a cancelled wait as a dead kernel
-        said = client.last_words()
-        return Failure(index, "DeadKernel", "DeadKernel: the kernel ended while the cell ran", said)
+        kernel_log = client.read_kernel_log()
+        return ExecutionFailure(index, "DeadKernel", "DeadKernel: the kernel ended while the cell ran", kernel_log)
 
 
-def _interruption_of(index: int) -> Failure:
-    return Failure(index, INTERRUPTION, f"{INTERRUPTION}: the run was stopped while this cell ran")
+def _build_interruption(index: int) -> ExecutionFailure:
+    return ExecutionFailure(index, INTERRUPTED_NAME, f"{INTERRUPTED_NAME}: the run was stopped while this cell ran")
 
 
-def _is_of_leaving(output: Mapping[str, Any]) -> bool:
+def _is_exit_output(output: Mapping[str, Any]) -> bool:
     """True if IPython printed this output because the cell called sys.exit()."""
     return output.get("ename") == "SystemExit" or "UserWarning: To exit: use" in str(output.get("text"))
 
 
-def _traceback(cell: Mapping[str, Any]) -> str:
-    told = [output for output in cell["outputs"] if output["output_type"] == "error"]
-    return plain("\n".join(told[-1]["traceback"])) if told else ""
+def _read_traceback(cell: Mapping[str, Any]) -> str:
+    error_outputs = [output for output in cell["outputs"] if output["output_type"] == "error"]
+    return strip_ansi_codes("\n".join(error_outputs[-1]["traceback"])) if error_outputs else ""
 
 
-def plain(text: str) -> str:
+def strip_ansi_codes(text: str) -> str:
     """Remove terminal colour codes."""
-    return _COLOURS.sub("", text)
+    return _ANSI_CODES.sub("", text)
 
 
-def _failure_to_start(problem: Exception, folder: Path) -> Failure:
-    log = folder / kernels.LOG
-    said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
-    return Failure(-1, "KernelStart", f"cannot start the kernel: {problem}", said)
+def _build_start_failure(error: Exception, folder: Path) -> ExecutionFailure:
+    log = folder / kernels.LOG_FILE_NAME
+    kernel_log = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+    return ExecutionFailure(-1, "KernelStart", f"cannot start the kernel: {error}", kernel_log)
 
 
-class _Client(NotebookClient):
+class _KernelClient(NotebookClient):
     """nbclient with limited outputs, one deadline for all cells, and expressions evaluated outside of cells."""
 
-    def __init__(self, notebook: NotebookNode, order: Order, folder: Path, deadline: float) -> None:
+    def __init__(self, notebook: NotebookNode, request: RunRequest, folder: Path, deadline: float) -> None:
         super().__init__(
             notebook,
-            km=kernels.manager(folder, order.kernel),
-            timeout_func=self._seconds_of,
-            startup_timeout=START_SECONDS,
+            km=kernels.create_kernel_manager(folder, request.kernel),
+            timeout_func=self._get_cell_timeout,
+            startup_timeout=KERNEL_START_TIMEOUT_SECONDS,
             record_timing=False,
             store_widget_state=False,
             allow_errors=False,
-            skip_cells_with_tag=SKIP,
-            on_cell_executed=self._hear,
+            skip_cells_with_tag=SKIP_TAG,
+            on_cell_executed=self._on_cell_executed,
         )
-        self._asked: dict[str, str] = {}  # sent with every cell: evaluation needs no extra message
-        self.said = ""
-        self.has_left = self.is_interrupted = False
+        self._user_expressions: dict[str, str] = {}  # sent with every cell: evaluation needs no extra message
+        self.reply = ""
+        self.has_exited = self.is_interrupted = False
         self.owns_km = True
-        self.order, self._deadline = order, deadline
-        self._log = folder / kernels.LOG
-        self._where = order.folder or os.path.dirname(os.path.abspath(order.notebook))
-        self._allowance = Allowance(order.most_cell_bytes, order.most_output_bytes)
+        self.request, self._deadline = request, deadline
+        self._log_file = folder / kernels.LOG_FILE_NAME
+        self._working_folder = request.folder or os.path.dirname(os.path.abspath(request.notebook))
+        self._output_limiter = OutputLimiter(request.most_cell_bytes, request.most_output_bytes)
 
     @asynccontextmanager
-    async def started(self, folder: Path) -> AsyncIterator[None]:
+    async def run_kernel(self, folder: Path) -> AsyncIterator[None]:
         """Run the kernel until the context exits."""
         # The kernel's own output must not get between the event lines.
-        with self._log.open("wb") as log:
-            env = kernels.environment(folder, self.order.env)
+        with self._log_file.open("wb") as log:
+            env = kernels.build_environment(folder, self.request.env)
             options = {"env": env, "stdout": subprocess.DEVNULL, "stderr": log.fileno()}
-            async with self.async_setup_kernel(cwd=self._where, **options):
+            async with self.async_setup_kernel(cwd=self._working_folder, **options):
                 assert self.kc is not None
                 self.kc.execute = functools.partial(  # type: ignore[method-assign]
-                    self.kc.execute, user_expressions=self._asked
+                    self.kc.execute, user_expressions=self._user_expressions
                 )
                 task = asyncio.current_task()
                 assert task is not None
@@ -237,80 +245,87 @@ class _Client(NotebookClient):
         self.shutdown_kernel = "immediate"  # do not wait for a kernel after an interrupt
         task.cancel()
 
-    def keeps_interruption(self) -> bool:
+    def should_keep_results(self) -> bool:
         """True if the run was interrupted and shall still end with results."""
         task = asyncio.current_task()
-        if not self.is_interrupted or not self.order.keep_interrupted or task is None:
+        if not self.is_interrupted or not self.request.keep_interrupted or task is None:
             return False
         task.uncancel()
         return True
 
-    def left(self) -> float:
+    def get_seconds_left(self) -> float:
         return self._deadline - time.monotonic()
 
-    def last_words(self) -> str:
-        return self._log.read_text(errors="replace")[-2000:] if self._log.exists() else ""
+    def read_kernel_log(self) -> str:
+        return self._log_file.read_text(errors="replace")[-2000:] if self._log_file.exists() else ""
 
-    def _seconds_of(self, cell: Any) -> float:
-        own = self.order.cell_timeout_seconds
-        return max(min(own, self.left()) if own else self.left(), 0.001)
+    def _get_cell_timeout(self, cell: Any) -> float:
+        cell_timeout = self.request.cell_timeout_seconds
+        return max(min(cell_timeout, self.get_seconds_left()) if cell_timeout else self.get_seconds_left(), 0.001)
 
-    def asks(self, expression: str) -> None:
+    def set_expression(self, expression: str) -> None:
         """Set the expression to evaluate after the next cell."""
-        self.said = ""
-        self._asked.clear()
+        self.reply = ""
+        self._user_expressions.clear()
         if expression:
-            self._asked["answer"] = expression
+            self._user_expressions["answer"] = expression
 
-    def _hear(self, cell: NotebookNode, cell_index: int, execute_reply: Mapping[str, Any] | None) -> None:
-        found = ((execute_reply or {}).get("content", {}).get("user_expressions") or {}).get("answer") or {}
-        self.said = str((found.get("data") or {}).get("text/plain") or "")
+    def _on_cell_executed(self, cell: NotebookNode, cell_index: int, execute_reply: Mapping[str, Any] | None) -> None:
+        answer = ((execute_reply or {}).get("content", {}).get("user_expressions") or {}).get("answer") or {}
+        self.reply = str((answer.get("data") or {}).get("text/plain") or "")
 
-    async def ask(self, code: str, expression: str) -> str:
+    async def evaluate(self, code: str, expression: str) -> str:
         """Run code outside of any cell, then return the value of an expression as text."""
         assert self.kc is not None
-        sent = self.kc.execute(code, silent=True, store_history=False, user_expressions={"answer": expression})
-        end = time.monotonic() + min(ASK_SECONDS, max(self.left(), 0.1))
+        message_id = self.kc.execute(code, silent=True, store_history=False, user_expressions={"answer": expression})
+        deadline = time.monotonic() + min(EVALUATION_TIMEOUT_SECONDS, max(self.get_seconds_left(), 0.1))
         while True:
             try:
-                reply = await self.kc.shell_channel.get_msg(timeout=max(end - time.monotonic(), 0))
+                reply = await self.kc.shell_channel.get_msg(timeout=max(deadline - time.monotonic(), 0))
             except Exception:
                 return ""  # validation goes on without the value
-            if reply["parent_header"].get("msg_id") == sent:
-                found = (reply["content"].get("user_expressions") or {}).get("answer") or {}
-                return str((found.get("data") or {}).get("text/plain") or "")
+            if reply["parent_header"].get("msg_id") == message_id:
+                answer = (reply["content"].get("user_expressions") or {}).get("answer") or {}
+                return str((answer.get("data") or {}).get("text/plain") or "")
 
     async def _check_raise_for_error(self, cell: NotebookNode, cell_index: int, exec_reply: Any) -> None:
-        is_meant = cells.RAISES in cells.marks_of(cell)  # includes nbval marks, which nbclient does not know
-        said = (exec_reply or {}).get("content") or {}
+        is_expected = cells.RAISES in cells.read_marks(cell)  # includes nbval marks, which nbclient does not know
+        content = (exec_reply or {}).get("content") or {}
         # Like papermill, treat sys.exit() as a normal end.
-        self.has_left = not is_meant and said.get("ename") == "SystemExit" and said.get("evalue") in ("", "0")
-        if self.has_left:
-            cell.outputs = [each for each in cell.outputs if not _is_of_leaving(each)]
-        elif not is_meant:
+        self.has_exited = (
+            not is_expected and content.get("ename") == "SystemExit" and content.get("evalue") in ("", "0")
+        )
+        if self.has_exited:
+            cell.outputs = [output for output in cell.outputs if not _is_exit_output(output)]
+        elif not is_expected:
             await super()._check_raise_for_error(cell, cell_index, exec_reply)
 
     def output(self, outs: list[Any], msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
         if self.clear_before_next_output:
-            self._allowance.cleared(cell_index)
+            self._output_limiter.reset_cell(cell_index)
         try:
-            kept = self._allowance.take(cell_index, output_from_msg(msg))  # type: ignore[no-untyped-call]
+            kept_output = self._output_limiter.limit_output(cell_index, output_from_msg(msg))  # type: ignore[no-untyped-call]
         except ValueError:
             return None
-        if kept is None:
+        if kept_output is None:
             return None
-        if kept["output_type"] == "stream":
-            msg = {**msg, "msg_type": "stream", "header": {**msg["header"], "msg_type": "stream"}, "content": kept}
-            if not self.clear_before_next_output and merge(outs, kept):
+        if kept_output["output_type"] == "stream":
+            msg = {
+                **msg,
+                "msg_type": "stream",
+                "header": {**msg["header"], "msg_type": "stream"},
+                "content": kept_output,
+            }
+            if not self.clear_before_next_output and append_to_stream(outs, kept_output):
                 return None
             display_id = None
         return super().output(outs, msg, display_id, cell_index)
 
     def clear_output(self, outs: list[Any], msg: dict[str, Any], cell_index: int) -> None:
         if not msg["content"].get("wait"):
-            self._allowance.cleared(cell_index)
+            self._output_limiter.reset_cell(cell_index)
         super().clear_output(outs, msg, cell_index)
 
     def _update_display_id(self, display_id: str, msg: dict[str, Any]) -> None:
-        if all(self._allowance.fits(index, msg["content"]) for index in self._display_id_map.get(display_id, ())):
+        if all(self._output_limiter.fits(index, msg["content"]) for index in self._display_id_map.get(display_id, ())):
             super()._update_display_id(display_id, msg)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.cells import Cell, outputs_of, stream_of, text_of
+from argosy.features.notebooks.runner.cells import Cell, join_text, list_outputs, read_stream
 from argosy.features.notebooks.runner.findings import Finding
-from argosy.features.notebooks.runner.order import Expected
+from argosy.features.notebooks.runner.run_request import ExpectedOutput
 
 INVALID, EMPTY, RANGE, SHAPE, NAN, TYPE = (
     "invalid-spec",
@@ -25,7 +25,7 @@ INVALID, EMPTY, RANGE, SHAPE, NAN, TYPE = (
 Facts = Mapping[str, Any]
 _NUMBER: Final = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]*\w)")
 _FRAME_SIZE: Final = re.compile(r"\[(\d+) rows x (\d+) columns\]|shape: \((\d+), (\d+)\)")
-_ALSO: Final = {  # type names that people write, and the Python types they mean
+_TYPE_ALIASES: Final = {  # type names that people write, and the Python types they mean
     "dataframe": {"dataframe"},
     "series": {"series"},
     "array": {"ndarray", "array", "tensor", "list"},
@@ -42,119 +42,137 @@ _ALSO: Final = {  # type names that people write, and the Python types they mean
 }
 
 
-def problems(expected: Iterable[Expected], cells: int) -> Iterator[Finding]:
+def check_expectations(expected: Iterable[ExpectedOutput], cell_count: int) -> Iterator[Finding]:
     """Check the expectations themselves before the run."""
-    for each in expected:
-        if not 0 <= each.cell < cells:
-            message = f"expectedOutputs: no cell {each.cell}; the notebook has {cells} cells, counted from 0"
-            yield Finding(each.cell, "error", INVALID, message, "correct the cell number")
-        elif each.shape and _wanted(each.shape) is None:
-            message = f"expectedOutputs: {each.shape!r} is not a shape"
-            yield Finding(each.cell, "error", INVALID, message, 'write it as "rows,columns"; -1 matches any number')
+    for expectation in expected:
+        if not 0 <= expectation.cell < cell_count:
+            message = (
+                f"expectedOutputs: no cell {expectation.cell}; the notebook has {cell_count} cells, counted from 0"
+            )
+            yield Finding(expectation.cell, "error", INVALID, message, "correct the cell number")
+        elif expectation.shape and _parse_shape(expectation.shape) is None:
+            message = f"expectedOutputs: {expectation.shape!r} is not a shape"
+            yield Finding(
+                expectation.cell, "error", INVALID, message, 'write it as "rows,columns"; -1 matches any number'
+            )
 
 
-def unmet(expected: Expected, cell: Cell, facts: Facts | None) -> Iterator[Finding]:
+def check_output(expected: ExpectedOutput, cell: Cell, facts: Facts | None) -> Iterator[Finding]:
     """Check one cell. `facts` describe its value; without them, its text output is checked."""
-    known = facts or _read(cell)
-    if facts is None and not known:
-        if expected.not_empty or expected.type or expected.shape or expected.least is not None:
+    value_facts = facts or _read_facts_from_text(cell)
+    if facts is None and not value_facts:
+        if expected.not_empty or expected.type or expected.shape or expected.min_value is not None:
             message = "has no output, but an output is expected"
             yield Finding(expected.cell, "error", EMPTY, message, "end the cell with a value")
         return
-    yield from _checked_type(expected, known)
-    yield from _checked_shape(expected, known)
-    yield from _checked_range(expected, known)
-    if expected.not_empty and _is_empty(known):
+    yield from _check_type(expected, value_facts)
+    yield from _check_shape(expected, value_facts)
+    yield from _check_range(expected, value_facts)
+    if expected.not_empty and _is_empty(value_facts):
         yield Finding(
-            expected.cell, "error", EMPTY, f"returned an empty {known.get('type')}", "find out why it is empty"
+            expected.cell, "error", EMPTY, f"returned an empty {value_facts.get('type')}", "find out why it is empty"
         )
 
 
-def _checked_type(expected: Expected, known: Facts) -> Iterator[Finding]:
-    wanted = expected.type.strip().rpartition(".")[2].lower()
-    kind = str(known.get("type") or "")
-    if wanted and kind and kind.lower() not in _ALSO.get(wanted, {wanted}) | {wanted}:
-        yield Finding(expected.cell, "error", TYPE, f"returned {kind}, expected {expected.type}", "convert the value")
+def _check_type(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
+    expected_type = expected.type.strip().rpartition(".")[2].lower()
+    actual_type = str(facts.get("type") or "")
+    if (
+        expected_type
+        and actual_type
+        and actual_type.lower() not in _TYPE_ALIASES.get(expected_type, {expected_type}) | {expected_type}
+    ):
+        yield Finding(
+            expected.cell, "error", TYPE, f"returned {actual_type}, expected {expected.type}", "convert the value"
+        )
 
 
-def _checked_shape(expected: Expected, known: Facts) -> Iterator[Finding]:
-    wanted = _wanted(expected.shape) if expected.shape else None
-    if wanted is None:
+def _check_shape(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
+    expected_shape = _parse_shape(expected.shape) if expected.shape else None
+    if expected_shape is None:
         return
-    shape = _shape(known)
-    told = ",".join(map(str, shape)) if shape else "no shape"
-    if len(shape) != len(wanted) or any(want not in (-1, has) for want, has in zip(wanted, shape)):
-        message = f"has the shape {told}, expected {expected.shape}"
+    shape = _get_shape(facts)
+    shape_text = ",".join(map(str, shape)) if shape else "no shape"
+    if len(shape) != len(expected_shape) or any(
+        expected_size not in (-1, actual_size) for expected_size, actual_size in zip(expected_shape, shape)
+    ):
+        message = f"has the shape {shape_text}, expected {expected.shape}"
         yield Finding(expected.cell, "error", SHAPE, message, "find the step that drops or adds rows")
 
 
-def _checked_range(expected: Expected, known: Facts) -> Iterator[Finding]:
-    if expected.least is None and expected.most is None:
+def _check_range(expected: ExpectedOutput, facts: Facts) -> Iterator[Finding]:
+    if expected.min_value is None and expected.max_value is None:
         return
-    if known.get("nan") or known.get("inf"):
-        what = "NaN" if known.get("nan") else "infinity"
-        yield Finding(expected.cell, "error", NAN, f"returned {what}", "find out where it comes from")
-    least, most = known.get("min"), known.get("max")
-    if least is None or most is None:
-        if not known.get("nan") and not known.get("inf"):
+    if facts.get("nan") or facts.get("inf"):
+        value_text = "NaN" if facts.get("nan") else "infinity"
+        yield Finding(expected.cell, "error", NAN, f"returned {value_text}", "find out where it comes from")
+    minimum, maximum = facts.get("min"), facts.get("max")
+    if minimum is None or maximum is None:
+        if not facts.get("nan") and not facts.get("inf"):
             message = "returned no number, but a range is expected"
             yield Finding(expected.cell, "error", RANGE, message, "end the cell with the number")
         return
-    if expected.least is not None and least < expected.least:
-        yield Finding(expected.cell, "error", RANGE, f"returned {least:g}, expected at least {expected.least:g}")
-    if expected.most is not None and most > expected.most:
-        yield Finding(expected.cell, "error", RANGE, f"returned {most:g}, expected at most {expected.most:g}")
+    if expected.min_value is not None and minimum < expected.min_value:
+        yield Finding(expected.cell, "error", RANGE, f"returned {minimum:g}, expected at least {expected.min_value:g}")
+    if expected.max_value is not None and maximum > expected.max_value:
+        yield Finding(expected.cell, "error", RANGE, f"returned {maximum:g}, expected at most {expected.max_value:g}")
 
 
-def _wanted(shape: str) -> list[int] | None:
+def _parse_shape(shape: str) -> list[int] | None:
     try:
-        return [int(each) for each in shape.strip("()[] ").split(",") if each.strip()]
+        return [int(part) for part in shape.strip("()[] ").split(",") if part.strip()]
     except ValueError:
         return None
 
 
-def _shape(known: Facts) -> Sequence[int]:
-    if known.get("shape") is not None:
-        return list(known["shape"])
-    return [known["length"]] if "length" in known else []
+def _get_shape(facts: Facts) -> Sequence[int]:
+    if facts.get("shape") is not None:
+        return list(facts["shape"])
+    return [facts["length"]] if "length" in facts else []
 
 
-def _is_empty(known: Facts) -> bool:
-    if known.get("type") == "NoneType":
+def _is_empty(facts: Facts) -> bool:
+    if facts.get("type") == "NoneType":
         return True
-    return 0 in _shape(known)
+    return 0 in _get_shape(facts)
 
 
-def _read(cell: Cell) -> dict[str, Any]:
+def _read_facts_from_text(cell: Cell) -> dict[str, Any]:
     """Read facts about the value from the text output of a cell."""
     text = ""
-    for output in outputs_of(cell):
+    for output in list_outputs(cell):
         if output.get("output_type") in ("execute_result", "display_data"):
-            text = text_of((output.get("data") or {}).get("text/plain")) or text
-    text = text or stream_of(cell, "stdout")
+            text = join_text((output.get("data") or {}).get("text/plain")) or text
+    text = text or read_stream(cell, "stdout")
     if not text.strip():
         return {}
-    found: dict[str, Any] = {"length": len(text.strip())}
+    facts: dict[str, Any] = {"length": len(text.strip())}
     if size := _FRAME_SIZE.search(text):
-        found |= {"type": "DataFrame", "shape": [int(each) for each in size.groups() if each is not None]}
+        facts |= {
+            "type": "DataFrame",
+            "shape": [int(text_part) for text_part in size.groups() if text_part is not None],
+        }
     if re.search(r"\bnan\b", text, re.IGNORECASE):
-        found["nan"] = 1
-    numbers = [float(each) for each in _NUMBER.findall(text[:100_000])]
-    return {**found, "min": min(numbers), "max": max(numbers)} if numbers else found
+        facts["nan"] = 1
+    numbers = [float(text_part) for text_part in _NUMBER.findall(text[:100_000])]
+    return {**facts, "min": min(numbers), "max": max(numbers)} if numbers else facts
 
 
-def other_output_types(index: int, stored: Cell, cell: Cell) -> Iterator[Finding]:
+def check_output_types(index: int, saved_cell: Cell, cell: Cell) -> Iterator[Finding]:
     """For `checkOutputTypes`: compare the output types with those saved in the notebook."""
-    was, now = _types(stored), _types(cell)
-    if was and was != now:
-        message = f"has output types {', '.join(sorted(now)) or 'none'}; it was saved with {', '.join(sorted(was))}"
+    saved_types, current_types = _list_output_types(saved_cell), _list_output_types(cell)
+    if saved_types and saved_types != current_types:
+        message = (
+            f"has output types {', '.join(sorted(current_types)) or 'none'}; it was saved with "
+            f"{', '.join(sorted(saved_types))}"
+        )
         yield Finding(index, "error", TYPE, message, "save the notebook again if this is intended")
 
 
-def _types(cell: Cell) -> set[str]:
-    found: set[str] = set()
-    for output in outputs_of(cell):
+def _list_output_types(cell: Cell) -> set[str]:
+    types: set[str] = set()
+    for output in list_outputs(cell):
         data = output.get("data")
         kind = str(output.get("name") if output.get("output_type") == "stream" else output.get("output_type"))
-        found |= set(map(str, data)) if isinstance(data, Mapping) else {kind}
-    return found - {"stderr"}
+        types |= set(map(str, data)) if isinstance(data, Mapping) else {kind}
+    return types - {"stderr"}

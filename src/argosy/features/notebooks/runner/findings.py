@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 
 Severity = Literal["info", "warning", "error"]
 SEVERITIES: Final = ("info", "warning", "error")
-WHOLE: Final = -1  # cell index of a finding about the whole notebook
-MOST_FINDINGS, MOST_MESSAGE = 100, 500  # limits of the job status
+WHOLE_NOTEBOOK: Final = -1  # cell index of a finding about the whole notebook
+MAX_FINDINGS, MAX_MESSAGE_CHARACTERS = 100, 500  # limits of the job status
 
 # Lowest severity that blocks, by validation level.
 THRESHOLDS: Final[dict[str, Severity]] = {
@@ -23,7 +23,7 @@ THRESHOLDS: Final[dict[str, Severity]] = {
     "production": "info",
 }
 STDERR, WARNINGS = "stderr-output", "warning-output"  # categories that failOnStderr and failOnWarnings turn into errors
-CATEGORIES: Final = {STDERR: "validation_stderr_failure", WARNINGS: "validation_warning_failure"}
+FAILURE_CATEGORIES: Final = {STDERR: "validation_stderr_failure", WARNINGS: "validation_warning_failure"}
 STRICT_FAILURE, SILENT_FAILURE = "validation_strict_mode_failure", "validation_findings"
 
 
@@ -39,32 +39,34 @@ class Finding:
     example: str = ""
     line: int = 0
 
-    def as_wire(self, *, with_example: bool = True) -> dict[str, Any]:
+    def to_wire(self, *, with_example: bool = True) -> dict[str, Any]:
         """One entry of `status.educationalFeedback`."""
-        message = self.message if len(self.message) <= MOST_MESSAGE else self.message[:MOST_MESSAGE] + "…"
-        told = {"cell": self.cell, "severity": self.severity, "category": self.category, "message": message}
-        told |= {"suggestion": self.suggestion} if self.suggestion else {}
-        return {**told, "codeExample": self.example} if self.example and with_example else told
+        message = (
+            self.message if len(self.message) <= MAX_MESSAGE_CHARACTERS else self.message[:MAX_MESSAGE_CHARACTERS] + "…"
+        )
+        fields = {"cell": self.cell, "severity": self.severity, "category": self.category, "message": message}
+        fields |= {"suggestion": self.suggestion} if self.suggestion else {}
+        return {**fields, "codeExample": self.example} if self.example and with_example else fields
 
     def __str__(self) -> str:
-        return f"cell {self.cell}: {self.message}" if self.cell != WHOLE else self.message
+        return f"cell {self.cell}: {self.message}" if self.cell != WHOLE_NOTEBOOK else self.message
 
 
-def blocking(findings: Iterable[Finding], level: str, *, strict: bool = False) -> list[Finding]:
+def list_blocking_findings(findings: Iterable[Finding], level: str, *, strict: bool = False) -> list[Finding]:
     """Findings that make the notebook fail, most severe first."""
-    least = SEVERITIES.index("info" if strict else THRESHOLDS[level])
-    counted = [each for each in findings if SEVERITIES.index(each.severity) >= least]
-    return sorted(counted, key=lambda each: -SEVERITIES.index(each.severity))
+    threshold = SEVERITIES.index("info" if strict else THRESHOLDS[level])
+    blocking_findings = [finding for finding in findings if SEVERITIES.index(finding.severity) >= threshold]
+    return sorted(blocking_findings, key=lambda finding: -SEVERITIES.index(finding.severity))
 
 
-def failure(findings: Iterable[Finding], level: str, *, strict: bool = False) -> tuple[str, str]:
+def describe_failure(findings: Iterable[Finding], level: str, *, strict: bool = False) -> tuple[str, str]:
     """Message and category of the failure that the findings cause; both empty if nothing blocks."""
-    found = blocking(findings, level, strict=strict)
-    if not found:
+    blocking_findings = list_blocking_findings(findings, level, strict=strict)
+    if not blocking_findings:
         return "", ""
-    first, more = found[0], len(found) - 1
-    message = str(first) + (f" (and {more} more)" if more else "")
-    if first.severity == "error" and first.category in CATEGORIES:
-        return message, CATEGORIES[first.category]
-    is_by_level = bool(blocking(found, level))
+    first, other_count = blocking_findings[0], len(blocking_findings) - 1
+    message = str(first) + (f" (and {other_count} more)" if other_count else "")
+    if first.severity == "error" and first.category in FAILURE_CATEGORIES:
+        return message, FAILURE_CATEGORIES[first.category]
+    is_by_level = bool(list_blocking_findings(blocking_findings, level))
     return message, SILENT_FAILURE if is_by_level else STRICT_FAILURE

@@ -18,27 +18,32 @@ from argosy.features.notebooks.runner.cells import (
     SKIP,
     Cell,
     Notebook,
-    marks_of,
-    numbered,
-    outputs_of,
-    source_of,
-    tags_of,
-    type_of,
+    enumerate_cells,
+    get_cell_type,
+    get_source,
+    list_outputs,
+    read_marks,
+    read_tags,
 )
-from argosy.features.notebooks.runner.mime import Outcome, Shown, compare_shown, shown
+from argosy.features.notebooks.runner.mime import (
+    ComparableOutput,
+    OutputComparison,
+    compare_outputs,
+    list_comparable_outputs,
+)
 from argosy.features.notebooks.runner.normalization import Match, Normalizer
-from argosy.features.notebooks.runner.order import Comparison
+from argosy.features.notebooks.runner.run_request import ComparisonConfig
 
-MOST_TEXT, MOST_DIFF, CUT = 500, 1000, "... (truncated)"
-MOST_DIFFS: Final = 100  # limit of the job status; all of them are counted
-MOST_READ: Final = 20_000  # characters read for a line diff
-MOST_ALIGNED: Final = 2_000  # cells
+MAX_TEXT_CHARACTERS, MAX_DIFF_CHARACTERS, TRUNCATION_MARK = 500, 1000, "... (truncated)"
+MAX_DIFFS: Final = 100  # limit of the job status; all of them are counted
+MAX_DIFFED_CHARACTERS: Final = 20_000  # characters read for a line diff
+MAX_ALIGNED_CELLS: Final = 2_000  # cells
 Severity = Literal["minor", "major", "critical"]
-Place = tuple[int, Cell]
+IndexedCell = tuple[int, Cell]
 
 
 @dataclass(frozen=True)
-class Difference:
+class CellDifference:
     """A cell that differs; index in the executed notebook, or in the golden one if the cell is missing."""
 
     cell: int
@@ -47,32 +52,39 @@ class Difference:
     severity: Severity
     expected: str
     actual: str
-    why: str
+    reason: str
 
-    def as_wire(self) -> dict[str, Any]:
-        told = {"cellIndex": self.cell, "cellType": self.cell_type, "diffType": self.kind, "severity": self.severity}
-        told |= {"expected": cut(self.expected, MOST_TEXT), "actual": cut(self.actual, MOST_TEXT)}
-        return {**told, "diff": cut(self._diff(), MOST_DIFF)}
+    def to_wire(self) -> dict[str, Any]:
+        fields = {"cellIndex": self.cell, "cellType": self.cell_type, "diffType": self.kind, "severity": self.severity}
+        fields |= {
+            "expected": truncate(self.expected, MAX_TEXT_CHARACTERS),
+            "actual": truncate(self.actual, MAX_TEXT_CHARACTERS),
+        }
+        return {**fields, "diff": truncate(self._build_diff(), MAX_DIFF_CHARACTERS)}
 
-    def _diff(self) -> str:
-        one, other = (text[:MOST_READ].splitlines() for text in (self.expected, self.actual))
-        return "\n".join([self.why, *difflib.unified_diff(one, other, "golden", "executed", n=1, lineterm="")])
+    def _build_diff(self) -> str:
+        expected_lines, actual_lines = (
+            text[:MAX_DIFFED_CHARACTERS].splitlines() for text in (self.expected, self.actual)
+        )
+        return "\n".join(
+            [self.reason, *difflib.unified_diff(expected_lines, actual_lines, "golden", "executed", n=1, lineterm="")]
+        )
 
 
 @dataclass(frozen=True)
-class Compared:
+class NotebookComparison:
     strategy: str
     total: int
-    near: int  # cells that match within the tolerance
-    left_out: int  # cells that their author excluded
-    differences: tuple[Difference, ...]
+    matched_within_tolerance: int  # cells that match within the tolerance
+    excluded: int  # cells that their author excluded
+    differences: tuple[CellDifference, ...]
     note: str = ""
 
     @property
     def matched(self) -> int:
         return self.total - len(self.differences)
 
-    def as_wire(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         """The content of `status.comparisonResult`."""
         return {
             "strategy": self.strategy,
@@ -80,23 +92,23 @@ class Compared:
             "totalCells": self.total,
             "matchedCells": self.matched,
             "mismatchedCells": len(self.differences),
-            "diffs": [each.as_wire() for each in self.differences[:MOST_DIFFS]],
+            "diffs": [difference.to_wire() for difference in self.differences[:MAX_DIFFS]],
         }
 
 
-def compare(executed: Notebook, golden: Notebook, settings: Comparison) -> dict[str, Any]:
+def compare_to_wire(executed: Notebook, golden: Notebook, settings: ComparisonConfig) -> dict[str, Any]:
     """Raises ValueError if a timestamp pattern is not a regular expression."""
-    return compared(executed, golden, settings).as_wire()
+    return compare_notebooks(executed, golden, settings).to_wire()
 
 
-def failure_message(result: dict[str, Any]) -> str:
+def describe_mismatch(result: dict[str, Any]) -> str:
     counts = f"{result['matchedCells']}/{result['totalCells']}"
     return f"golden notebook comparison failed ({counts} cells matched)"
 
 
-def normalizer(settings: Comparison) -> Normalizer:
+def build_normalizer(settings: ComparisonConfig) -> Normalizer:
     """Raises ValueError if a timestamp pattern is not a regular expression."""
-    return Normalizer.of(
+    return Normalizer.create(
         exact=settings.strategy == "exact",
         tolerance=settings.tolerance,
         hide_times=settings.ignore_timestamps,
@@ -104,134 +116,184 @@ def normalizer(settings: Comparison) -> Normalizer:
     )
 
 
-def compared(executed: Notebook, golden: Notebook, settings: Comparison) -> Compared:
-    how = normalizer(settings)
-    total = near = left_out = 0
+def compare_notebooks(executed: Notebook, golden: Notebook, settings: ComparisonConfig) -> NotebookComparison:
+    text_normalizer = build_normalizer(settings)
+    cell_count = near_count = excluded_count = 0
     differences = []
-    for was, now in _paired(_compared_cells(golden), _compared_cells(executed)):
-        total += 1
-        if _is_left_out(was, now):
-            left_out += 1
+    for golden_cell, executed_cell in _pair_cells(_list_comparable_cells(golden), _list_comparable_cells(executed)):
+        cell_count += 1
+        if _is_excluded(golden_cell, executed_cell):
+            excluded_count += 1
             continue
-        found = _differing(was, now, how, settings)
-        if isinstance(found, Difference):
-            differences.append(found)
-        near += found is Match.NEAR
-    return Compared(settings.strategy, total, near, left_out, tuple(differences), _note(golden, executed))
+        difference = _compare_cell(golden_cell, executed_cell, text_normalizer, settings)
+        if isinstance(difference, CellDifference):
+            differences.append(difference)
+        near_count += difference is Match.WITHIN_TOLERANCE
+    return NotebookComparison(
+        settings.strategy, cell_count, near_count, excluded_count, tuple(differences), _build_note(golden, executed)
+    )
 
 
-def _compared_cells(notebook: Notebook) -> list[Place]:
+def _list_comparable_cells(notebook: Notebook) -> list[IndexedCell]:
     """Cells to compare. Raw cells have no output, and injected parameters belong to one run only."""
-    kept = [(index, cell) for index, cell in numbered(notebook) if type_of(cell) in ("code", "markdown")]
-    return [(index, cell) for index, cell in kept if INJECTED not in tags_of(cell)]
+    indexed_cells = [
+        (index, cell) for index, cell in enumerate_cells(notebook) if get_cell_type(cell) in ("code", "markdown")
+    ]
+    return [(index, cell) for index, cell in indexed_cells if INJECTED not in read_tags(cell)]
 
 
-def _note(golden: Notebook, executed: Notebook) -> str:
+def _build_note(golden: Notebook, executed: Notebook) -> str:
     def has_outputs(notebook: Notebook) -> bool:
-        return any(outputs_of(cell) for _, cell in numbered(notebook))
+        return any(list_outputs(cell) for _, cell in enumerate_cells(notebook))
 
     if has_outputs(executed) and not has_outputs(golden):
         return "the golden notebook has no outputs; save it with outputs, or accept the outputs of this run"
     return ""
 
 
-def _paired(golden: list[Place], executed: list[Place]) -> Iterator[tuple[Place | None, Place | None]]:
+def _pair_cells(
+    golden: list[IndexedCell], executed: list[IndexedCell]
+) -> Iterator[tuple[IndexedCell | None, IndexedCell | None]]:
     """Pair cells by content, so that an inserted or removed cell does not shift the others."""
-    if max(len(golden), len(executed)) > MOST_ALIGNED:
+    if max(len(golden), len(executed)) > MAX_ALIGNED_CELLS:
         yield from zip_longest(golden, executed)
         return
-    before, after = [_identity(cell) for _, cell in golden], [_identity(cell) for _, cell in executed]
-    for _, start, end, found_start, found_end in difflib.SequenceMatcher(None, before, after, False).get_opcodes():
-        for step in range(max(end - start, found_end - found_start)):
-            was = golden[start + step] if start + step < end else None
-            now = executed[found_start + step] if found_start + step < found_end else None
-            yield was, now
+    golden_ids, executed_ids = (
+        [_get_identity(cell) for _, cell in golden],
+        [_get_identity(cell) for _, cell in executed],
+    )
+    for _, start, end, executed_start, executed_end in difflib.SequenceMatcher(
+        None, golden_ids, executed_ids, False
+    ).get_opcodes():
+        for step in range(max(end - start, executed_end - executed_start)):
+            golden_cell = golden[start + step] if start + step < end else None
+            executed_cell = executed[executed_start + step] if executed_start + step < executed_end else None
+            yield golden_cell, executed_cell
 
 
-def _identity(cell: Cell) -> tuple[str, str]:
-    return type_of(cell), source_of(cell).strip()
+def _get_identity(cell: Cell) -> tuple[str, str]:
+    return get_cell_type(cell), get_source(cell).strip()
 
 
-def _is_left_out(was: Place | None, now: Place | None) -> bool:
-    return any(place is not None and marks_of(place[1]) & {SKIP, IGNORE} for place in (was, now))
+def _is_excluded(golden_cell: IndexedCell | None, executed_cell: IndexedCell | None) -> bool:
+    return any(
+        indexed_cell is not None and read_marks(indexed_cell[1]) & {SKIP, IGNORE}
+        for indexed_cell in (golden_cell, executed_cell)
+    )
 
 
-def _differing(was: Place | None, now: Place | None, how: Normalizer, settings: Comparison) -> Difference | Match:
-    if was is None or now is None:
-        index, cell = was or now or (0, {})
-        text = source_of(cell)
-        if was is None:
-            why = "the golden notebook does not have this cell"
-            return Difference(index, type_of(cell), "extra_cell", "major", "", text, why)
-        return Difference(index, type_of(cell), "missing_cell", "major", text, "", "the cell is missing")
-    index, cell = now
-    if type_of(was[1]) != type_of(cell):
-        why = f"is a {type_of(cell)} cell, was a {type_of(was[1])} cell"
-        texts = source_of(was[1]), source_of(cell)
-        return Difference(index, type_of(cell), "output_mismatch", "critical", *texts, why)
-    return _code(index, was[1], cell, how, settings) if type_of(cell) == "code" else _prose(index, was[1], cell, how)
+def _compare_cell(
+    golden_cell: IndexedCell | None,
+    executed_cell: IndexedCell | None,
+    text_normalizer: Normalizer,
+    settings: ComparisonConfig,
+) -> CellDifference | Match:
+    if golden_cell is None or executed_cell is None:
+        index, cell = golden_cell or executed_cell or (0, {})
+        text = get_source(cell)
+        if golden_cell is None:
+            reason = "the golden notebook does not have this cell"
+            return CellDifference(index, get_cell_type(cell), "extra_cell", "major", "", text, reason)
+        return CellDifference(index, get_cell_type(cell), "missing_cell", "major", text, "", "the cell is missing")
+    index, cell = executed_cell
+    if get_cell_type(golden_cell[1]) != get_cell_type(cell):
+        reason = f"is a {get_cell_type(cell)} cell, was a {get_cell_type(golden_cell[1])} cell"
+        texts = get_source(golden_cell[1]), get_source(cell)
+        return CellDifference(index, get_cell_type(cell), "output_mismatch", "critical", *texts, reason)
+    return (
+        _compare_code(index, golden_cell[1], cell, text_normalizer, settings)
+        if get_cell_type(cell) == "code"
+        else _compare_markdown(index, golden_cell[1], cell, text_normalizer)
+    )
 
 
-def _prose(index: int, was: Cell, now: Cell, how: Normalizer) -> Difference | Match:
-    match = how.texts(source_of(was), source_of(now))
-    if match < Match.SPACED:
+def _compare_markdown(
+    index: int, golden_cell: Cell, executed_cell: Cell, text_normalizer: Normalizer
+) -> CellDifference | Match:
+    match = text_normalizer.compare_texts(get_source(golden_cell), get_source(executed_cell))
+    if match < Match.WHITESPACE_ONLY:
         return match
-    severity: Severity = "minor" if match is Match.SPACED else "major"
-    texts = source_of(was), source_of(now)
-    return Difference(index, "markdown", "output_mismatch", severity, *texts, "the text differs")
+    severity: Severity = "minor" if match is Match.WHITESPACE_ONLY else "major"
+    texts = get_source(golden_cell), get_source(executed_cell)
+    return CellDifference(index, "markdown", "output_mismatch", severity, *texts, "the text differs")
 
 
-def _code(index: int, was: Cell, now: Cell, how: Normalizer, settings: Comparison) -> Difference | Match:
-    golden = shown(outputs_of(was), settings.ignore_output_types)
-    found = shown(outputs_of(now), settings.ignore_output_types)
+def _compare_code(
+    index: int, golden_cell: Cell, executed_cell: Cell, text_normalizer: Normalizer, settings: ComparisonConfig
+) -> CellDifference | Match:
+    golden_outputs = list_comparable_outputs(list_outputs(golden_cell), settings.ignore_output_types)
+    executed_outputs = list_comparable_outputs(list_outputs(executed_cell), settings.ignore_output_types)
     with_counts = not settings.ignore_execution_count
-    outcome = _all_shown(golden, found, how, with_counts=with_counts)
-    if with_counts and outcome.match < Match.SPACED and was.get("execution_count") != now.get("execution_count"):
-        why = f"execution count is {now.get('execution_count')}, was {was.get('execution_count')}"
-        outcome = Outcome(Match.OTHER, why)
-    if outcome.match < Match.SPACED:
-        return outcome.match
-    raised = _raises(found) and not _raises(golden)
-    severity: Severity = "critical" if raised or outcome.is_structure else "major"
-    if outcome.match is Match.SPACED:
+    comparison = _compare_outputs(golden_outputs, executed_outputs, text_normalizer, with_counts=with_counts)
+    if (
+        with_counts
+        and comparison.match < Match.WHITESPACE_ONLY
+        and golden_cell.get("execution_count") != executed_cell.get("execution_count")
+    ):
+        reason = f"execution count is {executed_cell.get('execution_count')}, was {golden_cell.get('execution_count')}"
+        comparison = OutputComparison(Match.DIFFERENT, reason)
+    if comparison.match < Match.WHITESPACE_ONLY:
+        return comparison.match
+    has_new_error = _has_error(executed_outputs) and not _has_error(golden_outputs)
+    severity: Severity = "critical" if has_new_error or comparison.is_structural else "major"
+    if comparison.match is Match.WHITESPACE_ONLY:
         severity = "minor"
-    kind = "execution_error" if raised else "output_mismatch"
-    return Difference(index, "code", kind, severity, _text(golden, how), _text(found, how), outcome.why)
+    kind = "execution_error" if has_new_error else "output_mismatch"
+    return CellDifference(
+        index,
+        "code",
+        kind,
+        severity,
+        _render_outputs(golden_outputs, text_normalizer),
+        _render_outputs(executed_outputs, text_normalizer),
+        comparison.reason,
+    )
 
 
-def _all_shown(golden: Sequence[Shown], found: Sequence[Shown], how: Normalizer, *, with_counts: bool) -> Outcome:
+def _compare_outputs(
+    golden_outputs: Sequence[ComparableOutput],
+    executed_outputs: Sequence[ComparableOutput],
+    text_normalizer: Normalizer,
+    *,
+    with_counts: bool,
+) -> OutputComparison:
     """The worst comparison of all outputs. A different number of outputs is reported first, because it shifts all later
     ones.
     """
-    if len(golden) != len(found):
-        why = f"has {_counted(found)}, had {_counted(golden)}"
-        return Outcome(Match.OTHER, why, is_structure=_raises(golden) or _raises(found))
-    outcomes = [compare_shown(one, other, how, with_counts=with_counts) for one, other in zip(golden, found)]
-    return max(outcomes, key=lambda each: each.match, default=Outcome())
+    if len(golden_outputs) != len(executed_outputs):
+        reason = f"has {_describe_outputs(executed_outputs)}, had {_describe_outputs(golden_outputs)}"
+        return OutputComparison(
+            Match.DIFFERENT, reason, is_structural=_has_error(golden_outputs) or _has_error(executed_outputs)
+        )
+    comparisons = [
+        compare_outputs(golden_output, executed_output, text_normalizer, with_counts=with_counts)
+        for golden_output, executed_output in zip(golden_outputs, executed_outputs)
+    ]
+    return max(comparisons, key=lambda comparison: comparison.match, default=OutputComparison())
 
 
-def _raises(outputs: Sequence[Shown]) -> bool:
-    return any(each.kind == "error" for each in outputs)
+def _has_error(outputs: Sequence[ComparableOutput]) -> bool:
+    return any(output.kind == "error" for output in outputs)
 
 
-def _counted(outputs: Sequence[Shown]) -> str:
-    kinds = ", ".join(each.kind for each in outputs)
+def _describe_outputs(outputs: Sequence[ComparableOutput]) -> str:
+    kinds = ", ".join(output.kind for output in outputs)
     return f"{len(outputs)} output{'s' if len(outputs) > 1 else ''} ({kinds})" if outputs else "no output"
 
 
-def _text(outputs: Sequence[Shown], how: Normalizer) -> str:
+def _render_outputs(outputs: Sequence[ComparableOutput], text_normalizer: Normalizer) -> str:
     texts = []
-    for each in outputs:
-        text = how.text(each.text())
-        texts.append(f"{each.parts['ename']}: {text}" if each.kind == "error" else text)
+    for output in outputs:
+        text = text_normalizer.normalize(output.render_text())
+        texts.append(f"{output.contents['ename']}: {text}" if output.kind == "error" else text)
     return "\n".join(texts)
 
 
-def cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + CUT
+def truncate(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else text[:max_characters] + TRUNCATION_MARK
 
 
-NOT_COMPARED: Final[dict[str, Any]] = {
+SKIPPED_COMPARISON: Final[dict[str, Any]] = {
     "strategy": "normalized",
     "result": "skipped",
     "totalCells": 0,

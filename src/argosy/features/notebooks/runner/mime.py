@@ -17,210 +17,257 @@ from html.parser import HTMLParser
 from itertools import zip_longest
 from typing import Any, Final
 
-from argosy.features.notebooks.runner.cells import text_of
+from argosy.features.notebooks.runner.cells import join_text
 from argosy.features.notebooks.runner.normalization import Match, Normalizer
-from argosy.features.notebooks.runner.pictures import shown_by, size_of
+from argosy.features.notebooks.runner.png import read_size, read_visible_content
 
-Output = Mapping[str, Any]
+RawOutput = Mapping[str, Any]
 
 WIDGET: Final = "application/vnd.jupyter.widget-view+json"  # the id of a widget in one run
-_RANDOM_IDS: Final = re.compile(
+_RANDOM_IDS_PATTERN: Final = re.compile(
     r"""\b(?:id|for|href|clip-path|aria-labelledby|xlink:href)\s{0,9}=\s{0,9}(?:"[^"]{0,500}"|'[^']{0,500}')"""
     r"""|url\(#[^)]{0,200}\)|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|<dc:date>[^<]*</dc:date>""",
 )
-MOST_MARKUP: Final = 200_000  # characters; longer markup is compared as text, because parsing it takes too long
-_UNTOLD: Final = frozenset({"uid", "uuid", "model_id", "display_id", "element_id"})  # JSON keys that are not compared
+MAX_MARKUP_CHARACTERS: Final = (
+    200_000  # characters; longer markup is compared as text, because parsing it takes too long
+)
+_IGNORED_JSON_KEYS: Final = frozenset(
+    {"uid", "uuid", "model_id", "display_id", "element_id"}
+)  # JSON keys that are not compared
 
 
 @dataclass(frozen=True)
-class Shown:
+class ComparableOutput:
     """One comparable output of a cell: a whole stream, a MIME bundle, or an error."""
 
     kind: str  # stdout, stderr, execute_result, display_data, error
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    contents: Mapping[str, Any] = field(default_factory=dict)
     count: int | None = None
 
-    def text(self) -> str:
+    def render_text(self) -> str:
         """The output as text for people."""
         for name in ("text", "text/plain", "text/markdown", "text/latex", "text/html"):
-            if name in self.parts:
-                return text_of(self.parts[name])
-        return "\n".join(f"<{name}>" for name in self.parts)
+            if name in self.contents:
+                return join_text(self.contents[name])
+        return "\n".join(f"<{name}>" for name in self.contents)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutputComparison:
     match: Match = Match.SAME
-    why: str = ""
-    is_structure: bool = False
+    reason: str = ""
+    is_structural: bool = False
 
 
-def shown(outputs: Sequence[Output], ignored: Sequence[str] = ()) -> list[Shown]:
+def list_comparable_outputs(outputs: Sequence[RawOutput], ignored: Sequence[str] = ()) -> list[ComparableOutput]:
     """Outputs to compare: streams as a whole, because chunk boundaries are random, then the others in order."""
     streams: dict[str, list[str]] = {}
-    others: list[Shown] = []
+    others: list[ComparableOutput] = []
     for output in outputs:
         kind = str(output.get("output_type") or "")
         if kind == "stream":
-            streams.setdefault(str(output.get("name") or "stdout"), []).append(text_of(output.get("text")))
+            streams.setdefault(str(output.get("name") or "stdout"), []).append(join_text(output.get("text")))
         elif kind == "error":
-            others.append(Shown("error", {"ename": output.get("ename"), "text": text_of(output.get("evalue"))}))
+            others.append(
+                ComparableOutput("error", {"ename": output.get("ename"), "text": join_text(output.get("evalue"))})
+            )
         elif isinstance(data := output.get("data"), Mapping):
-            others.append(Shown(kind, _kept(data, ignored), output.get("execution_count")))
-    whole = [Shown(name, {"text": "".join(pieces)}) for name, pieces in sorted(streams.items(), reverse=True)]
-    return [each for each in [*whole, *others] if not _is_ignored(each, ignored)]
+            others.append(ComparableOutput(kind, _drop_ignored_types(data, ignored), output.get("execution_count")))
+    merged_streams = [
+        ComparableOutput(name, {"text": "".join(pieces)}) for name, pieces in sorted(streams.items(), reverse=True)
+    ]
+    return [output_entry for output_entry in [*merged_streams, *others] if not _is_ignored(output_entry, ignored)]
 
 
-def _kept(data: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
-    return {mime: content for mime, content in data.items() if not any(fnmatchcase(mime, each) for each in ignored)}
+def _drop_ignored_types(data: Mapping[str, Any], ignored: Sequence[str]) -> dict[str, Any]:
+    return {
+        mime: content for mime, content in data.items() if not any(fnmatchcase(mime, pattern) for pattern in ignored)
+    }
 
 
-def _is_ignored(each: Shown, ignored: Sequence[str]) -> bool:
-    kinds = (each.kind, "stream") if each.kind in ("stdout", "stderr") else (each.kind,)
-    return not each.parts or (each.kind in ("stdout", "stderr") and not each.text()) or bool(set(kinds) & set(ignored))
+def _is_ignored(output: ComparableOutput, ignored: Sequence[str]) -> bool:
+    kinds = (output.kind, "stream") if output.kind in ("stdout", "stderr") else (output.kind,)
+    return (
+        not output.contents
+        or (output.kind in ("stdout", "stderr") and not output.render_text())
+        or bool(set(kinds) & set(ignored))
+    )
 
 
-def compare_shown(golden: Shown, found: Shown, how: Normalizer, *, with_counts: bool) -> Outcome:
-    if golden.kind != found.kind:
-        return Outcome(Match.OTHER, f"is {_named(found.kind)}, was {_named(golden.kind)}", is_structure=True)
-    if golden.kind == "error" and golden.parts["ename"] != found.parts["ename"]:
-        return Outcome(Match.OTHER, f"raises {found.parts['ename']}, raised {golden.parts['ename']}")
-    if with_counts and golden.count != found.count:
-        return Outcome(Match.OTHER, f"execution count is {found.count}, was {golden.count}")
-    if gone := sorted(golden.parts.keys() - found.parts.keys()):
-        return Outcome(Match.OTHER, f"has no {', '.join(gone)} any longer", is_structure=True)
-    if new := sorted(found.parts.keys() - golden.parts.keys()):
-        return Outcome(Match.OTHER, f"has {', '.join(new)}, which the golden output does not have", is_structure=True)
-    outcomes = [_compare_part(name, golden.parts[name], found.parts[name], how) for name in golden.parts]
-    return max(outcomes, key=lambda each: each.match, default=Outcome())
+def compare_outputs(
+    golden: ComparableOutput, executed: ComparableOutput, text_normalizer: Normalizer, *, with_counts: bool
+) -> OutputComparison:
+    if golden.kind != executed.kind:
+        return OutputComparison(
+            Match.DIFFERENT,
+            f"is {_describe_kind(executed.kind)}, was {_describe_kind(golden.kind)}",
+            is_structural=True,
+        )
+    if golden.kind == "error" and golden.contents["ename"] != executed.contents["ename"]:
+        return OutputComparison(
+            Match.DIFFERENT, f"raises {executed.contents['ename']}, raised {golden.contents['ename']}"
+        )
+    if with_counts and golden.count != executed.count:
+        return OutputComparison(Match.DIFFERENT, f"execution count is {executed.count}, was {golden.count}")
+    if missing_types := sorted(golden.contents.keys() - executed.contents.keys()):
+        return OutputComparison(Match.DIFFERENT, f"has no {', '.join(missing_types)} any longer", is_structural=True)
+    if added_types := sorted(executed.contents.keys() - golden.contents.keys()):
+        return OutputComparison(
+            Match.DIFFERENT, f"has {', '.join(added_types)}, which the golden output does not have", is_structural=True
+        )
+    comparisons = [
+        _compare_content(name, golden.contents[name], executed.contents[name], text_normalizer)
+        for name in golden.contents
+    ]
+    return max(comparisons, key=lambda comparison: comparison.match, default=OutputComparison())
 
 
-def _named(kind: str) -> str:
+def _describe_kind(kind: str) -> str:
     return {"stdout": "standard output", "stderr": "standard error"}.get(kind, kind.replace("_", " "))
 
 
-def _compare_part(mime: str, golden: Any, found: Any, how: Normalizer) -> Outcome:
+def _compare_content(mime: str, golden: Any, executed: Any, text_normalizer: Normalizer) -> OutputComparison:
     try:
-        if golden == found:
-            return Outcome()
-        match = _comparer(mime, how.exact)(golden, found, how)
+        if golden == executed:
+            return OutputComparison()
+        match = _choose_comparer(mime, text_normalizer.exact)(golden, executed, text_normalizer)
     except RecursionError:
-        return Outcome(Match.OTHER, f"{mime} is nested too deeply to compare")
-    why = "" if match < Match.SPACED else f"{mime} differs{_sizes(mime, golden, found)}"
-    return Outcome(match, why)
+        return OutputComparison(Match.DIFFERENT, f"{mime} is nested too deeply to compare")
+    reason = "" if match < Match.WHITESPACE_ONLY else f"{mime} differs{_describe_size_change(mime, golden, executed)}"
+    return OutputComparison(match, reason)
 
 
 Comparer = Callable[[Any, Any, Normalizer], Match]
 
 
-def _comparer(mime: str, exact: bool) -> Comparer:
+def _choose_comparer(mime: str, exact: bool) -> Comparer:
     if mime == WIDGET and not exact:
-        return _always
+        return _match_always
     if mime in ("image/png", "image/jpeg", "image/gif", "application/pdf"):
-        return _pictures
+        return _compare_images
     if mime in ("text/html", "image/svg+xml"):
-        return _texts if exact else _markup
-    return _json if mime == "application/json" or mime.endswith("+json") else _texts
+        return _compare_texts if exact else _compare_markup
+    return _compare_json if mime == "application/json" or mime.endswith("+json") else _compare_texts
 
 
-def _always(golden: Any, found: Any, how: Normalizer) -> Match:
+def _match_always(golden: Any, executed: Any, text_normalizer: Normalizer) -> Match:
     return Match.SAME
 
 
-def _texts(golden: Any, found: Any, how: Normalizer) -> Match:
-    if isinstance(golden, Mapping) or isinstance(found, Mapping):
-        return _json(golden, found, how)
-    return how.texts(text_of(golden), text_of(found))
+def _compare_texts(golden: Any, executed: Any, text_normalizer: Normalizer) -> Match:
+    if isinstance(golden, Mapping) or isinstance(executed, Mapping):
+        return _compare_json(golden, executed, text_normalizer)
+    return text_normalizer.compare_texts(join_text(golden), join_text(executed))
 
 
-def _pictures(golden: Any, found: Any, how: Normalizer) -> Match:
-    one, other = _bytes(golden), _bytes(found)
-    if one == other:
+def _compare_images(golden: Any, executed: Any, text_normalizer: Normalizer) -> Match:
+    golden_bytes, executed_bytes = _decode(golden), _decode(executed)
+    if golden_bytes == executed_bytes:
         return Match.SAME
-    seen = None if how.exact else shown_by(one)
-    return Match.SAME if seen is not None and seen == shown_by(other) else Match.OTHER
+    golden_pixels = None if text_normalizer.exact else read_visible_content(golden_bytes)
+    return (
+        Match.SAME
+        if golden_pixels is not None and golden_pixels == read_visible_content(executed_bytes)
+        else Match.DIFFERENT
+    )
 
 
-def _bytes(content: Any) -> bytes:
+def _decode(content: Any) -> bytes:
     try:
-        return base64.b64decode(text_of(content))
+        return base64.b64decode(join_text(content))
     except (binascii.Error, ValueError):
-        return text_of(content).encode()
+        return join_text(content).encode()
 
 
-def _sizes(mime: str, golden: Any, found: Any) -> str:
+def _describe_size_change(mime: str, golden: Any, executed: Any) -> str:
     if mime != "image/png":
         return ""
-    one, other = size_of(_bytes(golden)), size_of(_bytes(found))
-    return f" ({other[0]}x{other[1]}, was {one[0]}x{one[1]})" if one != other else " in its pixels"
+    golden_size, executed_size = read_size(_decode(golden)), read_size(_decode(executed))
+    return (
+        f" ({executed_size[0]}x{executed_size[1]}, was {golden_size[0]}x{golden_size[1]})"
+        if golden_size != executed_size
+        else " in its pixels"
+    )
 
 
-def _json(golden: Any, found: Any, how: Normalizer) -> Match:
-    return compare_values(_parsed(golden), _parsed(found), how)
+def _compare_json(golden: Any, executed: Any, text_normalizer: Normalizer) -> Match:
+    return compare_values(_parse_json(golden), _parse_json(executed), text_normalizer)
 
 
-def _parsed(content: Any) -> Any:
-    if isinstance(content, str) or (isinstance(content, list) and all(isinstance(each, str) for each in content)):
+def _parse_json(content: Any) -> Any:
+    if isinstance(content, str) or (isinstance(content, list) and all(isinstance(item, str) for item in content)):
         try:
-            return json.loads(text_of(content))
+            return json.loads(join_text(content))
         except (ValueError, RecursionError):
-            return text_of(content)
+            return join_text(content)
     return content
 
 
-def compare_values(golden: Any, found: Any, how: Normalizer) -> Match:
+def compare_values(golden: Any, executed: Any, text_normalizer: Normalizer) -> Match:
     """Compare plain data: numbers within the tolerance, strings normalized, everything else by structure."""
-    if isinstance(golden, bool) or isinstance(found, bool) or golden is None or found is None:
-        return Match.SAME if golden is found else Match.OTHER
-    if isinstance(golden, int | float) and isinstance(found, int | float):
-        return how.numbers(golden, found)
-    if isinstance(golden, str) and isinstance(found, str):
-        return how.texts(golden, found)
-    if isinstance(golden, Mapping) and isinstance(found, Mapping):
-        names = {*golden, *found} - (set() if how.exact else _UNTOLD)
-        if any(name not in golden or name not in found for name in names):
-            return Match.OTHER
-        return max((compare_values(golden[name], found[name], how) for name in names), default=Match.SAME)
-    if isinstance(golden, list) and isinstance(found, list) and len(golden) == len(found):
-        return max((compare_values(one, other, how) for one, other in zip(golden, found)), default=Match.SAME)
-    return Match.OTHER
+    if isinstance(golden, bool) or isinstance(executed, bool) or golden is None or executed is None:
+        return Match.SAME if golden is executed else Match.DIFFERENT
+    if isinstance(golden, int | float) and isinstance(executed, int | float):
+        return text_normalizer.compare_numbers(golden, executed)
+    if isinstance(golden, str) and isinstance(executed, str):
+        return text_normalizer.compare_texts(golden, executed)
+    if isinstance(golden, Mapping) and isinstance(executed, Mapping):
+        names = {*golden, *executed} - (set() if text_normalizer.exact else _IGNORED_JSON_KEYS)
+        if any(name not in golden or name not in executed for name in names):
+            return Match.DIFFERENT
+        return max(
+            (compare_values(golden[name], executed[name], text_normalizer) for name in names), default=Match.SAME
+        )
+    if isinstance(golden, list) and isinstance(executed, list) and len(golden) == len(executed):
+        return max(
+            (
+                compare_values(golden_item, executed_item, text_normalizer)
+                for golden_item, executed_item in zip(golden, executed)
+            ),
+            default=Match.SAME,
+        )
+    return Match.DIFFERENT
 
 
-class _Visible(HTMLParser):
+class _VisibleTextParser(HTMLParser):
     """Collects tags and texts of markup; styles, scripts and ids are not visible and are dropped."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[str] = []
-        self._hidden = 0
+        self.visible_parts: list[str] = []
+        self._hidden_depth = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._hidden += tag in ("style", "script")
-        self.seen.append(f"<{tag}>")
-        self.seen += [value or "" for name, value in attrs if name in ("d", "src", "points", "colspan", "rowspan")]
+        self._hidden_depth += tag in ("style", "script")
+        self.visible_parts.append(f"<{tag}>")
+        self.visible_parts += [
+            value or "" for name, value in attrs if name in ("d", "src", "points", "colspan", "rowspan")
+        ]
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in ("style", "script") and self._hidden:
-            self._hidden -= 1
+        if tag in ("style", "script") and self._hidden_depth:
+            self._hidden_depth -= 1
 
     def handle_data(self, data: str) -> None:
-        if not self._hidden and data.strip():
-            self.seen.append(data)
+        if not self._hidden_depth and data.strip():
+            self.visible_parts.append(data)
 
 
-def _markup(golden: Any, found: Any, how: Normalizer) -> Match:
-    if max(len(text_of(golden)), len(text_of(found))) > MOST_MARKUP:
-        return _texts(golden, found, how)
-    worst = Match.SAME
-    for one, other in zip_longest(_visible(text_of(golden)), _visible(text_of(found))):
-        if one is None or other is None:
-            return Match.OTHER
-        worst = max(worst, how.texts(one, other))
-    return worst
+def _compare_markup(golden: Any, executed: Any, text_normalizer: Normalizer) -> Match:
+    if max(len(join_text(golden)), len(join_text(executed))) > MAX_MARKUP_CHARACTERS:
+        return _compare_texts(golden, executed, text_normalizer)
+    worst_match = Match.SAME
+    for golden_part, executed_part in zip_longest(
+        _extract_visible_parts(join_text(golden)), _extract_visible_parts(join_text(executed))
+    ):
+        if golden_part is None or executed_part is None:
+            return Match.DIFFERENT
+        worst_match = max(worst_match, text_normalizer.compare_texts(golden_part, executed_part))
+    return worst_match
 
 
-def _visible(markup: str) -> list[str]:
-    reader = _Visible()
-    reader.feed(_RANDOM_IDS.sub("", markup))
-    reader.close()
-    return reader.seen
+def _extract_visible_parts(markup: str) -> list[str]:
+    parser = _VisibleTextParser()
+    parser.feed(_RANDOM_IDS_PATTERN.sub("", markup))
+    parser.close()
+    return parser.visible_parts

@@ -16,35 +16,37 @@ from typing import Final
 TIMESTAMP, ADDRESS, CELL_FILE = "[TIMESTAMP]", "[ADDRESS]", "[CELL]"
 
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?"
-_TIMED = r"(?:execution|elapsed|wall|cpu|run|total|training|user|sys) ?times?|elapsed|duration|took|finished in|done in"
+_TIMED_WORDS = (
+    r"(?:execution|elapsed|wall|cpu|run|total|training|user|sys) ?times?|elapsed|duration|took|finished in|done in"
+)
 _UNITS = r"(?:nanoseconds?|microseconds?|milliseconds?|seconds?|secs?|minutes?|mins?|hours?|ns|[uµμ]s|ms|s|m|h)\b"
 _AMOUNT = r"\d{1,15}(?:\.\d{1,15})?"  # bounded, like all patterns here: long outputs must not take minutes
-_LENGTH = rf"(?<![\w.]){_AMOUNT} ?{_UNITS}(?:,? ?{_AMOUNT} ?{_UNITS}){{0,9}}"
+_DURATION = rf"(?<![\w.]){_AMOUNT} ?{_UNITS}(?:,? ?{_AMOUNT} ?{_UNITS}){{0,9}}"
 _GAP = r"\s{0,9}[:=]?\s{0,9}"
 _EPOCH = r"(?:1\d{9}|[23]\d{9}|4[01]\d{8})"
-_TIMES: Final = (
+_TIME_PATTERNS: Final = (
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}[T ]{_CLOCK}(?: ?(?:Z|UTC|GMT|[+-]\d{{2}}:?\d{{2}}))?",
     rf"\b\d{{1,2}}/\d{{1,2}}/\d{{4}},? {_CLOCK}(?: ?[AP]M)?",
     rf"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? \w{{3}} +\d{{1,2}} {_CLOCK}(?: \w+)? \d{{4}}",
     # A duration only where the text says so: "loss 0.5s" may be anything, and is compared.
-    rf"(?i:\b(?:{_TIMED})(?: time)?(?: is| was| of)?{_GAP}(?:{_LENGTH}|\d{{1,3}}:{_CLOCK}|{_CLOCK}))",
+    rf"(?i:\b(?:{_TIMED_WORDS})(?: time)?(?: is| was| of)?{_GAP}(?:{_DURATION}|\d{{1,3}}:{_CLOCK}|{_CLOCK}))",
     r"\bCPU times: user [^\n]{0,120}",
-    rf"{_LENGTH} ± {_LENGTH} per loop.{{0,200}}",
+    rf"{_DURATION} ± {_DURATION} per loop.{{0,200}}",
     r"\[[\d:?]{1,12}<[\d:?]{1,12},[^\]]{0,80}\]",  # timing part of progress bars
     # Unix time in seconds or milliseconds as clocks print it, or where the text says so; plain amounts are compared.
     rf"(?<![\w.]){_EPOCH}\.\d{{3,}}\b",
     rf"(?i:\b(?:time|timestamp|epoch|date|at)s?\"?'?{_GAP}){_EPOCH}(?:\d{{3}})?\b",
 )
-_ADDRESSES: Final = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
-_CELL_FILES: Final = re.compile(r"(?<!\S)\S{0,200}ipykernel_\d{1,9}/\d{1,12}\.py|<ipython-input-[^>]{0,80}>")
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_SPACES: Final = re.compile(r"\s+")
+_ADDRESS_PATTERN: Final = re.compile(r"\b0x[0-9a-fA-F]{6,16}\b")
+_CELL_FILE_PATTERN: Final = re.compile(r"(?<!\S)\S{0,200}ipykernel_\d{1,9}/\d{1,12}\.py|<ipython-input-[^>]{0,80}>")
+_ANSI_CODES: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_WHITESPACE: Final = re.compile(r"\s+")
 _TOKEN: Final = re.compile(
     r"""(?P<word>\d+(?:\.\d+){2,}|[^\W\d]\w*)                                     # a version, a name
       | (?P<number>(?:(?<![\w.)\]])[-+])?(?:\d+(?:\.\d+)?|(?<!\w)\.\d+)(?:[eE][-+]?\d+)?)""",
     re.VERBOSE,
 )
-_AROUND_MARKS: Final = re.compile(r" ?([^\w ]) ?")
+_PUNCTUATION_SPACING: Final = re.compile(r" ?([^\w ]) ?")
 _POSIX_CLASS: Final = re.compile(r"\[:\^?\w+:\]")
 
 
@@ -52,23 +54,23 @@ class Match(IntEnum):
     """How closely two values match; the worst match of the parts is that of the whole."""
 
     SAME = 0
-    NEAR = 1  # numbers differ within the tolerance
-    SPACED = 2  # only white space differs
-    OTHER = 3
+    WITHIN_TOLERANCE = 1  # numbers differ within the tolerance
+    WHITESPACE_ONLY = 2  # only white space differs
+    DIFFERENT = 3
 
 
-def pattern_problems(patterns: Iterable[str]) -> list[str]:
+def find_pattern_problems(patterns: Iterable[str]) -> list[str]:
     """Describe invalid patterns of users, so that they fail before the run and not in the middle of it."""
     problems = []
     for number, pattern in enumerate(patterns):
-        which = f"customTimestampPatterns[{number}]"
+        setting_name = f"customTimestampPatterns[{number}]"
         if _POSIX_CLASS.search(pattern):
-            problems.append(f"{which}: {pattern!r} has a class such as [[:digit:]]; write \\d, \\s or \\w")
+            problems.append(f"{setting_name}: {pattern!r} has a class such as [[:digit:]]; write \\d, \\s or \\w")
             continue
         try:
             re.compile(pattern)
         except re.error as error:
-            problems.append(f"{which}: {pattern!r} is not a regular expression ({error}); correct it")
+            problems.append(f"{setting_name}: {pattern!r} is not a regular expression ({error}); correct it")
     return problems
 
 
@@ -78,57 +80,62 @@ class Normalizer:
 
     exact: bool = False
     tolerance: float = 0.0001
-    times: tuple[re.Pattern[str], ...] = ()
+    time_patterns: tuple[re.Pattern[str], ...] = ()
 
     @classmethod
-    def of(cls, *, exact: bool, tolerance: float, hide_times: bool, patterns: Sequence[str]) -> Normalizer:
+    def create(cls, *, exact: bool, tolerance: float, hide_times: bool, patterns: Sequence[str]) -> Normalizer:
         """Raises ValueError if a pattern is not a regular expression."""
-        if problems := pattern_problems(patterns):
+        if problems := find_pattern_problems(patterns):
             raise ValueError("; ".join(problems))
-        times = [*(_TIMES if hide_times else ()), *patterns]
-        return cls(exact, tolerance, tuple(re.compile(each) for each in times))
+        patterns_in_use = [*(_TIME_PATTERNS if hide_times else ()), *patterns]
+        return cls(exact, tolerance, tuple(re.compile(time_pattern) for time_pattern in patterns_in_use))
 
-    def text(self, written: str) -> str:
+    def normalize(self, text: str) -> str:
         """Remove times, addresses and colour codes, and keep the last state of progress bars."""
         if self.exact:
-            return written
-        shown = _as_shown(_COLOURS.sub("", written))
-        for pattern in self.times:
-            shown = pattern.sub(TIMESTAMP, shown)
-        return _ADDRESSES.sub(ADDRESS, _CELL_FILES.sub(CELL_FILE, shown))
+            return text
+        visible = _resolve_carriage_returns(_ANSI_CODES.sub("", text))
+        for pattern in self.time_patterns:
+            visible = pattern.sub(TIMESTAMP, visible)
+        return _ADDRESS_PATTERN.sub(ADDRESS, _CELL_FILE_PATTERN.sub(CELL_FILE, visible))
 
-    def texts(self, golden: str, found: str) -> Match:
-        if golden == found:
+    def compare_texts(self, golden: str, executed: str) -> Match:
+        if golden == executed:
             return Match.SAME
         if self.exact:
-            spaced = _squeezed(golden) == _squeezed(found)
-            return Match.SPACED if spaced else Match.OTHER
-        golden, found = _squeezed(self.text(golden)), _squeezed(self.text(found))
-        return Match.SAME if golden == found else self._tokens(golden, found)
+            is_equal_without_spacing = _collapse_whitespace(golden) == _collapse_whitespace(executed)
+            return Match.WHITESPACE_ONLY if is_equal_without_spacing else Match.DIFFERENT
+        golden, executed = _collapse_whitespace(self.normalize(golden)), _collapse_whitespace(self.normalize(executed))
+        return Match.SAME if golden == executed else self._compare_tokens(golden, executed)
 
-    def numbers(self, golden: float, found: float) -> Match:
-        if golden == found or (math.isnan(golden) and math.isnan(found)):
+    def compare_numbers(self, golden: float, executed: float) -> Match:
+        if golden == executed or (math.isnan(golden) and math.isnan(executed)):
             return Match.SAME
         if self.exact:
-            return Match.OTHER
+            return Match.DIFFERENT
         # Integers are counts: one row more is a difference, however many rows there are.
-        if float(golden).is_integer() and float(found).is_integer() and isinstance(golden, int):
-            return Match.OTHER
-        near = math.isclose(golden, found, rel_tol=self.tolerance, abs_tol=self.tolerance)
-        return Match.NEAR if near else Match.OTHER
+        if float(golden).is_integer() and float(executed).is_integer() and isinstance(golden, int):
+            return Match.DIFFERENT
+        is_close = math.isclose(golden, executed, rel_tol=self.tolerance, abs_tol=self.tolerance)
+        return Match.WITHIN_TOLERANCE if is_close else Match.DIFFERENT
 
-    def _tokens(self, golden: str, found: str) -> Match:
-        worst = Match.SAME
-        for one, other in zip_longest(_parts(golden), _parts(found)):
-            if one == other:
+    def _compare_tokens(self, golden: str, executed: str) -> Match:
+        worst_match = Match.SAME
+        for golden_token, executed_token in zip_longest(_split_numbers(golden), _split_numbers(executed)):
+            if golden_token == executed_token:
                 continue
-            if isinstance(one, str) or isinstance(other, str) or one is None or other is None:
-                return Match.OTHER
-            worst = max(worst, self.numbers(one, other))
-        return worst
+            if (
+                isinstance(golden_token, str)
+                or isinstance(executed_token, str)
+                or golden_token is None
+                or executed_token is None
+            ):
+                return Match.DIFFERENT
+            worst_match = max(worst_match, self.compare_numbers(golden_token, executed_token))
+        return worst_match
 
 
-def _as_shown(text: str) -> str:
+def _resolve_carriage_returns(text: str) -> str:
     """Resolve carriage returns as a terminal does: overwritten text is dropped."""
     if "\r" not in text:
         return text
@@ -136,30 +143,30 @@ def _as_shown(text: str) -> str:
     return "\n".join(next((part for part in reversed(line.split("\r")) if part.strip()), "") for line in lines)
 
 
-def _squeezed(text: str) -> str:
-    return _SPACES.sub(" ", text).strip()
+def _collapse_whitespace(text: str) -> str:
+    return _WHITESPACE.sub(" ", text).strip()
 
 
-def _parts(text: str) -> list[str | float | int]:
+def _split_numbers(text: str) -> list[str | float | int]:
     """Split into numbers and the words between them; columns and brackets may move when a number gets longer."""
     parts: list[str | float | int] = []
     end = 0
-    for found in _TOKEN.finditer(text):
-        if (number := found["number"]) is None:
+    for match in _TOKEN.finditer(text):
+        if (number := match["number"]) is None:
             continue
-        if between := _words(text[end : found.start()]):
-            parts.append(between)
-        parts.append(_number(number))
-        end = found.end()
-    rest = _words(text[end:])
-    return [*parts, rest] if rest else parts
+        if words := _strip_punctuation_spacing(text[end : match.start()]):
+            parts.append(words)
+        parts.append(_parse_number(number))
+        end = match.end()
+    last_words = _strip_punctuation_spacing(text[end:])
+    return [*parts, last_words] if last_words else parts
 
 
-def _words(text: str) -> str:
-    return _AROUND_MARKS.sub(r"\1", text).strip()
+def _strip_punctuation_spacing(text: str) -> str:
+    return _PUNCTUATION_SPACING.sub(r"\1", text).strip()
 
 
-def _number(written: str) -> float | int:
-    if written.lstrip("+-").isdigit():
-        return int(written) if len(written) < 400 else float("inf")
-    return float(written)
+def _parse_number(text: str) -> float | int:
+    if text.lstrip("+-").isdigit():
+        return int(text) if len(text) < 400 else float("inf")
+    return float(text)

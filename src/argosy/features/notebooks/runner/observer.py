@@ -19,111 +19,118 @@ from copy import deepcopy
 from typing import Any
 
 from argosy.features.notebooks.runner import expectations, silent_failures
-from argosy.features.notebooks.runner.cells import Cell, Notebook, numbered
-from argosy.features.notebooks.runner.findings import MOST_FINDINGS, SEVERITIES, Finding, failure
-from argosy.features.notebooks.runner.order import Validation
-from argosy.features.notebooks.runner.source_rules import Reading, found_in
-from argosy.features.notebooks.runner.variables import assigned
+from argosy.features.notebooks.runner.cells import Cell, Notebook, enumerate_cells
+from argosy.features.notebooks.runner.findings import MAX_FINDINGS, SEVERITIES, Finding, describe_failure
+from argosy.features.notebooks.runner.run_request import ValidationConfig
+from argosy.features.notebooks.runner.source_rules import ParsedNotebook, check_source
+from argosy.features.notebooks.runner.variables import list_assignments
 
 
-class Watch:
-    def __init__(self, notebook: Notebook, validation: Validation) -> None:
+class RunObserver:
+    def __init__(self, notebook: Notebook, validation: ValidationConfig) -> None:
         self.findings: list[Finding] = []
         self._validation = validation
-        self._reading = Reading.of(notebook)
+        self._parsed_notebook = ParsedNotebook.parse(notebook)
         # The run writes its outputs into these same cells.
-        self._stored = dict(numbered(deepcopy(notebook) if validation.check_output_types else notebook))
-        self._made = {index: assigned(tree) for index, tree in self._reading.trees}
-        self._sources = {cell.index: cell.source for cell in self._reading.cells}
-        self._own = _functions(self._reading)
-        self._before: dict[str, Mapping[str, Any]] = {}
-        self._incomplete: set[str] = set()
-        self._met: set[int] = set()
-        self._has_asked = self._is_known = False  # the kernel was asked after this cell; it answered last time
+        self._saved_cells = dict(enumerate_cells(deepcopy(notebook) if validation.check_output_types else notebook))
+        self._assignments = {index: list_assignments(tree) for index, tree in self._parsed_notebook.trees}
+        self._sources = {cell.index: cell.source for cell in self._parsed_notebook.cells}
+        self._notebook_functions = _list_functions(self._parsed_notebook)
+        self._known_values: dict[str, Mapping[str, Any]] = {}
+        self._incomplete_columns: set[str] = set()
+        self._checked_cells: set[int] = set()
+        self._was_asked = self._is_probe_loaded = False  # the kernel was asked after this cell; it answered last time
 
-    def before(self) -> list[Finding]:
-        wrong = expectations.problems(self._validation.expected, len(self._stored))
-        return self._keep([*found_in(self._reading, self._validation), *wrong])
+    def check_source(self) -> list[Finding]:
+        expectation_findings = expectations.check_expectations(self._validation.expected, len(self._saved_cells))
+        return self._add_new([*check_source(self._parsed_notebook, self._validation), *expectation_findings])
 
-    def question(self, index: int) -> str:
-        is_expected = any(each.cell == index for each in self._validation.expected)
-        self._has_asked = index in self._made and (is_expected or self._is_telling(index))
-        if not self._has_asked:
+    def build_question(self, index: int) -> str:
+        has_expectation = any(expectation.cell == index for expectation in self._validation.expected)
+        self._was_asked = index in self._assignments and (has_expectation or self._needs_inspection(index))
+        if not self._was_asked:
             return ""
-        return silent_failures.question(self._made[index], is_known=self._is_known)
+        return silent_failures.build_question(self._assignments[index], is_probe_loaded=self._is_probe_loaded)
 
-    def _is_telling(self, index: int) -> bool:
+    def _needs_inspection(self, index: int) -> bool:
         """True if the values of the cell can be surprising. Asking takes time, and most cells assign nothing."""
-        made = any(how != "literal" for how, _ in self._made[index].values())
+        has_computed_values = any(origin != "literal" for origin, _ in self._assignments[index].values())
         return self._validation.detect_silent_failures and (
-            made or silent_failures.gives_commands(self._sources[index])
+            has_computed_values or silent_failures.has_unchecked_commands(self._sources[index])
         )
 
-    def after(self, index: int, cell: Cell, said: str) -> list[Finding]:
+    def check_cell(self, index: int, cell: Cell, reply: str) -> list[Finding]:
         """Check a cell that has its outputs; `reply` is the kernel's reply to the question, "" if none was asked."""
-        answered = silent_failures.answer(said)
-        self._is_known = bool(answered) if self._has_asked else self._is_known
-        found = list(silent_failures.shown_by_cell(index, cell, answered.get("exit"), self._validation))
+        answer = silent_failures.read_answer(reply)
+        self._is_probe_loaded = bool(answer) if self._was_asked else self._is_probe_loaded
+        findings = list(silent_failures.check_cell_outputs(index, cell, answer.get("exit"), self._validation))
         if self._validation.detect_silent_failures:
-            known = silent_failures.Known(
-                self._reading.names.watched, self._own, self._before, frozenset(self._incomplete)
+            context = silent_failures.NotebookContext(
+                self._parsed_notebook.names.checked_names,
+                self._notebook_functions,
+                self._known_values,
+                frozenset(self._incomplete_columns),
             )
-            found += silent_failures.values_made(index, answered, self._made.get(index, {}), known)
-        if self._validation.check_output_types and index in self._stored:
-            found += expectations.other_output_types(index, self._stored[index], cell)
-        for each in self._validation.expected:
-            if each.cell == index:
-                self._met.add(index)
-                found += expectations.unmet(each, cell, self._given(index, answered))
-        self._remember(index, answered)
-        return self._keep(found)
+            findings += silent_failures.check_values(index, answer, self._assignments.get(index, {}), context)
+        if self._validation.check_output_types and index in self._saved_cells:
+            findings += expectations.check_output_types(index, self._saved_cells[index], cell)
+        for expectation in self._validation.expected:
+            if expectation.cell == index:
+                self._checked_cells.add(index)
+                findings += expectations.check_output(expectation, cell, self._find_value_facts(index, answer))
+        self._remember_values(index, answer)
+        return self._add_new(findings)
 
     def finish(self) -> list[Finding]:
         """Report expectations of cells that did not run."""
-        waiting = [
-            each for each in self._validation.expected if each.cell in self._stored and each.cell not in self._met
+        unchecked = [
+            expectation
+            for expectation in self._validation.expected
+            if expectation.cell in self._saved_cells and expectation.cell not in self._checked_cells
         ]
         message = "did not run, but an output is expected"
-        return self._keep([Finding(each.cell, "error", expectations.EMPTY, message) for each in waiting])
+        return self._add_new(
+            [Finding(expectation.cell, "error", expectations.EMPTY, message) for expectation in unchecked]
+        )
 
     @property
     def failure(self) -> tuple[str, str]:
-        return failure(self.findings, self._validation.level, strict=self._validation.strict)
+        return describe_failure(self.findings, self._validation.level, strict=self._validation.strict)
 
-    def wire(self) -> list[dict[str, Any]]:
+    def to_wire(self) -> list[dict[str, Any]]:
         """Entries of `status.educationalFeedback`: the most severe ones if there are too many, in cell order."""
-        worst = sorted(self.findings, key=lambda each: -SEVERITIES.index(each.severity))[:MOST_FINDINGS]
-        kept = sorted(worst, key=lambda each: each.cell)
-        return [each.as_wire(with_example=self._validation.educational) for each in kept]
+        worst = sorted(self.findings, key=lambda finding: -SEVERITIES.index(finding.severity))[:MAX_FINDINGS]
+        ordered = sorted(worst, key=lambda finding: finding.cell)
+        return [finding.to_wire(with_example=self._validation.educational) for finding in ordered]
 
-    def _keep(self, found: list[Finding]) -> list[Finding]:
-        fresh = [each for each in dict.fromkeys(found) if each not in self.findings]
-        self.findings += fresh
-        return fresh
+    def _add_new(self, findings: list[Finding]) -> list[Finding]:
+        new_findings = [finding for finding in dict.fromkeys(findings) if finding not in self.findings]
+        self.findings += new_findings
+        return new_findings
 
-    def _given(self, index: int, answered: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def _find_value_facts(self, index: int, answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Facts about the value that the cell ends with, or else about the last value that it assigns."""
-        if answered.get("result") is not None:
-            shown: Mapping[str, Any] = answered["result"]
-            return shown
-        values = answered.get("values") or {}
-        last = next((name for name in reversed(self._made.get(index, {})) if name in values), None)
-        return values[last] if last is not None else None
+        if answer.get("result") is not None:
+            result: Mapping[str, Any] = answer["result"]
+            return result
+        values = answer.get("values") or {}
+        last_name = next((name for name in reversed(self._assignments.get(index, {})) if name in values), None)
+        return values[last_name] if last_name is not None else None
 
-    def _remember(self, index: int, answered: Mapping[str, Any]) -> None:
-        values = answered.get("values") or {}
-        made = self._made.get(index, {})
+    def _remember_values(self, index: int, answer: Mapping[str, Any]) -> None:
+        values = answer.get("values") or {}
+        assignments = self._assignments.get(index, {})
         for name, facts in values.items():
-            if name in made and made[name][0] == "read":
-                self._incomplete |= set(facts.get("columns") or ())
-        self._before |= values
+            if name in assignments and assignments[name][0] == "read":
+                self._incomplete_columns |= set(facts.get("columns") or ())
+        self._known_values |= values
 
 
-def _functions(reading: Reading) -> frozenset[str]:
+def _list_functions(notebook: ParsedNotebook) -> frozenset[str]:
     """Functions of the notebook, and those that it imports from outside of the standard library."""
-    found = {
-        name for name, full in reading.names.short.items() if full.partition(".")[0] not in sys.stdlib_module_names
+    functions = {
+        name for name, full in notebook.names.aliases.items() if full.partition(".")[0] not in sys.stdlib_module_names
     }
-    for _, tree in reading.trees:
-        found |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    return frozenset(found)
+    for _, tree in notebook.trees:
+        functions |= {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return frozenset(functions)

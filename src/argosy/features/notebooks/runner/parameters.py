@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 TAG, INJECTED = "parameters", "injected-parameters"
-HEADING: Final = "# Parameters"
+HEADING_COMMENT: Final = "# Parameters"
 UNDECLARED: Final = "the notebook does not declare it"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredParameter:
     """A parameter as the cell declares it: `name: type = default # about`."""
 
     name: str
@@ -29,46 +29,48 @@ class Declared:
     about: str = ""
 
 
-def declared(notebook: Mapping[str, Any]) -> list[Declared]:
+def read_declared_parameters(notebook: Mapping[str, Any]) -> list[DeclaredParameter]:
     """Parameters that the tagged cell declares, in order; empty without such a cell, or if it is not plain Python."""
-    cell = _tagged(notebook, TAG)
+    cell = _find_tagged_cell(notebook, TAG)
     if cell is None:
         return []
-    source = _source(cell)
+    source = _get_source(cell)
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return []
     lines = source.splitlines()
-    found: dict[str, Declared] = {}
+    parameters: dict[str, DeclaredParameter] = {}
     for node in tree.body:
-        for name, kind, value in _assigned(node):
-            last = lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset or 0 :].strip()
-            found[name] = Declared(name, ast.unparse(value), kind, last.lstrip("# ") if last[:1] == "#" else "")
-    return list(found.values())
+        for name, kind, value in _list_assignments(node):
+            trailing_text = lines[(node.end_lineno or node.lineno) - 1][node.end_col_offset or 0 :].strip()
+            parameters[name] = DeclaredParameter(
+                name, ast.unparse(value), kind, trailing_text.lstrip("# ") if trailing_text[:1] == "#" else ""
+            )
+    return list(parameters.values())
 
 
-def inject(notebook: dict[str, Any], values: Mapping[str, Any]) -> tuple[str, list[str]]:
+def inject_parameters(notebook: dict[str, Any], values: Mapping[str, Any]) -> tuple[str, list[str]]:
     """Assign the values in the notebook's tagged cell. Returns code to run before the first cell if there is none, and
     remarks.
     """
     if not values:
         return "", []
-    text = f"{HEADING}\n" + "".join(f"{name} = {literal(value)}\n" for name, value in values.items())
+    text = f"{HEADING_COMMENT}\n" + "".join(f"{name} = {render_literal(value)}\n" for name, value in values.items())
     notebook.setdefault("metadata", {}).setdefault("papermill", {})["parameters"] = dict(values)
-    if cell := _tagged(notebook, INJECTED):
+    if cell := _find_tagged_cell(notebook, INJECTED):
         cell["source"] = text
         return "", []
-    known = {each.name for each in declared(notebook)}
-    if cell := _tagged(notebook, TAG):
-        cell["source"] = f"{_source(cell).rstrip()}\n\n{text}"
-        return "", [_unknown(name, known) for name in values if name not in known]
+    declared_names = {parameter.name for parameter in read_declared_parameters(notebook)}
+    if cell := _find_tagged_cell(notebook, TAG):
+        cell["source"] = f"{_get_source(cell).rstrip()}\n\n{text}"
+        return "", [_describe_undeclared(name, declared_names) for name in values if name not in declared_names]
     return text, [f"parameters: no cell has the tag {TAG}, so they are set before the first cell"]
 
 
-def _unknown(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"parameter {name}: {UNDECLARED}{f'; did you mean {near[0]}?' if near else ''}"
+def _describe_undeclared(name: str, declared_names: Collection[str]) -> str:
+    similar_names = difflib.get_close_matches(name, declared_names, n=1)
+    return f"parameter {name}: {UNDECLARED}{f'; did you mean {similar_names[0]}?' if similar_names else ''}"
 
 
 def is_undeclared(remark: str) -> bool:
@@ -76,25 +78,25 @@ def is_undeclared(remark: str) -> bool:
     return remark.startswith("parameter ") and UNDECLARED in remark
 
 
-def is_name(text: Any) -> bool:
+def is_identifier(text: Any) -> bool:
     """True if Python can assign to this name."""
     return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
 
 
-def literal(value: Any) -> str:
+def render_literal(value: Any) -> str:
     """Python literal of a JSON value. Raises ValueError for other types."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(literal, value))}]"
+        return f"[{', '.join(map(render_literal, value))}]"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{literal(name)}: {literal(each)}' for name, each in value.items())}}}"
+        return f"{{{', '.join(f'{render_literal(name)}: {render_literal(item)}' for name, item in value.items())}}}"
     raise ValueError(f"parameters cannot have type {type(value).__name__}; use a string, a number or a list")
 
 
-def _assigned(node: ast.stmt) -> list[tuple[str, str, ast.expr]]:
+def _list_assignments(node: ast.stmt) -> list[tuple[str, str, ast.expr]]:
     if isinstance(node, ast.Assign):
         return [(target.id, "", node.value) for target in node.targets if isinstance(target, ast.Name)]
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
@@ -102,14 +104,14 @@ def _assigned(node: ast.stmt) -> list[tuple[str, str, ast.expr]]:
     return []
 
 
-def _tagged(notebook: Mapping[str, Any], tag: str) -> dict[str, Any] | None:
+def _find_tagged_cell(notebook: Mapping[str, Any], tag: str) -> dict[str, Any] | None:
     for cell in notebook.get("cells") or ():
         if cell.get("cell_type") == "code" and tag in ((cell.get("metadata") or {}).get("tags") or ()):
-            found: dict[str, Any] = cell
-            return found
+            tagged_cell: dict[str, Any] = cell
+            return tagged_cell
     return None
 
 
-def _source(cell: Mapping[str, Any]) -> str:
+def _get_source(cell: Mapping[str, Any]) -> str:
     source = cell.get("source") or ""
     return source if isinstance(source, str) else "".join(source)

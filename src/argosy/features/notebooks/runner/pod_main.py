@@ -21,81 +21,84 @@ from typing import IO, Any, Final
 
 from argosy.features.notebooks.runner import artefacts
 from argosy.features.notebooks.runner.categories import CONFIGURATION, DEPENDENCY, EXECUTION
-from argosy.features.notebooks.runner.order import Order, OrderError
-from argosy.features.notebooks.runner.progress_report import MOST_BYTES, Report
-from argosy.features.notebooks.runner.redaction import Cleaner
-from argosy.features.notebooks.runner.termination_message import pack
+from argosy.features.notebooks.runner.progress_report import MAX_REPORT_BYTES, ProgressReporter
+from argosy.features.notebooks.runner.redaction import SecretRedactor
+from argosy.features.notebooks.runner.run_request import RunRequest, RunRequestError
+from argosy.features.notebooks.runner.termination_message import pack_results
 
-LAST_WORDS: Final = "/dev/termination-log"
-NEEDS: Final = ("nbclient", "nbformat", "ipykernel")
-UNREADABLE, ASKED_TO_END = 2, 143
-PACE: Final = 1.0  # seconds between two reports
-SUMMARY: Final = "Results Summary:"
+TERMINATION_LOG_PATH: Final = "/dev/termination-log"
+REQUIRED_PACKAGES: Final = ("nbclient", "nbformat", "ipykernel")
+UNREADABLE_EXIT_CODE, SIGTERM_EXIT_CODE = 2, 143
+REPORT_INTERVAL_SECONDS: Final = 1.0  # seconds between two reports
+RESULTS_HEADING: Final = "Results Summary:"
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, _asked_to_end)  # otherwise the first process of a container ignores SIGTERM
+    signal.signal(signal.SIGTERM, _on_sigterm)  # otherwise the first process of a container ignores SIGTERM
     try:
-        errand = json.loads(Path(arguments[0]).read_bytes())
-        order = Order.load(json.dumps(errand["order"]))
+        pod_input = json.loads(Path(arguments[0]).read_bytes())
+        request = RunRequest.from_json(json.dumps(pod_input["order"]))
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        ours = isinstance(error, OrderError)
-        said = str(error) if ours else f"cannot read the run configuration ({error}); run the job again"
-        return _end(_refused(said, CONFIGURATION), Report(""))
-    report, cleaner = Report(str(errand.get("report") or "")), Cleaner(errand.get("secrets") or ())
-    if lacking := _lacking():
-        return _end(_refused(lacking, DEPENDENCY), report)
-    start = artefacts.RunStart()
-    code = _run(order, report, cleaner)
-    results = _results(order)
+        is_request_error = isinstance(error, RunRequestError)
+        message = str(error) if is_request_error else f"cannot read the run configuration ({error}); run the job again"
+        return _finish(_build_failed_results(message, CONFIGURATION), ProgressReporter(""))
+    report, cleaner = (
+        ProgressReporter(str(pod_input.get("report") or "")),
+        SecretRedactor(pod_input.get("secrets") or ()),
+    )
+    if missing_error := _install_missing_packages():
+        return _finish(_build_failed_results(missing_error, DEPENDENCY), report)
+    run_start = artefacts.RunStart()
+    code = _run_in_thread(request, report, cleaner)
+    results = _load_results(request)
     if code == 0 and results is not None:
-        claims = [(claim, claim) for claim in errand.get("claims") or ()]
-        results["artefacts"] = artefacts.of(claims, start.earliest_file_time())
-    found = results or _refused("the runner wrote no results; see the logs of the Pod", EXECUTION)
-    return _end(cleaner.results(found), report)
+        claims = [(claim, claim) for claim in pod_input.get("claims") or ()]
+        results["artefacts"] = artefacts.list_written_files(claims, run_start.earliest_file_time())
+    final_results = results or _build_failed_results("the runner wrote no results; see the logs of the Pod", EXECUTION)
+    return _finish(cleaner.redact_results(final_results), report)
 
 
-def _asked_to_end(*_: object) -> None:
+def _on_sigterm(*_: object) -> None:
     """Exit at once, without a termination message: a Pod ended from outside has not validated the notebook. The kernel
     ends with it.
     """
-    os._exit(ASKED_TO_END)
+    os._exit(SIGTERM_EXIT_CODE)
 
 
-def _run(order: Order, report: Report, cleaner: Cleaner) -> int:
+def _run_in_thread(request: RunRequest, report: ProgressReporter, cleaner: SecretRedactor) -> int:
     """Run in another thread: in the main thread, nbclient would take the signals that ask this process to end."""
-    from argosy.features.notebooks.runner.run import run
+    from argosy.features.notebooks.runner.run import execute_request
 
     codes: list[int] = []
 
     def work() -> None:
         try:
-            codes.append(run(order))
-        except OrderError as error:
+            codes.append(execute_request(request))
+        except RunRequestError as error:
             print(error, file=sys.stderr)
 
     thread = threading.Thread(target=work, daemon=True)
-    with _following(order.events, report, cleaner):
+    with _follow_events(request.events, report, cleaner):
         thread.start()
         thread.join()
-    return codes[0] if codes else UNREADABLE
+    return codes[0] if codes else UNREADABLE_EXIT_CODE
 
 
-def _lacking() -> str:
+def _install_missing_packages() -> str:
     """Install missing packages if possible; returns why notebooks cannot run in this image, or ""."""
-    missing = [name for name in NEEDS if importlib.util.find_spec(name) is None]
+    missing = [name for name in REQUIRED_PACKAGES if importlib.util.find_spec(name) is None]
     if not missing:
         return ""
     print(f"installing {', '.join(missing)}", flush=True)
     command = [sys.executable, "-m", "pip", "install", "--user", "--quiet", *missing]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
+    completed = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
     importlib.invalidate_caches()
     import site
 
-    user = site.getusersitepackages()
-    if os.path.isdir(user) and user not in sys.path:
-        sys.path.append(user)  # created just now
-    if done.returncode == 0 and all(importlib.util.find_spec(name) for name in missing):
+    user_site = site.getusersitepackages()
+    if os.path.isdir(user_site) and user_site not in sys.path:
+        sys.path.append(user_site)  # created just now
+    if completed.returncode == 0 and all(importlib.util.find_spec(name) for name in missing):
         return ""
     return f"the image lacks {', '.join(missing)}, and installing them failed; use an image that contains them"
 
@@ -104,84 +107,92 @@ def _lacking() -> str:
 
 
 @contextlib.contextmanager
-def _following(events: str, report: Report, cleaner: Cleaner) -> Iterator[None]:
+def _follow_events(events: str, report: ProgressReporter, cleaner: SecretRedactor) -> Iterator[None]:
     """Log and report events as they are written."""
-    over = threading.Event()
-    thread = threading.Thread(target=_follow, args=(events, report, cleaner, over), daemon=True)
+    is_over = threading.Event()
+    thread = threading.Thread(target=_follow_file, args=(events, report, cleaner, is_over), daemon=True)
     thread.start()
     try:
         yield
     finally:
-        over.set()
+        is_over.set()
         thread.join(timeout=30.0)
 
 
-def _follow(events: str, report: Report, cleaner: Cleaner, over: threading.Event) -> None:
-    told, taken, last = 0, 0, False
+def _follow_file(events: str, report: ProgressReporter, cleaner: SecretRedactor, is_over: threading.Event) -> None:
+    logged_characters, reported_characters, is_last = 0, 0, False
     with open(f"{os.path.dirname(events)}/execution.log", "a", encoding="utf-8") as log:
-        while not last:
-            last = over.wait(PACE)
+        while not is_last:
+            is_last = is_over.wait(REPORT_INTERVAL_SECONDS)
             with contextlib.suppress(OSError):
                 text = Path(events).read_text(encoding="utf-8")
-                whole = text[: text.rfind("\n") + 1]
-                _show(cleaner.text(whole[told:]), log)
-                told = len(whole)
-                if taken != told and report.send({"events.jsonl": cleaner.text(_fitting(whole))}):
-                    taken = told
+                complete_lines = text[: text.rfind("\n") + 1]
+                _log_events(cleaner.redact_text(complete_lines[logged_characters:]), log)
+                logged_characters = len(complete_lines)
+                if reported_characters != logged_characters and report.send(
+                    {"events.jsonl": cleaner.redact_text(_fit_into_report(complete_lines))}
+                ):
+                    reported_characters = logged_characters
 
 
-def _fitting(lines: str, most: int = MOST_BYTES) -> str:
+def _fit_into_report(lines: str, max_bytes: int = MAX_REPORT_BYTES) -> str:
     """Shorten cell outputs until the events fit into a ConfigMap."""
-    for short in (400, 40, 0):
-        if len(lines) <= most:
+    for max_characters in (400, 40, 0):
+        if len(lines) <= max_bytes:
             break
         events = [json.loads(line) for line in lines.splitlines()]
-        cut = [{name: _cut(value, short) for name, value in event.items()} for event in events]
-        lines = "".join(json.dumps(event) + "\n" for event in cut if event.get("event") != "begun")
+        shortened_events = [
+            {name: _truncate(value, max_characters) for name, value in event.items()} for event in events
+        ]
+        lines = "".join(json.dumps(event) + "\n" for event in shortened_events if event.get("event") != "begun")
     return lines
 
 
-def _cut(value: Any, most: int) -> Any:
-    return value[:most] if isinstance(value, str) and len(value) > 20 else value  # names and states are shorter
+def _truncate(value: Any, max_characters: int) -> Any:
+    return (
+        value[:max_characters] if isinstance(value, str) and len(value) > 20 else value
+    )  # names and states are shorter
 
 
-def _show(lines: str, log: IO[str]) -> None:
+def _log_events(lines: str, log: IO[str]) -> None:
     for line in lines.splitlines():
         event = json.loads(line)
         if event.get("event") == "cell":
-            why = f" {event['errorMessage']}" if event.get("errorMessage") else ""
-            said = f"cell {event['cell']} {event['type']} {event['status']} {event['seconds']:.1f} s{why}"
+            error_text = f" {event['errorMessage']}" if event.get("errorMessage") else ""
+            message = f"cell {event['cell']} {event['type']} {event['status']} {event['seconds']:.1f} s{error_text}"
         elif event.get("event") == "started":
-            said = f"{event['cells']} cells, {event['code']} of them code"
+            message = f"{event['cells']} cells, {event['code']} of them code"
         else:
             continue
         for file in (sys.stdout, log):
-            print(said, file=file, flush=True)
+            print(message, file=file, flush=True)
 
 
 # -- at its end
 
 
-def _results(order: Order) -> dict[str, Any] | None:
+def _load_results(request: RunRequest) -> dict[str, Any] | None:
     try:
-        found = json.loads(Path(order.results).read_bytes())
+        results = json.loads(Path(request.results).read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return results if isinstance(results, dict) else None
 
 
-def _refused(error: str, category: str) -> dict[str, Any]:
+def _build_failed_results(error: str, category: str) -> dict[str, Any]:
     return {
-        "status": "failed", "error": error, "error_category": category, "exit_code": UNREADABLE, "cells": [],
+        "status": "failed", "error": error, "error_category": category, "exit_code": UNREADABLE_EXIT_CODE, "cells": [],
         "statistics": {"total_cells": 0, "code_cells": 0, "succeeded_cells": 0, "failed_cells": 0,
                        "success_rate": 0.0},
     }  # fmt: skip
 
 
-def _end(results: dict[str, Any], report: Report) -> int:
+def _finish(results: dict[str, Any], report: ProgressReporter) -> int:
     text = json.dumps(results)
-    print(f"{SUMMARY}\n{text}", flush=True)
+    print(f"{RESULTS_HEADING}\n{text}", flush=True)
     report.send({"results.json": text})
     with contextlib.suppress(OSError):
-        Path(os.environ.get("TERMINATION_LOG") or LAST_WORDS).write_text(pack(results), encoding="utf-8")
+        Path(os.environ.get("TERMINATION_LOG") or TERMINATION_LOG_PATH).write_text(
+            pack_results(results), encoding="utf-8"
+        )
     return int(results["exit_code"])

@@ -14,47 +14,47 @@ from typing import Final
 
 from argosy.features.notebooks.runner.cells import Notebook
 
-DEEPEST: Final = 150  # levels of a syntax tree
-MOST_SOURCE: Final = 1 << 20  # characters of a cell
+MAX_TREE_DEPTH: Final = 150  # levels of a syntax tree
+MAX_SOURCE_CHARACTERS: Final = 1 << 20  # characters of a cell
 _PYTHON_MAGICS: Final = ("time", "timeit", "capture", "prun", "memit", "mprun", "lprun", "python3", "python")
 _CELL_MAGIC: Final = re.compile(r"\A\s*%%(\w+)([^\n]*)\n?")
-_LINE: Final = re.compile(r"^(?P<indent>\s*)(?P<target>[\w., ]+=\s*)?(?P<mark>!!?|%)(?P<rest>.*)$")
+_MAGIC_LINE: Final = re.compile(r"^(?P<indent>\s*)(?P<target>[\w., ]+=\s*)?(?P<mark>!!?|%)(?P<rest>.*)$")
 _HELP: Final = re.compile(r"^\s*(?:\?{1,2}[%\w.]+|%?[\w.*]+\?{1,2})\s*$")
 _AUTOCALL: Final = re.compile(r"^\s*[/,;]\w")
 
 
 @dataclass(frozen=True)
-class Parsed:
+class ParsedCell:
     tree: ast.Module | None  # None: another language, or invalid Python
-    shell: tuple[int, ...] = ()  # lines with shell commands
+    shell_lines: tuple[int, ...] = ()  # lines with shell commands
     magic: str = ""  # the cell magic, for example "bash"
     options: str = ""  # arguments of the cell magic
-    fault: str = ""  # syntax error of a cell that should be Python
-    fault_line: int = 0
+    syntax_error: str = ""  # syntax error of a cell that should be Python
+    syntax_error_line: int = 0
 
 
-def parsed(source: str) -> Parsed:
+def parse_cell(source: str) -> ParsedCell:
     magic = options = ""
-    source = source if len(source) <= MOST_SOURCE else ""
-    if found := _CELL_MAGIC.match(source):
-        magic, options = found[1], found[2].strip()
+    source = source if len(source) <= MAX_SOURCE_CHARACTERS else ""
+    if magic_match := _CELL_MAGIC.match(source):
+        magic, options = magic_match[1], magic_match[2].strip()
         if magic not in _PYTHON_MAGICS:
-            return Parsed(None, magic=magic, options=options)
-        source = "\n" + source[found.end() :]
+            return ParsedCell(None, magic=magic, options=options)
+        source = "\n" + source[magic_match.end() :]
     try:
-        return Parsed(_shallow(_tree(source)), magic=magic, options=options)
+        return ParsedCell(_reject_deep_tree(_parse_tree(source)), magic=magic, options=options)
     except (SyntaxError, ValueError, RecursionError):
         pass
-    text, shell = _as_python(source)
+    text, shell_lines = _replace_magics(source)
     try:
-        return Parsed(_shallow(_tree(text)), shell, magic, options)
+        return ParsedCell(_reject_deep_tree(_parse_tree(text)), shell_lines, magic, options)
     except SyntaxError as error:
-        return Parsed(None, shell, magic, options, error.msg, error.lineno or 0)
+        return ParsedCell(None, shell_lines, magic, options, error.msg, error.lineno or 0)
     except (ValueError, RecursionError) as error:
-        return Parsed(None, shell, magic, options, str(error))
+        return ParsedCell(None, shell_lines, magic, options, str(error))
 
 
-def _tree(text: str) -> ast.Module:
+def _parse_tree(text: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -64,41 +64,43 @@ def _tree(text: str) -> ast.Module:
     return tree
 
 
-def _shallow(tree: ast.Module) -> ast.Module | None:
+def _reject_deep_tree(tree: ast.Module) -> ast.Module | None:
     """The tree, or None if it is so deep that walking it would crash this process; people do not write such code."""
     level: list[ast.AST] = [tree]
-    for _ in range(DEEPEST):
+    for _ in range(MAX_TREE_DEPTH):
         level = [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return tree
     return None
 
 
-def _as_python(source: str) -> tuple[str, tuple[int, ...]]:
+def _replace_magics(source: str) -> tuple[str, tuple[int, ...]]:
     """Replace magics and shell commands by placeholders; line numbers stay the same."""
-    lines, shell = [], []
+    lines, shell_lines = [], []
     is_continued = False
     for number, line in enumerate(source.split("\n"), 1):
-        found = _LINE.match(line)
+        magic_match = _MAGIC_LINE.match(line)
         if is_continued:
             is_continued = line.endswith("\\")
             lines.append("")
-        elif found:
-            shell += [number] if found["mark"].startswith("!") else []
+        elif magic_match:
+            shell_lines += [number] if magic_match["mark"].startswith("!") else []
             is_continued = line.endswith("\\")
-            lines.append(f"{found['indent']}{found['target'] or ''}{'...' if found['target'] else 'pass'}")
+            lines.append(
+                f"{magic_match['indent']}{magic_match['target'] or ''}{'...' if magic_match['target'] else 'pass'}"
+            )
         elif _HELP.match(line) or _AUTOCALL.match(line):
             lines.append("")
         else:
             lines.append(line)
-    return "\n".join(lines), tuple(shell)
+    return "\n".join(lines), tuple(shell_lines)
 
 
-def is_python(notebook: Notebook) -> bool:
+def is_python_notebook(notebook: Notebook) -> bool:
     """True unless the metadata of the notebook names another language."""
     metadata = notebook.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
-    info, kernel = (metadata.get(part) for part in ("language_info", "kernelspec"))
-    named = [info.get("name")] if isinstance(info, Mapping) else []
-    named += [kernel.get("language")] if isinstance(kernel, Mapping) else []
-    return all(str(name or "python").lower() in ("python", "ipython", "python3") for name in named)
+    info, kernelspec = (metadata.get(part) for part in ("language_info", "kernelspec"))
+    languages = [info.get("name")] if isinstance(info, Mapping) else []
+    languages += [kernelspec.get("language")] if isinstance(kernelspec, Mapping) else []
+    return all(str(name or "python").lower() in ("python", "ipython", "python3") for name in languages)

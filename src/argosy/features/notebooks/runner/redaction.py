@@ -12,43 +12,43 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-SHORTEST, LONGEST = 6, 100_000  # characters of a value, bytes of a file
+MIN_SECRET_CHARACTERS, MAX_SECRET_BYTES = 6, 100_000  # characters of a value, bytes of a file
 REDACTED: Final = "[REDACTED]"
 
 
-class Cleaner:
+class SecretRedactor:
     def __init__(self, folders: Iterable[str] = ()) -> None:
-        found = {value for folder in folders for value in _values(folder)}
-        found |= {json.dumps(value)[1:-1] for value in found}  # as JSON escapes them
-        self._values = sorted(found, key=len, reverse=True)  # longest first: one may contain another
+        values = {value for folder in folders for value in _read_secret_values(folder)}
+        values |= {json.dumps(value)[1:-1] for value in values}  # as JSON escapes them
+        self._values = sorted(values, key=len, reverse=True)  # longest first: one may contain another
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         for value in self._values:
             text = text.replace(value, REDACTED)
         return text
 
-    def results(self, results: dict[str, Any]) -> dict[str, Any]:
+    def redact_results(self, results: dict[str, Any]) -> dict[str, Any]:
         if not self._values:
             return results
-        cleaned: dict[str, Any] = _deep(results, self.text)
-        return cleaned
+        redacted: dict[str, Any] = _redact_deep(results, self.redact_text)
+        return redacted
 
 
-def _deep(value: Any, clean: Any) -> Any:
+def _redact_deep(value: Any, redact: Any) -> Any:
     if isinstance(value, str):
-        return clean(value)
+        return redact(value)
     if isinstance(value, dict):
-        return {name: _deep(each, clean) for name, each in value.items()}
-    return [_deep(each, clean) for each in value] if isinstance(value, list | tuple) else value
+        return {name: _redact_deep(item, redact) for name, item in value.items()}
+    return [_redact_deep(item, redact) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _values(folder: str) -> Iterator[str]:
+def _read_secret_values(folder: str) -> Iterator[str]:
     """The content of every file, and every line of multi-line files, because outputs break lines differently."""
-    for at, _, names in os.walk(folder):
+    for folder_path, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError, UnicodeDecodeError):
-                with open(os.path.join(at, name), "rb") as file:
-                    text = file.read(LONGEST).decode()
+                with open(os.path.join(folder_path, name), "rb") as file:
+                    text = file.read(MAX_SECRET_BYTES).decode()
                 for part in {text.strip(), *text.split("\n")}:
-                    if len(part.strip()) >= SHORTEST:
+                    if len(part.strip()) >= MIN_SECRET_CHARACTERS:
                         yield part.strip()

@@ -12,50 +12,58 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from argosy.features.notebooks.runner.cells import SKIP, Cell, Notebook, marks_of, numbered, source_of, type_of
-from argosy.features.notebooks.runner.findings import WHOLE, Finding, Severity
-from argosy.features.notebooks.runner.functions import defined, is_used, parents_of, uses
-from argosy.features.notebooks.runner.order import Validation
-from argosy.features.notebooks.runner.python_source import Parsed, is_python, parsed
-from argosy.features.notebooks.runner.variables import Names, names_of
+from argosy.features.notebooks.runner.cells import (
+    SKIP,
+    Cell,
+    Notebook,
+    enumerate_cells,
+    get_cell_type,
+    get_source,
+    read_marks,
+)
+from argosy.features.notebooks.runner.findings import WHOLE_NOTEBOOK, Finding, Severity
+from argosy.features.notebooks.runner.functions import classify_functions, find_used_calls, is_used, map_parents
+from argosy.features.notebooks.runner.python_source import ParsedCell, is_python_notebook, parse_cell
+from argosy.features.notebooks.runner.run_request import ValidationConfig
+from argosy.features.notebooks.runner.variables import NotebookNames, collect_names
 
-RISKY, UNHANDLED, SILENT, UNASSERTED, EXIT_CODE = (
+RISKY_OPERATION, MISSING_ERROR_HANDLING, SILENT_FAILURE, MISSING_ASSERTION, MISSING_EXIT_CODE = (
     "risky-operation",
     "missing-error-handling",
     "silent-failure",
     "missing-assertion",
     "missing-exit-code",
 )
-_ASKED: Final = ("learning", "staging", "production")  # levels that require assertions
+_LEVELS_WITH_ASSERTIONS: Final = ("learning", "staging", "production")  # levels that require assertions
 _CODE_RUNNERS: Final = ("eval", "exec", "__import__")
 _PROGRAMS: Final = ("os.system", "subprocess.run", "subprocess.call", "subprocess.Popen")
 _CHECKED_COMMANDS: Final = ("subprocess.check_call", "subprocess.check_output")
-_WEB: Final = ("requests.", "httpx.")
-_WEB_VERBS: Final = frozenset(("get", "post", "put", "patch", "delete", "head", "options", "request"))
-_STATUS: Final = frozenset(("raise_for_status", "status_code", "ok", "is_success"))
+_HTTP_LIBRARIES: Final = ("requests.", "httpx.")
+_HTTP_METHODS: Final = frozenset(("get", "post", "put", "patch", "delete", "head", "options", "request"))
+_STATUS_ATTRIBUTES: Final = frozenset(("raise_for_status", "status_code", "ok", "is_success"))
 _FILE_READS: Final = ("pandas.read_", "polars.read_", "numpy.load", "numpy.genfromtxt", "numpy.fromfile", "joblib.load")
-_BROAD: Final = ("Exception", "BaseException", "builtins.Exception")
+_BROAD_EXCEPTIONS: Final = ("Exception", "BaseException", "builtins.Exception")
 
 
 @dataclass(frozen=True)
 class CodeCell:
     index: int
     source: str
-    parsed: Parsed
+    parsed: ParsedCell
 
 
 @dataclass(frozen=True)
-class Reading:
+class ParsedNotebook:
     """The code cells that run, parsed once."""
 
     cells: tuple[CodeCell, ...]
 
     @classmethod
-    def of(cls, notebook: Notebook) -> Reading:
-        if not is_python(notebook):
+    def parse(cls, notebook: Notebook) -> ParsedNotebook:
+        if not is_python_notebook(notebook):
             return cls(())
-        kept = [(index, source_of(cell)) for index, cell in numbered(notebook) if _runs(cell)]
-        return cls(tuple(CodeCell(index, source, parsed(source)) for index, source in kept))
+        indexed_sources = [(index, get_source(cell)) for index, cell in enumerate_cells(notebook) if _should_run(cell)]
+        return cls(tuple(CodeCell(index, source, parse_cell(source)) for index, source in indexed_sources))
 
     @cached_property
     def trees(self) -> list[tuple[int, ast.Module]]:
@@ -63,198 +71,223 @@ class Reading:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for _, tree in self.trees for child, node in parents_of(tree).items()}
+        return {child: node for _, tree in self.trees for child, node in map_parents(tree).items()}
 
     @cached_property
-    def names(self) -> Names:
-        return names_of(tree for _, tree in self.trees)
+    def names(self) -> NotebookNames:
+        return collect_names(tree for _, tree in self.trees)
 
 
-def _runs(cell: Cell) -> bool:
-    return type_of(cell) == "code" and SKIP not in marks_of(cell)
+def _should_run(cell: Cell) -> bool:
+    return get_cell_type(cell) == "code" and SKIP not in read_marks(cell)
 
 
-def read_before(notebook: Notebook, validation: Validation) -> list[Finding]:
-    return found_in(Reading.of(notebook), validation)
+def check_notebook_source(notebook: Notebook, validation: ValidationConfig) -> list[Finding]:
+    return check_source(ParsedNotebook.parse(notebook), validation)
 
 
-def found_in(reading: Reading, validation: Validation) -> list[Finding]:
-    found: list[Finding] = []
+def check_source(notebook: ParsedNotebook, validation: ValidationConfig) -> list[Finding]:
+    findings: list[Finding] = []
     if validation.detect_silent_failures:
-        found += [each for rule in RULES for each in rule(reading)]
-        if validation.level in _ASKED:
-            found += [*_unchecked_files(reading), *_unasserted(reading, "info")]
+        findings += [finding for rule in RULES for finding in rule(notebook)]
+        if validation.level in _LEVELS_WITH_ASSERTIONS:
+            findings += [*_find_unchecked_files(notebook), *_find_missing_assertions(notebook, "info")]
     if validation.verify_assertions:
-        found = [each for each in found if each.category != UNASSERTED]
-        found += _unasserted(reading, "error")
+        findings = [finding for finding in findings if finding.category != MISSING_ASSERTION]
+        findings += _find_missing_assertions(notebook, "error")
     if validation.require_exit_codes:
-        found += _exit_codes(reading)
-    return sorted(found, key=lambda each: (each.cell, each.line))
+        findings += _find_unchecked_exit_codes(notebook)
+    return sorted(findings, key=lambda finding: (finding.cell, finding.line))
 
 
 # -- the rules: all cells in, findings out ---------------------------------------------------------------------------
 
 
-def _results_of_nothing(reading: Reading) -> Iterator[Finding]:
-    given = {name: what for name, what in defined(tree for _, tree in reading.trees).items() if what != "value"}
-    for index, tree in reading.trees:
-        for call, name in uses(tree, given):
-            what = "never returns a value" if given[name] == "nothing" else "returns nothing on some paths"
-            message = f"{name}() {what}, but its result is used here"
+def _find_used_empty_results(notebook: ParsedNotebook) -> Iterator[Finding]:
+    functions = {
+        name: kind for name, kind in classify_functions(tree for _, tree in notebook.trees).items() if kind != "value"
+    }
+    for index, tree in notebook.trees:
+        for call, name in find_used_calls(tree, functions):
+            kind = "never returns a value" if functions[name] == "nothing" else "returns nothing on some paths"
+            message = f"{name}() {kind}, but its result is used here"
             advice = f"return a result at the end of {name}(), or raise an error if there is none"
             example = f"def {name}(…):\n    …\n    return result"
-            yield Finding(index, "warning", SILENT, message, advice, example, getattr(call, "lineno", 0))
+            yield Finding(index, "warning", SILENT_FAILURE, message, advice, example, getattr(call, "lineno", 0))
 
 
-def _swallowed_errors(reading: Reading) -> Iterator[Finding]:
+def _find_swallowed_errors(notebook: ParsedNotebook) -> Iterator[Finding]:
     example = "try:\n    …\nexcept FileNotFoundError as error:\n    raise SystemExit(f'no data: {error}')"
-    for index, tree in reading.trees:
+    for index, tree in notebook.trees:
         for node in ast.walk(tree):
-            if isinstance(node, ast.ExceptHandler) and (what := _swallows(node)):
+            if isinstance(node, ast.ExceptHandler) and (message := _describe_swallowed_errors(node)):
                 advice = "catch only the expected exceptions, and re-raise the others"
-                yield Finding(index, "warning", SILENT, what, advice, example, node.lineno)
-    for index, call, name in _calls(reading):
-        if name == "contextlib.suppress" and any(reading.names.dotted(each) in _BROAD for each in call.args):
-            what = "suppress(Exception) hides every error"
-            yield Finding(index, "warning", SILENT, what, "suppress only the expected exceptions", "", call.lineno)
+                yield Finding(index, "warning", SILENT_FAILURE, message, advice, example, node.lineno)
+    for index, call, name in _iterate_calls(notebook):
+        if name == "contextlib.suppress" and any(
+            notebook.names.resolve_name(argument) in _BROAD_EXCEPTIONS for argument in call.args
+        ):
+            message = "suppress(Exception) hides every error"
+            yield Finding(
+                index, "warning", SILENT_FAILURE, message, "suppress only the expected exceptions", "", call.lineno
+            )
 
 
-def _swallows(handler: ast.ExceptHandler) -> str:
+def _describe_swallowed_errors(handler: ast.ExceptHandler) -> str:
     raises = any(isinstance(node, ast.Raise) for statement in handler.body for node in ast.walk(statement))
     if handler.type is None:
         return "" if raises else "a bare except hides every error, including typos"
-    broad = any(isinstance(node, ast.Name) and node.id in _BROAD for node in ast.walk(handler.type))
+    is_broad = any(isinstance(node, ast.Name) and node.id in _BROAD_EXCEPTIONS for node in ast.walk(handler.type))
     is_idle = all(
-        isinstance(each, ast.Pass | ast.Continue)
-        or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
-        for each in handler.body
+        isinstance(statement_node, ast.Pass | ast.Continue)
+        or (isinstance(statement_node, ast.Expr) and isinstance(statement_node.value, ast.Constant))
+        for statement_node in handler.body
     )
-    return f"every error is discarded by except {ast.unparse(handler.type)}" if broad and is_idle else ""
+    return f"every error is discarded by except {ast.unparse(handler.type)}" if is_broad and is_idle else ""
 
 
-def _risky_operations(reading: Reading) -> Iterator[Finding]:
-    own = {node.name for _, tree in reading.trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    for index, call, name in _calls(reading):
+def _find_risky_operations(notebook: ParsedNotebook) -> Iterator[Finding]:
+    defined_names = {
+        node.name for _, tree in notebook.trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    }
+    for index, call, name in _iterate_calls(notebook):
         severity: Severity = "warning"
-        if name in _CODE_RUNNERS and name not in own:
+        if name in _CODE_RUNNERS and name not in defined_names:
             advice = {"eval": "ast.literal_eval() reads plain values", "__import__": "use importlib.import_module()"}
             message, suggestion = f"{name}() runs arbitrary code", advice.get(name, "call a function instead")
         elif name == "os.system" or name.startswith("subprocess."):
             if name.rpartition(".")[2][:1].isupper() and name != "subprocess.Popen":
                 continue  # an exception or another class of subprocess
-            if not _ignores_exit_code(reading, call, name):
+            if not _ignores_exit_code(notebook, call, name):
                 severity = "info"
             message = f"{name}() runs a program" + (", and its failure is ignored" if severity == "warning" else "")
             suggestion = "use subprocess.run(…, check=True)" if severity == "warning" else "pin its version"
         else:
             continue
-        yield Finding(index, severity, RISKY, message, suggestion, "", call.lineno)
+        yield Finding(index, severity, RISKY_OPERATION, message, suggestion, "", call.lineno)
 
 
-def _ignores_exit_code(reading: Reading, call: ast.Call, name: str) -> bool:
+def _ignores_exit_code(notebook: ParsedNotebook, call: ast.Call, name: str) -> bool:
     if name in _CHECKED_COMMANDS:
         return False
-    if any(each.arg == "check" and getattr(each.value, "value", False) is True for each in call.keywords):
+    if any(keyword.arg == "check" and getattr(keyword.value, "value", False) is True for keyword in call.keywords):
         return False
     if name in ("os.system", "subprocess.call"):
-        return not is_used(call, reading.parents)
-    parent = reading.parents.get(call)
+        return not is_used(call, notebook.parents)
+    parent = notebook.parents.get(call)
     if isinstance(parent, ast.Attribute):
         return parent.attr not in ("returncode", "check_returncode")
     if isinstance(parent, ast.Assign) and isinstance(parent.targets[0], ast.Name):
-        return not _asks(reading, parent.targets[0].id, {"returncode", "check_returncode"})
+        return not _reads_attribute(notebook, parent.targets[0].id, {"returncode", "check_returncode"})
     return True
 
 
-def _asks(reading: Reading, name: str, attributes: set[str] | frozenset[str]) -> bool:
+def _reads_attribute(notebook: ParsedNotebook, name: str, attributes: set[str] | frozenset[str]) -> bool:
     """True if one of these attributes of the name is read anywhere in the notebook."""
-    found = (node for _, tree in reading.trees for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return any(isinstance(node.value, ast.Name) and node.value.id == name and node.attr in attributes for node in found)
+    attribute_nodes = (node for _, tree in notebook.trees for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return any(
+        isinstance(node.value, ast.Name) and node.value.id == name and node.attr in attributes
+        for node in attribute_nodes
+    )
 
 
-def _unchecked_answers(reading: Reading) -> Iterator[Finding]:
+def _find_unchecked_responses(notebook: ParsedNotebook) -> Iterator[Finding]:
     example = "answer = requests.get(url, timeout=30)\nanswer.raise_for_status()"
-    for index, call, name in _calls(reading):
-        if not name.startswith(_WEB) or name.rpartition(".")[2] not in _WEB_VERBS:
+    for index, call, name in _iterate_calls(notebook):
+        if not name.startswith(_HTTP_LIBRARIES) or name.rpartition(".")[2] not in _HTTP_METHODS:
             continue
-        parent = reading.parents.get(call)
-        if isinstance(parent, ast.Attribute) and parent.attr in _STATUS:
+        parent = notebook.parents.get(call)
+        if isinstance(parent, ast.Attribute) and parent.attr in _STATUS_ATTRIBUTES:
             continue
-        kept = parent.targets[0] if isinstance(parent, ast.Assign) else None
-        if isinstance(kept, ast.Name) and _asks(reading, kept.id, _STATUS):
+        target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+        if isinstance(target, ast.Name) and _reads_attribute(notebook, target.id, _STATUS_ATTRIBUTES):
             continue
         message = f"{name}() returns HTTP error pages as data"
-        yield Finding(index, "warning", UNHANDLED, message, "call raise_for_status() first", example, call.lineno)
+        yield Finding(
+            index, "warning", MISSING_ERROR_HANDLING, message, "call raise_for_status() first", example, call.lineno
+        )
 
 
-def _unchecked_files(reading: Reading) -> Iterator[Finding]:
+def _find_unchecked_files(notebook: ParsedNotebook) -> Iterator[Finding]:
     """Data that is read from a file and never checked. Read errors raise by themselves, so they need no try."""
     example = "data = pd.read_csv(path)\nassert not data.empty, f'{path} has no rows'"
-    for index, call, name in _calls(reading):
-        parent = reading.parents.get(call)
+    for index, call, name in _iterate_calls(notebook):
+        parent = notebook.parents.get(call)
         if not name.startswith(_FILE_READS) or not isinstance(parent, ast.Assign):
             continue
-        if not isinstance(reading.parents.get(parent), ast.Module):
+        if not isinstance(notebook.parents.get(parent), ast.Module):
             continue
-        kept = [each.id for each in parent.targets if isinstance(each, ast.Name)]
-        if kept and not set(kept) & reading.names.watched:
-            message = f"{kept[0]} is read by {name}(), but never checked"
-            yield Finding(index, "info", UNHANDLED, message, f"assert something about {kept[0]}", example, call.lineno)
+        target_names = [target.id for target in parent.targets if isinstance(target, ast.Name)]
+        if target_names and not set(target_names) & notebook.names.checked_names:
+            message = f"{target_names[0]} is read by {name}(), but never checked"
+            yield Finding(
+                index,
+                "info",
+                MISSING_ERROR_HANDLING,
+                message,
+                f"assert something about {target_names[0]}",
+                example,
+                call.lineno,
+            )
 
 
-def _hollow_assertions(reading: Reading) -> Iterator[Finding]:
-    for index, tree in reading.trees:
+def _find_hollow_assertions(notebook: ParsedNotebook) -> Iterator[Finding]:
+    for index, tree in notebook.trees:
         for node in ast.walk(tree):
-            if isinstance(node, ast.Assert) and _is_hollow(node.test):
+            if isinstance(node, ast.Assert) and _is_always_true(node.test):
                 message = f"assert {ast.unparse(node.test)} is always true"
-                yield Finding(index, "warning", SILENT, message, "remove the parentheses", "", node.lineno)
+                yield Finding(index, "warning", SILENT_FAILURE, message, "remove the parentheses", "", node.lineno)
 
 
-def _is_hollow(test: ast.expr) -> bool:
+def _is_always_true(test: ast.expr) -> bool:
     return bool(isinstance(test, ast.Tuple) and test.elts) or bool(isinstance(test, ast.Constant) and test.value)
 
 
-def _unasserted(reading: Reading, severity: Severity) -> list[Finding]:
-    if not reading.trees or any(_asserts(node) for _, tree in reading.trees for node in ast.walk(tree)):
+def _find_missing_assertions(notebook: ParsedNotebook, severity: Severity) -> list[Finding]:
+    if not notebook.trees or any(_is_assertion(node) for _, tree in notebook.trees for node in ast.walk(tree)):
         return []
     message = "no cell asserts anything: any result counts as success"
     example = "assert 0.8 < accuracy <= 1, accuracy"
-    return [Finding(WHOLE, severity, UNASSERTED, message, "assert a property of the result", example)]
+    return [Finding(WHOLE_NOTEBOOK, severity, MISSING_ASSERTION, message, "assert a property of the result", example)]
 
 
-def _asserts(node: ast.AST) -> bool:
+def _is_assertion(node: ast.AST) -> bool:
     if isinstance(node, ast.Assert):
-        return not _is_hollow(node.test)
+        return not _is_always_true(node.test)
     if isinstance(node, ast.If):
-        return any(isinstance(each, ast.Raise) for each in node.body)
+        return any(isinstance(child, ast.Raise) for child in node.body)
     return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2].lower().startswith("assert")
 
 
-def _exit_codes(reading: Reading) -> Iterator[Finding]:
+def _find_unchecked_exit_codes(notebook: ParsedNotebook) -> Iterator[Finding]:
     advice = "check it: assert _exit_code == 0"
-    for cell in reading.cells:
-        for line in cell.parsed.shell if "_exit_code" not in cell.source else ():
-            yield Finding(cell.index, "error", EXIT_CODE, "the exit code of a command is not checked", advice, "", line)
+    for cell in notebook.cells:
+        for line in cell.parsed.shell_lines if "_exit_code" not in cell.source else ():
+            yield Finding(
+                cell.index, "error", MISSING_EXIT_CODE, "the exit code of a command is not checked", advice, "", line
+            )
         if cell.parsed.magic in ("bash", "sh", "script") and "--no-raise-error" in cell.parsed.options:
             message = f"%%{cell.parsed.magic} --no-raise-error hides failures"
-            yield Finding(cell.index, "error", EXIT_CODE, message, "remove --no-raise-error", "", 1)
-    for index, call, name in _calls(reading):
-        if name in _PROGRAMS and _ignores_exit_code(reading, call, name):
+            yield Finding(cell.index, "error", MISSING_EXIT_CODE, message, "remove --no-raise-error", "", 1)
+    for index, call, name in _iterate_calls(notebook):
+        if name in _PROGRAMS and _ignores_exit_code(notebook, call, name):
             message = f"the exit code of {name}() is not checked"
-            yield Finding(index, "error", EXIT_CODE, message, "use subprocess.run(…, check=True)", "", call.lineno)
+            yield Finding(
+                index, "error", MISSING_EXIT_CODE, message, "use subprocess.run(…, check=True)", "", call.lineno
+            )
 
 
-def _calls(reading: Reading) -> Iterator[tuple[int, ast.Call, str]]:
-    for index, tree in reading.trees:
+def _iterate_calls(notebook: ParsedNotebook) -> Iterator[tuple[int, ast.Call, str]]:
+    for index, tree in notebook.trees:
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and (name := reading.names.dotted(node.func)):
+            if isinstance(node, ast.Call) and (name := notebook.names.resolve_name(node.func)):
                 yield index, node, name
 
 
-RULES: Final[tuple[Callable[[Reading], Iterator[Finding]], ...]] = (
-    _results_of_nothing,
-    _swallowed_errors,
-    _risky_operations,
-    _unchecked_answers,
-    _hollow_assertions,
+RULES: Final[tuple[Callable[[ParsedNotebook], Iterator[Finding]], ...]] = (
+    _find_used_empty_results,
+    _find_swallowed_errors,
+    _find_risky_operations,
+    _find_unchecked_responses,
+    _find_hollow_assertions,
 )

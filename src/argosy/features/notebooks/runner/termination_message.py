@@ -13,63 +13,68 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-MOST: Final = 4096  # k8s: bytes of a termination message
-PACKED: Final = "z:"
-_MOST_UNPACKED: Final = 4 << 20
-_LONG, _SHORT = 400, 120  # characters of a truncated text
-_FEW: Final = 5
+MAX_MESSAGE_BYTES: Final = 4096  # k8s: bytes of a termination message
+COMPRESSED_PREFIX: Final = "z:"
+_MAX_UNPACKED_BYTES: Final = 4 << 20
+_LONG_TEXT_CHARACTERS, _SHORT_TEXT_CHARACTERS = 400, 120  # characters of a truncated text
+_MAX_ENTRIES: Final = 5
 
 
-def pack(results: Mapping[str, Any], most: int = MOST) -> str:
-    for each in _smaller(dict(results)):
-        plain = json.dumps(each, separators=(",", ":"))
-        if len(plain) <= most:
-            return plain
-        packed = PACKED + base64.b85encode(zlib.compress(plain.encode(), 9)).decode()
-        if len(packed) <= most:
+def pack_results(results: Mapping[str, Any], max_bytes: int = MAX_MESSAGE_BYTES) -> str:
+    for candidate in _iterate_smaller_results(dict(results)):
+        text = json.dumps(candidate, separators=(",", ":"))
+        if len(text) <= max_bytes:
+            return text
+        packed = COMPRESSED_PREFIX + base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+        if len(packed) <= max_bytes:
             return packed
     return json.dumps({"status": "failed", "error": "the results do not fit into the termination message", "cut": True})
 
 
-def unpack(text: str) -> dict[str, Any] | None:
+def unpack_results(text: str) -> dict[str, Any] | None:
     """Parse a termination message; None if it holds no results."""
     try:
-        if text.startswith(PACKED):
-            opened = zlib.decompressobj()
-            text = opened.decompress(base64.b85decode(text.removeprefix(PACKED)), _MOST_UNPACKED).decode()
-        found = json.loads(text)
+        if text.startswith(COMPRESSED_PREFIX):
+            decompressor = zlib.decompressobj()
+            text = decompressor.decompress(
+                base64.b85decode(text.removeprefix(COMPRESSED_PREFIX)), _MAX_UNPACKED_BYTES
+            ).decode()
+        results = json.loads(text)
     except (ValueError, binascii.Error, zlib.error, RecursionError):
         return None
-    is_ours = isinstance(found, dict) and found.get("status") in ("succeeded", "failed")
-    return found if is_ours else None
+    is_result = isinstance(results, dict) and results.get("status") in ("succeeded", "failed")
+    return results if is_result else None
 
 
-def _smaller(results: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _iterate_smaller_results(results: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the results complete, then with less and less detail; details that are available elsewhere go first."""
     yield results
     results = {**results, "cut": True}
     cells = [dict(cell) for cell in results.get("cells") or ()]
-    findings = [{**each, "codeExample": ""} for each in results.get("findings") or ()]
-    for most in (_LONG, _SHORT):
-        cells = [{name: _cut(value, most) for name, value in cell.items()} for cell in cells]
+    findings = [{**entry, "codeExample": ""} for entry in results.get("findings") or ()]
+    for max_characters in (_LONG_TEXT_CHARACTERS, _SHORT_TEXT_CHARACTERS):
+        cells = [{name: _truncate(value, max_characters) for name, value in cell.items()} for cell in cells]
         yield {**results, "cells": cells, "findings": findings}
-    compared = results.get("comparison")
-    if compared:
-        results["comparison"] = {**compared, "diffs": [_all_cut(each) for each in compared.get("diffs") or ()][:_FEW]}
-    findings = [_all_cut(each) for each in findings][:_FEW]
-    kept = ("cell_index", "cell_type", "status", "seconds", "error")
-    cells = [{name: cell[name] for name in kept if cell.get(name) not in (None, "")} for cell in cells]
+    comparison = results.get("comparison")
+    if comparison:
+        results["comparison"] = {
+            **comparison,
+            "diffs": [_truncate_values(entry) for entry in comparison.get("diffs") or ()][:_MAX_ENTRIES],
+        }
+    findings = [_truncate_values(entry) for entry in findings][:_MAX_ENTRIES]
+    kept_fields = ("cell_index", "cell_type", "status", "seconds", "error")
+    cells = [{name: cell[name] for name in kept_fields if cell.get(name) not in (None, "")} for cell in cells]
     yield {**results, "cells": cells, "findings": findings}
     failed = [cell for cell in cells if cell.get("status") == "failed"]
-    results["error"] = _cut(results.get("error"), _LONG)
-    yield {**results, "cells": failed[:_FEW], "findings": findings}
+    results["error"] = _truncate(results.get("error"), _LONG_TEXT_CHARACTERS)
+    yield {**results, "cells": failed[:_MAX_ENTRIES], "findings": findings}
     names = ("status", "error", "error_category", "exit_code", "execution_duration_seconds", "statistics", "cut")
     yield {name: results[name] for name in names if name in results}
 
 
-def _all_cut(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _cut(value, _SHORT) for name, value in entry.items()}
+def _truncate_values(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _truncate(value, _SHORT_TEXT_CHARACTERS) for name, value in entry.items()}
 
 
-def _cut(value: Any, most: int) -> Any:
-    return value[:most] if isinstance(value, str) else value
+def _truncate(value: Any, max_characters: int) -> Any:
+    return value[:max_characters] if isinstance(value, str) else value

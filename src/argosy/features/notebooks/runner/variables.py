@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 # How a name got its value, as far as it matters for whether the value is surprising.
-How = Literal["literal", "made-empty", "read", "function", "method", "other"]
+ValueOrigin = Literal["literal", "made-empty", "read", "function", "method", "other"]
 
-_CHECKING: Final = frozenset(
+_CHECKING_ATTRIBUTES: Final = frozenset(
     (
         *("isna", "isnull", "notna", "notnull", "dropna", "fillna", "isnan", "isfinite", "isinf", "nan_to_num"),
         *("interpolate", "empty", "nanmean", "nansum", "nanmax", "nanmin", "nanstd", "assert_all_finite", "is_empty"),
@@ -29,76 +29,92 @@ _CHECKING: Final = frozenset(
         ),
     )
 )
-_CHECKING_CALLS: Final = _CHECKING | {"len", "any", "all", "isinstance", "assert_allclose", "assert_array_equal"}
-_MADE_EMPTY: Final = frozenset(("DataFrame", "Series", "array", "zeros", "ones", "full"))
-_NOT_NUMBERS: Final = frozenset(("nan", "NaN", "NAN", "inf", "Inf", "NA", "NaT"))
-_WRITTEN: Final = (ast.Constant, ast.List, ast.Dict, ast.Set, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.expr_context)
-_UNSET: Final = frozenset(("empty", "empty_like"))
-_READS: Final = ("read_", "load", "fetch_", "genfromtxt", "open")
+_CHECKING_CALLS: Final = _CHECKING_ATTRIBUTES | {
+    "len",
+    "any",
+    "all",
+    "isinstance",
+    "assert_allclose",
+    "assert_array_equal",
+}
+_EMPTY_CONSTRUCTORS: Final = frozenset(("DataFrame", "Series", "array", "zeros", "ones", "full"))
+_NON_FINITE_NAMES: Final = frozenset(("nan", "NaN", "NAN", "inf", "Inf", "NA", "NaT"))
+_LITERAL_NODES: Final = (
+    ast.Constant,
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.Tuple,
+    ast.UnaryOp,
+    ast.unaryop,
+    ast.expr_context,
+)
+_UNINITIALIZED_CONSTRUCTORS: Final = frozenset(("empty", "empty_like"))
+_READ_PREFIXES: Final = ("read_", "load", "fetch_", "genfromtxt", "open")
 
 
 @dataclass(frozen=True)
-class Names:
-    short: Mapping[str, str] = field(default_factory=dict)  # np → numpy, run → subprocess.run
-    watched: frozenset[str] = frozenset()  # names that the author checks for None, NaN or emptiness
+class NotebookNames:
+    aliases: Mapping[str, str] = field(default_factory=dict)  # np → numpy, run → subprocess.run
+    checked_names: frozenset[str] = frozenset()  # names that the author checks for None, NaN or emptiness
 
-    def dotted(self, node: ast.expr) -> str:
+    def resolve_name(self, node: ast.expr) -> str:
         """Full name of an expression, for example numpy.random.rand; "" if it is not a name."""
         if isinstance(node, ast.Name):
-            return self.short.get(node.id, node.id)
+            return self.aliases.get(node.id, node.id)
         if isinstance(node, ast.Attribute):
-            before = self.dotted(node.value)
-            return f"{before}.{node.attr}" if before else ""
+            owner_name = self.resolve_name(node.value)
+            return f"{owner_name}.{node.attr}" if owner_name else ""
         return ""
 
 
-def names_of(trees: Iterable[ast.Module]) -> Names:
-    short: dict[str, str] = {}
-    watched: set[str] = set()
+def collect_names(trees: Iterable[ast.Module]) -> NotebookNames:
+    aliases: dict[str, str] = {}
+    checked_names: set[str] = set()
     for tree in trees:
         for node in ast.walk(tree):
-            short.update(_imported(node))
-            watched.update(_watched(node))
-    return Names(short, frozenset(watched))
+            aliases.update(_list_import_aliases(node))
+            checked_names.update(_list_checked_names(node))
+    return NotebookNames(aliases, frozenset(checked_names))
 
 
-def _imported(node: ast.AST) -> Iterator[tuple[str, str]]:
+def _list_import_aliases(node: ast.AST) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.Import):
-        for each in node.names:
-            if each.asname:
-                yield each.asname, each.name
+        for alias in node.names:
+            if alias.asname:
+                yield alias.asname, alias.name
     elif isinstance(node, ast.ImportFrom) and not node.level:
-        for each in node.names:
-            yield each.asname or each.name, f"{node.module}.{each.name}"
+        for alias in node.names:
+            yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
-def _watched(node: ast.AST) -> Iterator[str]:
+def _list_checked_names(node: ast.AST) -> Iterator[str]:
     """Names in assertions and conditions, and in calls that check for missing values."""
     if isinstance(node, ast.Assert | ast.If | ast.IfExp | ast.While):
-        yield from _named(node.test)
-    elif isinstance(node, ast.Compare) and any(isinstance(each, ast.Is | ast.IsNot) for each in node.ops):
-        yield from _named(node)
+        yield from _list_names(node.test)
+    elif isinstance(node, ast.Compare) and any(isinstance(operator, ast.Is | ast.IsNot) for operator in node.ops):
+        yield from _list_names(node)
     elif isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
-        yield from _named(node.values[0])
-    elif isinstance(node, ast.Attribute) and node.attr in _CHECKING:
-        yield from _named(node.value)
-    elif isinstance(node, ast.Call) and _last(node.func) in _CHECKING_CALLS:
+        yield from _list_names(node.values[0])
+    elif isinstance(node, ast.Attribute) and node.attr in _CHECKING_ATTRIBUTES:
+        yield from _list_names(node.value)
+    elif isinstance(node, ast.Call) and _get_last_name(node.func) in _CHECKING_CALLS:
         for argument in node.args:
-            yield from _named(argument)
+            yield from _list_names(argument)
 
 
-def _named(node: ast.AST) -> Iterator[str]:
-    return (each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+def _list_names(node: ast.AST) -> Iterator[str]:
+    return (child.id for child in ast.walk(node) if isinstance(child, ast.Name))
 
 
-def _last(node: ast.expr) -> str:
+def _get_last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def assigned(tree: ast.Module | None) -> dict[str, tuple[How, str]]:
+def list_assignments(tree: ast.Module | None) -> dict[str, tuple[ValueOrigin, str]]:
     """Names that a cell assigns, in order: how, and by which call. Private names are left out."""
-    found: dict[str, tuple[How, str]] = {}
-    for node in _statements(tree.body if tree else ()):
+    assignments: dict[str, tuple[ValueOrigin, str]] = {}
+    for node in _iterate_statements(tree.body if tree else ()):
         if isinstance(node, ast.Assign):
             targets = node.targets
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
@@ -106,60 +122,67 @@ def assigned(tree: ast.Module | None) -> dict[str, tuple[How, str]]:
         else:
             continue
         for target in targets:
-            for name in _stored(target):
-                found.pop(name, None)
-                found[name] = (_how(node.value, name), _called(node.value))
-    return {name: how for name, how in found.items() if not name.startswith("_")}
+            for name in _list_targets(target):
+                assignments.pop(name, None)
+                assignments[name] = (_classify_value(node.value, name), _render_call(node.value))
+    return {name: origin for name, origin in assignments.items() if not name.startswith("_")}
 
 
-def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+def _iterate_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Statements that run in the cell itself, not in functions."""
     for node in body:
         yield node
         if isinstance(node, ast.If | ast.With | ast.AsyncWith | ast.Try | ast.For | ast.While):
-            for part in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(node, part, ()))
+            for block in ("body", "orelse", "finalbody"):
+                yield from _iterate_statements(getattr(node, block, ()))
 
 
-def _stored(target: ast.expr) -> Iterator[str]:
+def _list_targets(target: ast.expr) -> Iterator[str]:
     if isinstance(target, ast.Name):
         yield target.id
     elif isinstance(target, ast.Tuple | ast.List):
-        for each in target.elts:
-            yield from _stored(each)
+        for element in target.elts:
+            yield from _list_targets(element)
     elif isinstance(target, ast.Subscript):  # a column or an entry of an existing value
-        yield from _stored(target.value)
+        yield from _list_targets(target.value)
 
 
-def _how(value: ast.expr | None, name: str) -> How:
+def _classify_value(value: ast.expr | None, name: str) -> ValueOrigin:
     if isinstance(value, ast.Await):
         value = value.value
-    if value is None or isinstance(value, ast.Lambda) or all(isinstance(each, _WRITTEN) for each in ast.walk(value)):
+    if (
+        value is None
+        or isinstance(value, ast.Lambda)
+        or all(isinstance(child, _LITERAL_NODES) for child in ast.walk(value))
+    ):
         return "literal"
-    if any(_is_no_number(each) for each in ast.walk(value)):
+    if any(_is_non_finite(child) for child in ast.walk(value)):
         return "literal"  # the author wrote NaN explicitly
     if not isinstance(value, ast.Call):
         return "other"
-    called = _last(value.func)
-    if called in _UNSET:
+    call_name = _get_last_name(value.func)
+    if call_name in _UNINITIALIZED_CONSTRUCTORS:
         return "literal"
-    if called in _MADE_EMPTY:
+    if call_name in _EMPTY_CONSTRUCTORS:
         return "made-empty"
-    if called.startswith(_READS):
+    if call_name.startswith(_READ_PREFIXES):
         return "read"
     if isinstance(value.func, ast.Name):
         return "function"
-    owner = value.func.value if isinstance(value.func, ast.Attribute) else None
-    return "method" if isinstance(owner, ast.Name) and owner.id == name else "other"
+    call_owner = value.func.value if isinstance(value.func, ast.Attribute) else None
+    return "method" if isinstance(call_owner, ast.Name) and call_owner.id == name else "other"
 
 
-def _is_no_number(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call) and _last(node.func) == "float":
-        return any(isinstance(each, ast.Constant) and str(each.value).strip("+-") in _NOT_NUMBERS for each in node.args)
-    return isinstance(node, ast.Attribute) and node.attr in _NOT_NUMBERS
+def _is_non_finite(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and _get_last_name(node.func) == "float":
+        return any(
+            isinstance(argument, ast.Constant) and str(argument.value).strip("+-") in _NON_FINITE_NAMES
+            for argument in node.args
+        )
+    return isinstance(node, ast.Attribute) and node.attr in _NON_FINITE_NAMES
 
 
-def _called(value: ast.expr | None) -> str:
+def _render_call(value: ast.expr | None) -> str:
     if isinstance(value, ast.Await):
         value = value.value
     return ast.unparse(value.func) if isinstance(value, ast.Call) else ""

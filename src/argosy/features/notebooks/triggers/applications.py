@@ -11,42 +11,51 @@ from typing import Any, Final
 
 from argosy.annotations import NOTEBOOK_RUN, REFRESH
 from argosy.errors import UserError
-from argosy.features.notebooks.triggers.turns import PACE, Acted, Turn, called
-from argosy.kube.objects import Manifest, annotation
+from argosy.features.notebooks.triggers.trigger_execution import (
+    POLL_INTERVAL_SECONDS,
+    TriggerExecution,
+    TriggerStep,
+    describe_target,
+)
+from argosy.kube.objects import Manifest, get_annotation
 
-OVER: Final = ("Succeeded", "Failed", "Error")
+TERMINAL_PHASES: Final = ("Succeeded", "Failed", "Error")
 
 
-async def sync(turn: Turn, app: Manifest) -> Acted:
-    if turn.is_marked(app):
-        return _followed(turn, app) if turn.entry.waits else Acted("sync requested")
-    await turn.may_patch(app)
+async def sync_application(execution: TriggerExecution, app: Manifest) -> TriggerStep:
+    if execution.was_executed_on(app):
+        return _follow_sync(execution, app) if execution.entry.waits else TriggerStep("sync requested")
+    await execution.check_patch_permission(app)
     if app["metadata"].get("deletionTimestamp"):
-        raise UserError(f"{called(app)} is being deleted and cannot be synced")
-    if is_busy(app):
-        return Acted("waiting for the current operation to finish", PACE)
-    await turn.patch(app, {"operation": operation(turn, app)}, {})
-    return Acted("waiting for the sync", PACE) if turn.entry.waits else Acted("sync requested")
+        raise UserError(f"{describe_target(app)} is being deleted and cannot be synced")
+    if has_running_operation(app):
+        return TriggerStep("waiting for the current operation to finish", POLL_INTERVAL_SECONDS)
+    await execution.patch(app, {"operation": build_operation(execution, app)}, {})
+    return (
+        TriggerStep("waiting for the sync", POLL_INTERVAL_SECONDS)
+        if execution.entry.waits
+        else TriggerStep("sync requested")
+    )
 
 
-def is_busy(app: Manifest) -> bool:
+def has_running_operation(app: Manifest) -> bool:
     state = (app.get("status") or {}).get("operationState") or {}
     return bool(app.get("operation")) or state.get("phase") in ("Running", "Terminating")
 
 
-def operation(turn: Turn, app: Manifest) -> Mapping[str, Any]:
+def build_operation(execution: TriggerExecution, app: Manifest) -> Mapping[str, Any]:
     """argo: a sync uses only the options of its request, so those of the Application are copied.
 
     Sync windows are enforced by the reconciler: this is not an automated sync, so `manualSync` of a window decides.
     """
     policy = (app.get("spec") or {}).get("syncPolicy") or {}
     automated = policy.get("automated") or {}
-    by = f"system:serviceaccount:{turn.job.namespace}:{turn.job.account}"
-    found: dict[str, Any] = {
-        "initiatedBy": {"username": by},
+    username = f"system:serviceaccount:{execution.job.namespace}:{execution.job.service_account}"
+    fields: dict[str, Any] = {
+        "initiatedBy": {"username": username},
         "info": [
-            {"name": NOTEBOOK_RUN, "value": turn.mark},
-            {"name": "Reason", "value": f"notebook {turn.job.namespace}/{turn.job.name} succeeded"},
+            {"name": NOTEBOOK_RUN, "value": execution.trigger_id},
+            {"name": "Reason", "value": f"notebook {execution.job.namespace}/{execution.job.name} succeeded"},
         ],
         "sync": {
             "syncStrategy": {"hook": {}},
@@ -54,34 +63,36 @@ def operation(turn: Turn, app: Manifest) -> Mapping[str, Any]:
             **({"syncOptions": list(policy["syncOptions"])} if policy.get("syncOptions") else {}),
         },
     }
-    return {**found, **({"retry": policy["retry"]} if policy.get("retry") else {})}
+    return {**fields, **({"retry": policy["retry"]} if policy.get("retry") else {})}
 
 
-def _followed(turn: Turn, app: Manifest) -> Acted:
+def _follow_sync(execution: TriggerExecution, app: Manifest) -> TriggerStep:
     """Wait until the operation is over and the Application is Healthy."""
     status = app.get("status") or {}
     state = status.get("operationState") or {}
-    if is_busy(app):
-        return Acted("waiting for the sync", PACE)
-    if not _is_ours(turn, state):  # another operation followed: ours is over, but its result is unknown
-        return Acted("the sync is over, and another one followed")
-    if state.get("phase") not in OVER:
-        return Acted("waiting for the sync", PACE)
+    if has_running_operation(app):
+        return TriggerStep("waiting for the sync", POLL_INTERVAL_SECONDS)
+    if not _is_own_operation(execution, state):  # another operation followed: ours is over, but its result is unknown
+        return TriggerStep("the sync is over, and another one followed")
+    if state.get("phase") not in TERMINAL_PHASES:
+        return TriggerStep("waiting for the sync", POLL_INTERVAL_SECONDS)
     if state["phase"] != "Succeeded":
-        raise UserError(f"the sync of {called(app)} ended as {state['phase']}: {state.get('message', '')}")
+        raise UserError(f"the sync of {describe_target(app)} ended as {state['phase']}: {state.get('message', '')}")
     health = (status.get("health") or {}).get("status")
     if health != "Healthy":
-        return Acted(f"synced; waiting until it is Healthy (currently {health or 'Unknown'})", PACE)
-    return Acted("synced and Healthy")
+        return TriggerStep(
+            f"synced; waiting until it is Healthy (currently {health or 'Unknown'})", POLL_INTERVAL_SECONDS
+        )
+    return TriggerStep("synced and Healthy")
 
 
-def _is_ours(turn: Turn, state: Mapping[str, Any]) -> bool:
+def _is_own_operation(execution: TriggerExecution, state: Mapping[str, Any]) -> bool:
     infos = (state.get("operation") or {}).get("info") or ()
-    return any(each.get("name") == NOTEBOOK_RUN and each.get("value") == turn.mark for each in infos)
+    return any(info.get("name") == NOTEBOOK_RUN and info.get("value") == execution.trigger_id for info in infos)
 
 
-async def refreshed(turn: Turn, app: Manifest) -> Acted:
+async def follow_refresh(execution: TriggerExecution, app: Manifest) -> TriggerStep:
     """argo: the reconciler removes the annotation after the refresh."""
-    if not turn.is_marked(app) or annotation(app, REFRESH):
-        return Acted("waiting for the refresh", PACE)
-    return Acted("refreshed")
+    if not execution.was_executed_on(app) or get_annotation(app, REFRESH):
+        return TriggerStep("waiting for the refresh", POLL_INTERVAL_SECONDS)
+    return TriggerStep("refreshed")

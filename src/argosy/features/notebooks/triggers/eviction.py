@@ -11,61 +11,68 @@ from typing import Final
 
 from argosy.errors import ClusterError
 from argosy.features.notebooks.triggers import permission
-from argosy.features.notebooks.triggers.permission import Wish
-from argosy.features.notebooks.triggers.turns import PACE, SOON, Acted, Turn
+from argosy.features.notebooks.triggers.permission import ResourceAccess
+from argosy.features.notebooks.triggers.trigger_execution import (
+    POLL_INTERVAL_SECONDS,
+    SHORT_DELAY_SECONDS,
+    TriggerExecution,
+    TriggerStep,
+)
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest, key_of
-from argosy.kube.schema.selectors import from_label_selector
+from argosy.kube.schema.selectors import label_selector_from_wire
 
 POD: Final = GroupKind("", "Pod")
-OVER: Final = ("Succeeded", "Failed")
+TERMINAL_POD_PHASES: Final = ("Succeeded", "Failed")
 
 
-async def labelled(target: Manifest, labels: str, cluster: Cluster) -> list[Manifest]:
+async def list_pods_by_label(target: Manifest, labels: str, cluster: Cluster) -> list[Manifest]:
     namespace = target["metadata"]["namespace"]
-    found = (await cluster.list(POD, namespace=namespace, labels=labels)).items
-    return [pod for pod in found if (pod.get("status") or {}).get("phase") not in OVER]
+    pods = (await cluster.list(POD, namespace=namespace, labels=labels)).items
+    return [pod for pod in pods if (pod.get("status") or {}).get("phase") not in TERMINAL_POD_PHASES]
 
 
-async def owned(target: Manifest, cluster: Cluster) -> list[Manifest]:
+async def list_owned_pods(target: Manifest, cluster: Cluster) -> list[Manifest]:
     uid = target["metadata"]["uid"]
     return [
         pod
-        for pod in await labelled(target, "", cluster)
-        if any(each.get("uid") == uid for each in pod["metadata"].get("ownerReferences") or ())
+        for pod in await list_pods_by_label(target, "", cluster)
+        if any(reference.get("uid") == uid for reference in pod["metadata"].get("ownerReferences") or ())
     ]
 
 
-async def selected(target: Manifest, cluster: Cluster) -> list[Manifest]:
+async def list_selected_pods(target: Manifest, cluster: Cluster) -> list[Manifest]:
     """By matchLabels and matchExpressions."""
-    chosen = from_label_selector((target.get("spec") or {}).get("selector"))
-    return await labelled(target, str(chosen), cluster)
+    selector = label_selector_from_wire((target.get("spec") or {}).get("selector"))
+    return await list_pods_by_label(target, str(selector), cluster)
 
 
-async def evict(turn: Turn, target: Manifest, pods: Sequence[Manifest]) -> Acted:
+async def replace_pods(execution: TriggerExecution, target: Manifest, pods: Sequence[Manifest]) -> TriggerStep:
     """Store the uids of the Pods to replace before the first eviction, so that no Pod is evicted twice."""
     namespace = target["metadata"]["namespace"]
-    await permission.check(turn.job, Wish("create", "", "pods", namespace, subresource="eviction"), turn.cluster)
-    uids = list(turn.record.get("pods") or ())
+    await permission.check_permission(
+        execution.job, ResourceAccess("create", "", "pods", namespace, subresource="eviction"), execution.cluster
+    )
+    uids = list(execution.record.get("pods") or ())
     if not uids:
-        those = [pod["metadata"]["uid"] for pod in pods if not _is_leaving(pod)]
-        if not those:
-            return Acted("no Pods to replace; the next Pod loads the new model")
-        return Acted(f"0 of {len(those)} Pods replaced", SOON, {"pods": those})
-    old = [pod for pod in pods if pod["metadata"]["uid"] in uids and not _is_leaving(pod)]
-    new = [pod for pod in pods if pod["metadata"]["uid"] not in uids and not _is_leaving(pod)]
-    gone, ready = len(uids) - len(old), sum(map(is_ready, new))
-    if gone > ready and (old or turn.entry.waits):
-        why = next((_why(pod) for pod in new if not is_ready(pod)), "no new Pod yet")
-        return Acted(f"{ready} of {len(uids)} Pods replaced; waiting: {why}", PACE)
-    if not old:
-        return Acted("1 Pod was replaced" if len(uids) == 1 else f"{len(uids)} Pods were replaced, one by one")
-    await _evict(min(old, key=is_ready), turn.cluster)
-    return Acted(f"{gone} of {len(uids)} Pods replaced", SOON)
+        current_uids = [pod["metadata"]["uid"] for pod in pods if not _is_terminating(pod)]
+        if not current_uids:
+            return TriggerStep("no Pods to replace; the next Pod loads the new model")
+        return TriggerStep(f"0 of {len(current_uids)} Pods replaced", SHORT_DELAY_SECONDS, {"pods": current_uids})
+    old_pods = [pod for pod in pods if pod["metadata"]["uid"] in uids and not _is_terminating(pod)]
+    new_pods = [pod for pod in pods if pod["metadata"]["uid"] not in uids and not _is_terminating(pod)]
+    replaced_count, ready_count = len(uids) - len(old_pods), sum(map(is_pod_ready, new_pods))
+    if replaced_count > ready_count and (old_pods or execution.entry.waits):
+        reason = next((_describe_pod(pod) for pod in new_pods if not is_pod_ready(pod)), "no new Pod yet")
+        return TriggerStep(f"{ready_count} of {len(uids)} Pods replaced; waiting: {reason}", POLL_INTERVAL_SECONDS)
+    if not old_pods:
+        return TriggerStep("1 Pod was replaced" if len(uids) == 1 else f"{len(uids)} Pods were replaced, one by one")
+    await _evict_pod(min(old_pods, key=is_pod_ready), execution.cluster)
+    return TriggerStep(f"{replaced_count} of {len(uids)} Pods replaced", SHORT_DELAY_SECONDS)
 
 
-async def _evict(pod: Manifest, cluster: Cluster) -> None:
+async def _evict_pod(pod: Manifest, cluster: Cluster) -> None:
     key, uid = key_of(pod), pod["metadata"]["uid"]
     eviction = {
         "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": key.name, "namespace": key.namespace},
@@ -78,19 +85,19 @@ async def _evict(pod: Manifest, cluster: Cluster) -> None:
             raise
 
 
-def is_ready(pod: Manifest) -> bool:
+def is_pod_ready(pod: Manifest) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions)
 
 
-def _is_leaving(pod: Manifest) -> bool:
+def _is_terminating(pod: Manifest) -> bool:
     return bool(pod["metadata"].get("deletionTimestamp"))
 
 
-def _why(pod: Manifest) -> str:
+def _describe_pod(pod: Manifest) -> str:
     status = pod.get("status") or {}
-    for each in status.get("containerStatuses") or ():
-        waiting = (each.get("state") or {}).get("waiting") or {}
+    for container_status in status.get("containerStatuses") or ():
+        waiting = (container_status.get("state") or {}).get("waiting") or {}
         if waiting.get("reason"):
             return f"{pod['metadata']['name']}: {waiting['reason']}"
     return f"{pod['metadata']['name']} is {status.get('phase') or 'Pending'}"

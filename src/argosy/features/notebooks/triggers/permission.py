@@ -10,15 +10,17 @@ import fnmatch
 from typing import Final, NamedTuple
 
 from argosy.errors import Forbidden, UserError
-from argosy.features.notebooks.job import Job
-from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, data_of
+from argosy.features.notebooks.job import NotebookJob
+from argosy.features.notebooks.local_runs.settings import ARGOSY_CM, load_config_map_data
 from argosy.kube.client import Cluster
 
-NAMESPACES: Final = "triggers.namespaces"  # in argosy-cm: globs; if set, only these namespaces and the job's own
-REVIEW: Final = "authorization.k8s.io/v1"
+NAMESPACES_SETTING: Final = (
+    "triggers.namespaces"  # in argosy-cm: globs; if set, only these namespaces and the job's own
+)
+REVIEW_API_VERSION: Final = "authorization.k8s.io/v1"
 
 
-class Wish(NamedTuple):
+class ResourceAccess(NamedTuple):
     """Resource attributes of an RBAC check."""
 
     verb: str
@@ -34,29 +36,31 @@ class Wish(NamedTuple):
         return f"{self.verb} {self.resource}{part}{group} in namespace {self.namespace}"
 
 
-async def check(job: Job, wish: Wish, cluster: Cluster) -> None:
-    if wish.namespace != job.namespace:
-        await _check_namespace(wish.namespace, cluster)
-    who = f"system:serviceaccount:{job.namespace}:{job.account}"
-    attributes = {name: value for name, value in wish._asdict().items() if value}
+async def check_permission(job: NotebookJob, access: ResourceAccess, cluster: Cluster) -> None:
+    if access.namespace != job.namespace:
+        await _check_namespace(access.namespace, cluster)
+    username = f"system:serviceaccount:{job.namespace}:{job.service_account}"
+    attributes = {name: value for name, value in access._asdict().items() if value}
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{job.namespace}", "system:authenticated"]
     review = {
-        "apiVersion": REVIEW, "kind": "SubjectAccessReview", "metadata": {},
-        "spec": {"user": who, "groups": groups, "resourceAttributes": attributes},
+        "apiVersion": REVIEW_API_VERSION, "kind": "SubjectAccessReview", "metadata": {},
+        "spec": {"user": username, "groups": groups, "resourceAttributes": attributes},
     }  # fmt: skip
     try:
-        answer = await cluster.create(review)
+        response = await cluster.create(review)
     except Forbidden as error:
-        said = "the controller may not check permissions of ServiceAccounts; grant it create subjectaccessreviews"
-        raise UserError(said) from error
-    if not (answer.get("status") or {}).get("allowed"):
-        raise UserError(f"{who} cannot {wish}; bind a Role that allows it, or set another ServiceAccount for the job")
+        message = "the controller may not check permissions of ServiceAccounts; grant it create subjectaccessreviews"
+        raise UserError(message) from error
+    if not (response.get("status") or {}).get("allowed"):
+        raise UserError(
+            f"{username} cannot {access}; bind a Role that allows it, or set another ServiceAccount for the job"
+        )
 
 
 async def _check_namespace(namespace: str, cluster: Cluster) -> None:
-    allowed = (await data_of(ARGOSY_CM, cluster)).get(NAMESPACES)
-    if allowed is None:
+    allowed_globs = (await load_config_map_data(ARGOSY_CM, cluster)).get(NAMESPACES_SETTING)
+    if allowed_globs is None:
         return
-    if not any(fnmatch.fnmatchcase(namespace, each) for each in allowed.replace(",", " ").split()):
-        said = f"namespace {namespace} is not among {NAMESPACES} of {ARGOSY_CM}"
-        raise UserError(f"{said}; ask the administrator to add it, or use the job's own namespace")
+    if not any(fnmatch.fnmatchcase(namespace, glob) for glob in allowed_globs.replace(",", " ").split()):
+        message = f"namespace {namespace} is not among {NAMESPACES_SETTING} of {ARGOSY_CM}"
+        raise UserError(f"{message}; ask the administrator to add it, or use the job's own namespace")

@@ -13,21 +13,27 @@ from typing import Any, Final
 
 from argosy.annotations import ON_SUCCESS
 from argosy.features.notebooks import deadlines
-from argosy.features.notebooks.job import Job
+from argosy.features.notebooks.job import NotebookJob
 from argosy.features.notebooks.redaction import redact
 from argosy.features.notebooks.statuses import SUCCEEDED, TERMINAL, Status
-from argosy.features.notebooks.triggers.entries import Entry, Fault, read_entries
-from argosy.kube.objects.timestamps import remaining_delay, written
+from argosy.features.notebooks.triggers.entries import InvalidTrigger, TriggerEntry, read_entries
+from argosy.kube.objects.timestamps import format_timestamp, remaining_delay
 
-PENDING, RUNNING, DONE, FAILED, SKIPPED = "Pending", "Running", "Succeeded", "Failed", "Skipped"
-OPEN: Final = (PENDING, RUNNING)
-MOST_RECORDS, MOST_MESSAGE = 60, 500
-SLOWEST: Final = 60.0
+PENDING_STATUS, RUNNING_STATUS, SUCCEEDED_STATUS, FAILED_STATUS, SKIPPED_STATUS = (
+    "Pending",
+    "Running",
+    "Succeeded",
+    "Failed",
+    "Skipped",
+)
+OPEN_STATUSES: Final = (PENDING_STATUS, RUNNING_STATUS)
+MAX_RECORDS, MAX_MESSAGE_CHARACTERS = 60, 500
+MAX_RETRY_DELAY_SECONDS: Final = 60.0
 
-Record = Mapping[str, Any]
+TriggerRecord = Mapping[str, Any]
 
 
-def pledged(job: Job, before: Status, after: Status) -> Status:
+def add_triggers(job: NotebookJob, before: Status, after: Status) -> Status:
     """Add the triggers of this run to the status that is about to be stored, if the run succeeded.
 
     Result and triggers are stored together: a reader of the result knows which triggers follow, and an annotation that
@@ -35,107 +41,136 @@ def pledged(job: Job, before: Status, after: Status) -> Status:
     """
     if after.get("phase") not in TERMINAL or before.get("phase") in TERMINAL:
         return after
-    kept = [_passed_over(each) for each in after.get("triggers") or ()]
+    old_records = [_skip_open_record(item) for item in after.get("triggers") or ()]
     text = job.annotations.get(ON_SUCCESS, "")
     if after.get("phase") != SUCCEEDED or not text.strip():
-        return {**after, "triggers": kept} if kept else after
-    entries, faults = read_entries(text)
-    attempt = attempt_of(after)
-    new = [*(_of_entry(job, attempt, each) for each in entries), *(_of_fault(job, attempt, each) for each in faults)]
-    return {**after, "triggers": [*kept, *new][-MOST_RECORDS:]}
+        return {**after, "triggers": old_records} if old_records else after
+    entries, invalid = read_entries(text)
+    attempt = get_attempt_number(after)
+    new_records = [
+        *(_build_record(job, attempt, item) for item in entries),
+        *(_build_invalid_record(job, attempt, item) for item in invalid),
+    ]
+    return {**after, "triggers": [*old_records, *new_records][-MAX_RECORDS:]}
 
 
-def _passed_over(record: Record) -> dict[str, Any]:
-    if record.get("status") not in OPEN:
+def _skip_open_record(record: TriggerRecord) -> dict[str, Any]:
+    if record.get("status") not in OPEN_STATUSES:
         return dict(record)
-    return {**record, "status": SKIPPED, "message": "another run started before it was done"}
+    return {**record, "status": SKIPPED_STATUS, "message": "another run started before it was done"}
 
 
-def _of_entry(job: Job, attempt: int, entry: Entry) -> dict[str, Any]:
+def _build_record(job: NotebookJob, attempt: int, entry: TriggerEntry) -> dict[str, Any]:
     return {
         "generation": job.generation, "attempt": attempt, "digest": entry.digest, "action": entry.action,
         "apiVersion": entry.api_version, "kind": entry.kind, "name": entry.name,
-        "namespace": entry.namespace or job.namespace, "status": PENDING,
+        "namespace": entry.namespace or job.namespace, "status": PENDING_STATUS,
     }  # fmt: skip
 
 
-def _of_fault(job: Job, attempt: int, fault: Fault) -> dict[str, Any]:
+def _build_invalid_record(job: NotebookJob, attempt: int, invalid: InvalidTrigger) -> dict[str, Any]:
     """Also Pending: the failure is reported when it is its turn."""
-    told = {name: str(fault.written.get(name) or "") for name in ("action", "apiVersion", "kind", "name", "namespace")}
-    known = {name: value[:253] for name, value in told.items() if value}
-    place = {"generation": job.generation, "attempt": attempt, "digest": fault.digest}
-    return {**place, **known, "status": PENDING, "message": fault.message[:MOST_MESSAGE]}
+    texts = {
+        name: str(invalid.fields.get(name) or "") for name in ("action", "apiVersion", "kind", "name", "namespace")
+    }
+    known_fields = {name: value[:253] for name, value in texts.items() if value}
+    run_fields = {"generation": job.generation, "attempt": attempt, "digest": invalid.digest}
+    return {**run_fields, **known_fields, "status": PENDING_STATUS, "message": invalid.message[:MAX_MESSAGE_CHARACTERS]}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def attempt_of(status: Status) -> int:
-    return int((deadlines.attempt(status) or {}).get("number") or 1)
+def get_attempt_number(status: Status) -> int:
+    return int((deadlines.get_last_attempt(status) or {}).get("number") or 1)
 
 
-def of_run(job: Job, status: Status) -> list[Record]:
-    which = (job.generation, attempt_of(status))
-    return [each for each in status.get("triggers") or () if (each.get("generation"), each.get("attempt")) == which]
+def list_run_records(job: NotebookJob, status: Status) -> list[TriggerRecord]:
+    run_id = (job.generation, get_attempt_number(status))
+    return [
+        record for record in status.get("triggers") or () if (record.get("generation"), record.get("attempt")) == run_id
+    ]
 
 
-def mark_of(job: Job, record: Record) -> str:
+def build_trigger_id(job: NotebookJob, record: TriggerRecord) -> str:
     """Id of this trigger in this run, used as mark on the target."""
     parts = (job.uid, record.get("generation"), record.get("attempt"), record.get("digest"))
     return hashlib.sha256("/".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
-def waits_for(record: Record, now: datetime) -> float:
+def compute_retry_delay(record: TriggerRecord, now: datetime) -> float:
     """Seconds until the next retry."""
-    due = deadlines.moment(record.get("nextTime"))
-    if due is None:
+    due_at = deadlines.parse_time(record.get("nextTime"))
+    if due_at is None:
         return 0.0
-    delay = _delay(int(record.get("tries") or 1))
-    return remaining_delay(due - timedelta(seconds=delay), delay, now)
+    delay = _compute_backoff(int(record.get("tries") or 1))
+    return remaining_delay(due_at - timedelta(seconds=delay), delay, now)
 
 
-def _delay(tries: int) -> float:
-    return min(2.0 ** min(tries - 1, 10), SLOWEST)
+def _compute_backoff(tries: int) -> float:
+    return min(2.0 ** min(tries - 1, 10), MAX_RETRY_DELAY_SECONDS)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
-def begun(record: Record, now: datetime) -> dict[str, Any]:
-    return {**record, "status": RUNNING, "startTime": record.get("startTime") or written(now)}
+def start_record(record: TriggerRecord, now: datetime) -> dict[str, Any]:
+    return {**record, "status": RUNNING_STATUS, "startTime": record.get("startTime") or format_timestamp(now)}
 
 
-def tried(record: Record, message: str, now: datetime) -> dict[str, Any]:
+def record_failed_try(record: TriggerRecord, message: str, now: datetime) -> dict[str, Any]:
     """Record a failed try: retry in 1, 2, 4 … seconds."""
     tries = int(record.get("tries") or 0) + 1
-    due = now + timedelta(seconds=_delay(tries))
-    return {**record, "tries": tries, "message": _short(message), "nextTime": written(due, "milliseconds")}
+    due_at = now + timedelta(seconds=_compute_backoff(tries))
+    return {
+        **record,
+        "tries": tries,
+        "message": _redact_and_truncate(message),
+        "nextTime": format_timestamp(due_at, "milliseconds"),
+    }
 
 
-def ended(record: Record, status: str, message: str, now: datetime) -> dict[str, Any]:
-    kept = {name: value for name, value in record.items() if name not in ("nextTime", "pods", "acted")}
-    return {**kept, "status": status, "message": _short(message), "time": written(now)}
+def end_record(record: TriggerRecord, status: str, message: str, now: datetime) -> dict[str, Any]:
+    kept_fields = {name: value for name, value in record.items() if name not in ("nextTime", "pods", "acted")}
+    return {**kept_fields, "status": status, "message": _redact_and_truncate(message), "time": format_timestamp(now)}
 
 
-def replaced(records: Sequence[Record], changed: Record) -> list[dict[str, Any]]:
-    which = [changed.get(name) for name in ("generation", "attempt", "digest")]
+def replace_record(records: Sequence[TriggerRecord], new_record: TriggerRecord) -> list[dict[str, Any]]:
+    record_id = [new_record.get(name) for name in ("generation", "attempt", "digest")]
     return [
-        dict(changed) if [each.get(name) for name in ("generation", "attempt", "digest")] == which else dict(each)
-        for each in records
+        dict(new_record)
+        if [record.get(name) for name in ("generation", "attempt", "digest")] == record_id
+        else dict(record)
+        for record in records
     ]
 
 
-def summary(job: Job, records: Sequence[Record]) -> str:
+def render_summary(job: NotebookJob, records: Sequence[TriggerRecord]) -> str:
     """JSON for `mlops.dev/trigger-status`."""
-    states = {str(each.get("status")) for each in records}
-    overall = RUNNING if states & set(OPEN) else FAILED if FAILED in states else DONE
-    shown = [
-        {name: each[name] for name in ("action", "kind", "namespace", "name", "status", "message") if each.get(name)}
-        for each in records
+    statuses = {str(record.get("status")) for record in records}
+    overall = (
+        RUNNING_STATUS
+        if statuses & set(OPEN_STATUSES)
+        else FAILED_STATUS
+        if FAILED_STATUS in statuses
+        else SUCCEEDED_STATUS
+    )
+    entries = [
+        {
+            name: record[name]
+            for name in ("action", "kind", "namespace", "name", "status", "message")
+            if record.get(name)
+        }
+        for record in records
     ]
-    told = {"generation": job.generation, "attempt": records[0].get("attempt"), "status": overall, "triggers": shown}
-    return json.dumps(told, separators=(",", ":"))
+    fields = {
+        "generation": job.generation,
+        "attempt": records[0].get("attempt"),
+        "status": overall,
+        "triggers": entries,
+    }
+    return json.dumps(fields, separators=(",", ":"))
 
 
-def _short(message: str) -> str:
-    return redact(message)[:MOST_MESSAGE]
+def _redact_and_truncate(message: str) -> str:
+    return redact(message)[:MAX_MESSAGE_CHARACTERS]

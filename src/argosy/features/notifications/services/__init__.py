@@ -10,16 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.delivery import Delivery
+from argosy.features.notifications.services.delivery import MessageDelivery
 from argosy.features.notifications.services.email import send_email
 from argosy.features.notifications.services.github import send_github
 from argosy.features.notifications.services.slack import send_slack
 from argosy.features.notifications.services.teams import send_teams
 from argosy.features.notifications.services.webhook import send_webhook
 
-__all__ = ["KINDS", "Delivery", "deliver"]
+__all__ = ["SENDERS_BY_TYPE", "MessageDelivery", "deliver"]
 
-KINDS: Final[Mapping[str, Callable[[Delivery], None]]] = {
+SENDERS_BY_TYPE: Final[Mapping[str, Callable[[MessageDelivery], None]]] = {
     "webhook": send_webhook,
     "slack": send_slack,
     "email": send_email,
@@ -28,8 +28,8 @@ KINDS: Final[Mapping[str, Callable[[Delivery], None]]] = {
 }
 
 
-def deliver(delivery: Delivery) -> None:
+def deliver(delivery: MessageDelivery) -> None:
     """Send a message. Raise UserError if a user must act, TransientError to retry, DeliveryUnknown if unanswered."""
-    if delivery.kind not in KINDS:
-        raise UserError(f"unknown service type {delivery.kind}; choose one of {', '.join(KINDS)}")
-    KINDS[delivery.kind](delivery)
+    if delivery.kind not in SENDERS_BY_TYPE:
+        raise UserError(f"unknown service type {delivery.kind}; choose one of {', '.join(SENDERS_BY_TYPE)}")
+    SENDERS_BY_TYPE[delivery.kind](delivery)

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.delivery import Delivery
+from argosy.features.notifications.services.delivery import MessageDelivery
 from argosy.http_client.smtp import Mail, MailServer, send_mail
 
 
-def send_email(delivery: Delivery) -> None:
-    host, port = delivery.option("host"), delivery.option("port", "25")
+def send_email(delivery: MessageDelivery) -> None:
+    host, port = delivery.get_option("host"), delivery.get_option("port", "25")
     if not host or not port.isdecimal():
         raise UserError(f"service.email.{delivery.service} needs host and port; set both")
     if not delivery.recipient:
         raise UserError("email needs an address as its recipient; subscribe with one")
-    said = delivery.part("email")
+    fields = delivery.get_template_fields("email")
     server = MailServer(
         host,
         int(port[:5]),
-        delivery.option("username"),
-        delivery.option("password"),
-        insecure=delivery.is_on("insecure_skip_verify", "insecureSkipVerify"),
+        delivery.get_option("username"),
+        delivery.get_option("password"),
+        insecure=delivery.is_enabled("insecure_skip_verify", "insecureSkipVerify"),
     )
     mail = Mail(
-        delivery.option("from") or delivery.option("username"),
+        delivery.get_option("from") or delivery.get_option("username"),
         delivery.recipient,
-        str(said.get("subject") or ""),
-        str(said.get("body") or delivery.message),
-        is_html=delivery.is_on("html"),
+        str(fields.get("subject") or ""),
+        str(fields.get("body") or delivery.message),
+        is_html=delivery.is_enabled("html"),
     )
     send_mail(server, mail, delivery.hosts)

@@ -8,44 +8,44 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.delivery import Delivery, json_part
+from argosy.features.notifications.services.delivery import MessageDelivery, parse_json_field
 
-TAKEN: Final = (b"1", b"")
+ACCEPTED_BODIES: Final = (b"1", b"")
 
 
-def send_teams(delivery: Delivery) -> None:
+def send_teams(delivery: MessageDelivery) -> None:
     urls = delivery.options.get("recipientUrls")
     url = urls.get(delivery.recipient) if isinstance(urls, dict) else None
     if not url:
         raise UserError(f"service.teams has no recipientUrls entry for {delivery.recipient}; add one")
-    said = delivery.part("teams")
+    fields = delivery.get_template_fields("teams")
     headers = {"Content-Type": "application/json"}
-    if template := str(said.get("template") or ""):
-        json_part(template, "teams.template")
-        answered = delivery.taken(delivery.ask("POST", str(url), template.encode(), headers), "Teams")
+    if template := str(fields.get("template") or ""):
+        parse_json_field(template, "teams.template")
+        response = delivery.check_response(delivery.send_request("POST", str(url), template.encode(), headers), "Teams")
     else:
-        answered = delivery.post_json(str(url), _card(delivery, said), {}, "Teams")
-    if answered.code == 200 and answered.body.strip() not in TAKEN and not answered.body.startswith(b"{"):
+        response = delivery.post_json(str(url), _build_card(delivery, fields), {}, "Teams")
+    if response.code == 200 and response.body.strip() not in ACCEPTED_BODIES and not response.body.startswith(b"{"):
         raise UserError("Teams refused the card; check that the webhook still exists")
 
 
-def _card(delivery: Delivery, said: dict[str, Any]) -> dict[str, Any]:
-    text = str(said.get("text") or delivery.message)
-    title = str(said.get("title") or "")
+def _build_card(delivery: MessageDelivery, fields: dict[str, Any]) -> dict[str, Any]:
+    text = str(fields.get("text") or delivery.message)
+    title = str(fields.get("title") or "")
     card: dict[str, Any] = {
         "@type": "MessageCard",
         "context": "https://schema.org/extensions",
         "title": title,
-        "summary": str(said.get("summary") or title or text[:100]),
+        "summary": str(fields.get("summary") or title or text[:100]),
         "text": text,
     }
-    if colour := str(said.get("themeColor") or ""):
+    if colour := str(fields.get("themeColor") or ""):
         card["themeColor"] = colour
-    sections = json_part(str(said.get("sections") or ""), "teams.sections") or []
-    if facts := json_part(str(said.get("facts") or ""), "teams.facts"):
+    sections = parse_json_field(str(fields.get("sections") or ""), "teams.sections") or []
+    if facts := parse_json_field(str(fields.get("facts") or ""), "teams.facts"):
         sections = [*sections, {"facts": facts}]
     if sections:
         card["sections"] = sections
-    if actions := json_part(str(said.get("potentialAction") or ""), "teams.potentialAction"):
+    if actions := parse_json_field(str(fields.get("potentialAction") or ""), "teams.potentialAction"):
         card["potentialAction"] = actions
     return card

@@ -9,30 +9,33 @@ import base64
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.features.notifications.services.delivery import Delivery
+from argosy.features.notifications.services.delivery import MessageDelivery
 
-MARK: Final = "Idempotency-Key"
+IDEMPOTENCY_HEADER: Final = "Idempotency-Key"
 
 
-def send_webhook(delivery: Delivery) -> None:
+def send_webhook(delivery: MessageDelivery) -> None:
     """Send the request. argo: GET with the message, unless the template configures this webhook."""
-    url = delivery.option("url")
+    url = delivery.get_option("url")
     if not url:
         raise UserError(f"service.webhook.{delivery.service} has no url; set one")
-    own = delivery.part("webhook").get(delivery.service)
+    fields = delivery.get_template_fields("webhook").get(delivery.service)
     method, body = "GET", delivery.message
-    if isinstance(own, dict):
-        method, body = str(own.get("method") or "GET"), str(own.get("body") or "")
-        if path := str(own.get("path") or ""):
+    if isinstance(fields, dict):
+        method, body = str(fields.get("method") or "GET"), str(fields.get("body") or "")
+        if path := str(fields.get("path") or ""):
             url = f"{url.rstrip('/')}/{path.lstrip('/')}"
-    delivery.taken(delivery.ask(method.upper(), url, body.encode(), _headers(delivery)), f"webhook {delivery.service}")
+    delivery.check_response(
+        delivery.send_request(method.upper(), url, body.encode(), _build_headers(delivery)),
+        f"webhook {delivery.service}",
+    )
 
 
-def _headers(delivery: Delivery) -> dict[str, str]:
-    headers = {MARK: delivery.mark}
-    for each in delivery.options.get("headers") or ():
-        if isinstance(each, dict) and each.get("name"):
-            headers[str(each["name"])] = str(each.get("value") or "")
+def _build_headers(delivery: MessageDelivery) -> dict[str, str]:
+    headers = {IDEMPOTENCY_HEADER: delivery.idempotency_key}
+    for header in delivery.options.get("headers") or ():
+        if isinstance(header, dict) and header.get("name"):
+            headers[str(header["name"])] = str(header.get("value") or "")
     account: Any = delivery.options.get("basicAuth")
     if isinstance(account, dict):
         pair = f"{account.get('username') or ''}:{account.get('password') or ''}"

@@ -10,136 +10,145 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from argosy.errors import Conflict, UserError
-from argosy.features.health_checks.argocd_install.merge import Check, missing_from
-from argosy.features.health_checks.argocd_install.ownership_marks import with_marks
-from argosy.features.health_checks.argocd_install.settings_location import ATTEMPTS, read_place
+from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck, list_missing_checks
+from argosy.features.health_checks.argocd_install.ownership_marks import build_install_patch
+from argosy.features.health_checks.argocd_install.settings_location import MAX_WRITE_ATTEMPTS, load_health_settings
 from argosy.features.setup.delivery import access_policy, desired
-from argosy.features.setup.delivery.plan import Change, Part, Plan, Request, Verb
-from argosy.gitops.coexistence.argocd_settings import Installation
+from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest
+from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
 from argosy.kube.client import Cluster
 from argosy.kube.controller.clock import SYSTEM_CLOCK, sleep
-from argosy.kube.controller.wait import AGAIN, until
+from argosy.kube.controller.wait import RETRY_BACKOFF, wait_for_object
 from argosy.kube.objects import Manifest
 
-ORDER: Final = list(Part)
+APPLY_ORDER: Final = list(SetupPart)
 
-Done = Callable[[Change, Verb], None]
+OnChangeDone = Callable[[SetupChange, ChangeVerb], None]
 
 
-async def apply_plan(cluster: Cluster, plan: Plan, request: Request, done: Done) -> None:
+async def apply_plan(cluster: Cluster, plan: SetupPlan, request: SetupRequest, on_change_done: OnChangeDone) -> None:
     """Execute the plan; call `done` for each change, including unchanged objects."""
     if plan.problems:
         raise UserError(plan.problems[0])
-    if request.unread and any(change.part is Part.REPOSITORY for change in plan.to_write):
+    if request.unread and any(change.part is SetupPart.REPOSITORY for change in plan.to_write):
         raise UserError(f"{request.unread[0]}; set it, and run the command again")
-    for change in sorted(plan.changes, key=lambda each: ORDER.index(each.part)):
-        done(change, await _write(cluster, change, request, plan.installation))
+    for change in sorted(plan.changes, key=lambda item: APPLY_ORDER.index(item.part)):
+        on_change_done(change, await _write_change(cluster, change, request, plan.installation))
 
 
-async def _write(cluster: Cluster, change: Change, request: Request, installation: Installation) -> Verb:
-    if change.verb is Verb.UNCHANGED:
-        return Verb.UNCHANGED
-    if change.part is Part.HEALTH:
+async def _write_change(
+    cluster: Cluster, change: SetupChange, request: SetupRequest, installation: ArgoCDInstallation
+) -> ChangeVerb:
+    if change.verb is ChangeVerb.UNCHANGED:
+        return ChangeVerb.UNCHANGED
+    if change.part is SetupPart.HEALTH:
         return await _write_checks(cluster, installation, request.checks)
-    if change.part is Part.POLICY:
+    if change.part is SetupPart.POLICY:
         return await _write_policy(cluster, installation, request)
     try:
-        if change.verb is Verb.CREATE:
+        if change.verb is ChangeVerb.CREATE:
             await cluster.create(change.manifest)
         else:
             metadata = {**(change.manifest.get("metadata") or {}), "resourceVersion": change.version}
             await cluster.patch(change.key, {**change.manifest, "metadata": metadata})
     except Conflict as error:
-        raise changed_meanwhile(change) from error
+        raise build_conflict_error(change) from error
     return change.verb
 
 
-def changed_meanwhile(change: Change) -> UserError:
-    what = "was created" if change.verb is Verb.CREATE else "was changed"
+def build_conflict_error(change: SetupChange) -> UserError:
+    problem = "was created" if change.verb is ChangeVerb.CREATE else "was changed"
     advice = "run the command again for a new plan"
-    return UserError(f"{what} by someone else since the plan; {advice}", where=str(change.key))
+    return UserError(f"{problem} by someone else since the plan; {advice}", where=str(change.key))
 
 
-async def _write_checks(cluster: Cluster, installation: Installation, checks: Sequence[Check]) -> Verb:
+async def _write_checks(
+    cluster: Cluster, installation: ArgoCDInstallation, checks: Sequence[RequestedHealthCheck]
+) -> ChangeVerb:
     """Write the checks; read the object before each attempt, because other writers change it too."""
-    async for _ in attempts():
-        patch = with_marks(await read_place(cluster, installation), checks)
+    async for _ in iterate_attempts():
+        patch = build_install_patch(await load_health_settings(cluster, installation), checks)
         if patch is None:
-            return Verb.UNCHANGED
+            return ChangeVerb.UNCHANGED
         try:
-            await cluster.patch(installation.key, patch)
-            return Verb.UPDATE
+            await cluster.patch(installation.settings_target, patch)
+            return ChangeVerb.UPDATE
         except Conflict:
             continue
-    raise busy(str(installation.key))
+    raise build_write_conflict_error(str(installation.settings_target))
 
 
-async def _write_policy(cluster: Cluster, installation: Installation, request: Request) -> Verb:
+async def _write_policy(cluster: Cluster, installation: ArgoCDInstallation, request: SetupRequest) -> ChangeVerb:
     rbac, owner = request.delivery.rbac, request.delivery.product
     assert rbac is not None
-    return await change_policy(cluster, installation, lambda texts: access_policy.merged(texts, rbac, owner))
+    return await change_policy(cluster, installation, lambda texts: access_policy.merge_policy(texts, rbac, owner))
 
 
 async def change_policy(
     cluster: Cluster,
-    installation: Installation,
-    changed: Callable[[access_policy.Texts], access_policy.Texts],
-) -> Verb:
+    installation: ArgoCDInstallation,
+    transform: Callable[[access_policy.PolicyTexts], access_policy.PolicyTexts],
+) -> ChangeVerb:
     key = access_policy.policy_key(installation)
-    async for _ in attempts():
+    async for _ in iterate_attempts():
         live = await cluster.get(key)
-        before = access_policy.texts_of(installation, live)
-        patch = access_policy.patch_of(installation, before, changed(before))
+        before = access_policy.read_policy_texts(installation, live)
+        patch = access_policy.build_policy_patch(installation, before, transform(before))
         if patch is None:
-            return Verb.UNCHANGED
+            return ChangeVerb.UNCHANGED
         try:
             if live is None:
-                await cluster.create(_policy_map(installation, patch))
-                return Verb.CREATE
+                await cluster.create(_build_policy_config_map(installation, patch))
+                return ChangeVerb.CREATE
             await cluster.patch(key, {"metadata": {"resourceVersion": live["metadata"]["resourceVersion"]}, **patch})
-            return Verb.UPDATE
+            return ChangeVerb.UPDATE
         except Conflict:
             continue
-    raise busy(str(key))
+    raise build_write_conflict_error(str(key))
 
 
-def _policy_map(installation: Installation, patch: Manifest) -> Manifest:
-    labels = {"app.kubernetes.io/name": access_policy.POLICY, "app.kubernetes.io/part-of": "argocd"}
+def _build_policy_config_map(installation: ArgoCDInstallation, patch: Manifest) -> Manifest:
+    labels = {"app.kubernetes.io/name": access_policy.RBAC_CONFIG_MAP, "app.kubernetes.io/part-of": "argocd"}
     metadata = {
-        "name": access_policy.POLICY,
+        "name": access_policy.RBAC_CONFIG_MAP,
         "namespace": installation.namespace,
-        "labels": {**labels, desired.MANAGED_BY: desired.MARK},
+        "labels": {**labels, desired.MANAGED_BY: desired.MANAGED_BY_SETUP},
     }
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **patch}
 
 
-async def attempts() -> AsyncIterator[int]:
+async def iterate_attempts() -> AsyncIterator[int]:
     """Yield attempt numbers, with a backoff between attempts so that a concurrent writer can finish."""
-    for number in range(ATTEMPTS):
+    for number in range(MAX_WRITE_ATTEMPTS):
         if number:
-            await sleep(SYSTEM_CLOCK, AGAIN.delay(number))
+            await sleep(SYSTEM_CLOCK, RETRY_BACKOFF.delay(number))
         yield number
 
 
-def busy(where: str) -> UserError:
-    what = f"gave up after {ATTEMPTS} write conflicts"
-    return UserError(f"{what}; find out who changes it, then run the command again", where=where)
+def build_write_conflict_error(object_name: str) -> UserError:
+    problem = f"gave up after {MAX_WRITE_ATTEMPTS} write conflicts"
+    return UserError(f"{problem}; find out who changes it, then run the command again", where=object_name)
 
 
-async def taken_over(cluster: Cluster, plan: Plan, request: Request, seconds: float) -> list[str]:
+async def wait_for_settings(
+    cluster: Cluster, plan: SetupPlan, request: SetupRequest, timeout_seconds: float
+) -> list[str]:
     """Wait for the operator; list the settings that it did not write into Argo CD's ConfigMaps in time."""
     installation, rbac = plan.installation, request.delivery.rbac
-    late = []
-    if request.checks and not await until(
+    missing_settings = []
+    if request.checks and not await wait_for_object(
         cluster,
-        installation.settings,
-        lambda live: live is not None and not missing_from(live.get("data") or {}, request.checks),
-        seconds,
+        installation.config_map_key,
+        lambda live: live is not None and not list_missing_checks(live.get("data") or {}, request.checks),
+        timeout_seconds,
     ):
-        late.append(f"{installation.settings} does not hold the health checks")
-    policy = access_policy.read_by_argocd(installation)
-    if rbac and not await until(
-        cluster, policy, lambda live: live is not None and access_policy.holds(live.get("data") or {}, rbac), seconds
+        missing_settings.append(f"{installation.config_map_key} does not hold the health checks")
+    policy = access_policy.rbac_config_map_key(installation)
+    if rbac and not await wait_for_object(
+        cluster,
+        policy,
+        lambda live: live is not None and access_policy.has_policy(live.get("data") or {}, rbac),
+        timeout_seconds,
     ):
-        late.append(f"{policy} does not hold the policy")
-    return late
+        missing_settings.append(f"{policy} does not hold the policy")
+    return missing_settings

@@ -7,44 +7,48 @@ from __future__ import annotations
 
 from argosy.errors import ClusterError, UserError
 from argosy.features.setup.delivery import desired
-from argosy.features.setup.delivery.plan import Live, asked_keys
-from argosy.gitops.coexistence.argocd_settings import APPLICATION, Installation, NotInstalled, find_argocd
-from argosy.gitops.delivery_file.values import FILE, Delivery
+from argosy.features.setup.delivery.plan import SetupState, list_managed_keys
+from argosy.gitops.coexistence.argocd_settings import APPLICATION, ArgoCDInstallation, ArgoCDNotFound, find_argocd
+from argosy.gitops.delivery_file.values import FILE_NAME, DeliveryFile
 from argosy.kube.client import ClusterReader
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 
-async def survey(cluster: ClusterReader, delivery: Delivery) -> Live:
-    installation = await _installation(cluster, delivery)
-    found = {key: live for key in asked_keys(delivery, installation) if (live := await _get(cluster, key))}
-    if installation.key not in found:
-        raise NotInstalled(f"{installation.key} was deleted in the meantime; run the command again")
-    return Live(installation, found, await _repositories(cluster, delivery, installation))
+async def load_setup_state(cluster: ClusterReader, delivery: DeliveryFile) -> SetupState:
+    installation = await _find_installation(cluster, delivery)
+    live_objects = {
+        key: live for key in list_managed_keys(delivery, installation) if (live := await _load_object(cluster, key))
+    }
+    if installation.settings_target not in live_objects:
+        raise ArgoCDNotFound(f"{installation.settings_target} was deleted in the meantime; run the command again")
+    return SetupState(installation, live_objects, await _list_repository_secrets(cluster, delivery, installation))
 
 
-async def _installation(cluster: ClusterReader, delivery: Delivery) -> Installation:
+async def _find_installation(cluster: ClusterReader, delivery: DeliveryFile) -> ArgoCDInstallation:
     try:
         return await find_argocd(cluster, delivery.argocd.namespace, delivery.argocd.name)
     except UserError as error:
-        what = error.message.partition("; ")[0]
-        advice = f"name yours under argocd in {FILE}, or log in to the cluster that has it"
-        raise type(error)(f"{what}; {advice}", where=error.where) from error
+        problem = error.message.partition("; ")[0]
+        advice = f"name yours under argocd in {FILE_NAME}, or log in to the cluster that has it"
+        raise type(error)(f"{problem}; {advice}", where=error.where) from error
 
 
-async def _repositories(cluster: ClusterReader, delivery: Delivery, installation: Installation) -> list[Manifest]:
+async def _list_repository_secrets(
+    cluster: ClusterReader, delivery: DeliveryFile, installation: ArgoCDInstallation
+) -> list[Manifest]:
     """List repository Secrets, only if the delivery file has repository credentials."""
     if delivery.repository.credentials is None:
         return []
-    label = ",".join(f"{name}={value}" for name, value in desired.FOR_REPOSITORY.items())
+    label = ",".join(f"{name}={value}" for name, value in desired.REPOSITORY_SECRET_LABELS.items())
     return list((await cluster.list(desired.SECRET, namespace=installation.namespace, labels=label)).items)
 
 
-async def _get(cluster: ClusterReader, key: ResourceKey) -> Manifest | None:
+async def _load_object(cluster: ClusterReader, key: ResourceKey) -> Manifest | None:
     try:
         return await cluster.get(key)
     except ClusterError as error:
         if error.code == 404 and key.group_kind == APPLICATION:
-            what = "this cluster has no kind Application"
-            raise NotInstalled(f"{what}; install Argo CD, or log in to the cluster that has it") from error
+            problem = "this cluster has no kind Application"
+            raise ArgoCDNotFound(f"{problem}; install Argo CD, or log in to the cluster that has it") from error
         raise

@@ -10,130 +10,151 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.errors import ClusterError, Conflict
-from argosy.features.health_checks.argocd_install.ownership_marks import without_marked
-from argosy.features.health_checks.argocd_install.settings_location import Place, read_place
+from argosy.features.health_checks.argocd_install.ownership_marks import build_uninstall_patch
+from argosy.features.health_checks.argocd_install.settings_location import HealthSettings, load_health_settings
 from argosy.features.setup.delivery import access_policy, desired
-from argosy.features.setup.delivery.apply import Done, attempts, busy, change_policy, changed_meanwhile
-from argosy.features.setup.delivery.plan import Change, Live, Part, Plan, Request, Verb
-from argosy.gitops.coexistence.argocd_settings import APPLICATION, Installation
+from argosy.features.setup.delivery.apply import (
+    OnChangeDone,
+    build_conflict_error,
+    build_write_conflict_error,
+    change_policy,
+    iterate_attempts,
+)
+from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest, SetupState
+from argosy.gitops.coexistence.argocd_settings import APPLICATION, ArgoCDInstallation
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import TooLate, until
+from argosy.kube.controller.wait import WaitTimeout, wait_for_object
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 # Applications first, because pruning their resources needs Argo CD's permissions.
-ORDER: Final = (Part.APPLICATION, Part.HEALTH, Part.POLICY, Part.REPOSITORY, Part.ROLE_BINDING, Part.NAMESPACE)
+REMOVAL_ORDER: Final = (
+    SetupPart.APPLICATION,
+    SetupPart.HEALTH,
+    SetupPart.POLICY,
+    SetupPart.REPOSITORY,
+    SetupPart.ROLE_BINDING,
+    SetupPart.NAMESPACE,
+)
 
 
-def make_removal(request: Request, live: Live, *, with_namespaces: bool) -> Plan:
+def build_removal_plan(request: SetupRequest, live: SetupState, *, with_namespaces: bool) -> SetupPlan:
     """Plan the deletions, with a note for each object that stays."""
-    changes: list[Change] = []
+    changes: list[SetupChange] = []
     notes: list[str] = []
-    in_use = _in_use(live)
-    for environment, part, found in _candidates(request, live):
-        key = key_of(found)
-        place = key.name if part is Part.NAMESPACE else key.namespace
-        if not desired.is_ours(found):
+    in_use = _list_used_namespaces(live)
+    for environment, part, live_object in _list_candidates(request, live):
+        key = key_of(live_object)
+        namespace = key.name if part is SetupPart.NAMESPACE else key.namespace
+        if not desired.is_created_by_setup(live_object):
             notes.append(f"{key} stays: setup did not create it")
-        elif part in (Part.ROLE_BINDING, Part.NAMESPACE) and place in in_use:
-            notes.append(f"{key} stays: {in_use[place]} deploys there, and setup did not create it")
-        elif part is Part.NAMESPACE and not with_namespaces:
+        elif part in (SetupPart.ROLE_BINDING, SetupPart.NAMESPACE) and namespace in in_use:
+            notes.append(f"{key} stays: {in_use[namespace]} deploys there, and setup did not create it")
+        elif part is SetupPart.NAMESPACE and not with_namespaces:
             notes.append(f"{key} stays, with everything in it; --namespaces removes it")
         elif key not in {change.key for change in changes}:
-            metadata = found["metadata"]
+            metadata = live_object["metadata"]
             version, uid = metadata["resourceVersion"], metadata.get("uid", "")
-            changes.append(Change(environment, part, key, Verb.DELETE, {}, (), version, uid))
-    changes += _settings(request, live)
+            changes.append(SetupChange(environment, part, key, ChangeVerb.DELETE, {}, (), version, uid))
+    changes += _plan_settings_removal(request, live)
     rbac = request.delivery.rbac
     if rbac and (rbac.default_role or rbac.scopes):
         notes.append("the policy's default role and scopes stay: their previous values are unknown")
-    ordered = sorted(changes, key=lambda change: ORDER.index(change.part))
-    return Plan(live.installation, tuple(ordered), tuple(dict.fromkeys(notes)))
+    ordered = sorted(changes, key=lambda change: REMOVAL_ORDER.index(change.part))
+    return SetupPlan(live.installation, tuple(ordered), tuple(dict.fromkeys(notes)))
 
 
-def _in_use(live: Live) -> dict[str, str]:
+def _list_used_namespaces(live: SetupState) -> dict[str, str]:
     """Map namespaces to the foreign Applications that deploy there and need the permissions for their deletion."""
-    found = {key: manifest for key, manifest in live.found.items() if key.group_kind == APPLICATION}
+    applications = {key: manifest for key, manifest in live.live_objects.items() if key.group_kind == APPLICATION}
     return {
-        place: f"Application {key.name}"
-        for key, manifest in found.items()
-        if not desired.is_ours(manifest) and (place := desired.destination(manifest))
+        namespace: f"Application {key.name}"
+        for key, manifest in applications.items()
+        if not desired.is_created_by_setup(manifest) and (namespace := desired.read_destination_namespace(manifest))
     }
 
 
-def _candidates(request: Request, live: Live) -> Iterator[tuple[str, Part, Manifest]]:
+def _list_candidates(request: SetupRequest, live: SetupState) -> Iterator[tuple[str, SetupPart, Manifest]]:
     for environment in request.delivery.environments:
-        application = key_of(desired.application(request.delivery, environment, live.installation))
+        application = key_of(desired.build_application(request.delivery, environment, live.installation))
         for part, key in (
-            (Part.APPLICATION, application),
-            (Part.ROLE_BINDING, ResourceKey(*desired.ROLE_BINDING, environment.namespace, desired.BINDING)),
-            (Part.NAMESPACE, ResourceKey(*desired.NAMESPACE, "", environment.namespace)),
+            (SetupPart.APPLICATION, application),
+            (SetupPart.ROLE_BINDING, ResourceKey(*desired.ROLE_BINDING, environment.namespace, desired.BINDING_NAME)),
+            (SetupPart.NAMESPACE, ResourceKey(*desired.NAMESPACE, "", environment.namespace)),
         ):
-            if found := live.found.get(key):
-                yield environment.name, part, found
-    wanted = desired.repository_key(request.delivery, live.installation)
+            if live_object := live.live_objects.get(key):
+                yield environment.name, part, live_object
+    repository_key = desired.build_repository_key(request.delivery, live.installation)
     for secret in live.repositories:
-        if key_of(secret) == wanted:
-            yield "", Part.REPOSITORY, secret
+        if key_of(secret) == repository_key:
+            yield "", SetupPart.REPOSITORY, secret
 
 
-def _settings(request: Request, live: Live) -> Iterator[Change]:
-    key = live.installation.key
-    if removed := without_marked(Place(live.installation, live.found[key]), request.checks):
+def _plan_settings_removal(request: SetupRequest, live: SetupState) -> Iterator[SetupChange]:
+    key = live.installation.settings_target
+    if removed := build_uninstall_patch(HealthSettings(live.installation, live.live_objects[key]), request.checks):
         patch, kinds = removed
-        differences = tuple(f"- {of}" for of in kinds)
-        yield Change("", Part.HEALTH, key, Verb.UPDATE, patch, differences)
+        differences = tuple(f"- {group_kind}" for group_kind in kinds)
+        yield SetupChange("", SetupPart.HEALTH, key, ChangeVerb.UPDATE, patch, differences)
     policy = access_policy.policy_key(live.installation)
-    before = access_policy.texts_of(live.installation, live.found.get(policy))
-    after = access_policy.without(before, request.delivery.product)
-    if patch_of_policy := access_policy.patch_of(live.installation, before, after):
-        differences = tuple(access_policy.added(before, after))
-        yield Change("", Part.POLICY, policy, Verb.UPDATE, patch_of_policy, differences)
+    before = access_policy.read_policy_texts(live.installation, live.live_objects.get(policy))
+    after = access_policy.remove_policy(before, request.delivery.product)
+    if patch_of_policy := access_policy.build_policy_patch(live.installation, before, after):
+        differences = tuple(access_policy.describe_policy_changes(before, after))
+        yield SetupChange("", SetupPart.POLICY, policy, ChangeVerb.UPDATE, patch_of_policy, differences)
 
 
-async def remove(cluster: Cluster, plan: Plan, request: Request, done: Done, seconds: float) -> None:
+async def execute_removal(
+    cluster: Cluster,
+    plan: SetupPlan,
+    request: SetupRequest,
+    on_change_done: OnChangeDone,
+    deletion_timeout_seconds: float,
+) -> None:
     for change in plan.changes:
-        if change.part is Part.HEALTH:
+        if change.part is SetupPart.HEALTH:
             await _remove_checks(cluster, plan.installation, request)
-        elif change.part is Part.POLICY:
+        elif change.part is SetupPart.POLICY:
             owner = request.delivery.product
-            await change_policy(cluster, plan.installation, lambda texts: access_policy.without(texts, owner))  # noqa: B023
+            await change_policy(cluster, plan.installation, lambda texts: access_policy.remove_policy(texts, owner))  # noqa: B023
         else:
-            await _delete(cluster, change)
+            await _delete_object(cluster, change)
         if change.key.group_kind == APPLICATION:
-            await _gone(cluster, change.key, seconds)
-        done(change, change.verb)
+            await _wait_for_deletion(cluster, change.key, deletion_timeout_seconds)
+        on_change_done(change, change.verb)
 
 
-async def _delete(cluster: Cluster, change: Change) -> None:
+async def _delete_object(cluster: Cluster, change: SetupChange) -> None:
     try:
         await cluster.delete(change.key, uid=change.uid or None)
     except Conflict as error:
-        raise changed_meanwhile(change) from error
+        raise build_conflict_error(change) from error
     except ClusterError as error:
         if error.code != 404:  # already deleted
             raise
 
 
-async def _gone(cluster: Cluster, key: ResourceKey, seconds: float) -> None:
+async def _wait_for_deletion(cluster: Cluster, key: ResourceKey, timeout_seconds: float) -> None:
     """Wait for the deletion of an Application, because pruning its resources needs Argo CD's permissions."""
-    if await until(cluster, key, lambda live: live is None, seconds):
+    if await wait_for_object(cluster, key, lambda live: live is None, timeout_seconds):
         return
     live = await cluster.get(key) or {}
     finalizers = (live.get("metadata") or {}).get("finalizers")
-    held = f", blocked by {', '.join(finalizers)}" if finalizers else ""
-    what = f"{key.kind} {key.name} is still being deleted after {seconds:g} s{held}"
-    raise TooLate(f"{what}; check that Argo CD runs, then run the command again: other objects are not removed yet")
+    finalizers_text = f", blocked by {', '.join(finalizers)}" if finalizers else ""
+    problem = f"{key.kind} {key.name} is still being deleted after {timeout_seconds:g} s{finalizers_text}"
+    raise WaitTimeout(
+        f"{problem}; check that Argo CD runs, then run the command again: other objects are not removed yet"
+    )
 
 
-async def _remove_checks(cluster: Cluster, installation: Installation, request: Request) -> None:
-    async for _ in attempts():
-        removed = without_marked(await read_place(cluster, installation), request.checks)
+async def _remove_checks(cluster: Cluster, installation: ArgoCDInstallation, request: SetupRequest) -> None:
+    async for _ in iterate_attempts():
+        removed = build_uninstall_patch(await load_health_settings(cluster, installation), request.checks)
         if removed is None:
             return
         try:
-            await cluster.patch(installation.key, removed[0])
+            await cluster.patch(installation.settings_target, removed[0])
             return
         except Conflict:
             continue
-    raise busy(str(installation.key))
+    raise build_write_conflict_error(str(installation.settings_target))

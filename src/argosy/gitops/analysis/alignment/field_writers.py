@@ -11,24 +11,24 @@ from typing import Final, NamedTuple
 from argosy.languages import globs
 
 LAST_APPLIED: Final = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"
-_COUNTED: Final = "the server maintains it, and Git does not have it: it is removed before every comparison"
+_SERVER_MAINTAINED: Final = "the server maintains it, and Git does not have it: it is removed before every comparison"
 # argo: fields that are never compared, with the reason
 NEVER_COMPARED: Final = {
     "/status": "status is excluded from every comparison (ignoreResourceStatusField defaults to all in argocd-cm)",
-    "/metadata/managedFields": _COUNTED,
-    "/metadata/resourceVersion": _COUNTED,
-    "/metadata/generation": _COUNTED,
-    "/metadata/creationTimestamp": _COUNTED,
-    "/metadata/uid": _COUNTED,
-    "/metadata/selfLink": _COUNTED,
+    "/metadata/managedFields": _SERVER_MAINTAINED,
+    "/metadata/resourceVersion": _SERVER_MAINTAINED,
+    "/metadata/generation": _SERVER_MAINTAINED,
+    "/metadata/creationTimestamp": _SERVER_MAINTAINED,
+    "/metadata/uid": _SERVER_MAINTAINED,
+    "/metadata/selfLink": _SERVER_MAINTAINED,
     LAST_APPLIED: "fields that only the cluster has are not differences",
 }
-WHOLE: Final = frozenset({"", "/", "/spec", "/data", "/metadata"})
-DELIVERED: Final = frozenset({"image", "storageUri"})  # fields that deliver new versions
-HIDES_ALL: Final = "ignores everything below it, so that changes in Git are never detected"
+WHOLE_OBJECT_POINTERS: Final = frozenset({"", "/", "/spec", "/data", "/metadata"})
+VERSION_FIELDS: Final = frozenset({"image", "storageUri"})  # fields that deliver new versions
+TOO_BROAD_REASON: Final = "ignores everything below it, so that changes in Git are never detected"
 
 
-class Pattern(NamedTuple):
+class FieldWriterPattern(NamedTuple):
     """Fields of a kind that another writer sets. `topic` is the heading in the catalogue.
 
     `is_owned`: an operator writes the whole spec, so that ignoring it as a whole is correct.
@@ -42,72 +42,165 @@ class Pattern(NamedTuple):
     is_owned: bool = False
 
     @property
-    def needed(self) -> tuple[str, ...]:
+    def effective_pointers(self) -> tuple[str, ...]:
         """Pointers that have an effect."""
-        return tuple(each for each in self.pointers if not why_redundant(each))
+        return tuple(pointer for pointer in self.pointers if not find_redundancy_reason(pointer))
 
     @property
-    def redundant(self) -> tuple[str, ...]:
-        return tuple(each for each in self.pointers if why_redundant(each))
+    def redundant_pointers(self) -> tuple[str, ...]:
+        return tuple(pointer for pointer in self.pointers if find_redundancy_reason(pointer))
 
 
-_STATUS: Final = "/status"
-_VERSION: Final = "/metadata/resourceVersion"
-_NOTES: Final = "/metadata/annotations"
-_LABELS: Final = "/metadata/labels"
-_POD_LABELS: Final = "/spec/template/metadata/labels"
+_STATUS_POINTER: Final = "/status"
+_RESOURCE_VERSION_POINTER: Final = "/metadata/resourceVersion"
+_ANNOTATIONS_POINTER: Final = "/metadata/annotations"
+_LABELS_POINTER: Final = "/metadata/labels"
+_POD_LABELS_POINTER: Final = "/spec/template/metadata/labels"
 
-_ROUTE: Final = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy", _STATUS, LAST_APPLIED)
-_JOB: Final = tuple(
-    f"{_POD_LABELS}/batch.kubernetes.io~1{name}" for name in ("controller-uid", "job-name")
+_ROUTE_POINTERS: Final = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy", _STATUS_POINTER, LAST_APPLIED)
+_JOB_POINTERS: Final = tuple(
+    f"{_POD_LABELS_POINTER}/batch.kubernetes.io~1{name}" for name in ("controller-uid", "job-name")
 )  # fmt: skip
 
 PATTERNS: Final = (
-    Pattern("All kinds", "*", "*", ("/metadata/managedFields", _VERSION, "/metadata/generation"),
-            "Kubernetes maintains these fields"),
-    Pattern("Routes", "route.openshift.io", "Route", _ROUTE, "the router sets host and policy"),
-    Pattern("Deployments", "apps", "Deployment", ("/spec/selector", _POD_LABELS),
-            "a selector cannot be changed on an existing object"),
-    Pattern("Autoscaled Deployments", "apps", "Deployment", ("/spec/replicas",), "an autoscaler sets the replicas"),
-    Pattern("Claims", "", "PersistentVolumeClaim", ("/spec/volumeName", "/spec/volumeMode", _STATUS),
-            "a provisioner binds a volume"),
-    Pattern("Gateways of Istio", "networking.istio.io", "Gateway", ("/spec", _STATUS, _NOTES, _LABELS),
-            "a service mesh operator writes the whole spec", is_owned=True),
-    Pattern("Operators' own kinds", "docling.io", "DoclingServe", (_STATUS, "/spec/replicas", _VERSION),
-            "its operator sets the replicas"),
-    Pattern("Operators' own kinds", "datasciencecluster.opendatahub.io", "DataScienceCluster", (_STATUS, _NOTES),
-            "its operator writes status and annotations"),
-    Pattern("Operators' own kinds", "maistra.io", "ServiceMeshControlPlane", (_STATUS,), "its operator writes status"),
-    Pattern("Operators' own kinds", "llamastack.io", "LlamaStackDistribution", (_STATUS, _VERSION),
-            "its operator writes status"),
-    Pattern("Operators' own kinds", "nvidia.com", "ClusterPolicy", (_STATUS,), "its operator writes status"),
-    Pattern("Operators' own kinds", "nfd.openshift.io", "NodeFeatureDiscovery", (_STATUS,),
-            "its operator writes status"),
-    Pattern("Operators' own kinds", "trustyai.opendatahub.io", "LMEvalJob", (_STATUS,), "its operator writes status"),
-    Pattern("Operators' own kinds", "grafana.integreatly.org", "GrafanaDashboard", (_STATUS, _VERSION),
-            "its operator writes status"),
-    Pattern("Operator Lifecycle Manager", "operators.coreos.com", "Subscription", (_STATUS,), "OLM writes status"),
-    Pattern("Operator Lifecycle Manager", "operators.coreos.com", "OperatorGroup", (_STATUS, _NOTES),
-            "OLM records the provided APIs"),
-    Pattern("Machines", "machine.openshift.io", "MachineSet", (_STATUS, "/spec/replicas", _NOTES),
-            "a machine autoscaler sets the replicas"),
-    Pattern("Pipelines", "tekton.dev", "PipelineRun", (_STATUS,), "Tekton writes status"),
-    Pattern("Pipelines", "tekton.dev", "TaskRun", (_STATUS,), "Tekton writes status"),
-    Pattern("Jobs", "batch", "Job", (_STATUS, *_JOB), "the server adds labels unique to each Job"),
-    Pattern("Services of a mesh", "", "Service", ("/spec/clusterIP", "/spec/clusterIPs", _STATUS),
-            "the server assigns addresses"),
-    Pattern("Service accounts", "", "ServiceAccount", ("/imagePullSecrets",), "OpenShift adds pull secrets"),
-    Pattern("Monitoring", "monitoring.coreos.com", "ServiceMonitor", (_VERSION,), "Kubernetes maintains this field"),
-    Pattern("Monitoring", "monitoring.coreos.com", "PodMonitor", (_VERSION,), "Kubernetes maintains this field"),
-    Pattern("Namespaces", "", "Namespace", (_NOTES,), "OpenShift records user ID ranges and labels"),
-    Pattern("Applications in an Application", "argoproj.io", "Application", (_STATUS,), "the engine writes status"),
-)  # fmt: skip
+    FieldWriterPattern(
+        "All kinds",
+        "*",
+        "*",
+        ("/metadata/managedFields", _RESOURCE_VERSION_POINTER, "/metadata/generation"),
+        "Kubernetes maintains these fields",
+    ),
+    FieldWriterPattern("Routes", "route.openshift.io", "Route", _ROUTE_POINTERS, "the router sets host and policy"),
+    FieldWriterPattern(
+        "Deployments",
+        "apps",
+        "Deployment",
+        ("/spec/selector", _POD_LABELS_POINTER),
+        "a selector cannot be changed on an existing object",
+    ),
+    FieldWriterPattern(
+        "Autoscaled Deployments", "apps", "Deployment", ("/spec/replicas",), "an autoscaler sets the replicas"
+    ),
+    FieldWriterPattern(
+        "Claims",
+        "",
+        "PersistentVolumeClaim",
+        ("/spec/volumeName", "/spec/volumeMode", _STATUS_POINTER),
+        "a provisioner binds a volume",
+    ),
+    FieldWriterPattern(
+        "Gateways of Istio",
+        "networking.istio.io",
+        "Gateway",
+        ("/spec", _STATUS_POINTER, _ANNOTATIONS_POINTER, _LABELS_POINTER),
+        "a service mesh operator writes the whole spec",
+        is_owned=True,
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds",
+        "docling.io",
+        "DoclingServe",
+        (_STATUS_POINTER, "/spec/replicas", _RESOURCE_VERSION_POINTER),
+        "its operator sets the replicas",
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds",
+        "datasciencecluster.opendatahub.io",
+        "DataScienceCluster",
+        (_STATUS_POINTER, _ANNOTATIONS_POINTER),
+        "its operator writes status and annotations",
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds",
+        "maistra.io",
+        "ServiceMeshControlPlane",
+        (_STATUS_POINTER,),
+        "its operator writes status",
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds",
+        "llamastack.io",
+        "LlamaStackDistribution",
+        (_STATUS_POINTER, _RESOURCE_VERSION_POINTER),
+        "its operator writes status",
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds", "nvidia.com", "ClusterPolicy", (_STATUS_POINTER,), "its operator writes status"
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds",
+        "nfd.openshift.io",
+        "NodeFeatureDiscovery",
+        (_STATUS_POINTER,),
+        "its operator writes status",
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds", "trustyai.opendatahub.io", "LMEvalJob", (_STATUS_POINTER,), "its operator writes status"
+    ),
+    FieldWriterPattern(
+        "Operators' own kinds",
+        "grafana.integreatly.org",
+        "GrafanaDashboard",
+        (_STATUS_POINTER, _RESOURCE_VERSION_POINTER),
+        "its operator writes status",
+    ),
+    FieldWriterPattern(
+        "Operator Lifecycle Manager", "operators.coreos.com", "Subscription", (_STATUS_POINTER,), "OLM writes status"
+    ),
+    FieldWriterPattern(
+        "Operator Lifecycle Manager",
+        "operators.coreos.com",
+        "OperatorGroup",
+        (_STATUS_POINTER, _ANNOTATIONS_POINTER),
+        "OLM records the provided APIs",
+    ),
+    FieldWriterPattern(
+        "Machines",
+        "machine.openshift.io",
+        "MachineSet",
+        (_STATUS_POINTER, "/spec/replicas", _ANNOTATIONS_POINTER),
+        "a machine autoscaler sets the replicas",
+    ),
+    FieldWriterPattern("Pipelines", "tekton.dev", "PipelineRun", (_STATUS_POINTER,), "Tekton writes status"),
+    FieldWriterPattern("Pipelines", "tekton.dev", "TaskRun", (_STATUS_POINTER,), "Tekton writes status"),
+    FieldWriterPattern(
+        "Jobs", "batch", "Job", (_STATUS_POINTER, *_JOB_POINTERS), "the server adds labels unique to each Job"
+    ),
+    FieldWriterPattern(
+        "Services of a mesh",
+        "",
+        "Service",
+        ("/spec/clusterIP", "/spec/clusterIPs", _STATUS_POINTER),
+        "the server assigns addresses",
+    ),
+    FieldWriterPattern("Service accounts", "", "ServiceAccount", ("/imagePullSecrets",), "OpenShift adds pull secrets"),
+    FieldWriterPattern(
+        "Monitoring",
+        "monitoring.coreos.com",
+        "ServiceMonitor",
+        (_RESOURCE_VERSION_POINTER,),
+        "Kubernetes maintains this field",
+    ),
+    FieldWriterPattern(
+        "Monitoring",
+        "monitoring.coreos.com",
+        "PodMonitor",
+        (_RESOURCE_VERSION_POINTER,),
+        "Kubernetes maintains this field",
+    ),
+    FieldWriterPattern(
+        "Namespaces", "", "Namespace", (_ANNOTATIONS_POINTER,), "OpenShift records user ID ranges and labels"
+    ),
+    FieldWriterPattern(
+        "Applications in an Application", "argoproj.io", "Application", (_STATUS_POINTER,), "the engine writes status"
+    ),
+)
 
 # The rules of a widely copied repair guide, literally; --as-documented writes them.
 DOCUMENTED: Final = tuple(
-    each
-    for each in PATTERNS
-    if (each.topic, each.kind)
+    pattern
+    for pattern in PATTERNS
+    if (pattern.topic, pattern.kind)
     in {
         ("Routes", "Route"),
         ("Deployments", "Deployment"),
@@ -117,42 +210,46 @@ DOCUMENTED: Final = tuple(
 )
 
 
-def patterns_for(group: str, kind: str) -> Iterator[Pattern]:
+def list_patterns(group: str, kind: str) -> Iterator[FieldWriterPattern]:
     """Return the patterns for exactly this kind."""
-    return (each for each in PATTERNS if (each.group, each.kind) == (group, kind))
+    return (pattern for pattern in PATTERNS if (pattern.group, pattern.kind) == (group, kind))
 
 
-def reason_for(group: str, kind: str, pointer: str) -> str:
+def find_writer_reason(group: str, kind: str, pointer: str) -> str:
     """Return why another writer sets this field; empty if the catalogue does not have it."""
-    for each in patterns_for(group, kind):
-        if any(pointer == known or pointer.startswith(f"{known}/") for known in each.needed):
-            return each.reason
+    for pattern in list_patterns(group, kind):
+        if any(
+            pointer == known_pointer or pointer.startswith(f"{known_pointer}/")
+            for known_pointer in pattern.effective_pointers
+        ):
+            return pattern.reason
     return ""
 
 
-def why_redundant(pointer: str) -> str:
+def find_redundancy_reason(pointer: str) -> str:
     """Return why ignoring the pointer has no effect in any Application; empty if it may have one."""
-    for known, why in NEVER_COMPARED.items():
-        if pointer == known or pointer.startswith(f"{known}/"):
-            return why
+    for known_pointer, reason in NEVER_COMPARED.items():
+        if pointer == known_pointer or pointer.startswith(f"{known_pointer}/"):
+            return reason
     return ""
 
 
-def why_too_broad(group: str, kind: str, pointer: str) -> str:
+def find_broadness_reason(group: str, kind: str, pointer: str) -> str:
     """Return why the pointer should not be ignored; empty if it is narrow, or an operator owns the kind's spec."""
-    if pointer not in WHOLE:
+    if pointer not in WHOLE_OBJECT_POINTERS:
         return ""
     is_owned = any(
-        each.is_owned and globs.matches(each.group, group) and globs.matches(each.kind, kind) for each in PATTERNS
+        pattern.is_owned and globs.matches_glob(pattern.group, group) and globs.matches_glob(pattern.kind, kind)
+        for pattern in PATTERNS
     )
-    return "" if is_owned and pointer == "/spec" else f"{pointer or 'the empty pointer'} {HIDES_ALL}"
+    return "" if is_owned and pointer == "/spec" else f"{pointer or 'the empty pointer'} {TOO_BROAD_REASON}"
 
 
-def is_delivered(pointer: str) -> bool:
+def delivers_versions(pointer: str) -> bool:
     """True if the field delivers new versions: ignored and respected, it would block every later version."""
-    return pointer.rpartition("/")[2] in DELIVERED
+    return pointer.rpartition("/")[2] in VERSION_FIELDS
 
 
-def is_operators(group: str, kind: str) -> bool:
+def is_owned_by_operator(group: str, kind: str) -> bool:
     """True if an operator writes the whole spec of this kind."""
-    return any(each.is_owned for each in patterns_for(group, kind))
+    return any(pattern.is_owned for pattern in list_patterns(group, kind))

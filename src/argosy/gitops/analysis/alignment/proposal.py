@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from argosy.gitops.application import IgnoreDifference
-from argosy.kube.objects.yaml_edits import Edit
+from argosy.kube.objects.yaml_edits import YamlEdit
 
 
 class ProposalKind(enum.StrEnum):
@@ -24,21 +24,21 @@ class ProposalKind(enum.StrEnum):
     INFORM = "Inform"
 
     @property
-    def changes(self) -> bool:
+    def changes_git(self) -> bool:
         """True if the proposal changes something in Git."""
         return self not in (ProposalKind.ACCEPT, ProposalKind.INFORM)
 
 
-ORDER: Final = tuple(ProposalKind)  # smallest change first
+PROPOSAL_ORDER: Final = tuple(ProposalKind)  # smallest change first
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedPointer:
     """A pointer or jq expression of an ignore rule that can be removed, and why."""
 
     rule: IgnoreDifference
     pointer: str
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Proposal:
     certain: bool = True  # False: a person must decide
     evidence: tuple[str, ...] = field(default=(), compare=False)  # not part of a proposal's identity
     ignores: tuple[IgnoreDifference, ...] = ()  # to be added
-    drops: tuple[Dropped, ...] = ()
+    drops: tuple[DroppedPointer, ...] = ()
     options: tuple[str, ...] = ()  # sync options to be added
     ref: str = ""  # the ref to follow instead
-    sets: tuple[Edit, ...] = ()  # other fields of the Application
+    sets: tuple[YamlEdit, ...] = ()  # other fields of the Application
     file: str = ""
     labels: tuple[str, ...] = ()  # labels that a kustomization writes into selectors
     on_pods: bool = False  # the live Pods have the labels, too
@@ -63,30 +63,30 @@ class Proposal:
     commands: tuple[str, ...] = ()  # commands to type if a change in Git is not enough
 
     @property
-    def mark(self) -> str:
+    def decision_tag(self) -> str:
         """`[auto]` if no decision is needed, `[ask]` if one is; empty if nothing changes."""
-        return ("[auto]" if self.certain else "[ask]") if self.kind.changes else ""
+        return ("[auto]" if self.certain else "[ask]") if self.kind.changes_git else ""
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         """Data for JSON and YAML output, without empty values."""
-        told = {
+        fields = {
             "application": self.application,
             "kind": self.kind.value,
             "text": self.text,
             "fix": self.fix,
             "certain": self.certain,
             "evidence": list(self.evidence),
-            "ignoreDifferences": [rule_wire(each) for each in self.ignores],
-            "drop": [{"kind": each.rule.kind, "pointer": each.pointer, "why": each.why} for each in self.drops],
+            "ignoreDifferences": [ignore_rule_to_wire(entry) for entry in self.ignores],
+            "drop": [{"kind": entry.rule.kind, "pointer": entry.pointer, "why": entry.reason} for entry in self.drops],
             "syncOptions": list(self.options),
             "targetRevision": self.ref,
             "file": self.file,
             "commands": list(self.commands),
         }
-        return {name: value for name, value in told.items() if value not in ("", [])}
+        return {name: value for name, value in fields.items() if value not in ("", [])}
 
 
-def rule_wire(rule: IgnoreDifference) -> dict[str, Any]:
+def ignore_rule_to_wire(rule: IgnoreDifference) -> dict[str, Any]:
     """Convert to the format of an Application, without empty values."""
     wire: dict[str, Any] = {"group": rule.group} if rule.group else {}
     wire["kind"] = rule.kind

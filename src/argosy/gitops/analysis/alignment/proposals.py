@@ -12,78 +12,128 @@ from typing import Any, Final
 from argosy.errors import PatchError
 from argosy.gitops.analysis.alignment import ignore_rules
 from argosy.gitops.analysis.alignment.field_writers import (
-    is_delivered,
-    is_operators,
-    reason_for,
-    why_redundant,
-    why_too_broad,
+    delivers_versions,
+    find_broadness_reason,
+    find_redundancy_reason,
+    find_writer_reason,
+    is_owned_by_operator,
 )
-from argosy.gitops.analysis.alignment.ignore_rules import Foreign
-from argosy.gitops.analysis.alignment.immutable_fields import immutable
-from argosy.gitops.analysis.alignment.observation import RESPECT, TOOLS, AppSight, SeenObject, is_foreign, is_narrow
-from argosy.gitops.analysis.alignment.proposal import ORDER, Dropped, Proposal, ProposalKind
+from argosy.gitops.analysis.alignment.ignore_rules import ForeignFields
+from argosy.gitops.analysis.alignment.immutable_fields import propose_for_immutable_fields
+from argosy.gitops.analysis.alignment.observation import (
+    RESPECT_OPTION,
+    USER_TOOL_PREFIXES,
+    ObservedApplication,
+    ObservedObject,
+    is_narrow,
+    is_set_by_controller,
+)
+from argosy.gitops.analysis.alignment.proposal import PROPOSAL_ORDER, DroppedPointer, Proposal, ProposalKind
 from argosy.gitops.analysis.cause import Cause, CauseKind
-from argosy.gitops.analysis.evidence import ABSENT, value_at
+from argosy.gitops.analysis.evidence import ABSENT, get_matching_value
 from argosy.gitops.application import IgnoreDifference
-from argosy.gitops.application.step_results import Difference
-from argosy.gitops.diff.diff_options import concerns
+from argosy.gitops.application.step_results import FieldDifference
+from argosy.gitops.diff.diff_options import matches_key
 from argosy.kube.patch.json_pointer import parse
 
-SHARED: Final = "SharedResourceWarning"
+SHARED_RESOURCE_CONDITION: Final = "SharedResourceWarning"
 
 
-def propose(seen: AppSight) -> list[Proposal]:
+def build_proposals(observed: ObservedApplication) -> list[Proposal]:
     """Return certain proposals and those that need a decision; the smallest change first."""
-    ignored = [*_ignored(seen)]
-    changes = [*ignored, *_respected(seen, ignored), *immutable(seen)]
-    is_changed = any(each.certain for each in changes)
-    found = [*changes, *_dropped(seen, is_changed=is_changed), *_accepted(seen), *_informed(seen)]
-    return sorted(found, key=lambda each: ORDER.index(each.kind))
+    ignore_proposals = [*_propose_ignore_rules(observed)]
+    changes = [
+        *ignore_proposals,
+        *_propose_respect_option(observed, ignore_proposals),
+        *propose_for_immutable_fields(observed),
+    ]
+    has_certain_change = any(proposal.certain for proposal in changes)
+    proposals = [
+        *changes,
+        *_propose_drops(observed, has_certain_change=has_certain_change),
+        *_propose_acceptance(observed),
+        *_propose_information(observed),
+    ]
+    return sorted(proposals, key=lambda proposal: PROPOSAL_ORDER.index(proposal.kind))
 
 
 # -- fields that other writers set ---------------------------------------------------------------------------------
 
 
-def _foreign(each: SeenObject) -> Foreign:
-    chosen = [(found, cause) for found, cause in each.fields if is_foreign(cause) and is_narrow(each, found)]
-    managers = tuple(cause.manager if cause.kind is CauseKind.OTHER_CONTROLLER else "" for _, cause in chosen)
-    return Foreign(each.key, each.form, tuple(found for found, _ in chosen), managers)
+def _select_foreign_fields(observed_object: ObservedObject) -> ForeignFields:
+    pairs = [
+        (difference, cause)
+        for difference, cause in observed_object.fields
+        if is_set_by_controller(cause) and is_narrow(observed_object, difference)
+    ]
+    managers = tuple(cause.manager if cause.kind is CauseKind.OTHER_CONTROLLER else "" for _, cause in pairs)
+    return ForeignFields(
+        observed_object.key, observed_object.live_manifest, tuple(difference for difference, _ in pairs), managers
+    )
 
 
-def _ignored(seen: AppSight) -> Iterator[Proposal]:
-    foreign = {each.key: _foreign(each) for each in seen.objects}
-    for rule in ignore_rules.rules_for(foreign.values(), seen.desired):
-        objects = [each for each in seen.objects if concerns(rule, each.key)]
-        causes = [cause for each in objects for _, cause in each.fields if is_foreign(cause)]
-        fix = "expected; mark" if is_operators(rule.group, rule.kind) else "ignore rule"
-        text = f"ignore {ignore_rules.told(rule)}"
-        why = _why(rule, objects, causes)
-        if any(is_delivered(found.pointer) for each in objects for found, cause in each.fields if is_foreign(cause)):
-            why += "; such a rule hides new versions from Git, so you must decide"
+def _propose_ignore_rules(observed: ObservedApplication) -> Iterator[Proposal]:
+    foreign = {observed_object.key: _select_foreign_fields(observed_object) for observed_object in observed.objects}
+    for rule in ignore_rules.build_ignore_rules(foreign.values(), observed.desired):
+        objects = [observed_object for observed_object in observed.objects if matches_key(rule, observed_object.key)]
+        causes = [
+            cause for observed_object in objects for _, cause in observed_object.fields if is_set_by_controller(cause)
+        ]
+        fix = "expected; mark" if is_owned_by_operator(rule.group, rule.kind) else "ignore rule"
+        text = f"ignore {ignore_rules.render_ignore_rule(rule)}"
+        reason = _render_reason(rule, objects, causes)
+        if any(
+            delivers_versions(difference.pointer)
+            for observed_object in objects
+            for difference, cause in observed_object.fields
+            if is_set_by_controller(cause)
+        ):
+            reason += "; such a rule hides new versions from Git, so you must decide"
         # The writer that removed a field is a guess: nobody owns a missing field. Some kinds are known for it.
         is_certain = all(
-            _is_certain(each, found, cause) for each in objects for found, cause in each.fields if is_foreign(cause)
+            _is_certain(observed_object, difference, cause)
+            for observed_object in objects
+            for difference, cause in observed_object.fields
+            if is_set_by_controller(cause)
         )
-        said = (f"{each.name}: {cause.text}" for each in objects for _, cause in each.fields if is_foreign(cause))
-        evidence = tuple(dict.fromkeys(said))
+        texts = (
+            f"{observed_object.name}: {cause.text}"
+            for observed_object in objects
+            for _, cause in observed_object.fields
+            if is_set_by_controller(cause)
+        )
+        evidence = tuple(dict.fromkeys(texts))
         yield Proposal(
-            seen.app.name, ProposalKind.IGNORE, f"{text} ({why})", fix, is_certain, evidence[:10], ignores=(rule,)
-        )  # fmt: skip
+            observed.app.name,
+            ProposalKind.IGNORE,
+            f"{text} ({reason})",
+            fix,
+            is_certain,
+            evidence[:10],
+            ignores=(rule,),
+        )
 
 
-def _is_certain(each: SeenObject, found: Difference, cause: Cause) -> bool:
+def _is_certain(observed_object: ObservedObject, difference: FieldDifference, cause: Cause) -> bool:
     """False if a person may have intended the value or set it in Git now, or if the rule would block later versions."""
-    if is_delivered(found.pointer) or cause.is_asked_anew:
+    if delivers_versions(difference.pointer) or cause.has_changed_in_git:
         return False
-    is_controllers = found.has_live and not cause.manager.startswith(TOOLS)
-    return is_controllers or bool(reason_for(*each.key.group_kind, found.pointer))
+    is_set_by_program = difference.has_live and not cause.manager.startswith(USER_TOOL_PREFIXES)
+    return is_set_by_program or bool(find_writer_reason(*observed_object.key.group_kind, difference.pointer))
 
 
-def _why(rule: IgnoreDifference, objects: Sequence[SeenObject], causes: Sequence[Cause]) -> str:
-    known = next((why for each in rule.pointers if (why := reason_for(rule.group, rule.kind, each))), "")
+def _render_reason(rule: IgnoreDifference, objects: Sequence[ObservedObject], causes: Sequence[Cause]) -> str:
+    catalogue_reason = next(
+        (
+            found_reason
+            for pointer in rule.pointers
+            if (found_reason := find_writer_reason(rule.group, rule.kind, pointer))
+        ),
+        "",
+    )
     writers = ", ".join(dict.fromkeys(cause.manager for cause in causes if cause.manager))
-    if known:
-        return known
+    if catalogue_reason:
+        return catalogue_reason
     kinds = {cause.kind for cause in causes}
     if CauseKind.OTHER_CONTROLLER in kinds and writers:
         return f"{writers} writes it"
@@ -97,37 +147,57 @@ def _why(rule: IgnoreDifference, objects: Sequence[SeenObject], causes: Sequence
 # -- sync options --------------------------------------------------------------------------------------------------
 
 
-def _respected(seen: AppSight, ignored: Sequence[Proposal]) -> Iterator[Proposal]:
+def _propose_respect_option(observed: ObservedApplication, ignore_proposals: Sequence[Proposal]) -> Iterator[Proposal]:
     """argo: ignoreDifferences affects comparisons only; a sync still writes the value from Git."""
-    if RESPECT in seen.app.policy.options:
+    if RESPECT_OPTION in observed.app.policy.options:
         return
-    sure, unsure = ([*_newly(seen, [each for each in ignored if each.certain is is_sure])] for is_sure in (True, False))
-    sure = sure or [*_written(seen)]
-    if sure or unsure:
-        named = ", ".join(dict.fromkeys((sure or unsure)[:3]))
-        text = f"add {RESPECT}: Git has {named}, so every sync would write it even if it is ignored"
-        yield Proposal(seen.app.name, ProposalKind.SYNC_OPTION, text, "sync option", bool(sure), options=(RESPECT,))
+    certain_pointers, uncertain_pointers = (
+        [
+            *_list_newly_ignored_pointers(
+                observed, [proposal for proposal in ignore_proposals if proposal.certain is is_certain]
+            )
+        ]
+        for is_certain in (True, False)
+    )
+    certain_pointers = certain_pointers or [*_list_ignored_pointers_in_git(observed)]
+    if certain_pointers or uncertain_pointers:
+        pointers_text = ", ".join(dict.fromkeys((certain_pointers or uncertain_pointers)[:3]))
+        text = f"add {RESPECT_OPTION}: Git has {pointers_text}, so every sync would write it even if it is ignored"
+        yield Proposal(
+            observed.app.name,
+            ProposalKind.SYNC_OPTION,
+            text,
+            "sync option",
+            bool(certain_pointers),
+            options=(RESPECT_OPTION,),
+        )
 
 
-def _newly(seen: AppSight, ignored: Sequence[Proposal]) -> Iterator[str]:
+def _list_newly_ignored_pointers(observed: ObservedApplication, ignore_proposals: Sequence[Proposal]) -> Iterator[str]:
     """Yield pointers of fields to be ignored that Git has."""
-    rules = [rule for each in ignored for rule in each.ignores]
-    for each in seen.objects:
-        if any(concerns(rule, each.key) for rule in rules):
-            yield from (found.pointer for found in _foreign(each).fields if found.has_desired)
+    rules = [rule for entry in ignore_proposals for rule in entry.ignores]
+    for entry in observed.objects:
+        if any(matches_key(rule, entry.key) for rule in rules):
+            yield from (
+                difference.pointer for difference in _select_foreign_fields(entry).fields if difference.has_desired
+            )
 
 
-def _written(seen: AppSight) -> Iterator[str]:
+def _list_ignored_pointers_in_git(observed: ObservedApplication) -> Iterator[str]:
     """Yield pointers of existing rules for differing objects, if Git has the field."""
-    for each in seen.objects:
-        for rule in seen.app.ignored:
-            if concerns(rule, each.key):
-                yield from (at for at in rule.pointers if not why_redundant(at) and _has(each.pair.desired, at))
+    for observed_object in observed.objects:
+        for rule in observed.app.ignore_rules:
+            if matches_key(rule, observed_object.key):
+                yield from (
+                    pointer
+                    for pointer in rule.pointers
+                    if not find_redundancy_reason(pointer) and _has_value(observed_object.pair.desired, pointer)
+                )
 
 
-def _has(manifest: Any, pointer: str) -> bool:
+def _has_value(manifest: Any, pointer: str) -> bool:
     try:
-        return value_at(manifest, parse(pointer), manifest) is not ABSENT
+        return get_matching_value(manifest, parse(pointer), manifest) is not ABSENT
     except PatchError:
         return False
 
@@ -135,67 +205,77 @@ def _has(manifest: Any, pointer: str) -> bool:
 # -- rules without effect, and rules that are too broad ------------------------------------------------------------
 
 
-def _dropped(seen: AppSight, *, is_changed: bool) -> Iterator[Proposal]:
+def _propose_drops(observed: ObservedApplication, *, has_certain_change: bool) -> Iterator[Proposal]:
     drops = [
-        Dropped(rule, pointer, why)
-        for rule in seen.app.ignored
+        DroppedPointer(rule, pointer, reason)
+        for rule in observed.app.ignore_rules
         for pointer in rule.pointers
-        if (why := why_redundant(pointer)) and not (seen.compares_status and pointer.startswith("/status"))
+        if (reason := find_redundancy_reason(pointer))
+        and not (observed.compares_status and pointer.startswith("/status"))
     ]
     if drops:
-        named = ", ".join(dict.fromkeys(each.pointer for each in drops))
-        text = f"remove {named}: never compared"
-        evidence = tuple(dict.fromkeys(f"{each.pointer}: {each.why}" for each in drops))
-        if is_changed:
-            yield Proposal(seen.app.name, ProposalKind.DROP, text, "drop rule", True, evidence, drops=tuple(drops))
+        pointers_text = ", ".join(dict.fromkeys(drop.pointer for drop in drops))
+        text = f"remove {pointers_text}: never compared"
+        evidence = tuple(dict.fromkeys(f"{drop.pointer}: {drop.reason}" for drop in drops))
+        if has_certain_change:
+            yield Proposal(observed.app.name, ProposalKind.DROP, text, "drop rule", True, evidence, drops=tuple(drops))
         else:
             # It does no harm: if nothing else is to be changed, it may stay.
-            text = f"{named} in its rules have no effect: never compared; argosy check --fix removes them"
-            yield Proposal(seen.app.name, ProposalKind.INFORM, text, "informational")
-    for rule in seen.app.ignored:
+            text = f"{pointers_text} in its rules have no effect: never compared; argosy check --fix removes them"
+            yield Proposal(observed.app.name, ProposalKind.INFORM, text, "informational")
+    for rule in observed.app.ignore_rules:
         for pointer in rule.pointers:
-            if why := why_too_broad(rule.group, rule.kind, pointer):
-                text = f"the rule for {rule.kind} is too broad: {why}; name each field that others write"
-                yield Proposal(seen.app.name, ProposalKind.INFORM, text, "narrow the rule")
+            if reason := find_broadness_reason(rule.group, rule.kind, pointer):
+                text = f"the rule for {rule.kind} is too broad: {reason}; name each field that others write"
+                yield Proposal(observed.app.name, ProposalKind.INFORM, text, "narrow the rule")
 
 
 # -- information only ---------------------------------------------------------------------------------------------
 
 
-def _accepted(seen: AppSight) -> Iterator[Proposal]:
+def _propose_acceptance(observed: ObservedApplication) -> Iterator[Proposal]:
     """The differing fields are owned by an operator as a whole, and no narrow rule covers them."""
-    for each in seen.objects:
-        broad = [found for found, cause in each.fields if is_foreign(cause) and not is_narrow(each, found)]
-        if broad:
-            named = ", ".join(found.pointer or "the whole object" for found in broad)
-            tail = "it is Healthy, so this may stay" if seen.is_healthy else "find out first why it is not Healthy"
-            text = (
-                f"{each.name}: {named} is written as a whole by another writer, and no rule is proposed for it; {tail}"
+    for observed_object in observed.objects:
+        broad_differences = [
+            difference
+            for difference, cause in observed_object.fields
+            if is_set_by_controller(cause) and not is_narrow(observed_object, difference)
+        ]
+        if broad_differences:
+            pointers_text = ", ".join(difference.pointer or "the whole object" for difference in broad_differences)
+            health_text = (
+                "it is Healthy, so this may stay" if observed.is_healthy else "find out first why it is not Healthy"
             )
-            yield Proposal(seen.app.name, ProposalKind.ACCEPT, text, "accepted" if seen.is_healthy else "look")
+            text = (
+                f"{observed_object.name}: {pointers_text} is written as a whole by another writer, and no rule "
+                f"is proposed for it; {health_text}"
+            )
+            yield Proposal(observed.app.name, ProposalKind.ACCEPT, text, "accepted" if observed.is_healthy else "look")
 
 
-def _informed(seen: AppSight) -> Iterator[Proposal]:
-    for kind, message in seen.conditions:
-        if kind == SHARED:
-            yield Proposal(seen.app.name, ProposalKind.INFORM, f"{kind}: {message}", "informational")
-    others = [
-        (found, cause)
-        for each in seen.objects
+def _propose_information(observed: ObservedApplication) -> Iterator[Proposal]:
+    for kind, message in observed.conditions:
+        if kind == SHARED_RESOURCE_CONDITION:
+            yield Proposal(observed.app.name, ProposalKind.INFORM, f"{kind}: {message}", "informational")
+    other_differences = [
+        (difference, cause)
+        for observed_object in observed.objects
         if not any(
-            cause.kind is CauseKind.IMMUTABLE for _, cause in each.fields
+            cause.kind is CauseKind.IMMUTABLE for _, cause in observed_object.fields
         )  # recreation fixes the other fields, too
-        for found, cause in each.fields
-        if not is_foreign(cause)
+        for difference, cause in observed_object.fields
+        if not is_set_by_controller(cause)
     ]
-    for text, fix, next_ in dict.fromkeys(_told(cause) for _, cause in others):
-        mine = [found for found, cause in others if _told(cause)[0] == text]
-        what = "field" if all(found.pointer for found in mine) else "object"
-        noun = f"{what} differs" if len(mine) == 1 else f"{what}s differ"
+    for text, fix, next_ in dict.fromkeys(_render_cause(cause) for _, cause in other_differences):
+        matching = [difference for difference, cause in other_differences if _render_cause(cause)[0] == text]
+        noun_base = "field" if all(difference.pointer for difference in matching) else "object"
+        noun = f"{noun_base} differs" if len(matching) == 1 else f"{noun_base}s differ"
         commands = (next_,) if next_ else ()
-        yield Proposal(seen.app.name, ProposalKind.INFORM, f"{len(mine)} {noun}: {text}", fix, commands=commands)
+        yield Proposal(
+            observed.app.name, ProposalKind.INFORM, f"{len(matching)} {noun}: {text}", fix, commands=commands
+        )
 
 
-def _told(cause: Cause) -> tuple[str, str, str]:
+def _render_cause(cause: Cause) -> tuple[str, str, str]:
     fix = "sync" if cause.kind in (CauseKind.YOUR_CHANGE, CauseKind.DELETED, CauseKind.OTHER_CONTROLLER) else "look"
-    return f"{cause.kind.words}: {cause.text}", "prune" if cause.kind is CauseKind.PRUNE else fix, cause.next
+    return f"{cause.kind.label}: {cause.text}", "prune" if cause.kind is CauseKind.PRUNE else fix, cause.next

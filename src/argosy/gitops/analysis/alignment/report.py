@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
-class Standing(NamedTuple):
+class ApplicationStatus(NamedTuple):
     """Sync and health status of one Application, and its conditions."""
 
     sync: str
@@ -20,16 +20,16 @@ class Standing(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     @property
-    def words(self) -> str:
-        more = "".join(f" + {each}" for each in dict.fromkeys(self.errors))
-        return f"{self.sync}/{self.health}{more}"
+    def render(self) -> str:
+        errors_text = "".join(f" + {error}" for error in dict.fromkeys(self.errors))
+        return f"{self.sync}/{self.health}{errors_text}"
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {"sync": self.sync, "health": self.health, "errors": list(self.errors), "warnings": list(self.warnings)}
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class AlignmentTally:
     total: int
     synced: int
     healthy: int
@@ -38,38 +38,38 @@ class Tally:
     @property
     def lines(self) -> tuple[str, str, str]:
         counts = Counter(self.errors)
-        named = ", ".join(f"{each} x{number}" if number > 1 else each for each, number in counts.items())
+        errors_text = ", ".join(f"{error} x{number}" if number > 1 else error for error, number in counts.items())
         return (
-            f"Synced {share(self.synced, self.total)}",
-            f"Healthy {share(self.healthy, self.total)}",
-            f"errors {len(self.errors)}{f' ({named})' if named else ''}",
+            f"Synced {render_share(self.synced, self.total)}",
+            f"Healthy {render_share(self.healthy, self.total)}",
+            f"errors {len(self.errors)}{f' ({errors_text})' if errors_text else ''}",
         )
 
-    def document(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         return {
             "applications": self.total,
             "synced": self.synced,
-            "syncedPercent": percent(self.synced, self.total),
+            "syncedPercent": compute_percent(self.synced, self.total),
             "healthy": self.healthy,
-            "healthyPercent": percent(self.healthy, self.total),
+            "healthyPercent": compute_percent(self.healthy, self.total),
             "errors": list(self.errors),
         }
 
 
-def tally(standings: Iterable[Standing]) -> Tally:
-    all_ = list(standings)
-    return Tally(
-        len(all_),
-        sum(each.sync == "Synced" for each in all_),
-        sum(each.health == "Healthy" for each in all_),
-        tuple(sorted(error for each in all_ for error in each.errors)),
+def count_statuses(statuses: Iterable[ApplicationStatus]) -> AlignmentTally:
+    status_list = list(statuses)
+    return AlignmentTally(
+        len(status_list),
+        sum(status.sync == "Synced" for status in status_list),
+        sum(status.health == "Healthy" for status in status_list),
+        tuple(sorted(error for status in status_list for error in status.errors)),
     )
 
 
-def percent(number: int, total: int) -> float:
+def compute_percent(number: int, total: int) -> float:
     """Return the percentage with one decimal; 100 if the total is 0."""
     return round(100 * number / total, 1) if total else 100.0
 
 
-def share(number: int, total: int) -> str:
-    return f"{number}/{total} ({percent(number, total):.1f}%)"
+def render_share(number: int, total: int) -> str:
+    return f"{number}/{total} ({compute_percent(number, total):.1f}%)"

@@ -10,8 +10,8 @@ from typing import Final
 
 from argosy.gitops.analysis.finding import Finding
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.repository import Repository
-from argosy.gitops.analysis.rule import Rule
+from argosy.gitops.analysis.repository import RepositoryView
+from argosy.gitops.analysis.rule import AnalysisRule
 from argosy.gitops.analysis.rules import (
     applications,
     gating,
@@ -71,8 +71,9 @@ _FAMILIES: Final = (
         settings,
     ),
 )
-CATALOGUE: Final[Mapping[str, Rule]] = {
-    rule.id: rule for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda one: one.id)
+CATALOGUE: Final[Mapping[str, AnalysisRule]] = {
+    rule.id: rule
+    for rule in sorted((rule for family in _FAMILIES for rule in family.RULES), key=lambda candidate: candidate.id)
 }
 FAMILIES: Final = {
     "1": "GitOps",
@@ -84,23 +85,41 @@ FAMILIES: Final = {
 }
 
 
-def look_at(repository: Repository, rules: Iterable[Rule] = CATALOGUE.values()) -> list[Finding]:
+def check_repository(repository: RepositoryView, rules: Iterable[AnalysisRule] = CATALOGUE.values()) -> list[Finding]:
     """Run the rules of `argosy check`; a violation in a base that several overlays share is reported once."""
-    found: dict[tuple[str, str, int, str], Finding] = {}
+    findings: dict[tuple[str, str, int, str], Finding] = {}
     for rule in rules:
-        for sight in rule.look(repository):
-            found.setdefault((rule.id, sight.place.file, sight.place.line, sight.message), Finding(rule, sight))
-    return sorted(found.values(), key=lambda one: (one.place.file, one.place.line, one.rule.id, one.sight.message))
+        for violation in rule.check_repository(repository):
+            findings.setdefault(
+                (rule.id, violation.location.file, violation.location.line, violation.message), Finding(rule, violation)
+            )
+    return sorted(
+        findings.values(),
+        key=lambda finding: (finding.location.file, finding.location.line, finding.rule.id, finding.violation.message),
+    )
 
 
-def diagnose(view: LiveView) -> list[Finding]:
+def diagnose_installation(view: LiveView) -> list[Finding]:
     """Run the live rules and add violations that callers reported; the worst first."""
     refusals = windows.find_refused_syncs(view)
-    found = [
-        Finding(rule, windows.name_window(sight, refusals))
+    findings = [
+        Finding(rule, windows.replace_refused_sync_advice(violation, refusals))
         for rule in CATALOGUE.values()
-        for sight in rule.diagnose(view)
+        for violation in rule.check_installation(view)
     ]
-    found += [Finding(CATALOGUE[rule], sight) for rule, sights in view.told.items() for sight in sights]
-    kept = {(each.rule.id, each.place.file, each.sight.message): each for each in found}
-    return sorted(kept.values(), key=lambda one: (-one.severity.weight, one.place.file, one.rule.id))
+    findings += [
+        Finding(CATALOGUE[rule], violation)
+        for rule, violations in view.external_violations.items()
+        for violation in violations
+    ]
+    unique_findings = {
+        (finding.rule.id, finding.location.file, finding.violation.message): finding for finding in findings
+    }
+    return sorted(
+        unique_findings.values(),
+        key=lambda unique_finding: (
+            -unique_finding.severity.weight,
+            unique_finding.location.file,
+            unique_finding.rule.id,
+        ),
+    )

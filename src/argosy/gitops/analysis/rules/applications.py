@@ -9,167 +9,214 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.fixes import replaced, with_sync_option
-from argosy.gitops.analysis.repository import Fault, Item, Planned, Rendering, Repository, Trouble, Written
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.schema_validation import Schemas
-from argosy.gitops.analysis.violation import Place, Severity, Sight
+from argosy.gitops.analysis.fixes import add_sync_option, replace_value
+from argosy.gitops.analysis.repository import (
+    ApplicationDeclaration,
+    DeclaredEnvironment,
+    ManifestWithLocations,
+    RenderedSource,
+    RenderFailure,
+    RenderFailureKind,
+    RepositoryView,
+)
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.schema_validation import SchemaValidator
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.name_syntax import dns_label
+from argosy.kube.schema.name_syntax import check_dns_label
 
-_ARGOCD: Final = ("argoproj.io", "ArgoCD")
-_WORK: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")
-_PRODUCTION: Final = frozenset({"prod", "production", "prd", "live"})
-
-
-def _faults(repository: Repository, kind: str) -> Iterator[tuple[Rendering, Fault]]:
-    return ((each, each.fault) for each in repository.renderings if each.fault and each.fault.kind == kind)
+_ARGOCD_KIND: Final = ("argoproj.io", "ArgoCD")
+_WORK_BRANCH_PREFIXES: Final = ("feature/", "feat/", "bugfix/", "fix/", "wip/", "dev/")
+_PRODUCTION_WORDS: Final = frozenset({"prod", "production", "prd", "live"})
 
 
-def _missing_path(repository: Repository) -> Iterator[Sight]:
-    for rendering, fault in _faults(repository, Trouble.PATH):
-        yield Sight(fault.place, fault.message, fault.fix, _subject(rendering), "spec.source.path")
+def _list_failures(repository: RepositoryView, kind: str) -> Iterator[tuple[RenderedSource, RenderFailure]]:
+    return (
+        (rendering, rendering.failure)
+        for rendering in repository.renderings
+        if rendering.failure and rendering.failure.kind == kind
+    )
 
 
-def _failing_render(repository: Repository) -> Iterator[Sight]:
+def _find_missing_paths(repository: RepositoryView) -> Iterator[Violation]:
+    for rendering, failure in _list_failures(repository, RenderFailureKind.PATH):
+        yield Violation(failure.location, failure.message, failure.fix, _get_subject(rendering), "spec.source.path")
+
+
+def _find_failed_renders(repository: RepositoryView) -> Iterator[Violation]:
     """Report a broken file once, with all Applications that are built from it."""
-    found: dict[tuple[Place, str], list[tuple[Rendering, Fault]]] = defaultdict(list)
-    for rendering, fault in _faults(repository, Trouble.RENDER):
-        found[fault.place, fault.message].append((rendering, fault))
-    for (place, message), broken in found.items():
-        rendering, fault = broken[0]
-        names = [each.written.name for each, _ in broken if each.written]
-        lead = f"{', '.join(names)}: " if names else ""
-        yield Sight(place, f"{lead}{message}", fault.fix, _subject(rendering) or rendering.folder)
+    failures_by_location: dict[tuple[FileLocation, str], list[tuple[RenderedSource, RenderFailure]]] = defaultdict(list)
+    for rendering, failure in _list_failures(repository, RenderFailureKind.RENDER):
+        failures_by_location[failure.location, failure.message].append((rendering, failure))
+    for (location, message), failures in failures_by_location.items():
+        rendering, failure = failures[0]
+        names = [source.declaration.name for source, _ in failures if source.declaration]
+        prefix = f"{', '.join(names)}: " if names else ""
+        yield Violation(location, f"{prefix}{message}", failure.fix, _get_subject(rendering) or rendering.folder)
 
 
-def _subject(rendering: Rendering) -> str:
-    return rendering.written.item.name if rendering.written else ""
+def _get_subject(rendering: RenderedSource) -> str:
+    return rendering.declaration.item.name if rendering.declaration else ""
 
 
-def _shared(repository: Repository) -> Iterator[Sight]:
-    schemas = Schemas(repository.definitions)
-    owners: dict[tuple[str, ResourceKey], dict[str, tuple[Written, Item]]] = defaultdict(dict)
-    for rendering, item in repository.objects():
-        written = rendering.written
-        if written is None or not (written.app.destination.server or written.app.destination.name):
+def _find_shared_objects(repository: RepositoryView) -> Iterator[Violation]:
+    schemas = SchemaValidator(repository.definitions)
+    owners: dict[tuple[str, ResourceKey], dict[str, tuple[ApplicationDeclaration, ManifestWithLocations]]] = (
+        defaultdict(dict)
+    )
+    for rendering, item in repository.list_objects():
+        declaration = rendering.declaration
+        if declaration is None or not (declaration.app.destination.server or declaration.app.destination.name):
             continue
-        destination = written.app.destination.known
-        home = "" if schemas.is_cluster_wide(item.manifest) else rendering.place_of(item)
-        key = item.key._replace(namespace=home)
-        owners[destination.server or destination.name, key].setdefault(written.name, (written, item))
-    for (_, key), found in owners.items():
-        if len(found) > 1:
-            names = sorted(found)
-            written, item = found[names[1]]
-            rest = [name for name in names if name != written.name]
-            others = ", ".join(rest[:3]) + (f" and {len(rest) - 3} more" if len(rest) > 3 else "")
-            where = f" in {key.namespace}" if key.namespace else ""
-            message = f"{key.kind}/{key.name}{where} belongs to {written.name} and to {others}"
+        destination = declaration.app.destination.with_in_cluster_alias
+        namespace = "" if schemas.is_cluster_scoped(item.manifest) else rendering.resolve_namespace(item)
+        key = item.key._replace(namespace=namespace)
+        owners[destination.server or destination.name, key].setdefault(declaration.name, (declaration, item))
+    for (_, key), owners_by_name in owners.items():
+        if len(owners_by_name) > 1:
+            names = sorted(owners_by_name)
+            declaration, item = owners_by_name[names[1]]
+            other_names = [name for name in names if name != declaration.name]
+            others = ", ".join(other_names[:3]) + (f" and {len(other_names) - 3} more" if len(other_names) > 3 else "")
+            namespace_text = f" in {key.namespace}" if key.namespace else ""
+            message = f"{key.kind}/{key.name}{namespace_text} belongs to {declaration.name} and to {others}"
             fix = "declare it in one of them only, or use another name or namespace in the other"
-            yield Sight(item.at("metadata", "name"), message, fix, item.name)
+            yield Violation(item.find_location("metadata", "name"), message, fix, item.name)
 
 
-def _planned(repository: Repository) -> Iterator[tuple[Written, Planned]]:
-    plans = {plan.application: plan for plan in repository.planned}
-    for written in repository.applications:
-        if plan := plans.get(written.name):
-            yield written, plan
+def _list_declared_environments(
+    repository: RepositoryView,
+) -> Iterator[tuple[ApplicationDeclaration, DeclaredEnvironment]]:
+    plans = {plan.application: plan for plan in repository.environments}
+    for declaration in repository.applications:
+        if plan := plans.get(declaration.name):
+            yield declaration, plan
 
 
-def _other_namespace(repository: Repository) -> Iterator[Sight]:
-    for written, plan in _planned(repository):
-        namespace = written.app.destination.namespace
+def _find_namespace_mismatches(repository: RepositoryView) -> Iterator[Violation]:
+    for declaration, plan in _list_declared_environments(repository):
+        namespace = declaration.app.destination.namespace
         if namespace and plan.namespace and namespace != plan.namespace:
-            message = f"{written.name} deploys to {namespace}, but argosy.yaml has {plan.namespace} for {plan.name}"
-            place = written.at("spec", "destination", "namespace")
-            yield Sight(place, message, f"set {plan.namespace} here, or correct argosy.yaml", written.item.name)
+            message = f"{declaration.name} deploys to {namespace}, but argosy.yaml has {plan.namespace} for {plan.name}"
+            location = declaration.find_location("spec", "destination", "namespace")
+            yield Violation(
+                location, message, f"set {plan.namespace} here, or correct argosy.yaml", declaration.item.name
+            )
 
 
-def _other_branch(repository: Repository) -> Iterator[Sight]:
-    plans = {written.name: plan for written, plan in _planned(repository)}
-    for written in repository.applications:
-        plan = plans.get(written.name)
-        for number, source in enumerate(written.app.sources):
+def _find_wrong_branches(repository: RepositoryView) -> Iterator[Violation]:
+    plans = {declaration.name: plan for declaration, plan in _list_declared_environments(repository)}
+    for declaration in repository.applications:
+        plan = plans.get(declaration.name)
+        for index, source in enumerate(declaration.app.sources):
             if source.chart:
                 continue
-            path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
-            place = written.at(*path, "targetRevision")
-            if plan and plan.ref and source.ref not in (plan.ref, "", "HEAD") and len(written.app.sources) == 1:
-                message = f"{written.name} follows {source.ref}, but argosy.yaml delivers {plan.ref}"
-                mend = written.item.mended(replaced((*path, "targetRevision"), source.ref, plan.ref), *path)
-                yield Sight(place, message, f"set targetRevision: {plan.ref}", written.item.name, mend=mend)
-            elif source.ref.startswith(_WORK) and _is_production(written):
-                message = f"{written.name} is a production Application, but follows branch {source.ref}"
+            path = ("spec", "sources", index) if declaration.app.has_many_sources else ("spec", "source")
+            location = declaration.find_location(*path, "targetRevision")
+            if plan and plan.ref and source.ref not in (plan.ref, "", "HEAD") and len(declaration.app.sources) == 1:
+                message = f"{declaration.name} follows {source.ref}, but argosy.yaml delivers {plan.ref}"
+                file_fix = declaration.item.build_fix(
+                    replace_value((*path, "targetRevision"), source.ref, plan.ref), *path
+                )
+                yield Violation(
+                    location, message, f"set targetRevision: {plan.ref}", declaration.item.name, file_fix=file_fix
+                )
+            elif source.ref.startswith(_WORK_BRANCH_PREFIXES) and _is_production(declaration):
+                message = f"{declaration.name} is a production Application, but follows branch {source.ref}"
                 fix = "follow the release branch or a tag"
-                named = ".".join(str(step) for step in (*path, "targetRevision"))
-                yield Sight(place, message, fix, written.item.name, named, Severity.ERROR)
+                field = ".".join(str(step) for step in (*path, "targetRevision"))
+                yield Violation(location, message, fix, declaration.item.name, field, Severity.ERROR)
 
 
-def _unknown_ref(repository: Repository) -> Iterator[Sight]:
-    for written in repository.applications:
-        for number, source in enumerate(written.app.sources):
-            why = "" if source.chart else repository.absent(source.repo_url, source.ref)
-            if why:
-                path = ("spec", "sources", number) if written.app.has_many_sources else ("spec", "source")
-                message, _, fix = why.partition("; ")
-                place = written.at(*path, "targetRevision")
+def _find_missing_refs(repository: RepositoryView) -> Iterator[Violation]:
+    for declaration in repository.applications:
+        for index, source in enumerate(declaration.app.sources):
+            reason = "" if source.chart else repository.find_missing_ref_reason(source.repo_url, source.ref)
+            if reason:
+                path = ("spec", "sources", index) if declaration.app.has_many_sources else ("spec", "source")
+                message, _, fix = reason.partition("; ")
+                location = declaration.find_location(*path, "targetRevision")
                 fix = fix or "use an existing one"
-                yield Sight(place, f"{written.name}: {message}", fix, written.item.name, "targetRevision")
+                yield Violation(
+                    location, f"{declaration.name}: {message}", fix, declaration.item.name, "targetRevision"
+                )
 
 
-def _is_production(written: Written) -> bool:
-    words = {*written.name.split("-"), *written.app.destination.namespace.split("-")}
-    labels = written.item.fields("metadata", "labels")
-    return bool(_PRODUCTION & {*words, str(labels.get("environment", "")), str(labels.get("env", ""))})
+def _is_production(declaration: ApplicationDeclaration) -> bool:
+    words = {*declaration.name.split("-"), *declaration.app.destination.namespace.split("-")}
+    labels = declaration.item.get_map("metadata", "labels")
+    return bool(_PRODUCTION_WORDS & {*words, str(labels.get("environment", "")), str(labels.get("env", ""))})
 
 
-def _automated(repository: Repository) -> Iterator[Sight]:
-    for written, plan in _planned(repository):
-        automated = written.app.policy.automated
+def _find_unexpected_automation(repository: RepositoryView) -> Iterator[Violation]:
+    for declaration, plan in _list_declared_environments(repository):
+        automated = declaration.app.policy.automated
         if automated and automated.is_on and not plan.is_automated:
-            more = ", and prunes" if automated.prune else ""
-            message = f"{written.name} syncs automatically{more}, but argosy.yaml has sync: manual for {plan.name}"
+            prune_text = ", and prunes" if automated.prune else ""
+            message = (
+                f"{declaration.name} syncs automatically{prune_text}, but argosy.yaml has sync: manual for {plan.name}"
+            )
             fix = "remove spec.syncPolicy.automated, or set sync: auto in argosy.yaml"
-            yield Sight(written.at("spec", "syncPolicy", "automated"), message, fix, written.item.name)
+            yield Violation(
+                declaration.find_location("spec", "syncPolicy", "automated"), message, fix, declaration.item.name
+            )
 
 
-def _no_namespace(repository: Repository) -> Iterator[Sight]:
-    for written in (rendering.written for rendering in repository.renderings):
-        namespace = written.app.destination.namespace if written else ""
-        if written is not None and namespace and (wrong := dns_label(namespace)):
-            why = wrong[0].partition(" (e.g.")[0]
-            message = f"{written.name} deploys to namespace {namespace!r}, which is not a valid name: {why}"
-            at = written.at("spec", "destination", "namespace")
-            yield Sight(at, message, "correct the name", written.item.name, severity=Severity.ERROR)
-    made = {item.key.name for _, item in repository.objects() if item.kind == ("", "Namespace")}
-    made |= {item.key.name for item in repository.loose if item.kind == ("", "Namespace")}
-    made |= {plan.namespace for plan in repository.planned} | {"default"}
+def _find_missing_namespaces(repository: RepositoryView) -> Iterator[Violation]:
+    for declaration in (rendering.declaration for rendering in repository.renderings):
+        namespace = declaration.app.destination.namespace if declaration else ""
+        if declaration is not None and namespace and (errors := check_dns_label(namespace)):
+            reason = errors[0].partition(" (e.g.")[0]
+            message = f"{declaration.name} deploys to namespace {namespace!r}, which is not a valid name: {reason}"
+            location = declaration.find_location("spec", "destination", "namespace")
+            yield Violation(location, message, "correct the name", declaration.item.name, severity=Severity.ERROR)
+    created_namespaces = {
+        item.key.name for _, item in repository.list_objects() if item.group_kind == ("", "Namespace")
+    }
+    created_namespaces |= {
+        item.key.name for item in repository.unrendered_manifests if item.group_kind == ("", "Namespace")
+    }
+    created_namespaces |= {plan.namespace for plan in repository.environments} | {"default"}
     for rendering in repository.renderings:
-        written = rendering.written
-        if written is None or "CreateNamespace=true" in written.app.policy.options or rendering.fault:
+        declaration = rendering.declaration
+        if declaration is None or "CreateNamespace=true" in declaration.app.policy.options or rendering.failure:
             continue
-        namespace = written.app.destination.namespace
-        if not namespace or dns_label(namespace) or namespace in made or namespace.startswith(("kube-", "openshift")):
+        namespace = declaration.app.destination.namespace
+        if (
+            not namespace
+            or check_dns_label(namespace)
+            or namespace in created_namespaces
+            or namespace.startswith(("kube-", "openshift"))
+        ):
             continue
-        if namespace == written.app.namespace or not rendering.items:
+        if namespace == declaration.app.namespace or not rendering.items:
             continue
-        message = f"nothing here creates namespace {namespace}, and {written.name} does not have CreateNamespace=true"
+        message = (
+            f"nothing here creates namespace {namespace}, and {declaration.name} does not have CreateNamespace=true"
+        )
         fix = "add CreateNamespace=true to spec.syncPolicy.syncOptions, unless the namespace is created elsewhere"
-        mend = written.item.mended(with_sync_option("CreateNamespace=true"), "spec")
-        yield Sight(written.at("spec", "destination", "namespace"), message, fix, written.item.name, mend=mend)
+        file_fix = declaration.item.build_fix(add_sync_option("CreateNamespace=true"), "spec")
+        yield Violation(
+            declaration.find_location("spec", "destination", "namespace"),
+            message,
+            fix,
+            declaration.item.name,
+            file_fix=file_fix,
+        )
 
 
-def _misplaced_ignoring(repository: Repository) -> Iterator[Sight]:
-    for item in (*repository.loose, *(item for _, item in repository.objects())):
-        if item.kind == _ARGOCD and "ignoreDifferences" in item.fields("spec"):
+def _find_misplaced_ignore_rules(repository: RepositoryView) -> Iterator[Violation]:
+    for item in (*repository.unrendered_manifests, *(item for _, item in repository.list_objects())):
+        if item.group_kind == _ARGOCD_KIND and "ignoreDifferences" in item.get_map("spec"):
             message = f"{item.name} has spec.ignoreDifferences, a field of Applications that the operator drops"
             fix = "move it to spec.resourceIgnoreDifferences here, or to spec.ignoreDifferences of the Application"
-            yield Sight(item.at("spec", "ignoreDifferences"), message, fix, item.name, "spec.ignoreDifferences")
+            yield Violation(
+                item.find_location("spec", "ignoreDifferences"), message, fix, item.name, "spec.ignoreDifferences"
+            )
 
 
 RULES: Final = (
-    Rule(
+    AnalysisRule(
         "AGY101",
         Severity.ERROR,
         "The folder of a source does not exist",
@@ -179,18 +226,18 @@ RULES: Final = (
         " on the branch that it names; or a source that renders here does not render at the branch that it follows, as"
         " last fetched. The branch that changes are merged into is excluded: new files here are not there yet.",
         "Correct spec.source.path, or commit the folder to the branch that the Application follows.",
-        _missing_path,
+        _find_missing_paths,
     ),
-    Rule(
+    AnalysisRule(
         "AGY102",
         Severity.ERROR,
         "A source does not render",
         "Argo CD shows a ComparisonError with the tool's error; the cluster keeps its objects.",
         "It was rendered here with the same rules, from the files in the repository.",
         "Correct the reported file; `argosy render PATH` shows the same error until it renders.",
-        _failing_render,
+        _find_failed_renders,
     ),
-    Rule(
+    AnalysisRule(
         "AGY103",
         Severity.WARNING,
         "Two Applications own one object",
@@ -198,18 +245,18 @@ RULES: Final = (
         " OutOfSync.",
         "Both were rendered for the same cluster, and the object has the same group, kind, namespace and name in both.",
         "Declare it in one Application only, or rename it in one of them.",
-        _shared,
+        _find_shared_objects,
     ),
-    Rule(
+    AnalysisRule(
         "AGY104",
         Severity.WARNING,
         "An Application deploys to another namespace than its environment",
         "Secrets, quotas and permissions are set up in one namespace, and the model is deployed to another.",
         "argosy.yaml names the Application and its namespace; both are compared literally.",
         "Use the same name in both places.",
-        _other_namespace,
+        _find_namespace_mismatches,
     ),
-    Rule(
+    AnalysisRule(
         "AGY105",
         Severity.WARNING,
         "An environment follows the wrong branch",
@@ -217,19 +264,19 @@ RULES: Final = (
         "argosy.yaml names the ref to deliver, or the Application's name says production and its branch name says"
         " unfinished work.",
         "Set targetRevision to the release branch or a tag.",
-        _other_branch,
+        _find_wrong_branches,
         "if argosy.yaml names the ref to deliver",
     ),
-    Rule(
+    AnalysisRule(
         "AGY106",
         Severity.WARNING,
         "An environment syncs automatically although argosy.yaml says manual",
         "Every merge reaches the environment at once, and prune deletes the objects that the merge removed.",
         "argosy.yaml has sync: manual for the environment, and the Application has syncPolicy.automated.",
         "Remove syncPolicy.automated from the Application, or set sync: auto.",
-        _automated,
+        _find_unexpected_automation,
     ),
-    Rule(
+    AnalysisRule(
         "AGY107",
         Severity.INFO,
         "Nothing creates the namespace",
@@ -238,10 +285,10 @@ RULES: Final = (
         " is created outside of this repository is not visible here, so this is only information.",
         "Add CreateNamespace=true to the sync options, or keep the Namespace in Git. An invalid namespace name is an"
         " error: correct it.",
-        _no_namespace,
+        _find_missing_namespaces,
         "by adding the sync option",
     ),
-    Rule(
+    AnalysisRule(
         "AGY112",
         Severity.ERROR,
         "A branch or tag does not exist",
@@ -249,15 +296,15 @@ RULES: Final = (
         "With --online the Git server was just asked for its branches and tags, and answered. A clone alone is not"
         " enough, so without --online this is not checked; nor are commits, which a Git server does not list.",
         "Correct targetRevision, or push the branch or tag.",
-        _unknown_ref,
+        _find_missing_refs,
     ),
-    Rule(
+    AnalysisRule(
         "AGY115",
         Severity.ERROR,
         "ignoreDifferences is in an ArgoCD resource",
         "The operator's CRD has no such field: it is dropped, and the differences are still shown.",
         "ArgoCD resources have the field resourceIgnoreDifferences; ignoreDifferences is a field of Applications.",
         "Move the rules to spec.resourceIgnoreDifferences, or into the Application.",
-        _misplaced_ignoring,
+        _find_misplaced_ignore_rules,
     ),
 )

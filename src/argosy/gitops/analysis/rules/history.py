@@ -9,49 +9,49 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from argosy.gitops.analysis.change_effects import EffectKind, effects_of
-from argosy.gitops.analysis.generated_applications import Lost
-from argosy.gitops.analysis.object_changes import Touched
-from argosy.gitops.analysis.repository import Repository, pointer
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.schema_validation import Schemas
-from argosy.gitops.analysis.violation import Severity, Sight
+from argosy.gitops.analysis.change_effects import EffectKind, find_effects
+from argosy.gitops.analysis.generated_applications import LostApplications
+from argosy.gitops.analysis.object_changes import ApplicationChange
+from argosy.gitops.analysis.repository import RepositoryView, format_pointer
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.schema_validation import SchemaValidator
+from argosy.gitops.analysis.violation import Severity, Violation
 
-IMMUTABLE, LOST = "AGY111", "AGY143"
+IMMUTABLE_RULE, LOST_APPLICATIONS_RULE = "AGY111", "AGY143"
 
 
-def immutable(touched: Iterable[Touched], schemas: Schemas) -> list[Sight]:
-    found = []
-    for each in touched:
-        changes = {change.name: change for change in each.changes}
-        for effect in effects_of(each, schemas):
+def find_immutable_violations(app_changes: Iterable[ApplicationChange], schemas: SchemaValidator) -> list[Violation]:
+    violations = []
+    for app_change in app_changes:
+        changes = {change.name: change for change in app_change.changes}
+        for effect in find_effects(app_change, schemas):
             if effect.kind is EffectKind.REFUSED:
                 field = ".".join(str(step) for step in effect.path)
                 message = f"{effect.name}: {field} has changed, but is immutable on an existing object"
                 fix = "revert it, rename the object, or recreate it with sync options Force=true,Replace=true"
-                place = changes[effect.name].place(pointer(effect.path))
-                found.append(Sight(place, message, fix, effect.name, field))
-    return found
+                location = changes[effect.name].find_location(format_pointer(effect.path))
+                violations.append(Violation(location, message, fix, effect.name, field))
+    return violations
 
 
-def lost_applications(sets: Iterable[Lost]) -> list[Sight]:
-    found = []
+def find_lost_application_violations(sets: Iterable[LostApplications]) -> list[Violation]:
+    violations = []
     for item, names, with_objects in sets:
-        many = f"{len(names)} Application{'' if len(names) == 1 else 's'} ({', '.join(names)})"
-        more = " and everything they deployed" if with_objects else ", and keep what they deployed"
-        message = f"{item.name} would delete {many}{more}"
+        count_text = f"{len(names)} Application{'' if len(names) == 1 else 's'} ({', '.join(names)})"
+        objects_text = " and everything they deployed" if with_objects else ", and keep what they deployed"
+        message = f"{item.name} would delete {count_text}{objects_text}"
         fix = "keep them in the list, or set applicationsSync: create-update, preserveResourcesOnDeletion: true"
-        found.append(Sight(item.at("spec", "generators"), message, fix, item.name))
-    return found
+        violations.append(Violation(item.find_location("spec", "generators"), message, fix, item.name))
+    return violations
 
 
-def _told(rule: str, repository: Repository) -> Iterable[Sight]:
-    return repository.told.get(rule, ())
+def _get_external_violations(rule: str, repository: RepositoryView) -> Iterable[Violation]:
+    return repository.external_violations.get(rule, ())
 
 
 RULES: Final = (
-    Rule(
-        IMMUTABLE,
+    AnalysisRule(
+        IMMUTABLE_RULE,
         Severity.ERROR,
         "An immutable field changes",
         "The API server rejects the update. Every sync fails with `field is immutable` until the object is deleted.",
@@ -60,16 +60,16 @@ RULES: Final = (
         "strategy Recreate where none was set: the default rollingUpdate stays, and is rejected together with it.",
         "Revert the change, rename the object, or recreate it with the sync options Force=true,Replace=true. If "
         "Kustomize adds labels to selectors: set includeSelectors: false.",
-        partial(_told, IMMUTABLE),
+        partial(_get_external_violations, IMMUTABLE_RULE),
     ),
-    Rule(
-        LOST,
+    AnalysisRule(
+        LOST_APPLICATIONS_RULE,
         Severity.WARNING,
         "An ApplicationSet generates fewer Applications than before",
         "Its controller deletes the others, and they delete everything they deployed.",
         "Only ApplicationSets whose names follow from Git alone are checked: list generators, and folders of this "
         "repository. The names before and after the change are compared.",
         "Keep the elements or folders, or set applicationsSync: create-update and preserveResourcesOnDeletion: true.",
-        partial(_told, LOST),
+        partial(_get_external_violations, LOST_APPLICATIONS_RULE),
     ),
 )

@@ -12,151 +12,167 @@ from typing import Any, Final
 
 from argosy import annotations as names
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.fixes import with_word
-from argosy.gitops.analysis.name_prefixes import renamed
-from argosy.gitops.analysis.repository import Item, Rendering, Repository
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.violation import Severity, Sight
+from argosy.gitops.analysis.fixes import add_annotation_word
+from argosy.gitops.analysis.name_prefixes import find_affixed_name
+from argosy.gitops.analysis.repository import ManifestWithLocations, RenderedSource, RepositoryView
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.violation import Severity, Violation
 from argosy.gitops.application import hooks
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 
-_JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
-_MODEL: Final = ("serving.kserve.io", "InferenceService")
-_KEPT: Final = ("Prune=false", "Delete=false", "Prune=confirm", "Delete=confirm")
-
-
-def _jobs(rendering: Rendering) -> list[Item]:
-    return list(rendering.of(*_JOB))
+_NOTEBOOK_JOB: Final = ("mlops.mlops.dev", "NotebookValidationJob")
+_INFERENCE_SERVICE: Final = ("serving.kserve.io", "InferenceService")
+_KEEPING_OPTIONS: Final = ("Prune=false", "Delete=false", "Prune=confirm", "Delete=confirm")
 
 
-def _missing(repository: Repository) -> Iterator[Sight]:
-    for _, item in repository.objects():
-        if item.kind != _JOB:
+def _list_notebook_jobs(rendering: RenderedSource) -> list[ManifestWithLocations]:
+    return list(rendering.list_of_kind(*_NOTEBOOK_JOB))
+
+
+def _find_missing_notebooks(repository: RepositoryView) -> Iterator[Violation]:
+    for _, item in repository.list_objects():
+        if item.group_kind != _NOTEBOOK_JOB:
             continue
         for field in ("notebook", "goldenNotebook"):
-            url, ref = item.text("spec", field, "git", "url"), item.text("spec", field, "git", "ref")
-            path = item.text("spec", field, "path")
-            if url and path and repository.has(url, ref, path) is False:
+            url, ref = item.get_string("spec", field, "git", "url"), item.get_string("spec", field, "git", "ref")
+            path = item.get_string("spec", field, "path")
+            if url and path and repository.has_path(url, ref, path) is False:
                 message = f"{item.name}: {path} does not exist in this repository"
-                place = item.at("spec", field, "path")
-                yield Sight(place, message, "correct the path, or add the notebook", item.name, f"spec.{field}.path")
+                location = item.find_location("spec", field, "path")
+                yield Violation(
+                    location, message, "correct the path, or add the notebook", item.name, f"spec.{field}.path"
+                )
 
 
-def _images(repository: Repository) -> Iterator[Sight]:
+def _find_different_images(repository: RepositoryView) -> Iterator[Violation]:
     path = ("spec", "podConfig", "containerImage")
     for rendering in repository.renderings:
-        counts = Counter(item.text(*path) for item in _jobs(rendering) if item.text(*path))
-        if rendering.written is None or len(counts) < 2:
+        counts = Counter(item.get_string(*path) for item in _list_notebook_jobs(rendering) if item.get_string(*path))
+        if rendering.declaration is None or len(counts) < 2:
             continue
-        usual = counts.most_common(1)[0][0]
-        for item in _jobs(rendering):
-            if item.text(*path) and item.text(*path) != usual:
-                message = f"{item.name} runs in a different image than the other notebooks of {rendering.written.name}"
-                yield Sight(item.at(*path), message, f"use one tested image: {usual}", item.name, ".".join(path))
+        most_common_image = counts.most_common(1)[0][0]
+        for item in _list_notebook_jobs(rendering):
+            if item.get_string(*path) and item.get_string(*path) != most_common_image:
+                message = (
+                    f"{item.name} runs in a different image than the other notebooks of {rendering.declaration.name}"
+                )
+                yield Violation(
+                    item.find_location(*path),
+                    message,
+                    f"use one tested image: {most_common_image}",
+                    item.name,
+                    ".".join(path),
+                )
 
 
-def _triggers(repository: Repository) -> Iterator[Sight]:
+def _find_wrong_triggers(repository: RepositoryView) -> Iterator[Violation]:
     for rendering in repository.renderings:
-        for item in _jobs(rendering):
-            for entry in _entries(item):
-                yield from _misnamed(rendering, item, entry)
+        for item in _list_notebook_jobs(rendering):
+            for entry in _read_trigger_entries(item):
+                yield from _check_trigger_name(rendering, item, entry)
 
 
-def _misnamed(rendering: Rendering, item: Item, entry: dict[str, Any]) -> Iterator[Sight]:
+def _check_trigger_name(
+    rendering: RenderedSource, item: ManifestWithLocations, entry: dict[str, Any]
+) -> Iterator[Violation]:
     kind, name = str(entry.get("kind", "")), str(entry.get("name", ""))
-    if entry.get("namespace") not in (None, "", rendering.place_of(item)) or not kind or not name:
+    if entry.get("namespace") not in (None, "", rendering.resolve_namespace(item)) or not kind or not name:
         return
-    known = [each.key.name for each in rendering.items if each.key.kind == kind]
-    near = renamed(item, name, known) or _misspelt(name, known)
-    if near:
-        message = f"{item.name}: its trigger names {kind}/{name}, but the rendered name is {near}"
-        fix = f"set name: {near}; namePrefix and nameSuffix do not change annotations"
-        place = item.at("metadata", "annotations", names.ON_SUCCESS)
-        yield Sight(place, message, fix, item.name, f"{kind}/{name}")
+    known_names = [other.key.name for other in rendering.items if other.key.kind == kind]
+    rendered_name = find_affixed_name(item, name, known_names) or _find_misspelt_name(name, known_names)
+    if rendered_name:
+        message = f"{item.name}: its trigger names {kind}/{name}, but the rendered name is {rendered_name}"
+        fix = f"set name: {rendered_name}; namePrefix and nameSuffix do not change annotations"
+        location = item.find_location("metadata", "annotations", names.ON_SUCCESS)
+        yield Violation(location, message, fix, item.name, f"{kind}/{name}")
 
 
-def _misspelt(name: str, known: list[str]) -> str:
+def _find_misspelt_name(name: str, known_names: list[str]) -> str:
     """Return the only known name that differs by a typo in one longer word; another letter or number is another
     object.
     """
-    found = [] if name in known else [each for each in known if _is_slip(name.split("-"), each.split("-"))]
-    return found[0] if len(found) == 1 else ""
+    matches = (
+        []
+        if name in known_names
+        else [candidate for candidate in known_names if _is_typo(name.split("-"), candidate.split("-"))]
+    )
+    return matches[0] if len(matches) == 1 else ""
 
 
-def _is_slip(left: list[str], right: list[str]) -> bool:
-    differing = [pair for pair in zip(left, right) if pair[0] != pair[1]]
-    if len(left) != len(right) or len(differing) != 1:
+def _is_typo(left: list[str], right: list[str]) -> bool:
+    differing_words = [pair for pair in zip(left, right) if pair[0] != pair[1]]
+    if len(left) != len(right) or len(differing_words) != 1:
         return False
-    one, other = differing[0]
-    is_word = min(len(one), len(other)) > 3 and (one + other).isalpha()
-    return is_word and difflib.SequenceMatcher(None, one, other).ratio() >= 0.75
+    left_word, right_word = differing_words[0]
+    is_word = min(len(left_word), len(right_word)) > 3 and (left_word + right_word).isalpha()
+    return is_word and difflib.SequenceMatcher(None, left_word, right_word).ratio() >= 0.75
 
 
-def _entries(item: Item) -> list[dict[str, Any]]:
-    text = hooks.annotation_text(item.manifest, names.ON_SUCCESS)
+def _read_trigger_entries(item: ManifestWithLocations) -> list[dict[str, Any]]:
+    text = hooks.get_annotation(item.manifest, names.ON_SUCCESS)
     try:
-        found = load(text) if text else None
+        entries = read_yaml(text) if text else None
     except ArgosyError:
         return []
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-def _served_first(repository: Repository) -> Iterator[Sight]:
+def _find_models_served_too_early(repository: RepositoryView) -> Iterator[Violation]:
     for rendering in repository.renderings:
-        claims = {each.key.name for each in rendering.of("", "PersistentVolumeClaim")}
-        for model in rendering.of(*_MODEL):
-            uri = model.text("spec", "predictor", "model", "storageUri")
+        claims = {claim_item.key.name for claim_item in rendering.list_of_kind("", "PersistentVolumeClaim")}
+        for model in rendering.list_of_kind(*_INFERENCE_SERVICE):
+            uri = model.get_string("spec", "predictor", "model", "storageUri")
             claim = uri.removeprefix("pvc://").partition("/")[0] if uri.startswith("pvc://") else ""
             if claim in claims:
-                yield from _untrained(rendering, model, claim)
+                yield from _check_training_order(rendering, model, claim)
 
 
-def _untrained(rendering: Rendering, model: Item, claim: str) -> Iterator[Sight]:
-    writers = [job for job in _jobs(rendering) if claim in _mounted(job)]
-    wave = hooks.wave(model.manifest)
-    if not writers or any(hooks.wave(job.manifest) < wave for job in writers):
+def _check_training_order(rendering: RenderedSource, model: ManifestWithLocations, claim: str) -> Iterator[Violation]:
+    writers = [job for job in _list_notebook_jobs(rendering) if claim in _list_mounted_claims(job)]
+    wave = hooks.read_wave(model.manifest)
+    if not writers or any(hooks.read_wave(job.manifest) < wave for job in writers):
         return
-    if any(str(entry.get("name")) == model.key.name for job in writers for entry in _entries(job)):
+    if any(str(entry.get("name")) == model.key.name for job in writers for entry in _read_trigger_entries(job)):
         return
-    first = min(writers, key=lambda job: hooks.wave(job.manifest))
-    message = f"{model.name} is in wave {wave}, and {first.name}, which writes its claim, is in wave" \
-              f" {hooks.wave(first.manifest)}"  # fmt: skip
-    fix = f"give {model.name} a later wave, or {first.name} a trigger ({names.ON_SUCCESS})"
-    yield Sight(model.at("spec", "predictor", "model", "storageUri"), message, fix, model.name)
+    first_job = min(writers, key=lambda job: hooks.read_wave(job.manifest))
+    message = f"{model.name} is in wave {wave}, and {first_job.name}, which writes its claim, is in wave" \
+              f" {hooks.read_wave(first_job.manifest)}"  # fmt: skip
+    fix = f"give {model.name} a later wave, or {first_job.name} a trigger ({names.ON_SUCCESS})"
+    yield Violation(model.find_location("spec", "predictor", "model", "storageUri"), message, fix, model.name)
 
 
-def _mounted(job: Item) -> set[str]:
-    volumes = [*job.all("spec", "podConfig", "volumes"), *job.all("spec", "volumes")]
-    claims = (each.get("persistentVolumeClaim") for each in volumes if isinstance(each, dict))
-    return {str(each.get("claimName")) for each in claims if isinstance(each, dict) and not each.get("readOnly")}
+def _list_mounted_claims(job: ManifestWithLocations) -> set[str]:
+    volumes = [*job.get_list("spec", "podConfig", "volumes"), *job.get_list("spec", "volumes")]
+    claims = (entry.get("persistentVolumeClaim") for entry in volumes if isinstance(entry, dict))
+    return {str(entry.get("claimName")) for entry in claims if isinstance(entry, dict) and not entry.get("readOnly")}
 
 
-def _pruned_data(repository: Repository) -> Iterator[Sight]:
+def _find_prunable_claims(repository: RepositoryView) -> Iterator[Violation]:
     for rendering in repository.renderings:
-        automated = rendering.written.app.policy.automated if rendering.written else None
-        if rendering.written is None or automated is None or not (automated.is_on and automated.prune):
+        automated = rendering.declaration.app.policy.automated if rendering.declaration else None
+        if rendering.declaration is None or automated is None or not (automated.is_on and automated.prune):
             continue
-        for item in rendering.of("", "PersistentVolumeClaim"):
-            if not any(hooks.has_option(item.manifest, option) for option in _KEPT):
-                name = rendering.written.name
+        for item in rendering.list_of_kind("", "PersistentVolumeClaim"):
+            if not any(hooks.has_option(item.manifest, option) for option in _KEEPING_OPTIONS):
+                name = rendering.declaration.name
                 message = f"{item.name}: {name} prunes automatically, so a claim removed from Git loses its data"
                 fix = f"annotate it with {names.SYNC_OPTIONS}: Prune=false"
-                mend = item.mended(with_word(names.SYNC_OPTIONS, "Prune=false"), "metadata")
-                yield Sight(item.at("metadata", "name"), message, fix, item.name, mend=mend)
+                file_fix = item.build_fix(add_annotation_word(names.SYNC_OPTIONS, "Prune=false"), "metadata")
+                yield Violation(item.find_location("metadata", "name"), message, fix, item.name, file_fix=file_fix)
 
 
 RULES: Final = (
-    Rule(
+    AnalysisRule(
         "AGY116",
         Severity.INFO,
         "A commit may delete data",
         "A claim that is renamed or moved in Git is pruned by the next sync, with all its data.",
         "The Application syncs and prunes automatically, renders the claim, and no sync option keeps it.",
         "Annotate the claim with argocd.argoproj.io/sync-options: Prune=false.",
-        _pruned_data,
+        _find_prunable_claims,
         "by adding the annotation",
     ),
-    Rule(
+    AnalysisRule(
         "AGY205",
         Severity.WARNING,
         "A model is served before it is trained",
@@ -164,9 +180,9 @@ RULES: Final = (
         "The Application creates the claim, the model is read from it, and every notebook that may write it is in the"
         " same wave or a later one and has no trigger for the model.",
         "Put the model into a later wave than the notebook.",
-        _served_first,
+        _find_models_served_too_early,
     ),
-    Rule(
+    AnalysisRule(
         "AGY206",
         Severity.ERROR,
         "A trigger names an object that has another name",
@@ -174,24 +190,24 @@ RULES: Final = (
         "An object of the same kind is rendered with this name plus the job's own prefix or suffix, or with a typo in"
         " one word; and none has exactly this name. Objects that only the cluster has are not considered.",
         "Set the rendered name in every overlay.",
-        _triggers,
+        _find_wrong_triggers,
     ),
-    Rule(
+    AnalysisRule(
         "AGY301",
         Severity.ERROR,
         "A notebook does not exist at its job's path",
         "The run fails before its first cell.",
         "The URL is that of this repository, and neither the working tree nor the given ref has the file.",
         "Correct the path, or add the notebook.",
-        _missing,
+        _find_missing_notebooks,
     ),
-    Rule(
+    AnalysisRule(
         "AGY308",
         Severity.INFO,
         "Notebooks of one Application run in different images",
         "Packages that one notebook was tested with are missing for another; each image must be maintained.",
         "The jobs are rendered together, and their images differ.",
         "Use one tested image.",
-        _images,
+        _find_different_images,
     ),
 )

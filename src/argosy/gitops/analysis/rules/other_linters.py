@@ -9,30 +9,36 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
-from argosy.gitops.analysis.repository import Repository
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.violation import Severity, Sight
+from argosy.gitops.analysis.repository import RepositoryView
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.violation import Severity, Violation
 
-_READ: Final = "All paths of the script are analysed without running it; unknown results are not reported."
-_SETTINGS: Final = "The settings are read as Argo CD reads them."
-
-
-def _told(rule: str, repository: Repository) -> Iterable[Sight]:
-    return repository.told.get(rule, ())
+_SCRIPT_CERTAINTY: Final = "All paths of the script are analysed without running it; unknown results are not reported."
+_SETTINGS_CERTAINTY: Final = "The settings are read as Argo CD reads them."
 
 
-def _duplicate_keys(repository: Repository) -> Iterable[Sight]:
+def _get_external_violations(rule: str, repository: RepositoryView) -> Iterable[Violation]:
+    return repository.external_violations.get(rule, ())
+
+
+def _find_duplicate_keys(repository: RepositoryView) -> Iterable[Violation]:
     """Kustomize rejects such a file, and then the failed build is reported at the same line."""
-    failed = {rendering.fault.place for rendering in repository.renderings if rendering.fault}
-    return [sight for sight in _told("AGY154", repository) if sight.place not in failed]
+    failed_locations = {rendering.failure.location for rendering in repository.renderings if rendering.failure}
+    return [
+        violation
+        for violation in _get_external_violations("AGY154", repository)
+        if violation.location not in failed_locations
+    ]
 
 
-def _rule(number: str, severity: Severity, title: str, about: str, why_sure: str, fix: str) -> Rule:
-    return Rule(number, severity, title, about, why_sure, fix, partial(_told, number))
+def _build_rule(
+    number: str, severity: Severity, title: str, consequence: str, certainty: str, fix: str
+) -> AnalysisRule:
+    return AnalysisRule(number, severity, title, consequence, certainty, fix, partial(_get_external_violations, number))
 
 
 RULES: Final = (
-    Rule(
+    AnalysisRule(
         "AGY154",
         Severity.WARNING,
         "A key is written twice",
@@ -40,9 +46,9 @@ RULES: Final = (
         "The same map of the file has the key on both lines, which YAML forbids. The file is a manifest, a"
         " kustomization or a values file, or was read by a render.",
         "Keep one of them.",
-        _duplicate_keys,
+        _find_duplicate_keys,
     ),
-    _rule(
+    _build_rule(
         "AGY303",
         Severity.INFO,
         "A notebook was not run from top to bottom, or is not valid Python",
@@ -50,7 +56,7 @@ RULES: Final = (
         "The notebook stores execution counts, and Python itself parses the source.",
         "Run all cells from the top, then save the notebook.",
     ),
-    _rule(
+    _build_rule(
         "AGY304",
         Severity.WARNING,
         "A notebook is saved with an error or a secret",
@@ -58,7 +64,7 @@ RULES: Final = (
         "The output is of type error; a secret has its provider's format.",
         "Run the cell again or clear its output; remove the secret, and revoke it.",
     ),
-    _rule(
+    _build_rule(
         "AGY305",
         Severity.INFO,
         "A notebook has random output",
@@ -66,7 +72,7 @@ RULES: Final = (
         "The cell has an output and calls a random function, and nothing in the notebook sets a seed.",
         "Set a seed, or tag the cell nbval-ignore-output.",
     ),
-    _rule(
+    _build_rule(
         "AGY306",
         Severity.INFO,
         "A notebook fails without an error",
@@ -76,31 +82,31 @@ RULES: Final = (
         " returns), or in an output saved with the notebook. `argosy notebook run` reports what only a run can show.",
         "Raise the error, or assert what must be true; run the notebook again, and save it.",
     ),
-    _rule(
+    _build_rule(
         "AGY401",
         Severity.ERROR,
         "A health check without a result",
         "Its objects are Unknown, and syncs wait for them or fail.",
-        _READ,
+        _SCRIPT_CERTAINTY,
         "Return a table with a health status on every path.",
     ),
-    _rule(
+    _build_rule(
         "AGY402",
         Severity.ERROR,
         "A health check is never, or always, Healthy",
         "A sync waits forever, or never waits and never shows a failure.",
-        _READ,
+        _SCRIPT_CERTAINTY,
         "Return Healthy if the object is ready, and only then.",
     ),
-    _rule(
+    _build_rule(
         "AGY403",
         Severity.WARNING,
         "A health check reads a field that may be missing",
         "An object that was just created has no status: the script raises an error, and the object is Unknown.",
-        _READ,
+        _SCRIPT_CERTAINTY,
         "Test for the field first: if obj.status ~= nil then.",
     ),
-    _rule(
+    _build_rule(
         "AGY404",
         Severity.INFO,
         "A health check replaces a bundled one that detects more",
@@ -109,23 +115,23 @@ RULES: Final = (
         " the bundled check, and something else for this one.",
         "Remove the check, or add the state to it; `argosy health diff` shows both.",
     ),
-    _rule(
+    _build_rule(
         "AGY405",
         Severity.WARNING,
         "argocd-cm and the ArgoCD resource disagree",
         "The operator overwrites argocd-cm from its resource: settings that only argocd-cm has are lost.",
-        _SETTINGS,
+        _SETTINGS_CERTAINTY,
         "Write the check into the ArgoCD resource.",
     ),
-    _rule(
+    _build_rule(
         "AGY406",
         Severity.ERROR,
         "A health check setting cannot be used",
         "The check is ignored; its kind is assessed as if the check did not exist.",
-        _SETTINGS,
+        _SETTINGS_CERTAINTY,
         "Use the key resource.customizations.health.GROUP_KIND.",
     ),
-    _rule(
+    _build_rule(
         "AGY407",
         Severity.ERROR,
         "A health check uses a library that is not available",
@@ -133,15 +139,15 @@ RULES: Final = (
         "Argo CD gives scripts few libraries unless useOpenLibs is set, and the script does not test for it.",
         "Do not use it, or set useOpenLibs for the kind.",
     ),
-    _rule(
+    _build_rule(
         "AGY408",
         Severity.WARNING,
         "A health check has unreachable code",
         "The result that this code returns never appears.",
-        _READ,
+        _SCRIPT_CERTAINTY,
         "Correct the condition before it, or remove the code.",
     ),
-    _rule(
+    _build_rule(
         "AGY409",
         Severity.WARNING,
         "A health check ignores observedGeneration",

@@ -10,57 +10,65 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.errors import ArgosyError
-from argosy.gitops.analysis.repository import Item, Repository, Step
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.violation import Severity, Sight
-from argosy.kube.objects import load
+from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep, RepositoryView
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.violation import Severity, Violation
+from argosy.kube.objects import read_yaml
 
-_BY_PLACE: Final = re.compile(r"(/.*/(?:args|command))/\d+")
+_ARGUMENT_POINTER: Final = re.compile(r"(/.*/(?:args|command))/\d+")
 
 
-def _positional(repository: Repository) -> Iterator[Sight]:
+def _find_positional_patches(repository: RepositoryView) -> Iterator[Violation]:
     for item in repository.kustomizations:
-        for number, patch in enumerate(item.all("patches")):
+        for index, patch in enumerate(item.get_list("patches")):
             text = patch.get("patch") if isinstance(patch, dict) else None
-            steps = _steps(text) if isinstance(text, str) else []
-            for at, path in _untested(steps):
-                yield _sight(item, ("patches", number, "patch", at, "path"), path)
+            operations = _read_operations(text) if isinstance(text, str) else []
+            for position, path in _list_untested_replacements(operations):
+                yield _build_violation(item, ("patches", index, "patch", position, "path"), path)
     for item in repository.patches:
-        for at, path in _untested(item.all("steps")):
-            yield _sight(item, ("steps", at, "path"), path)
+        for position, path in _list_untested_replacements(item.get_list("steps")):
+            yield _build_violation(item, ("steps", position, "path"), path)
 
 
-def _untested(steps: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
+def _list_untested_replacements(operations: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
     """Yield operations that replace a list element by index in a list that no operation tests."""
-    tested = {match[1] for step in steps if step.get("op") == "test" and (match := _place(step))}
-    for at, step in enumerate(steps):
-        match = _place(step)
-        if match and step.get("op") == "replace" and match[1] not in tested:
-            yield at, match[0]
+    tested = {
+        match[1]
+        for operation in operations
+        if operation.get("op") == "test" and (match := _match_argument_pointer(operation))
+    }
+    for index, operation in enumerate(operations):
+        match = _match_argument_pointer(operation)
+        if match and operation.get("op") == "replace" and match[1] not in tested:
+            yield index, match[0]
 
 
-def _sight(item: Item, where: tuple[Step, ...], path: str) -> Sight:
-    list_of, _, place = path.rpartition("/")
+def _build_violation(item: ManifestWithLocations, location_path: tuple[PathStep, ...], path: str) -> Violation:
+    list_pointer, _, index = path.rpartition("/")
     message = f"replaces {path} by index, even if the base changes"
-    before = f"{list_of}/{max(int(place) - 1, 0)}"
-    fix = f"add an operation before it: op: test, path: {before}, with the value expected there"
-    return Sight(item.at(*where), message, fix, item.key.name, path)
+    previous_pointer = f"{list_pointer}/{max(int(index) - 1, 0)}"
+    fix = f"add an operation before it: op: test, path: {previous_pointer}, with the value expected there"
+    return Violation(item.find_location(*location_path), message, fix, item.key.name, path)
 
 
-def _place(step: dict[str, Any]) -> re.Match[str] | None:
-    return _BY_PLACE.fullmatch(str(step.get("path", "")))
+def _match_argument_pointer(operation: dict[str, Any]) -> re.Match[str] | None:
+    return _ARGUMENT_POINTER.fullmatch(str(operation.get("path", "")))
 
 
-def _steps(text: str) -> list[dict[str, Any]]:
+def _read_operations(text: str) -> list[dict[str, Any]]:
     try:
-        found = load(text)
+        operations = read_yaml(text)
     except ArgosyError:
         return []
-    return [each if isinstance(each, dict) else {} for each in found] if isinstance(found, list) else []
+    return (
+        [operation if isinstance(operation, dict) else {} for operation in operations]
+        if isinstance(operations, list)
+        else []
+    )
 
 
 RULES: Final = (
-    Rule(
+    AnalysisRule(
         "AGY209",
         Severity.INFO,
         "A patch replaces an argument by its index",
@@ -69,6 +77,6 @@ RULES: Final = (
         "The patch is a list of operations, replaces an element of args or command by index, and no operation tests a"
         " value in that list.",
         "Add a test operation for the flag before it: then the build fails instead.",
-        _positional,
+        _find_positional_patches,
     ),
 )

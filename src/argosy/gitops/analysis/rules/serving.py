@@ -8,162 +8,214 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from argosy.gitops.analysis.name_prefixes import renamed
-from argosy.gitops.analysis.repository import Item, Rendering, Repository
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.violation import Severity, Sight
+from argosy.gitops.analysis.name_prefixes import find_affixed_name
+from argosy.gitops.analysis.repository import ManifestWithLocations, RenderedSource, RepositoryView
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.violation import Severity, Violation
 
-_GROUP: Final = "serving.kserve.io"
-_MODEL: Final = ("spec", "predictor", "model")
+_KSERVE_GROUP: Final = "serving.kserve.io"
+_MODEL_PATH: Final = ("spec", "predictor", "model")
 # KServe's legacy way to name a framework; its webhook writes spec.predictor.model instead.
-_OLD: Final = ("sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm",
-               "paddle")  # fmt: skip
-_MODE: Final = "serving.kserve.io/deploymentMode"
-_WITHOUT_CANARY: Final = ("RawDeployment", "Standard")
-_STORAGE: Final = "storage-config"  # where KServe looks up storage.key
-_MOVING: Final = frozenset({"latest", "main", "master", "dev", "nightly", "stable"})
-_CAREFUL: Final = frozenset({"staging", "stage", "prod", "production", "prd"})
+_LEGACY_FRAMEWORKS: Final = (
+    "sklearn",
+    "xgboost",
+    "tensorflow",
+    "pytorch",
+    "triton",
+    "onnx",
+    "huggingface",
+    "pmml",
+    "lightgbm",
+    "paddle",
+)
+_DEPLOYMENT_MODE_ANNOTATION: Final = "serving.kserve.io/deploymentMode"
+_MODES_WITHOUT_CANARY: Final = ("RawDeployment", "Standard")
+_STORAGE_SECRET: Final = "storage-config"  # where KServe looks up storage.key
+_MUTABLE_TAGS: Final = frozenset({"latest", "main", "master", "dev", "nightly", "stable"})
+_RELEASE_ENVIRONMENT_WORDS: Final = frozenset({"staging", "stage", "prod", "production", "prd"})
 
 
-def _models(repository: Repository) -> Iterator[tuple[Rendering, Item]]:
-    return (found for found in repository.objects() if found[1].kind == (_GROUP, "InferenceService"))
+def _list_models(repository: RepositoryView) -> Iterator[tuple[RenderedSource, ManifestWithLocations]]:
+    return (pair for pair in repository.list_objects() if pair[1].group_kind == (_KSERVE_GROUP, "InferenceService"))
 
 
-def _old_form(repository: Repository) -> Iterator[Sight]:
-    for _, item in _models(repository):
-        for name in _OLD:
-            if isinstance(item.value("spec", "predictor", name), dict):
+def _find_legacy_predictors(repository: RepositoryView) -> Iterator[Violation]:
+    for _, item in _list_models(repository):
+        for name in _LEGACY_FRAMEWORKS:
+            if isinstance(item.get_value("spec", "predictor", name), dict):
                 message = f"{item.name}: spec.predictor.{name} is rewritten to spec.predictor.model by KServe's webhook"
                 fix = f"use spec.predictor.model with modelFormat.name: {name}"
-                yield Sight(item.at("spec", "predictor", name), message, fix, item.name, f"spec.predictor.{name}")
+                yield Violation(
+                    item.find_location("spec", "predictor", name), message, fix, item.name, f"spec.predictor.{name}"
+                )
 
 
-def _storage(repository: Repository) -> Iterator[Sight]:
-    for rendering, item in _models(repository):
-        yield from _credentials(rendering, item)
-        uri = item.text(*_MODEL, "storageUri")
+def _find_storage_problems(repository: RepositoryView) -> Iterator[Violation]:
+    for rendering, item in _list_models(repository):
+        yield from _check_storage_credentials(rendering, item)
+        uri = item.get_string(*_MODEL_PATH, "storageUri")
         if not uri:
             continue
-        place = item.at(*_MODEL, "storageUri")
+        location = item.find_location(*_MODEL_PATH, "storageUri")
         if "://" not in uri:
             message = f"{item.name}: storageUri {uri!r} has no scheme, so it cannot be fetched"
-            yield Sight(place, message, "start it with pvc://, s3://, gs://, oci://, hf:// or https://", item.name)
+            yield Violation(
+                location, message, "start it with pvc://, s3://, gs://, oci://, hf:// or https://", item.name
+            )
         elif uri.startswith("pvc://"):
-            yield from _claim(rendering, item, uri)
+            yield from _check_claim(rendering, item, uri)
 
 
-def _claim(rendering: Rendering, item: Item, uri: str) -> Iterator[Sight]:
+def _check_claim(rendering: RenderedSource, item: ManifestWithLocations, uri: str) -> Iterator[Violation]:
     claim = uri.removeprefix("pvc://").partition("/")[0]
-    home = rendering.place_of(item)
-    found = next((each for each in rendering.of("", "PersistentVolumeClaim") if each.key.name == claim), None)
-    place = item.at(*_MODEL, "storageUri")
-    if found is None:  # it may exist in the cluster
-        if near := _called_otherwise(rendering, item, "PersistentVolumeClaim", claim):
-            message = f"{item.name} reads from claim {claim}, but the rendered name is {near}"
-            fix = f"use pvc://{near}/…; namePrefix and nameSuffix do not change this field"
-            yield Sight(place, message, fix, item.name, "spec.predictor.model.storageUri")
+    namespace = rendering.resolve_namespace(item)
+    claim_item = next(
+        (candidate for candidate in rendering.list_of_kind("", "PersistentVolumeClaim") if candidate.key.name == claim),
+        None,
+    )
+    location = item.find_location(*_MODEL_PATH, "storageUri")
+    if claim_item is None:  # it may exist in the cluster
+        if rendered_name := _find_rendered_name(rendering, item, "PersistentVolumeClaim", claim):
+            message = f"{item.name} reads from claim {claim}, but the rendered name is {rendered_name}"
+            fix = f"use pvc://{rendered_name}/…; namePrefix and nameSuffix do not change this field"
+            yield Violation(location, message, fix, item.name, "spec.predictor.model.storageUri")
         return
-    if rendering.place_of(found) != home:
-        message = f"{item.name} is in {home}, but {found.name} is in {rendering.place_of(found)}: it cannot be mounted"
-        yield Sight(place, message, "put both into one namespace", item.name)
-    modes = found.all("spec", "accessModes")
-    if modes == ["ReadWriteOncePod"] and _least(item) > 1:
-        message = f"{item.name} has {_least(item)} replicas, but only one Pod can mount {found.name} (ReadWriteOncePod)"
-        yield Sight(place, message, "use a claim with ReadOnlyMany or ReadWriteMany", item.name)
+    if rendering.resolve_namespace(claim_item) != namespace:
+        message = (
+            f"{item.name} is in {namespace}, but {claim_item.name} is in "
+            f"{rendering.resolve_namespace(claim_item)}: it cannot be mounted"
+        )
+        yield Violation(location, message, "put both into one namespace", item.name)
+    modes = claim_item.get_list("spec", "accessModes")
+    if modes == ["ReadWriteOncePod"] and _read_min_replicas(item) > 1:
+        message = (
+            f"{item.name} has {_read_min_replicas(item)} replicas, but only one Pod can mount "
+            f"{claim_item.name} (ReadWriteOncePod)"
+        )
+        yield Violation(location, message, "use a claim with ReadOnlyMany or ReadWriteMany", item.name)
 
 
-def _credentials(rendering: Rendering, item: Item) -> Iterator[Sight]:
+def _check_storage_credentials(rendering: RenderedSource, item: ManifestWithLocations) -> Iterator[Violation]:
     """Check the ServiceAccount with the storage credentials, and the entry in KServe's Secret."""
-    account = item.text("spec", "predictor", "serviceAccountName")
-    if account and (near := _called_otherwise(rendering, item, "ServiceAccount", account)):
-        message = f"{item.name} runs as ServiceAccount {account}, but the rendered name is {near}"
-        fix = f"set serviceAccountName: {near}; namePrefix and nameSuffix do not change this field"
+    account = item.get_string("spec", "predictor", "serviceAccountName")
+    if account and (rendered_name := _find_rendered_name(rendering, item, "ServiceAccount", account)):
+        message = f"{item.name} runs as ServiceAccount {account}, but the rendered name is {rendered_name}"
+        fix = f"set serviceAccountName: {rendered_name}; namePrefix and nameSuffix do not change this field"
         field = ("spec", "predictor", "serviceAccountName")
-        yield Sight(item.at(*field), message, fix, item.name, ".".join(field))
-    entry = item.text(*_MODEL, "storage", "key")
-    secret = next((each for each in rendering.of("", "Secret") if each.key.name == _STORAGE), None)
-    if entry and secret and rendering.place_of(secret) == rendering.place_of(item):
-        held = {*secret.fields("data"), *secret.fields("stringData")}
-        if held and entry not in held:
-            message = f"{item.name} needs the entry {entry} of Secret/{_STORAGE}, which has {', '.join(sorted(held))}"
-            yield Sight(item.at(*_MODEL, "storage", "key"), message, "use one of its entries, or add it", item.name)
+        yield Violation(item.find_location(*field), message, fix, item.name, ".".join(field))
+    entry = item.get_string(*_MODEL_PATH, "storage", "key")
+    secret = next(
+        (candidate for candidate in rendering.list_of_kind("", "Secret") if candidate.key.name == _STORAGE_SECRET), None
+    )
+    if entry and secret and rendering.resolve_namespace(secret) == rendering.resolve_namespace(item):
+        secret_keys = {*secret.get_map("data"), *secret.get_map("stringData")}
+        if secret_keys and entry not in secret_keys:
+            message = (
+                f"{item.name} needs the entry {entry} of Secret/{_STORAGE_SECRET}, which has "
+                f"{', '.join(sorted(secret_keys))}"
+            )
+            yield Violation(
+                item.find_location(*_MODEL_PATH, "storage", "key"),
+                message,
+                "use one of its entries, or add it",
+                item.name,
+            )
 
 
-def _called_otherwise(rendering: Rendering, item: Item, kind: str, name: str) -> str:
-    return renamed(item, name, (each.key.name for each in rendering.of("", kind)))
+def _find_rendered_name(rendering: RenderedSource, item: ManifestWithLocations, kind: str, name: str) -> str:
+    return find_affixed_name(item, name, (candidate.key.name for candidate in rendering.list_of_kind("", kind)))
 
 
-def _least(item: Item) -> int:
-    found = item.value("spec", "predictor", "minReplicas")
-    return found if type(found) is int else 1
+def _read_min_replicas(item: ManifestWithLocations) -> int:
+    value = item.get_value("spec", "predictor", "minReplicas")
+    return value if type(value) is int else 1
 
 
-def _runtimes(repository: Repository) -> Iterator[Sight]:
-    for rendering, item in _models(repository):
-        wanted = item.text(*_MODEL, "runtime")
-        if not wanted:
+def _find_runtime_problems(repository: RepositoryView) -> Iterator[Violation]:
+    for rendering, item in _list_models(repository):
+        runtime_name = item.get_string(*_MODEL_PATH, "runtime")
+        if not runtime_name:
             continue
-        home = rendering.place_of(item)
-        known = {each.key.name: each for each in rendering.of(_GROUP, "ServingRuntime")}
-        clustered = {each.key.name: each for each in rendering.of(_GROUP, "ClusterServingRuntime")}
-        found = known.get(wanted) or clustered.get(wanted)
-        place = item.at(*_MODEL, "runtime")
-        if found is None:
-            if near := renamed(item, wanted, known):
-                message = f"{item.name} needs the runtime {wanted}, but the rendered name is {near}"
-                fix = f"set runtime: {near}; namePrefix and nameSuffix do not change this field"
-                yield Sight(place, message, fix, item.name, "spec.predictor.model.runtime")
+        namespace = rendering.resolve_namespace(item)
+        runtimes = {
+            runtime_item.key.name: runtime_item
+            for runtime_item in rendering.list_of_kind(_KSERVE_GROUP, "ServingRuntime")
+        }
+        cluster_runtimes = {
+            runtime_item.key.name: runtime_item
+            for runtime_item in rendering.list_of_kind(_KSERVE_GROUP, "ClusterServingRuntime")
+        }
+        runtime = runtimes.get(runtime_name) or cluster_runtimes.get(runtime_name)
+        location = item.find_location(*_MODEL_PATH, "runtime")
+        if runtime is None:
+            if rendered_name := find_affixed_name(item, runtime_name, runtimes):
+                message = f"{item.name} needs the runtime {runtime_name}, but the rendered name is {rendered_name}"
+                fix = f"set runtime: {rendered_name}; namePrefix and nameSuffix do not change this field"
+                yield Violation(location, message, fix, item.name, "spec.predictor.model.runtime")
             continue
-        if found.key.kind == "ServingRuntime" and rendering.place_of(found) != home:
-            message = f"{item.name} is in {home}, but its runtime {wanted} is in {rendering.place_of(found)}"
-            yield Sight(place, message, "move the runtime to the model's namespace", item.name)
-        yield from _format(item, found)
+        if runtime.key.kind == "ServingRuntime" and rendering.resolve_namespace(runtime) != namespace:
+            message = (
+                f"{item.name} is in {namespace}, but its runtime {runtime_name} is in "
+                f"{rendering.resolve_namespace(runtime)}"
+            )
+            yield Violation(location, message, "move the runtime to the model's namespace", item.name)
+        yield from _check_model_format(item, runtime)
 
 
-def _format(item: Item, runtime: Item) -> Iterator[Sight]:
-    wanted = item.text(*_MODEL, "modelFormat", "name")
-    formats = [each.get("name") for each in runtime.all("spec", "supportedModelFormats") if isinstance(each, dict)]
-    if wanted and formats and wanted not in formats:
-        message = f"{item.name} has the format {wanted}, but {runtime.name} serves {', '.join(map(str, formats))}"
+def _check_model_format(item: ManifestWithLocations, runtime: ManifestWithLocations) -> Iterator[Violation]:
+    model_format = item.get_string(*_MODEL_PATH, "modelFormat", "name")
+    formats = [
+        supported_format.get("name")
+        for supported_format in runtime.get_list("spec", "supportedModelFormats")
+        if isinstance(supported_format, dict)
+    ]
+    if model_format and formats and model_format not in formats:
+        message = f"{item.name} has the format {model_format}, but {runtime.name} serves {', '.join(map(str, formats))}"
         fix = "use a runtime that serves the format, or add it to supportedModelFormats"
-        yield Sight(item.at(*_MODEL, "modelFormat", "name"), message, fix, item.name)
+        yield Violation(item.find_location(*_MODEL_PATH, "modelFormat", "name"), message, fix, item.name)
 
 
-def _canary(repository: Repository) -> Iterator[Sight]:
-    for _, item in _models(repository):
-        percent = item.value("spec", "predictor", "canaryTrafficPercent")
-        mode = str(item.fields("metadata", "annotations").get(_MODE, ""))
-        if type(percent) is int and percent < 100 and mode in _WITHOUT_CANARY:
+def _find_ineffective_canaries(repository: RepositoryView) -> Iterator[Violation]:
+    for _, item in _list_models(repository):
+        percent = item.get_value("spec", "predictor", "canaryTrafficPercent")
+        mode = str(item.get_map("metadata", "annotations").get(_DEPLOYMENT_MODE_ANNOTATION, ""))
+        if type(percent) is int and percent < 100 and mode in _MODES_WITHOUT_CANARY:
             message = f"{item.name}: canaryTrafficPercent {percent} has no effect with {mode}: no traffic is split"
             fix = "remove it, or deploy with Serverless (Knative)"
-            place = item.at("spec", "predictor", "canaryTrafficPercent")
-            yield Sight(place, message, fix, item.name, "spec.predictor.canaryTrafficPercent")
+            location = item.find_location("spec", "predictor", "canaryTrafficPercent")
+            yield Violation(location, message, fix, item.name, "spec.predictor.canaryTrafficPercent")
 
 
-def _moving(repository: Repository) -> Iterator[Sight]:
-    for rendering, item in _models(repository):
-        uri = item.text(*_MODEL, "storageUri")
-        words = {*rendering.place_of(item).split("-"), *item.key.name.split("-")}
-        if not uri.startswith("oci://") or "@" in uri or not words & _CAREFUL:
+def _find_mutable_tags(repository: RepositoryView) -> Iterator[Violation]:
+    for rendering, item in _list_models(repository):
+        uri = item.get_string(*_MODEL_PATH, "storageUri")
+        words = {*rendering.resolve_namespace(item).split("-"), *item.key.name.split("-")}
+        if not uri.startswith("oci://") or "@" in uri or not words & _RELEASE_ENVIRONMENT_WORDS:
             continue
         tag = uri.rpartition("/")[2].partition(":")[2] or "latest"
-        if tag in _MOVING:
+        if tag in _MUTABLE_TAGS:
             message = f"{item.name}: the model's tag {tag} is mutable: a restart may serve another model"
             fix = "use a version, or the digest (@sha256:…)"
-            yield Sight(item.at(*_MODEL, "storageUri"), message, fix, item.name, "spec.predictor.model.storageUri")
+            yield Violation(
+                item.find_location(*_MODEL_PATH, "storageUri"),
+                message,
+                fix,
+                item.name,
+                "spec.predictor.model.storageUri",
+            )
 
 
 RULES: Final = (
-    Rule(
+    AnalysisRule(
         "AGY201",
         Severity.WARNING,
         "An InferenceService in KServe's legacy format",
         "KServe's webhook rewrites the predictor, so the live object stays OutOfSync.",
         "The predictor has a framework as a field, and KServe's defaulting moves exactly these to predictor.model.",
         "Use spec.predictor.model with modelFormat.",
-        _old_form,
+        _find_legacy_predictors,
     ),
-    Rule(
+    AnalysisRule(
         "AGY202",
         Severity.ERROR,
         "A model cannot be fetched from its storage",
@@ -172,9 +224,9 @@ RULES: Final = (
         " the model's own prefix or suffix; or so is the ServiceAccount with the credentials; or the Secret"
         " that KServe reads is rendered without the entry. Objects that only the cluster has are not considered.",
         "Start the URI with its scheme; keep claim and model in one namespace; use the rendered names.",
-        _storage,
+        _find_storage_problems,
     ),
-    Rule(
+    AnalysisRule(
         "AGY203",
         Severity.ERROR,
         "A model names a runtime that has another name, or does not support its format",
@@ -183,24 +235,24 @@ RULES: Final = (
         " another environment as prefix; or the runtime exists and lists other formats. Runtimes that only the cluster"
         " has are not considered.",
         "Set the rendered name in every overlay; or use a runtime that lists the format.",
-        _runtimes,
+        _find_runtime_problems,
     ),
-    Rule(
+    AnalysisRule(
         "AGY207",
         Severity.WARNING,
         "A canary in a deployment mode without canaries",
         "All traffic goes to the new model at once, although Git asks for a part only.",
         "The deployment mode of the object is RawDeployment (Standard), in which KServe does not split traffic.",
         "Remove canaryTrafficPercent, or use Serverless.",
-        _canary,
+        _find_ineffective_canaries,
     ),
-    Rule(
+    AnalysisRule(
         "AGY208",
         Severity.INFO,
         "A model with a mutable tag",
         "A restart may serve another model, and a rollback in Git has no effect.",
         "The namespace or name says staging or production, and the tag is mutable by its name, or missing.",
         "Use a version or a digest.",
-        _moving,
+        _find_mutable_tags,
     ),
 )

@@ -10,41 +10,44 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.analysis.repository import Item, Repository, Step
-from argosy.gitops.analysis.rule import Rule
-from argosy.gitops.analysis.violation import Severity, Sight
+from argosy.gitops.analysis.repository import ManifestWithLocations, PathStep, RepositoryView
+from argosy.gitops.analysis.rule import AnalysisRule
+from argosy.gitops.analysis.violation import Severity, Violation
 
-_TIER: Final = re.compile(r"(?i)tier[-_]?[0-9a-z]+")
-_ABOUT_IMAGES: Final = re.compile(r"(?i)image")
+_TIER_NAME: Final = re.compile(r"(?i)tier[-_]?[0-9a-z]+")
+_IMAGE_WORD: Final = re.compile(r"(?i)image")
 _MAX_DEPTH: Final = 20
 
 
-def _tiered_images(repository: Repository) -> Iterator[Sight]:
+def _find_tiered_images(repository: RepositoryView) -> Iterator[Violation]:
     for item in repository.values_files:
-        for path, images in _tiers(item.manifest, ()):
-            yield from _differing(item, path, images)
+        for path, images in _list_tier_images(item.manifest, ()):
+            yield from _check_tier_images(item, path, images)
 
 
-def _tiers(values: Mapping[str, Any], path: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], dict[str, str]]]:
+def _list_tier_images(
+    values: Mapping[str, Any], path: tuple[PathStep, ...]
+) -> Iterator[tuple[tuple[PathStep, ...], dict[str, str]]]:
     """Yield every map with an image for each of several tiers, and its path."""
     is_below_tiers = bool(path) and str(path[-1]).lower() == "tiers"
-    is_about_images = any(_ABOUT_IMAGES.search(str(step)) for step in path)
+    is_about_images = any(_IMAGE_WORD.search(str(step)) for step in path)
     images = {
         str(name): image
         for name, value in values.items()
-        if (is_below_tiers or _TIER.fullmatch(str(name))) and (image := _image(value, is_about_images=is_about_images))
+        if (is_below_tiers or _TIER_NAME.fullmatch(str(name)))
+        and (image := _read_image(value, is_about_images=is_about_images))
     }
     if len(images) > 1:
         yield path, images
     for name, value in values.items():
         if isinstance(value, dict) and len(path) < _MAX_DEPTH:
-            yield from _tiers(value, (*path, str(name)))
+            yield from _list_tier_images(value, (*path, str(name)))
 
 
-def _image(value: Any, *, is_about_images: bool) -> str:
+def _read_image(value: Any, *, is_about_images: bool) -> str:
     """Return a tier's image: its string, its field `image`, or its repository with tag or digest; empty if none."""
     if isinstance(value, dict) and isinstance(value.get("image"), str | dict):
-        return _image(value["image"], is_about_images=True)
+        return _read_image(value["image"], is_about_images=True)
     if isinstance(value, dict) and is_about_images and isinstance(value.get("repository"), str):
         parts = (value.get(name) for name in ("registry", "repository", "tag", "digest"))
         return ":".join(str(part) for part in parts if part)
@@ -53,19 +56,23 @@ def _image(value: Any, *, is_about_images: bool) -> str:
     return value.strip()
 
 
-def _differing(item: Item, path: tuple[Step, ...], images: Mapping[str, str]) -> Iterator[Sight]:
-    usual = Counter(images.values()).most_common(1)[0][0]
-    first = next(tier for tier, image in images.items() if image == usual)
+def _check_tier_images(
+    item: ManifestWithLocations, path: tuple[PathStep, ...], images: Mapping[str, str]
+) -> Iterator[Violation]:
+    most_common_image = Counter(images.values()).most_common(1)[0][0]
+    reference_tier = next(tier for tier, image in images.items() if image == most_common_image)
     for tier, image in images.items():
-        if image != usual:
+        if image != most_common_image:
             field = ".".join(map(str, (*path, tier)))
-            message = f"{field} differs from the image of {first}: packages of one tier may be missing in another"
-            fix = f"use one tested image for all tiers: {usual}"
-            yield Sight(item.at(*path, tier), message, fix, item.key.name, field)
+            message = (
+                f"{field} differs from the image of {reference_tier}: packages of one tier may be missing in another"
+            )
+            fix = f"use one tested image for all tiers: {most_common_image}"
+            yield Violation(item.find_location(*path, tier), message, fix, item.key.name, field)
 
 
 RULES: Final = (
-    Rule(
+    AnalysisRule(
         "AGY309",
         Severity.INFO,
         "A values file has different images for tiers",
@@ -73,6 +80,6 @@ RULES: Final = (
         "The file is a values file by its name, or a chart was rendered with it; it names images by tier, and they"
         " differ.",
         "Use one tested image for all tiers; let tiers differ in their resources.",
-        _tiered_images,
+        _find_tiered_images,
     ),
 )

@@ -10,83 +10,85 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
     from argosy.gitops.application.step_results.comparison import (
+        AppComparison,
         Assessment,
-        Comparison,
-        Difference,
-        Health,
+        FieldDifference,
+        HealthStatus,
         Pair,
+        PlannedTask,
         SyncStatus,
-        Task,
     )
 
 __all__ = [
+    "AppComparison",
     "Assessment",
     "Checkout",
-    "Comparison",
-    "Difference",
-    "Health",
-    "Input",
-    "Origin",
-    "Origins",
+    "FieldDifference",
+    "FieldOrigin",
+    "FieldOrigins",
+    "HealthStatus",
     "Pair",
-    "Rendered",
+    "PlannedTask",
+    "RenderInput",
+    "RenderResult",
     "SyncStatus",
-    "Task",
 ]
 
 # Imported on first use, because a command that only renders does not need them.
-_LATER: Final = frozenset({"Assessment", "Comparison", "Difference", "Health", "Pair", "SyncStatus", "Task"})
+_LAZY_NAMES: Final = frozenset(
+    {"Assessment", "AppComparison", "FieldDifference", "HealthStatus", "Pair", "SyncStatus", "PlannedTask"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
     """A source at one revision: the commit ID and its files."""
 
-    tree: Tree
+    tree: FileTree
     revision: str
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FieldOrigin:
     """The file and line of a field, and the origin that it overrides: an overlay comes before its base."""
 
     file: str
     line: int = 0  # starts at 1; 0 if only the file is known
     repository: str = ""  # of a remote base; empty for the source's own repository
-    overrules: Origin | None = None
+    overrides: FieldOrigin | None = None
 
 
-class Origins(Protocol):
-    def find(self, key: ResourceKey, pointer: str) -> Origin | None:
+class FieldOrigins(Protocol):
+    def find(self, key: ResourceKey, pointer: str) -> FieldOrigin | None:
         """Return where the field at a JSON pointer, or its nearest ancestor, is written; None if unknown."""
 
 
-class Input(NamedTuple):
+class RenderInput(NamedTuple):
     """A file or variable that a render read. `scope` is empty for the source's own tree, else it names another one."""
 
-    place: str
+    scope: str
     path: str
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Rendered:
+class RenderResult:
     """The manifests of a source. `inputs` are the IDs of everything that was read, empty for missing files."""
 
     manifests: Sequence[Manifest]
-    origins: Origins
-    inputs: Mapping[Input, str] = field(default_factory=dict)
+    origins: FieldOrigins
+    inputs: Mapping[RenderInput, str] = field(default_factory=dict)
     tool: str = ""  # argo: Directory, Helm, Kustomize or Plugin
-    notes: tuple[str, ...] = ()  # likely mistakes, each with its file
+    warnings: tuple[str, ...] = ()  # likely mistakes, each with its file
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
+    if name in _LAZY_NAMES:
         value = getattr(importlib.import_module(f"{__name__}.comparison"), name)
         globals()[name] = value
         return value

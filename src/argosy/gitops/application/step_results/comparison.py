@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from argosy.gitops.application.operations import Phase
+from argosy.gitops.application.operations import SyncPhase
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
 
@@ -21,7 +21,7 @@ class SyncStatus(enum.StrEnum):
     UNKNOWN = "Unknown"
 
 
-class Difference(NamedTuple):
+class FieldDifference(NamedTuple):
     """One differing field. `has_desired` and `has_live` tell a missing field from a null."""
 
     pointer: str
@@ -46,7 +46,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class AppComparison:
     """All pairs of an Application. Hooks are separate: they are run, not compared."""
 
     pairs: Sequence[Pair] = ()
@@ -56,11 +56,11 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlannedTask:
     """One object of a sync: applied in its phase and wave, or pruned if `desired` is None."""
 
     key: ResourceKey
-    phase: Phase
+    phase: SyncPhase
     wave: int
     desired: Manifest | None
     live: Manifest | None
@@ -72,7 +72,7 @@ class Task:
         return self.desired is None
 
 
-class Health(enum.StrEnum):
+class HealthStatus(enum.StrEnum):
     """The health of a live object, from best to worst, in Argo CD's spelling."""
 
     HEALTHY = "Healthy"
@@ -82,18 +82,18 @@ class Health(enum.StrEnum):
     DEGRADED = "Degraded"
     UNKNOWN = "Unknown"
 
-    def is_worse_than(self, other: Health) -> bool:
-        return _WORSE[self] > _WORSE[other]
+    def is_worse_than(self, other: HealthStatus) -> bool:
+        return _HEALTH_RANK[self] > _HEALTH_RANK[other]
 
 
-_WORSE = {health: place for place, health in enumerate(Health)}
+_HEALTH_RANK = {health: rank for rank, health in enumerate(HealthStatus)}
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
     """The health of one live object. Kinds without a health check have no Assessment."""
 
-    health: Health | None  # argo: None is an empty health: a script that returned nil or an empty table
+    health: HealthStatus | None  # argo: None is an empty health: a script that returned nil or an empty table
     message: str = ""
     rule: str = ""  # the rule that was applied
     fault: str = ""  # why the rule itself failed; health is then Unknown

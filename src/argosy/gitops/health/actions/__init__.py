@@ -6,20 +6,26 @@ creates or patches. Never: writes to a cluster; runs a user's script in this pro
 
 from __future__ import annotations
 
-from argosy.gitops.health.actions.action_results import Action, Impact, actions_of, impacts_of, merged
-from argosy.gitops.health.actions.patches import patch_of, split_status
-from argosy.gitops.health.actions.runner import Actions
-from argosy.gitops.health.actions.scripts import ActionScripts, bundled_actions
+from argosy.gitops.health.actions.action_results import (
+    ActionImpact,
+    ResourceAction,
+    merge_actions,
+    read_actions,
+    read_impacts,
+)
+from argosy.gitops.health.actions.patches import build_patch, split_status
+from argosy.gitops.health.actions.runner import ActionRunner
+from argosy.gitops.health.actions.scripts import ActionScripts, load_bundled_actions
 
 __all__ = [
-    "Action",
+    "ActionImpact",
+    "ActionRunner",
     "ActionScripts",
-    "Actions",
-    "Impact",
-    "actions_of",
-    "bundled_actions",
-    "impacts_of",
-    "merged",
-    "patch_of",
+    "ResourceAction",
+    "build_patch",
+    "load_bundled_actions",
+    "merge_actions",
+    "read_actions",
+    "read_impacts",
     "split_status",
 ]

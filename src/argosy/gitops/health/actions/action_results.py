@@ -18,7 +18,7 @@ _LUA_TYPES: Final = {type(None): "nil", str: "string", bool: "boolean", int: "nu
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ResourceAction:
     """An action of a live object; a disabled one is shown, but makes no sense now."""
 
     name: str
@@ -29,14 +29,14 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Impact:
+class ActionImpact:
     """One change that an action requests: create this manifest, or patch the source to match it."""
 
     operation: Literal["create", "patch"]
     manifest: Manifest
 
 
-def actions_of(value: Any) -> list[Action]:
+def read_actions(value: Any) -> list[ResourceAction]:
     """Return the actions of a discovery script, sorted by name."""
     # argo: an empty table is encoded as a list. A script without a result is an error there; here it has no actions.
     if value is None or value == []:
@@ -44,89 +44,93 @@ def actions_of(value: Any) -> list[Action]:
     _expect_table(value)
     if not isinstance(value, dict):
         raise UserError("discovery must return a table of actions by name, not a list")
-    return sorted((_action(name, told) for name, told in value.items()), key=lambda action: action.name)
-
-
-def merged(first: list[Action], second: list[Action]) -> list[Action]:
-    """argo: of two actions with the same name, the one of the earlier script counts."""
-    return sorted({action.name: action for action in (*second, *first)}.values(), key=lambda action: action.name)
-
-
-def _action(name: str, told: Any) -> Action:
-    # argo: a list counts as an empty table
-    if isinstance(told, list):
-        return Action(name)
-    if not isinstance(told, dict):
-        raise UserError(f"discovery: {name} must be a table, not {told!r}")
-    # argo: Go matches field names case-insensitively; a name inside the table wins over its key
-    fields = {field.lower(): part for field, part in told.items()}
-    return Action(
-        _text(fields, "name", name) or name,
-        disabled=_flag(fields, name),
-        icon=_text(fields, "iconClass", name),
-        display_name=_text(fields, "displayName", name),
-        parameters=_parameters(fields.get("params"), name),
+    return sorted(
+        (_read_action(name, description) for name, description in value.items()), key=lambda action: action.name
     )
 
 
-def _text(fields: dict[str, Any], field: str, name: str) -> str:
-    found = fields.get(field.lower(), "")
-    if not isinstance(found, str):
-        raise UserError(f"discovery: {field} of {name} must be a string, not {found!r}")
-    return found
+def merge_actions(preferred: list[ResourceAction], others: list[ResourceAction]) -> list[ResourceAction]:
+    """argo: of two actions with the same name, the one of the earlier script counts."""
+    return sorted({action.name: action for action in (*others, *preferred)}.values(), key=lambda action: action.name)
 
 
-def _flag(fields: dict[str, Any], name: str) -> bool:
-    found = fields.get("disabled", False)
-    if not isinstance(found, bool):
-        raise UserError(f"discovery: disabled of {name} must be true or false, not {found!r}")
-    return found
+def _read_action(name: str, description: Any) -> ResourceAction:
+    # argo: a list counts as an empty table
+    if isinstance(description, list):
+        return ResourceAction(name)
+    if not isinstance(description, dict):
+        raise UserError(f"discovery: {name} must be a table, not {description!r}")
+    # argo: Go matches field names case-insensitively; a name inside the table wins over its key
+    fields = {field.lower(): part for field, part in description.items()}
+    return ResourceAction(
+        _read_text(fields, "name", name) or name,
+        disabled=_read_disabled(fields, name),
+        icon=_read_text(fields, "iconClass", name),
+        display_name=_read_text(fields, "displayName", name),
+        parameters=_read_parameters(fields.get("params"), name),
+    )
 
 
-def _parameters(told: Any, name: str) -> tuple[str, ...]:
+def _read_text(fields: dict[str, Any], field: str, name: str) -> str:
+    value = fields.get(field.lower(), "")
+    if not isinstance(value, str):
+        raise UserError(f"discovery: {field} of {name} must be a string, not {value!r}")
+    return value
+
+
+def _read_disabled(fields: dict[str, Any], name: str) -> bool:
+    value = fields.get("disabled", False)
+    if not isinstance(value, bool):
+        raise UserError(f"discovery: disabled of {name} must be true or false, not {value!r}")
+    return value
+
+
+def _read_parameters(value: Any, name: str) -> tuple[str, ...]:
     # argo: only the name of a parameter is kept, even if it is empty
-    if told is None:
+    if value is None:
         return ()
-    if isinstance(told, list) and all(
-        isinstance(each, dict) and isinstance(each.get("name", ""), str) for each in told
+    if isinstance(value, list) and all(
+        isinstance(parameter, dict) and isinstance(parameter.get("name", ""), str) for parameter in value
     ):
-        return tuple(each.get("name", "") for each in told)
+        return tuple(parameter.get("name", "") for parameter in value)
     raise UserError(f"discovery: params of {name} must be a list of tables that each have a name")
 
 
-def impacts_of(value: Any, source: Manifest) -> list[Impact]:
+def read_impacts(value: Any, source: Manifest) -> list[ActionImpact]:
     """Return the changes that an action on `source` requests. A single object is a patch of the source."""
     _expect_table(value)
     if isinstance(value, dict):
-        return [_impact("patch", value, source)]
-    return [_told_impact(number, told, source) for number, told in enumerate(value, start=1)]
+        return [_build_impact("patch", value, source)]
+    return [_read_impact(number, item, source) for number, item in enumerate(value, start=1)]
 
 
-def _told_impact(number: int, told: Any, source: Manifest) -> Impact:
-    if not isinstance(told, dict):
-        raise UserError(f"item {number} of the result must be a table with operation and resource, not {told!r}")
-    fields = {field.lower(): part for field, part in told.items()}
+def _read_impact(number: int, item: Any, source: Manifest) -> ActionImpact:
+    if not isinstance(item, dict):
+        raise UserError(f"item {number} of the result must be a table with operation and resource, not {item!r}")
+    fields = {field.lower(): part for field, part in item.items()}
     operation = fields.get("operation")
     if operation not in _OPERATIONS:
         raise UserError(f"unsupported operation: {operation!r} in item {number} of the result; use create or patch")
-    return _impact(operation, fields.get("resource"), source)
+    return _build_impact(operation, fields.get("resource"), source)
 
 
-def _impact(operation: Literal["create", "patch"], manifest: Any, source: Manifest) -> Impact:
+def _build_impact(operation: Literal["create", "patch"], manifest: Any, source: Manifest) -> ActionImpact:
     if not isinstance(manifest, dict):
         raise UserError(f"the {operation} that the script returned has no resource; give it the object to {operation}")
     if not isinstance(manifest.get("kind"), str) or not isinstance(manifest.get("apiVersion"), str):
         raise UserError("the script did not return a Kubernetes object: it needs apiVersion and kind")
     if operation == "create":
-        return Impact(operation, manifest)
+        return ActionImpact(operation, manifest)
     key, source_key = _key(manifest), _key(source)
     if key != source_key:
         # argo: an action may create any object that its user may create, but patch only its own object
         raise UserError(f"the script patches {key}; an action can patch only its own object, {source_key}")
     if manifest["apiVersion"] != source["apiVersion"]:
-        was = source["apiVersion"]
-        raise UserError(f"the script changed apiVersion from {was} to {manifest['apiVersion']}; a patch must keep it")
-    return Impact(operation, _restored(manifest, source))
+        source_version = source["apiVersion"]
+        raise UserError(
+            f"the script changed apiVersion from {source_version} to {manifest['apiVersion']}; a patch must keep it"
+        )
+    return ActionImpact(operation, _restore_lost_values(manifest, source))
 
 
 def _key(manifest: Manifest) -> ResourceKey:
@@ -143,17 +147,17 @@ def _expect_table(value: Any) -> None:
         raise UserError(f"expect table output from Lua script, not {_LUA_TYPES.get(type(value), 'userdata')}")
 
 
-def _restored(new: Any, old: Any) -> Any:
+def _restore_lost_values(new: Any, old: Any) -> Any:
     """Restore values that Lua cannot represent from the input: empty objects, and integers above 2^53.
 
     argo: there, removing the last entry of a map restores the whole old map; here the map is empty then.
     """
     if isinstance(new, dict) and isinstance(old, dict):
-        return {name: _restored(part, old.get(name)) for name, part in new.items()}
+        return {name: _restore_lost_values(part, old.get(name)) for name, part in new.items()}
     if isinstance(new, list) and isinstance(old, list):
-        before = [part for part in old if part is not None]  # argo: Lua does not see the nulls of a list
-        before += [None] * (len(new) - len(before))
-        return [_restored(part, same) for part, same in zip(new, before)]
+        old_items = [part for part in old if part is not None]  # argo: Lua does not see the nulls of a list
+        old_items += [None] * (len(new) - len(old_items))
+        return [_restore_lost_values(part, old_part) for part, old_part in zip(new, old_items)]
     if new == [] and isinstance(old, dict):
         return {}
     if type(old) is int and type(new) in (int, float) and new == float(old):

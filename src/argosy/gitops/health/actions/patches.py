@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.gitops.health.actions.action_results import Impact
+from argosy.gitops.health.actions.action_results import ActionImpact
 from argosy.kube.objects import Manifest
 from argosy.kube.patch import merge_patch
 
 # A script that builds a new object omits these, which must not count as a deletion.
-_CLUSTERS_OWN: Final = (
+_SERVER_FIELDS: Final = (
     "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation", "managedFields",
     "resourceVersion", "selfLink", "uid",
 )  # fmt: skip
 
 
-def patch_of(source: Manifest, impact: Impact) -> dict[str, Any]:
+def build_patch(source: Manifest, impact: ActionImpact) -> dict[str, Any]:
     """Return the merge patch that turns the source into the manifest of the impact; `{}` if nothing changes."""
     patch: dict[str, Any] = merge_patch.diff(_without_nulls(source), _without_nulls(impact.manifest))
     changed = patch.pop("metadata", None) or {}
-    metadata = {name: part for name, part in changed.items() if name not in _CLUSTERS_OWN}
+    metadata = {name: part for name, part in changed.items() if name not in _SERVER_FIELDS}
     return {"metadata": metadata, **patch} if metadata else patch
 
 
@@ -32,8 +32,8 @@ def split_status(patch: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
     argo: status is patched through the status subresource, because a kind with one ignores it elsewhere.
     """
-    rest = {name: part for name, part in patch.items() if name != "status"}
-    return rest, ({"status": patch["status"]} if "status" in patch else {})
+    object_patch = {name: part for name, part in patch.items() if name != "status"}
+    return object_patch, ({"status": patch["status"]} if "status" in patch else {})
 
 
 def _without_nulls(value: Any) -> Any:

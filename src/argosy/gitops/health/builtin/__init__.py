@@ -10,80 +10,87 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.builtin.autoscaling import horizontal_pod_autoscaler
-from argosy.gitops.health.builtin.batch import job, workflow
-from argosy.gitops.health.builtin.extensions import api_service
-from argosy.gitops.health.builtin.fields import WrongField
-from argosy.gitops.health.builtin.network import ingress, service
-from argosy.gitops.health.builtin.pods import pod
-from argosy.gitops.health.builtin.storage import claim
-from argosy.gitops.health.builtin.workloads import daemon_set, deployment, replica_set, stateful_set
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin.autoscaling import assess_horizontal_pod_autoscaler
+from argosy.gitops.health.builtin.batch import assess_job, assess_workflow
+from argosy.gitops.health.builtin.extensions import assess_api_service
+from argosy.gitops.health.builtin.fields import FieldTypeError
+from argosy.gitops.health.builtin.network import assess_ingress, assess_service
+from argosy.gitops.health.builtin.pods import assess_pod
+from argosy.gitops.health.builtin.storage import assess_persistent_volume_claim
+from argosy.gitops.health.builtin.workloads import (
+    assess_daemon_set,
+    assess_deployment,
+    assess_replica_set,
+    assess_stateful_set,
+)
 from argosy.kube.names import split_api_version
 from argosy.kube.objects import Manifest
 
-__all__ = ["CHECKS", "judge"]
+__all__ = ["BUILTIN_CHECKS", "assess_builtin"]
 
-Judge = Callable[[Manifest], Assessment]
-_ANY: Final = ()
+HealthCheckFunction = Callable[[Manifest], Assessment]
+_ANY_VERSION: Final = ()
 
 
-def _check(
-    group: str, kind: str, ask: Judge, versions: tuple[str, ...], called: str = ""
-) -> tuple[tuple[str, str], Judge]:
+def _build_check(
+    group: str, kind: str, assess: HealthCheckFunction, versions: tuple[str, ...], display_name: str = ""
+) -> tuple[tuple[str, str], HealthCheckFunction]:
     """Build the entry of a check. `display_name` is the name of the kind in Argo CD's error messages."""
     rule = f"built-in {group}/{kind}" if group else f"built-in {kind}"
 
     def check(manifest: Manifest) -> Assessment:
         _, version = split_api_version(str(manifest.get("apiVersion", "")))
         if versions and version not in versions:
-            return _faulty(rule, f"unsupported {called or kind} GVK: {group}/{version}, Kind={kind}")
+            return _unknown_health(rule, f"unsupported {display_name or kind} GVK: {group}/{version}, Kind={kind}")
         try:
-            found = ask(manifest)
-        except WrongField as error:
-            return _faulty(rule, _conversion(called or kind, str(error)))
-        return Assessment(found.health, found.message, rule)
+            assessment = assess(manifest)
+        except FieldTypeError as error:
+            return _unknown_health(rule, _conversion_error(display_name or kind, str(error)))
+        return Assessment(assessment.health, assessment.message, rule)
 
     return (group, kind), check
 
 
-def _conversion(called: str, error: str) -> str:
-    return error if error.startswith("failed to") else f"failed to convert unstructured {called} to typed: {error}"
+def _conversion_error(display_name: str, error: str) -> str:
+    return (
+        error if error.startswith("failed to") else f"failed to convert unstructured {display_name} to typed: {error}"
+    )
 
 
-def _faulty(rule: str, fault: str) -> Assessment:
-    return Assessment(Health.UNKNOWN, fault, rule, fault)
+def _unknown_health(rule: str, fault: str) -> Assessment:
+    return Assessment(HealthStatus.UNKNOWN, fault, rule, fault)
 
 
-CHECKS: Final[Mapping[tuple[str, str], Judge]] = MappingProxyType(
+BUILTIN_CHECKS: Final[Mapping[tuple[str, str], HealthCheckFunction]] = MappingProxyType(
     dict(
         (
-            _check("apps", "Deployment", deployment, ("v1",)),
-            _check("apps", "StatefulSet", stateful_set, ("v1",)),
-            _check("apps", "ReplicaSet", replica_set, ("v1",)),
-            _check("apps", "DaemonSet", daemon_set, ("v1",)),
-            _check("", "Pod", pod, ("v1",)),
-            _check("", "Service", service, ("v1",)),
-            _check("", "PersistentVolumeClaim", claim, ("v1",)),
-            _check("batch", "Job", job, ("v1",)),
-            _check("networking.k8s.io", "Ingress", ingress, _ANY),
-            _check("extensions", "Ingress", ingress, _ANY),
-            _check(
+            _build_check("apps", "Deployment", assess_deployment, ("v1",)),
+            _build_check("apps", "StatefulSet", assess_stateful_set, ("v1",)),
+            _build_check("apps", "ReplicaSet", assess_replica_set, ("v1",)),
+            _build_check("apps", "DaemonSet", assess_daemon_set, ("v1",)),
+            _build_check("", "Pod", assess_pod, ("v1",)),
+            _build_check("", "Service", assess_service, ("v1",)),
+            _build_check("", "PersistentVolumeClaim", assess_persistent_volume_claim, ("v1",)),
+            _build_check("batch", "Job", assess_job, ("v1",)),
+            _build_check("networking.k8s.io", "Ingress", assess_ingress, _ANY_VERSION),
+            _build_check("extensions", "Ingress", assess_ingress, _ANY_VERSION),
+            _build_check(
                 "autoscaling",
                 "HorizontalPodAutoscaler",
-                horizontal_pod_autoscaler,
+                assess_horizontal_pod_autoscaler,
                 ("v1", "v2", "v2beta1", "v2beta2"),
-                called="HPA",
+                display_name="HPA",
             ),
-            _check("apiregistration.k8s.io", "APIService", api_service, ("v1", "v1beta1")),
-            _check("argoproj.io", "Workflow", workflow, _ANY),
+            _build_check("apiregistration.k8s.io", "APIService", assess_api_service, ("v1", "v1beta1")),
+            _build_check("argoproj.io", "Workflow", assess_workflow, _ANY_VERSION),
         )
     )
 )
 
 
-def judge(manifest: Manifest) -> Assessment | None:
+def assess_builtin(manifest: Manifest) -> Assessment | None:
     """Return the built-in health, for objects without a script that are not being deleted."""
     group, _ = split_api_version(str(manifest.get("apiVersion", "")))
-    check = CHECKS.get((group, str(manifest.get("kind", ""))))
+    check = BUILTIN_CHECKS.get((group, str(manifest.get("kind", ""))))
     return check(manifest) if check else None

@@ -10,11 +10,19 @@ from typing import Final
 import orjson
 
 from argosy.annotations import HORIZONTAL_POD_AUTOSCALER_CONDITIONS
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.builtin.fields import Condition, WrongField, condition_of, conditions, items, mapping, text
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin.fields import (
+    FieldTypeError,
+    StatusCondition,
+    read_condition,
+    read_conditions,
+    read_map,
+    read_objects,
+    read_text,
+)
 from argosy.kube.objects import Manifest
 
-_TROUBLES: Final = frozenset(
+_FAILURE_CONDITIONS: Final = frozenset(
     (
         ("AbleToScale", "FailedGetScale"),
         ("AbleToScale", "FailedUpdateScale"),
@@ -26,29 +34,33 @@ _TROUBLES: Final = frozenset(
         ("ScalingActive", "InvalidSelector"),
     )
 )
-_ABLE: Final = ("AbleToScale", "ScalingLimited")
+_HEALTHY_CONDITIONS: Final = ("AbleToScale", "ScalingLimited")
 
 
-def horizontal_pod_autoscaler(manifest: Manifest) -> Assessment:
-    found = _annotated(manifest) if manifest["apiVersion"] == "autoscaling/v1" else conditions(manifest)
-    for condition in found:
-        if (condition.type, condition.reason) in _TROUBLES:
-            return Assessment(Health.DEGRADED, condition.message)
-    for condition in found:
-        if condition.type in _ABLE and condition.status == "True":
-            return Assessment(Health.HEALTHY, condition.message)
-    return Assessment(Health.PROGRESSING, "Waiting to Autoscale")
+def assess_horizontal_pod_autoscaler(manifest: Manifest) -> Assessment:
+    hpa_conditions = (
+        _read_conditions_annotation(manifest)
+        if manifest["apiVersion"] == "autoscaling/v1"
+        else read_conditions(manifest)
+    )
+    for condition in hpa_conditions:
+        if (condition.type, condition.reason) in _FAILURE_CONDITIONS:
+            return Assessment(HealthStatus.DEGRADED, condition.message)
+    for condition in hpa_conditions:
+        if condition.type in _HEALTHY_CONDITIONS and condition.status == "True":
+            return Assessment(HealthStatus.HEALTHY, condition.message)
+    return Assessment(HealthStatus.PROGRESSING, "Waiting to Autoscale")
 
 
-def _annotated(manifest: Manifest) -> list[Condition]:
+def _read_conditions_annotation(manifest: Manifest) -> list[StatusCondition]:
     """k8s: v1 has no conditions field, so the API server writes them into an annotation as JSON."""
-    annotations = mapping(manifest, "metadata", "annotations")
+    annotations = read_map(manifest, "metadata", "annotations")
     if HORIZONTAL_POD_AUTOSCALER_CONDITIONS not in annotations:
         return []
-    written = text(annotations, HORIZONTAL_POD_AUTOSCALER_CONDITIONS)
+    annotation = read_text(annotations, HORIZONTAL_POD_AUTOSCALER_CONDITIONS)
     try:
-        found = items({"annotation": orjson.loads(written)}, "annotation")
+        entries = read_objects({"annotation": orjson.loads(annotation)}, "annotation")
         # argo: Go matches field names case-insensitively.
-        return [condition_of({name.lower(): value for name, value in each.items()}) for each in found]
+        return [read_condition({name.lower(): value for name, value in entry.items()}) for entry in entries]
     except ValueError as error:
-        raise WrongField(f"failed to convert conditions annotation to typed: {error}") from error
+        raise FieldTypeError(f"failed to convert conditions annotation to typed: {error}") from error

@@ -7,40 +7,42 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.builtin.fields import conditions, text
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin.fields import read_conditions, read_text
 from argosy.kube.objects import Manifest
 
 
-def job(manifest: Manifest) -> Assessment:
+def assess_job(manifest: Manifest) -> Assessment:
     failure: str | None = None
-    ending: str | None = None
-    suspended = False
-    for condition in conditions(manifest):
+    end_message: str | None = None
+    is_suspended = False
+    for condition in read_conditions(manifest):
         # argo: only the status of Suspended is read; Failed and Complete count if they exist.
         if condition.type == "Failed":
             failure = condition.message
         elif condition.type in ("Complete", "Suspended"):
-            ending = condition.message
-            suspended |= condition.type == "Suspended" and condition.status == "True"
+            end_message = condition.message
+            is_suspended |= condition.type == "Suspended" and condition.status == "True"
     if failure is not None:
-        return Assessment(Health.DEGRADED, failure)
-    if ending is None:
-        return Assessment(Health.PROGRESSING)
+        return Assessment(HealthStatus.DEGRADED, failure)
+    if end_message is None:
+        return Assessment(HealthStatus.PROGRESSING)
     # argo: the health of a suspended Job has no message, although its condition has one.
-    return Assessment(Health.SUSPENDED) if suspended else Assessment(Health.HEALTHY, ending)
+    return Assessment(HealthStatus.SUSPENDED) if is_suspended else Assessment(HealthStatus.HEALTHY, end_message)
 
 
-_WORKFLOW_PHASES: Final = {
-    "": Health.PROGRESSING,
-    "Pending": Health.PROGRESSING,
-    "Running": Health.PROGRESSING,
-    "Succeeded": Health.HEALTHY,
-    "Failed": Health.DEGRADED,
-    "Error": Health.DEGRADED,
+_HEALTH_BY_WORKFLOW_PHASE: Final = {
+    "": HealthStatus.PROGRESSING,
+    "Pending": HealthStatus.PROGRESSING,
+    "Running": HealthStatus.PROGRESSING,
+    "Succeeded": HealthStatus.HEALTHY,
+    "Failed": HealthStatus.DEGRADED,
+    "Error": HealthStatus.DEGRADED,
 }
 
 
-def workflow(manifest: Manifest) -> Assessment:
-    phase = text(manifest, "status", "phase")
-    return Assessment(_WORKFLOW_PHASES.get(phase, Health.UNKNOWN), text(manifest, "status", "message"))
+def assess_workflow(manifest: Manifest) -> Assessment:
+    phase = read_text(manifest, "status", "phase")
+    return Assessment(
+        _HEALTH_BY_WORKFLOW_PHASE.get(phase, HealthStatus.UNKNOWN), read_text(manifest, "status", "message")
+    )

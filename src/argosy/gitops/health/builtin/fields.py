@@ -12,19 +12,19 @@ from typing import Any
 from argosy.kube.objects import Manifest
 
 
-class WrongField(ValueError):
+class FieldTypeError(ValueError):
     """The type of a field differs from the schema of its kind."""
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class StatusCondition:
     type: str
     status: str
     reason: str
     message: str
 
 
-def mapping(manifest: Manifest, *path: str) -> dict[str, Any]:
+def read_map(manifest: Manifest, *path: str) -> dict[str, Any]:
     """Return an empty dict if any step of the path is missing."""
     value: Any = manifest
     for depth, name in enumerate(path):
@@ -32,88 +32,97 @@ def mapping(manifest: Manifest, *path: str) -> dict[str, Any]:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise _wrong(path[: depth + 1], value, "an object")
+            raise _type_error(path[: depth + 1], value, "an object")
     return value  # type: ignore[no-any-return]
 
 
-def text(manifest: Manifest, *path: str) -> str:
-    value = _leaf(manifest, path)
+def read_text(manifest: Manifest, *path: str) -> str:
+    value = _read_field(manifest, path)
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise _wrong(path, value, "a string")
+        raise _type_error(path, value, "a string")
     return value
 
 
-def flag(manifest: Manifest, *path: str) -> bool:
-    value = _leaf(manifest, path)
+def read_bool(manifest: Manifest, *path: str) -> bool:
+    value = _read_field(manifest, path)
     if value is None:
         return False
     if not isinstance(value, bool):
-        raise _wrong(path, value, "a boolean")
+        raise _type_error(path, value, "a boolean")
     return value
 
 
-def number(manifest: Manifest, *path: str) -> int:
-    return optional_number(manifest, *path) or 0
+def read_int(manifest: Manifest, *path: str) -> int:
+    return read_optional_int(manifest, *path) or 0
 
 
-def optional_number(manifest: Manifest, *path: str) -> int | None:
+def read_optional_int(manifest: Manifest, *path: str) -> int | None:
     """Return None if the field is missing, for fields whose absence differs from 0."""
-    value = _leaf(manifest, path)
+    value = _read_field(manifest, path)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    raise _wrong(path, value, "an integer")
+    raise _type_error(path, value, "an integer")
 
 
-def items(manifest: Manifest, *path: str) -> list[dict[str, Any]]:
+def read_objects(manifest: Manifest, *path: str) -> list[dict[str, Any]]:
     """Return the objects of a list; null becomes an empty object."""
-    value = _leaf(manifest, path)
+    value = _read_field(manifest, path)
     if value is None:
         return []
     if not isinstance(value, list):
-        raise _wrong(path, value, "a list")
-    for index, each in enumerate(value):
-        if each is not None and not isinstance(each, dict):
-            raise _wrong((*path[:-1], f"{path[-1]}[{index}]"), each, "an object")
-    return [each or {} for each in value]
+        raise _type_error(path, value, "a list")
+    for index, item in enumerate(value):
+        if item is not None and not isinstance(item, dict):
+            raise _type_error((*path[:-1], f"{path[-1]}[{index}]"), item, "an object")
+    return [item or {} for item in value]
 
 
-def conditions(manifest: Manifest) -> list[Condition]:
-    found = []
-    for index, each in enumerate(items(manifest, "status", "conditions")):
+def read_conditions(manifest: Manifest) -> list[StatusCondition]:
+    parsed = []
+    for index, entry in enumerate(read_objects(manifest, "status", "conditions")):
         try:
-            found.append(condition_of(each))
-        except WrongField as error:
-            raise WrongField(f"status.conditions[{index}].{error}") from error
-    return found
+            parsed.append(read_condition(entry))
+        except FieldTypeError as error:
+            raise FieldTypeError(f"status.conditions[{index}].{error}") from error
+    return parsed
 
 
-def condition_of(found: dict[str, Any]) -> Condition:
-    return Condition(text(found, "type"), text(found, "status"), text(found, "reason"), text(found, "message"))
+def read_condition(entry: dict[str, Any]) -> StatusCondition:
+    return StatusCondition(
+        read_text(entry, "type"), read_text(entry, "status"), read_text(entry, "reason"), read_text(entry, "message")
+    )
 
 
-def first_condition(manifest: Manifest, kind: str) -> Condition | None:
-    return next((each for each in conditions(manifest) if each.type == kind), None)
+def find_condition(manifest: Manifest, condition_type: str) -> StatusCondition | None:
+    return next((condition for condition in read_conditions(manifest) if condition.type == condition_type), None)
 
 
-def generations(manifest: Manifest) -> tuple[int, int]:
+def read_generations(manifest: Manifest) -> tuple[int, int]:
     """Return metadata.generation and status.observedGeneration."""
-    return number(manifest, "metadata", "generation"), number(manifest, "status", "observedGeneration")
+    return read_int(manifest, "metadata", "generation"), read_int(manifest, "status", "observedGeneration")
 
 
-def name_of(manifest: Manifest) -> str:
-    return text(manifest, "metadata", "name")
+def read_name(manifest: Manifest) -> str:
+    return read_text(manifest, "metadata", "name")
 
 
-def _leaf(manifest: Manifest, path: tuple[str, ...]) -> Any:
-    return mapping(manifest, *path[:-1]).get(path[-1])
+def _read_field(manifest: Manifest, path: tuple[str, ...]) -> Any:
+    return read_map(manifest, *path[:-1]).get(path[-1])
 
 
-_TYPES = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+_TYPE_NAMES = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
 
 
-def _wrong(path: tuple[str, ...], value: object, wanted: str) -> WrongField:
-    return WrongField(f"{'.'.join(path)} is {_TYPES.get(type(value), 'something else')}, not {wanted}")
+def _type_error(path: tuple[str, ...], value: object, expected: str) -> FieldTypeError:
+    return FieldTypeError(f"{'.'.join(path)} is {_TYPE_NAMES.get(type(value), 'something else')}, not {expected}")

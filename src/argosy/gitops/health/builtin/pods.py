@@ -8,66 +8,68 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.annotations import IGNORE_RESTART_POLICY
-from argosy.gitops.application.hooks import annotation_text, is_hook
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.builtin.fields import first_condition, items, mapping, number, text
+from argosy.gitops.application.hooks import get_annotation, is_hook
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin.fields import find_condition, read_int, read_map, read_objects, read_text
 from argosy.kube.objects import Manifest
 
 
-def pod(manifest: Manifest) -> Assessment:
-    stays = _is_long_running(manifest)
-    if stays and (troubles := _waiting_troubles(manifest)):
-        return Assessment(Health.DEGRADED, ", ".join(troubles))
-    phase, message = text(manifest, "status", "phase"), text(manifest, "status", "message")
+def assess_pod(manifest: Manifest) -> Assessment:
+    is_long_running = _is_long_running(manifest)
+    if is_long_running and (errors := _list_waiting_errors(manifest)):
+        return Assessment(HealthStatus.DEGRADED, ", ".join(errors))
+    phase, message = read_text(manifest, "status", "phase"), read_text(manifest, "status", "message")
     if phase == "Pending":
-        return Assessment(Health.PROGRESSING, message)
+        return Assessment(HealthStatus.PROGRESSING, message)
     if phase == "Succeeded":
-        return Assessment(Health.HEALTHY, message)
+        return Assessment(HealthStatus.HEALTHY, message)
     if phase == "Failed":
-        return Assessment(Health.DEGRADED, message or _failure(manifest))
-    if phase == "Running" and stays:
-        return Assessment(_running(manifest), message)
-    if phase == "Running" and text(manifest, "spec", "restartPolicy") in ("OnFailure", "Never"):
-        return Assessment(Health.PROGRESSING, message)
-    return Assessment(Health.UNKNOWN, message)
+        return Assessment(HealthStatus.DEGRADED, message or _find_failure(manifest))
+    if phase == "Running" and is_long_running:
+        return Assessment(_assess_running(manifest), message)
+    if phase == "Running" and read_text(manifest, "spec", "restartPolicy") in ("OnFailure", "Never"):
+        return Assessment(HealthStatus.PROGRESSING, message)
+    return Assessment(HealthStatus.UNKNOWN, message)
 
 
 def _is_long_running(manifest: Manifest) -> bool:
-    if text(manifest, "spec", "restartPolicy") == "Always":
+    if read_text(manifest, "spec", "restartPolicy") == "Always":
         return True
     # argo: the annotation is for Pods that are restarted from outside. A hook must still complete to succeed.
-    return annotation_text(manifest, IGNORE_RESTART_POLICY) == "true" and not is_hook(manifest)
+    return get_annotation(manifest, IGNORE_RESTART_POLICY) == "true" and not is_hook(manifest)
 
 
-def _waiting_troubles(manifest: Manifest) -> list[str]:
+def _list_waiting_errors(manifest: Manifest) -> list[str]:
     """Return the error messages of waiting containers. Long-running Pods only: a hook would fail permanently."""
-    waiting = [mapping(each, "state", "waiting") for each in items(manifest, "status", "containerStatuses")]
-    return [text(each, "message") for each in waiting if _is_trouble(text(each, "reason"))]
+    waiting = [read_map(entry, "state", "waiting") for entry in read_objects(manifest, "status", "containerStatuses")]
+    return [read_text(entry, "message") for entry in waiting if _is_error_reason(read_text(entry, "reason"))]
 
 
-def _is_trouble(reason: str) -> bool:
+def _is_error_reason(reason: str) -> bool:
     return reason.startswith("Err") or reason.endswith(("Error", "BackOff"))
 
 
-def _running(manifest: Manifest) -> Health:
-    ready = first_condition(manifest, "Ready")
+def _assess_running(manifest: Manifest) -> HealthStatus:
+    ready = find_condition(manifest, "Ready")
     if ready and ready.status == "True":
-        return Health.HEALTHY
-    containers = items(manifest, "status", "containerStatuses")
-    restarted = any(mapping(each, "lastState").get("terminated") is not None for each in containers)
-    return Health.DEGRADED if restarted else Health.PROGRESSING
+        return HealthStatus.HEALTHY
+    containers = read_objects(manifest, "status", "containerStatuses")
+    has_restarted = any(read_map(container, "lastState").get("terminated") is not None for container in containers)
+    return HealthStatus.DEGRADED if has_restarted else HealthStatus.PROGRESSING
 
 
-def _failure(manifest: Manifest) -> str:
-    containers = items(manifest, "status", "initContainerStatuses") + items(manifest, "status", "containerStatuses")
-    return next((reason for each in containers if (reason := _container_failure(each))), "")
+def _find_failure(manifest: Manifest) -> str:
+    containers = read_objects(manifest, "status", "initContainerStatuses") + read_objects(
+        manifest, "status", "containerStatuses"
+    )
+    return next((reason for container in containers if (reason := _render_container_failure(container))), "")
 
 
-def _container_failure(container: dict[str, Any]) -> str:
-    end = mapping(container, "state", "terminated")
-    if message := text(end, "message"):
+def _render_container_failure(container: dict[str, Any]) -> str:
+    terminated = read_map(container, "state", "terminated")
+    if message := read_text(terminated, "message"):
         return message
-    if (reason := text(end, "reason")) == "OOMKilled":
+    if (reason := read_text(terminated, "reason")) == "OOMKilled":
         return reason
-    code, name = number(end, "exitCode"), text(container, "name")
+    code, name = read_int(terminated, "exitCode"), read_text(container, "name")
     return f'container "{name}" failed with exit code {code}' if code else ""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.application.step_results import Assessment, Health
-from argosy.gitops.health.builtin.fields import text
+from argosy.gitops.application.step_results import Assessment, HealthStatus
+from argosy.gitops.health.builtin.fields import read_text
 from argosy.kube.objects import Manifest
 
-_PHASES: Final = {"Bound": Health.HEALTHY, "Pending": Health.PROGRESSING, "Lost": Health.DEGRADED}
+_HEALTH_BY_PHASE: Final = {
+    "Bound": HealthStatus.HEALTHY,
+    "Pending": HealthStatus.PROGRESSING,
+    "Lost": HealthStatus.DEGRADED,
+}
 
 
-def claim(manifest: Manifest) -> Assessment:
-    return Assessment(_PHASES.get(text(manifest, "status", "phase"), Health.UNKNOWN))
+def assess_persistent_volume_claim(manifest: Manifest) -> Assessment:
+    return Assessment(_HEALTH_BY_PHASE.get(read_text(manifest, "status", "phase"), HealthStatus.UNKNOWN))

@@ -5,114 +5,114 @@ In: a live manifest of apps/v1. Out: an Assessment with Argo CD's message. Never
 
 from __future__ import annotations
 
-from argosy.gitops.application.step_results import Assessment, Health
+from argosy.gitops.application.step_results import Assessment, HealthStatus
 from argosy.gitops.health.builtin.fields import (
-    first_condition,
-    flag,
-    generations,
-    mapping,
-    name_of,
-    number,
-    optional_number,
-    text,
+    find_condition,
+    read_bool,
+    read_generations,
+    read_int,
+    read_map,
+    read_name,
+    read_optional_int,
+    read_text,
 )
 from argosy.kube.objects import Manifest
 
-_WAITING = "Waiting for rollout to finish: "
+_WAITING_PREFIX = "Waiting for rollout to finish: "
 
 
 def _progressing(message: str) -> Assessment:
-    return Assessment(Health.PROGRESSING, message)
+    return Assessment(HealthStatus.PROGRESSING, message)
 
 
-def deployment(manifest: Manifest) -> Assessment:
-    if flag(manifest, "spec", "paused"):
-        return Assessment(Health.SUSPENDED, "Deployment is paused")
-    asked, seen = generations(manifest)
-    if asked > seen:
-        return _progressing(f"{_WAITING}observed deployment generation less than desired generation")
-    rollout = first_condition(manifest, "Progressing")
+def assess_deployment(manifest: Manifest) -> Assessment:
+    if read_bool(manifest, "spec", "paused"):
+        return Assessment(HealthStatus.SUSPENDED, "Deployment is paused")
+    generation, observed = read_generations(manifest)
+    if generation > observed:
+        return _progressing(f"{_WAITING_PREFIX}observed deployment generation less than desired generation")
+    rollout = find_condition(manifest, "Progressing")
     if rollout and rollout.reason == "ProgressDeadlineExceeded":
-        return Assessment(Health.DEGRADED, f'Deployment "{name_of(manifest)}" exceeded its progress deadline')
-    return _deployment_counts(manifest)
+        return Assessment(HealthStatus.DEGRADED, f'Deployment "{read_name(manifest)}" exceeded its progress deadline')
+    return _assess_deployment_replicas(manifest)
 
 
-def _deployment_counts(manifest: Manifest) -> Assessment:
-    wanted = optional_number(manifest, "spec", "replicas")
+def _assess_deployment_replicas(manifest: Manifest) -> Assessment:
+    desired = read_optional_int(manifest, "spec", "replicas")
     replicas, updated, available = (
-        number(manifest, "status", each) for each in ("replicas", "updatedReplicas", "availableReplicas")
+        read_int(manifest, "status", field) for field in ("replicas", "updatedReplicas", "availableReplicas")
     )
-    if wanted is not None and updated < wanted:
-        return _progressing(f"{_WAITING}{updated} out of {wanted} new replicas have been updated...")
+    if desired is not None and updated < desired:
+        return _progressing(f"{_WAITING_PREFIX}{updated} out of {desired} new replicas have been updated...")
     if replicas > updated:
-        return _progressing(f"{_WAITING}{replicas - updated} old replicas are pending termination...")
+        return _progressing(f"{_WAITING_PREFIX}{replicas - updated} old replicas are pending termination...")
     if available < updated:
-        return _progressing(f"{_WAITING}{available} of {updated} updated replicas are available...")
-    return Assessment(Health.HEALTHY)
+        return _progressing(f"{_WAITING_PREFIX}{available} of {updated} updated replicas are available...")
+    return Assessment(HealthStatus.HEALTHY)
 
 
-def replica_set(manifest: Manifest) -> Assessment:
-    asked, seen = generations(manifest)
-    if asked > seen:
-        return _progressing(f"{_WAITING}observed replica set generation less than desired generation")
-    failure = first_condition(manifest, "ReplicaFailure")
+def assess_replica_set(manifest: Manifest) -> Assessment:
+    generation, observed = read_generations(manifest)
+    if generation > observed:
+        return _progressing(f"{_WAITING_PREFIX}observed replica set generation less than desired generation")
+    failure = find_condition(manifest, "ReplicaFailure")
     if failure and failure.status == "True":
-        return Assessment(Health.DEGRADED, failure.message)
-    wanted = optional_number(manifest, "spec", "replicas")
-    available = number(manifest, "status", "availableReplicas")
-    if wanted is not None and available < wanted:
-        return _progressing(f"{_WAITING}{available} out of {wanted} new replicas are available...")
-    return Assessment(Health.HEALTHY)
+        return Assessment(HealthStatus.DEGRADED, failure.message)
+    desired = read_optional_int(manifest, "spec", "replicas")
+    available = read_int(manifest, "status", "availableReplicas")
+    if desired is not None and available < desired:
+        return _progressing(f"{_WAITING_PREFIX}{available} out of {desired} new replicas are available...")
+    return Assessment(HealthStatus.HEALTHY)
 
 
-def daemon_set(manifest: Manifest) -> Assessment:
-    asked, seen = generations(manifest)
-    if asked > seen:
-        return _progressing(f"{_WAITING}observed daemon set generation less than desired generation")
-    wanted, updated, available = (
-        number(manifest, "status", each)
-        for each in ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
+def assess_daemon_set(manifest: Manifest) -> Assessment:
+    generation, observed = read_generations(manifest)
+    if generation > observed:
+        return _progressing(f"{_WAITING_PREFIX}observed daemon set generation less than desired generation")
+    desired, updated, available = (
+        read_int(manifest, "status", field)
+        for field in ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
     )
-    if text(manifest, "spec", "updateStrategy", "type") == "OnDelete":
-        return Assessment(Health.HEALTHY, f"daemon set {updated} out of {wanted} new pods have been updated")
-    waiting = f'Waiting for daemon set "{name_of(manifest)}" rollout to finish: '
-    if updated < wanted:
-        return _progressing(f"{waiting}{updated} out of {wanted} new pods have been updated...")
-    if available < wanted:
-        return _progressing(f"{waiting}{available} of {wanted} updated pods are available...")
-    return Assessment(Health.HEALTHY)
+    if read_text(manifest, "spec", "updateStrategy", "type") == "OnDelete":
+        return Assessment(HealthStatus.HEALTHY, f"daemon set {updated} out of {desired} new pods have been updated")
+    waiting = f'Waiting for daemon set "{read_name(manifest)}" rollout to finish: '
+    if updated < desired:
+        return _progressing(f"{waiting}{updated} out of {desired} new pods have been updated...")
+    if available < desired:
+        return _progressing(f"{waiting}{available} of {desired} updated pods are available...")
+    return Assessment(HealthStatus.HEALTHY)
 
 
-def stateful_set(manifest: Manifest) -> Assessment:
-    asked, seen = generations(manifest)
-    if seen == 0 or asked > seen:
+def assess_stateful_set(manifest: Manifest) -> Assessment:
+    generation, observed = read_generations(manifest)
+    if observed == 0 or generation > observed:
         return _progressing("Waiting for statefulset spec update to be observed...")
-    wanted = optional_number(manifest, "spec", "replicas")
-    ready = number(manifest, "status", "readyReplicas")
-    if wanted is not None and ready < wanted:
-        return _progressing(f"Waiting for {wanted - ready} pods to be ready...")
-    strategy = mapping(manifest, "spec", "updateStrategy")
-    kind = text(strategy, "type")
-    if kind == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
-        return _partitioned(manifest, wanted)
-    if kind == "OnDelete":
-        return Assessment(Health.HEALTHY, f"statefulset has {ready} ready pods")
-    return _stateful_revision(manifest)
+    desired = read_optional_int(manifest, "spec", "replicas")
+    ready = read_int(manifest, "status", "readyReplicas")
+    if desired is not None and ready < desired:
+        return _progressing(f"Waiting for {desired - ready} pods to be ready...")
+    strategy = read_map(manifest, "spec", "updateStrategy")
+    strategy_type = read_text(strategy, "type")
+    if strategy_type == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
+        return _assess_partitioned_rollout(manifest, desired)
+    if strategy_type == "OnDelete":
+        return Assessment(HealthStatus.HEALTHY, f"statefulset has {ready} ready pods")
+    return _assess_stateful_set_revision(manifest)
 
 
-def _partitioned(manifest: Manifest, wanted: int | None) -> Assessment:
-    partition = optional_number(manifest, "spec", "updateStrategy", "rollingUpdate", "partition")
-    updated = number(manifest, "status", "updatedReplicas")
-    if wanted is not None and partition is not None and updated < wanted - partition:
+def _assess_partitioned_rollout(manifest: Manifest, desired: int | None) -> Assessment:
+    partition = read_optional_int(manifest, "spec", "updateStrategy", "rollingUpdate", "partition")
+    updated = read_int(manifest, "status", "updatedReplicas")
+    if desired is not None and partition is not None and updated < desired - partition:
         waiting = "Waiting for partitioned roll out to finish: "
-        return _progressing(f"{waiting}{updated} out of {wanted - partition} new pods have been updated...")
-    return Assessment(Health.HEALTHY, f"partitioned roll out complete: {updated} new pods have been updated...")
+        return _progressing(f"{waiting}{updated} out of {desired - partition} new pods have been updated...")
+    return Assessment(HealthStatus.HEALTHY, f"partitioned roll out complete: {updated} new pods have been updated...")
 
 
-def _stateful_revision(manifest: Manifest) -> Assessment:
-    new, old = text(manifest, "status", "updateRevision"), text(manifest, "status", "currentRevision")
+def _assess_stateful_set_revision(manifest: Manifest) -> Assessment:
+    new, old = read_text(manifest, "status", "updateRevision"), read_text(manifest, "status", "currentRevision")
     if new != old:
-        updated = number(manifest, "status", "updatedReplicas")
+        updated = read_int(manifest, "status", "updatedReplicas")
         return _progressing(f"waiting for statefulset rolling update to complete {updated} pods at revision {new}...")
-    there = number(manifest, "status", "currentReplicas")
-    return Assessment(Health.HEALTHY, f"statefulset rolling update complete {there} pods at revision {old}...")
+    current = read_int(manifest, "status", "currentReplicas")
+    return Assessment(HealthStatus.HEALTHY, f"statefulset rolling update complete {current} pods at revision {old}...")

@@ -10,272 +10,292 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import reduce
 
-from argosy.gitops.health.lint.evaluation import Evaluation
-from argosy.gitops.health.lint.flow_state import Result, State, thinned
-from argosy.gitops.health.lint.script_facts import Frame, Limits
-from argosy.gitops.health.lint.values import NIL, TRUTHY, UNKNOWN, exactly
-from argosy.gitops.health.lua.syntax.scopes import Scopes, Variable
+from argosy.gitops.health.lint.evaluation import ExpressionEvaluator
+from argosy.gitops.health.lint.flow_state import ExpressionResult, FlowState, limit_states
+from argosy.gitops.health.lint.script_facts import AnalysisLimits, CallFrame
+from argosy.gitops.health.lint.values import NIL, TRUTHY, UNKNOWN, values_of
+from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable
 from argosy.gitops.health.lua.syntax.tree import (
-    Assign,
-    Block,
-    Break,
-    Do,
-    Expression,
-    For,
-    ForIn,
-    Function,
-    Goto,
-    If,
-    Index,
-    Label,
-    Local,
+    AssignStatement,
+    BreakStatement,
+    CallStatement,
+    DoBlock,
+    FunctionExpression,
+    GenericFor,
+    GotoStatement,
+    IfStatement,
+    IndexExpression,
+    LabelStatement,
     LocalFunction,
-    Name,
-    Node,
-    Repeat,
-    Return,
-    Scope,
-    Statement,
-    While,
+    LocalStatement,
+    LuaBlock,
+    LuaExpression,
+    LuaNode,
+    LuaStatement,
+    NameReference,
+    NumericFor,
+    RepeatLoop,
+    ReturnStatement,
+    WhileLoop,
 )
 
-MOST_ROUNDS = 12
-_Split = Callable[[State], tuple[list[State], list[State]]]
+MAX_LOOP_ROUNDS = 12
+_Split = Callable[[FlowState], tuple[list[FlowState], list[FlowState]]]
 
 
-class Flow(Evaluation):
+class ControlFlow(ExpressionEvaluator):
     """`reached` has every statement, clause and else-block that some path reaches; `entered` the clauses taken."""
 
-    def __init__(self, script: Block, scopes: Scopes, limits: Limits, missing: Collection[Variable] = ()) -> None:
+    def __init__(
+        self, script: LuaBlock, scopes: LuaScopes, limits: AnalysisLimits, missing: Collection[LuaVariable] = ()
+    ) -> None:
         super().__init__(script, scopes, limits, missing)
         self.script = script
-        self.reached: set[Node] = set()
-        self.entered: set[Node] = set()
-        self.fell_off: list[State] = []
-        self.answers: list[tuple[Return, State, list[Result], bool]] = []
+        self.reached_nodes: set[LuaNode] = set()
+        self.entered_clauses: set[LuaNode] = set()
+        self.end_states: list[FlowState] = []
+        self.script_results: list[tuple[ReturnStatement, FlowState, list[ExpressionResult], bool]] = []
 
     def run(self) -> None:
         frame = self.frames[-1]
-        self.fell_off = self.block(self.script, [State()])
-        self._finish(frame)
-        self.answers = frame.returned
+        self.end_states = self.follow_block(self.script, [FlowState()])
+        self._check_pending_jumps(frame)
+        self.script_results = frame.returned_results
 
-    def run_alone(self, function: Function) -> None:
+    def run_function(self, function: FunctionExpression) -> None:
         """Follow the paths of a function whose callers are unknown."""
-        self.frames.append(Frame(function))
-        self.block(function.body, [State()])
-        self._finish(self.frames.pop())
+        self.frames.append(CallFrame(function))
+        self.follow_block(function.body, [FlowState()])
+        self._check_pending_jumps(self.frames.pop())
 
-    def _finish(self, frame: Frame) -> None:
-        if frame.waiting:
-            self.give_up()  # a backward jump
+    def _check_pending_jumps(self, frame: CallFrame) -> None:
+        if frame.goto_states:
+            self.abort()  # a backward jump
 
-    def thinned(self, states: list[State]) -> list[State]:
-        is_in_loop = any(frame.broken for frame in self.frames)
-        return thinned(states, self.subject, self.limits.ways_in_loops if is_in_loop else self.limits.ways)
+    def limit_states(self, states: list[FlowState]) -> list[FlowState]:
+        is_in_loop = any(frame.break_states for frame in self.frames)
+        return limit_states(
+            states, self.subject, self.limits.max_paths_in_loops if is_in_loop else self.limits.max_paths
+        )
 
     # -- blocks --
 
-    def block(self, block: Block, states: list[State]) -> list[State]:
-        declared: list[Variable] = []
+    def follow_block(self, block: LuaBlock, states: list[FlowState]) -> list[FlowState]:
+        declared: list[LuaVariable] = []
         for statement in block.statements:
-            if isinstance(statement, Label):
-                states = states + self.frames[-1].waiting.pop(statement.name, [])
+            if isinstance(statement, LabelStatement):
+                states = states + self.frames[-1].goto_states.pop(statement.name, [])
             if not states:
                 continue
-            self.reached.add(statement)
-            if isinstance(statement, Local | LocalFunction):
-                names = statement.names if isinstance(statement, Local) else (statement.name,)
+            self.reached_nodes.add(statement)
+            if isinstance(statement, LocalStatement | LocalFunction):
+                names = statement.names if isinstance(statement, LocalStatement) else (statement.name,)
                 declared.extend(self.scopes.variables[name] for name in names)
-            states = self.thinned(self.statement(statement, states))
-        return [state.forgetting_all(declared) for state in states]
+            states = self.limit_states(self.follow_statement(statement, states))
+        return [state.forget_variables(declared) for state in states]
 
-    def statement(self, node: Statement, states: list[State]) -> list[State]:
+    def follow_statement(self, node: LuaStatement, states: list[FlowState]) -> list[FlowState]:
         for state in states:
-            self.step(state)
+            self.count_step(state)
         match node:
-            case Local():
-                return self._assigning(node.values, [self.scopes.variables[name] for name in node.names], states)
+            case LocalStatement():
+                return self._follow_assignment(
+                    node.values, [self.scopes.variables[name] for name in node.names], states
+                )
             case LocalFunction():
-                return self._assigning((node.function,), [self.scopes.variables[node.name]], states)
-            case Assign():
-                return self._assign(node, states)
-            case Do():
-                return [after for state in states for after, _ in self.evaluate(node.call, state)]
-            case Scope():
-                return self.block(node.body, states)
-            case If():
-                return self._if(node, states)
-            case Return():
+                return self._follow_assignment((node.function,), [self.scopes.variables[node.name]], states)
+            case AssignStatement():
+                return self._follow_assign_statement(node, states)
+            case CallStatement():
+                return [next_state for state in states for next_state, _ in self.evaluate(node.call, state)]
+            case DoBlock():
+                return self.follow_block(node.body, states)
+            case IfStatement():
+                return self._follow_if(node, states)
+            case ReturnStatement():
                 for state in states:
-                    for after, results, is_open in self.evaluate_all(node.values, state):
-                        self.frames[-1].returned.append((node, after, results, is_open))
-            case Break():
-                self.frames[-1].broken[-1].extend(states)
-            case Goto():
-                self.frames[-1].waiting.setdefault(node.label, []).extend(states)
-            case Label():
+                    for next_state, results, is_open in self.evaluate_all(node.values, state):
+                        self.frames[-1].returned_results.append((node, next_state, results, is_open))
+            case BreakStatement():
+                self.frames[-1].break_states[-1].extend(states)
+            case GotoStatement():
+                self.frames[-1].goto_states.setdefault(node.label, []).extend(states)
+            case LabelStatement():
                 return states
             case _:
-                return self._loop(node, states)
+                return self._follow_loop(node, states)
         return []
 
-    def _if(self, node: If, states: list[State]) -> list[State]:
-        after: list[State] = []
+    def _follow_if(self, node: IfStatement, states: list[FlowState]) -> list[FlowState]:
+        next_states: list[FlowState] = []
         for clause in node.clauses:
             if not states:
                 break
-            self.reached.add(clause)
-            taken, passed = self._split(clause.condition, states)
+            self.reached_nodes.add(clause)
+            taken, skipped = self._split_states(clause.condition, states)
             if taken:
-                self.entered.add(clause)
-                after += self.block(clause.body, taken)
-            states = passed
+                self.entered_clauses.add(clause)
+                next_states += self.follow_block(clause.body, taken)
+            states = skipped
         if node.otherwise is not None and states:
-            self.reached.add(node.otherwise)
-            states = self.block(node.otherwise, states)
-        return after + states
+            self.reached_nodes.add(node.otherwise)
+            states = self.follow_block(node.otherwise, states)
+        return next_states + states
 
-    def _split(self, condition: Expression, states: list[State]) -> tuple[list[State], list[State]]:
-        taken: list[State] = []
-        passed: list[State] = []
+    def _split_states(
+        self, condition: LuaExpression, states: list[FlowState]
+    ) -> tuple[list[FlowState], list[FlowState]]:
+        taken: list[FlowState] = []
+        skipped: list[FlowState] = []
         for state in states:
-            yes, no = self.branch(condition, state)
-            taken += yes
-            passed += no
-        return self.thinned(taken), self.thinned(passed)
+            true_states, false_states = self.split_by_condition(condition, state)
+            taken += true_states
+            skipped += false_states
+        return self.limit_states(taken), self.limit_states(skipped)
 
     # -- loops --
 
-    def _loop(self, node: Statement, states: list[State]) -> list[State]:
+    def _follow_loop(self, node: LuaStatement, states: list[FlowState]) -> list[FlowState]:
         match node:
-            case While():
-                return self._rounds(node.body, states, lambda state: self.branch(node.condition, state))
-            case Repeat():
-                return self._repeat(node, states)
-            case For():
-                for bound in node.bounds:
-                    states = [after for state in states for after, _ in self.evaluate(bound, state)]
-                variable = self.scopes.variables[node.name]
-                return self._rounds(
-                    node.body, states, lambda state: ([state.setting((variable,), Result(TRUTHY))], [state])
+            case WhileLoop():
+                return self._iterate_loop(
+                    node.body, states, lambda state: self.split_by_condition(node.condition, state)
                 )
-            case ForIn():
-                return self._for_in(node, states)
+            case RepeatLoop():
+                return self._follow_repeat(node, states)
+            case NumericFor():
+                for bound in node.bounds:
+                    states = [next_state for state in states for next_state, _ in self.evaluate(bound, state)]
+                variable = self.scopes.variables[node.name]
+                return self._iterate_loop(
+                    node.body, states, lambda state: ([state.assign((variable,), ExpressionResult(TRUTHY))], [state])
+                )
+            case GenericFor():
+                return self._follow_generic_for(node, states)
         return states
 
-    def _repeat(self, node: Repeat, states: list[State]) -> list[State]:
-        entered = self.thinned(states)
-        left: list[State] = []
+    def _follow_repeat(self, node: RepeatLoop, states: list[FlowState]) -> list[FlowState]:
+        entered = self.limit_states(states)
+        exit_states: list[FlowState] = []
 
-        def again(state: State) -> tuple[list[State], list[State]]:
-            done, back = self.branch(node.condition, state)
-            left.extend(done)
-            return back, []
+        def test_condition(state: FlowState) -> tuple[list[FlowState], list[FlowState]]:
+            exits, repeats = self.split_by_condition(node.condition, state)
+            exit_states.extend(exits)
+            return repeats, []
 
-        def head(state: State) -> tuple[list[State], list[State]]:
+        def enter_body(state: FlowState) -> tuple[list[FlowState], list[FlowState]]:
             return [state], []
 
-        after = self._rounds(node.body, entered, head, again)
-        return after + self.thinned(left)
+        next_states = self._iterate_loop(node.body, entered, enter_body, test_condition)
+        return next_states + self.limit_states(exit_states)
 
-    def _for_in(self, node: ForIn, states: list[State]) -> list[State]:
+    def _follow_generic_for(self, node: GenericFor, states: list[FlowState]) -> list[FlowState]:
         variables = [self.scopes.variables[name] for name in node.names]
-        after: list[State] = []
-        entering: dict[Variable | None, list[State]] = {}  # by the loop variable that holds a part of `obj`
+        next_states: list[FlowState] = []
+        entering: dict[LuaVariable | None, list[FlowState]] = {}  # by the loop variable that holds a part of `obj`
         for state in states:
-            for begun, results, _ in self.evaluate_all(node.values, state):
+            for start_state, results, _ in self.evaluate_all(node.values, state):
                 source = results[0].source if results else None
-                if source is not None and begun.is_empty(source):
-                    after.append(begun)
+                if source is not None and start_state.is_empty(source):
+                    next_states.append(start_state)
                     continue
-                is_part = source is not None and source.place is not None and self.is_of_subject(source.place, begun)
-                element = variables[1] if is_part and len(variables) > 1 else None
-                entering.setdefault(element, []).append(begun)
-        for element, together in entering.items():
-            after += self._through(node.body, self.thinned(together), variables, element)
-        return after
+                iterates_subject = (
+                    source is not None
+                    and source.location is not None
+                    and self.is_part_of_object(source.location, start_state)
+                )
+                element = variables[1] if iterates_subject and len(variables) > 1 else None
+                entering.setdefault(element, []).append(start_state)
+        for element, group in entering.items():
+            next_states += self._follow_iteration(node.body, self.limit_states(group), variables, element)
+        return next_states
 
-    def _through(
-        self, body: Block, states: list[State], variables: list[Variable], element: Variable | None
-    ) -> list[State]:
-        after = self._rounds(
+    def _follow_iteration(
+        self, body: LuaBlock, states: list[FlowState], variables: list[LuaVariable], element: LuaVariable | None
+    ) -> list[FlowState]:
+        next_states = self._iterate_loop(
             body,
             states,
-            lambda now: ([_fresh(now, variables, element)], [now]),
-            lambda now: ([now.forgetting_all(variables)], []),
+            lambda current: ([_enter_iteration(current, variables, element)], [current]),
+            lambda current: ([current.forget_variables(variables)], []),
         )
-        return [state.forgetting_all(variables) for state in after]
+        return [state.forget_variables(variables) for state in next_states]
 
-    def _rounds(self, body: Block, states: list[State], head: _Split, tail: _Split | None = None) -> list[State]:
+    def _iterate_loop(
+        self, body: LuaBlock, states: list[FlowState], head: _Split, tail: _Split | None = None
+    ) -> list[FlowState]:
         """Iterate the loop until no new state appears; return the states that leave it."""
-        self.frames[-1].broken.append([])
-        left: list[State] = []
+        self.frames[-1].break_states.append([])
+        exit_states: list[FlowState] = []
         seen: set[object] = set()
-        widest: State | None = None
-        for number in range(MOST_ROUNDS):
-            entering: list[State] = []
+        widest: FlowState | None = None
+        for round_number in range(MAX_LOOP_ROUNDS):
+            entering: list[FlowState] = []
             for state in states:
-                enter, leave = head(state)
-                entering += enter
-                left += leave
-            after = self.block(body, self.thinned(entering))
+                entered, exited = head(state)
+                entering += entered
+                exit_states += exited
+            next_states = self.follow_block(body, self.limit_states(entering))
             if tail is not None:
-                after = [back for state in after for back in tail(state)[0]]
-            states = [state for state in self.thinned(after) if state.key not in seen]
+                next_states = [repeated for state in next_states for repeated in tail(state)[0]]
+            states = [state for state in self.limit_states(next_states) if state.key not in seen]
             seen.update(state.key for state in states)
-            if number > 2 and states:
-                joined = reduce(State.join, states if widest is None else [widest, *states])
+            if round_number > 2 and states:
+                joined = reduce(FlowState.join, states if widest is None else [widest, *states])
                 states = [joined] if widest is None or joined.key != widest.key else []
                 widest = joined
             if not states:
-                return self.thinned(left + self.frames[-1].broken.pop())
-        self.give_up()
+                return self.limit_states(exit_states + self.frames[-1].break_states.pop())
+        self.abort()
 
     # -- assignments --
 
-    def _assigning(self, values: tuple[Expression, ...], variables: list[Variable], states: list[State]) -> list[State]:
-        after = []
+    def _follow_assignment(
+        self, values: tuple[LuaExpression, ...], variables: list[LuaVariable], states: list[FlowState]
+    ) -> list[FlowState]:
+        next_states = []
         for state in states:
-            for done, results, is_open in self.evaluate_all(values, state):
-                for place, variable in enumerate(variables):
-                    done = self.bind(done, variable, result_at(results, place, is_open))
-                after.append(done)
-        return after
+            for next_state, results, is_open in self.evaluate_all(values, state):
+                for position, variable in enumerate(variables):
+                    next_state = self.bind_variable(next_state, variable, find_result(results, position, is_open))
+                next_states.append(next_state)
+        return next_states
 
-    def _assign(self, node: Assign, states: list[State]) -> list[State]:
-        after = []
+    def _follow_assign_statement(self, node: AssignStatement, states: list[FlowState]) -> list[FlowState]:
+        next_states = []
         for state in states:
-            for done, results, is_open in self.evaluate_all(node.values, state):
-                ways = [done]
-                for place, target in enumerate(node.targets):
-                    result = result_at(results, place, is_open)
-                    ways = [then for way in ways for then in self._store(way, target, result)]
-                after += ways
-        return after
+            for start_state, results, is_open in self.evaluate_all(node.values, state):
+                paths = [start_state]
+                for position, target in enumerate(node.targets):
+                    result = find_result(results, position, is_open)
+                    paths = [next_state for path in paths for next_state in self._assign_target(path, target, result)]
+                next_states += paths
+        return next_states
 
-    def _store(self, state: State, target: Name | Index, result: Result) -> list[State]:
-        if isinstance(target, Name):
-            return [self.bind(state, self.scopes.variables[target], result)]
-        after = []
-        for done, base, key in self.evaluate_index(target, state):
-            if base.place is None:
-                after.append(done)
+    def _assign_target(
+        self, state: FlowState, target: NameReference | IndexExpression, result: ExpressionResult
+    ) -> list[FlowState]:
+        if isinstance(target, NameReference):
+            return [self.bind_variable(state, self.scopes.variables[target], result)]
+        next_states = []
+        for next_state, base, key in self.evaluate_index(target, state):
+            if base.location is None:
+                next_states.append(next_state)
             elif key is None:
-                after.append(done.letting_go(base.place))
+                next_states.append(next_state.forget_fields(base.location))
             else:
-                after.append(self.put(done, (*base.place, key), result))
-        return after
+                next_states.append(self.assign_location(next_state, (*base.location, key), result))
+        return next_states
 
 
-def _fresh(state: State, variables: list[Variable], element: Variable | None) -> State:
-    state = state.forgetting_all(variables).setting((variables[0],), Result(TRUTHY))
+def _enter_iteration(state: FlowState, variables: list[LuaVariable], element: LuaVariable | None) -> FlowState:
+    state = state.forget_variables(variables).assign((variables[0],), ExpressionResult(TRUTHY))
     if element is not None:
-        state = replace(state.setting((element,), Result(TRUTHY)), elements=state.elements | {element})
+        state = replace(state.assign((element,), ExpressionResult(TRUTHY)), elements=state.elements | {element})
     return state
 
 
-def result_at(results: list[Result], place: int, is_open: bool) -> Result:
-    if place < len(results):
-        return results[place]
-    return Result(UNKNOWN if is_open else exactly(NIL))
+def find_result(results: list[ExpressionResult], position: int, is_open: bool) -> ExpressionResult:
+    if position < len(results):
+        return results[position]
+    return ExpressionResult(UNKNOWN if is_open else values_of(NIL))

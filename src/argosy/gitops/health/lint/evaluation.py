@@ -5,8 +5,8 @@ In: an expression and a state. Out: the states after it, each with the value of 
 
 from __future__ import annotations
 
-from argosy.gitops.health.lint.flow_state import ANYTHING, Place, Result, State
-from argosy.gitops.health.lint.script_facts import HARMLESS, MOST_CALLS, Frame, Ground
+from argosy.gitops.health.lint.flow_state import UNKNOWN_RESULT, ExpressionResult, FlowState, Location
+from argosy.gitops.health.lint.script_facts import MAX_CALL_DEPTH, PURE_FUNCTIONS, CallFrame, ScriptAnalysis
 from argosy.gitops.health.lint.values import (
     FALSE,
     FALSY,
@@ -17,382 +17,434 @@ from argosy.gitops.health.lint.values import (
     TRUE,
     TRUTHY,
     UNKNOWN,
-    Atom,
-    Value,
-    exactly,
-    text,
+    PossibleValues,
+    ValueAtom,
+    string_atom,
+    values_of,
 )
-from argosy.gitops.health.lua.syntax.scopes import Variable
+from argosy.gitops.health.lua.syntax.scopes import LuaVariable
 from argosy.gitops.health.lua.syntax.tree import (
-    Binary,
-    Block,
-    Call,
-    Concat,
-    Constant,
-    Expression,
-    Function,
-    Index,
-    Logical,
-    Method,
-    Name,
-    String,
-    Table,
-    Unary,
+    BinaryExpression,
+    ConcatExpression,
+    FunctionCall,
+    FunctionExpression,
+    IndexExpression,
+    LogicalExpression,
+    LuaBlock,
+    LuaConstant,
+    LuaExpression,
+    MethodCall,
+    NameReference,
+    StringLiteral,
+    TableConstructor,
+    UnaryExpression,
     Vararg,
 )
 
-Ways = list[tuple[State, Result]]
-Many = list[tuple[State, list[Result], bool]]  # the bool says that there may be more values
-Split = tuple[list[State], list[State]]
+ValuePaths = list[tuple[FlowState, ExpressionResult]]
+MultiValuePaths = list[tuple[FlowState, list[ExpressionResult], bool]]  # the bool says that there may be more values
+StateSplit = tuple[list[FlowState], list[FlowState]]
 _EQUALITY = ("==", "~=")
 # Operator → (swap the operands, truth of `<`).
 _ORDER = {"<": (False, True), ">": (True, True), "<=": (True, False), ">=": (False, False)}
-_BY_PLACE = "[1]"  # represents all entries of a table without a name
+_POSITIONAL_KEY = "[1]"  # represents all entries of a table without a name
 
 
-class Evaluation(Ground):
-    def block(self, block: Block, states: list[State]) -> list[State]:
+class ExpressionEvaluator(ScriptAnalysis):
+    def follow_block(self, block: LuaBlock, states: list[FlowState]) -> list[FlowState]:
         raise NotImplementedError  # implemented by the statement analysis
 
     # -- variables --
 
-    def bind(self, state: State, variable: Variable, result: Result) -> State:
-        if variable in self.loose or variable is self.subject:
-            return state.forgetting((variable,))
-        place = result.place
-        if place is not None and self.is_of_subject(place, state) and place[0] is not variable:
-            return state.naming(variable, place)
-        return self.put(state, (variable,), result)
+    def bind_variable(self, state: FlowState, variable: LuaVariable, result: ExpressionResult) -> FlowState:
+        if variable in self.untracked or variable is self.subject:
+            return state.forget((variable,))
+        location = result.location
+        if location is not None and self.is_part_of_object(location, state) and location[0] is not variable:
+            return state.add_alias(variable, location)
+        return self.assign_location(state, (variable,), result)
 
-    def put(self, state: State, place: Place, result: Result) -> State:
-        if result.place is not None and result.value.may_be(TABLE) and not self.is_of_subject(result.place, state):
-            state = state.letting_go(result.place)  # from now on, two names refer to one table
-            result = Result(result.value)
-        return state.setting(place, result)
+    def assign_location(self, state: FlowState, location: Location, result: ExpressionResult) -> FlowState:
+        if (
+            result.location is not None
+            and result.value.may_be(TABLE)
+            and not self.is_part_of_object(result.location, state)
+        ):
+            state = state.forget_fields(result.location)  # from now on, two names refer to one table
+            result = ExpressionResult(result.value)
+        return state.assign(location, result)
 
-    def _name(self, node: Name, state: State) -> Result:
+    def _evaluate_name(self, node: NameReference, state: FlowState) -> ExpressionResult:
         variable = self.scopes.variables[node]
-        if variable in self.loose:
-            return ANYTHING
-        if variable in self.missing:
-            return Result(exactly(NIL))
+        if variable in self.untracked:
+            return UNKNOWN_RESULT
+        if variable in self.missing_globals:
+            return ExpressionResult(values_of(NIL))
         if variable.is_global and not variable.values:
-            return Result(UNKNOWN, (variable,)) if node.name == "obj" else ANYTHING
-        place = state.place_of(variable)
-        return Result(state.look(place), place)
+            return ExpressionResult(UNKNOWN, (variable,)) if node.name == "obj" else UNKNOWN_RESULT
+        location = state.location_of(variable)
+        return ExpressionResult(state.value_at(location), location)
 
     # -- expressions --
 
-    def evaluate(self, node: Expression, state: State) -> Ways:
-        self.step(state)
+    def evaluate(self, node: LuaExpression, state: FlowState) -> ValuePaths:
+        self.count_step(state)
         match node:
-            case String():
-                return [(state, Result(exactly(text(node.value))))]
-            case Constant():
-                return [(state, Result(_constant(node)))]
-            case Name():
-                return [(state, self._name(node, state))]
-            case Index():
-                return [(done, _field(done, base, key)) for done, base, key in self.evaluate_index(node, state)]
-            case Logical():
-                return self._logical(node, state)
-            case Call() | Method():
+            case StringLiteral():
+                return [(state, ExpressionResult(values_of(string_atom(node.value))))]
+            case LuaConstant():
+                return [(state, ExpressionResult(_evaluate_constant(node)))]
+            case NameReference():
+                return [(state, self._evaluate_name(node, state))]
+            case IndexExpression():
                 return [
-                    (done, results[0] if results else _missing(is_open))
-                    for done, results, is_open in self.call(node, state)
+                    (next_state, _evaluate_field(next_state, base, key))
+                    for next_state, base, key in self.evaluate_index(node, state)
                 ]
-            case Binary(operator=operator) if operator in _EQUALITY or operator in _ORDER:
-                return self._as_booleans(node, state)
-            case Unary(operator="not"):
-                return self._as_booleans(node, state)
-            case Binary():
+            case LogicalExpression():
+                return self._evaluate_logical(node, state)
+            case FunctionCall() | MethodCall():
                 return [
-                    (then, Result(TRUTHY))
-                    for done, _ in self.evaluate(node.left, state)
-                    for then, _ in self.evaluate(node.right, done)
+                    (next_state, results[0] if results else _missing_result(is_open))
+                    for next_state, results, is_open in self.evaluate_call(node, state)
                 ]
-            case Unary():
-                ways = self.evaluate(node.operand, state)
-                how = "counted" if node.operator == "#" else ""
+            case BinaryExpression(operator=operator) if operator in _EQUALITY or operator in _ORDER:
+                return self._evaluate_boolean(node, state)
+            case UnaryExpression(operator="not"):
+                return self._evaluate_boolean(node, state)
+            case BinaryExpression():
                 return [
-                    (self.note_nil(given, done, node.line, how) if how else done, Result(TRUTHY))
-                    for done, given in ways
+                    (last_state, ExpressionResult(TRUTHY))
+                    for next_state, _ in self.evaluate(node.left, state)
+                    for last_state, _ in self.evaluate(node.right, next_state)
                 ]
-            case Concat():
-                return self._concat(node, state)
-            case Table():
-                return self._table(node, state)
-            case Function():
-                return [(state, Result(exactly(FUNCTION)))]
-        return [(state, ANYTHING)]
+            case UnaryExpression():
+                paths = self.evaluate(node.operand, state)
+                use = "counted" if node.operator == "#" else ""
+                return [
+                    (
+                        self.record_nil_use(operand, next_state, node.line, use) if use else next_state,
+                        ExpressionResult(TRUTHY),
+                    )
+                    for next_state, operand in paths
+                ]
+            case ConcatExpression():
+                return self._evaluate_concat(node, state)
+            case TableConstructor():
+                return self._evaluate_table(node, state)
+            case FunctionExpression():
+                return [(state, ExpressionResult(values_of(FUNCTION)))]
+        return [(state, UNKNOWN_RESULT)]
 
-    def evaluate_all(self, nodes: tuple[Expression, ...], state: State) -> Many:
+    def evaluate_all(self, nodes: tuple[LuaExpression, ...], state: FlowState) -> MultiValuePaths:
         """Evaluate a list of expressions; a call at the end may return several values."""
-        found: Many = [(state, [], False)]
-        for place, node in enumerate(nodes):
-            is_last = place == len(nodes) - 1
-            after: Many = []
-            for done, results, _ in found:
-                if is_last and isinstance(node, Call | Method):
-                    after += [(then, results + more, is_open) for then, more, is_open in self.call(node, done)]
+        paths: MultiValuePaths = [(state, [], False)]
+        for position, node in enumerate(nodes):
+            is_last = position == len(nodes) - 1
+            next_paths: MultiValuePaths = []
+            for path_state, results, _ in paths:
+                if is_last and isinstance(node, FunctionCall | MethodCall):
+                    next_paths += [
+                        (next_state, results + more_results, is_open)
+                        for next_state, more_results, is_open in self.evaluate_call(node, path_state)
+                    ]
                 else:
                     is_open = is_last and isinstance(node, Vararg)
-                    after += [(then, [*results, one], is_open) for then, one in self.evaluate(node, done)]
-            found = after
-        return found
+                    next_paths += [
+                        (next_state, [*results, result], is_open)
+                        for next_state, result in self.evaluate(node, path_state)
+                    ]
+            paths = next_paths
+        return paths
 
-    def evaluate_index(self, node: Index, state: State) -> list[tuple[State, Result, str | None]]:
+    def evaluate_index(
+        self, node: IndexExpression, state: FlowState
+    ) -> list[tuple[FlowState, ExpressionResult, str | None]]:
         """Return the base, and the key if it is a single string."""
-        found = []
-        for done, base in self.evaluate(node.base, state):
-            done = self.note_nil(base, done, node.line, "indexed")
-            for then, key in self.evaluate(node.key, done):
-                atom = key.value.single
-                found.append((then, base, str(atom[1]) if atom is not None and atom[0] == "string" else None))
-        return found
+        paths = []
+        for base_state, base in self.evaluate(node.base, state):
+            base_state = self.record_nil_use(base, base_state, node.line, "indexed")
+            for key_state, key in self.evaluate(node.key, base_state):
+                atom = key.value.only_literal
+                paths.append((key_state, base, str(atom[1]) if atom is not None and atom[0] == "string" else None))
+        return paths
 
-    def _logical(self, node: Logical, state: State) -> Ways:
-        found: Ways = []
-        going: Ways = self.evaluate(node.operands[0], state)
+    def _evaluate_logical(self, node: LogicalExpression, state: FlowState) -> ValuePaths:
+        decided: ValuePaths = []
+        undecided: ValuePaths = self.evaluate(node.operands[0], state)
         for operand in node.operands[1:]:
-            after: Ways = []
-            for done, result in going:
-                truthy, falsy = _truth(done, result)
-                stays, goes = (falsy, truthy) if node.operator == "and" else (truthy, falsy)
-                if stays is not None:
-                    left = result.value.only(FALSY) if node.operator == "and" else result.value.without(FALSY)
-                    found.append((stays, Result(left, result.place, result.fields, result.has_all_fields)))
-                if goes is not None:
-                    after += self.evaluate(operand, goes)
-            going = after
-        return found + going
+            next_paths: ValuePaths = []
+            for path_state, result in undecided:
+                truthy, falsy = _split_by_truth(path_state, result)
+                decided_state, undecided_state = (falsy, truthy) if node.operator == "and" else (truthy, falsy)
+                if decided_state is not None:
+                    narrowed = result.value.intersect(FALSY) if node.operator == "and" else result.value.exclude(FALSY)
+                    decided.append(
+                        (
+                            decided_state,
+                            ExpressionResult(narrowed, result.location, result.fields, result.has_all_fields),
+                        )
+                    )
+                if undecided_state is not None:
+                    next_paths += self.evaluate(operand, undecided_state)
+            undecided = next_paths
+        return decided + undecided
 
-    def _as_booleans(self, node: Expression, state: State) -> Ways:
-        truthy, falsy = self.branch(node, state)
-        yes, no = Result(exactly(TRUE)), Result(exactly(FALSE))
-        return [(done, yes) for done in truthy] + [(done, no) for done in falsy]
+    def _evaluate_boolean(self, node: LuaExpression, state: FlowState) -> ValuePaths:
+        truthy, falsy = self.split_by_condition(node, state)
+        true_result, false_result = ExpressionResult(values_of(TRUE)), ExpressionResult(values_of(FALSE))
+        return [(path_state, true_result) for path_state in truthy] + [
+            (path_state, false_result) for path_state in falsy
+        ]
 
-    def _concat(self, node: Concat, state: State) -> Ways:
+    def _evaluate_concat(self, node: ConcatExpression, state: FlowState) -> ValuePaths:
         states = [state]
         for part in node.parts:
             states = [
-                self.note_nil(given, done, part.line, "joined")
-                for before in states
-                for done, given in self.evaluate(part, before)
+                self.record_nil_use(operand, next_state, part.line, "joined")
+                for previous in states
+                for next_state, operand in self.evaluate(part, previous)
             ]
-        return [(done, Result(TRUTHY)) for done in states]
+        return [(next_state, ExpressionResult(TRUTHY)) for next_state in states]
 
-    def _table(self, node: Table, state: State) -> Ways:
-        ways: list[tuple[State, dict[str, Result]]] = [(state, {})]
+    def _evaluate_table(self, node: TableConstructor, state: FlowState) -> ValuePaths:
+        paths: list[tuple[FlowState, dict[str, ExpressionResult]]] = [(state, {})]
         has_all = True
         for entry in node.fields:
-            name = entry.key.value if isinstance(entry.key, String) else _BY_PLACE if entry.key is None else None
+            name = (
+                entry.key.value
+                if isinstance(entry.key, StringLiteral)
+                else _POSITIONAL_KEY
+                if entry.key is None
+                else None
+            )
             has_all = has_all and name is not None
-            after = []
-            for before, fields in ways:
-                for done, given in self.evaluate(entry.value, before):
-                    if given.place is not None and not self.is_of_subject(given.place, done):
-                        done = done.letting_go(given.place)
-                    after.append((done, fields if name is None else {**fields, name: given}))
-            ways = after
-        return [(done, Result(exactly(TABLE), None, fields, has_all)) for done, fields in ways]
+            next_paths = []
+            for previous, fields in paths:
+                for next_state, entry_result in self.evaluate(entry.value, previous):
+                    if entry_result.location is not None and not self.is_part_of_object(
+                        entry_result.location, next_state
+                    ):
+                        next_state = next_state.forget_fields(entry_result.location)
+                    next_paths.append((next_state, fields if name is None else {**fields, name: entry_result}))
+            paths = next_paths
+        return [(next_state, ExpressionResult(values_of(TABLE), None, fields, has_all)) for next_state, fields in paths]
 
     # -- calls --
 
-    def call(self, node: Call | Method, state: State) -> Many:
-        if isinstance(node, Method):
-            return self._method(node, state)
+    def evaluate_call(self, node: FunctionCall | MethodCall, state: FlowState) -> MultiValuePaths:
+        if isinstance(node, MethodCall):
+            return self._evaluate_method(node, state)
         function = node.function
-        variable = self.scopes.variables[function] if isinstance(function, Name) else None
-        before = [state] if isinstance(function, Name) else [done for done, _ in self.evaluate(function, state)]
-        found: Many = []
-        for begun in before:
-            for done, results, _ in self.evaluate_all(node.arguments, begun):
+        variable = self.scopes.variables[function] if isinstance(function, NameReference) else None
+        start_states = (
+            [state]
+            if isinstance(function, NameReference)
+            else [next_state for next_state, _ in self.evaluate(function, state)]
+        )
+        paths: MultiValuePaths = []
+        for start_state in start_states:
+            for next_state, results, _ in self.evaluate_all(node.arguments, start_state):
                 if variable is not None and variable in self.functions:
-                    found += self._follow(self.functions[variable], done, results)
+                    paths += self._call_script_function(self.functions[variable], next_state, results)
                 else:
-                    found += self._library(node, done, results)
-        return found
+                    paths += self._call_library(node, next_state, results)
+        return paths
 
-    def _method(self, node: Method, state: State) -> Many:
-        found: Many = []
-        for done, base in self.evaluate(node.base, state):
-            done = self.note_nil(base, done, node.line, "indexed")
-            for then, results, _ in self.evaluate_all(node.arguments, done):
-                found.append((self._hand_over(then, [base, *results]), [], True))
-        return found
+    def _evaluate_method(self, node: MethodCall, state: FlowState) -> MultiValuePaths:
+        paths: MultiValuePaths = []
+        for base_state, base in self.evaluate(node.base, state):
+            base_state = self.record_nil_use(base, base_state, node.line, "indexed")
+            for next_state, results, _ in self.evaluate_all(node.arguments, base_state):
+                paths.append((self._forget_arguments(next_state, [base, *results]), [], True))
+        return paths
 
-    def _hand_over(self, state: State, results: list[Result]) -> State:
+    def _forget_arguments(self, state: FlowState, results: list[ExpressionResult]) -> FlowState:
         for result in results:
-            if result.place is not None:
-                state = state.letting_go(result.place)
+            if result.location is not None:
+                state = state.forget_fields(result.location)
         return state
 
-    def _library(self, node: Call, state: State, results: list[Result]) -> Many:
-        name = self.builtin(node.function)
+    def _call_library(self, node: FunctionCall, state: FlowState, results: list[ExpressionResult]) -> MultiValuePaths:
+        name = self.find_builtin(node.function)
         if name == "error":
             return []  # execution ends here
         if name in ("ipairs", "pairs") and results:
-            state = self.note_nil(results[0], state, node.line, "iterated")
-            return [(state, [Result(TRUTHY, source=results[0])], True)]
+            state = self.record_nil_use(results[0], state, node.line, "iterated")
+            return [(state, [ExpressionResult(TRUTHY, source=results[0])], True)]
         if name == "tonumber" and results:
-            return _number_of(state, results[0])
+            return _evaluate_tonumber(state, results[0])
         if name == "type" and results:
-            return [(state, [Result(TRUTHY, type_of=results[0].place)], False)]
+            return [(state, [ExpressionResult(TRUTHY, type_of=results[0].location)], False)]
         if name == "tostring":
-            return [(state, [Result(TRUTHY)], False)]
-        return [(state if name in HARMLESS else self._hand_over(state, results), [], True)]
+            return [(state, [ExpressionResult(TRUTHY)], False)]
+        return [(state if name in PURE_FUNCTIONS else self._forget_arguments(state, results), [], True)]
 
-    def _follow(self, function: Function, state: State, results: list[Result]) -> Many:
+    def _call_script_function(
+        self, function: FunctionExpression, state: FlowState, results: list[ExpressionResult]
+    ) -> MultiValuePaths:
         """Follow a call into a function of the script, with these arguments."""
-        if len(self.frames) > MOST_CALLS or any(frame.function is function for frame in self.frames):
-            for variable in self.changed_by(function):
-                state = state.forgetting((variable,))
-            return [(self._hand_over(state, results), [], True)]
-        frame = Frame(function)
+        if len(self.frames) > MAX_CALL_DEPTH or any(frame.function is function for frame in self.frames):
+            for variable in self.list_changed_variables(function):
+                state = state.forget((variable,))
+            return [(self._forget_arguments(state, results), [], True)]
+        frame = CallFrame(function)
         self.frames.append(frame)
         parameters = [self.scopes.variables[name] for name in function.parameters]
-        for place, variable in enumerate(parameters):
-            given = results[place] if place < len(results) else Result(exactly(NIL))
-            state = self.bind(state, variable, given)
-        fallen = self.block(function.body, [state])
+        for position, variable in enumerate(parameters):
+            argument = results[position] if position < len(results) else ExpressionResult(values_of(NIL))
+            state = self.bind_variable(state, variable, argument)
+        end_states = self.follow_block(function.body, [state])
         self.frames.pop()
-        if frame.waiting:
-            self.give_up()
-        found: Many = [(done, [], False) for done in fallen]
-        for _, done, answers, is_open in frame.returned:
-            found.append((done, [self._taken_along(done, answer) for answer in answers], is_open))
-        after = [(done.forgetting_all(self.inner[function]), answers, is_open) for done, answers, is_open in found]
-        return _unlike(after)
+        if frame.goto_states:
+            self.abort()
+        paths: MultiValuePaths = [(path_state, [], False) for path_state in end_states]
+        for _, path_state, returned_results, is_open in frame.returned_results:
+            paths.append(
+                (path_state, [self._detach_result(path_state, returned) for returned in returned_results], is_open)
+            )
+        next_paths = [
+            (path_state.forget_variables(self.inner_variables[function]), returned_results, is_open)
+            for path_state, returned_results, is_open in paths
+        ]
+        return _drop_duplicate_paths(next_paths)
 
-    def _taken_along(self, state: State, result: Result) -> Result:
+    def _detach_result(self, state: FlowState, result: ExpressionResult) -> ExpressionResult:
         """Detach a result from the local variable of the function that returned it."""
-        place = result.place
-        if place is None or (place[0] is self.subject):
+        location = result.location
+        if location is None or (location[0] is self.subject):
             return result
-        below = {other[-1]: Result(value) for other, value in state.values.items() if other[:-1] == place}
-        is_closed = place in state.closed
-        return Result(result.value, None, below if below or is_closed else None, is_closed)
+        fields = {key[-1]: ExpressionResult(value) for key, value in state.values.items() if key[:-1] == location}
+        is_closed = location in state.complete_tables
+        return ExpressionResult(result.value, None, fields if fields or is_closed else None, is_closed)
 
     # -- tests --
 
-    def branch(self, node: Expression, state: State) -> Split:
+    def split_by_condition(self, node: LuaExpression, state: FlowState) -> StateSplit:
         """Return the states in which the expression is true, and those in which it is false."""
-        self.step(state)
+        self.count_step(state)
         match node:
-            case Logical():
-                return self._branch_logical(node, state)
-            case Unary(operator="not"):
-                truthy, falsy = self.branch(node.operand, state)
+            case LogicalExpression():
+                return self._split_by_logical(node, state)
+            case UnaryExpression(operator="not"):
+                truthy, falsy = self.split_by_condition(node.operand, state)
                 return falsy, truthy
-            case Binary(operator=operator) if operator in _EQUALITY or operator in _ORDER:
-                return self._branch_comparison(node, state)
-        splits = [_truth(done, result) for done, result in self.evaluate(node, state)]
-        return [yes for yes, _ in splits if yes is not None], [no for _, no in splits if no is not None]
+            case BinaryExpression(operator=operator) if operator in _EQUALITY or operator in _ORDER:
+                return self._split_by_comparison(node, state)
+        splits = [_split_by_truth(path_state, result) for path_state, result in self.evaluate(node, state)]
+        return [true_state for true_state, _ in splits if true_state is not None], [
+            false_state for _, false_state in splits if false_state is not None
+        ]
 
-    def _branch_logical(self, node: Logical, state: State) -> Split:
-        going, decided = [state], []
+    def _split_by_logical(self, node: LogicalExpression, state: FlowState) -> StateSplit:
+        undecided, decided = [state], []
         for operand in node.operands:
-            after = []
-            for done in going:
-                truthy, falsy = self.branch(operand, done)
-                goes, stays = (truthy, falsy) if node.operator == "and" else (falsy, truthy)
-                after += goes
-                decided += stays
-            going = after
-        return (going, decided) if node.operator == "and" else (decided, going)
+            next_states = []
+            for path_state in undecided:
+                truthy, falsy = self.split_by_condition(operand, path_state)
+                continuing, finished = (truthy, falsy) if node.operator == "and" else (falsy, truthy)
+                next_states += continuing
+                decided += finished
+            undecided = next_states
+        return (undecided, decided) if node.operator == "and" else (decided, undecided)
 
-    def _branch_comparison(self, node: Binary, state: State) -> Split:
-        truthy: list[State] = []
-        falsy: list[State] = []
-        for done, left in self.evaluate(node.left, state):
-            for then, right in self.evaluate(node.right, done):
+    def _split_by_comparison(self, node: BinaryExpression, state: FlowState) -> StateSplit:
+        truthy: list[FlowState] = []
+        falsy: list[FlowState] = []
+        for left_state, left in self.evaluate(node.left, state):
+            for right_state, right in self.evaluate(node.right, left_state):
                 if node.operator in _EQUALITY:
-                    yes, no = _equal(then, left, right)
+                    true_state, false_state = _split_by_equality(right_state, left, right)
                     if node.operator == "~=":
-                        yes, no = no, yes
+                        true_state, false_state = false_state, true_state
                 else:
-                    yes, no = _ordered(node.operator, then, left, right)
-                truthy += [yes] if yes is not None else []
-                falsy += [no] if no is not None else []
+                    true_state, false_state = _split_by_order(node.operator, right_state, left, right)
+                truthy += [true_state] if true_state is not None else []
+                falsy += [false_state] if false_state is not None else []
         return truthy, falsy
 
 
-def _constant(node: Constant) -> Value:
+def _evaluate_constant(node: LuaConstant) -> PossibleValues:
     if node.is_number:
-        return exactly(("number", node.value)) if node.value is not None else TRUTHY
-    return exactly(NIL if node.value is None else TRUE if node.value else FALSE)
+        return values_of(("number", node.value)) if node.value is not None else TRUTHY
+    return values_of(NIL if node.value is None else TRUE if node.value else FALSE)
 
 
-def _number_of(state: State, given: Result) -> Many:
+def _evaluate_tonumber(state: FlowState, argument: ExpressionResult) -> MultiValuePaths:
     """Evaluate `tonumber(argument)`: nil for nil, unknown for anything else."""
-    nil, other = given.value.only(ONLY_NIL), given.value.without(ONLY_NIL)
-    found: Many = []
-    for value, result in ((nil, Result(exactly(NIL))), (other, ANYTHING)):
-        narrowed = state.narrowed(given.place, value)
+    nil, not_nil = argument.value.intersect(ONLY_NIL), argument.value.exclude(ONLY_NIL)
+    paths: MultiValuePaths = []
+    for value, result in ((nil, ExpressionResult(values_of(NIL))), (not_nil, UNKNOWN_RESULT)):
+        narrowed = state.narrow(argument.location, value)
         if narrowed is not None:
-            found.append((narrowed, [result], False))
-    return found
+            paths.append((narrowed, [result], False))
+    return paths
 
 
-def _unlike(ways: Many) -> Many:
+def _drop_duplicate_paths(paths: MultiValuePaths) -> MultiValuePaths:
     """Remove duplicate paths."""
-    seen = {}
-    for way in ways:
-        state, results, is_open = way
-        seen[state.key, tuple([result.key() for result in results]), is_open] = way
-    return list(seen.values())
+    paths_by_key = {}
+    for path in paths:
+        state, results, is_open = path
+        paths_by_key[state.key, tuple([result.key() for result in results]), is_open] = path
+    return list(paths_by_key.values())
 
 
-def _missing(is_open: bool) -> Result:
-    return ANYTHING if is_open else Result(exactly(NIL))
+def _missing_result(is_open: bool) -> ExpressionResult:
+    return UNKNOWN_RESULT if is_open else ExpressionResult(values_of(NIL))
 
 
-def _field(state: State, base: Result, key: str | None) -> Result:
+def _evaluate_field(state: FlowState, base: ExpressionResult, key: str | None) -> ExpressionResult:
     if key is None:
-        return ANYTHING
-    if base.place is not None:
-        return Result(state.look((*base.place, key)), (*base.place, key))
+        return UNKNOWN_RESULT
+    if base.location is not None:
+        return ExpressionResult(state.value_at((*base.location, key)), (*base.location, key))
     if base.fields is not None and (key in base.fields or base.has_all_fields):
-        return base.fields.get(key, Result(exactly(NIL)))
-    return ANYTHING
+        return base.fields.get(key, ExpressionResult(values_of(NIL)))
+    return UNKNOWN_RESULT
 
 
-def _truth(state: State, result: Result) -> tuple[State | None, State | None]:
+def _split_by_truth(state: FlowState, result: ExpressionResult) -> tuple[FlowState | None, FlowState | None]:
     return (
-        state.narrowed(result.place, result.value.without(FALSY)),
-        state.narrowed(result.place, result.value.only(FALSY)),
+        state.narrow(result.location, result.value.exclude(FALSY)),
+        state.narrow(result.location, result.value.intersect(FALSY)),
     )
 
 
-def _equal(state: State, left: Result, right: Result) -> tuple[State | None, State | None]:
-    for one, other in ((left, right), (right, left)):
-        atom = other.value.single
+def _split_by_equality(
+    state: FlowState, left: ExpressionResult, right: ExpressionResult
+) -> tuple[FlowState | None, FlowState | None]:
+    for operand, literal in ((left, right), (right, left)):
+        atom = literal.value.only_literal
         if atom is None:
             continue
-        if one.type_of is not None:
-            return _typed(state, one.type_of, atom)
-        these = frozenset({atom})
-        yes = state.narrowed(one.place, one.value.only(these))
-        return yes, state.narrowed(one.place, one.value.without(these))
-    if left.place is None or right.place is None:
+        if operand.type_of is not None:
+            return _split_by_type(state, operand.type_of, atom)
+        atoms = frozenset({atom})
+        true_state = state.narrow(operand.location, operand.value.intersect(atoms))
+        return true_state, state.narrow(operand.location, operand.value.exclude(atoms))
+    if left.location is None or right.location is None:
         return state, state
-    return state.deciding(("==", left.place, right.place), True), state.deciding(("==", left.place, right.place), False)
+    return state.decide(("==", left.location, right.location), True), state.decide(
+        ("==", left.location, right.location), False
+    )
 
 
-def _typed(state: State, place: Place, atom: Atom) -> tuple[State | None, State | None]:
+def _split_by_type(state: FlowState, location: Location, atom: ValueAtom) -> tuple[FlowState | None, FlowState | None]:
     """Narrow the state after `type(location) == type_name`."""
-    value = state.look(place)
-    if atom == text("nil"):
-        return state.narrowed(place, value.only(ONLY_NIL)), state.narrowed(place, value.without(ONLY_NIL))
-    return state.narrowed(place, value.without(ONLY_NIL)), state
+    value = state.value_at(location)
+    if atom == string_atom("nil"):
+        return state.narrow(location, value.intersect(ONLY_NIL)), state.narrow(location, value.exclude(ONLY_NIL))
+    return state.narrow(location, value.exclude(ONLY_NIL)), state
 
 
-def _ordered(operator: str, state: State, left: Result, right: Result) -> tuple[State | None, State | None]:
-    is_turned, is_less = _ORDER[operator]
-    one, other = (right, left) if is_turned else (left, right)
-    sides = [side.place if side.place is not None else side.value.single for side in (one, other)]
+def _split_by_order(
+    operator: str, state: FlowState, left: ExpressionResult, right: ExpressionResult
+) -> tuple[FlowState | None, FlowState | None]:
+    is_swapped, is_less = _ORDER[operator]
+    lesser, greater = (right, left) if is_swapped else (left, right)
+    sides = [side.location if side.location is not None else side.value.only_literal for side in (lesser, greater)]
     if sides[0] is None or sides[1] is None:
         return state, state
     fact = ("<", sides[0], sides[1])
-    return state.deciding(fact, is_less), state.deciding(fact, not is_less)
+    return state.decide(fact, is_less), state.decide(fact, not is_less)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Purpose = Literal["health", "action", "discovery"]
+ScriptPurpose = Literal["health", "action", "discovery"]
 Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """`advice` says what to do. An error makes the script fail or return a wrong result; a warning may do so."""
 
     rule: str  # AGY401, …

@@ -12,41 +12,41 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from argosy.gitops.health.lint.values import NIL, UNKNOWN, Value, exactly
-from argosy.gitops.health.lua.syntax.scopes import Variable
+from argosy.gitops.health.lint.values import NIL, UNKNOWN, PossibleValues, values_of
+from argosy.gitops.health.lua.syntax.scopes import LuaVariable
 
-Place = tuple[Any, ...]  # a Variable, then texts
-Fact = tuple[str, Hashable, Hashable]
+Location = tuple[Any, ...]  # a Variable, then texts
+ComparisonFact = tuple[str, Hashable, Hashable]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ExpressionResult:
     """The value of an expression, with its location or its parts."""
 
-    value: Value
-    place: Place | None = None
-    fields: Mapping[str, Result] | None = None  # of a table constructor
+    value: PossibleValues
+    location: Location | None = None
+    fields: Mapping[str, ExpressionResult] | None = None  # of a table constructor
     has_all_fields: bool = False
-    type_of: Place | None = None  # the result is the type name of the value at this location
-    source: Result | None = None  # the table that an iterator such as ipairs or pairs goes through
+    type_of: Location | None = None  # the result is the type name of the value at this location
+    source: ExpressionResult | None = None  # the table that an iterator such as ipairs or pairs goes through
 
     def key(self) -> Hashable:
         fields = None if self.fields is None else frozenset((name, part.key()) for name, part in self.fields.items())
         source = None if self.source is None else self.source.key()
-        return self.value, self.place, fields, self.has_all_fields, self.type_of, source
+        return self.value, self.location, fields, self.has_all_fields, self.type_of, source
 
 
-ANYTHING = Result(UNKNOWN)
+UNKNOWN_RESULT = ExpressionResult(UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    values: Mapping[Place, Value] = field(default_factory=dict)
-    aliases: Mapping[Variable, Place] = field(default_factory=dict)  # local → the location that it is an alias of
-    facts: Mapping[Fact, bool] = field(default_factory=dict)  # results of comparisons on this path
-    closed: frozenset[Place] = frozenset()  # tables with no unknown fields
-    elements: frozenset[Variable] = frozenset()  # loop variables that hold a part of `obj`
-    used: frozenset[Place] = frozenset()  # locations that were indexed before: a nil would have failed there
+class FlowState:
+    values: Mapping[Location, PossibleValues] = field(default_factory=dict)
+    aliases: Mapping[LuaVariable, Location] = field(default_factory=dict)  # local → the location that it is an alias of
+    facts: Mapping[ComparisonFact, bool] = field(default_factory=dict)  # results of comparisons on this path
+    complete_tables: frozenset[Location] = frozenset()  # tables with no unknown fields
+    elements: frozenset[LuaVariable] = frozenset()  # loop variables that hold a part of `obj`
+    indexed: frozenset[Location] = frozenset()  # locations that were indexed before: a nil would have failed there
     is_merged: bool = False  # paths were joined, so some combinations of values are impossible
     _key: list[Hashable] = field(default_factory=list, init=False, compare=False, repr=False)  # cached
 
@@ -58,144 +58,150 @@ class State:
                     frozenset(self.values.items()),
                     frozenset(self.aliases.items()),
                     frozenset(self.facts.items()),
-                    self.closed,
-                    self.used,
+                    self.complete_tables,
+                    self.indexed,
                 )
             )
         return self._key[0]
 
-    def place_of(self, variable: Variable) -> Place:
+    def location_of(self, variable: LuaVariable) -> Location:
         return self.aliases.get(variable, (variable,))
 
-    def look(self, place: Place) -> Value:
-        known = self.values.get(place)
-        if known is not None:
-            return known
-        return exactly(NIL) if place[:-1] in self.closed else UNKNOWN
+    def value_at(self, location: Location) -> PossibleValues:
+        value = self.values.get(location)
+        if value is not None:
+            return value
+        return values_of(NIL) if location[:-1] in self.complete_tables else UNKNOWN
 
-    def is_empty(self, result: Result) -> bool:
+    def is_empty(self, result: ExpressionResult) -> bool:
         """True if the result is a table of the script without entries."""
-        if result.place is None:
+        if result.location is None:
             return result.has_all_fields and not result.fields
-        if result.place not in self.closed:
+        if result.location not in self.complete_tables:
             return False
-        below = [value for place, value in self.values.items() if place[:-1] == result.place]
-        return all(value.must_be(NIL) for value in below)
+        fields = [value for location, value in self.values.items() if location[:-1] == result.location]
+        return all(value.must_be(NIL) for value in fields)
 
-    def narrowed(self, place: Place | None, value: Value) -> State | None:
+    def narrow(self, location: Location | None, value: PossibleValues) -> FlowState | None:
         """Return the state in which the location has this value; None if that is impossible."""
         if value.is_impossible:
             return None
-        if place is None or self.values.get(place) == value:
+        if location is None or self.values.get(location) == value:
             return self
-        return replace(self, values={**self.values, place: value})
+        return replace(self, values={**self.values, location: value})
 
-    def deciding(self, fact: Fact, truth: bool) -> State | None:
+    def decide(self, fact: ComparisonFact, truth: bool) -> FlowState | None:
         if fact in self.facts:
             return self if self.facts[fact] == truth else None
         return replace(self, facts={**self.facts, fact: truth})
 
-    def using(self, place: Place) -> State:
-        return replace(self, used=self.used | {place})
+    def mark_indexed(self, location: Location) -> FlowState:
+        return replace(self, indexed=self.indexed | {location})
 
-    def forgetting(self, place: Place) -> State:
+    def forget(self, location: Location) -> FlowState:
         """Return the state without knowledge about the location and everything below it."""
-        size = len(place)
+        size = len(location)
         if size == 1:
-            return self.forgetting_all(place)
+            return self.forget_variables(location)
 
-        def is_gone(other: Hashable) -> bool:
-            return isinstance(other, tuple) and other[:size] == place
+        def is_below(candidate: Hashable) -> bool:
+            return isinstance(candidate, tuple) and candidate[:size] == location
 
-        return State(
-            {other: value for other, value in self.values.items() if other[:size] != place},
-            {variable: other for variable, other in self.aliases.items() if other[:size] != place},
-            {fact: truth for fact, truth in self.facts.items() if not is_gone(fact[1]) and not is_gone(fact[2])},
-            frozenset(other for other in self.closed if other[:size] != place),
+        return FlowState(
+            {candidate: value for candidate, value in self.values.items() if candidate[:size] != location},
+            {variable: candidate for variable, candidate in self.aliases.items() if candidate[:size] != location},
+            {fact: truth for fact, truth in self.facts.items() if not is_below(fact[1]) and not is_below(fact[2])},
+            frozenset(candidate for candidate in self.complete_tables if candidate[:size] != location),
             self.elements,
-            frozenset(other for other in self.used if other[:size] != place),
+            frozenset(candidate for candidate in self.indexed if candidate[:size] != location),
             self.is_merged,
         )
 
-    def forgetting_all(self, variables: Collection[Variable]) -> State:
+    def forget_variables(self, variables: Collection[LuaVariable]) -> FlowState:
         """Return the state without these variables."""
         if not variables:
             return self
-        return State(
-            {place: value for place, value in self.values.items() if place[0] not in variables},
+        return FlowState(
+            {location: value for location, value in self.values.items() if location[0] not in variables},
             {
-                variable: place
-                for variable, place in self.aliases.items()
-                if variable not in variables and place[0] not in variables
+                variable: location
+                for variable, location in self.aliases.items()
+                if variable not in variables and location[0] not in variables
             },
             {
                 fact: truth
                 for fact, truth in self.facts.items()
-                if _root(fact[1]) not in variables and _root(fact[2]) not in variables
+                if _root_variable(fact[1]) not in variables and _root_variable(fact[2]) not in variables
             },
-            frozenset([place for place in self.closed if place[0] not in variables]),
+            frozenset([location for location in self.complete_tables if location[0] not in variables]),
             self.elements.difference(variables),
-            frozenset([place for place in self.used if place[0] not in variables]),
+            frozenset([location for location in self.indexed if location[0] not in variables]),
             self.is_merged,
         )
 
-    def letting_go(self, place: Place) -> State:
+    def forget_fields(self, location: Location) -> FlowState:
         """Return the state after a table was passed to code that may change it."""
-        if place not in self.closed and not any(other[:-1] == place for other in self.values):
+        if location not in self.complete_tables and not any(candidate[:-1] == location for candidate in self.values):
             return self
-        value = self.look(place)
-        return replace(self.forgetting(place), values={**self.forgetting(place).values, place: value})
+        value = self.value_at(location)
+        return replace(self.forget(location), values={**self.forget(location).values, location: value})
 
-    def setting(self, place: Place, result: Result) -> State:
+    def assign(self, location: Location, result: ExpressionResult) -> FlowState:
         """Return the state after the result was assigned to the location."""
-        after = self.forgetting(place)
-        values = {**after.values, place: result.value}
-        closed = after.closed
+        next_state = self.forget(location)
+        values = {**next_state.values, location: result.value}
+        closed = next_state.complete_tables
         if result.fields is not None:
             for name, part in result.fields.items():
-                values[(*place, name)] = part.value
+                values[(*location, name)] = part.value
             if result.has_all_fields:
-                closed |= {place}
-        return replace(after, values=values, closed=closed)
+                closed |= {location}
+        return replace(next_state, values=values, complete_tables=closed)
 
-    def naming(self, variable: Variable, place: Place) -> State:
+    def add_alias(self, variable: LuaVariable, location: Location) -> FlowState:
         """Return the state after the value at the location was assigned to a variable."""
-        after = self.forgetting((variable,))
-        return replace(after, aliases={**after.aliases, variable: place})
+        next_state = self.forget((variable,))
+        return replace(next_state, aliases={**next_state.aliases, variable: location})
 
-    def join(self, other: State) -> State:
+    def join(self, other: FlowState) -> FlowState:
         """Return what is known on both paths."""
-        places = self.values.keys() | other.values.keys()
-        values = {place: self.look(place).join(other.look(place)) for place in places}
-        return State(
+        locations = self.values.keys() | other.values.keys()
+        values = {location: self.value_at(location).join(other.value_at(location)) for location in locations}
+        return FlowState(
             values,
-            {variable: place for variable, place in self.aliases.items() if other.aliases.get(variable) == place},
+            {
+                variable: location
+                for variable, location in self.aliases.items()
+                if other.aliases.get(variable) == location
+            },
             {fact: truth for fact, truth in self.facts.items() if other.facts.get(fact) == truth},
-            self.closed & other.closed,
+            self.complete_tables & other.complete_tables,
             self.elements | other.elements,
-            self.used & other.used,
+            self.indexed & other.indexed,
             is_merged=True,
         )
 
 
-def _root(side: Hashable) -> Any:
+def _root_variable(side: Hashable) -> Any:
     return side[0] if isinstance(side, tuple) else side
 
 
-def thinned(states: list[State], subject: Variable | None, most: int) -> list[State]:
+def limit_states(states: list[FlowState], subject: LuaVariable | None, max_states: int) -> list[FlowState]:
     """Remove duplicate states; if there are too many, join those that differ only in `obj`."""
     if len(states) < 2:
         return states
-    unlike = list({state.key: state for state in states}.values())
-    if len(unlike) <= most:
-        return unlike
-    groups: dict[Hashable, State] = {}
-    for state in unlike:
-        own = frozenset((place, value) for place, value in state.values.items() if place[0] is not subject)
-        groups[own] = groups[own].join(state) if own in groups else state
-    left = list(groups.values())
-    if len(left) > most:
-        for state in left[1:]:
-            left[0] = left[0].join(state)
-        del left[1:]
-    return left
+    distinct = list({state.key: state for state in states}.values())
+    if len(distinct) <= max_states:
+        return distinct
+    groups: dict[Hashable, FlowState] = {}
+    for state in distinct:
+        script_values = frozenset(
+            (location, value) for location, value in state.values.items() if location[0] is not subject
+        )
+        groups[script_values] = groups[script_values].join(state) if script_values in groups else state
+    joined = list(groups.values())
+    if len(joined) > max_states:
+        for state in joined[1:]:
+            joined[0] = joined[0].join(state)
+        del joined[1:]
+    return joined

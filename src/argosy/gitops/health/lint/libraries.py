@@ -7,159 +7,165 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from argosy.gitops.health.lint.finding import Finding
-from argosy.gitops.health.lint.names import tested_names
-from argosy.gitops.health.lua.syntax.scopes import Scopes, Variable, walk
+from argosy.gitops.health.lint.finding import LintFinding
+from argosy.gitops.health.lint.names import find_tested_names
+from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable, walk_tree
 from argosy.gitops.health.lua.syntax.tree import (
-    Block,
-    Call,
-    Concat,
-    Expression,
-    ForIn,
-    Index,
-    Local,
-    Logical,
-    Method,
-    Name,
-    Node,
-    String,
+    ConcatExpression,
+    FunctionCall,
+    GenericFor,
+    IndexExpression,
+    LocalStatement,
+    LogicalExpression,
+    LuaBlock,
+    LuaExpression,
+    LuaNode,
+    MethodCall,
+    NameReference,
+    StringLiteral,
 )
 
 _RULE = "AGY407"
 
 # argo: a user's check has only base, table and package; with open libraries also these.
-_OPEN = frozenset({"string", "math", "io", "debug", "coroutine", "channel", "os"})
-_NOWHERE = frozenset({"bit", "bit32", "utf8", "jit", "ffi"})
-_SAFE_OS = frozenset({"time", "date"})
-_REFUSED_OS = frozenset({"execute", "exit", "getenv", "remove", "rename", "setenv", "setlocale", "tmpname"})
-_NO_TABLE_FUNCTION = {"unpack": "unpack(…)", "pack": "{…}"}
+_OPEN_LIBRARIES = frozenset({"string", "math", "io", "debug", "coroutine", "channel", "os"})
+_UNAVAILABLE_LIBRARIES = frozenset({"bit", "bit32", "utf8", "jit", "ffi"})
+_ALLOWED_OS_FUNCTIONS = frozenset({"time", "date"})
+_REFUSED_OS_FUNCTIONS = frozenset({"execute", "exit", "getenv", "remove", "rename", "setenv", "setlocale", "tmpname"})
+_MISSING_TABLE_FUNCTIONS = {"unpack": "unpack(…)", "pack": "{…}"}
 
-_WHERE = "it needs useOpenLibs for the kind of the check"
+_OPEN_LIBS_ADVICE = "it needs useOpenLibs for the kind of the check"
 
 
-def check_libraries(script: Block, scopes: Scopes, *, open_libs: bool) -> Iterator[Finding]:
-    checker = _Libraries(script, scopes, open_libs)
-    for node in walk(script):
+def check_libraries(script: LuaBlock, scopes: LuaScopes, *, open_libs: bool) -> Iterator[LintFinding]:
+    checker = _LibraryChecker(script, scopes, open_libs)
+    for node in walk_tree(script):
         match node:
-            case Index(base=Name() as base, key=String(value=key)):
-                yield from checker.member(node.line, base, key)
-            case Index(base=Name() as base):
-                yield from checker.library(node.line, base)
-            case Call():
-                yield from checker.require(node)
-            case Method():
-                yield from checker.method(node)
+            case IndexExpression(base=NameReference() as base, key=StringLiteral(value=key)):
+                yield from checker.check_member(node.line, base, key)
+            case IndexExpression(base=NameReference() as base):
+                yield from checker.check_library(node.line, base)
+            case FunctionCall():
+                yield from checker.check_require(node)
+            case MethodCall():
+                yield from checker.check_method(node)
 
 
-class _Libraries:
-    def __init__(self, script: Block, scopes: Scopes, open_libs: bool) -> None:
+class _LibraryChecker:
+    def __init__(self, script: LuaBlock, scopes: LuaScopes, open_libs: bool) -> None:
         self._scopes = scopes
         self._open_libs = open_libs
-        self._tested = set(tested_names(script))
-        self._of_object = _holding_object(script, scopes)
+        self._tested_names = set(find_tested_names(script))
+        self._object_variables = _find_object_variables(script, scopes)
 
-    def _library_of(self, base: Name) -> str:
+    def _find_library(self, base: NameReference) -> str:
         """Return the name of the global library, unless the script assigns or tests a global of that name."""
         variable = self._scopes.variables[base]
-        if not variable.is_global or variable.values or base.name in self._tested:
+        if not variable.is_global or variable.values or base.name in self._tested_names:
             return ""
         return base.name
 
-    def library(self, line: int, base: Name) -> Iterator[Finding]:
-        name = self._library_of(base)
-        if name in _NOWHERE:
-            yield Finding(
+    def check_library(self, line: int, base: NameReference) -> Iterator[LintFinding]:
+        name = self._find_library(base)
+        if name in _UNAVAILABLE_LIBRARIES:
+            yield LintFinding(
                 _RULE, line, f"there is no library {name}", "Argo CD's Lua is 5.1 without LuaJIT's own libraries"
             )
         elif name == "os" and not self._open_libs:
-            yield Finding(_RULE, line, "there is no global os", 'begin the script with: local os = require("os")')
-        elif name in _OPEN and not self._open_libs:
-            yield Finding(_RULE, line, f"there is no library {name} here", _WHERE)
+            yield LintFinding(_RULE, line, "there is no global os", 'begin the script with: local os = require("os")')
+        elif name in _OPEN_LIBRARIES and not self._open_libs:
+            yield LintFinding(_RULE, line, f"there is no library {name} here", _OPEN_LIBS_ADVICE)
         elif name in ("io", "debug") and self._open_libs:
-            yield Finding(_RULE, line, f"{name} is not permitted here", "a check can only read obj", "warning")
+            yield LintFinding(_RULE, line, f"{name} is not permitted here", "a check can only read obj", "warning")
 
-    def member(self, line: int, base: Name, key: str) -> Iterator[Finding]:
-        yield from self.library(line, base)
-        name = self._library_of(base)
-        if name == "os" and self._open_libs and key in _REFUSED_OS:
-            yield Finding(_RULE, line, f"os.{key} is not permitted here", "a check can only read obj", "warning")
-        elif name == "table" and key in _NO_TABLE_FUNCTION:
-            yield Finding(_RULE, line, f"Lua 5.1 has no table.{key}", f"write {_NO_TABLE_FUNCTION[key]}")
-        elif self._is_safe_os(self._scopes.variables[base]) and key not in _SAFE_OS:
-            yield Finding(_RULE, line, f'require("os") has no {key}', "it has only time and date")
+    def check_member(self, line: int, base: NameReference, key: str) -> Iterator[LintFinding]:
+        yield from self.check_library(line, base)
+        name = self._find_library(base)
+        if name == "os" and self._open_libs and key in _REFUSED_OS_FUNCTIONS:
+            yield LintFinding(_RULE, line, f"os.{key} is not permitted here", "a check can only read obj", "warning")
+        elif name == "table" and key in _MISSING_TABLE_FUNCTIONS:
+            yield LintFinding(_RULE, line, f"Lua 5.1 has no table.{key}", f"write {_MISSING_TABLE_FUNCTIONS[key]}")
+        elif self._is_required_os(self._scopes.variables[base]) and key not in _ALLOWED_OS_FUNCTIONS:
+            yield LintFinding(_RULE, line, f'require("os") has no {key}', "it has only time and date")
 
-    def _is_safe_os(self, variable: Variable) -> bool:
-        return len(variable.values) == 1 and _required(variable.values[0]) == "os"
+    def _is_required_os(self, variable: LuaVariable) -> bool:
+        return len(variable.values) == 1 and _find_required_module(variable.values[0]) == "os"
 
-    def require(self, node: Call) -> Iterator[Finding]:
-        module = _required(node) if self._scopes.is_global(node.function, "require") else None
-        known = _OPEN | {"table", "package", "os"} if self._open_libs else {"table", "package", "os"}
-        if module is not None and module not in known:
-            yield Finding(
+    def check_require(self, node: FunctionCall) -> Iterator[LintFinding]:
+        module = _find_required_module(node) if self._scopes.is_global(node.function, "require") else None
+        available = _OPEN_LIBRARIES | {"table", "package", "os"} if self._open_libs else {"table", "package", "os"}
+        if module is not None and module not in available:
+            yield LintFinding(
                 _RULE, node.line, f'there is no module "{module}" here', 'only require("os") works everywhere'
             )
 
-    def method(self, node: Method) -> Iterator[Finding]:
-        if self._open_libs or not self._is_text(node.base):
+    def check_method(self, node: MethodCall) -> Iterator[LintFinding]:
+        if self._open_libs or not self._is_string(node.base):
             return
-        yield Finding(
+        yield LintFinding(
             _RULE,
             node.line,
             f"a string has no method {node.name} here: there is no library string",
-            f"{_WHERE}; compare whole strings instead",
+            f"{_OPEN_LIBS_ADVICE}; compare whole strings instead",
         )
 
-    def _is_text(self, base: Expression) -> bool:
+    def _is_string(self, base: LuaExpression) -> bool:
         """True if the value is certainly a string: a literal, or a part of `obj`, which contains no functions."""
         match base:
-            case String() | Concat():
+            case StringLiteral() | ConcatExpression():
                 return True
-            case Call():
+            case FunctionCall():
                 return self._scopes.is_global(base.function, "tostring")
-            case Logical():
-                return all(self._is_text(operand) for operand in base.operands)
-            case Name() | Index():
-                root = _root(base)
-                return isinstance(root, Name) and self._scopes.variables[root] in self._of_object
+            case LogicalExpression():
+                return all(self._is_string(operand) for operand in base.operands)
+            case NameReference() | IndexExpression():
+                root = _root_node(base)
+                return isinstance(root, NameReference) and self._scopes.variables[root] in self._object_variables
         return False
 
 
-def _required(node: Expression | None) -> str | None:
+def _find_required_module(node: LuaExpression | None) -> str | None:
     match node:
-        case Call(function=Name(name="require"), arguments=(String(value=module),)):
+        case FunctionCall(function=NameReference(name="require"), arguments=(StringLiteral(value=module),)):
             return module
     return None
 
 
-def _root(node: Node) -> Node:
-    while isinstance(node, Index):
+def _root_node(node: LuaNode) -> LuaNode:
+    while isinstance(node, IndexExpression):
         node = node.base
     return node
 
 
-def _holding_object(script: Block, scopes: Scopes) -> set[Variable]:
+def _find_object_variables(script: LuaBlock, scopes: LuaScopes) -> set[LuaVariable]:
     """Return `obj` and the locals that only hold a part of it: assigned once from it, or looping over it."""
     subject = scopes.globals.get("obj")
     if subject is None or subject.values:
         return set()
-    found = {subject}
-    for node in walk(script):
-        if isinstance(node, Local):
+    variables = {subject}
+    for node in walk_tree(script):
+        if isinstance(node, LocalStatement):
             pairs = zip(node.names, node.values)
-            found.update(scopes.variables[name] for name, value in pairs if _is_part(value, scopes, found))
-        elif isinstance(node, ForIn) and len(node.names) > 1 and _is_part_loop(node, scopes, found):
-            found.add(scopes.variables[node.names[1]])
-    return {variable for variable in found if variable is subject or len(variable.values) == 1}
+            variables.update(
+                scopes.variables[name] for name, value in pairs if _is_part_of_object(value, scopes, variables)
+            )
+        elif isinstance(node, GenericFor) and len(node.names) > 1 and _iterates_object(node, scopes, variables):
+            variables.add(scopes.variables[node.names[1]])
+    return {variable for variable in variables if variable is subject or len(variable.values) == 1}
 
 
-def _is_part(value: Expression, scopes: Scopes, found: set[Variable]) -> bool:
-    root = _root(value)
-    return isinstance(root, Name) and scopes.variables[root] in found
+def _is_part_of_object(value: LuaExpression, scopes: LuaScopes, variables: set[LuaVariable]) -> bool:
+    root = _root_node(value)
+    return isinstance(root, NameReference) and scopes.variables[root] in variables
 
 
-def _is_part_loop(node: ForIn, scopes: Scopes, found: set[Variable]) -> bool:
+def _iterates_object(node: GenericFor, scopes: LuaScopes, variables: set[LuaVariable]) -> bool:
     match node.values[0]:
-        case Call(function=Name(name="ipairs" | "pairs"), arguments=(argument,)):
-            first = argument.operands[0] if isinstance(argument, Logical) and argument.operator == "or" else argument
-            return _is_part(first, scopes, found)
+        case FunctionCall(function=NameReference(name="ipairs" | "pairs"), arguments=(argument,)):
+            iterated = (
+                argument.operands[0]
+                if isinstance(argument, LogicalExpression) and argument.operator == "or"
+                else argument
+            )
+            return _is_part_of_object(iterated, scopes, variables)
     return False

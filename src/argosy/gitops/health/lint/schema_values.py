@@ -10,38 +10,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.health.lint.finding import Finding
+from argosy.gitops.health.lint.finding import LintFinding
 from argosy.gitops.health.lua.syntax import LuaSyntaxError, parse
-from argosy.gitops.health.lua.syntax.scopes import Scopes, Variable, resolve, walk
+from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable, resolve_scopes, walk_tree
 from argosy.gitops.health.lua.syntax.tree import (
-    Binary,
-    Block,
-    Call,
-    Expression,
-    ForIn,
-    Index,
-    Logical,
-    Name,
-    String,
+    BinaryExpression,
+    FunctionCall,
+    GenericFor,
+    IndexExpression,
+    LogicalExpression,
+    LuaBlock,
+    LuaExpression,
+    NameReference,
+    StringLiteral,
 )
 
-Schema = Mapping[str, Any]
-FieldPath = tuple[str, ...]
+OpenApiSchema = Mapping[str, Any]
+ObjectFieldPath = tuple[str, ...]
 RULE: Final = "AGY408"
 ELEMENT: Final = "[]"  # any entry of a list or a map
 MAX_ALIASES: Final = 10  # length of a chain of local aliases
 
 
-def check_schema_values(script: str, schema: Schema, kind: str) -> Iterator[Finding]:
+def check_schema_values(script: str, schema: OpenApiSchema, kind: str) -> Iterator[LintFinding]:
     """Yield nothing for a script that does not parse: `lint` reports that."""
     try:
         tree = parse(script)
     except LuaSyntaxError:
         return
-    paths = FieldPaths(tree)
+    paths = FieldPathFinder(tree)
     tolerant = _find_tolerant_comparisons(tree, paths, schema)
-    for node in walk(tree):
-        if not isinstance(node, Binary) or node in tolerant:
+    for node in walk_tree(tree):
+        if not isinstance(node, BinaryExpression) or node in tolerant:
             continue
         compared = paths.read_comparison(node)
         allowed = find_enum(schema, compared[0]) if compared else None
@@ -49,73 +49,77 @@ def check_schema_values(script: str, schema: Schema, kind: str) -> Iterator[Find
             continue
         path, word = compared
         effect = "never equal" if node.operator == "==" else "always different"
-        message = f'{spell(path)} is compared with "{word}": {effect}, {kind} allows {", ".join(allowed)}'
-        yield Finding(RULE, node.line, message, _advise(word, allowed), "warning")
+        message = f'{render_field_path(path)} is compared with "{word}": {effect}, {kind} allows {", ".join(allowed)}'
+        yield LintFinding(RULE, node.line, message, _suggest_value(word, allowed), "warning")
 
 
-def read_fields(script: str) -> set[FieldPath]:
+def list_fields_read(script: str) -> set[ObjectFieldPath]:
     """List the fields of `obj` that a script reads, as far as they can be followed."""
     try:
         tree = parse(script)
     except LuaSyntaxError:
         return set()
-    paths = FieldPaths(tree)
-    found = (paths.find(node) for node in walk(tree) if isinstance(node, Index))
-    return {path for path in found if path}
+    paths = FieldPathFinder(tree)
+    paths_found = (paths.find(node) for node in walk_tree(tree) if isinstance(node, IndexExpression))
+    return {path for path in paths_found if path}
 
 
-def find_enum(schema: Schema, path: FieldPath) -> tuple[str, ...] | None:
+def find_enum(schema: OpenApiSchema, path: ObjectFieldPath) -> tuple[str, ...] | None:
     """Return the values that a schema allows at a path; None if it allows any, or does not have the path."""
-    level: Any = schema
+    node: Any = schema
     for name in path:
-        if not isinstance(level, Mapping):
+        if not isinstance(node, Mapping):
             return None
         if name == ELEMENT:
-            level = level.get("items") or level.get("additionalProperties")
+            node = node.get("items") or node.get("additionalProperties")
         else:
-            level = (level.get("properties") or {}).get(name) or level.get("additionalProperties")
-    values = level.get("enum") if isinstance(level, Mapping) else None
+            node = (node.get("properties") or {}).get(name) or node.get("additionalProperties")
+    values = node.get("enum") if isinstance(node, Mapping) else None
     return tuple(str(value) for value in values) if values else None
 
 
-def spell(path: FieldPath) -> str:
+def render_field_path(path: ObjectFieldPath) -> str:
     return "obj" + "".join(name if name == ELEMENT else f".{name}" for name in path)
 
 
-class FieldPaths:
+class FieldPathFinder:
     """Follows expressions of a script back to fields of `obj`."""
 
-    def __init__(self, script: Block) -> None:
-        self._scopes: Scopes = resolve(script)
-        self._elements: dict[Variable, Expression] = {}  # loop variable → the expression that the loop iterates
-        for node in walk(script):
-            if isinstance(node, ForIn) and len(node.names) > 1 and (source := self._find_loop_source(node)) is not None:
+    def __init__(self, script: LuaBlock) -> None:
+        self._scopes: LuaScopes = resolve_scopes(script)
+        self._elements: dict[LuaVariable, LuaExpression] = {}  # loop variable → the expression that the loop iterates
+        for node in walk_tree(script):
+            if (
+                isinstance(node, GenericFor)
+                and len(node.names) > 1
+                and (source := self._find_loop_source(node)) is not None
+            ):
                 self._elements[self._scopes.variables[node.names[1]]] = source
 
-    def find(self, node: Expression, depth: int = 0) -> FieldPath | None:
+    def find(self, node: LuaExpression, depth: int = 0) -> ObjectFieldPath | None:
         if depth > MAX_ALIASES:
             return None
         match node:
-            case Name():
+            case NameReference():
                 return self._find_variable(self._scopes.variables[node], depth)
-            case Index(base=base, key=key):
+            case IndexExpression(base=base, key=key):
                 path = self.find(base, depth)
-                name = key.value if isinstance(key, String) else ELEMENT
+                name = key.value if isinstance(key, StringLiteral) else ELEMENT
                 return None if path is None else (*path, name)
-            case Logical(operator="or", operands=(first, *_)):  # `obj.status.results or {}`
+            case LogicalExpression(operator="or", operands=(first, *_)):  # `obj.status.results or {}`
                 return self.find(first, depth)
         return None
 
-    def read_comparison(self, node: Binary) -> tuple[FieldPath, str] | None:
+    def read_comparison(self, node: BinaryExpression) -> tuple[ObjectFieldPath, str] | None:
         """Return the field and the string that `==` or `~=` compares."""
         if node.operator not in ("==", "~="):
             return None
         for field, word in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(word, String) and (path := self.find(field)):
+            if isinstance(word, StringLiteral) and (path := self.find(field)):
                 return path, word.value
         return None
 
-    def _find_variable(self, variable: Variable, depth: int) -> FieldPath | None:
+    def _find_variable(self, variable: LuaVariable, depth: int) -> ObjectFieldPath | None:
         if variable.is_global:
             return () if variable.name == "obj" and not variable.values else None
         if variable in self._elements:
@@ -125,29 +129,38 @@ class FieldPaths:
         value = variable.values[0] if len(variable.values) == 1 else None
         return None if value is None else self.find(value, depth + 1)
 
-    def _find_loop_source(self, loop: ForIn) -> Expression | None:
+    def _find_loop_source(self, loop: GenericFor) -> LuaExpression | None:
         match loop.values:
-            case (Call(function=Name(name=name) as function, arguments=(source,)),) if name in ("ipairs", "pairs"):
+            case (FunctionCall(function=NameReference(name=name) as function, arguments=(source,)),) if name in (
+                "ipairs",
+                "pairs",
+            ):
                 variable = self._scopes.variables[function]
                 return source if variable.is_global and not variable.values else None
         return None
 
 
-def _find_tolerant_comparisons(script: Block, paths: FieldPaths, schema: Schema) -> set[Binary]:
+def _find_tolerant_comparisons(
+    script: LuaBlock, paths: FieldPathFinder, schema: OpenApiSchema
+) -> set[BinaryExpression]:
     """Find comparisons next to one with an allowed value: `s == "error" or s == "Failure"`."""
-    tolerant: set[Binary] = set()
-    for node in walk(script):
-        if not isinstance(node, Logical):
+    tolerant: set[BinaryExpression] = set()
+    for node in walk_tree(script):
+        if not isinstance(node, LogicalExpression):
             continue
-        compared = {part: paths.read_comparison(part) for part in node.operands if isinstance(part, Binary)}
+        compared = {part: paths.read_comparison(part) for part in node.operands if isinstance(part, BinaryExpression)}
         for part, comparison in compared.items():
             allowed = find_enum(schema, comparison[0]) if comparison else None
-            others = [other for other in compared.values() if other and comparison and other[0] == comparison[0]]
-            if allowed and any(other[1] in allowed for other in others):
+            same_field = [
+                comparison_pair
+                for comparison_pair in compared.values()
+                if comparison_pair and comparison and comparison_pair[0] == comparison[0]
+            ]
+            if allowed and any(comparison_pair[1] in allowed for comparison_pair in same_field):
                 tolerant.add(part)
     return tolerant
 
 
-def _advise(word: str, allowed: tuple[str, ...]) -> str:
-    same = [value for value in allowed if value.casefold() == word.casefold()]
-    return f'write "{same[0]}"' if same else f"use one of {', '.join(allowed)}"
+def _suggest_value(word: str, allowed: tuple[str, ...]) -> str:
+    similar = [value for value in allowed if value.casefold() == word.casefold()]
+    return f'write "{similar[0]}"' if similar else f"use one of {', '.join(allowed)}"

@@ -10,14 +10,23 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from argosy.gitops.health.lint.flow_state import Place, Result, State
-from argosy.gitops.health.lua.syntax.scopes import Scopes, Variable, walk
-from argosy.gitops.health.lua.syntax.tree import Assign, Block, Call, Function, Index, Name, Node, Return
+from argosy.gitops.health.lint.flow_state import ExpressionResult, FlowState, Location
+from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable, walk_tree
+from argosy.gitops.health.lua.syntax.tree import (
+    AssignStatement,
+    FunctionCall,
+    FunctionExpression,
+    IndexExpression,
+    LuaBlock,
+    LuaNode,
+    NameReference,
+    ReturnStatement,
+)
 
-MOST_CALLS = 5  # nested
+MAX_CALL_DEPTH = 5  # nested
 
 # Functions that do not change their arguments.
-HARMLESS = frozenset(
+PURE_FUNCTIONS = frozenset(
     {
         "assert",
         "ipairs",
@@ -36,26 +45,28 @@ HARMLESS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class AnalysisLimits:
     """Maximum number of separate paths at one point of a script; lower in loops, which are analysed repeatedly."""
 
-    ways: int
-    ways_in_loops: int
-    steps: int
+    max_paths: int
+    max_paths_in_loops: int
+    max_steps: int
 
 
-class GaveUp(Exception):
+class AnalysisAborted(Exception):
     """The script is too complex to analyse."""
 
 
 @dataclass(slots=True)
-class Frame:
+class CallFrame:
     """The function that a path is in; None is the script itself."""
 
-    function: Function | None = None
-    returned: list[tuple[Return, State, list[Result], bool]] = field(default_factory=list)
-    broken: list[list[State]] = field(default_factory=list)  # by loop, the innermost last
-    waiting: dict[str, list[State]] = field(default_factory=dict)  # by label
+    function: FunctionExpression | None = None
+    returned_results: list[tuple[ReturnStatement, FlowState, list[ExpressionResult], bool]] = field(
+        default_factory=list
+    )
+    break_states: list[list[FlowState]] = field(default_factory=list)  # by loop, the innermost last
+    goto_states: dict[str, list[FlowState]] = field(default_factory=dict)  # by label
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,98 +75,109 @@ class NilUse:
 
     line: int
     names: tuple[str, ...]  # the location: obj, status, phase
-    how: str
+    use_kind: str
     is_element: bool
 
 
-class Ground:
-    def __init__(self, script: Block, scopes: Scopes, limits: Limits, missing: Collection[Variable]) -> None:
+class ScriptAnalysis:
+    def __init__(
+        self, script: LuaBlock, scopes: LuaScopes, limits: AnalysisLimits, missing: Collection[LuaVariable]
+    ) -> None:
         self.scopes = scopes
         self.limits = limits
-        self.missing = missing  # globals that are never set: certainly nil
+        self.missing_globals = missing  # globals that are never set: certainly nil
         self.subject = scopes.globals.get("obj")
-        self.frames = [Frame()]
+        self.frames = [CallFrame()]
         self.nil_uses: dict[NilUse, None] = {}
         self._steps = 0
-        nodes = list(walk(script))
-        self.functions = _followed(nodes, scopes)
-        self.loose = _changed_unseen(nodes, scopes, set(self.functions.values()))
-        self._changed: dict[Function, set[Variable]] = {}
-        self.inner = {function: inner_variables(function, scopes) for function in self.functions.values()}
+        nodes = list(walk_tree(script))
+        self.functions = _find_followable_functions(nodes, scopes)
+        self.untracked = _find_untracked_variables(nodes, scopes, set(self.functions.values()))
+        self._changed_variables: dict[FunctionExpression, set[LuaVariable]] = {}
+        self.inner_variables = {
+            function: find_inner_variables(function, scopes) for function in self.functions.values()
+        }
 
-    def step(self, state: State) -> None:
+    def count_step(self, state: FlowState) -> None:
         self._steps += 1 + len(state.values) // 32  # a state is copied with every change
-        if self._steps > self.limits.steps:
-            self.give_up()
+        if self._steps > self.limits.max_steps:
+            self.abort()
 
-    def give_up(self) -> NoReturn:
-        raise GaveUp
+    def abort(self) -> NoReturn:
+        raise AnalysisAborted
 
-    def changed_by(self, function: Function) -> set[Variable]:
-        if function not in self._changed:
-            self._changed[function] = changed_by(function, self.scopes)
-        return self._changed[function]
+    def list_changed_variables(self, function: FunctionExpression) -> set[LuaVariable]:
+        if function not in self._changed_variables:
+            self._changed_variables[function] = find_changed_variables(function, self.scopes)
+        return self._changed_variables[function]
 
-    def builtin(self, node: Node) -> str:
+    def find_builtin(self, node: LuaNode) -> str:
         """Return the name of the library function, or an empty string."""
-        if isinstance(node, Name):
+        if isinstance(node, NameReference):
             variable = self.scopes.variables[node]
             if variable.is_global and not variable.values:
                 return node.name
         return ""
 
-    def is_of_subject(self, place: Place, state: State) -> bool:
-        return place[0] is self.subject or place[0] in state.elements
+    def is_part_of_object(self, location: Location, state: FlowState) -> bool:
+        return location[0] is self.subject or location[0] in state.elements
 
-    def note_nil(self, result: Result, state: State, line: int, how: str) -> State:
+    def record_nil_use(self, result: ExpressionResult, state: FlowState, line: int, use_kind: str) -> FlowState:
         """Record a use that fails if the result is nil; once per path."""
-        place = result.place
-        if place is None or len(place) < 2 or not self.is_of_subject(place, state) or place in state.used:
+        location = result.location
+        if (
+            location is None
+            or len(location) < 2
+            or not self.is_part_of_object(location, state)
+            or location in state.indexed
+        ):
             return state
         if result.value.may_be(("nil", None)):
-            is_element = place[0] is not self.subject
-            names = (place[0].name, *place[1:])
-            self.nil_uses.setdefault(NilUse(line, names, how, is_element))
-        return state.using(place)
+            is_element = location[0] is not self.subject
+            names = (location[0].name, *location[1:])
+            self.nil_uses.setdefault(NilUse(line, names, use_kind, is_element))
+        return state.mark_indexed(location)
 
 
-def _followed(nodes: list[Node], scopes: Scopes) -> dict[Variable, Function]:
+def _find_followable_functions(nodes: list[LuaNode], scopes: LuaScopes) -> dict[LuaVariable, FunctionExpression]:
     """Return the variables that hold one function of the script and are only called."""
-    called = {node.function for node in nodes if isinstance(node, Call)}
-    found = {}
+    called = {node.function for node in nodes if isinstance(node, FunctionCall)}
+    functions = {}
     for variable in dict.fromkeys(scopes.variables.values()):
         function = variable.values[0] if len(variable.values) == 1 else None
-        if isinstance(function, Function) and sum(name not in called for name in variable.names) == 1:
-            found[variable] = function
-    return found
+        if isinstance(function, FunctionExpression) and sum(name not in called for name in variable.names) == 1:
+            functions[variable] = function
+    return functions
 
 
-def inner_variables(function: Function, scopes: Scopes) -> frozenset[Variable]:
+def find_inner_variables(function: FunctionExpression, scopes: LuaScopes) -> frozenset[LuaVariable]:
     """Return the parameters and locals of the function and of its inner functions."""
-    inside = {node for node in walk(function) if isinstance(node, Name)}
+    inside = {node for node in walk_tree(function) if isinstance(node, NameReference)}
     variables = {scopes.variables[name] for name in inside}
     return frozenset(variable for variable in variables if not variable.is_global and variable.names[0] in inside)
 
 
-def _changed_unseen(nodes: list[Node], scopes: Scopes, followed: set[Function]) -> set[Variable]:
+def _find_untracked_variables(
+    nodes: list[LuaNode], scopes: LuaScopes, followed: set[FunctionExpression]
+) -> set[LuaVariable]:
     """Return the variables that are changed by functions whose calls cannot be followed."""
-    loose: set[Variable] = set()
+    untracked: set[LuaVariable] = set()
     for node in nodes:
-        if isinstance(node, Function) and node not in followed:
-            loose |= changed_by(node, scopes)
-    return loose
+        if isinstance(node, FunctionExpression) and node not in followed:
+            untracked |= find_changed_variables(node, scopes)
+    return untracked
 
 
-def changed_by(function: Function, scopes: Scopes) -> set[Variable]:
+def find_changed_variables(function: FunctionExpression, scopes: LuaScopes) -> set[LuaVariable]:
     """Return the outer variables that a function assigns, or whose fields it assigns."""
-    inside = set(walk(function))
+    inside = set(walk_tree(function))
     changed = set()
     for node in inside:
-        for target in node.targets if isinstance(node, Assign) else ():
-            root: Node = target
-            while isinstance(root, Index):
+        for target in node.targets if isinstance(node, AssignStatement) else ():
+            root: LuaNode = target
+            while isinstance(root, IndexExpression):
                 root = root.base
-            if isinstance(root, Name):
+            if isinstance(root, NameReference):
                 variable = scopes.variables[root]
                 if variable.is_global or variable.names[0] not in inside:
                     changed.add(variable)

@@ -9,72 +9,74 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from argosy.gitops.application.step_results import Health
-from argosy.gitops.health.lint.finding import Finding
-from argosy.gitops.health.lua.syntax.scopes import Scopes, Variable, walk
+from argosy.gitops.application.step_results import HealthStatus
+from argosy.gitops.health.lint.finding import LintFinding
+from argosy.gitops.health.lua.syntax.scopes import LuaScopes, LuaVariable, walk_tree
 from argosy.gitops.health.lua.syntax.tree import (
-    Assign,
-    Binary,
-    Block,
-    Expression,
-    Field,
-    Index,
-    Logical,
-    Name,
-    String,
-    Table,
+    AssignStatement,
+    BinaryExpression,
+    IndexExpression,
+    LogicalExpression,
+    LuaBlock,
+    LuaExpression,
+    NameReference,
+    StringLiteral,
+    TableConstructor,
+    TableField,
 )
 
-_WORDS = tuple(map(str, Health))
-_NEAR = 0.8
+_HEALTH_STATUSES = tuple(map(str, HealthStatus))
+_SIMILARITY_CUTOFF = 0.8
 
 
-def check_words(script: Block, scopes: Scopes) -> Iterator[Finding]:
+def check_status_words(script: LuaBlock, scopes: LuaScopes) -> Iterator[LintFinding]:
     compared = {
         side.value
-        for node in walk(script)
-        if isinstance(node, Binary)
+        for node in walk_tree(script)
+        if isinstance(node, BinaryExpression)
         for side in (node.left, node.right)
-        if isinstance(side, String)
+        if isinstance(side, StringLiteral)
     }
-    for table in _tables_of_statuses(script, scopes):
+    for table in _find_status_tables(script, scopes):
         for entry in table.fields:
             match entry.value:
-                case String(value=word, line=line) if word not in _WORDS and word not in compared:
-                    near = get_close_matches(word.capitalize(), _WORDS, 1, _NEAR)
-                    if near:
-                        yield Finding("AGY401", line, f'"{word}" is not a health status', f'write "{near[0]}"')
+                case StringLiteral(value=word, line=line) if word not in _HEALTH_STATUSES and word not in compared:
+                    similar = get_close_matches(word.capitalize(), _HEALTH_STATUSES, 1, _SIMILARITY_CUTOFF)
+                    if similar:
+                        yield LintFinding("AGY401", line, f'"{word}" is not a health status', f'write "{similar[0]}"')
 
 
-def _tables_of_statuses(script: Block, scopes: Scopes) -> list[Table]:
+def _find_status_tables(script: LuaBlock, scopes: LuaScopes) -> list[TableConstructor]:
     """Return the constant tables whose entries are used as a status: `hs.status = words[phase]`."""
-    found: dict[Table, None] = {}
-    for given in _statuses(script):
-        for variable in _looked_into(given, scopes):
+    tables: dict[TableConstructor, None] = {}
+    for status in _find_status_expressions(script):
+        for variable in _find_lookup_tables(status, scopes):
             match variable.values:
-                case [Table() as table]:
-                    found[table] = None
-    return list(found)
+                case [TableConstructor() as table]:
+                    tables[table] = None
+    return list(tables)
 
 
-def _statuses(script: Block) -> Iterator[Expression]:
-    for node in walk(script):
+def _find_status_expressions(script: LuaBlock) -> Iterator[LuaExpression]:
+    for node in walk_tree(script):
         match node:
-            case Field(key=String(value="status")):
+            case TableField(key=StringLiteral(value="status")):
                 yield node.value
-            case Assign(targets=(Index(key=String(value="status")),), values=(value,)):
+            case AssignStatement(targets=(IndexExpression(key=StringLiteral(value="status")),), values=(value,)):
                 yield value
 
 
-def _looked_into(given: Expression, scopes: Scopes, *, is_last: bool = False) -> Iterator[Variable]:
+def _find_lookup_tables(
+    expression: LuaExpression, scopes: LuaScopes, *, is_nested: bool = False
+) -> Iterator[LuaVariable]:
     """Yield the tables that an entry is read from, directly or through one variable."""
-    match given:
-        case Logical():
-            for operand in given.operands:
-                yield from _looked_into(operand, scopes, is_last=is_last)
-        case Index(base=Name() as name):
+    match expression:
+        case LogicalExpression():
+            for operand in expression.operands:
+                yield from _find_lookup_tables(operand, scopes, is_nested=is_nested)
+        case IndexExpression(base=NameReference() as name):
             yield scopes.variables[name]
-        case Name() if not is_last:
-            for value in scopes.variables[given].values:
+        case NameReference() if not is_nested:
+            for value in scopes.variables[expression].values:
                 if value is not None:
-                    yield from _looked_into(value, scopes, is_last=True)
+                    yield from _find_lookup_tables(value, scopes, is_nested=True)

@@ -7,107 +7,117 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from argosy.gitops.health.lint.control_flow import Flow
-from argosy.gitops.health.lint.finding import Finding
-from argosy.gitops.health.lua.syntax.scopes import children
+from argosy.gitops.health.lint.control_flow import ControlFlow
+from argosy.gitops.health.lint.finding import LintFinding
+from argosy.gitops.health.lua.syntax.scopes import list_children
 from argosy.gitops.health.lua.syntax.tree import (
-    Block,
-    Break,
-    Constant,
-    For,
-    ForIn,
-    Function,
-    Goto,
-    If,
-    Label,
-    Node,
-    Repeat,
-    Return,
-    String,
-    While,
+    BreakStatement,
+    FunctionExpression,
+    GenericFor,
+    GotoStatement,
+    IfStatement,
+    LabelStatement,
+    LuaBlock,
+    LuaConstant,
+    LuaNode,
+    NumericFor,
+    RepeatLoop,
+    ReturnStatement,
+    StringLiteral,
+    WhileLoop,
 )
 
 _RULE = "AGY408"
-_RAISING = frozenset({"error", "assert", "coroutine"})
+_RAISING_GLOBALS = frozenset({"error", "assert", "coroutine"})
 _ADVICE = "remove it, or correct the condition that leads here"
 
 
-def check_branches(flow: Flow, root: Node) -> Iterator[Finding]:
+def check_branches(flow: ControlFlow, root: LuaNode) -> Iterator[LintFinding]:
     """Report unreachable branches below this node, outside of inner functions."""
-    if isinstance(root, If):
+    if isinstance(root, IfStatement):
         yield from _check_if(flow, root)
-    elif isinstance(root, Block):
+    elif isinstance(root, LuaBlock):
         yield from _check_block(flow, root)
-    for child in children(root):
-        if not isinstance(child, Function):
+    for child in list_children(root):
+        if not isinstance(child, FunctionExpression):
             yield from check_branches(flow, child)
 
 
-def _check_if(flow: Flow, node: If) -> Iterator[Finding]:
-    if node not in flow.reached:
+def _check_if(flow: ControlFlow, node: IfStatement) -> Iterator[LintFinding]:
+    if node not in flow.reached_nodes:
         return
-    for place, clause in enumerate(node.clauses):
-        if clause not in flow.reached:
-            yield Finding(_RULE, clause.line, "this branch is never taken: one before it always is", _ADVICE, "warning")
+    for position, clause in enumerate(node.clauses):
+        if clause not in flow.reached_nodes:
+            yield LintFinding(
+                _RULE, clause.line, "this branch is never taken: one before it always is", _ADVICE, "warning"
+            )
             return
-        if clause not in flow.entered and clause.body.statements:
-            why = "its condition cannot hold here" if not place else "its condition cannot hold after those before it"
-            yield Finding(_RULE, clause.line, f"this branch is never taken: {why}", _ADVICE, "warning")
-    if node.otherwise is not None and node.otherwise not in flow.reached and node.otherwise.statements:
+        if clause not in flow.entered_clauses and clause.body.statements:
+            reason = (
+                "its condition cannot hold here" if not position else "its condition cannot hold after those before it"
+            )
+            yield LintFinding(_RULE, clause.line, f"this branch is never taken: {reason}", _ADVICE, "warning")
+    if node.otherwise is not None and node.otherwise not in flow.reached_nodes and node.otherwise.statements:
         line = node.otherwise.statements[0].line
-        yield Finding(_RULE, line, "this else is never taken: a condition before it always holds", _ADVICE, "warning")
+        yield LintFinding(
+            _RULE, line, "this else is never taken: a condition before it always holds", _ADVICE, "warning"
+        )
 
 
-def _check_block(flow: Flow, block: Block) -> Iterator[Finding]:
+def _check_block(flow: ControlFlow, block: LuaBlock) -> Iterator[LintFinding]:
     """Report the first unreachable statement of a reachable block."""
-    if not block.statements or block.statements[0] not in flow.reached:
+    if not block.statements or block.statements[0] not in flow.reached_nodes:
         return
     for statement in block.statements:
-        if statement in flow.reached or isinstance(statement, Label):
+        if statement in flow.reached_nodes or isinstance(statement, LabelStatement):
             continue
-        if not isinstance(statement, Return):  # a final return after branches that all return is only defensive
-            yield Finding(
+        if not isinstance(
+            statement, ReturnStatement
+        ):  # a final return after branches that all return is only defensive
+            yield LintFinding(
                 _RULE, statement.line, "this code is unreachable: the code before it always leaves", _ADVICE, "warning"
             )
         return
 
 
-def check_loops(flow: Flow, root: Node) -> Iterator[Finding]:
+def check_loops(flow: ControlFlow, root: LuaNode) -> Iterator[LintFinding]:
     """Report loops that are never entered, or never end."""
-    for child in children(root):
-        if isinstance(child, Function):
+    for child in list_children(root):
+        if isinstance(child, FunctionExpression):
             continue
-        if isinstance(child, While) and child in flow.reached:
-            first = child.body.statements[:1]
-            if first and first[0] not in flow.reached:
-                yield Finding(
+        if isinstance(child, WhileLoop) and child in flow.reached_nodes:
+            first_statements = child.body.statements[:1]
+            if first_statements and first_statements[0] not in flow.reached_nodes:
+                yield LintFinding(
                     _RULE, child.line, "this loop is never entered: its condition cannot hold", _ADVICE, "warning"
                 )
-        if isinstance(child, While | Repeat) and child in flow.reached and _never_ends(child, flow):
-            yield Finding(
+        if isinstance(child, WhileLoop | RepeatLoop) and child in flow.reached_nodes and _never_ends(child, flow):
+            yield LintFinding(
                 _RULE, child.line, "this loop never ends: nothing in it leaves it", "leave it with break or return"
             )
         yield from check_loops(flow, child)
 
 
-def _never_ends(loop: While | Repeat, flow: Flow) -> bool:
+def _never_ends(loop: WhileLoop | RepeatLoop, flow: ControlFlow) -> bool:
     """True if the condition is a constant, and neither a jump nor an error leaves the loop."""
-    if not isinstance(loop.condition, Constant | String):
+    if not isinstance(loop.condition, LuaConstant | StringLiteral):
         return False
-    holds = isinstance(loop.condition, String) or loop.condition.is_number or loop.condition.value is True
-    if holds != isinstance(loop, While) or not _RAISING.isdisjoint(flow.scopes.globals):
+    is_true = isinstance(loop.condition, StringLiteral) or loop.condition.is_number or loop.condition.value is True
+    if is_true != isinstance(loop, WhileLoop) or not _RAISING_GLOBALS.isdisjoint(flow.scopes.globals):
         return False
-    return not any(_leaves(node) for node in _inside(loop.body))
+    return not any(_leaves_loop(node) for node in _walk_loop_body(loop.body))
 
 
-def _leaves(node: Node) -> bool:
-    return isinstance(node, Return | Goto | Break)
+def _leaves_loop(node: LuaNode) -> bool:
+    return isinstance(node, ReturnStatement | GotoStatement | BreakStatement)
 
 
-def _inside(root: Node, *, is_in_loop: bool = False) -> Iterator[Node]:
+def _walk_loop_body(root: LuaNode, *, is_in_loop: bool = False) -> Iterator[LuaNode]:
     """Yield the nodes of a loop body; a break of an inner loop leaves only that one."""
-    for child in children(root):
-        if isinstance(child, Function) or (is_in_loop and isinstance(child, Break)):
+    for child in list_children(root):
+        if isinstance(child, FunctionExpression) or (is_in_loop and isinstance(child, BreakStatement)):
             continue
         yield child
-        yield from _inside(child, is_in_loop=is_in_loop or isinstance(child, While | Repeat | For | ForIn))
+        yield from _walk_loop_body(
+            child, is_in_loop=is_in_loop or isinstance(child, WhileLoop | RepeatLoop | NumericFor | GenericFor)
+        )

@@ -7,26 +7,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Atom = tuple[str, object]  # a Lua type, and the value for strings, numbers and booleans
+ValueAtom = tuple[str, object]  # a Lua type, and the value for strings, numbers and booleans
 
-NIL: Atom = ("nil", None)
-TRUE: Atom = ("boolean", True)
-FALSE: Atom = ("boolean", False)
-TABLE: Atom = ("table", None)
-FUNCTION: Atom = ("function", None)
+NIL: ValueAtom = ("nil", None)
+TRUE: ValueAtom = ("boolean", True)
+FALSE: ValueAtom = ("boolean", False)
+TABLE: ValueAtom = ("table", None)
+FUNCTION: ValueAtom = ("function", None)
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class PossibleValues:
     """One of `atoms`; or, if it is open, anything but these."""
 
-    atoms: frozenset[Atom]
+    atoms: frozenset[ValueAtom]
     is_open: bool = False
 
-    def may_be(self, atom: Atom) -> bool:
+    def may_be(self, atom: ValueAtom) -> bool:
         return (atom in self.atoms) != self.is_open
 
-    def must_be(self, atom: Atom) -> bool:
+    def must_be(self, atom: ValueAtom) -> bool:
         return not self.is_open and self.atoms == {atom}
 
     @property
@@ -34,37 +34,37 @@ class Value:
         return not self.is_open and not self.atoms
 
     @property
-    def single(self) -> Atom | None:
+    def only_literal(self) -> ValueAtom | None:
         """The literal that the value must be; None for tables and functions, whose identity is unknown."""
         if self.is_open or len(self.atoms) != 1:
             return None
         (atom,) = self.atoms
         return atom if atom not in (TABLE, FUNCTION) else None
 
-    def only(self, atoms: frozenset[Atom]) -> Value:
-        return Value(atoms - self.atoms if self.is_open else atoms & self.atoms)
+    def intersect(self, atoms: frozenset[ValueAtom]) -> PossibleValues:
+        return PossibleValues(atoms - self.atoms if self.is_open else atoms & self.atoms)
 
-    def without(self, atoms: frozenset[Atom]) -> Value:
-        return Value(self.atoms | atoms, True) if self.is_open else Value(self.atoms - atoms)
+    def exclude(self, atoms: frozenset[ValueAtom]) -> PossibleValues:
+        return PossibleValues(self.atoms | atoms, True) if self.is_open else PossibleValues(self.atoms - atoms)
 
-    def join(self, other: Value) -> Value:
+    def join(self, other: PossibleValues) -> PossibleValues:
         if self.is_open and other.is_open:
-            return Value(self.atoms & other.atoms, True)
+            return PossibleValues(self.atoms & other.atoms, True)
         if self.is_open or other.is_open:
-            wide, narrow = (self, other) if self.is_open else (other, self)
-            return Value(wide.atoms - narrow.atoms, True)
-        return Value(self.atoms | other.atoms)
+            open_values, closed_values = (self, other) if self.is_open else (other, self)
+            return PossibleValues(open_values.atoms - closed_values.atoms, True)
+        return PossibleValues(self.atoms | other.atoms)
 
 
 FALSY = frozenset({NIL, FALSE})
 ONLY_NIL = frozenset({NIL})
-UNKNOWN = Value(frozenset(), True)
-TRUTHY = Value(FALSY, True)
+UNKNOWN = PossibleValues(frozenset(), True)
+TRUTHY = PossibleValues(FALSY, True)
 
 
-def exactly(*atoms: Atom) -> Value:
-    return Value(frozenset(atoms))
+def values_of(*atoms: ValueAtom) -> PossibleValues:
+    return PossibleValues(frozenset(atoms))
 
 
-def text(word: str) -> Atom:
+def string_atom(word: str) -> ValueAtom:
     return ("string", word)

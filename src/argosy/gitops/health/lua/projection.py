@@ -11,22 +11,22 @@ from typing import Any, TypeAlias
 from argosy.kube.objects import Manifest
 
 # Each field with the fields read below it: None means all of them, an empty tuple only its existence.
-Reads: TypeAlias = "tuple[tuple[str, Reads | None], ...]"
+FieldReads: TypeAlias = "tuple[tuple[str, FieldReads | None], ...]"
 
 
-def project(manifest: Manifest, reads: Reads) -> dict[str, Any]:
+def project_manifest(manifest: Manifest, reads: FieldReads) -> dict[str, Any]:
     """Return the manifest with only the fields that are read; a scalar in the middle of a path is kept."""
-    seen: dict[str, Any] = {}
-    for name, deeper in reads:
+    projected: dict[str, Any] = {}
+    for name, nested_reads in reads:
         value = manifest.get(name)
         if value is None:  # Lua has no null: the field counts as missing
             continue
-        if deeper is None:
-            seen[name] = value
+        if nested_reads is None:
+            projected[name] = value
         elif type(value) is dict:
-            seen[name] = project(value, deeper) if deeper else {}
-        elif type(value) is list and not deeper:
-            seen[name] = []
+            projected[name] = project_manifest(value, nested_reads) if nested_reads else {}
+        elif type(value) is list and not nested_reads:
+            projected[name] = []
         else:
-            seen[name] = value
-    return seen
+            projected[name] = value
+    return projected

@@ -11,21 +11,21 @@ from typing import Any
 
 from argosy.gitops.health.lua.script_error import LuaFault
 
-DEEPEST = 200  # levels of nested tables in a result
-_LARGEST_INTEGER = 1 << 63
+MAX_TABLE_DEPTH = 200  # levels of nested tables in a result
+_MAX_INTEGER = 1 << 63
 
 
-def lua_ready(value: Any) -> Any:
+def prepare_for_lua(value: Any) -> Any:
     """Return the data in a form that Lua accepts; mostly the same object.
 
     argo: nulls are dropped from lists, and every number is a float64.
     """
-    if _is_plain(value):
+    if _is_lua_compatible(value):
         return value
-    return _rebuilt(value)
+    return _convert(value)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_lua_compatible(value: Any) -> bool:
     kind = type(value)
     if kind is dict:
         parts = value.values()
@@ -34,20 +34,20 @@ def _is_plain(value: Any) -> bool:
             return False
         parts = value
     else:
-        return kind is not int or -_LARGEST_INTEGER < value < _LARGEST_INTEGER
+        return kind is not int or -_MAX_INTEGER < value < _MAX_INTEGER
     for part in parts:
         kind = type(part)
-        if (kind is dict or kind is list or kind is int) and not _is_plain(part):
+        if (kind is dict or kind is list or kind is int) and not _is_lua_compatible(part):
             return False
     return True
 
 
-def _rebuilt(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _rebuilt(part) for name, part in value.items() if part is not None}
+            return {name: _convert(part) for name, part in value.items() if part is not None}
         case list():
-            return [_rebuilt(part) for part in value if part is not None]
+            return [_convert(part) for part in value if part is not None]
         case bool():
             return value
         case int():
@@ -57,26 +57,26 @@ def _rebuilt(value: Any) -> Any:
 
 def from_lua(value: Any, lua_type: Callable[[Any], str | None]) -> Any:
     """Return the JSON data of a Lua value. Raises LuaFault with the messages of Argo CD's encoder."""
-    return _Reader(lua_type).read(value)
+    return _LuaTableReader(lua_type).read(value)
 
 
-class _Reader:
+class _LuaTableReader:
     def __init__(self, lua_type: Callable[[Any], str | None]) -> None:
         self._lua_type = lua_type
 
     def read(self, value: Any, depth: int = 0) -> Any:
         kind = self._lua_type(value)
         if kind == "table":
-            if depth > DEEPEST:
+            if depth > MAX_TABLE_DEPTH:
                 raise LuaFault("cannot encode recursively nested tables to JSON")
-            return self._table(value, depth + 1)
+            return self._read_table(value, depth + 1)
         if kind is not None:
             raise LuaFault(f"cannot encode {kind} to JSON")
         if isinstance(value, float):
-            return _number(value)
+            return _read_number(value)
         return value
 
-    def _table(self, table: Any, depth: int) -> Any:
+    def _read_table(self, table: Any, depth: int) -> Any:
         items = list(table.items())
         if not items:
             return []  # argo: an empty table may be a list or an object; the encoder writes a list
@@ -84,13 +84,13 @@ class _Reader:
             return {name: self.read(part, depth) for name, part in items}
         if any(type(name) is not int for name, _ in items):
             raise LuaFault("cannot encode mixed or invalid key types")
-        by_place = dict(items)
-        if sorted(by_place) != list(range(1, len(items) + 1)):
+        values_by_index = dict(items)
+        if sorted(values_by_index) != list(range(1, len(items) + 1)):
             raise LuaFault("cannot encode sparse array")
-        return [self.read(by_place[place], depth) for place in range(1, len(items) + 1)]
+        return [self.read(values_by_index[index], depth) for index in range(1, len(items) + 1)]
 
 
-def _number(value: float) -> int | float:
+def _read_number(value: float) -> int | float:
     if not math.isfinite(value):
         raise LuaFault(f"json: unsupported value: {value}")
     return int(value) if value.is_integer() else value

@@ -6,22 +6,29 @@ case silently, or reads a file outside the folder.
 
 from __future__ import annotations
 
-from argosy.gitops.health.test_suite.case_collection import collect, script_cases
-from argosy.gitops.health.test_suite.cases import ActionCase, Case, DiscoveryCase, HealthCase, Outcome, Suite
-from argosy.gitops.health.test_suite.report import junit, line, report
-from argosy.gitops.health.test_suite.run import run
+from argosy.gitops.health.test_suite.case_collection import build_script_suite, collect_cases
+from argosy.gitops.health.test_suite.cases import (
+    ActionTestCase,
+    CaseResult,
+    DiscoveryTestCase,
+    HealthTestCase,
+    RuleTestCase,
+    RuleTestSuite,
+)
+from argosy.gitops.health.test_suite.report import build_report, render_junit, render_line
+from argosy.gitops.health.test_suite.run import run_suite
 
 __all__ = [
-    "ActionCase",
-    "Case",
-    "DiscoveryCase",
-    "HealthCase",
-    "Outcome",
-    "Suite",
-    "collect",
-    "junit",
-    "line",
-    "report",
-    "run",
-    "script_cases",
+    "ActionTestCase",
+    "CaseResult",
+    "DiscoveryTestCase",
+    "HealthTestCase",
+    "RuleTestCase",
+    "RuleTestSuite",
+    "build_report",
+    "build_script_suite",
+    "collect_cases",
+    "render_junit",
+    "render_line",
+    "run_suite",
 ]

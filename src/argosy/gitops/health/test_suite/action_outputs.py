@@ -10,61 +10,67 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.health.actions import Impact
-from argosy.gitops.health.test_suite.action_comparison import Differences, differences
-from argosy.gitops.health.test_suite.manifest_kind import identity, kind_of, title
+from argosy.gitops.health.actions import ActionImpact
+from argosy.gitops.health.test_suite.action_comparison import Differences, find_differences
+from argosy.gitops.health.test_suite.manifest_kind import read_group_kind, read_identity, render_title
 from argosy.kube.objects import Manifest
 
-OBJECT: Final = "(the object)"
+OBJECT_PATH: Final = "(the object)"
 # argo: names of these consist of the source's name and the time, so expected ones are matched by prefix
-_MADE_FROM: Final = {
+_SOURCE_KINDS: Final = {
     "Backup": ("ScheduledBackup",),
     "Job": ("CronJob",),
     "Workflow": ("CronWorkflow", "WorkflowTemplate"),
 }
 
 
-def expected_manifests(document: Any, where: str) -> list[Manifest]:
+def read_expected_manifests(document: Any, where: str) -> list[Manifest]:
     """Return the manifests of a single object, or of a list of wrappers."""
     if isinstance(document, dict):
         return [document]
     if not isinstance(document, list):
         raise UserError("is neither an object nor a list of objects; write the expected output", where=where)
-    found = [each.get("unstructuredObj") if isinstance(each, dict) else None for each in document]
-    for number, manifest in enumerate(found, start=1):
+    manifests = [wrapper.get("unstructuredObj") if isinstance(wrapper, dict) else None for wrapper in document]
+    for number, manifest in enumerate(manifests, start=1):
         if not isinstance(manifest, dict):
             raise UserError(f"item {number} has no object at unstructuredObj; write it there", where=where)
-    return [manifest for manifest in found if isinstance(manifest, dict)]
+    return [manifest for manifest in manifests if isinstance(manifest, dict)]
 
 
-def compare(expected: Sequence[Manifest], impacts: Sequence[Impact], source: Manifest) -> list[tuple[str, Differences]]:
+def compare_impacts(
+    expected: Sequence[Manifest], impacts: Sequence[ActionImpact], source: Manifest
+) -> list[tuple[str, Differences]]:
     """Return title and differences of each impact, then those of expected objects that are missing."""
-    told: list[tuple[str, Differences]] = []
-    left = list(expected)
+    comparisons: list[tuple[str, Differences]] = []
+    unmatched = list(expected)
     for impact in impacts:
-        desired = next((each for each in expected if _is_meant(each, impact.manifest, source)), None)
+        desired = next(
+            (candidate for candidate in expected if _is_same_object(candidate, impact.manifest, source)), None
+        )
         if desired is None:
-            told.append((title(impact.manifest), {OBJECT: ("(nothing)", f"a {impact.operation} of it")}))
+            comparisons.append(
+                (render_title(impact.manifest), {OBJECT_PATH: ("(nothing)", f"a {impact.operation} of it")})
+            )
             continue
-        left = [each for each in left if each is not desired]
-        told.append((title(desired), differences(desired, _named_like(desired, impact))))
-    told += [(title(each), {OBJECT: ("to be made", "(nothing)")}) for each in left]
-    return told
+        unmatched = [candidate for candidate in unmatched if candidate is not desired]
+        comparisons.append((render_title(desired), find_differences(desired, _copy_generated_name(desired, impact))))
+    comparisons += [(render_title(candidate), {OBJECT_PATH: ("to be made", "(nothing)")}) for candidate in unmatched]
+    return comparisons
 
 
-def _is_meant(desired: Manifest, made: Manifest, source: Manifest) -> bool:
-    *place, name = identity(made)
-    *own_place, own_name = identity(desired)
-    if place != own_place:
+def _is_same_object(desired: Manifest, actual: Manifest, source: Manifest) -> bool:
+    *actual_identity, name = read_identity(actual)
+    *desired_identity, desired_name = read_identity(desired)
+    if actual_identity != desired_identity:
         return False
-    if kind_of(source)[1] in _MADE_FROM.get(kind_of(made)[1], ()):
-        return own_name.startswith(identity(source)[3])
-    return own_name == name
+    if read_group_kind(source)[1] in _SOURCE_KINDS.get(read_group_kind(actual)[1], ()):
+        return desired_name.startswith(read_identity(source)[3])
+    return desired_name == name
 
 
-def _named_like(desired: Manifest, impact: Impact) -> Manifest:
-    if impact.operation != "create" or kind_of(impact.manifest)[1] not in _MADE_FROM:
+def _copy_generated_name(desired: Manifest, impact: ActionImpact) -> Manifest:
+    if impact.operation != "create" or read_group_kind(impact.manifest)[1] not in _SOURCE_KINDS:
         return impact.manifest
     metadata = impact.manifest.get("metadata")
-    kept = metadata if isinstance(metadata, dict) else {}
-    return impact.manifest | {"metadata": kept | {"name": identity(desired)[3]}}
+    old_metadata = metadata if isinstance(metadata, dict) else {}
+    return impact.manifest | {"metadata": old_metadata | {"name": read_identity(desired)[3]}}

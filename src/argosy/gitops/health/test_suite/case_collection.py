@@ -14,190 +14,211 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import LimitError, UserError
-from argosy.gitops.health.kind_keys import key_text
-from argosy.gitops.health.test_suite.cases import ActionCase, Case, DiscoveryCase, HealthCase, Suite
-from argosy.gitops.health.test_suite.files import MOST_SCRIPT_BYTES, Files, shown
-from argosy.gitops.health.test_suite.manifest_kind import kind_of
-from argosy.gitops.health.test_suite.test_files import Row, offered
+from argosy.gitops.health.kind_keys import render_kind
+from argosy.gitops.health.test_suite.cases import (
+    ActionTestCase,
+    DiscoveryTestCase,
+    HealthTestCase,
+    RuleTestCase,
+    RuleTestSuite,
+)
+from argosy.gitops.health.test_suite.files import MAX_SCRIPT_BYTES, RuleTreeFiles, join_path
+from argosy.gitops.health.test_suite.manifest_kind import read_group_kind
+from argosy.gitops.health.test_suite.test_files import CaseFileRow, read_expected_action
 from argosy.gitops.health.test_suite.tree import (
-    ACTION_TEST,
-    ACTIONS,
-    DISCOVERY,
-    HEALTH,
-    HEALTH_TEST,
-    Folder,
-    Tree,
-    above,
-    is_for,
-    walk,
+    ACTION_TEST_FILE,
+    ACTIONS_FOLDER,
+    DISCOVERY_FILE,
+    HEALTH_FILE,
+    HEALTH_TEST_FILE,
+    RuleFolder,
+    RuleTree,
+    matches_kind,
+    tree_prefix,
+    walk_rule_folders,
 )
 from argosy.kube.objects import Manifest
 
-MOST_CASES: Final = 20_000
-BUNDLE: Final = "resource_customizations"  # argo: the folder of rules in its repository
-_LEVELS: Final = 2  # `group/Kind` may both be above the given folder
-_SAMPLE: Final = 200
-NO_RULE: Final = f"no {HEALTH} next to the tests; add it, or correct its name"
+MAX_CASES: Final = 20_000
+ARGOCD_RULES_FOLDER: Final = "resource_customizations"  # argo: the folder of rules in its repository
+_MAX_LEVELS_ABOVE: Final = 2  # `group/Kind` may both be above the given folder
+_SAMPLE_CASES: Final = 200
+NO_RULE_MESSAGE: Final = f"no {HEALTH_FILE} next to the tests; add it, or correct its name"
 
 
-def collect(folder: Path, *, strict: bool = False) -> Suite:
+def collect_cases(folder: Path, *, strict: bool = False) -> RuleTestSuite:
     """Collect all cases of a folder. Raises UserError if there are none. With `strict`, tests without a rule fail."""
     if not folder.is_dir():
         raise UserError("not a folder; name a folder with rules in Argo CD's layout", where=str(folder))
     folder = folder.resolve()
-    if (folder / BUNDLE).is_dir():
-        folder = folder / BUNDLE
-    elif folder.name == ACTIONS and (folder / ACTION_TEST).is_file():
+    if (folder / ARGOCD_RULES_FOLDER).is_dir():
+        folder = folder / ARGOCD_RULES_FOLDER
+    elif folder.name == ACTIONS_FOLDER and (folder / ACTION_TEST_FILE).is_file():
         folder = folder.parent  # part of a rule, whose test data may be in the folder of the rule
-    files = Files(folder)
-    folders = list(walk(files.folder))
+    files = RuleTreeFiles(folder)
+    folders = list(walk_rule_folders(files.folder))
     # argo: its own tests skip tests without a rule, so a tree with Argo CD's folder name may have some
-    strict = strict and folder.name != BUNDLE
-    found = [case for each in folders for case in _cases(files, each, strict)]
-    if not found:
-        tests = f"{HEALTH_TEST} or actions/{ACTION_TEST}"
+    strict = strict and folder.name != ARGOCD_RULES_FOLDER
+    cases_found = [case for rule_folder in folders for case in _folder_cases(files, rule_folder, strict)]
+    if not cases_found:
+        tests = f"{HEALTH_TEST_FILE} or actions/{ACTION_TEST_FILE}"
         raise UserError(f"no tests found; name a folder with {tests} next to the rules", where=str(folder))
-    if len(found) > MOST_CASES:
-        message = f"{len(found)} cases exceed the limit of {MOST_CASES}; name a smaller folder"
+    if len(cases_found) > MAX_CASES:
+        message = f"{len(cases_found)} cases exceed the limit of {MAX_CASES}; name a smaller folder"
         raise LimitError(message, where=str(folder))
-    tree = Tree(files, folders, _levels_above(files, found))
-    cases = _named_apart(_of_kind(case, tree.key_of(case.folder)) for case in found)
-    return Suite(tuple(cases), tree, files, tuple(_notes(folders, found)))
+    tree = RuleTree(files, folders, _guess_levels_above(files, cases_found))
+    cases = _number_duplicates(_set_kind(case, tree.kind_of_folder(case.folder)) for case in cases_found)
+    return RuleTestSuite(tuple(cases), tree, files, tuple(_list_untested(folders, cases_found)))
 
 
-def script_cases(script: Path, manifests: Sequence[tuple[str, Manifest]]) -> Suite:
+def build_script_suite(script: Path, manifests: Sequence[tuple[str, Manifest]]) -> RuleTestSuite:
     """Build a suite that runs one script on named manifests, without expected results."""
-    files = Files(script.parent)
-    text = files.read("", script.name, most=MOST_SCRIPT_BYTES).decode(errors="replace")
+    files = RuleTreeFiles(script.parent)
+    text = files.read("", script.name, max_bytes=MAX_SCRIPT_BYTES).decode(errors="replace")
     cases = []
     for name, manifest in manifests:
-        group, kind = kind_of(manifest)
-        cases.append(HealthCase(group=group, kind=kind, name=name, manifest=manifest, status=None))
-    return Suite(tuple(cases), _OneScript(text), files)
+        group, kind = read_group_kind(manifest)
+        cases.append(HealthTestCase(group=group, kind=kind, name=name, manifest=manifest, status=None))
+    return RuleTestSuite(tuple(cases), _SingleScript(text), files)
 
 
-class _OneScript:
+class _SingleScript:
     """Returns the same script for every kind."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def health(self, group: str, kind: str) -> str:
+    def find_health_script(self, group: str, kind: str) -> str:
         return self._text
 
-    def discovery(self, group: str, kind: str) -> str:
+    def find_discovery_script(self, group: str, kind: str) -> str:
         raise UserError("a single script has no actions")
 
-    def action(self, group: str, kind: str, name: str) -> str:
+    def find_action_script(self, group: str, kind: str, name: str) -> str:
         raise UserError("a single script has no actions")
 
 
-def _cases(files: Files, folder: Folder, strict: bool) -> Iterator[Case]:
+def _folder_cases(files: RuleTreeFiles, folder: RuleFolder, strict: bool) -> Iterator[RuleTestCase]:
     if folder.has_rule:
-        yield from _read(files, folder, HEALTH_TEST, _health_cases)
-    elif strict and HEALTH_TEST in folder.files and not folder.is_data:
-        cases = _read(files, folder, HEALTH_TEST, _health_cases)
-        yield from (replace(case, problem=case.problem or NO_RULE) for case in cases)
-    if ACTION_TEST in folder.files:
-        yield from _read(files, folder, ACTION_TEST, _action_cases)
+        yield from _read_test_file(files, folder, HEALTH_TEST_FILE, _read_health_cases)
+    elif strict and HEALTH_TEST_FILE in folder.files and not folder.is_test_data:
+        cases = _read_test_file(files, folder, HEALTH_TEST_FILE, _read_health_cases)
+        yield from (replace(case, problem=case.problem or NO_RULE_MESSAGE) for case in cases)
+    if ACTION_TEST_FILE in folder.files:
+        yield from _read_test_file(files, folder, ACTION_TEST_FILE, _read_action_cases)
 
 
-def _read(files: Files, folder: Folder, file: str, rows: Callable[[Row, str], list[Case]]) -> list[Case]:
+def _read_test_file(
+    files: RuleTreeFiles, folder: RuleFolder, file: str, rows: Callable[[CaseFileRow, str], list[RuleTestCase]]
+) -> list[RuleTestCase]:
     try:
-        return rows(Row(files.document(folder.path, file), "", shown(folder.path, file)), folder.path)
+        return rows(CaseFileRow(files.load_document(folder.path, file), "", join_path(folder.path, file)), folder.path)
     except UserError as error:
-        broken = HealthCase if file == HEALTH_TEST else ActionCase
-        return [broken(group="", kind="", name=file, folder=folder.path, problem=str(error))]
+        case_class = HealthTestCase if file == HEALTH_TEST_FILE else ActionTestCase
+        return [case_class(group="", kind="", name=file, folder=folder.path, problem=str(error))]
 
 
-def _health_cases(file: Row, folder: str) -> list[Case]:
-    cases: list[Case] = []
-    for row in file.rows("tests"):
-        path, health = row.text("inputPath"), row.row("healthStatus")
+def _read_health_cases(file: CaseFileRow, folder: str) -> list[RuleTestCase]:
+    cases: list[RuleTestCase] = []
+    for row in file.read_rows("tests"):
+        path, health = row.read_text("inputPath"), row.read_row("healthStatus")
         cases.append(
-            HealthCase(
+            HealthTestCase(
                 group="",
                 kind="",
-                name=path or row.place,
+                name=path or row.path,
                 folder=folder,
                 input=path,
-                facts=row.mapping("facts"),
-                status=health.text("status"),
-                message=health.text("message"),
+                facts=row.read_map("facts"),
+                status=health.read_text("status"),
+                message=health.read_text("message"),
             )
         )
     return cases
 
 
-def _action_cases(file: Row, folder: str) -> list[Case]:
-    cases: list[Case] = []
-    for row in file.rows("discoveryTests"):
-        path = row.text("inputPath")
-        actions = tuple(offered(each) for each in row.rows("result"))
+def _read_action_cases(file: CaseFileRow, folder: str) -> list[RuleTestCase]:
+    cases: list[RuleTestCase] = []
+    for row in file.read_rows("discoveryTests"):
+        path = row.read_text("inputPath")
+        actions = tuple(read_expected_action(action_row) for action_row in row.read_rows("result"))
         cases.append(
-            DiscoveryCase(group="", kind="", name=path or row.place, folder=folder, input=path, actions=actions)
+            DiscoveryTestCase(group="", kind="", name=path or row.path, folder=folder, input=path, actions=actions)
         )
-    for row in file.rows("actionTests"):
-        path, action = row.text("inputPath"), row.text("action")
+    for row in file.read_rows("actionTests"):
+        path, action = row.read_text("inputPath"), row.read_text("action")
         cases.append(
-            ActionCase(
+            ActionTestCase(
                 group="",
                 kind="",
-                name=shown(action, path) if path else row.place,
+                name=join_path(action, path) if path else row.path,
                 folder=folder,
                 input=path,
                 action=action,
-                output=row.text("expectedOutputPath"),
-                error=row.text("expectedErrorMessage"),
-                params=row.texts("parameters"),
+                output=row.read_text("expectedOutputPath"),
+                error=row.read_text("expectedErrorMessage"),
+                params=row.read_text_map("parameters"),
             )
         )
     return cases
 
 
-def _levels_above(files: Files, cases: Iterable[Case]) -> int:
+def _guess_levels_above(files: RuleTreeFiles, cases: Iterable[RuleTestCase]) -> int:
     """Guess how many folders above the given one belong to the tree, from the kinds of the test objects."""
     votes = Counter[int]()
-    for case in islice(cases, _SAMPLE):
-        if (kind := _kind_in(files, case)) is not None:
-            key = key_text(*kind)
-            for levels in range(min(_LEVELS, len(files.folder.parents)) + 1):
-                path = f"{above(files.folder, levels)}/{case.folder}".strip("/").removesuffix(f"/{ACTIONS}")
-                votes[levels] += is_for(path, key)
-    return max(range(_LEVELS + 1), key=lambda levels: votes[levels])
+    for case in islice(cases, _SAMPLE_CASES):
+        if (kind := _read_input_kind(files, case)) is not None:
+            key = render_kind(*kind)
+            for levels in range(min(_MAX_LEVELS_ABOVE, len(files.folder.parents)) + 1):
+                path = f"{tree_prefix(files.folder, levels)}/{case.folder}".strip("/").removesuffix(
+                    f"/{ACTIONS_FOLDER}"
+                )
+                votes[levels] += matches_kind(path, key)
+    return max(range(_MAX_LEVELS_ABOVE + 1), key=lambda levels: votes[levels])
 
 
-def _kind_in(files: Files, case: Case) -> tuple[str, str] | None:
+def _read_input_kind(files: RuleTreeFiles, case: RuleTestCase) -> tuple[str, str] | None:
     try:
-        document: Any = files.document(case.folder, case.input) if case.input else None
+        document: Any = files.load_document(case.folder, case.input) if case.input else None
     except UserError:
         return None
-    return kind_of(document) if isinstance(document, dict) else None
+    return read_group_kind(document) if isinstance(document, dict) else None
 
 
-def _of_kind(case: Case, key: str) -> Case:
+def _set_kind(case: RuleTestCase, key: str) -> RuleTestCase:
     group, _, kind = key.rpartition("/")
     return replace(case, group=group, kind=kind)
 
 
-def _named_apart(cases: Iterable[Case]) -> Iterator[Case]:
+def _number_duplicates(cases: Iterable[RuleTestCase]) -> Iterator[RuleTestCase]:
     """Number cases with equal names, which differ in their parameters, so that a report can distinguish them."""
-    used = Counter[tuple[str, str, str, str]]()
+    counts = Counter[tuple[str, str, str, str]]()
     for case in cases:
-        place = (case.suite, case.group, case.kind, case.name)
-        used[place] += 1
-        yield case if used[place] == 1 else replace(case, name=f"{case.name} #{used[place]}")
+        identity = (case.suite, case.group, case.kind, case.name)
+        counts[identity] += 1
+        yield case if counts[identity] == 1 else replace(case, name=f"{case.name} #{counts[identity]}")
 
 
-def _notes(folders: Iterable[Folder], cases: Iterable[Case]) -> Iterator[str]:
+def _list_untested(folders: Iterable[RuleFolder], cases: Iterable[RuleTestCase]) -> Iterator[str]:
     """Yield notes about rules, actions and test files that are not tested."""
     tested = {case.folder for case in cases}
     for folder in folders:
         if folder.has_rule and folder.path not in tested:
-            yield f"{shown(folder.path, HEALTH_TEST)}: has no rows, so the rule next to it is not tested; add some"
-        elif HEALTH_TEST in folder.files and folder.path not in tested and not folder.has_rule and not folder.is_data:
-            yield f"{shown(folder.path, HEALTH_TEST)}: no rule next to it, so it is not run"
-        if ACTION_TEST in folder.files and folder.path not in tested:
-            yield f"{shown(folder.path, ACTION_TEST)}: has no rows, so the actions are not tested; add some"
-        elif DISCOVERY in folder.files and ACTION_TEST not in folder.files:
-            yield f"{shown(folder.path, DISCOVERY)}: no {ACTION_TEST} next to it, so the actions are not tested"
+            yield (
+                f"{join_path(folder.path, HEALTH_TEST_FILE)}: has no rows, so the rule next to it is not "
+                "tested; add some"
+            )
+        elif (
+            HEALTH_TEST_FILE in folder.files
+            and folder.path not in tested
+            and not folder.has_rule
+            and not folder.is_test_data
+        ):
+            yield f"{join_path(folder.path, HEALTH_TEST_FILE)}: no rule next to it, so it is not run"
+        if ACTION_TEST_FILE in folder.files and folder.path not in tested:
+            yield f"{join_path(folder.path, ACTION_TEST_FILE)}: has no rows, so the actions are not tested; add some"
+        elif DISCOVERY_FILE in folder.files and ACTION_TEST_FILE not in folder.files:
+            yield (
+                f"{join_path(folder.path, DISCOVERY_FILE)}: no {ACTION_TEST_FILE} next to it, so the actions "
+                "are not tested"
+            )

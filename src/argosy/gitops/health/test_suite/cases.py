@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from argosy.gitops.health.actions import Action
+from argosy.gitops.health.actions import ResourceAction
 from argosy.kube.objects import Manifest
 
 SuiteName = Literal["health", "action", "discovery"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class RuleTestCase:
     """One row of a test file; group and kind are those of its folder. A case with a `problem` is not run."""
 
     suite: ClassVar[SuiteName] = "health"
@@ -29,7 +29,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HealthCase(Case):
+class HealthTestCase(RuleTestCase):
     """Status and message must be equal; status None means no expectation."""
 
     suite: ClassVar[SuiteName] = "health"
@@ -39,16 +39,16 @@ class HealthCase(Case):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DiscoveryCase(Case):
+class DiscoveryTestCase(RuleTestCase):
     """Every action that the script returns must be one of these."""
 
     suite: ClassVar[SuiteName] = "discovery"
 
-    actions: tuple[Action, ...] = ()
+    actions: tuple[ResourceAction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActionCase(Case):
+class ActionTestCase(RuleTestCase):
     """The action must produce the content of the output file, or fail with this error."""
 
     suite: ClassVar[SuiteName] = "action"
@@ -59,42 +59,42 @@ class ActionCase(Case):
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-class Scripts(Protocol):
+class ScriptLookup(Protocol):
     """Finds the script for a kind. Raises UserError if there is none."""
 
-    def health(self, group: str, kind: str) -> str: ...
+    def find_health_script(self, group: str, kind: str) -> str: ...
 
-    def discovery(self, group: str, kind: str) -> str: ...
+    def find_discovery_script(self, group: str, kind: str) -> str: ...
 
-    def action(self, group: str, kind: str, name: str) -> str: ...
+    def find_action_script(self, group: str, kind: str, name: str) -> str: ...
 
 
-class Inputs(Protocol):
+class CaseInputs(Protocol):
     """Reads the files of a case. Raises UserError for an unreadable one."""
 
-    def document(self, folder: str, path: str) -> Any: ...
+    def load_document(self, folder: str, path: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class RuleTestSuite:
     """All cases of a folder, with access to their scripts and files. `notes` lists rules that are not tested."""
 
-    cases: tuple[Case, ...]
-    scripts: Scripts = field(repr=False)
-    inputs: Inputs = field(repr=False)
+    cases: tuple[RuleTestCase, ...]
+    scripts: ScriptLookup = field(repr=False)
+    inputs: CaseInputs = field(repr=False)
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseResult:
     """Result of a case; `expected` and `got` are JSON data whose form depends on the suite."""
 
-    case: Case
+    case: RuleTestCase
     ok: bool
     expected: Any = None
     got: Any = None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_wire(self) -> dict[str, Any]:
         case = self.case
-        place = {"suite": case.suite, "group": case.group, "kind": case.kind, "name": case.name}
-        return place | {"ok": self.ok, "expected": self.expected, "got": self.got}
+        identity = {"suite": case.suite, "group": case.group, "kind": case.kind, "name": case.name}
+        return identity | {"ok": self.ok, "expected": self.expected, "got": self.got}

@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from argosy.gitops.health.test_suite.manifest_kind import kind_of
+from argosy.gitops.health.test_suite.manifest_kind import read_group_kind
 from argosy.kube.objects import Manifest
 
-ZERO: Final = "0001-01-01T00:00:00Z"
+ZERO_TIME: Final = "0001-01-01T00:00:00Z"
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-_RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
-_TEMPLATE: Final = ("spec", "template", "metadata", "annotations")
+_RESTARTED_AT_ANNOTATION: Final = "kubectl.kubernetes.io/restartedAt"
+_TEMPLATE_ANNOTATIONS: Final = ("spec", "template", "metadata", "annotations")
 _ANNOTATIONS: Final = ("metadata", "annotations")
-_FLUX: Final = {
+_FLUX_KINDS: Final = {
     "helm.toolkit.fluxcd.io": ("HelmRelease",),
     "source.toolkit.fluxcd.io": ("Bucket", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"),
     "image.toolkit.fluxcd.io": ("ImageRepository", "ImageUpdateAutomation"),
@@ -26,79 +26,81 @@ _FLUX: Final = {
     "notification.toolkit.fluxcd.io": ("Receiver",),
 }
 
-Step = Callable[[Manifest], Manifest]
+NormalizationStep = Callable[[Manifest], Manifest]
 
 
-def normalized(manifest: Manifest) -> Manifest:
+def normalize_manifest(manifest: Manifest) -> Manifest:
     """argo: removes creationTimestamp, and the fields that its tests ignore for this kind."""
-    manifest = _without(manifest, "metadata", "creationTimestamp")
-    for step in _STEPS.get(kind_of(manifest), ()):
+    manifest = _remove_field(manifest, "metadata", "creationTimestamp")
+    for step in _STEPS.get(read_group_kind(manifest), ()):
         manifest = step(manifest)
     return manifest
 
 
-def with_times_of(desired: Any, live: Any) -> Any:
+def zero_expected_times(desired: Any, live: Any) -> Any:
     """Replace times in `live` with the zero time where `desired` has the zero time.
 
     Argo CD's tests have a list of time fields by kind; tests of other kinds use the zero time instead.
     """
     if isinstance(desired, dict) and isinstance(live, dict):
-        return {name: with_times_of(desired.get(name), part) for name, part in live.items()}
+        return {name: zero_expected_times(desired.get(name), part) for name, part in live.items()}
     if isinstance(desired, list) and isinstance(live, list) and len(desired) == len(live):
-        return [with_times_of(mine, part) for mine, part in zip(desired, live)]
-    if desired == ZERO and isinstance(live, str) and _TIME.fullmatch(live):
-        return ZERO
+        return [zero_expected_times(desired_part, part) for desired_part, part in zip(desired, live)]
+    if desired == ZERO_TIME and isinstance(live, str) and _TIME.fullmatch(live):
+        return ZERO_TIME
     return live
 
 
-def _without(manifest: Any, *path: str) -> Any:
+def _remove_field(manifest: Any, *path: str) -> Any:
     if not isinstance(manifest, dict) or path[0] not in manifest:
         return manifest
     if len(path) == 1:
         return {name: part for name, part in manifest.items() if name != path[0]}
-    return manifest | {path[0]: _without(manifest[path[0]], *path[1:])}
+    return manifest | {path[0]: _remove_field(manifest[path[0]], *path[1:])}
 
 
-def _with(manifest: Any, path: tuple[str, ...], value: Any) -> Any:
+def _set_field(manifest: Any, path: tuple[str, ...], value: Any) -> Any:
     """Return a copy with the value at the path; unchanged if a part of the path is not a map."""
     if not path:
         return value
     if not isinstance(manifest, dict):
         return manifest
-    return manifest | {path[0]: _with(manifest.get(path[0], {}), path[1:], value)}
+    return manifest | {path[0]: _set_field(manifest.get(path[0], {}), path[1:], value)}
 
 
-def _leave_out(*path: str) -> Step:
-    return lambda manifest: _without(manifest, *path)
+def _removal_step(*path: str) -> NormalizationStep:
+    return lambda manifest: _remove_field(manifest, *path)
 
 
-def _put(path: tuple[str, ...], value: Mapping[str, str]) -> Step:
+def _replacement_step(path: tuple[str, ...], value: Mapping[str, str]) -> NormalizationStep:
     """argo: replaces all annotations, so that no other annotation is compared."""
-    return lambda manifest: _with(manifest, path, dict(value))
+    return lambda manifest: _set_field(manifest, path, dict(value))
 
 
-def _add(path: tuple[str, ...], *names: str) -> Step:
-    def added(manifest: Manifest) -> Manifest:
+def _zero_time_step(path: tuple[str, ...], *names: str) -> NormalizationStep:
+    def add_times(manifest: Manifest) -> Manifest:
         for name in names:
-            manifest = _with(manifest, (*path, name), ZERO)
+            manifest = _set_field(manifest, (*path, name), ZERO_TIME)
         return manifest
 
-    return added
+    return add_times
 
 
-def _failure_time(manifest: Manifest) -> Manifest:
+def _zero_failure_time(manifest: Manifest) -> Manifest:
     status = manifest.get("status")
     conditions = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(conditions, list):
         return manifest
-    timed = [
-        each | {"lastTransitionTime": ZERO} if isinstance(each, dict) and each.get("type") == "FailureTarget" else each
-        for each in conditions
+    normalized_conditions = [
+        condition | {"lastTransitionTime": ZERO_TIME}
+        if isinstance(condition, dict) and condition.get("type") == "FailureTarget"
+        else condition
+        for condition in conditions
     ]
-    return _with(manifest, ("status", "conditions"), timed)  # type: ignore[no-any-return]
+    return _set_field(manifest, ("status", "conditions"), normalized_conditions)  # type: ignore[no-any-return]
 
 
-def _encoded(manifest: Manifest) -> Manifest:
+def _encode_string_data(manifest: Manifest) -> Manifest:
     """argo: merges stringData of a Secret into data, and replaces null with an empty string."""
     data, texts = manifest.get("data"), manifest.get("stringData")
     merged: dict[str, Any] = dict(data) if isinstance(data, dict) else {}
@@ -106,35 +108,35 @@ def _encoded(manifest: Manifest) -> Manifest:
         merged[name] = base64.b64encode(value.encode()).decode() if isinstance(value, str) else value
     if not merged:
         return manifest
-    kept = {name: part for name, part in manifest.items() if name != "stringData"}
-    return kept | {"data": {name: "" if value is None else value for name, value in merged.items()}}
+    other_fields = {name: part for name, part in manifest.items() if name != "stringData"}
+    return other_fields | {"data": {name: "" if value is None else value for name, value in merged.items()}}
 
 
-def _ruled(manifest: Manifest) -> Manifest:
-    return _without(manifest, "rules") if manifest.get("rules") == [] else manifest
+def _drop_empty_rules(manifest: Manifest) -> Manifest:
+    return _remove_field(manifest, "rules") if manifest.get("rules") == [] else manifest
 
 
-_restarted: Final = _put(_TEMPLATE, {_RESTARTED: ZERO})
-_forced: Final = _put(_ANNOTATIONS, {"force-sync": ZERO})
-_requested: Final = _put(_ANNOTATIONS, {"reconcile.fluxcd.io/requestedAt": ZERO})
-_STEPS: Final[Mapping[tuple[str, str], tuple[Step, ...]]] = {
-    ("", "Secret"): (_encoded,),
-    ("rbac.authorization.k8s.io", "ClusterRole"): (_ruled,),
-    ("rbac.authorization.k8s.io", "Role"): (_ruled,),
-    ("batch", "Job"): (_failure_time,),
-    ("apps", "DaemonSet"): (_restarted,),
-    ("apps", "StatefulSet"): (_restarted,),
-    ("apps", "Deployment"): (_restarted, _leave_out("status"), _leave_out("metadata", "generation")),
-    ("argoproj.io", "Rollout"): (_leave_out("spec", "restartAt"),),
+_normalize_restart: Final = _replacement_step(_TEMPLATE_ANNOTATIONS, {_RESTARTED_AT_ANNOTATION: ZERO_TIME})
+_normalize_force_sync: Final = _replacement_step(_ANNOTATIONS, {"force-sync": ZERO_TIME})
+_normalize_reconcile_request: Final = _replacement_step(_ANNOTATIONS, {"reconcile.fluxcd.io/requestedAt": ZERO_TIME})
+_STEPS: Final[Mapping[tuple[str, str], tuple[NormalizationStep, ...]]] = {
+    ("", "Secret"): (_encode_string_data,),
+    ("rbac.authorization.k8s.io", "ClusterRole"): (_drop_empty_rules,),
+    ("rbac.authorization.k8s.io", "Role"): (_drop_empty_rules,),
+    ("batch", "Job"): (_zero_failure_time,),
+    ("apps", "DaemonSet"): (_normalize_restart,),
+    ("apps", "StatefulSet"): (_normalize_restart,),
+    ("apps", "Deployment"): (_normalize_restart, _removal_step("status"), _removal_step("metadata", "generation")),
+    ("argoproj.io", "Rollout"): (_removal_step("spec", "restartAt"),),
     ("argoproj.io", "Workflow"): (
-        _leave_out("metadata", "resourceVersion"),
-        _leave_out("metadata", "uid"),
-        _leave_out("metadata", "annotations", "workflows.argoproj.io/scheduled-time"),
+        _removal_step("metadata", "resourceVersion"),
+        _removal_step("metadata", "uid"),
+        _removal_step("metadata", "annotations", "workflows.argoproj.io/scheduled-time"),
     ),
-    ("external-secrets.io", "ExternalSecret"): (_forced,),
-    ("external-secrets.io", "PushSecret"): (_forced,),
+    ("external-secrets.io", "ExternalSecret"): (_normalize_force_sync,),
+    ("external-secrets.io", "PushSecret"): (_normalize_force_sync,),
     ("postgresql.cnpg.io", "Cluster"): (
-        _add(_ANNOTATIONS, "cnpg.io/reloadedAt", _RESTARTED),
-        _leave_out("status", "targetPrimaryTimestamp"),
+        _zero_time_step(_ANNOTATIONS, "cnpg.io/reloadedAt", _RESTARTED_AT_ANNOTATION),
+        _removal_step("status", "targetPrimaryTimestamp"),
     ),
-} | {(group, kind): (_requested,) for group, kinds in _FLUX.items() for kind in kinds}
+} | {(group, kind): (_normalize_reconcile_request,) for group, kinds in _FLUX_KINDS.items() for kind in kinds}

@@ -10,115 +10,138 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.health.lua import EVALUATE, PATIENCE, Confined
+from argosy.gitops.health.lua import EVALUATE_FUNCTION, MAX_LIMIT_FAILURES, BatchRunner
 from argosy.gitops.health.test_suite import case_results
-from argosy.gitops.health.test_suite.cases import ActionCase, Case, DiscoveryCase, Outcome, Suite
-from argosy.gitops.health.test_suite.files import shown
-from argosy.gitops.health.test_suite.manifest_kind import kind_of
-from argosy.isolation import OverLimit
+from argosy.gitops.health.test_suite.cases import (
+    ActionTestCase,
+    CaseResult,
+    DiscoveryTestCase,
+    RuleTestCase,
+    RuleTestSuite,
+)
+from argosy.gitops.health.test_suite.files import join_path
+from argosy.gitops.health.test_suite.manifest_kind import read_group_kind
+from argosy.isolation import LimitExceeded
 from argosy.kube.objects import Manifest
 
-BATCH: Final = 32
+BATCH_SIZE: Final = 32
 
-Progress = Callable[[int, int], None]
-Together = Callable[..., Awaitable[Any]]
+ProgressCallback = Callable[[int, int], None]
+Gather = Callable[..., Awaitable[Any]]
 
 
-async def run(
-    suite: Suite, pool: Confined, *, progress: Progress | None = None, together: Together | None = None, lanes: int = 2
-) -> list[Outcome]:
+async def run_suite(
+    suite: RuleTestSuite,
+    pool: BatchRunner,
+    *,
+    progress: ProgressCallback | None = None,
+    gather: Gather | None = None,
+    max_concurrent_batches: int = 2,
+) -> list[CaseResult]:
     """Run all cases. With `gather` (asyncio.gather), `max_concurrent_batches` run at once.
 
     Only the running batches are in memory, because a tree may be larger than that.
     """
-    outcomes: list[Outcome | None] = [None] * len(suite.cases)
-    hung = Counter[str]()
-    batches = iter(_batches(suite.cases))
-    done = 0
+    outcomes: list[CaseResult | None] = [None] * len(suite.cases)
+    limit_failures = Counter[str]()
+    batches = iter(_split_batches(suite.cases))
+    finished = 0
 
-    async def lane() -> None:
-        nonlocal done
-        for places in batches:
-            found = await _run_batch(suite, [suite.cases[each] for each in places], pool, hung)
-            for place, outcome in zip(places, found):
-                outcomes[place] = outcome
-            done += len(places)
+    async def run_batches() -> None:
+        nonlocal finished
+        for positions in batches:
+            batch_results = await _run_batch(
+                suite, [suite.cases[position] for position in positions], pool, limit_failures
+            )
+            for index, outcome in zip(positions, batch_results):
+                outcomes[index] = outcome
+            finished += len(positions)
             if progress is not None:
-                progress(done, len(outcomes))
+                progress(finished, len(outcomes))
 
-    if together is None:
-        await lane()
+    if gather is None:
+        await run_batches()
     else:
-        await together(*(lane() for _ in range(max(1, lanes))))
+        await gather(*(run_batches() for _ in range(max(1, max_concurrent_batches))))
     return [outcome for outcome in outcomes if outcome is not None]
 
 
-def _batches(cases: Sequence[Case]) -> list[list[int]]:
+def _split_batches(cases: Sequence[RuleTestCase]) -> list[list[int]]:
     """Split the cases into batches of indexes. A few cases of every folder come first, to detect hanging scripts."""
-    seen = Counter[Any]()
+    counts = Counter[Any]()
     early: list[int] = []
     late: list[int] = []
-    for place, case in enumerate(cases):
-        (early if seen[case.folder] < PATIENCE else late).append(place)
-        seen[case.folder] += 1
-    return [part[first : first + BATCH] for part in (early, late) for first in range(0, len(part), BATCH)]
+    for position, case in enumerate(cases):
+        (early if counts[case.folder] < MAX_LIMIT_FAILURES else late).append(position)
+        counts[case.folder] += 1
+    return [part[first : first + BATCH_SIZE] for part in (early, late) for first in range(0, len(part), BATCH_SIZE)]
 
 
-async def _run_batch(suite: Suite, cases: Sequence[Case], pool: Confined, hung: Counter[str]) -> list[Outcome]:
-    asked = [_asked(suite, case, hung) for case in cases]
-    payloads = [payload for payload in asked if not isinstance(payload, Outcome)]
-    answers = await pool.run_batch(EVALUATE, payloads) if payloads else []
-    hung.update(payload["script"] for payload, answer in zip(payloads, answers) if isinstance(answer, OverLimit))
-    left = iter(answers)
+async def _run_batch(
+    suite: RuleTestSuite, cases: Sequence[RuleTestCase], pool: BatchRunner, limit_failures: Counter[str]
+) -> list[CaseResult]:
+    prepared = [_prepare_case(suite, case, limit_failures) for case in cases]
+    payloads = [payload for payload in prepared if not isinstance(payload, CaseResult)]
+    script_results = await pool.run_batch(EVALUATE_FUNCTION, payloads) if payloads else []
+    limit_failures.update(
+        payload["script"]
+        for payload, script_result in zip(payloads, script_results)
+        if isinstance(script_result, LimitExceeded)
+    )
+    remaining = iter(script_results)
     return [
-        given if isinstance(given, Outcome) else _judged(suite, case, given["manifest"], next(left))
-        for case, given in zip(cases, asked)
+        item if isinstance(item, CaseResult) else _evaluate(suite, case, item["manifest"], next(remaining))
+        for case, item in zip(cases, prepared)
     ]
 
 
-def _asked(suite: Suite, case: Case, hung: Counter[str]) -> dict[str, Any] | Outcome:
+def _prepare_case(
+    suite: RuleTestSuite, case: RuleTestCase, limit_failures: Counter[str]
+) -> dict[str, Any] | CaseResult:
     """Build the payload of a case, or the failed result if it cannot be run."""
     if case.problem:
-        return case_results.broken(case, case.problem)
+        return case_results.failed_result(case, case.problem)
     try:
-        manifest = case.manifest if case.manifest is not None else _input(suite, case)
-        script = _script(suite, case, manifest)
+        manifest = case.manifest if case.manifest is not None else _load_input(suite, case)
+        script = _find_script(suite, case, manifest)
     except UserError as error:
-        return case_results.broken(case, str(error))
-    if hung[script] >= PATIENCE:
-        return case_results.broken(case, f"not run: the script exceeded its limits in {hung[script]} cases before")
-    is_action = isinstance(case, ActionCase)
+        return case_results.failed_result(case, str(error))
+    if limit_failures[script] >= MAX_LIMIT_FAILURES:
+        return case_results.failed_result(
+            case, f"not run: the script exceeded its limits in {limit_failures[script]} cases before"
+        )
+    is_action = isinstance(case, ActionTestCase)
     # argo: its tests give health and discovery all libraries, and actions the few that its server gives them
     return {
         "script": script,
         "manifest": manifest,
-        "params": dict(case.params) if isinstance(case, ActionCase) else {},
+        "params": dict(case.params) if isinstance(case, ActionTestCase) else {},
         "facts": dict(case.facts),
         "open": not is_action,
     }
 
 
-def _input(suite: Suite, case: Case) -> Manifest:
-    document = suite.inputs.document(case.folder, case.input)
+def _load_input(suite: RuleTestSuite, case: RuleTestCase) -> Manifest:
+    document = suite.inputs.load_document(case.folder, case.input)
     if not isinstance(document, dict):
-        raise UserError("contains no object; write one", where=shown(case.folder, case.input))
+        raise UserError("contains no object; write one", where=join_path(case.folder, case.input))
     return document
 
 
-def _script(suite: Suite, case: Case, manifest: Manifest) -> str:
+def _find_script(suite: RuleTestSuite, case: RuleTestCase, manifest: Manifest) -> str:
     """argo: selected by the kind of the object, not by the folder of its file."""
-    group, kind = kind_of(manifest)
-    if isinstance(case, ActionCase):
-        return suite.scripts.action(group, kind, case.action)
-    if isinstance(case, DiscoveryCase):
-        return suite.scripts.discovery(group, kind)
-    return suite.scripts.health(group, kind)
+    group, kind = read_group_kind(manifest)
+    if isinstance(case, ActionTestCase):
+        return suite.scripts.find_action_script(group, kind, case.action)
+    if isinstance(case, DiscoveryTestCase):
+        return suite.scripts.find_discovery_script(group, kind)
+    return suite.scripts.find_health_script(group, kind)
 
 
-def _judged(suite: Suite, case: Case, manifest: Manifest, answer: Any) -> Outcome:
+def _evaluate(suite: RuleTestSuite, case: RuleTestCase, manifest: Manifest, script_result: Any) -> CaseResult:
     try:
-        return case_results.judged(case, manifest, answer, suite.inputs)
+        return case_results.evaluate_case(case, manifest, script_result, suite.inputs)
     except UserError as error:
-        return case_results.broken(case, str(error))
+        return case_results.failed_result(case, str(error))
     except RecursionError:
-        return case_results.broken(case, "the result of the script is nested too deep to compare; flatten it")
+        return case_results.failed_result(case, "the result of the script is nested too deep to compare; flatten it")

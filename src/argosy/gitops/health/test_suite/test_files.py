@@ -11,62 +11,72 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.gitops.health.actions import Action
-from argosy.kube.objects.yaml_scalars import go_float
+from argosy.gitops.health.actions import ResourceAction
+from argosy.kube.objects.yaml_scalars import format_go_float
 
 _NUMBER: Final = "a number"
-_WORDS: Final = {dict: "a map", list: "a list", str: "a string", bool: "true or false", int: _NUMBER, float: _NUMBER}
+_TYPE_NAMES: Final = {
+    dict: "a map",
+    list: "a list",
+    str: "a string",
+    bool: "true or false",
+    int: _NUMBER,
+    float: _NUMBER,
+}
 
 
-class Row:
+class CaseFileRow:
     """One map of a test file; `path` says which, as in `tests[3]`."""
 
-    def __init__(self, value: Any, place: str, where: str) -> None:
+    def __init__(self, value: Any, path: str, where: str) -> None:
         if value is not None and not isinstance(value, dict):
-            raise wrong(value, "a map", place, where)
+            raise type_error(value, "a map", path, where)
         self._value: Mapping[str, Any] = value or {}
-        self.place = place
+        self.path = path
         self.where = where
 
     def get(self, name: str) -> Any:
         """argo: fields are read in sorted order, and the last one that matches counts."""
         folded = name.lower()
-        found = None
+        value = None
         for key in sorted(self._value):
             if key.lower() == folded and self._value[key] is not None:
-                found = self._value[key]
-        return found
+                value = self._value[key]
+        return value
 
-    def text(self, name: str) -> str:
-        return as_text(self.get(name), self._placed(name), self.where)
+    def read_text(self, name: str) -> str:
+        return as_text(self.get(name), self._field_path(name), self.where)
 
-    def flag(self, name: str) -> bool:
+    def read_bool(self, name: str) -> bool:
         value = self.get(name)
         if value is not None and not isinstance(value, bool):
-            raise wrong(value, "true or false", self._placed(name), self.where)
+            raise type_error(value, "true or false", self._field_path(name), self.where)
         return bool(value)
 
-    def row(self, name: str) -> Row:
-        return Row(self.get(name), self._placed(name), self.where)
+    def read_row(self, name: str) -> CaseFileRow:
+        return CaseFileRow(self.get(name), self._field_path(name), self.where)
 
-    def rows(self, name: str) -> list[Row]:
+    def read_rows(self, name: str) -> list[CaseFileRow]:
         value = self.get(name)
         if value is not None and not isinstance(value, list):
-            raise wrong(value, "a list", self._placed(name), self.where)
-        return [Row(each, f"{self._placed(name)}[{place}]", self.where) for place, each in enumerate(value or (), 1)]
+            raise type_error(value, "a list", self._field_path(name), self.where)
+        return [
+            CaseFileRow(item, f"{self._field_path(name)}[{position}]", self.where)
+            for position, item in enumerate(value or (), 1)
+        ]
 
-    def texts(self, name: str) -> dict[str, str]:
-        inner = self.row(name)
-        return {key: as_text(each, inner._placed(key), self.where) for key, each in inner._value.items()}
+    def read_text_map(self, name: str) -> dict[str, str]:
+        inner = self.read_row(name)
+        return {key: as_text(value, inner._field_path(key), self.where) for key, value in inner._value.items()}
 
-    def mapping(self, name: str) -> Mapping[str, Any]:
-        return self.row(name)._value
+    def read_map(self, name: str) -> Mapping[str, Any]:
+        return self.read_row(name)._value
 
-    def _placed(self, name: str) -> str:
-        return f"{self.place}.{name}" if self.place else name
+    def _field_path(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
 
 
-def as_text(value: Any, place: str, where: str) -> str:
+def as_text(value: Any, path: str, where: str) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
@@ -76,16 +86,24 @@ def as_text(value: Any, place: str, where: str) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
-        return go_float(value)
-    raise wrong(value, "a string", place, where)
+        return format_go_float(value)
+    raise type_error(value, "a string", path, where)
 
 
-def wrong(value: Any, needed: str, place: str, where: str) -> UserError:
-    what = f"{place} is" if place else "the file is"
-    return UserError(f"{what} {_WORDS.get(type(value), 'a value')} but must be {needed}; correct it", where=where)
+def type_error(value: Any, expected: str, path: str, where: str) -> UserError:
+    subject = f"{path} is" if path else "the file is"
+    return UserError(
+        f"{subject} {_TYPE_NAMES.get(type(value), 'a value')} but must be {expected}; correct it", where=where
+    )
 
 
-def offered(row: Row) -> Action:
+def read_expected_action(row: CaseFileRow) -> ResourceAction:
     """Read an action that a discovery test expects. argo: only the name of a parameter is kept."""
-    parameters = tuple(each.text("name") for each in row.rows("params"))
-    return Action(row.text("name"), row.flag("disabled"), row.text("iconClass"), row.text("displayName"), parameters)
+    parameters = tuple(parameter.read_text("name") for parameter in row.read_rows("params"))
+    return ResourceAction(
+        row.read_text("name"),
+        row.read_bool("disabled"),
+        row.read_text("iconClass"),
+        row.read_text("displayName"),
+        parameters,
+    )

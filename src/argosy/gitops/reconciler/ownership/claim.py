@@ -11,45 +11,45 @@ from contextlib import contextmanager
 
 from argosy import annotations as names
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.controller.sharding.members import Members, Standing
+from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
 
-def name_of(key: ResourceKey) -> str:
+def build_shard_name(key: ResourceKey) -> str:
     """Return the name to shard by: the Application, not its destination, so that all members share a large cluster."""
     return f"{key.namespace}/{key.name}"
 
 
-class Claims:
-    def __init__(self, members: Members) -> None:
+class ApplicationClaims:
+    def __init__(self, members: ShardMembership) -> None:
         self.members = members
         self._fences: dict[ResourceKey, str] = {}  # the fences that we wrote
-        self._ours: set[ResourceKey] = set()  # as of the last update, plus later claims
+        self._owned: set[ResourceKey] = set()  # as of the last update, plus later claims
 
-    def has(self, key: ResourceKey) -> bool:
+    def is_owned(self, key: ResourceKey) -> bool:
         """True if this member owns it, also if it is never reconciled, such as a paused one."""
-        return self.members.standing(name_of(key)) is not Standing.ELSEWHERE
+        return self.members.find_ownership(build_shard_name(key)) is not KeyOwnership.OTHER_MEMBER
 
     def forget(self, key: ResourceKey) -> None:
         """Drop the state of a deleted Application."""
         self._fences.pop(key, None)
-        self._ours.discard(key)
+        self._owned.discard(key)
 
     @contextmanager
-    def step(self, key: ResourceKey) -> Iterator[Standing]:
+    def hold_ownership(self, key: ResourceKey) -> Iterator[KeyOwnership]:
         """While the context is open, writes are refused as soon as ownership is lost."""
-        with self.members.step(name_of(key)) as standing:
-            yield standing
+        with self.members.begin_step(build_shard_name(key)) as ownership:
+            yield ownership
 
-    def changed(self, keys: Iterable[ResourceKey]) -> tuple[set[ResourceKey], set[ResourceKey]]:
+    def update_owned(self, keys: Iterable[ResourceKey]) -> tuple[set[ResourceKey], set[ResourceKey]]:
         """Return the keys that this member gained and those that it lost since the last call."""
-        ours = {key for key in keys if self.has(key)}
-        come, gone = ours - self._ours, self._ours - ours
-        self._ours = ours
-        for key in gone:
+        owned = {key for key in keys if self.is_owned(key)}
+        gained, lost = owned - self._owned, self._owned - owned
+        self._owned = owned
+        for key in lost:
             self._fences.pop(key, None)  # it is claimed again later, because another member may own it meanwhile
-        return come, gone
+        return gained, lost
 
     async def claim(self, app: Manifest, cluster: Cluster) -> Manifest:
         """Return the Application with our fence. Raises Conflict if it is not the version that was read.
@@ -57,19 +57,19 @@ class Claims:
         Later writes with the version that was read prove that no other member has claimed it since.
         """
         key, metadata = key_of(app), app["metadata"]
-        held = str((metadata.get("annotations") or {}).get(names.FENCE) or "")
-        if held and self._fences.get(key) == held:
+        current_fence = str((metadata.get("annotations") or {}).get(names.FENCE) or "")
+        if current_fence and self._fences.get(key) == current_fence:
             return app
-        fence = f"{number_of(held) + 1}/{self.members.identity}"
+        fence = f"{read_fence_number(current_fence) + 1}/{self.members.identity}"
         version = metadata.get("resourceVersion")
         patch = {"metadata": {"resourceVersion": version, "annotations": {names.FENCE: fence}}}
         claimed = await cluster.patch(key, patch, kind_of_patch=PatchKind.MERGE)
         self._fences[key] = fence
-        if self.has(key):  # otherwise a later update must report it as gained
-            self._ours.add(key)
+        if self.is_owned(key):  # otherwise a later update must report it as gained
+            self._owned.add(key)
         return claimed
 
 
-def number_of(fence: str) -> int:
+def read_fence_number(fence: str) -> int:
     number = fence.partition("/")[0]
     return int(number) if number.isdecimal() else 0

@@ -12,23 +12,23 @@ import orjson
 
 from argosy.errors import RenderError
 from argosy.gitops.application import Application, HelmOptions
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.application.step_results import Origins
-from argosy.gitops.render.helm.parameters import settings_of
-from argosy.gitops.render.helm.release import Engine, Release, Setting, ValuesFile
-from argosy.gitops.render.helm.value_files import ValueFiles
-from argosy.kube.objects import Manifest, Profile
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.application.step_results import FieldOrigins
+from argosy.gitops.render.helm.parameters import build_set_flags
+from argosy.gitops.render.helm.release import HelmEngine, HelmRelease, SetFlag, ValuesFile
+from argosy.gitops.render.helm.value_files import ValueFileReader
+from argosy.kube.objects import Manifest, YamlDialect
 
-__all__ = ["Templated", "inflate", "template"]
+__all__ = ["HelmOutput", "inflate", "template"]
 
 
-class Templated(NamedTuple):
+class HelmOutput(NamedTuple):
     manifests: list[Manifest]
-    origins: Origins
+    origins: FieldOrigins
 
 
 def template(
-    tree: Tree,
+    tree: FileTree,
     path: str,
     *,
     app: Application,
@@ -36,57 +36,57 @@ def template(
     kube_version: str = "",
     api_versions: Sequence[str] = (),
     substitute: Callable[[str], str] = str,
-    refs: Mapping[str, Tree] | None = None,
-    engine: Engine | None = None,
-) -> Templated:
+    refs: Mapping[str, FileTree] | None = None,
+    engine: HelmEngine | None = None,
+) -> HelmOutput:
     """Render the chart in a folder of the tree, as `helm template` does.
 
     `substitute` replaces build variables; `refs` holds the other sources by alias, without the dollar sign.
     """
-    from argosy.gitops.render.helm.helm_run import rendered
+    from argosy.gitops.render.helm.helm_run import run_helm
     from argosy.gitops.render.helm.origins import TemplateOrigins
 
     options = options or HelmOptions()
     if options.version not in ("", "v3"):  # argo: v3 is the only version left
         message = f"unsupported Helm version {options.version!r}; remove source.helm.version"
         raise RenderError(message, where=path or ".")
-    files = ValueFiles(tree, path, substitute, refs or {}, app.has_many_sources)
-    release = Release(
+    files = ValueFileReader(tree, path, substitute, refs or {}, app.has_many_sources)
+    release = HelmRelease(
         name=options.release_name or app.name,
         namespace=options.namespace or app.destination.namespace,
-        kube_version=_plain_version(options.kube_version or kube_version),
+        kube_version=_strip_build_suffix(options.kube_version or kube_version),
         api_versions=options.api_versions or tuple(api_versions),
-        values=[*files.read(options.value_files, options.ignore_missing_value_files), *_inline(options)],
-        settings=[*settings_of(options.parameters, substitute), *_from_files(options, files)],
+        values=[*files.read(options.value_files, options.ignore_missing_value_files), *_list_inline_values(options)],
+        settings=[*build_set_flags(options.parameters, substitute), *_read_file_parameters(options, files)],
         include_crds=not options.skip_crds,
         skip_tests=options.skip_tests,
         skip_schema_validation=options.skip_schema_validation,
     )
-    made = rendered(tree, path, release, engine)
-    return Templated([manifest for _, manifest in made], TemplateOrigins(tree, made))
+    path_manifest_pairs = run_helm(tree, path, release, engine)
+    return HelmOutput([manifest for _, manifest in path_manifest_pairs], TemplateOrigins(tree, path_manifest_pairs))
 
 
-def _inline(options: HelmOptions) -> list[ValuesFile]:
+def _list_inline_values(options: HelmOptions) -> list[ValuesFile]:
     if options.values_object is not None:  # argo: valuesObject wins, even if it is empty
         return [ValuesFile("source.helm.valuesObject", orjson.dumps(options.values_object))]
     return [ValuesFile("source.helm.values", options.values.encode())] if options.values else []
 
 
-def _from_files(options: HelmOptions, files: ValueFiles) -> list[Setting]:
-    found = {}
-    for number, each in enumerate(options.file_parameters):
-        file = files.read_one(f"fileParameters[{number}]", each.path)
-        found[each.name] = Setting("set-file", each.name, file.content.decode("utf-8", "surrogateescape"))
-    return list(found.values())
+def _read_file_parameters(options: HelmOptions, files: ValueFileReader) -> list[SetFlag]:
+    flags = {}
+    for i, parameter in enumerate(options.file_parameters):
+        file = files.read_one(f"fileParameters[{i}]", parameter.path)
+        flags[parameter.name] = SetFlag("set-file", parameter.name, file.content.decode("utf-8", "surrogateescape"))
+    return list(flags.values())
 
 
-def _plain_version(version: str) -> str:
+def _strip_build_suffix(version: str) -> str:
     """argo: a vendor's build suffix after a plus is dropped."""
     return version.partition("+")[0]
 
 
 def inflate(
-    tree: Tree,
+    tree: FileTree,
     chart: str,
     *,
     release_name: str = "",
@@ -97,29 +97,29 @@ def inflate(
     skip_tests: bool = False,
     kube_version: str = "",
     api_versions: Sequence[str] = (),
-    engine: Engine | None = None,
+    engine: HelmEngine | None = None,
 ) -> list[Manifest]:
     """Render a chart in a folder of the tree for a kustomization's helmCharts.
 
     `values` are paths in the tree, or mappings; later ones win. The chart's own values.yaml need not be listed.
     """
-    from argosy.gitops.render.helm.helm_run import rendered
+    from argosy.gitops.render.helm.helm_run import run_helm
 
-    files = ValueFiles(tree, "")
-    release = Release(
+    files = ValueFileReader(tree, "")
+    release = HelmRelease(
         name=release_name or "release-name",  # Helm's default release name
         namespace=namespace,
         kube_version=kube_version,
         api_versions=tuple(api_versions),
         values=[
-            files.read_one(f"values[{number}]", f"/{each}")
-            if isinstance(each, str)
-            else ValuesFile("valuesInline", orjson.dumps(each))
-            for number, each in enumerate(values)
+            files.read_one(f"values[{i}]", f"/{item}")
+            if isinstance(item, str)
+            else ValuesFile("valuesInline", orjson.dumps(item))
+            for i, item in enumerate(values)
         ],
         include_crds=include_crds,
         skip_hooks=skip_hooks,
         skip_tests=skip_tests,
-        profile=Profile.KUSTOMIZE,
+        profile=YamlDialect.KUSTOMIZE,
     )
-    return [manifest for _, manifest in rendered(tree, chart, release, engine)]
+    return [manifest for _, manifest in run_helm(tree, chart, release, engine)]

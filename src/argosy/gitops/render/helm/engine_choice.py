@@ -11,25 +11,25 @@ import shutil
 import sys
 
 from argosy.errors import RenderError
-from argosy.gitops.render.helm.release import Engine
+from argosy.gitops.render.helm.release import HelmEngine
 
 
-def find_program() -> str:
+def find_helm_program() -> str:
     """Return the program on PATH, else the one of this Python environment; empty if there is none."""
-    own = os.path.join(sys.prefix, "helm", "helm")
-    return shutil.which("helm") or (own if os.access(own, os.X_OK) else "")
+    bundled_program = os.path.join(sys.prefix, "helm", "helm")
+    return shutil.which("helm") or (bundled_program if os.access(bundled_program, os.X_OK) else "")
 
 
-def has_library() -> bool:
+def has_helm_library() -> bool:
     return importlib.util.find_spec("helm_python") is not None
 
 
-def find_engine(where: str) -> Engine:
-    if program := find_program():
+def choose_engine(where: str) -> HelmEngine:
+    if program := find_helm_program():
         from argosy.gitops.render.helm.helm_program import HelmProgram
 
         return HelmProgram(program)
-    if has_library():
+    if has_helm_library():
         from argosy.gitops.render.helm.helm_library import HelmLibrary
 
         return HelmLibrary()

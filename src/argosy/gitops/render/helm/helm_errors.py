@@ -11,138 +11,159 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from argosy.errors import RenderError
-from argosy.gitops.render.helm.release import Release
-from argosy.gitops.render.helm.symlinks import FollowedTree
-from argosy.gitops.render.program_output import cleaned
+from argosy.gitops.render.helm.release import HelmRelease
+from argosy.gitops.render.helm.symlinks import LinkResolvingTree
+from argosy.gitops.render.program_output import strip_control_characters
 
-NO_MANIFEST: Final = "renders a document that is not a manifest; every document needs apiVersion and kind"
-_MOST: Final = 2_000  # of Helm's message that are shown
+NOT_A_MANIFEST_MESSAGE: Final = "renders a document that is not a manifest; every document needs apiVersion and kind"
+_MAX_MESSAGE_CHARACTERS: Final = 2_000  # of Helm's message that are shown
 # Helm 3: `template: F:L:C: executing …`, `execution error at (F:L:C): …`; Helm 4: a line `F:L:C`, the text below it.
-_AT: Final = re.compile(r"(?:template: |at \(|^)(?P<file>[^\s:()]+):(?P<line>\d+)(?::\d+)?\)?:?\s*", re.MULTILINE)
-_EXECUTING: Final = re.compile(r'executing "[^"]*" at (<.*?>):\s*', re.DOTALL)
-_CALLING: Final = re.compile(r"error calling \w+:\s*(?:template: )?")
-_YAML: Final = re.compile(r"YAML parse error on (?P<file>[^:\s]+): (?P<said>.*)", re.DOTALL)
+_TEMPLATE_LOCATION: Final = re.compile(
+    r"(?:template: |at \(|^)(?P<file>[^\s:()]+):(?P<line>\d+)(?::\d+)?\)?:?\s*", re.MULTILINE
+)
+_EXECUTING_PREFIX: Final = re.compile(r'executing "[^"]*" at (<.*?>):\s*', re.DOTALL)
+_CALLING_PREFIX: Final = re.compile(r"error calling \w+:\s*(?:template: )?")
+_YAML_ERROR: Final = re.compile(r"YAML parse error on (?P<file>[^:\s]+): (?P<said>.*)", re.DOTALL)
 _YAML_LINE: Final = re.compile(r"\byaml: line (\d+): ?")
-_CONVERTING: Final = re.compile(r"error converting YAML to JSON: |cannot unmarshal yaml document: |yaml: ")
-_UNMARSHAL: Final = re.compile(r"cannot unmarshal (\w+) into Go")
-_VALUES: Final = re.compile(r"values-(\d+)\.yaml")
-_CHART_FILE: Final = re.compile(r"cannot load (?P<file>[^\s:]+): (?P<said>.*)", re.DOTALL)
-_CHART: Final = re.compile(r"(?:validation: )?chart\.metadata\.|chart requires kubeVersion")
-_MISSING: Final = re.compile(r"missing in charts/? directory: (.*)")
+_CONVERSION_PREFIX: Final = re.compile(r"error converting YAML to JSON: |cannot unmarshal yaml document: |yaml: ")
+_UNMARSHAL_ERROR: Final = re.compile(r"cannot unmarshal (\w+) into Go")
+_VALUES_FILE: Final = re.compile(r"values-(\d+)\.yaml")
+_CHART_FILE_ERROR: Final = re.compile(r"cannot load (?P<file>[^\s:]+): (?P<said>.*)", re.DOTALL)
+_CHART_METADATA_ERROR: Final = re.compile(r"(?:validation: )?chart\.metadata\.|chart requires kubeVersion")
+_MISSING_DEPENDENCY: Final = re.compile(r"missing in charts/? directory: (.*)")
 _NOISE: Final = re.compile(r"\n\nUse --debug flag.*|^Error: |^(?:time=|level=|\d{4}/\d\d/\d\d ).*\n", re.DOTALL)
-_SCHEMA: Final = "don't meet the specifications of the schema"
-_SET: Final = re.compile(r"failed parsing (--set\S*) data: (.*)", re.DOTALL)
+_SCHEMA_ERROR: Final = "don't meet the specifications of the schema"
+_SET_FLAG_ERROR: Final = re.compile(r"failed parsing (--set\S*) data: (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChartLocation:
     """The location of a chart: its folder in the tree, its own name, and the paths of the copies that Helm reads."""
 
-    tree: FollowedTree
+    tree: LinkResolvingTree
     folder: str
     chart: str
     copies: Sequence[str] = ()
-    folders: Mapping[str, str] = field(default_factory=dict)  # Helm's name of a subchart → its folder in charts/
+    folder_by_chart_name: Mapping[str, str] = field(
+        default_factory=dict
+    )  # Helm's name of a subchart → its folder in charts/
 
-    def file(self, source: str) -> str:
+    def resolve_source(self, source: str) -> str:
         """Return the path in the tree of `chart/templates/x.yaml`; the unchanged text if there is no such file."""
-        return self._found(source) or source
+        return self._find_path(source) or source
 
-    def has(self, source: str) -> bool:
-        return bool(self._found(source))
+    def has_file(self, source: str) -> bool:
+        return bool(self._find_path(source))
 
-    def _found(self, source: str) -> str:
+    def _find_path(self, source: str) -> str:
         _, _, inside = source.partition("/")
         steps = inside.split("/")
         if steps[0] == "charts" and len(steps) > 1:
-            steps[1] = self.folders.get(steps[1], steps[1])
-        path = self.within("/".join(steps))
-        return self.tree.real(path) if inside and self.tree.entry(path) is not None else ""
+            steps[1] = self.folder_by_chart_name.get(steps[1], steps[1])
+        path = self.join_path("/".join(steps))
+        return self.tree.resolve_mount(path) if inside and self.tree.find_entry(path) is not None else ""
 
-    def within(self, inside: str) -> str:
+    def join_path(self, inside: str) -> str:
         return f"{self.folder}/{inside}" if self.folder else inside
 
 
-def fault(said: str, place: Place, release: Release) -> RenderError:
-    for copy in place.copies:
-        said = said.replace(f"{copy}/", "").replace(copy, ".")
-    text = _NOISE.sub("", cleaned(said)).strip()
-    for judge in (_in_values, _in_schema, _in_chart, _in_yaml, _in_parameters, _in_template):
-        for error in judge(text, place, release):
+def build_helm_error(helm_message: str, location: ChartLocation, release: HelmRelease) -> RenderError:
+    for copy in location.copies:
+        helm_message = helm_message.replace(f"{copy}/", "").replace(copy, ".")
+    text = _NOISE.sub("", strip_control_characters(helm_message)).strip()
+    for read_error in (
+        _read_values_error,
+        _read_schema_error,
+        _read_chart_error,
+        _read_yaml_error,
+        _read_parameter_error,
+        _read_template_error,
+    ):
+        for error in read_error(text, location, release):
             return error
-    return RenderError(f"Helm failed: {_short(text)}", where=place.folder or ".")
+    return RenderError(f"Helm failed: {_shorten(text)}", where=location.folder or ".")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     plain = " ".join(text.split()).replace("; ", ", ")  # in our messages the advice follows a semicolon
-    return plain if len(plain) <= _MOST else f"{plain[: _MOST // 2]} … {plain[-_MOST // 2 :]}"
+    return (
+        plain
+        if len(plain) <= _MAX_MESSAGE_CHARACTERS
+        else f"{plain[: _MAX_MESSAGE_CHARACTERS // 2]} … {plain[-_MAX_MESSAGE_CHARACTERS // 2 :]}"
+    )
 
 
-def _in_template(text: str, place: Place, release: Release) -> Iterator[RenderError]:
+def _read_template_error(text: str, location: ChartLocation, release: HelmRelease) -> Iterator[RenderError]:
     """The innermost location is where the error occurred; the outermost is the template that called it."""
-    found = list(_AT.finditer(text))
-    known = [each for each in found if place.has(each["file"])] or found
-    if not known:
+    matches = list(_TEMPLATE_LOCATION.finditer(text))
+    known_matches = [match for match in matches if location.has_file(match["file"])] or matches
+    if not known_matches:
         return
-    first, last = known[0], known[-1]
-    message = _CALLING.sub("", _EXECUTING.sub(r"at \1: ", text[found[-1].end() :]))
-    if last is not found[-1]:  # a template in a value has no file
+    first, last = known_matches[0], known_matches[-1]
+    message = _CALLING_PREFIX.sub("", _EXECUTING_PREFIX.sub(r"at \1: ", text[matches[-1].end() :]))
+    if last is not matches[-1]:  # a template in a value has no file
         message = f"in a value rendered with `tpl`, {message}"
     if first["file"] != last["file"]:
-        message = f"{message} (rendering {place.file(first['file'])}:{first['line']})"
-    yield RenderError(_short(message), where=place.file(last["file"]), line=int(last["line"]))
+        message = f"{message} (rendering {location.resolve_source(first['file'])}:{first['line']})"
+    yield RenderError(_shorten(message), where=location.resolve_source(last["file"]), line=int(last["line"]))
 
 
-def _in_yaml(text: str, place: Place, release: Release) -> Iterator[RenderError]:
-    if found := _YAML.search(text):
-        said = _CONVERTING.sub("", _YAML_LINE.sub(r"line \1 of its output: ", found["said"]))
-        message = NO_MANIFEST if _UNMARSHAL.search(said) else f"renders invalid YAML: {_short(said)}"
-        yield RenderError(message, where=place.file(found["file"]))
+def _read_yaml_error(text: str, location: ChartLocation, release: HelmRelease) -> Iterator[RenderError]:
+    if match := _YAML_ERROR.search(text):
+        cause = _CONVERSION_PREFIX.sub("", _YAML_LINE.sub(r"line \1 of its output: ", match["said"]))
+        message = (
+            NOT_A_MANIFEST_MESSAGE if _UNMARSHAL_ERROR.search(cause) else f"renders invalid YAML: {_shorten(cause)}"
+        )
+        yield RenderError(message, where=location.resolve_source(match["file"]))
 
 
-def _in_values(text: str, place: Place, release: Release) -> Iterator[RenderError]:
-    found = _VALUES.search(text)
-    named = next((each.where for each in release.values if f"failed to parse {each.where}:" in text), "")
-    if found and int(found[1]) < len(release.values):
-        named = release.values[int(found[1])].where
-    if not named:
+def _read_values_error(text: str, location: ChartLocation, release: HelmRelease) -> Iterator[RenderError]:
+    match = _VALUES_FILE.search(text)
+    file_name = next(
+        (values_file.where for values_file in release.values if f"failed to parse {values_file.where}:" in text), ""
+    )
+    if match and int(match[1]) < len(release.values):
+        file_name = release.values[int(match[1])].where
+    if not file_name:
         return
     line = _YAML_LINE.search(text)
-    said = _CONVERTING.sub("", _YAML_LINE.sub("", text.partition(": ")[2]))
-    if kind := _UNMARSHAL.search(text):
-        said = f"it is {kind[1]}; write a mapping"
-    yield RenderError(f"cannot be read as values: {_short(said)}", where=named, line=int(line[1]) if line else 0)
+    cause = _CONVERSION_PREFIX.sub("", _YAML_LINE.sub("", text.partition(": ")[2]))
+    if kind := _UNMARSHAL_ERROR.search(text):
+        cause = f"it is {kind[1]}; write a mapping"
+    yield RenderError(f"cannot be read as values: {_shorten(cause)}", where=file_name, line=int(line[1]) if line else 0)
 
 
-def _in_schema(text: str, place: Place, release: Release) -> Iterator[RenderError]:
-    if _SCHEMA not in text:
+def _read_schema_error(text: str, location: ChartLocation, release: HelmRelease) -> Iterator[RenderError]:
+    if _SCHEMA_ERROR not in text:
         return
     lines = [line.strip() for line in text.partition(":\n")[2].splitlines() if line.strip()]
-    faults = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    violations = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
     charts = [line.rstrip(":") for line in lines if line.endswith(":") and not line.startswith("- ")]
-    inside = "" if charts[:1] in ([], [place.chart]) else f" of the chart {charts[0]}"
-    said = "; ".join(faults) or "; ".join(line for line in lines if not line.endswith(":"))
-    if faults:
-        message = f"the values do not match the schema{inside}: {_short(said)}; correct the values, or the schema"
+    chart_text = "" if charts[:1] in ([], [location.chart]) else f" of the chart {charts[0]}"
+    cause = "; ".join(violations) or "; ".join(line for line in lines if not line.endswith(":"))
+    if violations:
+        message = (
+            f"the values do not match the schema{chart_text}: {_shorten(cause)}; correct the values, or the schema"
+        )
     else:
-        message = f"the schema{inside} cannot be used: {_short(said)}; correct it, or set skipSchemaValidation"
-    yield RenderError(message, where=place.within("values.schema.json"))
+        message = f"the schema{chart_text} cannot be used: {_shorten(cause)}; correct it, or set skipSchemaValidation"
+    yield RenderError(message, where=location.join_path("values.schema.json"))
 
 
-def _in_parameters(text: str, place: Place, release: Release) -> Iterator[RenderError]:
-    if found := _SET.search(text):
-        name = "fileParameters" if found[1] == "--set-file" else "parameters"
-        yield RenderError(f"Helm cannot parse a parameter: {_short(found[2])}", where=f"source.helm.{name}")
+def _read_parameter_error(text: str, location: ChartLocation, release: HelmRelease) -> Iterator[RenderError]:
+    if match := _SET_FLAG_ERROR.search(text):
+        name = "fileParameters" if match[1] == "--set-file" else "parameters"
+        yield RenderError(f"Helm cannot parse a parameter: {_shorten(match[2])}", where=f"source.helm.{name}")
 
 
-def _in_chart(text: str, place: Place, release: Release) -> Iterator[RenderError]:
-    if found := _MISSING.search(text):
-        message = f"{found[1].strip()}: declared, but not in charts/; run `helm dependency build` and commit the result"
-        yield RenderError(message, where=place.within("Chart.yaml"))
-    if _CHART.search(text):
-        yield RenderError(_short(text), where=place.within("Chart.yaml"))
-    if found := _CHART_FILE.search(text):
-        line = _YAML_LINE.search(found["said"])
-        said = _short(_CONVERTING.sub("", _YAML_LINE.sub("", found["said"])))
+def _read_chart_error(text: str, location: ChartLocation, release: HelmRelease) -> Iterator[RenderError]:
+    if match := _MISSING_DEPENDENCY.search(text):
+        message = f"{match[1].strip()}: declared, but not in charts/; run `helm dependency build` and commit the result"
+        yield RenderError(message, where=location.join_path("Chart.yaml"))
+    if _CHART_METADATA_ERROR.search(text):
+        yield RenderError(_shorten(text), where=location.join_path("Chart.yaml"))
+    if match := _CHART_FILE_ERROR.search(text):
+        line = _YAML_LINE.search(match["said"])
+        cause = _shorten(_CONVERSION_PREFIX.sub("", _YAML_LINE.sub("", match["said"])))
         number = int(line[1]) if line else 0
-        yield RenderError(f"cannot be parsed: {said}", where=place.within(found["file"]), line=number)
+        yield RenderError(f"cannot be parsed: {cause}", where=location.join_path(match["file"]), line=number)

@@ -13,14 +13,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from argosy.gitops.render.helm.limits import LIMITS, READ_LIMITS
-from argosy.gitops.render.helm.release import Document, HelmFailed, Release
+from argosy.gitops.render.helm.limits import HELM_LIMITS, HELM_OUTPUT_LIMITS
+from argosy.gitops.render.helm.release import HelmDocument, HelmFailure, HelmRelease
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import python_places, run
-from argosy.kube.objects import Profile, load, load_all
+from argosy.isolation.program import list_python_paths, run
+from argosy.kube.objects import YamlDialect, read_yaml, read_yaml_documents
 
-_WORKER: Final = str(Path(__file__).with_name("worker.py"))  # run by path: importing argosy would be slow
-_ORDER: Final = (
+_WORKER_SCRIPT: Final = str(Path(__file__).with_name("worker.py"))  # run by path: importing argosy would be slow
+_INSTALL_ORDER: Final = (
     *("PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy"),
     *("PodDisruptionBudget", "ServiceAccount", "Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume"),
     *("PersistentVolumeClaim", "CustomResourceDefinition", "ClusterRole", "ClusterRoleList", "ClusterRoleBinding"),
@@ -28,46 +28,46 @@ _ORDER: Final = (
     *("ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob"),
     *("IngressClass", "Ingress", "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
 )
-_PLACE: Final = {kind: place for place, kind in enumerate(_ORDER)}
-_HOOKS: Final = frozenset(
-    f"{when}-{what}" for when in ("pre", "post") for what in ("install", "upgrade", "delete", "rollback")
+_INSTALL_INDEX: Final = {kind: index for index, kind in enumerate(_INSTALL_ORDER)}
+_HOOK_EVENTS: Final = frozenset(
+    f"{when}-{action}" for when in ("pre", "post") for action in ("install", "upgrade", "delete", "rollback")
 ) | {"test", "test-success"}
-_TESTS: Final = {"test", "test-success"}
-_SPLIT: Final = re.compile(r"(?:^|\s*\n)---\s*")
+_TEST_EVENTS: Final = {"test", "test-success"}
+_DOCUMENT_SEPARATOR: Final = re.compile(r"(?:^|\s*\n)---\s*")
 
 
 class HelmLibrary:
     name = "helm-python-sdk"
 
-    def __init__(self, limits: ProgramLimits = LIMITS) -> None:
+    def __init__(self, limits: ProgramLimits = HELM_LIMITS) -> None:
         self._limits = limits
 
-    def run(self, chart: Path, work: Path, release: Release) -> list[Document]:
+    def run(self, chart: Path, work: Path, release: HelmRelease) -> list[HelmDocument]:
         request = {
             **asdict(release),
             "profile": release.profile.value,
             "chart": str(chart),
-            "values": [[each.where, each.content.decode("utf-8", "replace")] for each in release.values],
-            "settings": [list(each) for each in release.settings],
+            "values": [[item.where, item.content.decode("utf-8", "replace")] for item in release.values],
+            "settings": [list(item) for item in release.settings],
             "api_versions": list(release.api_versions),
         }
-        ended = run(
-            (sys.executable, "-I", "-B", "-X", "utf8", _WORKER),
+        result = run(
+            (sys.executable, "-I", "-B", "-X", "utf8", _WORKER_SCRIPT),
             folder=chart,
-            readable=(work, *python_places()),
+            readable=(work, *list_python_paths()),
             stdin=json.dumps(request).encode(),
             limits=self._limits,
         )
-        answer = _answer(ended.stdout)
+        answer = _read_answer(result.stdout)
         if answer is None:
-            last = ended.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-            raise HelmFailed(f"the library failed with code {ended.code}: {last}")
+            last_line = result.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise HelmFailure(f"the library failed with code {result.code}: {last_line}")
         if "error" in answer:
-            raise HelmFailed(answer["error"])
-        return list(_documents(answer, release))
+            raise HelmFailure(answer["error"])
+        return list(_list_documents(answer, release))
 
 
-def _answer(text: bytes) -> Mapping[str, Any] | None:
+def _read_answer(text: bytes) -> Mapping[str, Any] | None:
     try:
         answer = json.loads(text)
     except ValueError:
@@ -75,47 +75,47 @@ def _answer(text: bytes) -> Mapping[str, Any] | None:
     return answer if isinstance(answer, dict) else None
 
 
-def _documents(answer: Mapping[str, Any], release: Release) -> Iterator[Document]:
+def _list_documents(answer: Mapping[str, Any], release: HelmRelease) -> Iterator[HelmDocument]:
     for source, text in answer["crds"]:
-        found = load_all(text, profile=release.profile, where=source, limits=READ_LIMITS)
-        yield from (Document(source, each) for each in found if each)
-    plain, hooks = [], []
+        crds = read_yaml_documents(text, dialect=release.profile, where=source, limits=HELM_OUTPUT_LIMITS)
+        yield from (HelmDocument(source, crd) for crd in crds if crd)
+    manifests, hooks = [], []
     for source, text in sorted(answer["templates"].items()):
-        if _makes_manifests(source):
-            for document in _split(source, text, release.profile):
-                events = _events(document.value)
+        if _is_manifest_template(source):
+            for document in _split_documents(source, text, release.profile):
+                events = _read_hook_events(document.value)
                 if not events:
-                    plain.append(document)
-                elif events <= _HOOKS and not (release.skip_tests and events & _TESTS):
+                    manifests.append(document)
+                elif events <= _HOOK_EVENTS and not (release.skip_tests and events & _TEST_EVENTS):
                     hooks.append(document)
-    yield from sorted(plain, key=_place)
+    yield from sorted(manifests, key=_install_order_key)
     if not release.skip_hooks:
-        yield from sorted(hooks, key=_place)
+        yield from sorted(hooks, key=_install_order_key)
 
 
-def _makes_manifests(source: str) -> bool:
+def _is_manifest_template(source: str) -> bool:
     name = source.rpartition("/")[2]
     return not name.startswith("_") and name != "NOTES.txt"
 
 
-def _split(source: str, text: str, profile: Profile) -> Iterator[Document]:
-    for part in _SPLIT.split(text):
+def _split_documents(source: str, text: str, profile: YamlDialect) -> Iterator[HelmDocument]:
+    for part in _DOCUMENT_SEPARATOR.split(text):
         if not part.strip():
             continue
-        value = load(part, profile=profile, where=source, limits=READ_LIMITS)
+        value = read_yaml(part, dialect=profile, where=source, limits=HELM_OUTPUT_LIMITS)
         if value is not None:
-            yield Document(source, value)
+            yield HelmDocument(source, value)
 
 
-def _events(value: Any) -> set[str]:
+def _read_hook_events(value: Any) -> set[str]:
     metadata = value.get("metadata") if isinstance(value, dict) else None
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    said = annotations.get("helm.sh/hook") if isinstance(annotations, dict) else None
-    return {each.strip().lower() for each in said.split(",")} if isinstance(said, str) else set()
+    hook_text = annotations.get("helm.sh/hook") if isinstance(annotations, dict) else None
+    return {event.strip().lower() for event in hook_text.split(",")} if isinstance(hook_text, str) else set()
 
 
-def _place(document: Document) -> tuple[int, str]:
+def _install_order_key(document: HelmDocument) -> tuple[int, str]:
     """Sort key of Helm's install order; kinds that Helm does not list come last, by name."""
     kind = document.value.get("kind") if isinstance(document.value, dict) else None
-    known = _PLACE.get(str(kind))
-    return (len(_PLACE), str(kind)) if known is None else (known, "")
+    index = _INSTALL_INDEX.get(str(kind))
+    return (len(_INSTALL_INDEX), str(kind)) if index is None else (index, "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from argosy.isolation.limits import ProgramLimits
-from argosy.kube.objects import Limits
+from argosy.kube.objects import InputLimits
 
-LIMITS: Final = ProgramLimits(wall=50.0, cpu=50.0, memory=1 << 30, output=64 << 20)
-READ_LIMITS: Final = Limits(size=64 << 20, nodes=2_000_000)
+HELM_LIMITS: Final = ProgramLimits(wall=50.0, cpu=50.0, memory=1 << 30, output=64 << 20)
+HELM_OUTPUT_LIMITS: Final = InputLimits(size=64 << 20, nodes=2_000_000)

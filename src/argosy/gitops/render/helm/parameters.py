@@ -8,23 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from argosy.gitops.application import Parameter
-from argosy.gitops.render.helm.release import Setting
+from argosy.gitops.application import HelmParameter
+from argosy.gitops.render.helm.release import SetFlag
 
 _BARE_COMMA = re.compile(r"(?<!\\),")
 
 
-def settings_of(parameters: Sequence[Parameter], substitute: Callable[[str], str]) -> list[Setting]:
+def build_set_flags(parameters: Sequence[HelmParameter], substitute: Callable[[str], str]) -> list[SetFlag]:
     """argo: of parameters with the same name the last wins; all forceString parameters come after the others."""
-    plain = {each.name: each.value for each in parameters if not each.is_text}
-    texts = {each.name: each.value for each in parameters if each.is_text}
+    values = {parameter.name: parameter.value for parameter in parameters if not parameter.is_text}
+    string_values = {parameter.name: parameter.value for parameter in parameters if parameter.is_text}
     return [
-        *(Setting("set", name, escaped(substitute(value))) for name, value in plain.items()),
-        *(Setting("set-string", name, escaped(substitute(value))) for name, value in texts.items()),
+        *(SetFlag("set", name, escape_commas(substitute(value))) for name, value in values.items()),
+        *(SetFlag("set-string", name, escape_commas(substitute(value))) for name, value in string_values.items()),
     ]
 
 
-def escaped(value: str) -> str:
+def escape_commas(value: str) -> str:
     """argo: a comma belongs to the value, unless the value is a list in braces."""
     if value.startswith("{") and value.endswith("}"):
         return value

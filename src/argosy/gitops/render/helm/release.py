@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from argosy.kube.objects import Profile
+from argosy.kube.objects import YamlDialect
 
 
 class ValuesFile(NamedTuple):
@@ -20,7 +20,7 @@ class ValuesFile(NamedTuple):
     content: bytes
 
 
-class Setting(NamedTuple):
+class SetFlag(NamedTuple):
     """One `--set`, `--set-string` or `--set-file`; Helm applies them kind by kind, in this order."""
 
     kind: Literal["set", "set-string", "set-file"]
@@ -29,33 +29,33 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class HelmRelease:
     name: str
     namespace: str = ""
     kube_version: str = ""
     api_versions: Sequence[str] = ()
     values: Sequence[ValuesFile] = ()  # later files win
-    settings: Sequence[Setting] = ()  # they win over values
+    settings: Sequence[SetFlag] = ()  # they win over values
     include_crds: bool = True
     skip_hooks: bool = False
     skip_tests: bool = False
     skip_schema_validation: bool = False
-    profile: Profile = Profile.KUBERNETES  # how Helm's output is parsed
+    profile: YamlDialect = YamlDialect.KUBERNETES  # how Helm's output is parsed
 
 
-class Document(NamedTuple):
+class HelmDocument(NamedTuple):
     """One rendered object as plain data, and its template as Helm names it: `chart/templates/x.yaml`."""
 
     source: str
     value: Any
 
 
-class HelmFailed(Exception):
+class HelmFailure(Exception):
     """Helm rejected the chart, with Helm's own message; `helm_errors` converts it to a RenderError."""
 
 
-class Engine(Protocol):
+class HelmEngine(Protocol):
     name: str
 
-    def run(self, chart: Path, work: Path, release: Release) -> list[Document]:
+    def run(self, chart: Path, work: Path, release: HelmRelease) -> list[HelmDocument]:
         """Render the chart in a folder; `work` is a private folder for our own files. Raises HelmFailure."""

@@ -10,49 +10,53 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import Tree, TreeEntry
-from argosy.gitops.render.kustomize.tree_paths import is_within, located
+from argosy.gitops.application.file_tree import FileTree, TreeEntry
+from argosy.gitops.render.kustomize.tree_paths import is_within, resolve_path
 
 
-class FollowedTree:
-    def __init__(self, tree: Tree, mounts: Mapping[str, str] | None = None) -> None:
+class LinkResolvingTree:
+    def __init__(self, tree: FileTree, mounts: Mapping[str, str] | None = None) -> None:
         """`mounts` maps a path to the folder that appears there, as if it were a link."""
         self._tree, self._mounts = tree, mounts or {}
 
-    def entry(self, path: str) -> TreeEntry | None:
-        real = self.real(path)
-        entry = self._tree.entry(real)
-        return self._followed(real, entry) if entry and entry.kind == "link" else entry
+    def find_entry(self, path: str) -> TreeEntry | None:
+        real_path = self.resolve_mount(path)
+        entry = self._tree.find_entry(real_path)
+        return self._resolve_link(real_path, entry) if entry and entry.kind == "link" else entry
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
-        place = self._place(path)
-        lead = f"{place}/" if place else ""
-        found = [
-            self._followed(lead + each.name, each) if each.kind == "link" else each
-            for each in self._tree.listing(place)
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
+        real_path = self._resolve(path)
+        folder_prefix = f"{real_path}/" if real_path else ""
+        entries = [
+            self._resolve_link(folder_prefix + entry.name, entry) if entry.kind == "link" else entry
+            for entry in self._tree.list_folder(real_path)
         ]
-        mounted = {at.rpartition("/")[2]: to for at, to in self._mounts.items() if at.rpartition("/")[0] == path}
-        return [*found, *(TreeEntry(name, "folder", to) for name, to in mounted.items())]
+        mounted = {
+            mount_path.rpartition("/")[2]: target
+            for mount_path, target in self._mounts.items()
+            if mount_path.rpartition("/")[0] == path
+        }
+        return [*entries, *(TreeEntry(name, "folder", target) for name, target in mounted.items())]
 
-    def read(self, path: str) -> bytes:
-        return self._tree.read(self._place(path))
+    def read_file(self, path: str) -> bytes:
+        return self._tree.read_file(self._resolve(path))
 
-    def _place(self, path: str) -> str:
-        real = self.real(path)
-        return located(self._tree, real, real)[0]
+    def _resolve(self, path: str) -> str:
+        real_path = self.resolve_mount(path)
+        return resolve_path(self._tree, real_path, real_path)[0]
 
-    def real(self, path: str) -> str:
+    def resolve_mount(self, path: str) -> str:
         """Return the path in the underlying tree."""
-        for at, to in self._mounts.items():
-            if is_within(path, at):
-                return f"{to}{path[len(at) :]}"
+        for mount_path, target in self._mounts.items():
+            if is_within(path, mount_path):
+                return f"{target}{path[len(mount_path) :]}"
         return path
 
-    def _followed(self, path: str, link: TreeEntry) -> TreeEntry:
-        place, kind = located(self._tree, path, path)
+    def _resolve_link(self, path: str, link: TreeEntry) -> TreeEntry:
+        target, kind = resolve_path(self._tree, path, path)
         if not kind:
             raise RenderError("is a link to a path that is not in the repository; correct or remove it", where=path)
-        if kind == "folder" and is_within(located(self._tree, path.rpartition("/")[0], path)[0], place):
+        if kind == "folder" and is_within(resolve_path(self._tree, path.rpartition("/")[0], path)[0], target):
             raise RenderError("is a link to a folder that contains it; remove it", where=path)
-        known: Literal["file", "folder"] = "folder" if kind == "folder" else "file"
-        return TreeEntry(link.name, known, link.id)
+        entry_kind: Literal["file", "folder"] = "folder" if kind == "folder" else "file"
+        return TreeEntry(link.name, entry_kind, link.id)

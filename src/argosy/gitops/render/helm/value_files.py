@@ -12,106 +12,117 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 from argosy.gitops.render.helm.release import ValuesFile
-from argosy.gitops.render.helm.value_globs import is_glob, matches
-from argosy.gitops.render.kustomize.tree_paths import joined, located
-from argosy.gitops.render.lfs_check import refuse_pointer
+from argosy.gitops.render.helm.value_globs import is_glob, list_matching_files
+from argosy.gitops.render.kustomize.tree_paths import join_path, resolve_path
+from argosy.gitops.render.lfs_check import reject_lfs_pointer
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")  # matches what Go's URL parser accepts as a scheme
-_URL = re.compile(r"(?:.*@)?([^/?#]*)")
+_URL_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")  # matches what Go's URL parser accepts as a scheme
+_URL_HOST = re.compile(r"(?:.*@)?([^/?#]*)")
 
 
-class _Place(NamedTuple):
+class _ValueFilePath(NamedTuple):
     alias: str  # of another source; empty for the Application's own source
     path: str
 
 
 @dataclass(frozen=True, slots=True)
-class ValueFiles:
-    tree: Tree
+class ValueFileReader:
+    tree: FileTree
     folder: str  # the chart's folder
     substitute: Callable[[str], str] = str
-    refs: Mapping[str, Tree] | None = None
+    refs: Mapping[str, FileTree] | None = None
     has_many_sources: bool = False
 
     def read(self, names: Sequence[str], ignore_missing: bool = False) -> list[ValuesFile]:
         """argo: a file that is listed literally keeps the position where it is listed, not where a glob matches it."""
-        places = [
-            (f"valueFiles[{number}]", self._place(f"valueFiles[{number}]", name)) for number, name in enumerate(names)
-        ]
-        outright = {place for _, place in places if not is_glob(place.path)}
-        found: dict[_Place, ValuesFile] = {}
-        for field, place in places:
-            if is_glob(place.path):
-                matching = self._matching(field, place)
+        field_paths = [(f"valueFiles[{i}]", self._resolve(f"valueFiles[{i}]", name)) for i, name in enumerate(names)]
+        literal_paths = {file_path for _, file_path in field_paths if not is_glob(file_path.path)}
+        files: dict[_ValueFilePath, ValuesFile] = {}
+        for field, file_path in field_paths:
+            if is_glob(file_path.path):
+                matching = self._match_glob(field, file_path)
                 if not matching and not ignore_missing:
-                    raise RenderError(f"no file matches {place.path!r}; {_MISSING}", where=self._where(field))
-                some = [each for each in matching if each not in outright]
+                    raise RenderError(
+                        f"no file matches {file_path.path!r}; {_MISSING_FILE_ADVICE}", where=self._describe_field(field)
+                    )
+                candidates = [candidate for candidate in matching if candidate not in literal_paths]
             else:
-                some = [place]
-            for each in some:
-                if each not in found and (file := self._file(field, each, ignore_missing)):
-                    found[each] = file
-        return list(found.values())
+                candidates = [file_path]
+            for candidate in candidates:
+                if candidate not in files and (file := self._load_file(field, candidate, ignore_missing)):
+                    files[candidate] = file
+        return list(files.values())
 
     def read_one(self, field: str, name: str) -> ValuesFile:
-        place = self._place(field, name)
-        file = self._file(field, place, False)
+        file_path = self._resolve(field, name)
+        file = self._load_file(field, file_path, False)
         assert file is not None
         return file
 
-    def _place(self, field: str, name: str) -> _Place:
-        alias, slash, rest = name.removeprefix("$").partition("/")
+    def _resolve(self, field: str, name: str) -> _ValueFilePath:
+        alias, slash, path_in_ref = name.removeprefix("$").partition("/")
         if slash and name.startswith("$") and alias in (self.refs or {}):
-            return _Place(alias, joined("", self.substitute(rest).lstrip("/"), self._where(field)))
+            return _ValueFilePath(
+                alias, join_path("", self.substitute(path_in_ref).lstrip("/"), self._describe_field(field))
+            )
         if name.startswith("$") and not name.startswith("$$"):
-            self._check_variable(field, f"${alias}")
+            self._check_reference(field, f"${alias}")
         path = self.substitute(name)
-        if scheme := _SCHEME.match(path):
-            raise RenderError(_refused_url(path, scheme[0]), where=self._where(field))
+        if scheme := _URL_SCHEME.match(path):
+            raise RenderError(_format_url_error(path, scheme[0]), where=self._describe_field(field))
         folder = "" if path.startswith("/") else self.folder
-        return _Place("", joined(folder, path.lstrip("/"), self._where(field)))
+        return _ValueFilePath("", join_path(folder, path.lstrip("/"), self._describe_field(field)))
 
-    def _check_variable(self, field: str, lead: str) -> None:
+    def _check_reference(self, field: str, reference: str) -> None:
         """Reject an unknown reference: if it became empty, the path would name another file, from the repository's
         root.
         """
         # argo: with several sources, a name after a dollar sign can only be a source's ref.
-        if self.substitute(lead) and not self.has_many_sources:
+        if self.substitute(reference) and not self.has_many_sources:
             return
-        known = ", ".join(f"${each}" for each in self.refs or {})
-        there = f"known refs: {known}" if known else "no source has a ref"
-        also = "" if self.has_many_sources else ", and not a build variable with a value"
-        message = f"{lead} is not the ref of a source ({there}){also}; correct it, or add `ref` to the source"
-        raise RenderError(message, where=self._where(field))
+        ref_names = ", ".join(f"${alias}" for alias in self.refs or {})
+        refs_text = f"known refs: {ref_names}" if ref_names else "no source has a ref"
+        variable_text = "" if self.has_many_sources else ", and not a build variable with a value"
+        message = (
+            f"{reference} is not the ref of a source ({refs_text}){variable_text}; correct it, or add `ref` to "
+            "the source"
+        )
+        raise RenderError(message, where=self._describe_field(field))
 
-    def _matching(self, field: str, place: _Place) -> list[_Place]:
-        tree = self._tree(place)
-        return [_Place(place.alias, path) for path in matches(tree, place.path, self._where(field))]
+    def _match_glob(self, field: str, file_path: _ValueFilePath) -> list[_ValueFilePath]:
+        tree = self._select_tree(file_path)
+        return [
+            _ValueFilePath(file_path.alias, path)
+            for path in list_matching_files(tree, file_path.path, self._describe_field(field))
+        ]
 
-    def _file(self, field: str, place: _Place, ignore_missing: bool) -> ValuesFile | None:
-        tree, where = self._tree(place), f"${place.alias}/{place.path}" if place.alias else place.path
-        path, kind = located(tree, place.path, self._where(field))
+    def _load_file(self, field: str, file_path: _ValueFilePath, ignore_missing: bool) -> ValuesFile | None:
+        tree, where = (
+            self._select_tree(file_path),
+            f"${file_path.alias}/{file_path.path}" if file_path.alias else file_path.path,
+        )
+        path, kind = resolve_path(tree, file_path.path, self._describe_field(field))
         if kind == "file":
-            return ValuesFile(where, refuse_pointer(tree.read(path), where))
+            return ValuesFile(where, reject_lfs_pointer(tree.read_file(path), where))
         if kind == "folder":
             raise RenderError(f"{field} is a folder; use a file in it", where=where)
         if ignore_missing:
             return None
-        raise RenderError(f"{field} names it, but there is no such file; {_MISSING}", where=where)
+        raise RenderError(f"{field} names it, but there is no such file; {_MISSING_FILE_ADVICE}", where=where)
 
-    def _tree(self, place: _Place) -> Tree:
-        return (self.refs or {})[place.alias] if place.alias else self.tree
+    def _select_tree(self, file_path: _ValueFilePath) -> FileTree:
+        return (self.refs or {})[file_path.alias] if file_path.alias else self.tree
 
-    def _where(self, field: str) -> str:
+    def _describe_field(self, field: str) -> str:
         return f"{self.folder or '.'}: {field}"
 
 
-_MISSING = "add it, correct the name, or set ignoreMissingValueFiles"
+_MISSING_FILE_ADVICE = "add it, correct the name, or set ignoreMissingValueFiles"
 
 
-def _refused_url(url: str, scheme: str) -> str:
-    after = url[len(scheme) :].removeprefix("//")
-    host = found[1] if (found := _URL.match(after)) else ""
+def _format_url_error(url: str, scheme: str) -> str:
+    address = url[len(scheme) :].removeprefix("//")
+    host = match[1] if (match := _URL_HOST.match(address)) else ""
     return f"{scheme}//{host} is not in the repository, and rendering does not fetch files: copy the file into Git"

@@ -11,77 +11,81 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 
-_NAME: Final = "values.schema.json"
-_SAME_VALUE: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")  # they apply to the value itself
-_MOST: Final = 20_000
-_DEEPEST: Final = 8
+_SCHEMA_FILE: Final = "values.schema.json"
+_SAME_VALUE_KEYWORDS: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else")  # they apply to the value itself
+_MAX_NODES: Final = 20_000
+_MAX_CHART_DEPTH: Final = 8
 
 
-def check_schemas(tree: Tree, folder: str, depth: int = 0) -> None:
+def check_schemas(tree: FileTree, folder: str, depth: int = 0) -> None:
     """Reject a schema that refers to itself for the same value: older Helm versions use all memory on it."""
-    lead = f"{folder}/" if folder else ""
-    entry = tree.entry(lead + _NAME)
-    if entry is not None and entry.kind == "file" and _is_endless(tree.read(lead + _NAME)):
+    folder_prefix = f"{folder}/" if folder else ""
+    entry = tree.find_entry(folder_prefix + _SCHEMA_FILE)
+    if (
+        entry is not None
+        and entry.kind == "file"
+        and _has_reference_cycle(tree.read_file(folder_prefix + _SCHEMA_FILE))
+    ):
         message = "a schema refers to itself without end; remove that $ref, or set skipSchemaValidation"
-        raise RenderError(message, where=lead + _NAME)
-    if depth < _DEEPEST:
-        for each in tree.listing(f"{lead}charts"):
-            if each.kind == "folder":
-                check_schemas(tree, f"{lead}charts/{each.name}", depth + 1)
+        raise RenderError(message, where=folder_prefix + _SCHEMA_FILE)
+    if depth < _MAX_CHART_DEPTH:
+        for subchart in tree.list_folder(f"{folder_prefix}charts"):
+            if subchart.kind == "folder":
+                check_schemas(tree, f"{folder_prefix}charts/{subchart.name}", depth + 1)
 
 
-def _is_endless(text: bytes) -> bool:
+def _has_reference_cycle(text: bytes) -> bool:
     try:
         root = orjson.loads(text)
     except ValueError:
         return False  # Helm reports the error
-    state: dict[int, bool] = {}  # by node: in progress (False) or done (True)
-    for node in _all_nodes(root):
+    is_done_by_node: dict[int, bool] = {}  # by node: in progress (False) or done (True)
+    for node in _iterate_nodes(root):
         stack: list[tuple[dict[str, Any], Iterator[dict[str, Any]]]] = []
-        if id(node) not in state:
-            state[id(node)] = False
-            stack.append((node, _same_value(node, root)))
+        if id(node) not in is_done_by_node:
+            is_done_by_node[id(node)] = False
+            stack.append((node, _list_same_value_schemas(node, root)))
         while stack:
-            here, others = stack[-1]
-            other = next(others, None)
-            if other is None:
-                state[id(here)] = True
+            current, successors = stack[-1]
+            successor = next(successors, None)
+            if successor is None:
+                is_done_by_node[id(current)] = True
                 stack.pop()
-            elif id(other) not in state:
-                state[id(other)] = False
-                stack.append((other, _same_value(other, root)))
-            elif not state[id(other)]:
+            elif id(successor) not in is_done_by_node:
+                is_done_by_node[id(successor)] = False
+                stack.append((successor, _list_same_value_schemas(successor, root)))
+            elif not is_done_by_node[id(successor)]:
                 return True
     return False
 
 
-def _all_nodes(root: Any) -> Iterator[dict[str, Any]]:
-    open_ones, seen = [root], 0
-    while open_ones and seen < _MOST:
-        node = open_ones.pop()
-        seen += 1
+def _iterate_nodes(root: Any) -> Iterator[dict[str, Any]]:
+    pending, visited = [root], 0
+    while pending and visited < _MAX_NODES:
+        node = pending.pop()
+        visited += 1
         if isinstance(node, dict):
             yield node
-            open_ones.extend(node.values())
+            pending.extend(node.values())
         elif isinstance(node, list):
-            open_ones.extend(node)
+            pending.extend(node)
 
 
-def _same_value(node: dict[str, Any], root: Any) -> Iterator[dict[str, Any]]:
-    found = [node.get(name) for name in _SAME_VALUE]
+def _list_same_value_schemas(node: dict[str, Any], root: Any) -> Iterator[dict[str, Any]]:
+    candidates = [node.get(name) for name in _SAME_VALUE_KEYWORDS]
     reference = node.get("$ref")
     if isinstance(reference, str) and reference.startswith("#"):
-        found.append(_pointed(root, reference[1:]))
-    for each in found:
-        if isinstance(each, list):
-            yield from (part for part in each if isinstance(part, dict))
-        elif isinstance(each, dict):
-            yield each
+        candidates.append(_resolve_pointer(root, reference[1:]))
+    for candidate in candidates:
+        if isinstance(candidate, list):
+            yield from (part for part in candidate if isinstance(part, dict))
+        elif isinstance(candidate, dict):
+            yield candidate
 
 
-def _pointed(root: Any, pointer: str) -> Any:
+def _resolve_pointer(root: Any, pointer: str) -> Any:
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(root, list):

@@ -18,30 +18,30 @@ from typing import Any
 from helm_python import _native as helm
 from helm_python.errors import HelmError
 
-_SCHEMA = "values.schema.json"
+_SCHEMA_FILE = "values.schema.json"
 
 
 def main() -> None:
     request = json.load(sys.stdin)
     try:
-        answer = _rendered(request)
+        answer = _render(request)
     except HelmError as error:
         answer = {"error": str(error)}
     sys.stdout.write(json.dumps(answer))
 
 
-def _rendered(request: dict[str, Any]) -> dict[str, Any]:
-    chart = _loaded(request)
-    values = json.dumps(_values(request))
-    _check(request, chart, values)
+def _render(request: dict[str, Any]) -> dict[str, Any]:
+    chart = _load_chart(request)
+    values = json.dumps(_build_values(request))
+    _check_with_dry_run(request, chart, values)
     options = {name: request[name] for name in ("name", "namespace", "kube_version", "api_versions") if request[name]}
     templates = json.loads(helm.call_string("helm_render", chart, values, json.dumps(options)))
     # Rendering drops disabled subcharts, and their CRDs with them.
     crds = json.loads(helm.call_string("helm_chart_crds", chart)) if request["include_crds"] else []
-    return {"templates": templates, "crds": [[each["filename"], each["data"]] for each in crds or []]}
+    return {"templates": templates, "crds": [[crd["filename"], crd["data"]] for crd in crds or []]}
 
 
-def _check(request: dict[str, Any], chart: Any, values: str) -> None:
+def _check_with_dry_run(request: dict[str, Any], chart: Any, values: str) -> None:
     """Check a chart with kubeVersion by a dry-run install, which rejects it where rendering does not.
 
     It renders a second time, so only charts that need it are checked.
@@ -51,32 +51,34 @@ def _check(request: dict[str, Any], chart: Any, values: str) -> None:
     keys = ("namespace", "kube_version", "api_versions", "skip_schema_validation")
     options = {"dry_run": "client", **{name: request[name] for name in keys if request[name]}}
     config = helm.call_handle("helm_config_new", json.dumps({"storage_driver": "memory"}))
-    none = helm.HANDLE(0)
-    again = _loaded(request)
-    helm.call_string("helm_install", config, none, again, None, request["name"], values, json.dumps(options))
+    no_handle = helm.HANDLE(0)
+    second_chart = _load_chart(request)
+    helm.call_string(
+        "helm_install", config, no_handle, second_chart, None, request["name"], values, json.dumps(options)
+    )
 
 
-def _loaded(request: dict[str, Any]) -> Any:
+def _load_chart(request: dict[str, Any]) -> Any:
     if not request["skip_schema_validation"]:
         return helm.call_handle("helm_chart_load", request["chart"])
-    data = _archive_without_schemas(request["chart"])
+    data = _build_archive_without_schemas(request["chart"])
     return helm.call_handle("helm_chart_load_archive", data, len(data))
 
 
-def _archive_without_schemas(folder: str) -> Any:
+def _build_archive_without_schemas(folder: str) -> Any:
     """Pack a chart without its schemas, because the library cannot skip schema validation."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
-        for at, _, names in sorted(os.walk(folder)):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        for directory, _, names in sorted(os.walk(folder)):
             for name in sorted(names):
-                if name != _SCHEMA:
-                    file = os.path.join(at, name)
+                if name != _SCHEMA_FILE:
+                    file = os.path.join(directory, name)
                     archive.add(file, os.path.join("chart", os.path.relpath(file, folder)))
-    data = packed.getvalue()
+    data = buffer.getvalue()
     return (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
 
 
-def _values(request: dict[str, Any]) -> dict[str, Any]:
+def _build_values(request: dict[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for where, text in request["values"]:
         try:
@@ -84,23 +86,23 @@ def _values(request: dict[str, Any]) -> dict[str, Any]:
         except HelmError as error:
             raise type(error)(f"failed to parse {where}: {error}") from error
     for kind in ("set", "set-string", "set-file"):
-        for name, value in (each[1:] for each in request["settings"] if each[0] == kind):
+        for name, value in (setting[1:] for setting in request["settings"] if setting[0] == kind):
             try:
-                _set(values, kind, name, value)
+                _set_value(values, kind, name, value)
             except (HelmError, LookupError, TypeError, ValueError) as error:
                 raise HelmError(f"failed parsing --{kind} data: {name}: {error}") from error
     return values
 
 
-def _merge(into: dict[str, Any], given: dict[str, Any]) -> None:
-    for key, value in given.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value)
+def _merge(target: dict[str, Any], overrides: dict[str, Any]) -> None:
+    for key, value in overrides.items():
+        if isinstance(value, dict) and isinstance(target.get(key), dict):
+            _merge(target[key], value)
         else:
-            into[key] = value
+            target[key] = value
 
 
-def _set(values: dict[str, Any], kind: str, name: str, value: str) -> None:
+def _set_value(values: dict[str, Any], kind: str, name: str, value: str) -> None:
     if not name or name.startswith("["):
         return  # Helm ignores it
     if kind == "set-file":
@@ -108,51 +110,51 @@ def _set(values: dict[str, Any], kind: str, name: str, value: str) -> None:
     else:
         function = "helm_strvals_parse" if kind == "set" else "helm_strvals_parse_string"
         parsed = json.loads(helm.call_string(function, f"{name}={value}"))
-    _overlay(values, parsed, _steps(name), value if kind == "set-file" else None)
+    _set_at_steps(values, parsed, _split_name(name), value if kind == "set-file" else None)
 
 
-def _steps(name: str) -> list[str | int]:
+def _split_name(name: str) -> list[str | int]:
     """Split a name such as `a.b[0].c` into keys and indexes; a backslash escapes a character."""
     steps: list[str | int] = []
-    word, at = "", 0
-    while at < len(name):
-        sign = name[at]
-        if sign == "\\" and at + 1 < len(name):
-            word, at = word + name[at + 1], at + 1
-        elif sign == "." or sign == "[":
+    word, i = "", 0
+    while i < len(name):
+        character = name[i]
+        if character == "\\" and i + 1 < len(name):
+            word, i = word + name[i + 1], i + 1
+        elif character == "." or character == "[":
             if word:
                 steps.append(word)
             word = ""
-            if sign == "[" and "]" in name[at:]:
-                end = name.index("]", at)
-                steps.append(int(name[at + 1 : end]))
-                at = end
+            if character == "[" and "]" in name[i:]:
+                end = name.index("]", i)
+                steps.append(int(name[i + 1 : end]))
+                i = end
         else:
-            word += sign
-        at += 1
+            word += character
+        i += 1
     return [*steps, word] if word else steps
 
 
-def _overlay(into: Any, parsed: Any, steps: list[str | int], text: str | None) -> None:
+def _set_at_steps(target: Any, parsed: Any, steps: list[str | int], text: str | None) -> None:
     """Set the parsed value at the given steps; an index changes one list element, it does not replace the list."""
-    for step, after in pairwise(steps):
+    for step, next_step in pairwise(steps):
         parsed = parsed[step]
-        into = _entered(into, step, [] if isinstance(after, int) else {})
+        target = _enter_step(target, step, [] if isinstance(next_step, int) else {})
     last = steps[-1]
     if isinstance(last, int):
-        into.extend([None] * (last + 1 - len(into)))
-    into[last] = parsed[last] if text is None else text
+        target.extend([None] * (last + 1 - len(target)))
+    target[last] = parsed[last] if text is None else text
 
 
-def _entered(into: Any, step: str | int, empty: Any) -> Any:
+def _enter_step(target: Any, step: str | int, empty: Any) -> Any:
     if isinstance(step, int):
-        into.extend([None] * (step + 1 - len(into)))
-    held = into[step] if isinstance(step, int) else into.get(step)
-    if held is None:
-        into[step] = held = empty
-    elif not isinstance(held, type(empty)):
+        target.extend([None] * (step + 1 - len(target)))
+    child = target[step] if isinstance(step, int) else target.get(step)
+    if child is None:
+        target[step] = child = empty
+    elif not isinstance(child, type(empty)):
         raise TypeError(f"{step} is already set and is not a {'list' if empty == [] else 'map'}")
-    return held
+    return child
 
 
 if __name__ == "__main__":

@@ -15,111 +15,115 @@ from pathlib import Path
 from typing import Any
 
 from argosy.errors import LimitError, ManifestError, RenderError
-from argosy.gitops.application import JsonnetOptions, Variable
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application import JsonnetOptions, ToolVariable
+from argosy.gitops.application.file_tree import FileTree
 from argosy.gitops.render.build_environment import substitute
-from argosy.gitops.render.jsonnet.imports import Closure
-from argosy.gitops.render.program_output import cleaned, last_lines
-from argosy.isolation.errors import OverLimit
+from argosy.gitops.render.jsonnet.imports import ImportClosure
+from argosy.gitops.render.program_output import last_lines, strip_control_characters
+from argosy.isolation.errors import LimitExceeded
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.program import python_places, python_script, run
-from argosy.kube.objects import Manifest, load_json
+from argosy.isolation.program import build_script_command, list_python_paths, run
+from argosy.kube.objects import Manifest, read_json
 
-LIMITS = ProgramLimits(wall=20, cpu=20, memory=512 << 20, output=64 << 20, scratch=1 << 20)
-_ENGINE = Path(__file__).with_name("engine.py")
-_MOST_TEXT = 2000
-_PLACE = re.compile(r"^\t?(?P<file>[^\n\t]+?):(?:(?P<line>\d+)|\((?P<first>\d+)):\d", re.MULTILINE)
+JSONNET_LIMITS = ProgramLimits(wall=20, cpu=20, memory=512 << 20, output=64 << 20, scratch=1 << 20)
+_ENGINE_SCRIPT = Path(__file__).with_name("engine.py")
+_MAX_MESSAGE_CHARACTERS = 2000
+_FILE_LOCATION = re.compile(r"^\t?(?P<file>[^\n\t]+?):(?:(?P<line>\d+)|\((?P<first>\d+)):\d", re.MULTILINE)
 
 
-def evaluate(
-    tree: Tree,
+def evaluate_files(
+    tree: FileTree,
     folder: str,
     files: Sequence[str],
     options: JsonnetOptions,
     environment: Mapping[str, str],
     *,
-    limits: ProgramLimits = LIMITS,
+    limits: ProgramLimits = JSONNET_LIMITS,
 ) -> dict[str, list[Manifest]]:
     """Return the manifests of each file; `files` are paths in the tree, `folder` is the source's folder."""
     if not files:
         return {}
     if find_spec("_gojsonnet") is None:
         raise RenderError("Jsonnet support is not installed: run pip install 'argosy[jsonnet]'", where=files[0])
-    external = _told(options.external, environment)
-    top_level = _told(options.top_level, environment)
-    closure = Closure(tree, folder, options.libs)
+    external = _substitute_variables(options.external, environment)
+    top_level = _substitute_variables(options.top_level, environment)
+    closure = ImportClosure(tree, folder, options.libs)
     for path in files:
         closure.add_file(path)
     for code in (*external["codes"].values(), *top_level["codes"].values()):
         closure.add_code(code)
-    order = {
+    request = {
         "files": list(files),
         "contents": {path: b64encode(data).decode() for path, data in closure.contents.items()},
-        "imports": [[*question, path] for question, path in closure.imports.items()],
+        "imports": [[*import_key, path] for import_key, path in closure.imports.items()],
         "ext_vars": external["texts"],
         "ext_codes": external["codes"],
         "tla_vars": top_level["texts"],
         "tla_codes": top_level["codes"],
     }
-    answers = _run(order, files[0] if len(files) == 1 else folder or ".", limits)
-    return {path: _manifests(path, answers[path], closure) for path in files}
+    answers = _run_engine(request, files[0] if len(files) == 1 else folder or ".", limits)
+    return {path: _read_manifests(path, answers[path], closure) for path in files}
 
 
-def _told(variables: Sequence[Variable], environment: Mapping[str, str]) -> dict[str, dict[str, str]]:
+def _substitute_variables(
+    variables: Sequence[ToolVariable], environment: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
     # argo: build variables are substituted in values and in code.
     return {
-        "texts": {each.name: substitute(each.value, environment) for each in variables if not each.is_code},
-        "codes": {each.name: substitute(each.value, environment) for each in variables if each.is_code},
+        "texts": {
+            variable.name: substitute(variable.value, environment) for variable in variables if not variable.is_code
+        },
+        "codes": {variable.name: substitute(variable.value, environment) for variable in variables if variable.is_code},
     }
 
 
-def _run(order: Mapping[str, Any], where: str, limits: ProgramLimits) -> dict[str, dict[str, str]]:
+def _run_engine(request: Mapping[str, Any], where: str, limits: ProgramLimits) -> dict[str, dict[str, str]]:
     try:
-        done = run(
-            python_script(_ENGINE),
-            folder=_ENGINE.parent,
-            readable=python_places(),
-            stdin=json.dumps(order).encode(),
+        result = run(
+            build_script_command(_ENGINE_SCRIPT),
+            folder=_ENGINE_SCRIPT.parent,
+            readable=list_python_paths(),
+            stdin=json.dumps(request).encode(),
             limits=limits,
         )
-    except OverLimit as problem:
-        raise OverLimit(problem.limit, f"evaluating Jsonnet {problem.message}; simplify it", where=where) from None
-    if done.code != 0:
-        if b"goroutine stack exceeds" in done.stderr or b"stack overflow" in done.stderr:
+    except LimitExceeded as problem:
+        raise LimitExceeded(problem.limit, f"evaluating Jsonnet {problem.message}; simplify it", where=where) from None
+    if result.code != 0:
+        if b"goroutine stack exceeds" in result.stderr or b"stack overflow" in result.stderr:
             raise LimitError("the Jsonnet code is nested too deeply; flatten it", where=where)
-        last = last_lines(done.stderr, 1) or f"the engine failed with code {done.code}"
-        raise RenderError(f"cannot evaluate Jsonnet: {last}", where=where)
-    answers: dict[str, dict[str, str]] = json.loads(done.stdout)
+        last_line = last_lines(result.stderr, 1) or f"the engine failed with code {result.code}"
+        raise RenderError(f"cannot evaluate Jsonnet: {last_line}", where=where)
+    answers: dict[str, dict[str, str]] = json.loads(result.stdout)
     return answers
 
 
-def _manifests(path: str, answer: Mapping[str, str], closure: Closure) -> list[Manifest]:
+def _read_manifests(path: str, answer: Mapping[str, str], closure: ImportClosure) -> list[Manifest]:
     if "error" in answer:
-        raise _error(path, answer["error"], closure)
+        raise _build_evaluation_error(path, answer["error"], closure)
     try:
-        value = load_json(answer["json"].encode("utf-8", "surrogatepass"), where=path).value
+        value = read_json(answer["json"].encode("utf-8", "surrogatepass"), where=path).value
     except ManifestError as problem:
         raise RenderError(f"does not evaluate to a manifest: {problem.message}", where=path) from None
-    found = value if isinstance(value, list) else [value]  # argo: one manifest or an array of manifests
-    for each in found:
-        if not isinstance(each, dict):
-            what = "a list" if isinstance(each, list) else json.dumps(each)[:40]
-            raise RenderError(f"evaluates to {what}, not to a manifest; return an object or an array", where=path)
-    return found
+    manifests = value if isinstance(value, list) else [value]  # argo: one manifest or an array of manifests
+    for manifest in manifests:
+        if not isinstance(manifest, dict):
+            value_text = "a list" if isinstance(manifest, list) else json.dumps(manifest)[:40]
+            raise RenderError(f"evaluates to {value_text}, not to a manifest; return an object or an array", where=path)
+    return manifests
 
 
-def _error(path: str, said: str, closure: Closure) -> RenderError:
+def _build_evaluation_error(path: str, engine_message: str, closure: ImportClosure) -> RenderError:
     """Convert the engine's message to an error at the first location that it names."""
-    said = cleaned(said)
-    text = said.removeprefix("RUNTIME ERROR: ").partition("\n\t")[0]
-    for lead, field in (("Missing argument: ", "tlas"), ("Undefined external variable: ", "extVars")):
-        if text.startswith(lead):
+    engine_message = strip_control_characters(engine_message)
+    text = engine_message.removeprefix("RUNTIME ERROR: ").partition("\n\t")[0]
+    for prefix, field in (("Missing argument: ", "tlas"), ("Undefined external variable: ", "extVars")):
+        if text.startswith(prefix):
             text = f"{text.strip()}; add it to directory.jsonnet.{field}"
-    for place in _PLACE.finditer(said):
-        if place["file"] in closure.contents:
-            lead = place.group() if text.startswith(place.group()) else ""
-            if lead:
-                text = text[len(lead) :].partition(" ")[2].partition("\n")[0]
-            line = int(place["line"] or place["first"])
-            return RenderError(text.strip()[:_MOST_TEXT], where=place["file"], line=line)
-    return RenderError(text.strip()[:_MOST_TEXT], where=path)
+    for location in _FILE_LOCATION.finditer(engine_message):
+        if location["file"] in closure.contents:
+            prefix = location.group() if text.startswith(location.group()) else ""
+            if prefix:
+                text = text[len(prefix) :].partition(" ")[2].partition("\n")[0]
+            line = int(location["line"] or location["first"])
+            return RenderError(text.strip()[:_MAX_MESSAGE_CHARACTERS], where=location["file"], line=line)
+    return RenderError(text.strip()[:_MAX_MESSAGE_CHARACTERS], where=path)

@@ -28,32 +28,32 @@ class Importer:
         return path, self._contents[path]
 
 
-def evaluated(order: dict[str, Any], path: str, contents: dict[str, bytes]) -> dict[str, str]:
-    imports = {(folder, name): found for folder, name, found in order["imports"]}
+def evaluate_file(request: dict[str, Any], path: str, contents: dict[str, bytes]) -> dict[str, str]:
+    imports = {(folder, name): target for folder, name, target in request["imports"]}
     importer = Importer(contents, imports)
-    told = {name: order[name] for name in ("ext_vars", "ext_codes", "tla_vars", "tla_codes")}
+    variables = {name: request[name] for name in ("ext_vars", "ext_codes", "tla_vars", "tla_codes")}
     try:
         text = contents[path].decode()
-        return {"json": _gojsonnet.evaluate_snippet(path, text, import_callback=importer, **told)}
+        return {"json": _gojsonnet.evaluate_snippet(path, text, import_callback=importer, **variables)}
     except UnicodeDecodeError as problem:
         if problem.object == contents[path]:
             return {"error": f"is not UTF-8 at byte {problem.start}"}
-        return {"error": _without_file(importer, "")}
+        return {"error": _format_missing_import(importer, "")}
     except RuntimeError as problem:
-        said = str(problem)
-        return {"error": _without_file(importer, said) if "importer error" in said[:64] else said}
+        message = str(problem)
+        return {"error": _format_missing_import(importer, message) if "importer error" in message[:64] else message}
 
 
-def _without_file(importer: Importer, said: str) -> str:
+def _format_missing_import(importer: Importer, engine_message: str) -> str:
     # The engine appends bytes of its own to the importer's message.
-    trace = said.partition("\n\t")[2]
+    trace = engine_message.partition("\n\t")[2]
     return f"RUNTIME ERROR: imports {importer.missing!r}, which is not in the repository; correct it\n\t{trace}"
 
 
 def main() -> None:
-    order = json.load(sys.stdin.buffer)
-    contents = {path: b64decode(data) for path, data in order["contents"].items()}
-    json.dump({path: evaluated(order, path, contents) for path in order["files"]}, sys.stdout)
+    request = json.load(sys.stdin.buffer)
+    contents = {path: b64decode(data) for path, data in request["contents"].items()}
+    json.dump({path: evaluate_file(request, path, contents) for path in request["files"]}, sys.stdout)
 
 
 if __name__ == "__main__":

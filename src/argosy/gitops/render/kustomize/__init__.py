@@ -10,39 +10,39 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from argosy.errors import RenderError, UserError
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.render.kustomize.accumulator import Accumulator, open_folder
-from argosy.gitops.render.kustomize.build_level import Accumulated, Build, Inflate, Tracer
-from argosy.gitops.render.kustomize.build_metadata import annotate
-from argosy.gitops.render.kustomize.build_trees import Fetch, Grounds
-from argosy.gitops.render.kustomize.name_hashes import add_hashes
-from argosy.gitops.render.kustomize.name_references import fix_references
-from argosy.gitops.render.kustomize.output_order import in_order
-from argosy.gitops.render.kustomize.permissions import NOTHING, Permits, for_cluster
-from argosy.gitops.render.kustomize.resource import Resource
-from argosy.gitops.render.kustomize.vars import resolve
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.render.kustomize.accumulator import Accumulator, open_kustomization
+from argosy.gitops.render.kustomize.build_level import AccumulatedResources, BuildTracer, InflateChart, KustomizeBuild
+from argosy.gitops.render.kustomize.build_metadata import add_build_metadata
+from argosy.gitops.render.kustomize.build_trees import BuildTrees, FetchRemoteTree
+from argosy.gitops.render.kustomize.name_hashes import add_name_hashes
+from argosy.gitops.render.kustomize.name_references import update_name_references
+from argosy.gitops.render.kustomize.output_order import sort_resources
+from argosy.gitops.render.kustomize.permissions import NO_PERMISSIONS, BuildPermissions, set_cluster_versions
+from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.vars import resolve_vars
 from argosy.kube.objects import Manifest
 
 if TYPE_CHECKING:
     from argosy.gitops.application import KustomizeOptions
-    from argosy.gitops.render.kustomize.kustomization_file import Kustomization
-    from argosy.gitops.render.origins import Trace
+    from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
+    from argosy.gitops.render.origins import OriginTrees
 
-__all__ = ["build", "trace"]
-_LOCAL: Final = "config.kubernetes.io/local-config"
+__all__ = ["build", "trace_origins"]
+_LOCAL_CONFIG_ANNOTATION: Final = "config.kubernetes.io/local-config"
 
 
 def build(
-    tree: Tree,
+    tree: FileTree,
     path: str,
     *,
     order: str = "legacy",
     options: KustomizeOptions | None = None,
     environment: Mapping[str, str] | None = None,
-    settings: Permits = NOTHING,
-    fetch: Fetch | None = None,
-    inflate: Inflate | None = None,
-    tracer: Tracer | None = None,
+    settings: BuildPermissions = NO_PERMISSIONS,
+    fetch: FetchRemoteTree | None = None,
+    inflate: InflateChart | None = None,
+    tracer: BuildTracer | None = None,
 ) -> list[Manifest]:
     """Build the kustomization in a folder.
 
@@ -51,66 +51,72 @@ def build(
     `inflate`,
     helmCharts are. A `tracer` follows every field.
     """
-    grounds = Grounds(tree, fetch)
-    spot = grounds.own.find("", path, path)
-    if spot.kind != "folder" and spot.path:
+    trees = BuildTrees(tree, fetch)
+    location = trees.source_tree.locate("", path, path)
+    if location.kind != "folder" and location.path:
         raise RenderError("there is no such folder: correct the path", where=path)
     if options is not None:
-        settings = for_cluster(settings, options.kube_version, options.api_versions)
-    run = Build(grounds, settings, inflate)
-    run.tracer = tracer
-    level = open_folder(run, spot, path or ".", ())
+        settings = set_cluster_versions(settings, options.kube_version, options.api_versions)
+    kustomize_build = KustomizeBuild(trees, settings, inflate)
+    kustomize_build.tracer = tracer
+    level = open_kustomization(kustomize_build, location, path or ".", ())
     if options is not None:
-        level.kustomization = _overridden(level, options, environment or {})
+        level.kustomization = _apply_options(level, options, environment or {})
     try:
-        return _built(level, order)
+        return _build_manifests(level, order)
     except UserError as error:
-        level.locate(error, grounds.read)
+        level.set_error_location(error, trees.read_file)
         raise
 
 
-def trace(tree: Tree, path: str, **asked: Any) -> Trace:
+def trace_origins(tree: FileTree, path: str, **build_arguments: Any) -> OriginTrees:
     """Trace every field to its origin, by running a build with the same arguments."""
     from argosy.gitops.render.kustomize.field_tracing import FieldTracer  # a plain build does not need it
 
     tracer = FieldTracer()
-    build(tree, path, tracer=tracer, **asked)
-    return tracer.found
+    build(tree, path, tracer=tracer, **build_arguments)
+    return tracer.origin_trees
 
 
-def _built(level: Accumulator, order: str) -> list[Manifest]:
+def _build_manifests(level: Accumulator, order: str) -> list[Manifest]:
     # k8s: unknown words are ignored.
-    wanted = level.build.metadata = frozenset(level.kustomization.listed("buildMetadata"))
-    found = level.accumulate(Accumulated())
-    resources = found.resources
-    level.at = ()
-    add_hashes(resources.listed)
-    fix_references(resources.listed, found.config)
-    resolve(resources, found.variables, found.config)
-    kept = [each for each in resources.listed if each.texts("annotations").get(_LOCAL, "false") == "false"]
-    for each in kept if wanted else ():
-        annotate(each, wanted, level.spot.path)
-    level.at = ("sortOptions", "order")
-    sorting = level.kustomization.fields.get("sortOptions", {"order": order})
-    manifests = [_finished(each) for each in in_order(kept, sorting, level.file)]
+    metadata_options = level.build.metadata = frozenset(level.kustomization.get_list("buildMetadata"))
+    accumulated = level.accumulate(AccumulatedResources())
+    resources = accumulated.resources
+    level.current_path = ()
+    add_name_hashes(resources.items)
+    update_name_references(resources.items, accumulated.config)
+    resolve_vars(resources, accumulated.variables, accumulated.config)
+    output_resources = [
+        resource
+        for resource in resources.items
+        if resource.get_metadata_strings("annotations").get(_LOCAL_CONFIG_ANNOTATION, "false") == "false"
+    ]
+    for resource in output_resources if metadata_options else ():
+        add_build_metadata(resource, metadata_options, level.location.path)
+    level.current_path = ("sortOptions", "order")
+    sort_options = level.kustomization.fields.get("sortOptions", {"order": order})
+    manifests = [_finish_manifest(resource) for resource in sort_resources(output_resources, sort_options, level.file)]
     if level.build.tracer is not None:
-        level.build.tracer.finish(kept)
+        level.build.tracer.finish(output_resources)
     return manifests
 
 
-def _overridden(level: Accumulator, options: KustomizeOptions, environment: Mapping[str, str]) -> Kustomization:
+def _apply_options(level: Accumulator, options: KustomizeOptions, environment: Mapping[str, str]) -> KustomizationFile:
     from argosy.gitops.render.build_environment import substitute
-    from argosy.gitops.render.kustomize.options import overridden
+    from argosy.gitops.render.kustomize.options import apply_kustomize_options
 
-    return overridden(level.kustomization, options, level.spot, lambda text: substitute(text, environment))
+    return apply_kustomize_options(
+        level.kustomization, options, level.location, lambda text: substitute(text, environment)
+    )
 
 
-def _finished(resource: Resource) -> Manifest:
+def _finish_manifest(resource: KustomizeResource) -> Manifest:
     metadata = resource.manifest.get("metadata")
     if isinstance(metadata, dict) and "annotations" in metadata:
         # k8s: kustomize reads annotations as strings, whatever their YAML type.
         if metadata["annotations"]:
-            metadata["annotations"] = resource.texts("annotations")
+            metadata["annotations"] = resource.get_metadata_strings("annotations")
         else:
             del metadata["annotations"]
     return resource.manifest

@@ -10,170 +10,180 @@ from typing import Final
 
 from argosy.errors import LimitError, RenderError, UserError
 from argosy.gitops.render.kustomize import charts, plugins, transformation_order
-from argosy.gitops.render.kustomize.build_level import Accumulated, Build, Level, missing
-from argosy.gitops.render.kustomize.build_metadata import Step
-from argosy.gitops.render.kustomize.build_trees import Spot
-from argosy.gitops.render.kustomize.crds import crd_config, read_openapi
+from argosy.gitops.render.kustomize.build_level import (
+    AccumulatedResources,
+    KustomizationLevel,
+    KustomizeBuild,
+    format_missing_path,
+)
+from argosy.gitops.render.kustomize.build_metadata import TransformationRecord
+from argosy.gitops.render.kustomize.build_trees import TreeLocation
+from argosy.gitops.render.kustomize.crds import read_crd_config, read_openapi
 from argosy.gitops.render.kustomize.documents import read_resources
-from argosy.gitops.render.kustomize.error_lines import Fault
-from argosy.gitops.render.kustomize.field_spec_config import Config, default_config, read_config
-from argosy.gitops.render.kustomize.generators import generate
-from argosy.gitops.render.kustomize.kustomization_file import kustomization_file, read_kustomization
-from argosy.gitops.render.kustomize.resource import Resource
-from argosy.gitops.render.kustomize.resources import Addresses
-from argosy.gitops.render.kustomize.tree_paths import located
-from argosy.gitops.render.kustomize.vars import bound, declare
-from argosy.gitops.render.lfs_check import refuse_pointer
+from argosy.gitops.render.kustomize.error_lines import LocatedError
+from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig, load_default_config, read_config
+from argosy.gitops.render.kustomize.generators import generate_resource
+from argosy.gitops.render.kustomize.kustomization_file import find_kustomization_file, read_kustomization
+from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.resources import ResourcesById
+from argosy.gitops.render.kustomize.tree_paths import resolve_path
+from argosy.gitops.render.kustomize.vars import bind_var, declare_vars
+from argosy.gitops.render.lfs_check import reject_lfs_pointer
 
-_DEEPEST: Final = 50
-_SCHEMAS: Final = "v1.21.2"
-_MOST_FOLDERS: Final = 5_000
-_MOST_RESOURCES: Final = 50_000
+_MAX_DEPTH: Final = 50
+_OPENAPI_VERSION: Final = "v1.21.2"
+_MAX_FOLDERS: Final = 5_000
+_MAX_RESOURCES: Final = 50_000
 
 
-def open_folder(build: Build, spot: Spot, where: str, within: tuple[Spot, ...]) -> Accumulator:
+def open_kustomization(
+    build: KustomizeBuild, location: TreeLocation, where: str, ancestors: tuple[TreeLocation, ...]
+) -> Accumulator:
     """Open the kustomization in a folder."""
-    build.folders += 1
-    if len(within) > _DEEPEST or build.folders > _MOST_FOLDERS:
-        message = f"more than {_DEEPEST} nested kustomizations or {_MOST_FOLDERS} folders: flatten them"
+    build.folder_count += 1
+    if len(ancestors) > _MAX_DEPTH or build.folder_count > _MAX_FOLDERS:
+        message = f"more than {_MAX_DEPTH} nested kustomizations or {_MAX_FOLDERS} folders: flatten them"
         raise LimitError(message, where=where)
-    ground, folder, _ = spot
-    file = kustomization_file(ground.tree, folder)
+    build_tree, folder, _ = location
+    file = find_kustomization_file(build_tree.tree, folder)
     if file is None:
-        place = spot.name if folder or ground.url else "the root folder"
-        raise RenderError(f"there is no kustomization.yaml in {place}: add one or correct the path", where=where)
-    file, _ = located(ground.tree, file, where)
-    text = refuse_pointer(ground.tree.read(file), ground.name(file))
-    return Accumulator(build, spot, read_kustomization(text, ground.name(file)), (*within, spot))
+        folder_text = location.display_path if folder or build_tree.url else "the root folder"
+        raise RenderError(f"there is no kustomization.yaml in {folder_text}: add one or correct the path", where=where)
+    file, _ = resolve_path(build_tree.tree, file, where)
+    text = reject_lfs_pointer(build_tree.tree.read_file(file), build_tree.format_path(file))
+    return Accumulator(build, location, read_kustomization(text, build_tree.format_path(file)), (*ancestors, location))
 
 
-class Accumulator(Level):
+class Accumulator(KustomizationLevel):
     """Reads the resources of a folder and of everything it refers to, and transforms them."""
 
-    def accumulate(self, into: Accumulated) -> Accumulated:
+    def accumulate(self, accumulated: AccumulatedResources) -> AccumulatedResources:
         try:
-            return self._accumulate(into)
+            return self._accumulate(accumulated)
         except UserError as error:
-            self.locate(error, self.build.grounds.read)
+            self.set_error_location(error, self.build.trees.read_file)
             raise
 
-    def _accumulate(self, into: Accumulated) -> Accumulated:
+    def _accumulate(self, accumulated: AccumulatedResources) -> AccumulatedResources:
         kustomization = self.kustomization
-        self.at = ("openapi",)
+        self.current_path = ("openapi",)
         openapi = kustomization.get("openapi") or {}
-        if (version := openapi.get("version")) and version != _SCHEMAS:
-            raise RenderError(f"openapi.version is {version!r}: only {_SCHEMAS} is supported", where=self.file)
+        if (version := openapi.get("version")) and version != _OPENAPI_VERSION:
+            raise RenderError(f"openapi.version is {version!r}: only {_OPENAPI_VERSION} is supported", where=self.file)
         if version and openapi.get("path"):
             raise RenderError("openapi has both a version and a path: keep one of them", where=self.file)
         if path := openapi.get("path"):
-            self.build.openapi = read_openapi(self.read(path), self.name(path))
-        self._add_resources(into)
-        into.config = into.config.merge(self._config())
-        for path in self.entries("crds"):
-            into.config = into.config.merge(crd_config(self.read(path), self.name(path)))
-        self._generate(into)
-        for path in self.entries("components"):
-            self._add_component(into, path)
-        transformation_order.transform(self, into)
-        for each in self.plugins("transformers"):
-            plugins.transform(self, into, each)
-            self.mark(into, each.manifest["kind"], each)
-            self.trace(into, each)
-            into.resources.drop_empty()
-        for _ in self.entries("validators"):
+            self.build.openapi = read_openapi(self.read(path), self.format_path(path))
+        self._add_resources(accumulated)
+        accumulated.config = accumulated.config.merge(self._read_config())
+        for path in self.iterate_entries("crds"):
+            accumulated.config = accumulated.config.merge(read_crd_config(self.read(path), self.format_path(path)))
+        self._generate(accumulated)
+        for path in self.iterate_entries("components"):
+            self._add_component(accumulated, path)
+        transformation_order.run_transformers(self, accumulated)
+        for plugin in self.list_plugins("transformers"):
+            plugins.run_transformer(self, accumulated, plugin)
+            self.record_transformer(accumulated, plugin.manifest["kind"], plugin)
+            self.trace_step(accumulated, plugin)
+            accumulated.resources.drop_empty()
+        for _ in self.iterate_entries("validators"):
             raise RenderError("validators run programs, which is not allowed: remove them", where=self.file)
-        found = [bound(each, into.resources, self.file, self.at) for each in self.entries("vars")]
-        into.variables = declare(into.variables, found)
-        if len(into.resources.listed) > _MOST_RESOURCES:
-            raise LimitError(f"more than {_MOST_RESOURCES} resources: split the kustomization", where=self.file)
-        return into
+        variables = [
+            bind_var(plugin, accumulated.resources, self.file, self.current_path)
+            for plugin in self.iterate_entries("vars")
+        ]
+        accumulated.variables = declare_vars(accumulated.variables, variables)
+        if len(accumulated.resources.items) > _MAX_RESOURCES:
+            raise LimitError(f"more than {_MAX_RESOURCES} resources: split the kustomization", where=self.file)
+        return accumulated
 
-    def _add_resources(self, into: Accumulated) -> None:
-        known: Addresses | None = None
-        for path in self.entries("resources"):
+    def _add_resources(self, accumulated: AccumulatedResources) -> None:
+        by_id: ResourcesById | None = None
+        for path in self.iterate_entries("resources"):
             if not path:
                 raise RenderError("an entry of resources is empty: remove it", where=self.file)
-            spot = self.find(path)
-            if spot.kind == "file":
-                known = into.resources.addresses() if known is None else known
-                into.resources.add_all(self.resources_of(spot), known)
-            elif spot.kind == "folder":
-                self._absorb(into, spot, path)
-                known = None
+            location = self.locate(path)
+            if location.kind == "file":
+                by_id = accumulated.resources.index_by_id() if by_id is None else by_id
+                accumulated.resources.add_all(self.load_resources(location), by_id)
+            elif location.kind == "folder":
+                self._add_base(accumulated, location, path)
+                by_id = None
             else:
-                raise RenderError(missing(path), where=self.file)
+                raise RenderError(format_missing_path(path), where=self.file)
 
-    def _absorb(self, into: Accumulated, spot: Spot, path: str) -> None:
-        level = self.enter(spot, path)
+    def _add_base(self, accumulated: AccumulatedResources, location: TreeLocation, path: str) -> None:
+        level = self.open_base(location, path)
         if level.kustomization.is_component:
             raise RenderError(f"{path} is a Component: list it in components, not in resources", where=self.file)
-        into.absorb(level.accumulate(Accumulated()))
+        accumulated.absorb(level.accumulate(AccumulatedResources()))
 
-    def _add_component(self, into: Accumulated, path: str) -> None:
-        spot = self.find(path)
-        if spot.kind != "folder":
-            what = f"{path} is not a folder" if spot.kind else missing(path)
-            raise RenderError(f"components: {what}", where=self.file)
-        level = self.enter(spot, path)
+    def _add_component(self, accumulated: AccumulatedResources, path: str) -> None:
+        location = self.locate(path)
+        if location.kind != "folder":
+            reason = f"{path} is not a folder" if location.kind else format_missing_path(path)
+            raise RenderError(f"components: {reason}", where=self.file)
+        level = self.open_base(location, path)
         if not level.kustomization.is_component:
             message = f"{path} is not a Component: set its kind to Component, or list it in resources"
             raise RenderError(message, where=self.file)
-        level.accumulate(into)
+        level.accumulate(accumulated)
 
-    def enter(self, spot: Spot, path: str) -> Accumulator:
-        if any(spot.holds(each) for each in self.within):
-            place = spot.name or "the root folder"
-            raise RenderError(f"{path} is a cycle: {place} is or contains its referrer", where=self.file)
+    def open_base(self, location: TreeLocation, path: str) -> Accumulator:
+        if any(location.contains(ancestor) for ancestor in self.ancestors):
+            folder_text = location.display_path or "the root folder"
+            raise RenderError(f"{path} is a cycle: {folder_text} is or contains its referrer", where=self.file)
         try:
-            return open_folder(self.build, spot, self.file, self.within)
+            return open_kustomization(self.build, location, self.file, self.ancestors)
         except RenderError:
-            self.refuse_submodule(spot)
+            self.reject_submodule(location)
             raise
 
-    def _config(self) -> Config:
-        config = default_config()
-        for path in self.entries("configurations"):
-            config = config.merge(read_config(self.read(path), self.name(path)))
+    def _read_config(self) -> TransformerConfig:
+        config = load_default_config()
+        for path in self.iterate_entries("configurations"):
+            config = config.merge(read_config(self.read(path), self.format_path(path)))
         return config
 
-    def _generate(self, into: Accumulated) -> None:
-        shared = self.kustomization.get("generatorOptions") or {}
+    def _generate(self, accumulated: AccumulatedResources) -> None:
+        shared_options = self.kustomization.get("generatorOptions") or {}
         for name, kind in (("configMapGenerator", "ConfigMap"), ("secretGenerator", "Secret")):
-            for given in self.entries(name):
-                made = generate(kind, given, shared, self.read, self.file)
-                made.notes["made"] = Step(self.file, f"{kind}Generator")
-                transformation_order.place(into.resources, made, self.file)
-                self.trace(into)
-        for number, chart in enumerate(charts.wanted(self.kustomization)):
-            self.at = ("helmCharts", number)
-            for resource in charts.inflated(self, chart, self.file):
-                resource.notes["made"] = Step(self.file, charts.PLUGIN)
-                transformation_order.place(into.resources, resource, self.file)
-            self.trace(into)
-        for each in self.plugins("generators"):
-            for resource in plugins.generated(self, each):
-                resource.notes["made"] = Step(each.file, each.manifest["kind"], each.name)
-                transformation_order.place(into.resources, resource, self.file)
-            self.trace(into, each)
+            for arguments in self.iterate_entries(name):
+                generated = generate_resource(kind, arguments, shared_options, self.read, self.file)
+                generated.notes["made"] = TransformationRecord(self.file, f"{kind}Generator")
+                transformation_order.add_generated(accumulated.resources, generated, self.file)
+                self.trace_step(accumulated)
+        for i, chart in enumerate(charts.list_charts(self.kustomization)):
+            self.current_path = ("helmCharts", i)
+            for resource in charts.inflate_chart(self, chart, self.file):
+                resource.notes["made"] = TransformationRecord(self.file, charts.PLUGIN_KIND)
+                transformation_order.add_generated(accumulated.resources, resource, self.file)
+            self.trace_step(accumulated)
+        for plugin in self.list_plugins("generators"):
+            for resource in plugins.run_generator(self, plugin):
+                resource.notes["made"] = TransformationRecord(plugin.file, plugin.manifest["kind"], plugin.name)
+                transformation_order.add_generated(accumulated.resources, resource, self.file)
+            self.trace_step(accumulated, plugin)
 
-    def plugins(self, field: str) -> list[Resource]:
-        found: list[Resource] = []
-        for text in self.entries(field):
-            known = len(found)
+    def list_plugins(self, field: str) -> list[KustomizeResource]:
+        plugin_resources: list[KustomizeResource] = []
+        for text in self.iterate_entries(field):
+            previous_count = len(plugin_resources)
             if "\n" in text.strip():
                 try:
-                    found += read_resources(text.encode(), self.file)
+                    plugin_resources += read_resources(text.encode(), self.file)
                 except RenderError as error:
-                    raise Fault(error.message, where=self.file, said_at=error.line) from error
+                    raise LocatedError(error.message, where=self.file, text_line=error.line) from error
             else:
-                found += self._plugins_of(self.find(text), text)
-            for each in found[known:]:
-                each.notes["entry"] = self.at
-        return found
+                plugin_resources += self._load_plugins(self.locate(text), text)
+            for plugin in plugin_resources[previous_count:]:
+                plugin.notes["entry"] = self.current_path
+        return plugin_resources
 
-    def _plugins_of(self, spot: Spot, text: str) -> list[Resource]:
-        if spot.kind == "file":
-            return self.resources_of(spot)
-        if spot.kind == "folder":
-            return self.enter(spot, text).accumulate(Accumulated()).resources.listed
-        raise RenderError(missing(text), where=self.file)
+    def _load_plugins(self, location: TreeLocation, text: str) -> list[KustomizeResource]:
+        if location.kind == "file":
+            return self.load_resources(location)
+        if location.kind == "folder":
+            return self.open_base(location, text).accumulate(AccumulatedResources()).resources.items
+        raise RenderError(format_missing_path(text), where=self.file)

@@ -12,30 +12,30 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.render.kustomize.build_metadata import CHANGES, Step
-from argosy.gitops.render.kustomize.build_trees import Grounds, Spot
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.render.kustomize.build_metadata import TRANSFORMER_ANNOTATIONS, TransformationRecord
+from argosy.gitops.render.kustomize.build_trees import BuildTrees, TreeLocation
 from argosy.gitops.render.kustomize.documents import read_resources
-from argosy.gitops.render.kustomize.entry_cursor import Cursor
-from argosy.gitops.render.kustomize.field_spec_config import EMPTY, Config
-from argosy.gitops.render.kustomize.kustomization_file import Kustomization
-from argosy.gitops.render.kustomize.merge_keys import Definitions, builtin_node
-from argosy.gitops.render.kustomize.patches import SchemaOf
-from argosy.gitops.render.kustomize.permissions import NOTHING, Permits
-from argosy.gitops.render.kustomize.remote_bases import is_plain_path, looks_remote
-from argosy.gitops.render.kustomize.resource import Resource
-from argosy.gitops.render.kustomize.resources import Resources
-from argosy.gitops.render.kustomize.vars import Var, merge_vars
-from argosy.gitops.render.submodules import find_submodule, submodule_text
+from argosy.gitops.render.kustomize.entry_cursor import EntryCursor
+from argosy.gitops.render.kustomize.field_spec_config import EMPTY_CONFIG, TransformerConfig
+from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
+from argosy.gitops.render.kustomize.merge_keys import OpenApiSchemas, find_builtin_schema
+from argosy.gitops.render.kustomize.patches import FindSchema
+from argosy.gitops.render.kustomize.permissions import NO_PERMISSIONS, BuildPermissions
+from argosy.gitops.render.kustomize.remote_bases import is_local_path, looks_remote
+from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.resources import KustomizeResources
+from argosy.gitops.render.kustomize.vars import KustomizeVar, merge_vars
+from argosy.gitops.render.submodules import find_submodule, format_submodule_error
 from argosy.kube.objects import Manifest
 
 
-class Inflate(Protocol):
+class InflateChart(Protocol):
     """Renders the chart in a folder of a tree with Helm; `values` are paths in that tree or mappings, the last wins."""
 
     def __call__(
         self,
-        tree: Tree,
+        tree: FileTree,
         chart: str,
         *,
         release_name: str = "",
@@ -49,117 +49,139 @@ class Inflate(Protocol):
     ) -> list[Manifest]: ...
 
 
-class Tracer(Protocol):
+class BuildTracer(Protocol):
     """Follows each field through a build, to find the file that wrote it."""
 
-    def read(self, text: bytes, file: str, resources: Sequence[Resource]) -> None: ...
+    def trace_file(self, text: bytes, file: str, resources: Sequence[KustomizeResource]) -> None: ...
 
-    def step(self, level: Level, listed: Sequence[Resource], plugin: Resource | None = None) -> None: ...
+    def trace_step(
+        self, level: KustomizationLevel, resources: Sequence[KustomizeResource], plugin: KustomizeResource | None = None
+    ) -> None: ...
 
-    def finish(self, resources: Sequence[Resource]) -> None: ...
+    def finish(self, resources: Sequence[KustomizeResource]) -> None: ...
 
 
 @dataclass
-class Accumulated:
+class AccumulatedResources:
     """The resources and configuration that a kustomization passes to its parent."""
 
-    resources: Resources = field(default_factory=Resources)
-    config: Config = EMPTY
-    variables: list[Var] = field(default_factory=list)
+    resources: KustomizeResources = field(default_factory=KustomizeResources)
+    config: TransformerConfig = EMPTY_CONFIG
+    variables: list[KustomizeVar] = field(default_factory=list)
 
-    def absorb(self, other: Accumulated) -> None:
+    def absorb(self, other: AccumulatedResources) -> None:
         self.resources.extend(other.resources)
         self.config = self.config.merge(other.config)
         self.variables = merge_vars(self.variables, other.variables)
 
 
-class Build:
+class KustomizeBuild:
     """One build: its trees, its permissions, and counters for its limits."""
 
-    def __init__(self, grounds: Grounds, permits: Permits = NOTHING, inflate: Inflate | None = None) -> None:
-        self.grounds = grounds
-        self.permits = permits
+    def __init__(
+        self, trees: BuildTrees, permissions: BuildPermissions = NO_PERMISSIONS, inflate: InflateChart | None = None
+    ) -> None:
+        self.trees = trees
+        self.permissions = permissions
         self.inflate = inflate
-        self.folders = 0
-        self.openapi: Definitions | None = None
+        self.folder_count = 0
+        self.openapi: OpenApiSchemas | None = None
         self.metadata: frozenset[str] = frozenset()
-        self.tracer: Tracer | None = None
+        self.tracer: BuildTracer | None = None
 
     @property
-    def schemas(self) -> SchemaOf:
-        return self.openapi.node if self.openapi else builtin_node
+    def find_schema(self) -> FindSchema:
+        return self.openapi.find_schema if self.openapi else find_builtin_schema
 
 
-class Level(Cursor):
+class KustomizationLevel(EntryCursor):
     """The kustomization in one folder."""
 
-    def __init__(self, build: Build, spot: Spot, kustomization: Kustomization, within: tuple[Spot, ...]) -> None:
+    def __init__(
+        self,
+        build: KustomizeBuild,
+        location: TreeLocation,
+        kustomization: KustomizationFile,
+        ancestors: tuple[TreeLocation, ...],
+    ) -> None:
         self.build = build
-        self.spot = spot
+        self.location = location
         super().__init__(kustomization)
-        self.within = within
+        self.ancestors = ancestors
 
-    def mark(self, into: Accumulated, kind: str, plugin: Resource | None = None) -> None:
+    def record_transformer(
+        self, accumulated: AccumulatedResources, kind: str, plugin: KustomizeResource | None = None
+    ) -> None:
         """Record a transformer with every current resource, if transformerAnnotations are requested, and trace it."""
-        if CHANGES in self.build.metadata:
-            step = Step(plugin.file, kind, plugin.name, plugin.namespace) if plugin else Step(self.file, kind)
-            for each in into.resources.listed:
-                each.notes.setdefault("changes", []).append(step)
+        if TRANSFORMER_ANNOTATIONS in self.build.metadata:
+            record = (
+                TransformationRecord(plugin.file, kind, plugin.name, plugin.namespace)
+                if plugin
+                else TransformationRecord(self.file, kind)
+            )
+            for resource in accumulated.resources.items:
+                resource.notes.setdefault("changes", []).append(record)
         if plugin is None:
-            self.trace(into)
+            self.trace_step(accumulated)
 
-    def trace(self, into: Accumulated, plugin: Resource | None = None) -> None:
+    def trace_step(self, accumulated: AccumulatedResources, plugin: KustomizeResource | None = None) -> None:
         """Tell the tracer that the current entry, or a transformer plug-in, has been applied."""
         if self.build.tracer is not None:
-            self.at = plugin.notes.get("entry", self.at) if plugin else self.at
-            self.build.tracer.step(self, into.resources.listed, plugin)
+            self.current_path = plugin.notes.get("entry", self.current_path) if plugin else self.current_path
+            self.build.tracer.trace_step(self, accumulated.resources.items, plugin)
 
-    def find(self, path: str) -> Spot:
+    def locate(self, path: str) -> TreeLocation:
         """Locate a path of this kustomization, in this tree or in a remote base."""
-        if "://" in path and (remote := self.build.grounds.find(path, self.file)):
+        if "://" in path and (remote := self.build.trees.locate_remote(path, self.file)):
             return remote
-        here = self.spot.ground.find(self.spot.path, path, self.file)
-        if not here.kind:
-            self.refuse_submodule(here)
+        local = self.location.build_tree.locate(self.location.path, path, self.file)
+        if not local.kind:
+            self.reject_submodule(local)
         # k8s: an existing file wins, even if its name looks like a URL.
-        if here.kind == "file" or is_plain_path(path):
-            return here
-        return self.build.grounds.find(path, self.file) or here
+        if local.kind == "file" or is_local_path(path):
+            return local
+        return self.build.trees.locate_remote(path, self.file) or local
 
-    def refuse_submodule(self, spot: Spot) -> None:
-        if submodule := find_submodule(spot.ground.tree, spot.path):
-            raise RenderError(submodule_text(submodule), where=self.file) from None
+    def reject_submodule(self, location: TreeLocation) -> None:
+        if submodule := find_submodule(location.build_tree.tree, location.path):
+            raise RenderError(format_submodule_error(submodule), where=self.file) from None
 
-    def name(self, path: str) -> str:
+    def format_path(self, path: str) -> str:
         if looks_remote(path):
             return path
-        return self.spot.ground.name(posixpath.normpath(f"{self.spot.path}/{path}".lstrip("/")))
+        return self.location.build_tree.format_path(posixpath.normpath(f"{self.location.path}/{path}".lstrip("/")))
 
     def read(self, path: str) -> bytes:
         """Read a file in the kustomization's folder or below."""
-        return self.file_at(path).read()
+        return self.locate_file(path).read()
 
-    def file_at(self, path: str) -> Spot:
-        spot = self.find(path)
-        if spot.kind != "file":
-            raise RenderError(f"{path} is not a file: use a file" if spot.kind else missing(path), where=self.file)
-        return self.permitted(spot, path)
+    def locate_file(self, path: str) -> TreeLocation:
+        location = self.locate(path)
+        if location.kind != "file":
+            raise RenderError(
+                f"{path} is not a file: use a file" if location.kind else format_missing_path(path), where=self.file
+            )
+        return self.check_readable(location, path)
 
-    def resources_of(self, spot: Spot) -> list[Resource]:
-        entry = self.permitted(spot).ground.tree.entry(spot.path)
-        found = read_resources(spot.read(), spot.name, entry.id if entry else "")
+    def load_resources(self, location: TreeLocation) -> list[KustomizeResource]:
+        entry = self.check_readable(location).build_tree.tree.find_entry(location.path)
+        resources = read_resources(location.read(), location.display_path, entry.id if entry else "")
         if self.build.tracer is not None:
-            self.build.tracer.read(spot.read(), spot.name, found)
-        return found
+            self.build.tracer.trace_file(location.read(), location.display_path, resources)
+        return resources
 
-    def permitted(self, spot: Spot, path: str = "") -> Spot:
+    def check_readable(self, location: TreeLocation, path: str = "") -> TreeLocation:
         # k8s: a remote base never reads outside its folders, whatever is permitted here.
-        is_free = self.build.permits.reads_anywhere and not spot.ground.url
-        if spot.ground is self.spot.ground and not is_free and not self.spot.holds(spot):
-            message = f"{path or spot.path} is outside the kustomization's folder: move it there, or make it a base"
+        can_read_anywhere = self.build.permissions.can_read_outside_folder and not location.build_tree.url
+        if (
+            location.build_tree is self.location.build_tree
+            and not can_read_anywhere
+            and not self.location.contains(location)
+        ):
+            message = f"{path or location.path} is outside the kustomization's folder: move it there, or make it a base"
             raise RenderError(message, where=self.file)
-        return spot
+        return location
 
 
-def missing(path: str) -> str:
+def format_missing_path(path: str) -> str:
     return f"{path} does not exist: add it or correct the path"

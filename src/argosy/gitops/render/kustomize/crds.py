@@ -6,28 +6,28 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.render.kustomize.error_lines import Fault
-from argosy.gitops.render.kustomize.field_spec_config import Config
+from argosy.gitops.render.kustomize.error_lines import LocatedError
+from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
 from argosy.gitops.render.kustomize.field_specs import FieldSpec
-from argosy.gitops.render.kustomize.gvk import Gvk, gvk_of
-from argosy.gitops.render.kustomize.merge_keys import Definitions
-from argosy.kube.objects import Profile, load
+from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
+from argosy.gitops.render.kustomize.merge_keys import OpenApiSchemas
+from argosy.kube.objects import YamlDialect, read_yaml
 
-_MARKS: Final = {
+_TRANSFORMER_BY_EXTENSION: Final = {
     "x-kubernetes-annotation": "commonAnnotations",
     "x-kubernetes-label-selector": "commonLabels",
     "x-kubernetes-identity": "namePrefix",
 }
-_PARTS: Final = {"Schema": dict, "Dependencies": list}
+_DEFINITION_PART_TYPES: Final = {"Schema": dict, "Dependencies": list}
 
 
-def read_openapi(text: bytes, file: str) -> Definitions:
-    return Definitions(_document(text, file))
+def read_openapi(text: bytes, file: str) -> OpenApiSchemas:
+    return OpenApiSchemas(_read_document(text, file))
 
 
-def _document(text: bytes, file: str) -> dict[str, Any]:
+def _read_document(text: bytes, file: str) -> dict[str, Any]:
     try:
-        value = load(text, profile=Profile.KUSTOMIZE, where=file)
+        value = read_yaml(text, dialect=YamlDialect.KUSTOMIZE, where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     if not isinstance(value, dict):
@@ -35,47 +35,49 @@ def _document(text: bytes, file: str) -> dict[str, Any]:
     return value
 
 
-def crd_config(text: bytes, file: str) -> Config:
+def read_crd_config(text: bytes, file: str) -> TransformerConfig:
     """Find the fields of custom resources that refer to other objects, by the extensions in their schemas."""
-    definitions = _document(text, file)
+    definitions = _read_document(text, file)
     specs: dict[str, list[FieldSpec]] = {}
     references: list[tuple[Gvk, tuple[FieldSpec, ...]]] = []
     for name, wrapped in definitions.items():
         _check_definition(name, wrapped, file)
-        schema = _schema(wrapped)
+        schema = _unwrap_schema(wrapped)
         if not (schema.get("properties") or {}).keys() >= {"kind", "apiVersion", "metadata"}:
             continue
         gvk = Gvk("", "", name.rpartition(".")[2])
-        for path, field in _walk(definitions, schema, (), 0):
-            for mark, transformer in _MARKS.items():
-                if mark in field:
+        for path, field in _walk_fields(definitions, schema, (), 0):
+            for extension, transformer in _TRANSFORMER_BY_EXTENSION.items():
+                if extension in field:
                     specs.setdefault(transformer, []).append(FieldSpec("/".join(path), gvk))
             if "x-kubernetes-object-ref-kind" in field:
-                references.append(_reference(path, field, gvk))
-    return Config({name: tuple(each) for name, each in specs.items()}, tuple(references))
+                references.append(_build_reference(path, field, gvk))
+    return TransformerConfig({name: tuple(field_specs) for name, field_specs in specs.items()}, tuple(references))
 
 
 def _check_definition(name: str, wrapped: Any, file: str) -> None:
     parts = wrapped if isinstance(wrapped, dict) else {"Schema": wrapped}
-    if any(not isinstance(parts.get(part), form | None) for part, form in _PARTS.items()):
+    if any(
+        not isinstance(parts.get(part), expected_type | None) for part, expected_type in _DEFINITION_PART_TYPES.items()
+    ):
         message = f"{name} is not a definition with a Schema: correct it; list CustomResourceDefinitions in resources"
-        raise Fault(message, where=file, inside=(name,), number=0)
+        raise LocatedError(message, where=file, path=(name,), document_index=0)
 
 
-def _reference(path: tuple[str, ...], field: dict[str, Any], gvk: Gvk) -> tuple[Gvk, tuple[FieldSpec, ...]]:
+def _build_reference(path: tuple[str, ...], field: dict[str, Any], gvk: Gvk) -> tuple[Gvk, tuple[FieldSpec, ...]]:
     version = str(field.get("x-kubernetes-object-ref-api-version") or "")
-    target = gvk_of(version, str(field["x-kubernetes-object-ref-kind"]))
+    target = parse_gvk(version, str(field["x-kubernetes-object-ref-kind"]))
     key = str(field.get("x-kubernetes-object-ref-name-key") or "name")
     is_map = "$ref" in field or "properties" in field or field.get("type") == "object"
     return target, (FieldSpec("/".join((*path, key) if is_map else path), gvk),)
 
 
-def _schema(wrapped: Any) -> dict[str, Any]:
+def _unwrap_schema(wrapped: Any) -> dict[str, Any]:
     inner = wrapped.get("Schema") if isinstance(wrapped, dict) and "Schema" in wrapped else wrapped
     return inner if isinstance(inner, dict) else {}
 
 
-def _walk(
+def _walk_fields(
     definitions: dict[str, Any], schema: dict[str, Any], path: tuple[str, ...], depth: int
 ) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     if depth > 15:
@@ -83,11 +85,11 @@ def _walk(
     for name, field in (schema.get("properties") or {}).items():
         if not isinstance(field, dict):
             continue
-        here = (*path, name)
-        yield here, field
-        below = field.get("items") if field.get("type") == "array" else field
-        reference = below.get("$ref") if isinstance(below, dict) else None
+        field_path = (*path, name)
+        yield field_path, field
+        child = field.get("items") if field.get("type") == "array" else field
+        reference = child.get("$ref") if isinstance(child, dict) else None
         if isinstance(reference, str):
-            below = _schema(definitions.get(reference) or definitions.get(reference.rpartition("/")[2]))
-        if isinstance(below, dict):
-            yield from _walk(definitions, below, here, depth + 1)
+            child = _unwrap_schema(definitions.get(reference) or definitions.get(reference.rpartition("/")[2]))
+        if isinstance(child, dict):
+            yield from _walk_fields(definitions, child, field_path, depth + 1)

@@ -9,146 +9,154 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.render.kustomize.error_lines import marked_queue
-from argosy.gitops.render.kustomize.resource import Nulls, Resource
-from argosy.gitops.render.kustomize.yaml_marks import Marks, is_odd, may_be_lost
-from argosy.kube.objects import Profile, load_all
+from argosy.gitops.render.kustomize.error_lines import list_marked_documents
+from argosy.gitops.render.kustomize.resource import ExplicitNulls, KustomizeResource
+from argosy.gitops.render.kustomize.yaml_details import YamlDetails, has_unusual_values, may_lose_details
+from argosy.kube.objects import YamlDialect, read_yaml_documents
 
-_KEPT_BYTES: Final = 64 * 1024 * 1024
-_LARGEST: Final = 4 * 1024 * 1024
+_MAX_CACHE_BYTES: Final = 64 * 1024 * 1024
+_MAX_CACHED_FILE_BYTES: Final = 4 * 1024 * 1024
 
 
-class _Read(NamedTuple):
+class _CachedManifests(NamedTuple):
     """Manifests as JSON, and for each the source text of its annotations that are not strings."""
 
     data: bytes
-    written: list[dict[str, str]]
+    annotation_texts: list[dict[str, str]]
 
 
-class _Kept:
+class _ManifestCache:
     """Caches recently read files as JSON, because parsing JSON is fast and returns a copy."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, _Read] = OrderedDict()
+        self._entries: OrderedDict[str, _CachedManifests] = OrderedDict()
         self._bytes = 0
 
-    def get(self, id: str) -> _Read | None:
-        return self._found.get(id)
+    def get(self, id: str) -> _CachedManifests | None:
+        return self._entries.get(id)
 
-    def put(self, id: str, read: _Read) -> None:
-        if len(read.data) > _LARGEST:
+    def put(self, id: str, entry: _CachedManifests) -> None:
+        if len(entry.data) > _MAX_CACHED_FILE_BYTES:
             return
-        self._found[id] = read
-        self._bytes += len(read.data)
-        while self._bytes > _KEPT_BYTES and self._found:
-            self._bytes -= len(self._found.popitem(last=False)[1].data)
+        self._entries[id] = entry
+        self._bytes += len(entry.data)
+        while self._bytes > _MAX_CACHE_BYTES and self._entries:
+            self._bytes -= len(self._entries.popitem(last=False)[1].data)
 
 
-_KEPT: Final = _Kept()
+_MANIFEST_CACHE: Final = _ManifestCache()
 
 
-def read_resources(text: bytes, file: str, id: str = "") -> list[Resource]:
+def read_resources(text: bytes, file: str, id: str = "") -> list[KustomizeResource]:
     """Read all resources of a file; items of Lists come last."""
-    known = _KEPT.get(id) if id else None
-    if known is not None:
-        values: list[Any] = orjson.loads(known.data)
-        return [_resource(each, file, written, {}) for each, written in zip(values, known.written)]
-    queue = _documents(text, file)
+    cached = _MANIFEST_CACHE.get(id) if id else None
+    if cached is not None:
+        values: list[Any] = orjson.loads(cached.data)
+        return [
+            _build_resource(value, file, annotation_texts, {})
+            for value, annotation_texts in zip(values, cached.annotation_texts)
+        ]
+    queue = _load_documents(text, file)
     try:
-        values = _manifests(queue, file)
-    except _NoManifest as fault:
-        raise RenderError(str(fault), where=file, line=_line(text, queue, fault.number)) from None
-    if may_be_lost(text) or any(map(_is_odd, values)):
-        marks = Marks(queue, text)
-        if marks.nulls or any(map(_is_odd, values)):
-            return [_resource(each, file, _written(each, marks), marks.nulls) for each in values]
-    nothing: list[dict[str, str]] = [{} for _ in values]
+        values = _collect_manifests(queue, file)
+    except _InvalidManifest as error:
+        raise RenderError(str(error), where=file, line=_find_document_line(text, queue, error.number)) from None
+    if may_lose_details(text) or any(map(_has_unusual_annotations, values)):
+        marks = YamlDetails(queue, text)
+        if marks.nulls or any(map(_has_unusual_annotations, values)):
+            return [_build_resource(value, file, _read_annotation_texts(value, marks), marks.nulls) for value in values]
+    no_texts: list[dict[str, str]] = [{} for _ in values]
     if id:
-        _KEPT.put(id, _Read(orjson.dumps(values), nothing))
-    return [_resource(each, file, {}, {}) for each in values]
+        _MANIFEST_CACHE.put(id, _CachedManifests(orjson.dumps(values), no_texts))
+    return [_build_resource(value, file, {}, {}) for value in values]
 
 
-def resources_of_manifests(manifests: Sequence[dict[str, Any]], file: str) -> list[Resource]:
+def build_resources(manifests: Sequence[dict[str, Any]], file: str) -> list[KustomizeResource]:
     """Build resources from the output of another tool."""
     try:
-        return [_resource(each, file, {}, {}) for each in _manifests(list(manifests), file)]
-    except _NoManifest as fault:
-        raise RenderError(str(fault), where=file) from None
+        return [_build_resource(manifest, file, {}, {}) for manifest in _collect_manifests(list(manifests), file)]
+    except _InvalidManifest as error:
+        raise RenderError(str(error), where=file) from None
 
 
-def read_values(text: bytes, file: str) -> tuple[dict[str, Any], Nulls]:
+def read_chart_values(text: bytes, file: str) -> tuple[dict[str, Any], ExplicitNulls]:
     """Read the values of a chart, and which nulls are explicit."""
-    documents = _documents(text, file)
+    documents = _load_documents(text, file)
     value = documents[0] if documents else None
     if not isinstance(value, dict):
         raise RenderError("must be a mapping: write NAME: VALUE", where=file)
-    return value, Marks(documents[:1], text).nulls
+    return value, YamlDetails(documents[:1], text).nulls
 
 
-def refuse_directive(text: bytes, file: str) -> None:
+def reject_yaml_directive(text: bytes, file: str) -> None:
     """k8s: files are split at `---` before parsing, so a directive would be a document of its own."""
     if text[:5] == b"%YAML":
         raise RenderError("starts with a YAML directive: remove it", where=file, line=1)
 
 
-def _documents(text: bytes, file: str) -> list[Any]:
-    refuse_directive(text, file)
+def _load_documents(text: bytes, file: str) -> list[Any]:
+    reject_yaml_directive(text, file)
     try:
-        return load_all(text, profile=Profile.KUSTOMIZE, where=file)
+        return read_yaml_documents(text, dialect=YamlDialect.KUSTOMIZE, where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
 
 
-class _NoManifest(Exception):
+class _InvalidManifest(Exception):
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
         self.number = number
 
 
-def _line(text: bytes, documents: list[Any], number: int) -> int:
+def _find_document_line(text: bytes, documents: list[Any], number: int) -> int:
     """Return the line where a document starts; items of Lists are numbered after all documents."""
-    marked, place = marked_queue(text), number - 1 - sum(each is None for each in documents[:number])
-    return marked[place].line if place < len(marked) else 1
+    marked_documents, index = (
+        list_marked_documents(text),
+        number - 1 - sum(document is None for document in documents[:number]),
+    )
+    return marked_documents[index].line if index < len(marked_documents) else 1
 
 
-def _manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
+def _collect_manifests(documents: list[Any], file: str) -> list[dict[str, Any]]:
     queue = list(documents)
-    found: list[dict[str, Any]] = []
+    manifests: list[dict[str, Any]] = []
     for number, value in enumerate(queue, start=1):
         if value is None or value == {} or value == []:
             continue
-        place = f"document {number}"
+        document_text = f"document {number}"
         if not isinstance(value, dict):
-            raise _NoManifest(f"{place} is not a Kubernetes object: expected fields such as kind", number)
+            raise _InvalidManifest(f"{document_text} is not a Kubernetes object: expected fields such as kind", number)
         kind = value.get("kind")
         if not isinstance(kind, str) or not kind:
-            raise _NoManifest(f"{place} has no kind: add apiVersion and kind", number)
+            raise _InvalidManifest(f"{document_text} has no kind: add apiVersion and kind", number)
         if kind.endswith("List") and isinstance(value.get("items"), list):
             queue.extend(value["items"])
             continue
         metadata = value.get("metadata")
         if not isinstance(metadata, dict) or metadata.get("name") in (None, ""):
-            raise _NoManifest(f"{place}, a {kind}, has no metadata.name: add it", number)
-        found.append(value)
-    return found
+            raise _InvalidManifest(f"{document_text}, a {kind}, has no metadata.name: add it", number)
+        manifests.append(value)
+    return manifests
 
 
-def _is_odd(value: dict[str, Any]) -> bool:
-    return is_odd(value["metadata"].get("annotations"))
+def _has_unusual_annotations(value: dict[str, Any]) -> bool:
+    return has_unusual_values(value["metadata"].get("annotations"))
 
 
-def _written(value: dict[str, Any], marks: Marks) -> dict[str, str]:
+def _read_annotation_texts(value: dict[str, Any], marks: YamlDetails) -> dict[str, str]:
     annotations = value["metadata"].get("annotations")
-    texts = marks.texts(annotations)
+    texts = marks.get_source_texts(annotations)
     for key, text in texts.items():
         if type(annotations[key]) is str:  # a date, whose value is a string in another format
             annotations[key] = text
     return {key: "" if text == "~" else text for key, text in texts.items()}
 
 
-def _resource(value: dict[str, Any], file: str, written: dict[str, str], nulls: Nulls) -> Resource:
-    resource = Resource(value, file)
-    resource.written = written
+def _build_resource(
+    value: dict[str, Any], file: str, annotation_texts: dict[str, str], nulls: ExplicitNulls
+) -> KustomizeResource:
+    resource = KustomizeResource(value, file)
+    resource.written_annotations = annotation_texts
     resource.nulls = nulls
-    resource.adopt_notes()
+    resource.adopt_internal_annotations()
     return resource

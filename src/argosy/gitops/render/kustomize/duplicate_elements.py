@@ -12,91 +12,91 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.gitops.render.kustomize.merge_keys import Node
-from argosy.gitops.render.kustomize.two_key_lists import walked
+from argosy.gitops.render.kustomize.merge_keys import MergeSchema
+from argosy.gitops.render.kustomize.two_key_lists import merge_two_key_list
 
-_Name = tuple[str, ...]
+_MergeKey = tuple[str, ...]
 
 
-def without_doubles(manifest: Any, patch: Any, schema: Node | None) -> None:
+def remove_duplicate_elements(manifest: Any, patch: Any, schema: MergeSchema | None) -> None:
     """Change both in place, so that merging them gives the same result as kustomize."""
     if schema is None or type(manifest) is not dict:
         return
-    given = patch if type(patch) is dict else {}
+    patch_fields = patch if type(patch) is dict else {}
     for key, value in manifest.items():
-        _value(value, given.get(key), schema.field(key))
-    for key, value in given.items():
+        _deduplicate_value(value, patch_fields.get(key), schema.get_field(key))
+    for key, value in patch_fields.items():
         if manifest.get(key) is None:
-            _value(value, None, schema.field(key))
+            _deduplicate_value(value, None, schema.get_field(key))
 
 
-def _value(value: Any, patch: Any, schema: Node | None) -> None:
+def _deduplicate_value(value: Any, patch: Any, schema: MergeSchema | None) -> None:
     if schema is not None and type(value) is dict:
-        without_doubles(value, patch, schema)
-    elif schema is not None and schema.keys and type(value) is list:
-        _list(value, patch, schema)
+        remove_duplicate_elements(value, patch, schema)
+    elif schema is not None and schema.merge_keys and type(value) is list:
+        _deduplicate_list(value, patch, schema)
 
 
-def _list(target: list[Any], patch: Any, schema: Node) -> None:
-    given = patch if type(patch) is list else []
-    everyone = [*target, *given]
-    if not all(type(each) is dict for each in everyone):
+def _deduplicate_list(target: list[Any], patch: Any, schema: MergeSchema) -> None:
+    patch_elements = patch if type(patch) is list else []
+    all_elements = [*target, *patch_elements]
+    if not all(type(element) is dict for element in all_elements):
         return
-    keys = [key for key in schema.keys if any(each.get(key) is not None for each in everyone)]
+    keys = [key for key in schema.merge_keys if any(element.get(key) is not None for element in all_elements)]
     if not keys:
         return
-    if any(each.keys() == {"$patch"} for each in target):
+    if any(element.keys() == {"$patch"} for element in target):
         return  # a new list from the patch, with a directive for the whole list
-    if len(keys) > 1 and not given and not all(_name(each, keys) for each in target):
-        target[:] = walked(target, [], schema.keys, lambda old, _: old)
+    if len(keys) > 1 and not patch_elements and not all(_read_merge_key(element, keys) for element in target):
+        target[:] = merge_two_key_list(target, [], schema.merge_keys, lambda old, _: old)
         return
-    double = _only_last(target, keys)
-    by_name = _only_first(given, keys, double)
-    for each in target:
-        name = _name(each, keys)
-        if name not in double:
-            without_doubles(each, by_name.pop(name, None), schema)
-    for name, each in by_name.items():
-        if name not in double:
-            without_doubles(each, None, schema)
+    duplicates = _keep_last_elements(target, keys)
+    patch_by_key = _keep_first_elements(patch_elements, keys, duplicates)
+    for element in target:
+        merge_key = _read_merge_key(element, keys)
+        if merge_key not in duplicates:
+            remove_duplicate_elements(element, patch_by_key.pop(merge_key, None), schema)
+    for merge_key, element in patch_by_key.items():
+        if merge_key not in duplicates:
+            remove_duplicate_elements(element, None, schema)
 
 
-def _only_last(target: list[Any], keys: list[str]) -> set[_Name]:
+def _keep_last_elements(target: list[Any], keys: list[str]) -> set[_MergeKey]:
     """Keep the last element per key, and return the duplicate keys."""
-    found: dict[_Name, Any] = {}
-    double: set[_Name] = set()
-    for each in target:
-        name = _name(each, keys)
-        if not name:
+    by_key: dict[_MergeKey, Any] = {}
+    duplicates: set[_MergeKey] = set()
+    for element in target:
+        merge_key = _read_merge_key(element, keys)
+        if not merge_key:
             return set()
-        if name in found:
-            double.add(name)
+        if merge_key in by_key:
+            duplicates.add(merge_key)
             if len(keys) > 1:
-                del found[name]
-        found[name] = each
-    if double:
-        target[:] = found.values()
-    return double
+                del by_key[merge_key]
+        by_key[merge_key] = element
+    if duplicates:
+        target[:] = by_key.values()
+    return duplicates
 
 
-def _only_first(patch: list[Any], keys: list[str], double: set[_Name]) -> dict[_Name, Any]:
-    found: dict[_Name, Any] = {}
-    for each in patch:
-        name = _name(each, keys)
-        if not name:
-            return found
-        if name not in found:
-            found[name] = each
-    if len(found) < len(patch):
-        patch[:] = found.values()
-    for name in double & found.keys():
-        if found[name].get("$patch") != "delete":
-            for key in found[name].keys() - keys:
-                del found[name][key]
-    return found
+def _keep_first_elements(patch: list[Any], keys: list[str], duplicates: set[_MergeKey]) -> dict[_MergeKey, Any]:
+    by_key: dict[_MergeKey, Any] = {}
+    for element in patch:
+        merge_key = _read_merge_key(element, keys)
+        if not merge_key:
+            return by_key
+        if merge_key not in by_key:
+            by_key[merge_key] = element
+    if len(by_key) < len(patch):
+        patch[:] = by_key.values()
+    for merge_key in duplicates & by_key.keys():
+        if by_key[merge_key].get("$patch") != "delete":
+            for key in by_key[merge_key].keys() - keys:
+                del by_key[merge_key][key]
+    return by_key
 
 
-def _name(element: dict[str, Any], keys: list[str]) -> _Name:
+def _read_merge_key(element: dict[str, Any], keys: list[str]) -> _MergeKey:
     """Return the values of the merge keys; empty if the element lacks one."""
-    found = tuple(str(element[key]) for key in keys if element.get(key) is not None)
-    return found if len(found) == len(keys) else ()
+    values = tuple(str(element[key]) for key in keys if element.get(key) is not None)
+    return values if len(values) == len(keys) else ()

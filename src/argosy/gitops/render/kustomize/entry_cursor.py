@@ -9,46 +9,51 @@ from collections.abc import Iterator
 from typing import Any
 
 from argosy.errors import UserError
-from argosy.gitops.render.kustomize.error_lines import APPLICATION, Path, Read, locate
-from argosy.gitops.render.kustomize.kustomization_file import Kustomization
+from argosy.gitops.render.kustomize.error_lines import APPLICATION_LOCATION, KustomizationPath, ReadFile, set_error_line
+from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
 
 
-class Cursor:
+class EntryCursor:
     """A kustomization and its current entry, for error messages and origins."""
 
-    def __init__(self, kustomization: Kustomization) -> None:
+    def __init__(self, kustomization: KustomizationFile) -> None:
         self.kustomization = kustomization
         self.file = kustomization.file
-        self.own = kustomization.fields  # as in the file, without the Application's overrides
-        self.at: Path = ()
+        self.file_fields = kustomization.fields  # as in the file, without the Application's overrides
+        self.current_path: KustomizationPath = ()
 
-    def entries(self, field: str) -> Iterator[Any]:
+    def iterate_entries(self, field: str) -> Iterator[Any]:
         """Iterate over a list field; each entry is the current one while it is processed."""
-        for number, each in enumerate(self.kustomization.listed(field)):
-            self.at = (field, number)
-            yield each
+        for i, entry in enumerate(self.kustomization.get_list(field)):
+            self.current_path = (field, i)
+            yield entry
 
-    def entry_at_hand(self) -> Any:
+    def get_current_entry(self) -> Any:
         value: Any = self.kustomization.fields
-        for step in self.at:
+        for step in self.current_path:
             value = value[step] if isinstance(step, int) else value.get(step)
         return value
 
-    def written_at(self) -> Path | None:
+    def find_path_in_file(self) -> KustomizationPath | None:
         """Return the path of the current entry in the file; None if the Application set it."""
-        at = self.at
-        if not at or self.kustomization.fields is self.own:
-            return at
-        now: Any
-        now, own = self.kustomization.fields.get(str(at[0])), self.own.get(str(at[0]))
-        if now is own or len(at) == 1 or not isinstance(at[1], int):
-            return at if now == own or isinstance(own, dict) else None
-        place = next((place for place, each in enumerate(own or ()) if each == now[at[1]]), None)
-        return None if place is None else (at[0], place, *at[2:])
+        entry_path = self.current_path
+        if not entry_path or self.kustomization.fields is self.file_fields:
+            return entry_path
+        current_value: Any
+        current_value, file_value = (
+            self.kustomization.fields.get(str(entry_path[0])),
+            self.file_fields.get(str(entry_path[0])),
+        )
+        if current_value is file_value or len(entry_path) == 1 or not isinstance(entry_path[1], int):
+            return entry_path if current_value == file_value or isinstance(file_value, dict) else None
+        index = next(
+            (index for index, item in enumerate(file_value or ()) if item == current_value[entry_path[1]]), None
+        )
+        return None if index is None else (entry_path[0], index, *entry_path[2:])
 
-    def locate(self, error: UserError, read: Read) -> None:
+    def set_error_location(self, error: UserError, read: ReadFile) -> None:
         """Set the line of an error to the current entry, unless a closer location is known."""
-        at = self.written_at()
-        if at is None and error.where in ("", self.file):
-            error.where = APPLICATION
-        locate(error, self.file, at or (), read)
+        entry_path = self.find_path_in_file()
+        if entry_path is None and error.where in ("", self.file):
+            error.where = APPLICATION_LOCATION
+        set_error_line(error, self.file, entry_path or (), read)

@@ -9,16 +9,20 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from argosy.errors import RenderError, UserError
-from argosy.kube.objects.field_lines import Lines, Marked
+from argosy.kube.objects.field_lines import FieldLines, LocatedNode
 
-Path = tuple[str | int, ...]
-Read = Callable[[str], bytes]
-APPLICATION: Final = "source.kustomize"
+KustomizationPath = tuple[str | int, ...]
+ReadFile = Callable[[str], bytes]
+APPLICATION_LOCATION: Final = "source.kustomize"
 """Location of fields that an Application overrides."""
-_YESTERDAY: Final = {"resources": "bases", "images": "imageTags", "helmCharts": "helmChartInflationGenerator"}
+_DEPRECATED_FIELD_NAMES: Final = {
+    "resources": "bases",
+    "images": "imageTags",
+    "helmCharts": "helmChartInflationGenerator",
+}
 
 
-class Fault(RenderError):
+class LocatedError(RenderError):
     """An error at a path in a file whose line is not known yet.
 
     `path` is below the current entry, or in the file's document with index `document_index`. `resource` is the kind and
@@ -30,112 +34,112 @@ class Fault(RenderError):
         message: str,
         *,
         where: str = "",
-        inside: Path = (),
-        number: int | None = None,
-        about: tuple[str, str] | None = None,
-        said_at: int = 0,
+        path: KustomizationPath = (),
+        document_index: int | None = None,
+        resource: tuple[str, str] | None = None,
+        text_line: int = 0,
     ) -> None:
         super().__init__(message, where=where)
-        self.inside = inside
-        self.number = number
-        self.about = about
-        self.said_at = said_at
+        self.path = path
+        self.document_index = document_index
+        self.resource = resource
+        self.text_line = text_line
 
 
-def within(error: UserError, *steps: str | int, number: int | None = None) -> UserError:
+def prepend_path(error: UserError, *steps: str | int, document_index: int | None = None) -> UserError:
     """Return the error with these steps before its path, in the document with index `document_index`."""
     if error.line:
         return error
-    if not isinstance(error, Fault):
-        error = Fault(error.message, where=error.where)
-    error.inside = (*steps, *error.inside)
-    error.number = number if error.number is None else error.number
+    if not isinstance(error, LocatedError):
+        error = LocatedError(error.message, where=error.where)
+    error.path = (*steps, *error.path)
+    error.document_index = document_index if error.document_index is None else error.document_index
     return error
 
 
-def placed(error: UserError, text: bytes) -> UserError:
+def set_line_from_text(error: UserError, text: bytes) -> UserError:
     """Return the error with its line in the text of its file."""
     if not error.line:
-        documents = _lines(text).documents
-        inside = error.inside if isinstance(error, Fault) else ()
-        number = error.number or 0 if isinstance(error, Fault) else 0
-        error.line = documents[number].at(inside)[0].line if number < len(documents) else 1
+        documents = _read_lines(text).documents
+        path = error.path if isinstance(error, LocatedError) else ()
+        document_index = error.document_index or 0 if isinstance(error, LocatedError) else 0
+        error.line = documents[document_index].find_deepest(path)[0].line if document_index < len(documents) else 1
     return error
 
 
-def locate(error: UserError, file: str, at: Path, read: Read) -> None:
+def set_error_line(error: UserError, file: str, entry_path: KustomizationPath, read: ReadFile) -> None:
     """Set the line of an error that has none: the closest known location, else the entry of the kustomization."""
     error.where = error.where or file
-    if error.line or error.where == APPLICATION:
+    if error.line or error.where == APPLICATION_LOCATION:
         return
     try:
         text = read(error.where)
     except UserError:
         return
     if error.where == file:
-        error.line = _line_here(error, text, at)
-    elif isinstance(error, Fault) and error.said_at:
-        error.line = error.said_at
-    elif isinstance(error, Fault) and error.about:
-        error.line = _line_of(error, text, error.about)
+        error.line = _find_line_in_kustomization(error, text, entry_path)
+    elif isinstance(error, LocatedError) and error.text_line:
+        error.line = error.text_line
+    elif isinstance(error, LocatedError) and error.resource:
+        error.line = _find_resource_line(error, text, error.resource)
     else:
-        placed(error, text)
+        set_line_from_text(error, text)
 
 
-def _line_here(error: UserError, text: bytes, at: Path) -> int:
-    lines = _lines(text)
-    if not isinstance(error, Fault):
-        return line_in(lines, at)
-    if error.inside[:1] == ("vars",):  # vars are resolved after everything else
-        return line_in(lines, error.inside)
-    held = (*at, "patch") if at[:1] in (("patches",), ("patchesJson6902",)) else at
-    if error.said_at:
-        return lines.of_text(0, held, error.said_at)
-    if error.number is not None:
-        documents = lines.inside(held)
-        if error.number < len(documents):
-            return documents[error.number].at(error.inside)[0].line
-    return line_in(lines, (*at, *error.inside))
+def _find_line_in_kustomization(error: UserError, text: bytes, entry_path: KustomizationPath) -> int:
+    lines = _read_lines(text)
+    if not isinstance(error, LocatedError):
+        return find_field_line(lines, entry_path)
+    if error.path[:1] == ("vars",):  # vars are resolved after everything else
+        return find_field_line(lines, error.path)
+    text_path = (*entry_path, "patch") if entry_path[:1] in (("patches",), ("patchesJson6902",)) else entry_path
+    if error.text_line:
+        return lines.find_text_line(0, text_path, error.text_line)
+    if error.document_index is not None:
+        documents = lines.list_embedded_documents(text_path)
+        if error.document_index < len(documents):
+            return documents[error.document_index].find_deepest(error.path)[0].line
+    return find_field_line(lines, (*entry_path, *error.path))
 
 
-def line_in(lines: Lines, path: Path) -> int:
+def find_field_line(lines: FieldLines, path: KustomizationPath) -> int:
     """Return the line of a field of a kustomization, also if the file uses a deprecated field name."""
     if not lines.documents:
         return 1
-    return lines.documents[0].at(spelled(lines.documents[0], path))[0].line
+    return lines.documents[0].find_deepest(resolve_deprecated_path(lines.documents[0], path))[0].line
 
 
-def spelled(top: Marked, path: Path) -> Path:
+def resolve_deprecated_path(document: LocatedNode, path: KustomizationPath) -> KustomizationPath:
     """k8s: bases are appended to resources, imageTags to images."""
-    if len(path) < 2 or path[0] not in _YESTERDAY or not isinstance(path[1], int):
+    if len(path) < 2 or path[0] not in _DEPRECATED_FIELD_NAMES or not isinstance(path[1], int):
         return path
-    listed = top.field(str(path[0]))
-    count = len(listed.below) if listed and isinstance(listed.below, list) else 0
-    return path if path[1] < count else (_YESTERDAY[str(path[0])], path[1] - count, *path[2:])
+    list_field = document.find_field(str(path[0]))
+    count = len(list_field.children) if list_field and isinstance(list_field.children, list) else 0
+    return path if path[1] < count else (_DEPRECATED_FIELD_NAMES[str(path[0])], path[1] - count, *path[2:])
 
 
-def _line_of(error: Fault, text: bytes, about: tuple[str, str]) -> int:
-    for each in marked_queue(text):
-        if (each.said("kind"), each.said("metadata", "name")) == about:
-            return each.at(error.inside)[0].line
+def _find_resource_line(error: LocatedError, text: bytes, resource: tuple[str, str]) -> int:
+    for document in list_marked_documents(text):
+        if (document.read_text("kind"), document.read_text("metadata", "name")) == resource:
+            return document.find_deepest(error.path)[0].line
     return 1
 
 
-def marked_queue(text: bytes) -> list[Marked]:
+def list_marked_documents(text: bytes) -> list[LocatedNode]:
     """List documents in the order in which they are processed: items of Lists come last."""
-    queue = list(_lines(text).documents)
-    for each in queue:
-        items = listed_items(each)
+    queue = list(_read_lines(text).documents)
+    for document in queue:
+        items = find_list_items(document)
         if items is not None:
             queue.extend(items)
     return queue
 
 
-def listed_items(marked: Marked) -> Sequence[Marked] | None:
-    items = marked.field("items")
-    is_list = marked.said("kind").endswith("List") and items is not None and isinstance(items.below, list)
-    return items.below if is_list and items is not None and isinstance(items.below, list) else None
+def find_list_items(marked: LocatedNode) -> Sequence[LocatedNode] | None:
+    items = marked.find_field("items")
+    is_list = marked.read_text("kind").endswith("List") and items is not None and isinstance(items.children, list)
+    return items.children if is_list and items is not None and isinstance(items.children, list) else None
 
 
-def _lines(text: bytes) -> Lines:
-    return Lines(text.decode("utf-8", "replace"))
+def _read_lines(text: bytes) -> FieldLines:
+    return FieldLines(text.decode("utf-8", "replace"))

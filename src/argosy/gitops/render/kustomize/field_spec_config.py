@@ -11,104 +11,113 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.render.kustomize.error_lines import placed
-from argosy.gitops.render.kustomize.field_specs import FieldSpec, merged, ordered, spec_of
-from argosy.gitops.render.kustomize.gvk import Gvk, order_key
-from argosy.gitops.render.kustomize.kustomization_fields import FIELD_SPEC, shaped
-from argosy.gitops.render.kustomize.kustomization_file import first_document, refuse_version
-from argosy.kube.objects import Profile, load
+from argosy.gitops.render.kustomize.error_lines import set_line_from_text
+from argosy.gitops.render.kustomize.field_specs import FieldSpec, merge_field_specs, read_field_spec, sort_field_specs
+from argosy.gitops.render.kustomize.gvk import Gvk, build_order_key
+from argosy.gitops.render.kustomize.kustomization_fields import FIELD_SPEC, validate_fields
+from argosy.gitops.render.kustomize.kustomization_file import cut_first_document, reject_yaml_version
+from argosy.kube.objects import YamlDialect, read_yaml
 
-_SPECS: Final[Any] = [FIELD_SPEC]
-KINDS: Final = {
+_SPEC_LIST_SCHEMA: Final[Any] = [FIELD_SPEC]
+TRANSFORMER_NAMES: Final = {
     "namePrefix": "namePrefix", "nameSuffix": "nameSuffix", "namespace": "namespace", "commonLabels": "commonLabels",
     "labels": "labels", "templateLabels": "templateLabels", "commonAnnotations": "commonAnnotations",
     "varReference": "varReference", "images": "images", "replicas": "replicas",
 }  # fmt: skip
-_SHAPE: Final[Any] = {
-    **dict.fromkeys(KINDS, _SPECS),
-    "nameReference": [{"group": str, "version": str, "kind": str, "fieldSpecs": _SPECS}],
+_CONFIG_SCHEMA: Final[Any] = {
+    **dict.fromkeys(TRANSFORMER_NAMES, _SPEC_LIST_SCHEMA),
+    "nameReference": [{"group": str, "version": str, "kind": str, "fieldSpecs": _SPEC_LIST_SCHEMA}],
 }
-Forms = dict[str, "Forms"]
+PathTree = dict[str, "PathTree"]
 NameReferences = tuple[tuple[Gvk, tuple[FieldSpec, ...]], ...]
 
 
-class Config:
+class TransformerConfig:
     """Field specs by transformer."""
 
-    __slots__ = ("_by_kind", "forms", "name_references", "specs")
+    __slots__ = ("_selected_specs", "name_references", "reference_paths", "specs")
 
     def __init__(self, specs: dict[str, tuple[FieldSpec, ...]], name_references: NameReferences = ()) -> None:
         self.specs = specs
         self.name_references = name_references
-        self.forms: dict[Gvk, Forms] = {}
-        self._by_kind: dict[tuple[str, Gvk], list[FieldSpec]] = {}
+        self.reference_paths: dict[Gvk, PathTree] = {}
+        self._selected_specs: dict[tuple[str, Gvk], list[FieldSpec]] = {}
 
-    def of(self, transformer: str) -> tuple[FieldSpec, ...]:
+    def get_specs(self, transformer: str) -> tuple[FieldSpec, ...]:
         return self.specs.get(transformer, ())
 
-    def selected(self, transformer: str, gvk: Gvk) -> list[FieldSpec]:
-        known = self._by_kind.get((transformer, gvk))
-        if known is None:
-            known = [spec for spec in self.of(transformer) if gvk.is_selected_by(spec.gvk)]
-            self._by_kind[transformer, gvk] = known
-        return known
+    def select_specs(self, transformer: str, gvk: Gvk) -> list[FieldSpec]:
+        specs = self._selected_specs.get((transformer, gvk))
+        if specs is None:
+            specs = [spec for spec in self.get_specs(transformer) if gvk.is_selected_by(spec.gvk)]
+            self._selected_specs[transformer, gvk] = specs
+        return specs
 
-    def merge(self, other: Config) -> Config:
-        if other is self or other is EMPTY:
+    def merge(self, other: TransformerConfig) -> TransformerConfig:
+        if other is self or other is EMPTY_CONFIG:
             return self
-        if self is EMPTY and other is default_config():
+        if self is EMPTY_CONFIG and other is load_default_config():
             return other
-        if other is default_config() and self in _COMPLETE:
+        if other is load_default_config() and self in _DEFAULT_CONFIGS:
             return self
-        return self.combined(other)
+        return self.merge_specs(other)
 
-    def combined(self, other: Config) -> Config:
+    def merge_specs(self, other: TransformerConfig) -> TransformerConfig:
         names = {**self.specs, **other.specs}
-        specs = {name: tuple(ordered(merged(self.of(name), other.of(name)))) for name in names}
-        return Config(specs, _merged_references(self.name_references, other.name_references))
+        specs = {
+            name: tuple(sort_field_specs(merge_field_specs(self.get_specs(name), other.get_specs(name))))
+            for name in names
+        }
+        return TransformerConfig(specs, _merge_references(self.name_references, other.name_references))
 
 
-def _merged_references(old: NameReferences, new: NameReferences) -> NameReferences:
-    found = {target: list(specs) for target, specs in old}
+def _merge_references(old: NameReferences, new: NameReferences) -> NameReferences:
+    specs_by_target = {target: list(specs) for target, specs in old}
     for target, specs in new:
-        found[target] = merged(found.get(target, ()), specs)
-    by_kind = sorted(found.items(), key=lambda pair: order_key(pair[0]))
-    return tuple((target, tuple(ordered(specs))) for target, specs in by_kind)
+        specs_by_target[target] = merge_field_specs(specs_by_target.get(target, ()), specs)
+    by_kind = sorted(specs_by_target.items(), key=lambda pair: build_order_key(pair[0]))
+    return tuple((target, tuple(sort_field_specs(specs))) for target, specs in by_kind)
 
 
-EMPTY: Final = Config({})
-_COMPLETE: Final[set[Config]] = set()
+EMPTY_CONFIG: Final = TransformerConfig({})
+_DEFAULT_CONFIGS: Final[set[TransformerConfig]] = set()
 
 
 @lru_cache(1)
-def default_config() -> Config:
+def load_default_config() -> TransformerConfig:
     # Read by path: importing importlib.resources takes longer than many a build.
     table = json.loads(Path(__file__).with_name("data").joinpath("fieldspecs.json").read_text("utf-8"))
-    references = tuple((Gvk(*target), tuple(map(_from_row, rows))) for target, rows in table.pop("nameReference"))
-    plain = Config({name: tuple(map(_from_row, rows)) for name, rows in table.items()}, references)
-    config = EMPTY.combined(plain)
-    _COMPLETE.add(config)
+    references = tuple((Gvk(*target), tuple(map(_read_table_row, rows))) for target, rows in table.pop("nameReference"))
+    unsorted_config = TransformerConfig(
+        {name: tuple(map(_read_table_row, rows)) for name, rows in table.items()}, references
+    )
+    config = EMPTY_CONFIG.merge_specs(unsorted_config)
+    _DEFAULT_CONFIGS.add(config)
     return config
 
 
-def _from_row(row: list[Any]) -> FieldSpec:
+def _read_table_row(row: list[Any]) -> FieldSpec:
     path, kind, version, group, create = (row + ["", "", "", "", 0][len(row) :])[:5]
     return FieldSpec(path, Gvk(group, version, kind), bool(create))
 
 
-def read_config(text: bytes, file: str) -> Config:
-    refuse_version(text, file)
+def read_config(text: bytes, file: str) -> TransformerConfig:
+    reject_yaml_version(text, file)
     try:
-        value = load(first_document(text), profile=Profile.KUSTOMIZE, where=file)
+        value = read_yaml(cut_first_document(text), dialect=YamlDialect.KUSTOMIZE, where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     try:
-        given = shaped(value or {}, _SHAPE, file)
+        fields = validate_fields(value or {}, _CONFIG_SCHEMA, file)
     except RenderError as error:
-        raise placed(error, text) from None
-    specs = {name: tuple(ordered(map(spec_of, given[name]))) for name in KINDS if given.get(name)}
+        raise set_line_from_text(error, text) from None
+    specs = {
+        name: tuple(sort_field_specs(map(read_field_spec, fields[name])))
+        for name in TRANSFORMER_NAMES
+        if fields.get(name)
+    }
     references = [
-        (spec_of(each).gvk, tuple(map(spec_of, each.get("fieldSpecs") or ())))
-        for each in given.get("nameReference") or ()
+        (read_field_spec(reference).gvk, tuple(map(read_field_spec, reference.get("fieldSpecs") or ())))
+        for reference in fields.get("nameReference") or ()
     ]
-    return Config(specs, _merged_references((), tuple(references)))
+    return TransformerConfig(specs, _merge_references((), tuple(references)))

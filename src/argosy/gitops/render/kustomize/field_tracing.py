@@ -10,220 +10,280 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from argosy.errors import UserError
-from argosy.gitops.application.step_results import Origin
-from argosy.gitops.render.kustomize.build_trees import parted
-from argosy.gitops.render.kustomize.error_lines import APPLICATION, Path, line_in, listed_items, marked_queue, spelled
-from argosy.gitops.render.kustomize.field_authors import (
-    IDENTITY,
-    EntriesGuide,
-    PatchGuide,
-    Tree,
-    TreeGuide,
-    line_of_entry,
-    operations_guide,
+from argosy.gitops.application.step_results import FieldOrigin
+from argosy.gitops.render.kustomize.build_trees import split_display_path
+from argosy.gitops.render.kustomize.error_lines import (
+    APPLICATION_LOCATION,
+    KustomizationPath,
+    find_field_line,
+    find_list_items,
+    list_marked_documents,
+    resolve_deprecated_path,
 )
-from argosy.gitops.render.kustomize.patches import read_either
-from argosy.gitops.render.kustomize.resource import Resource
-from argosy.gitops.render.kustomize.resources import Resources
-from argosy.gitops.render.origins import Guide, Traced, changed, traced, written
+from argosy.gitops.render.kustomize.field_authors import (
+    IDENTITY_FIELDS,
+    EntriesAuthor,
+    OriginMap,
+    OriginMapAuthor,
+    PatchAuthor,
+    build_operations_author,
+    find_editable_line,
+)
+from argosy.gitops.render.kustomize.patches import read_patch_documents
+from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.resources import KustomizeResources
+from argosy.gitops.render.origins import FieldAuthor, OriginNode, trace_changed_value, trace_document, trace_new_value
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects.field_lines import Lines, Marked
+from argosy.kube.objects.field_lines import FieldLines, LocatedNode
 
 if TYPE_CHECKING:
-    from argosy.gitops.render.kustomize.build_level import Level
+    from argosy.gitops.render.kustomize.build_level import KustomizationLevel
 
-GuideOf = Callable[[Resource], Guide | None]
-_PATCHES: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
-_PATCHED: Final = tuple((each,) for each in _PATCHES)
+FindAuthor = Callable[[KustomizeResource], FieldAuthor | None]
+_PATCH_FIELDS: Final = ("patches", "patchesJson6902", "patchesStrategicMerge")
+_PATCH_FIELD_PATHS: Final = tuple((patch_field,) for patch_field in _PATCH_FIELDS)
 
 
-class _Seen(NamedTuple):
+class _TracedResource(NamedTuple):
     """A resource (kept so that its id() stays unique), its manifest after the last step, and its origins."""
 
-    resource: Resource
+    resource: KustomizeResource
     manifest: Any
-    tree: Traced
+    tree: OriginNode
 
 
 class FieldTracer:
     def __init__(self) -> None:
-        self._seen: dict[int, _Seen] = {}
-        self._lines: dict[str, Lines] = {}
-        self.found: dict[ResourceKey, Traced] = {}
+        self._traced: dict[int, _TracedResource] = {}
+        self._lines: dict[str, FieldLines] = {}
+        self.origin_trees: dict[ResourceKey, OriginNode] = {}
 
-    def read(self, text: bytes, file: str, resources: Sequence[Resource]) -> None:
+    def trace_file(self, text: bytes, file: str, resources: Sequence[KustomizeResource]) -> None:
         """Trace resources as read from a file."""
-        url, _, path = parted(file)
-        marked = [each for each in marked_queue(text) if each.below and listed_items(each) is None]
-        for place, resource in enumerate(resources):
-            if len(marked) == len(resources):
-                self._note(resource, traced(marked[place], path, url))
+        url, _, path = split_display_path(file)
+        marked_documents = [
+            document
+            for document in list_marked_documents(text)
+            if document.children and find_list_items(document) is None
+        ]
+        for index, resource in enumerate(resources):
+            if len(marked_documents) == len(resources):
+                self._record(resource, trace_document(marked_documents[index], path, url))
             else:  # JSON with escapes that YAML does not have
-                self._note(resource, written(resource.manifest, Guide(Origin(path, 1, url))))
+                self._record(resource, trace_new_value(resource.manifest, FieldAuthor(FieldOrigin(path, 1, url))))
 
-    def step(self, level: Level, listed: Sequence[Resource], plugin: Resource | None = None) -> None:
+    def trace_step(
+        self, level: KustomizationLevel, resources: Sequence[KustomizeResource], plugin: KustomizeResource | None = None
+    ) -> None:
         """Attribute changed fields to the current entry, or to a transformer plug-in."""
-        guide_of: GuideOf | None = None
-        for resource in listed:
-            seen = self._seen.get(id(resource))
-            is_same = seen is not None and seen.manifest == resource.manifest
-            if is_same and level.at[:1] not in _PATCHED:
+        find_author: FindAuthor | None = None
+        for resource in resources:
+            traced_resource = self._traced.get(id(resource))
+            is_same = traced_resource is not None and traced_resource.manifest == resource.manifest
+            if is_same and level.current_path[:1] not in _PATCH_FIELD_PATHS:
                 continue
-            guide_of = guide_of or self._guide(level, listed, plugin)
-            guide = guide_of(resource)
-            if is_same and not (guide and guide.is_exact):
+            find_author = find_author or self._build_author(level, resources, plugin)
+            author = find_author(resource)
+            if is_same and not (author and author.is_exact):
                 continue
-            if seen is None:
-                self._note(resource, written(resource.manifest, guide))
+            if traced_resource is None:
+                self._record(resource, trace_new_value(resource.manifest, author))
             else:
-                self._note(resource, changed(seen.manifest, seen.tree, resource.manifest, guide))
+                self._record(
+                    resource,
+                    trace_changed_value(traced_resource.manifest, traced_resource.tree, resource.manifest, author),
+                )
 
-    def finish(self, resources: Iterable[Resource]) -> None:
+    def finish(self, resources: Iterable[KustomizeResource]) -> None:
         """Keep the origins of fields that the end of a build changes, such as name references."""
         for resource in resources:
-            seen = self._seen.get(id(resource))
+            traced_resource = self._traced.get(id(resource))
             gvk, manifest = resource.gvk, resource.manifest
-            url, _, path = parted(resource.file)
-            tree = changed(*seen[1:], manifest, None) if seen else written(manifest, Guide(Origin(path, 0, url)))
-            self.found[ResourceKey(gvk.group, gvk.kind, resource.namespace, resource.name)] = tree
+            url, _, path = split_display_path(resource.file)
+            tree = (
+                trace_changed_value(*traced_resource[1:], manifest, None)
+                if traced_resource
+                else trace_new_value(manifest, FieldAuthor(FieldOrigin(path, 0, url)))
+            )
+            self.origin_trees[ResourceKey(gvk.group, gvk.kind, resource.namespace, resource.name)] = tree
 
-    def _note(self, resource: Resource, tree: Traced) -> None:
-        self._seen[id(resource)] = _Seen(resource, copy.deepcopy(resource.manifest), tree)
+    def _record(self, resource: KustomizeResource, tree: OriginNode) -> None:
+        self._traced[id(resource)] = _TracedResource(resource, copy.deepcopy(resource.manifest), tree)
 
-    def _guide(self, level: Level, listed: Sequence[Resource], plugin: Resource | None) -> GuideOf:
+    def _build_author(
+        self, level: KustomizationLevel, resources: Sequence[KustomizeResource], plugin: KustomizeResource | None
+    ) -> FindAuthor:
         try:
-            return self._plugin(level, plugin) if plugin else self._entry(level, listed)
+            return self._build_plugin_author(level, plugin) if plugin else self._build_entry_author(level, resources)
         except UserError:  # empty text, or a file that the build did not need
-            return _always(Guide(_at(level.file, line_in(self._of(level, level.file), level.at))))
+            return _build_constant_author(
+                FieldAuthor(
+                    _build_origin(level.file, find_field_line(self._load_lines(level, level.file), level.current_path))
+                )
+            )
 
-    def _plugin(self, level: Level, plugin: Resource) -> GuideOf:
+    def _build_plugin_author(self, level: KustomizationLevel, plugin: KustomizeResource) -> FindAuthor:
         if plugin.file == level.file:
-            return _always(Guide(_at(level.file, line_in(self._of(level, level.file), level.at))))
-        wanted = plugin.manifest.get("kind"), plugin.name
-        for each in marked_queue(level.build.grounds.read(plugin.file)):
-            if (each.said("kind"), each.said("metadata", "name")) == wanted:
-                return _always(Guide(_at(plugin.file, each.line)))
-        return _always(Guide(_at(plugin.file, 1)))
+            return _build_constant_author(
+                FieldAuthor(
+                    _build_origin(level.file, find_field_line(self._load_lines(level, level.file), level.current_path))
+                )
+            )
+        identity = plugin.manifest.get("kind"), plugin.name
+        for document in list_marked_documents(level.build.trees.read_file(plugin.file)):
+            if (document.read_text("kind"), document.read_text("metadata", "name")) == identity:
+                return _build_constant_author(FieldAuthor(_build_origin(plugin.file, document.line)))
+        return _build_constant_author(FieldAuthor(_build_origin(plugin.file, 1)))
 
-    def _entry(self, level: Level, listed: Sequence[Resource]) -> GuideOf:
-        at = level.written_at()
-        lines = self._of(level, level.file)
-        if at is None or not lines.documents:
-            return _always(Guide(Origin(APPLICATION) if at is None else _at(level.file, 1)))
-        if at[0] in _PATCHES:
-            return self._patch(level, at, lines, listed)
-        top = lines.documents[0]
-        entry, steps = top.at(spelled(top, at))
-        if at[0] in ("configMapGenerator", "secretGenerator") and steps == len(at):
-            return _always(self._generator(level, entry, top))
-        if at[0] in ("labels", "commonLabels", "commonAnnotations"):
-            pairs = entry.field("pairs") or entry if at[0] == "labels" else entry
-            on_top = {} if at[0] == "labels" else _on_top(level.entry_at_hand(), level.own.get(str(at[0])) or {})
-            return _always(EntriesGuide(_at(level.file, entry.line), {**_origins(pairs, level.file), **on_top}))
-        return _always(Guide(_at(level.file, line_of_entry(entry))))
+    def _build_entry_author(self, level: KustomizationLevel, resources: Sequence[KustomizeResource]) -> FindAuthor:
+        entry_path = level.find_path_in_file()
+        lines = self._load_lines(level, level.file)
+        if entry_path is None or not lines.documents:
+            return _build_constant_author(
+                FieldAuthor(FieldOrigin(APPLICATION_LOCATION) if entry_path is None else _build_origin(level.file, 1))
+            )
+        if entry_path[0] in _PATCH_FIELDS:
+            return self._build_patch_author(level, entry_path, lines, resources)
+        document = lines.documents[0]
+        entry, steps = document.find_deepest(resolve_deprecated_path(document, entry_path))
+        if entry_path[0] in ("configMapGenerator", "secretGenerator") and steps == len(entry_path):
+            return _build_constant_author(self._build_generator_author(level, entry, document))
+        if entry_path[0] in ("labels", "commonLabels", "commonAnnotations"):
+            pairs = entry.find_field("pairs") or entry if entry_path[0] == "labels" else entry
+            overrides = (
+                {}
+                if entry_path[0] == "labels"
+                else _list_override_origins(level.get_current_entry(), level.file_fields.get(str(entry_path[0])) or {})
+            )
+            return _build_constant_author(
+                EntriesAuthor(
+                    _build_origin(level.file, entry.line), {**_list_entry_origins(pairs, level.file), **overrides}
+                )
+            )
+        return _build_constant_author(FieldAuthor(_build_origin(level.file, find_editable_line(entry))))
 
-    def _patch(self, level: Level, at: Path, lines: Lines, listed: Sequence[Resource]) -> GuideOf:
-        entry = level.entry_at_hand()
+    def _build_patch_author(
+        self,
+        level: KustomizationLevel,
+        entry_path: KustomizationPath,
+        lines: FieldLines,
+        resources: Sequence[KustomizeResource],
+    ) -> FindAuthor:
+        entry = level.get_current_entry()
         path, text = (entry.get("path"), entry.get("patch")) if isinstance(entry, dict) else (entry, None)
         if isinstance(entry, str) and "\n" in entry:
             path, text = None, entry
         if path:
-            file = level.name(path)
-            text = level.build.grounds.read(file)
-            documents = self._of(level, file).documents
+            file = level.format_path(path)
+            text = level.build.trees.read_file(file)
+            documents = self._load_lines(level, file).documents
         else:
             text = (text or "").strip().encode()
-            file, documents = level.file, lines.inside((*at, "patch") if isinstance(entry, dict) else at)
-        values = read_either(text, file)
-        fallback = Guide(_at(level.file, line_in(lines, at)))
-        guides = [(value, _patch_guide(value, marked, file)) for value, marked in zip(values, documents)]
+            file, documents = (
+                level.file,
+                lines.list_embedded_documents((*entry_path, "patch") if isinstance(entry, dict) else entry_path),
+            )
+        values = read_patch_documents(text, file)
+        fallback = FieldAuthor(_build_origin(level.file, find_field_line(lines, entry_path)))
+        authors = [(value, _build_document_author(value, marked, file)) for value, marked in zip(values, documents)]
         target = entry.get("target") if isinstance(entry, dict) else None
         if target:
-            chosen = {id(each) for each in _selected(listed, target)}
-            return lambda resource: guides[0][1] if guides and id(resource) in chosen else fallback
-        return lambda resource: next((guide for value, guide in guides if _is_for(value, resource)), fallback)
+            selected_ids = {id(selected) for selected in _select_resources(resources, target)}
+            return lambda resource: authors[0][1] if authors and id(resource) in selected_ids else fallback
+        return lambda resource: next((author for value, author in authors if _is_patch_for(value, resource)), fallback)
 
-    def _generator(self, level: Level, entry: Marked, top: Marked) -> Guide:
-        file, data = level.file, dict(self._sources(level, entry))
-        shared, own = (_options(each, file) for each in (top.field("generatorOptions"), entry.field("options")))
-        name, space = (_at(file, (entry.field(each) or entry).line) for each in ("name", "namespace"))
-        both: dict[str, Tree] = {
-            part: {**shared.get(part, {}), **own.get(part, {})} for part in ("labels", "annotations")
+    def _build_generator_author(
+        self, level: KustomizationLevel, entry: LocatedNode, document: LocatedNode
+    ) -> FieldAuthor:
+        file, data = level.file, dict(self._list_data_origins(level, entry))
+        shared_options, own_options = (
+            _list_option_origins(item, file)
+            for item in (document.find_field("generatorOptions"), entry.find_field("options"))
+        )
+        name, namespace = (
+            _build_origin(file, (entry.find_field(item) or entry).line) for item in ("name", "namespace")
+        )
+        metadata_maps: dict[str, OriginMap] = {
+            part: {**shared_options.get(part, {}), **own_options.get(part, {})} for part in ("labels", "annotations")
         }
-        kind = _at(file, (entry.field("type") or entry).line)
+        kind = _build_origin(file, (entry.find_field("type") or entry).line)
         fields = {
-            "metadata": {"name": name, "namespace": space, **both},
+            "metadata": {"name": name, "namespace": namespace, **metadata_maps},
             "data": data,
             "binaryData": data,
             "type": kind,
         }
-        return TreeGuide(_at(file, entry.line), fields)
+        return OriginMapAuthor(_build_origin(file, entry.line), fields)
 
-    def _sources(self, level: Level, entry: Marked) -> Iterator[tuple[str, Origin]]:
-        for each in filter(_is_said, _listed(entry, "envs", "env")):
-            file = level.name(each.text)
-            for number, line in enumerate(level.build.grounds.read(file).decode("utf-8", "replace").split("\n"), 1):
-                yield line.lstrip("\ufeff \t").partition("=")[0], _at(file, number)
-        for each in _listed(entry, "literals"):
-            yield each.text.partition("=")[0], _at(level.file, each.line)
-        for each in _listed(entry, "files"):
-            key, mark, path = each.text.partition("=")
-            key, path = (key, path) if mark else (each.text.rpartition("/")[2], each.text)
-            yield key, _at(level.name(path), 1)
+    def _list_data_origins(self, level: KustomizationLevel, entry: LocatedNode) -> Iterator[tuple[str, FieldOrigin]]:
+        for item in filter(_has_text, _list_elements(entry, "envs", "env")):
+            file = level.format_path(item.text)
+            for line_number, line in enumerate(
+                level.build.trees.read_file(file).decode("utf-8", "replace").split("\n"), 1
+            ):
+                yield line.lstrip("\ufeff \t").partition("=")[0], _build_origin(file, line_number)
+        for item in _list_elements(entry, "literals"):
+            yield item.text.partition("=")[0], _build_origin(level.file, item.line)
+        for item in _list_elements(entry, "files"):
+            key, separator, path = item.text.partition("=")
+            key, path = (key, path) if separator else (item.text.rpartition("/")[2], item.text)
+            yield key, _build_origin(level.format_path(path), 1)
 
-    def _of(self, level: Level, file: str) -> Lines:
-        known = self._lines.get(file)
-        if known is None:
-            known = self._lines[file] = Lines(level.build.grounds.read(file).decode("utf-8", "replace"))
-        return known
-
-
-def _always(guide: Guide) -> GuideOf:
-    return lambda resource: guide
+    def _load_lines(self, level: KustomizationLevel, file: str) -> FieldLines:
+        lines = self._lines.get(file)
+        if lines is None:
+            lines = self._lines[file] = FieldLines(level.build.trees.read_file(file).decode("utf-8", "replace"))
+        return lines
 
 
-def _at(file: str, line: int) -> Origin:
-    url, _, path = parted(file)
-    return Origin(path, line, url)
+def _build_constant_author(author: FieldAuthor) -> FindAuthor:
+    return lambda resource: author
 
 
-def _origins(marked: Marked, file: str) -> dict[str, Origin]:
-    below = marked.below if isinstance(marked.below, dict) else {}
-    return {name: _at(file, each.line) for name, each in below.items()}
+def _build_origin(file: str, line: int) -> FieldOrigin:
+    url, _, path = split_display_path(file)
+    return FieldOrigin(path, line, url)
 
 
-def _on_top(now: dict[str, str], own: dict[str, str]) -> dict[str, Origin]:
+def _list_entry_origins(marked: LocatedNode, file: str) -> dict[str, FieldOrigin]:
+    children = marked.children if isinstance(marked.children, dict) else {}
+    return {name: _build_origin(file, child.line) for name, child in children.items()}
+
+
+def _list_override_origins(current: dict[str, str], file_values: dict[str, str]) -> dict[str, FieldOrigin]:
     """Return the entries that an Application sets."""
-    return {name: Origin(APPLICATION) for name, value in now.items() if own.get(name) != value}
+    return {
+        name: FieldOrigin(APPLICATION_LOCATION) for name, value in current.items() if file_values.get(name) != value
+    }
 
 
-def _options(marked: Marked | None, file: str) -> dict[str, dict[str, Origin]]:
-    parts = {name: marked.field(name) for name in ("labels", "annotations")} if marked else {}
-    return {name: _origins(each, file) for name, each in parts.items() if each}
+def _list_option_origins(marked: LocatedNode | None, file: str) -> dict[str, dict[str, FieldOrigin]]:
+    parts = {name: marked.find_field(name) for name in ("labels", "annotations")} if marked else {}
+    return {name: _list_entry_origins(part, file) for name, part in parts.items() if part}
 
 
-def _is_said(marked: Marked) -> bool:
+def _has_text(marked: LocatedNode) -> bool:
     return bool(marked.text)
 
 
-def _listed(entry: Marked, *names: str) -> Iterator[Marked]:
-    for field in filter(None, map(entry.field, names)):
-        yield from field.below if isinstance(field.below, list) else [field]
+def _list_elements(entry: LocatedNode, *names: str) -> Iterator[LocatedNode]:
+    for field in filter(None, map(entry.find_field, names)):
+        yield from field.children if isinstance(field.children, list) else [field]
 
 
-def _patch_guide(value: Any, marked: Marked, file: str) -> Guide:
+def _build_document_author(value: Any, marked: LocatedNode, file: str) -> FieldAuthor:
     if isinstance(value, list):
-        return operations_guide(value, marked, lambda line: _at(file, line))
-    return PatchGuide(value, marked, lambda line: _at(file, line), names=IDENTITY)
+        return build_operations_author(value, marked, lambda line: _build_origin(file, line))
+    return PatchAuthor(value, marked, lambda line: _build_origin(file, line), identity_names=IDENTITY_FIELDS)
 
 
-def _selected(listed: Iterable[Resource], target: dict[str, Any]) -> list[Resource]:
-    resources = Resources()
-    resources.listed = list(listed)
+def _select_resources(candidates: Iterable[KustomizeResource], target: dict[str, Any]) -> list[KustomizeResource]:
+    resources = KustomizeResources()
+    resources.items = list(candidates)
     return resources.select(target, "")
 
 
-def _is_for(patch: Any, resource: Resource) -> bool:
+def _is_patch_for(patch: Any, resource: KustomizeResource) -> bool:
     metadata = patch.get("metadata") if isinstance(patch, dict) else None
-    wanted = (patch.get("kind"), metadata.get("name")) if isinstance(metadata, dict) else None
-    return any((id.gvk.kind, id.name) == wanted for id in resource.ids())
+    identity = (patch.get("kind"), metadata.get("name")) if isinstance(metadata, dict) else None
+    return any((id.gvk.kind, id.name) == identity for id in resource.list_ids())

@@ -10,46 +10,48 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from argosy.errors import RenderError
-from argosy.gitops.render.kustomize.error_lines import Fault, within
-from argosy.gitops.render.kustomize.resource import Resource
-from argosy.gitops.render.kustomize.tree_paths import folder_of, joined
+from argosy.gitops.render.kustomize.error_lines import LocatedError, prepend_path
+from argosy.gitops.render.kustomize.resource import KustomizeResource
+from argosy.gitops.render.kustomize.tree_paths import join_path, parent_folder
 
-Read = Callable[[str], bytes]
-_WRAP_AT = 70
+ReadSourceFile = Callable[[str], bytes]
+_BASE64_LINE_LENGTH = 70
 
 
-def generate(kind: str, given: dict[str, Any], shared: dict[str, Any], read: Read, where: str) -> Resource:
-    name = given.get("name")
+def generate_resource(
+    kind: str, arguments: dict[str, Any], shared_options: dict[str, Any], read: ReadSourceFile, where: str
+) -> KustomizeResource:
+    name = arguments.get("name")
     if not name:
         raise RenderError(f"a {kind} to generate has no name: add it", where=where)
-    what = f"{kind} {name}"
-    options = _options(shared, given.get("options") or {})
+    resource_text = f"{kind} {name}"
+    options = _merge_options(shared_options, arguments.get("options") or {})
     manifest: dict[str, Any] = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
-    if given.get("namespace"):
-        manifest["metadata"]["namespace"] = given["namespace"]
+    if arguments.get("namespace"):
+        manifest["metadata"]["namespace"] = arguments["namespace"]
     for field in ("labels", "annotations"):
         if options[field]:
             manifest["metadata"][field] = dict(options[field])
-    pairs = _pairs(given, read, what, where)
+    pairs = _read_data(arguments, read, resource_text, where)
     if kind == "Secret":
-        manifest["type"] = given.get("type") or "Opaque"
-        manifest["data"] = {key: _base64(value) for key, value in pairs.items()}
+        manifest["type"] = arguments.get("type") or "Opaque"
+        manifest["data"] = {key: _encode_base64(value) for key, value in pairs.items()}
     else:
         _fill_config_map(manifest, pairs)
     if options["immutable"]:
         manifest["immutable"] = True
-    resource = Resource(manifest, where)
-    resource.wants_hash = not options["disableNameSuffixHash"]
-    resource.behavior = _behavior(given.get("behavior") or "", what, where)
+    resource = KustomizeResource(manifest, where)
+    resource.needs_hash = not options["disableNameSuffixHash"]
+    resource.behavior = _normalize_behavior(arguments.get("behavior") or "", resource_text, where)
     return resource
 
 
-def _behavior(given: str, what: str, where: str) -> str:
+def _normalize_behavior(behavior: str, resource_text: str, where: str) -> str:
     # k8s: an unknown behavior counts as none.
-    return given if given in ("replace", "merge") else "create"
+    return behavior if behavior in ("replace", "merge") else "create"
 
 
-def _options(shared: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
+def _merge_options(shared: dict[str, Any], local: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: {**(shared.get(name) or {}), **(local.get(name) or {})} for name in ("labels", "annotations")},
         **{name: bool(shared.get(name) or local.get(name)) for name in ("disableNameSuffixHash", "immutable")},
@@ -61,56 +63,58 @@ def _fill_config_map(manifest: dict[str, Any], pairs: dict[str, bytes]) -> None:
         try:
             manifest.setdefault("data", {})[key] = value.decode()
         except UnicodeDecodeError:
-            manifest.setdefault("binaryData", {})[key] = _base64(value)
+            manifest.setdefault("binaryData", {})[key] = _encode_base64(value)
     if not manifest.get("data"):
         manifest.pop("data", None)
 
 
-def _base64(value: bytes) -> str:
+def _encode_base64(value: bytes) -> str:
     text = base64.b64encode(value).decode()
-    if len(text) < _WRAP_AT:
+    if len(text) < _BASE64_LINE_LENGTH:
         return text
-    return "".join(f"{text[at : at + _WRAP_AT]}\n" for at in range(0, len(text), _WRAP_AT))
+    return "".join(f"{text[i : i + _BASE64_LINE_LENGTH]}\n" for i in range(0, len(text), _BASE64_LINE_LENGTH))
 
 
-def _pairs(given: dict[str, Any], read: Read, what: str, where: str) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for key, value in _sources(given, read, what, where):
-        if key in found:
-            raise RenderError(f"{what}: duplicate key {key}: remove one of them", where=where)
-        found[key] = value
-    return found
+def _read_data(arguments: dict[str, Any], read: ReadSourceFile, resource_text: str, where: str) -> dict[str, bytes]:
+    data: dict[str, bytes] = {}
+    for key, value in _iterate_data(arguments, read, resource_text, where):
+        if key in data:
+            raise RenderError(f"{resource_text}: duplicate key {key}: remove one of them", where=where)
+        data[key] = value
+    return data
 
 
-def _sources(given: dict[str, Any], read: Read, what: str, where: str) -> Iterator[tuple[str, bytes]]:
-    for number, path in enumerate(given.get("envs") or ()):
-        yield from _lines(_content(read, path, "envs", number), joined(folder_of(where), path, where))
-    for number, literal in enumerate(given.get("literals") or ()):
+def _iterate_data(
+    arguments: dict[str, Any], read: ReadSourceFile, resource_text: str, where: str
+) -> Iterator[tuple[str, bytes]]:
+    for i, path in enumerate(arguments.get("envs") or ()):
+        yield from _parse_env_file(_read_content(read, path, "envs", i), join_path(parent_folder(where), path, where))
+    for i, literal in enumerate(arguments.get("literals") or ()):
         key, equals, value = literal.partition("=")
         if not equals or not key:
-            message = f"{what}: the literal {literal[:40]!r} is not `key=value`"
-            raise Fault(message, where=where, inside=("literals", number))
+            message = f"{resource_text}: the literal {literal[:40]!r} is not `key=value`"
+            raise LocatedError(message, where=where, path=("literals", i))
         if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"":
             value = value[1:-1]
         yield key, value.encode()
-    for number, source in enumerate(given.get("files") or ()):
+    for i, source in enumerate(arguments.get("files") or ()):
         key, equals, path = source.partition("=")
         if not equals:
             key, path = source.rpartition("/")[2], source
         if not key or not path or "=" in path:
-            message = f"{what}: the file {source!r} is neither `path` nor `key=path`"
-            raise Fault(message, where=where, inside=("files", number))
-        yield key, _content(read, path, "files", number)
+            message = f"{resource_text}: the file {source!r} is neither `path` nor `key=path`"
+            raise LocatedError(message, where=where, path=("files", i))
+        yield key, _read_content(read, path, "files", i)
 
 
-def _content(read: Read, path: str, field: str, number: int) -> bytes:
+def _read_content(read: ReadSourceFile, path: str, field: str, index: int) -> bytes:
     try:
         return read(path)
     except RenderError as error:
-        raise within(error, field, number) from None
+        raise prepend_path(error, field, index) from None
 
 
-def _lines(data: bytes, file: str) -> Iterator[tuple[str, bytes]]:
+def _parse_env_file(data: bytes, file: str) -> Iterator[tuple[str, bytes]]:
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         line = line.removesuffix(b"\r").lstrip()
         if not line or line.startswith(b"#"):

@@ -31,15 +31,15 @@ class Gvk(NamedTuple):
 
 
 @lru_cache(4096)
-def gvk_of(api_version: str, kind: str) -> Gvk:
+def parse_gvk(api_version: str, kind: str) -> Gvk:
     group, slash, version = api_version.partition("/")
     return Gvk(group, version, kind) if slash else Gvk("", group, kind)
 
 
-def _cluster_scoped() -> frozenset[tuple[str, str, str]]:
+def _list_cluster_scoped_kinds() -> frozenset[tuple[str, str, str]]:
     versions = ("v1", "v1beta1")
-    found = {("", "v1", kind) for kind in ("Namespace", "Node", "PersistentVolume", "ComponentStatus")}
-    for group, kinds, of in (
+    cluster_scoped = {("", "v1", kind) for kind in ("Namespace", "Node", "PersistentVolume", "ComponentStatus")}
+    for group, kinds, group_versions in (
         ("rbac.authorization.k8s.io", "ClusterRole ClusterRoleBinding", versions),
         ("apiextensions.k8s.io", "CustomResourceDefinition", versions),
         ("apiregistration.k8s.io", "APIService", versions),
@@ -53,13 +53,13 @@ def _cluster_scoped() -> frozenset[tuple[str, str, str]]:
         ("flowcontrol.apiserver.k8s.io", "FlowSchema PriorityLevelConfiguration", ("v1beta1",)),
         ("internal.apiserver.k8s.io", "StorageVersion", ("v1alpha1",)),
     ):
-        found |= {(group, version, kind) for version in of for kind in kinds.split()}
-    return frozenset(found)
+        cluster_scoped |= {(group, version, kind) for version in group_versions for kind in kinds.split()}
+    return frozenset(cluster_scoped)
 
 
-_CLUSTER_SCOPED: Final = _cluster_scoped()
+_CLUSTER_SCOPED: Final = _list_cluster_scoped_kinds()
 
-FIRST: Final = [
+FIRST_KINDS: Final = [
     "Namespace",
     "ResourceQuota",
     "StorageClass",
@@ -83,15 +83,15 @@ FIRST: Final = [
     "CronJob",
     "PodDisruptionBudget",
 ]
-LAST: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-_PLACES: Final = {kind: place - len(FIRST) for place, kind in enumerate(FIRST)} | {
-    kind: place + 1 for place, kind in enumerate(LAST)
+LAST_KINDS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_KIND_ORDER: Final = {kind: index - len(FIRST_KINDS) for index, kind in enumerate(FIRST_KINDS)} | {
+    kind: index + 1 for index, kind in enumerate(LAST_KINDS)
 }
 
 
-def order_key(gvk: Gvk) -> tuple[int, str]:
+def build_order_key(gvk: Gvk) -> tuple[int, str]:
     """Sort key for the order in which Kubernetes objects depend on each other."""
     return (
-        _PLACES.get(gvk.kind, 0),
+        _KIND_ORDER.get(gvk.kind, 0),
         f"{gvk.group or '~G'}_{gvk.version or '~V'}_{gvk.kind or '~K'}",
     )

@@ -7,63 +7,63 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.gitops.render.kustomize.field_specs import check_single
-from argosy.gitops.render.kustomize.patterns import pattern
-from argosy.gitops.render.kustomize.resources import Resources
-from argosy.gitops.render.kustomize.transformers import SpecsOf
+from argosy.gitops.render.kustomize.field_specs import check_is_scalar
+from argosy.gitops.render.kustomize.patterns import compile_pattern
+from argosy.gitops.render.kustomize.resources import KustomizeResources
+from argosy.gitops.render.kustomize.transformers import SelectSpecs
 
-_REST = r"(?::[a-zA-Z0-9_.{}-]*)?(?:@sha256:[a-zA-Z0-9_.{}-]*)?"
+_TAG_AND_DIGEST = r"(?::[a-zA-Z0-9_.{}-]*)?(?:@sha256:[a-zA-Z0-9_.{}-]*)?"
 
 
-def set_image(resources: Resources, image: dict[str, Any], specs: SpecsOf, where: str) -> None:
+def set_image(resources: KustomizeResources, image: dict[str, Any], specs: SelectSpecs, where: str) -> None:
     # k8s: the name is a regular expression, including its dots.
-    known = pattern(image.get("name") or "", where, _REST)
+    image_pattern = compile_pattern(image.get("name") or "", where, _TAG_AND_DIGEST)
 
-    def put(holder: dict[str, Any], name: str) -> None:
+    def set_if_matching(holder: dict[str, Any], name: str) -> None:
         current = holder.get(name)
-        if isinstance(current, str) and known.fits(current):
-            holder[name] = renamed(current, image)
+        if isinstance(current, str) and image_pattern.matches(current):
+            holder[name] = format_new_image(current, image)
 
-    def put_single(holder: dict[str, Any], name: str) -> None:
-        check_single(holder, name)
-        put(holder, name)
+    def set_scalar(holder: dict[str, Any], name: str) -> None:
+        check_is_scalar(holder, name)
+        set_if_matching(holder, name)
 
-    for resource in resources.listed:
+    for resource in resources.items:
         if resource.manifest.get("kind") != "CustomResourceDefinition":
-            _visit_containers(resource.manifest, put)
+            _visit_containers(resource.manifest, set_if_matching)
         for spec in specs(resource.gvk):
-            resource.visit(spec.path, put_single)
+            resource.visit_field(spec.path, set_scalar)
 
 
-def _visit_containers(node: Any, put: Any) -> None:
+def _visit_containers(node: Any, visitor: Any) -> None:
     if type(node) is dict:
         for key, value in node.items():
             kind = type(value)
             if kind is not dict and kind is not list:
                 continue
             if key in ("containers", "initContainers") and kind is list:
-                for each in value:
-                    if type(each) is dict and "image" in each:
-                        put(each, "image")
+                for element in value:
+                    if type(element) is dict and "image" in element:
+                        visitor(element, "image")
             else:
-                _visit_containers(value, put)
+                _visit_containers(value, visitor)
     elif type(node) is list:
-        for each in node:
-            _visit_containers(each, put)
+        for element in node:
+            _visit_containers(element, visitor)
 
 
-def split(image: str) -> tuple[str, str, str]:
+def split_image(image: str) -> tuple[str, str, str]:
     """Split into name, tag and digest; a colon before the first slash is a port."""
     head, slash, tail = image.partition("/")
     if not slash:
         head, tail = "", image
-    rest, at, digest = tail.partition("@")
-    name, _, tag = rest.partition(":")
-    return f"{head}{slash}{name}", tag, digest if at else ""
+    name_and_tag, separator, digest = tail.partition("@")
+    name, _, tag = name_and_tag.partition(":")
+    return f"{head}{slash}{name}", tag, digest if separator else ""
 
 
-def renamed(current: str, image: dict[str, Any]) -> str:
-    name, tag, digest = split(current)
+def format_new_image(current: str, image: dict[str, Any]) -> str:
+    name, tag, digest = split_image(current)
     name = image.get("newName") or name
     new_tag, new_digest = image.get("newTag"), image.get("digest")
     if new_tag and new_digest:

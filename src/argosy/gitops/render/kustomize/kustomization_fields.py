@@ -8,44 +8,56 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from argosy.gitops.render.kustomize.error_lines import Fault
+from argosy.gitops.render.kustomize.error_lines import LocatedError
 
-Shape = Any
+FieldSchema = Any
 """A type; a dict of fields; a list with one schema; a tuple with one schema for any map; None for anything."""
 
-_STEP: Final = re.compile(r"\[\d+\]|[^.\[\]]+")
-_NAMES: Final = {str: "a string", bool: "true or false", int: "a whole number"}
+_PATH_STEP: Final = re.compile(r"\[\d+\]|[^.\[\]]+")
+_TYPE_NAMES: Final = {str: "a string", bool: "true or false", int: "a whole number"}
 
-ARGS: Final[Shape] = {"namespace": str, "name": str, "behavior": str, "literals": [str], "files": [str], "envs": [str],
-    "env": str, "options": {"labels": (str,), "annotations": (str,), "disableNameSuffixHash": bool,
-    "immutable": bool}}  # fmt: skip
-IDENTITY: Final[Shape] = {"group": str, "version": str, "kind": str, "name": str, "namespace": str}
-SELECTOR: Final[Shape] = {**IDENTITY, "labelSelector": str, "annotationSelector": str}
-FIELD_SPEC: Final[Shape] = {"group": str, "version": str, "kind": str, "path": str, "create": bool}
-FIELD_OPTIONS: Final[Shape] = {"delimiter": str, "index": int, "encoding": str, "create": bool}
-PATCH: Final[Shape] = {"path": str, "patch": str, "target": SELECTOR, "options": (bool,)}
-IMAGE: Final[Shape] = {"name": str, "newName": str, "tagSuffix": str, "newTag": str, "digest": str}
-LABEL: Final[Shape] = {"pairs": (str,), "includeSelectors": bool, "includeTemplates": bool, "fields": [FIELD_SPEC]}
-REPLACEMENT: Final[Shape] = {
+GENERATOR_ARGUMENTS: Final[FieldSchema] = {
+    "namespace": str,
+    "name": str,
+    "behavior": str,
+    "literals": [str],
+    "files": [str],
+    "envs": [str],
+    "env": str,
+    "options": {"labels": (str,), "annotations": (str,), "disableNameSuffixHash": bool, "immutable": bool},
+}
+RESOURCE_IDENTITY: Final[FieldSchema] = {"group": str, "version": str, "kind": str, "name": str, "namespace": str}
+SELECTOR: Final[FieldSchema] = {**RESOURCE_IDENTITY, "labelSelector": str, "annotationSelector": str}
+FIELD_SPEC: Final[FieldSchema] = {"group": str, "version": str, "kind": str, "path": str, "create": bool}
+FIELD_OPTIONS: Final[FieldSchema] = {"delimiter": str, "index": int, "encoding": str, "create": bool}
+PATCH: Final[FieldSchema] = {"path": str, "patch": str, "target": SELECTOR, "options": (bool,)}
+IMAGE: Final[FieldSchema] = {"name": str, "newName": str, "tagSuffix": str, "newTag": str, "digest": str}
+LABEL: Final[FieldSchema] = {
+    "pairs": (str,),
+    "includeSelectors": bool,
+    "includeTemplates": bool,
+    "fields": [FIELD_SPEC],
+}
+REPLACEMENT: Final[FieldSchema] = {
     "path": str,
-    "source": {**IDENTITY, "apiVersion": str, "fieldPath": str, "options": FIELD_OPTIONS},
+    "source": {**RESOURCE_IDENTITY, "apiVersion": str, "fieldPath": str, "options": FIELD_OPTIONS},
     "sourceValue": str,
     "targets": [{"select": SELECTOR, "reject": [SELECTOR], "fieldPaths": [str], "options": FIELD_OPTIONS}],
 }  # fmt: skip
-VAR: Final[Shape] = {
+VAR: Final[FieldSchema] = {
     "name": str,
-    "objref": {**IDENTITY, "apiVersion": str, "fieldPath": str},
+    "objref": {**RESOURCE_IDENTITY, "apiVersion": str, "fieldPath": str},
     "fieldref": {"fieldPath": str, "fieldpath": str},
 }
-CHART_GLOBALS: Final[Shape] = {"chartHome": str, "configHome": str}
-CHART: Final[Shape] = {"name": str, "version": str, "repo": str, "releaseName": str, "namespace": str,
+CHART_GLOBALS: Final[FieldSchema] = {"chartHome": str, "configHome": str}
+CHART: Final[FieldSchema] = {"name": str, "version": str, "repo": str, "releaseName": str, "namespace": str,
     "additionalValuesFiles": [str], "valuesFile": str, "valuesInline": None, "valuesMerge": str, "includeCRDs": bool,
     "skipHooks": bool, "apiVersions": [str], "kubeVersion": str, "nameTemplate": str, "skipTests": bool,
     "debug": bool, "devel": bool}  # fmt: skip
-OLD_CHART: Final[Shape] = {"chartName": str, "chartVersion": str, "chartRepoUrl": str, "chartHome": str,
+DEPRECATED_CHART: Final[FieldSchema] = {"chartName": str, "chartVersion": str, "chartRepoUrl": str, "chartHome": str,
     "chartRepoName": str, "helmBin": str, "helmHome": str, "values": str, "valuesLocal": None, "valuesMerge": str,
     "releaseName": str, "releaseNamespace": str, "extraArgs": [str]}  # fmt: skip
-KUSTOMIZATION: Final[Shape] = {
+KUSTOMIZATION: Final[FieldSchema] = {
     "apiVersion": str,
     "kind": str,
     "metadata": None,
@@ -69,12 +81,12 @@ KUSTOMIZATION: Final[Shape] = {
     "components": [str],
     "crds": [str],
     "bases": [str],
-    "configMapGenerator": [ARGS],
-    "secretGenerator": [{**ARGS, "type": str}],
+    "configMapGenerator": [GENERATOR_ARGUMENTS],
+    "secretGenerator": [{**GENERATOR_ARGUMENTS, "type": str}],
     "helmGlobals": CHART_GLOBALS,
     "helmCharts": [CHART],
-    "helmChartInflationGenerator": [OLD_CHART],
-    "generatorOptions": ARGS["options"],
+    "helmChartInflationGenerator": [DEPRECATED_CHART],
+    "generatorOptions": GENERATOR_ARGUMENTS["options"],
     "configurations": [str],
     "generators": [str],
     "transformers": [str],
@@ -83,67 +95,73 @@ KUSTOMIZATION: Final[Shape] = {
 }
 
 
-def shaped(value: Any, shape: Shape, where: str, at: str = "") -> Any:
+def validate_fields(value: Any, schema: FieldSchema, where: str, path: str = "") -> Any:
     """Return the value with canonical field names, without empty fields."""
-    if shape is None or value is None:
+    if schema is None or value is None:
         return value
-    if isinstance(shape, dict):
-        return _fields(value, shape, where, at)
-    if isinstance(shape, list):
+    if isinstance(schema, dict):
+        return _validate_mapping(value, schema, where, path)
+    if isinstance(schema, list):
         if not isinstance(value, list):
-            raise _fault(f"{at or 'the file'} must be a list: put a dash before each entry", where, at)
-        return [_element(each, shape[0], where, f"{at}[{place}]") for place, each in enumerate(value)]
-    if isinstance(shape, tuple):
+            raise _build_error(f"{path or 'the file'} must be a list: put a dash before each entry", where, path)
+        return [_validate_element(item, schema[0], where, f"{path}[{i}]") for i, item in enumerate(value)]
+    if isinstance(schema, tuple):
         if not isinstance(value, dict):
-            raise _fault(f"{at} must be a mapping", where, at)
-        return {name: _element(each, shape[0], where, f"{at}.{name}") for name, each in value.items()}
-    if type(value) is not shape:
-        raise _fault(f"{at} must be {_NAMES[shape]}, not {value!r}: {_advice(shape)}", where, at)
+            raise _build_error(f"{path} must be a mapping", where, path)
+        return {name: _validate_element(item, schema[0], where, f"{path}.{name}") for name, item in value.items()}
+    if type(value) is not schema:
+        raise _build_error(f"{path} must be {_TYPE_NAMES[schema]}, not {value!r}: {_describe_fix(schema)}", where, path)
     return value
 
 
-def known_only(value: Any, shape: Shape) -> Any:
+def drop_unknown_fields(value: Any, schema: FieldSchema) -> Any:
     """Return the value without unknown fields."""
-    if isinstance(shape, dict) and isinstance(value, dict):
-        names = {name: name if name in shape else _spelled(name, shape) for name in value}
-        return {name: known_only(value[name], shape[known]) for name, known in names.items() if known is not None}
-    if isinstance(shape, list) and isinstance(value, list):
-        return [known_only(each, shape[0]) for each in value]
+    if isinstance(schema, dict) and isinstance(value, dict):
+        names = {name: name if name in schema else _find_canonical_name(name, schema) for name in value}
+        return {
+            name: drop_unknown_fields(value[name], schema[canonical_name])
+            for name, canonical_name in names.items()
+            if canonical_name is not None
+        }
+    if isinstance(schema, list) and isinstance(value, list):
+        return [drop_unknown_fields(item, schema[0]) for item in value]
     return value
 
 
-def _element(value: Any, shape: Shape, where: str, at: str) -> Any:
+def _validate_element(value: Any, schema: FieldSchema, where: str, path: str) -> Any:
     """k8s: Go reads a null in a list as the zero value of its type."""
-    if value is not None or shape is None:
-        return shaped(value, shape, where, at)
-    return shape() if isinstance(shape, type) else type(shape)()
+    if value is not None or schema is None:
+        return validate_fields(value, schema, where, path)
+    return schema() if isinstance(schema, type) else type(schema)()
 
 
-def _fault(message: str, where: str, at: str, *more: str) -> Fault:
-    steps = [int(each[1:-1]) if each.startswith("[") else each for each in _STEP.findall(at)]
-    return Fault(message, where=where, inside=(*steps, *more))
+def _build_error(message: str, where: str, path: str, *more_steps: str) -> LocatedError:
+    steps = [int(step[1:-1]) if step.startswith("[") else step for step in _PATH_STEP.findall(path)]
+    return LocatedError(message, where=where, path=(*steps, *more_steps))
 
 
-def _advice(shape: Shape) -> str:
-    return "put it in quotes" if shape is str else "write it without quotes"
+def _describe_fix(schema: FieldSchema) -> str:
+    return "put it in quotes" if schema is str else "write it without quotes"
 
 
-def _fields(value: Any, shape: dict[str, Shape], where: str, at: str) -> dict[str, Any]:
+def _validate_mapping(value: Any, schema: dict[str, FieldSchema], where: str, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _fault(f"{at or 'the file'} must be a mapping, not {str(value)[:40]!r}", where, at)
-    found: dict[str, Any] = {}
-    for name, each in value.items():
-        known = name if name in shape else _spelled(name, shape)
-        if known is None:
-            message = f"unknown field {at + '.' if at else ''}{name}: remove it or correct its spelling"
-            raise _fault(message, where, at, name)
-        read = shaped(each, shape[known], where, f"{at}.{known}" if at else known)
-        if read is not None:
-            found[known] = read
-    return found
+        raise _build_error(f"{path or 'the file'} must be a mapping, not {str(value)[:40]!r}", where, path)
+    fields: dict[str, Any] = {}
+    for name, item in value.items():
+        canonical_name = name if name in schema else _find_canonical_name(name, schema)
+        if canonical_name is None:
+            message = f"unknown field {path + '.' if path else ''}{name}: remove it or correct its spelling"
+            raise _build_error(message, where, path, name)
+        validated = validate_fields(
+            item, schema[canonical_name], where, f"{path}.{canonical_name}" if path else canonical_name
+        )
+        if validated is not None:
+            fields[canonical_name] = validated
+    return fields
 
 
-def _spelled(name: str, shape: dict[str, Shape]) -> str | None:
+def _find_canonical_name(name: str, schema: dict[str, FieldSchema]) -> str | None:
     """k8s: Go's JSON decoder ignores the case of field names."""
     lower = name.lower()
-    return next((known for known in shape if known.lower() == lower), None)
+    return next((field_name for field_name in schema if field_name.lower() == lower), None)

@@ -9,25 +9,28 @@ import re
 from typing import Any, Final, NamedTuple
 
 from argosy.errors import ManifestError, RenderError
-from argosy.gitops.application.file_tree import Tree
-from argosy.gitops.render.kustomize.error_lines import Fault, placed
-from argosy.gitops.render.kustomize.kustomization_fields import KUSTOMIZATION, shaped
-from argosy.kube.objects import load
+from argosy.gitops.application.file_tree import FileTree
+from argosy.gitops.render.kustomize.error_lines import LocatedError, set_line_from_text
+from argosy.gitops.render.kustomize.kustomization_fields import KUSTOMIZATION, validate_fields
+from argosy.kube.objects import read_yaml
 
-_BORDER: Final = re.compile(rb"(?:---|\.\.\.)(?:\s|$)")
-_MARK: Final = b"\xef\xbb\xbf"
-NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_API: Final = {"Kustomization": "kustomize.config.k8s.io/v1beta1", "Component": "kustomize.config.k8s.io/v1alpha1"}
+_DOCUMENT_MARKER: Final = re.compile(rb"(?:---|\.\.\.)(?:\s|$)")
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+KUSTOMIZATION_FILE_NAMES: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+_API_VERSION_BY_KIND: Final = {
+    "Kustomization": "kustomize.config.k8s.io/v1beta1",
+    "Component": "kustomize.config.k8s.io/v1alpha1",
+}
 
 
-class Kustomization(NamedTuple):
+class KustomizationFile(NamedTuple):
     file: str
     fields: dict[str, Any]
 
     def get(self, name: str) -> Any:
         return self.fields.get(name)
 
-    def listed(self, name: str) -> list[Any]:
+    def get_list(self, name: str) -> list[Any]:
         return self.fields.get(name) or []
 
     @property
@@ -35,74 +38,76 @@ class Kustomization(NamedTuple):
         return self.fields.get("kind") == "Component"
 
 
-def kustomization_file(tree: Tree, folder: str) -> str | None:
+def find_kustomization_file(tree: FileTree, folder: str) -> str | None:
     """Return the folder's kustomization file; None if there is none."""
-    lead = f"{folder}/" if folder else ""
-    found = [lead + name for name in NAMES if tree.entry(lead + name) is not None]
-    if len(found) > 1:
-        raise RenderError(f"several kustomization files: {', '.join(found)}; keep one of them", where=folder or ".")
-    return found[0] if found else None
+    folder_prefix = f"{folder}/" if folder else ""
+    files = [
+        folder_prefix + name for name in KUSTOMIZATION_FILE_NAMES if tree.find_entry(folder_prefix + name) is not None
+    ]
+    if len(files) > 1:
+        raise RenderError(f"several kustomization files: {', '.join(files)}; keep one of them", where=folder or ".")
+    return files[0] if files else None
 
 
-def refuse_version(text: bytes, file: str) -> None:
+def reject_yaml_version(text: bytes, file: str) -> None:
     if text[:5] == b"%YAML" and text[5:].split()[:1] != [b"1.1"]:
         raise RenderError("starts with a YAML directive: remove it", where=file, line=1)
 
 
-def first_document(text: bytes) -> bytes:
+def cut_first_document(text: bytes) -> bytes:
     """k8s: only the first document of a kustomization, a configuration or a JSON patch is read."""
     if b"\n---" not in text and b"\n..." not in text:
         return text
-    begun, length = False, 0
+    has_started, length = False, 0
     for line in text.splitlines(keepends=True):
-        bare = line.strip()
-        if _BORDER.match(line):
-            if begun:
+        stripped = line.strip()
+        if _DOCUMENT_MARKER.match(line):
+            if has_started:
                 return text[:length]
-            begun = True
-        elif bare and bare[:1] not in b"#%" and not bare.startswith(_MARK):
-            begun = True
+            has_started = True
+        elif stripped and stripped[:1] not in b"#%" and not stripped.startswith(_BYTE_ORDER_MARK):
+            has_started = True
         length += len(line)
     return text
 
 
-def read_kustomization(text: bytes, file: str) -> Kustomization:
-    refuse_version(text, file)
+def read_kustomization(text: bytes, file: str) -> KustomizationFile:
+    reject_yaml_version(text, file)
     try:
         # k8s: unlike the files it refers to, a kustomization is parsed like Kubernetes YAML.
-        value = load(first_document(text), where=file)
+        value = read_yaml(cut_first_document(text), where=file)
     except ManifestError as error:
         raise RenderError(error.message, where=error.where, line=error.line) from error
     if value is None:
         raise RenderError("the file is empty: add resources", where=file, line=1)
     try:
-        fields = shaped(value, KUSTOMIZATION, file)
+        fields = validate_fields(value, KUSTOMIZATION, file)
         if not fields.keys() - {"apiVersion", "kind"}:
             raise RenderError("has only apiVersion and kind: add resources", where=file)
         _check_kind(fields, file)
     except RenderError as error:
-        raise placed(error, text) from None
-    _modernize(fields)
-    return Kustomization(file, fields)
+        raise set_line_from_text(error, text) from None
+    _convert_deprecated_fields(fields)
+    return KustomizationFile(file, fields)
 
 
 def _check_kind(fields: dict[str, Any], file: str) -> None:
     kind = fields.setdefault("kind", "Kustomization") or "Kustomization"
     fields["kind"] = kind
-    if kind not in _API:
-        raise Fault(f"kind is {kind!r}: it must be Kustomization or Component", where=file, inside=("kind",))
-    given = fields.get("apiVersion") or _API[kind]
-    if given != _API[kind]:
-        message = f"apiVersion of a {kind} is {given!r}: it must be {_API[kind]}"
-        raise Fault(message, where=file, inside=("apiVersion",))
+    if kind not in _API_VERSION_BY_KIND:
+        raise LocatedError(f"kind is {kind!r}: it must be Kustomization or Component", where=file, path=("kind",))
+    api_version = fields.get("apiVersion") or _API_VERSION_BY_KIND[kind]
+    if api_version != _API_VERSION_BY_KIND[kind]:
+        message = f"apiVersion of a {kind} is {api_version!r}: it must be {_API_VERSION_BY_KIND[kind]}"
+        raise LocatedError(message, where=file, path=("apiVersion",))
 
 
-def _modernize(fields: dict[str, Any]) -> None:
+def _convert_deprecated_fields(fields: dict[str, Any]) -> None:
     if bases := fields.pop("bases", None):
         fields["resources"] = [*(fields.get("resources") or []), *bases]
     if tags := fields.pop("imageTags", None):
         fields["images"] = [*(fields.get("images") or []), *tags]
     for name in ("configMapGenerator", "secretGenerator"):
-        for given in fields.get(name) or ():
-            if env := given.pop("env", None):
-                given["envs"] = [*(given.get("envs") or []), env]
+        for generator in fields.get(name) or ():
+            if env := generator.pop("env", None):
+                generator["envs"] = [*(generator.get("envs") or []), env]

@@ -7,20 +7,20 @@ import json
 from typing import Any
 
 from argosy.errors import RenderError
-from argosy.gitops.render.kustomize.resource import Resource
+from argosy.gitops.render.kustomize.resource import KustomizeResource
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-_LETTERS = str.maketrans("013ae", "ghkmt")
+_VOWEL_REPLACEMENTS = str.maketrans("013ae", "ghkmt")
 
 
-def add_hashes(resources: list[Resource]) -> None:
+def add_name_hashes(resources: list[KustomizeResource]) -> None:
     for resource in resources:
-        if resource.wants_hash:
-            resource.remember()
-            resource.metadata["name"] = f"{resource.name}-{content_hash(resource.manifest)}"
+        if resource.needs_hash:
+            resource.save_current_id()
+            resource.metadata["name"] = f"{resource.name}-{compute_content_hash(resource.manifest)}"
 
 
-def content_hash(manifest: dict[str, Any]) -> str:
+def compute_content_hash(manifest: dict[str, Any]) -> str:
     kind = manifest.get("kind")
     # k8s: kustomize reads the name from the wrong field, so it is always empty.
     content: dict[str, Any] = {"kind": kind, "name": "", "data": manifest.get("data", "")}
@@ -32,11 +32,11 @@ def content_hash(manifest: dict[str, Any]) -> str:
         if "stringData" in manifest:
             content["stringData"] = manifest["stringData"]
     else:
-        content = {key: each for key, each in manifest.items() if key != "status"}
+        content = {key: value for key, value in manifest.items() if key != "status"}
     try:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     except ValueError as error:
         raise RenderError(f"the content of a {kind} cannot be hashed: {error}") from error
     for character, escape in _ESCAPES.items():
         text = text.replace(character, escape)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10].translate(_LETTERS)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10].translate(_VOWEL_REPLACEMENTS)

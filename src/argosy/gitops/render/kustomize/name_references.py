@@ -8,155 +8,170 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from argosy.gitops.render.kustomize.field_spec_config import Config
+from argosy.gitops.render.kustomize.field_spec_config import TransformerConfig
 from argosy.gitops.render.kustomize.gvk import Gvk
-from argosy.gitops.render.kustomize.reference_validation import check_forms
-from argosy.gitops.render.kustomize.resource import Resource
+from argosy.gitops.render.kustomize.reference_validation import check_reference_fields
+from argosy.gitops.render.kustomize.resource import KustomizeResource
 
-_Index = dict[str, list[Resource]]
+_ResourcesByOldName = dict[str, list[KustomizeResource]]
 
 
-def fix_references(resources: list[Resource], config: Config) -> None:
-    check_forms(resources, config)
-    index = _by_old_name(resources)
+def update_name_references(resources: list[KustomizeResource], config: TransformerConfig) -> None:
+    check_reference_fields(resources, config)
+    index = _index_by_old_name(resources)
     if not index:
         return
-    past = {id.gvk for each in resources for id in each.history}
+    old_gvks = {id.gvk for old_resource in resources for id in old_resource.history}
     targets = [
-        (target, specs) for target, specs in config.name_references if any(gvk.is_selected_by(target) for gvk in past)
+        (target, specs)
+        for target, specs in config.name_references
+        if any(gvk.is_selected_by(target) for gvk in old_gvks)
     ]
-    by_kind: dict[Gvk, list[tuple[Gvk, str]]] = {}
+    paths_by_gvk: dict[Gvk, list[tuple[Gvk, str]]] = {}
     for resource in resources:
         gvk = resource.gvk
-        paths = by_kind.get(gvk)
+        paths = paths_by_gvk.get(gvk)
         if paths is None:
-            paths = by_kind[gvk] = [
+            paths = paths_by_gvk[gvk] = [
                 (target, spec.path) for target, specs in targets for spec in specs if gvk.is_selected_by(spec.gvk)
             ]
         if not paths:
             continue
-        referrer = _Referrer(resource, index)
+        referrer = _ReferenceUpdater(resource, index)
         for target, path in paths:
-            resource.visit(path, referrer.setter(target, path))
+            resource.visit_field(path, referrer.build_visitor(target, path))
 
 
-def _by_old_name(resources: list[Resource]) -> _Index:
-    index: _Index = {}
+def _index_by_old_name(resources: list[KustomizeResource]) -> _ResourcesByOldName:
+    index: _ResourcesByOldName = {}
     for resource in resources:
         for name in {id.name for id in resource.history}:
             index.setdefault(name, []).append(resource)
     return index
 
 
-class _Referrer:
-    def __init__(self, resource: Resource, index: _Index) -> None:
+class _ReferenceUpdater:
+    def __init__(self, resource: KustomizeResource, index: _ResourcesByOldName) -> None:
         self.resource = resource
         self.index = index
         id = resource.id
-        self.sees_all = id.gvk.is_cluster_scoped
-        self.place = id.place
-        self.places = _places_of_subjects(resource)
+        self.is_cluster_scoped = id.gvk.is_cluster_scoped
+        self.namespace = id.effective_namespace
+        self.subject_namespaces = _list_subject_namespaces(resource)
 
-    def setter(self, target: Gvk, path: str) -> Callable[[dict[str, Any], str], None]:
-        def put(holder: dict[str, Any], name: str) -> None:
+    def build_visitor(self, target: Gvk, path: str) -> Callable[[dict[str, Any], str], None]:
+        def update_field(holder: dict[str, Any], name: str) -> None:
             value = holder[name]
             if type(value) is list:
-                for at, each in enumerate(value):
-                    if type(each) is dict:
-                        self.follow_map(each, target, path)
-                    elif type(each) is str:
-                        value[at] = self.follow(each, target, path)
+                for i, element in enumerate(value):
+                    if type(element) is dict:
+                        self.update_reference_map(element, target, path)
+                    elif type(element) is str:
+                        value[i] = self.resolve_name(element, target, path)
             elif type(value) is dict:
-                self.follow_map(value, target, path)
+                self.update_reference_map(value, target, path)
             elif type(value) is str:
-                holder[name] = self.follow(value, target, path)
+                holder[name] = self.resolve_name(value, target, path)
 
-        return put
+        return update_field
 
-    def follow(self, name: str, target: Gvk, path: str) -> str:
+    def resolve_name(self, name: str, target: Gvk, path: str) -> str:
         candidates = self.index.get(name)
         if not candidates:
             return name
-        found = self.choose(candidates, name, target, path)
-        return found.name if found else name
+        referent = self.choose_referent(candidates, name, target, path)
+        return referent.name if referent else name
 
-    def follow_map(self, holder: dict[str, Any], target: Gvk, path: str) -> None:
+    def update_reference_map(self, holder: dict[str, Any], target: Gvk, path: str) -> None:
         name = holder.get("name")
         if not isinstance(name, str) or not name:
-            raise self.resource.fault(f"{self.resource.id}: {path} has no name: add it", *path.split("/"))
+            raise self.resource.build_error(f"{self.resource.id}: {path} has no name: add it", *path.split("/"))
         candidates = self.index.get(name)
         if not candidates:
             return
         if "namespace" in holder:
-            space = str(holder["namespace"] or "")
-            first = [each for each in candidates if each.first_id.place == (space or "default")]
-            candidates = first or [each for each in candidates if each.id.place == (space or "default")]
-        found = self.choose(candidates, name, target, path, with_namespace=True)
-        if found is None:
+            namespace = str(holder["namespace"] or "")
+            by_original_id = [
+                candidate
+                for candidate in candidates
+                if candidate.original_id.effective_namespace == (namespace or "default")
+            ]
+            candidates = by_original_id or [
+                candidate for candidate in candidates if candidate.id.effective_namespace == (namespace or "default")
+            ]
+        referent = self.choose_referent(candidates, name, target, path, with_namespace=True)
+        if referent is None:
             return
-        holder["name"] = found.name
-        if found.namespace:
-            holder["namespace"] = found.namespace
+        holder["name"] = referent.name
+        if referent.namespace:
+            holder["namespace"] = referent.namespace
 
-    def choose(
-        self, candidates: list[Resource], name: str, target: Gvk, path: str, *, with_namespace: bool = False
-    ) -> Resource | None:
-        found = [each for each in candidates if self.may_see(each) and _was(each, target)]
-        if found and path.endswith("roleRef/name"):
-            role = _role_of(self.resource.manifest)
-            found = [each for each in found if _was(each, role)]
+    def choose_referent(
+        self, candidates: list[KustomizeResource], name: str, target: Gvk, path: str, *, with_namespace: bool = False
+    ) -> KustomizeResource | None:
+        matching = [
+            candidate for candidate in candidates if self.can_refer_to(candidate) and _had_gvk(candidate, target)
+        ]
+        if matching and path.endswith("roleRef/name"):
+            role = _read_role_gvk(self.resource.manifest)
+            matching = [candidate for candidate in matching if _had_gvk(candidate, role)]
         for allow_empty in (True, False):
-            if len(found) == 1:
-                return found[0]
-            found = [each for each in found if _same_affixes(each, self.resource, allow_empty)]
-        if not found:
+            if len(matching) == 1:
+                return matching[0]
+            matching = [
+                candidate for candidate in matching if _have_same_affixes(candidate, self.resource, allow_empty)
+            ]
+        if not matching:
             return None
-        if len({(each.name, each.namespace if with_namespace else "") for each in found}) > 1:
-            names = ", ".join(str(each.id) for each in found)
+        if len({(candidate.name, candidate.namespace if with_namespace else "") for candidate in matching}) > 1:
+            names = ", ".join(str(candidate.id) for candidate in matching)
             message = f"{self.resource.id}: {path} refers to {name}, which may be any of {names}; rename one of them"
-            raise self.resource.fault(message, *path.split("/"))
-        return found[0]
+            raise self.resource.build_error(message, *path.split("/"))
+        return matching[0]
 
-    def may_see(self, other: Resource) -> bool:
-        if self.sees_all:
+    def can_refer_to(self, other: KustomizeResource) -> bool:
+        if self.is_cluster_scoped:
             return True
         id = other.id
-        named = id.gvk.kind == "ServiceAccount" and id.place in self.places
-        return named or id.gvk.is_cluster_scoped or id.place == self.place
+        is_subject = id.gvk.kind == "ServiceAccount" and id.effective_namespace in self.subject_namespaces
+        return is_subject or id.gvk.is_cluster_scoped or id.effective_namespace == self.namespace
 
 
-def _places_of_subjects(resource: Resource) -> set[str]:
+def _list_subject_namespaces(resource: KustomizeResource) -> set[str]:
     if resource.manifest.get("kind") != "RoleBinding":
         return set()
     subjects = resource.manifest.get("subjects")
     return {
-        str(each["namespace"])
-        for each in (subjects if isinstance(subjects, list) else ())
-        if isinstance(each, dict) and each.get("kind") == "ServiceAccount" and each.get("namespace")
+        str(subject["namespace"])
+        for subject in (subjects if isinstance(subjects, list) else ())
+        if isinstance(subject, dict) and subject.get("kind") == "ServiceAccount" and subject.get("namespace")
     }
 
 
-def _was(resource: Resource, gvk: Gvk) -> bool:
+def _had_gvk(resource: KustomizeResource, gvk: Gvk) -> bool:
     return any(id.gvk.is_selected_by(gvk) for id in resource.history)
 
 
-def _role_of(manifest: dict[str, Any]) -> Gvk:
+def _read_role_gvk(manifest: dict[str, Any]) -> Gvk:
     role = manifest.get("roleRef")
     if not isinstance(role, dict):
         return Gvk()
     return Gvk(str(role.get("apiGroup") or ""), "", str(role.get("kind") or ""))
 
 
-def _same_affixes(one: Resource, other: Resource, allow_empty: bool) -> bool:
+def _have_same_affixes(candidate: KustomizeResource, referrer: KustomizeResource, allow_empty: bool) -> bool:
     return all(
-        _same_end(mine, theirs, allow_empty)
-        for mine, theirs in ((one.prefixes, other.prefixes), (one.suffixes, other.suffixes))
+        _have_same_ending(candidate_affixes, referrer_affixes, allow_empty)
+        for candidate_affixes, referrer_affixes in (
+            (candidate.prefixes, referrer.prefixes),
+            (candidate.suffixes, referrer.suffixes),
+        )
     )
 
 
-def _same_end(one: Iterable[str], other: Iterable[str], allow_empty: bool) -> bool:
-    mine, theirs = list(one), list(other)
-    if not mine or not theirs:
-        return allow_empty or mine == theirs
-    length = min(len(mine), len(theirs))
-    return mine[-length:] == theirs[-length:]
+def _have_same_ending(candidate_affixes: Iterable[str], referrer_affixes: Iterable[str], allow_empty: bool) -> bool:
+    first, second = list(candidate_affixes), list(referrer_affixes)
+    if not first or not second:
+        return allow_empty or first == second
+    length = min(len(first), len(second))
+    return first[-length:] == second[-length:]

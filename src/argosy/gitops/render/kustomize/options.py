@@ -13,175 +13,191 @@ from typing import Any, Final
 
 from argosy.errors import RenderError
 from argosy.gitops.application import KustomizeOptions
-from argosy.gitops.render.kustomize.build_trees import Spot
-from argosy.gitops.render.kustomize.images import split
-from argosy.gitops.render.kustomize.kustomization_fields import PATCH, shaped
-from argosy.gitops.render.kustomize.kustomization_file import Kustomization
-from argosy.gitops.render.kustomize.remote_bases import looks_remote, remote_of
-from argosy.gitops.render.kustomize.tree_paths import joined
+from argosy.gitops.render.kustomize.build_trees import TreeLocation
+from argosy.gitops.render.kustomize.images import split_image
+from argosy.gitops.render.kustomize.kustomization_fields import PATCH, validate_fields
+from argosy.gitops.render.kustomize.kustomization_file import KustomizationFile
+from argosy.gitops.render.kustomize.remote_bases import looks_remote, parse_remote
+from argosy.gitops.render.kustomize.tree_paths import join_path
 
 Fields = dict[str, Any]
 Substitute = Callable[[str], str]
-_WHERE: Final = "source.kustomize"
-_KEEP: Final = "*"
-_PARTS: Final = ("newName", "newTag", "digest")
-_MAGIC: Final = re.compile(r"[*?\[]")
+_OPTIONS_LOCATION: Final = "source.kustomize"
+_KEEP_VALUE: Final = "*"
+_IMAGE_PARTS: Final = ("newName", "newTag", "digest")
+_GLOB_CHARACTERS: Final = re.compile(r"[*?\[]")
 
 
-def overridden(
-    kustomization: Kustomization, options: KustomizeOptions, folder: Spot, substitute: Substitute
-) -> Kustomization:
+def apply_kustomize_options(
+    kustomization: KustomizationFile, options: KustomizeOptions, folder: TreeLocation, substitute: Substitute
+) -> KustomizationFile:
     """Return the kustomization with the Application's overrides; `substitute` replaces build variables."""
-    plain = {"namePrefix": options.name_prefix, "nameSuffix": options.name_suffix, "namespace": options.namespace}
-    fields = {**kustomization.fields, **{name: text for name, text in plain.items() if text}}
+    simple_fields = {
+        "namePrefix": options.name_prefix,
+        "nameSuffix": options.name_suffix,
+        "namespace": options.namespace,
+    }
+    fields = {**kustomization.fields, **{name: text for name, text in simple_fields.items() if text}}
     if options.images:
-        fields["images"] = _images(fields.get("images") or [], map(substitute, options.images))
+        fields["images"] = _merge_images(fields.get("images") or [], map(substitute, options.images))
     if options.replicas:
-        fields["replicas"] = _replicas(fields.get("replicas") or [], options.replicas)
+        fields["replicas"] = _merge_replicas(fields.get("replicas") or [], options.replicas)
     if options.common_labels:
-        _add_labels(fields, options, {name: substitute(each) for name, each in options.common_labels.items()})
+        _add_labels(fields, options, {name: substitute(value) for name, value in options.common_labels.items()})
     if options.common_annotations:
-        put = substitute if options.common_annotations_envsubst else str
-        given = {name: put(each) for name, each in options.common_annotations.items()}
-        known = fields.get("commonAnnotations") or {}
-        fields["commonAnnotations"] = _added(known, _entries(given), options.force_common_annotations, "Annotations")
+        substitute_or_keep = substitute if options.common_annotations_envsubst else str
+        annotations = {name: substitute_or_keep(value) for name, value in options.common_annotations.items()}
+        existing = fields.get("commonAnnotations") or {}
+        fields["commonAnnotations"] = _merge_entries(
+            existing, _split_entries(annotations), options.force_common_annotations, "Annotations"
+        )
     if options.patches:
-        fields["patches"] = [*(fields.get("patches") or []), *_patches(options.patches)]
+        fields["patches"] = [*(fields.get("patches") or []), *_validate_patches(options.patches)]
     if options.components:
-        fields["components"] = _components(fields.get("components") or [], options, folder)
+        fields["components"] = _merge_components(fields.get("components") or [], options, folder)
     return kustomization._replace(fields=fields)
 
 
-def _images(known: list[Fields], given: Iterable[str]) -> list[Fields]:
+def _merge_images(existing: list[Fields], overrides: Iterable[str]) -> list[Fields]:
     # argo: one entry per name, sorted by name.
-    found = {each["name"]: each for each in map(_image, given)}
-    for old in known:
+    image_by_name = {image["name"]: image for image in map(_parse_image, overrides)}
+    for old in existing:
         name = old.get("name") or ""
-        new = found.get(name)
-        found[name] = old if new is None else {**new, **{part: old.get(part) or "" for part in _kept(new)}}
-    dropped = ({**each, **dict.fromkeys(_kept(each), "")} for each in found.values())
-    return sorted(dropped, key=lambda each: each.get("name") or "")
+        new = image_by_name.get(name)
+        image_by_name[name] = (
+            old if new is None else {**new, **{part: old.get(part) or "" for part in _list_kept_parts(new)}}
+        )
+    cleaned_images = ({**image, **dict.fromkeys(_list_kept_parts(image), "")} for image in image_by_name.values())
+    return sorted(cleaned_images, key=lambda image: image.get("name") or "")
 
 
-def _kept(image: Fields) -> list[str]:
-    return [part for part in _PARTS if image.get(part) == _KEEP]
+def _list_kept_parts(image: Fields) -> list[str]:
+    return [part for part in _IMAGE_PARTS if image.get(part) == _KEEP_VALUE]
 
 
-def _image(text: str) -> Fields:
+def _parse_image(text: str) -> Fields:
     """Parse `name=new:tag`, `name=new@digest`, `name=new`, `name:tag` or `name@digest`."""
-    name, mark, new = text.partition("=")
-    new_name, tag, digest = split(new if mark else text)
-    if not mark and not tag and not digest:
+    name, separator, new = text.partition("=")
+    new_name, tag, digest = split_image(new if separator else text)
+    if not separator and not tag and not digest:
         message = f"{text!r} does not set a new image: write NAME=NEW:TAG, NAME:TAG or NAME@DIGEST"
-        raise RenderError(message, where=f"{_WHERE}.images")
-    parts = {"newName": new_name if mark else "", "newTag": tag, "digest": digest}
-    return {"name": name if mark else new_name, **{part: each for part, each in parts.items() if each}}
+        raise RenderError(message, where=f"{_OPTIONS_LOCATION}.images")
+    parts = {"newName": new_name if separator else "", "newTag": tag, "digest": digest}
+    return {"name": name if separator else new_name, **{part: value for part, value in parts.items() if value}}
 
 
-def _replicas(known: list[Fields], given: Iterable[tuple[str, int]]) -> list[Fields]:
-    found = {each.get("name") or "": each for each in known}
-    for name, count in given:
+def _merge_replicas(existing: list[Fields], overrides: Iterable[tuple[str, int]]) -> list[Fields]:
+    replicas_by_name = {replica.get("name") or "": replica for replica in existing}
+    for name, count in overrides:
         if not name or "=" in name:
-            raise RenderError(f"invalid name {name!r} for {count} replicas: correct it", where=f"{_WHERE}.replicas")
-        found[name] = {"name": name, "count": count}
-    return [found[name] for name in sorted(found)]
+            raise RenderError(
+                f"invalid name {name!r} for {count} replicas: correct it", where=f"{_OPTIONS_LOCATION}.replicas"
+            )
+        replicas_by_name[name] = {"name": name, "count": count}
+    return [replicas_by_name[name] for name in sorted(replicas_by_name)]
 
 
-def _add_labels(fields: Fields, options: KustomizeOptions, given: Mapping[str, str]) -> None:
+def _add_labels(fields: Fields, options: KustomizeOptions, labels_to_add: Mapping[str, str]) -> None:
     force, templates = options.force_common_labels, options.label_include_templates
     if not options.label_without_selector:
         if templates:
             message = "labelIncludeTemplates needs labelWithoutSelector: set both, or neither"
-            raise RenderError(message, where=_WHERE)
-        fields["commonLabels"] = _added(fields.get("commonLabels") or {}, _entries(given), force, "Labels")
+            raise RenderError(message, where=_OPTIONS_LOCATION)
+        fields["commonLabels"] = _merge_entries(
+            fields.get("commonLabels") or {}, _split_entries(labels_to_add), force, "Labels"
+        )
         return
-    left = dict(_entries(given))
-    labels = [_relabelled(each, left, force, templates) for each in fields.get("labels") or ()]
-    added = [{"pairs": left, "includeTemplates": templates}] if left else []
-    fields["labels"] = [*labels, *added]
+    remaining = dict(_split_entries(labels_to_add))
+    labels = [_update_label_entry(label, remaining, force, templates) for label in fields.get("labels") or ()]
+    new_entries = [{"pairs": remaining, "includeTemplates": templates}] if remaining else []
+    fields["labels"] = [*labels, *new_entries]
 
 
-def _relabelled(label: Fields, left: dict[str, str], force: bool, templates: bool) -> Fields:
+def _update_label_entry(label: Fields, remaining: dict[str, str], force: bool, templates: bool) -> Fields:
     """Update the keys that an entry of `labels` already has, and remove them from `remaining`."""
-    known = label.get("pairs") or {}
-    alike = not label.get("includeSelectors") and bool(label.get("includeTemplates")) == templates
-    mine = {name: left.pop(name) for name in list(left) if alike and name in known}
-    return {**label, "pairs": _added(known, mine, force, "Labels")} if mine else label
+    pairs = label.get("pairs") or {}
+    is_same_scope = not label.get("includeSelectors") and bool(label.get("includeTemplates")) == templates
+    updated_pairs = {name: remaining.pop(name) for name in list(remaining) if is_same_scope and name in pairs}
+    return {**label, "pairs": _merge_entries(pairs, updated_pairs, force, "Labels")} if updated_pairs else label
 
 
-def _entries(given: Mapping[str, str]) -> dict[str, str]:
+def _split_entries(mapping: Mapping[str, str]) -> dict[str, str]:
     """argo: passed as `name:value`; double quotes around a value are removed."""
-    found: dict[str, str] = {}
-    for name, value in given.items():
+    entries: dict[str, str] = {}
+    for name, value in mapping.items():
         key, _, text = f"{name}:{value}".partition(":")
-        found[key] = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
-    return found
+        entries[key] = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+    return entries
 
 
-def _added(known: Mapping[str, str], given: Mapping[str, str], force: bool, what: str) -> dict[str, str]:
-    for name in given if not force else ():
-        if name in known:
-            message = f"{name} is already in the kustomization: remove it there, or set forceCommon{what}"
-            raise RenderError(message, where=f"{_WHERE}.common{what}")
-    return {**known, **given}
+def _merge_entries(
+    existing: Mapping[str, str], additions: Mapping[str, str], force: bool, field_suffix: str
+) -> dict[str, str]:
+    for name in additions if not force else ():
+        if name in existing:
+            message = f"{name} is already in the kustomization: remove it there, or set forceCommon{field_suffix}"
+            raise RenderError(message, where=f"{_OPTIONS_LOCATION}.common{field_suffix}")
+    return {**existing, **additions}
 
 
-def _patches(given: Iterable[Mapping[str, Any]]) -> Iterator[Fields]:
-    for place, patch in enumerate(given):
-        yield shaped(dict(patch), PATCH, _WHERE, f"patches[{place}]")
+def _validate_patches(patches: Iterable[Mapping[str, Any]]) -> Iterator[Fields]:
+    for i, patch in enumerate(patches):
+        yield validate_fields(dict(patch), PATCH, _OPTIONS_LOCATION, f"patches[{i}]")
 
 
-def _components(known: list[str], options: KustomizeOptions, folder: Spot) -> list[str]:
-    found = list(known)
+def _merge_components(existing: list[str], options: KustomizeOptions, folder: TreeLocation) -> list[str]:
+    components = list(existing)
     for text in options.components:
-        for each in _matching(text, folder, options.ignore_missing_components):
-            if each not in found:
-                found.append(each)
-    return found
+        for component in _list_component_paths(text, folder, options.ignore_missing_components):
+            if component not in components:
+                components.append(component)
+    return components
 
 
-def _matching(text: str, folder: Spot, ignore_missing: bool) -> list[str]:
-    if looks_remote(text) or remote_of(text):
+def _list_component_paths(text: str, folder: TreeLocation, ignore_missing: bool) -> list[str]:
+    if looks_remote(text) or parse_remote(text):
         # argo: a remote component counts as missing.
         return [] if ignore_missing else [text]
-    where = f"{_WHERE}.components"
-    found = [text] if folder.ground.find(folder.path, text, where).kind else []
-    if not found and not ignore_missing:
-        found = _globbed(text, folder) if _MAGIC.search(text) else []
-        if not found:
+    where = f"{_OPTIONS_LOCATION}.components"
+    paths = [text] if folder.build_tree.locate(folder.path, text, where).kind else []
+    if not paths and not ignore_missing:
+        paths = _expand_glob(text, folder) if _GLOB_CHARACTERS.search(text) else []
+        if not paths:
             message = f"{text} does not exist: correct the path, or set ignoreMissingComponents"
             raise RenderError(message, where=where)
-    return found
+    return paths
 
 
-def _globbed(text: str, folder: Spot) -> list[str]:
+def _expand_glob(text: str, folder: TreeLocation) -> list[str]:
     """argo: expand a glob step by step, as `kustomize edit add component` does."""
-    found = [""]
+    paths = [""]
     for step in text.split("/"):
-        lead = [f"{each}/" if each else "" for each in found]
-        if not _MAGIC.search(step):
-            found = [f"{each}{step}" for each in lead]
+        prefixes = [f"{item}/" if item else "" for item in paths]
+        if not _GLOB_CHARACTERS.search(step):
+            paths = [f"{item}{step}" for item in prefixes]
             continue
-        fits = _pattern(step)
-        tree = folder.ground.tree
-        found = [
-            f"{each}{entry.name}"
-            for each in lead
-            for entry in tree.listing(joined(folder.path, each, _WHERE))
-            if fits.fullmatch(entry.name)
+        step_pattern = _compile_glob_step(step)
+        tree = folder.build_tree.tree
+        paths = [
+            f"{item}{entry.name}"
+            for item in prefixes
+            for entry in tree.list_folder(join_path(folder.path, item, _OPTIONS_LOCATION))
+            if step_pattern.fullmatch(entry.name)
         ]
-    return [each for each in found if folder.ground.find(folder.path, each, _WHERE).kind]
+    return [item for item in paths if folder.build_tree.locate(folder.path, item, _OPTIONS_LOCATION).kind]
 
 
-def _pattern(step: str) -> re.Pattern[str]:
+def _compile_glob_step(step: str) -> re.Pattern[str]:
     pieces = re.split(r"(\*|\?|\[[^]]*\])", step)
     try:
-        return re.compile("".join(map(_piece, pieces)))
+        return re.compile("".join(map(_glob_piece_to_regex, pieces)))
     except re.error:
-        raise RenderError(f"{step!r} is not a valid glob: close its bracket", where=f"{_WHERE}.components") from None
+        raise RenderError(
+            f"{step!r} is not a valid glob: close its bracket", where=f"{_OPTIONS_LOCATION}.components"
+        ) from None
 
 
-def _piece(text: str) -> str:
+def _glob_piece_to_regex(text: str) -> str:
     if text in ("*", "?"):
         return "[^/]*" if text == "*" else "[^/]"
     return text if len(text) > 1 and text[0] == "[" and text[-1] == "]" else re.escape(text)

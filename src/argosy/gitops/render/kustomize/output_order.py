@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.errors import RenderError
-from argosy.gitops.render.kustomize.gvk import FIRST, LAST
-from argosy.gitops.render.kustomize.resource import Resource
+from argosy.gitops.render.kustomize.gvk import FIRST_KINDS, LAST_KINDS
+from argosy.gitops.render.kustomize.resource import KustomizeResource
 
 
-def in_order(resources: list[Resource], options: dict[str, Any], where: str) -> list[Resource]:
+def sort_resources(resources: list[KustomizeResource], options: dict[str, Any], where: str) -> list[KustomizeResource]:
     order = options.get("order") or ""
     legacy = options.get("legacySortOptions")
     if order == "fifo":
@@ -19,16 +19,18 @@ def in_order(resources: list[Resource], options: dict[str, Any], where: str) -> 
         return resources
     if order != "legacy":
         raise RenderError(f"sortOptions.order is {order!r}: it must be legacy or fifo", where=where)
-    first, last = (legacy.get("orderFirst") or [], legacy.get("orderLast") or []) if legacy else (FIRST, LAST)
-    places = {kind: place - len(first) for place, kind in enumerate(first)}
-    places |= {kind: place + 1 for place, kind in enumerate(last)}
+    first_kinds, last_kinds = (
+        (legacy.get("orderFirst") or [], legacy.get("orderLast") or []) if legacy else (FIRST_KINDS, LAST_KINDS)
+    )
+    kind_order = {kind: index - len(first_kinds) for index, kind in enumerate(first_kinds)}
+    kind_order |= {kind: index + 1 for index, kind in enumerate(last_kinds)}
 
-    def key(resource: Resource) -> tuple[int, str, str]:
+    def key(resource: KustomizeResource) -> tuple[int, str, str]:
         gvk = resource.gvk
         group, version, kind = gvk.group or "~G", gvk.version or "~V", gvk.kind or "~K"
         # k8s: equal kinds are sorted by the text of the whole id.
-        space, name = resource.namespace or "~X", resource.name or "~N"
+        namespace, name = resource.namespace or "~X", resource.name or "~N"
         text = ".".join(part for part in (gvk.kind, gvk.version, gvk.group) if part)
-        return places.get(gvk.kind, 0), f"{group}_{version}_{kind}", f"{text}|{space}|{name}"
+        return kind_order.get(gvk.kind, 0), f"{group}_{version}_{kind}", f"{text}|{namespace}|{name}"
 
     return sorted(resources, key=key)

@@ -13,228 +13,253 @@ from typing import Any, Final
 import orjson
 
 from argosy.errors import ManifestError, PatchError, RenderError
-from argosy.gitops.render.kustomize.documents import refuse_directive
-from argosy.gitops.render.kustomize.duplicate_elements import without_doubles
-from argosy.gitops.render.kustomize.error_lines import Fault, within
-from argosy.gitops.render.kustomize.gvk import Gvk, gvk_of
-from argosy.gitops.render.kustomize.kustomization_file import first_document
-from argosy.gitops.render.kustomize.merge_keys import Node
-from argosy.gitops.render.kustomize.resource import Id, Resource, text_of
-from argosy.gitops.render.kustomize.resources import Resources
-from argosy.gitops.render.kustomize.strategic_merge import Misfit, merge, path_of, without_blanks
-from argosy.gitops.render.kustomize.yaml_marks import settle
-from argosy.kube.objects import Profile, load_all, load_json
+from argosy.gitops.render.kustomize.documents import reject_yaml_directive
+from argosy.gitops.render.kustomize.duplicate_elements import remove_duplicate_elements
+from argosy.gitops.render.kustomize.error_lines import LocatedError, prepend_path
+from argosy.gitops.render.kustomize.gvk import Gvk, parse_gvk
+from argosy.gitops.render.kustomize.kustomization_file import cut_first_document
+from argosy.gitops.render.kustomize.merge_keys import MergeSchema
+from argosy.gitops.render.kustomize.resource import KustomizeResource, ResourceId, scalar_to_json_text
+from argosy.gitops.render.kustomize.resources import KustomizeResources
+from argosy.gitops.render.kustomize.strategic_merge import PatchMismatch, find_path, merge_patch, remove_blank_values
+from argosy.gitops.render.kustomize.yaml_details import restore_patch_values
+from argosy.kube.objects import YamlDialect, read_json, read_yaml_documents
 from argosy.kube.patch import json_patch
 
-SchemaOf = Callable[[Gvk], Node | None]
-_EXACT: Final = 1 << 53
-_INEXACT: Final = re.compile(rb"[0-9]{16}|[0-9]\.0[,\]}]")
+FindSchema = Callable[[Gvk], MergeSchema | None]
+_MAX_EXACT_FLOAT: Final = 1 << 53
+_INEXACT_NUMBER: Final = re.compile(rb"[0-9]{16}|[0-9]\.0[,\]}]")
 """JSON with numbers that floats cannot hold exactly, or with whole numbers written as floats."""
 
 
-def apply_patch(resources: Resources, patch: dict[str, Any], text: bytes, schemas: SchemaOf, where: str) -> None:
+def apply_patch(
+    resources: KustomizeResources, patch: dict[str, Any], text: bytes, find_schema: FindSchema, where: str
+) -> None:
     """Apply an entry of `patches`."""
     target = patch.get("target")
     if not text and target:
         return  # k8s: an empty file changes nothing; a file with content but without a patch is an error
     # k8s: in a patch with a target, labels and annotations are strings, including nulls.
-    documents = _strategic(text, where, as_texts=target is not None)
+    documents = _read_strategic_patches(text, where, as_texts=target is not None)
     if documents is None:
-        operations = read_operations(text, where)
+        operations = read_json_patch(text, where)
         if not target:
             raise RenderError("a JSON patch needs a target: add kind and name of the resource")
-        apply_operations(targets_of(resources, target), operations, where)
+        apply_json_patch(select_targets(resources, target), operations, where)
         return
-    if text[:3] == b"---" and load_first(text, where) is None:
+    if text[:3] == b"---" and load_first_document(text, where) is None:
         message = "the first document is empty, so the patch is ambiguous: remove a `---`"
-        raise Fault(message, where=where, said_at=1)
+        raise LocatedError(message, where=where, text_line=1)
     options = patch.get("options") or {}
-    for number, each in enumerate(documents):
-        _check_patch(each, where, number)
+    for number, document in enumerate(documents):
+        _check_patch(document, where, number)
     if target is None:
-        apply_merges(resources, documents, schemas, where, options)
+        apply_strategic_merges(resources, documents, find_schema, where, options)
         return
     if len(documents) > 1:
-        raise Fault("several patches share one target: give each its own entry", where=where, number=1)
-    for resource in targets_of(resources, target):
-        merge_into(resource, documents[0], schemas, where, options)
+        raise LocatedError("several patches share one target: give each its own entry", where=where, document_index=1)
+    for resource in select_targets(resources, target):
+        merge_patch_into(resource, documents[0], find_schema, where, options)
     resources.drop_empty()
-    if options and len(resources.addresses()) < len(resources.listed):
-        raise Fault("the patch gives two resources the same name: narrow its target", where=where, number=0)
+    if options and len(resources.index_by_id()) < len(resources.items):
+        raise LocatedError(
+            "the patch gives two resources the same name: narrow its target", where=where, document_index=0
+        )
 
 
-def apply_merges(
-    resources: Resources, documents: list[Any], schemas: SchemaOf, where: str, options: dict[str, Any] | None = None
+def apply_strategic_merges(
+    resources: KustomizeResources,
+    documents: list[Any],
+    find_schema: FindSchema,
+    where: str,
+    options: dict[str, Any] | None = None,
 ) -> None:
     """Apply strategic merge patches that name their own target."""
     for number, patch in enumerate(documents):
         _check_patch(patch, where, number)
         metadata = patch["metadata"]
-        gvk = gvk_of(str(patch.get("apiVersion") or ""), patch["kind"])
-        wanted = Id(gvk, str(metadata["name"]), str(metadata.get("namespace") or ""))
+        gvk = parse_gvk(str(patch.get("apiVersion") or ""), patch["kind"])
+        target_id = ResourceId(gvk, str(metadata["name"]), str(metadata.get("namespace") or ""))
         try:
-            found = resources.one(wanted, where, "the patch matches no resource")
+            resource = resources.get_single(target_id, where, "the patch matches no resource")
         except RenderError as error:
-            raise within(error, "metadata", "name", number=number) from None
-        merge_into(found, patch, schemas, where, options or {}, number)
+            raise prepend_path(error, "metadata", "name", document_index=number) from None
+        merge_patch_into(resource, patch, find_schema, where, options or {}, number)
     resources.drop_empty()
 
 
-def targets_of(resources: Resources, target: dict[str, Any]) -> list[Resource]:
+def select_targets(resources: KustomizeResources, target: dict[str, Any]) -> list[KustomizeResource]:
     try:
         return resources.select(target, "")
     except RenderError as error:
-        raise within(error, "target") from None
+        raise prepend_path(error, "target") from None
 
 
 def _check_patch(patch: Any, where: str, number: int) -> None:
     if not isinstance(patch, dict):
-        raise Fault("a patch must be a mapping or a list of operations: correct it", where=where, number=number)
+        raise LocatedError(
+            "a patch must be a mapping or a list of operations: correct it", where=where, document_index=number
+        )
     metadata = patch.get("metadata")
     # k8s: a patch needs both, even if its target has them.
     if not isinstance(patch.get("kind"), str) or not patch["kind"]:
         message = "the patch has no kind: add it, or use a JSON patch"
-        raise Fault(message, where=where, number=number, inside=("kind",))
+        raise LocatedError(message, where=where, document_index=number, path=("kind",))
     if not isinstance(metadata, dict) or not metadata.get("name"):
         message = "the patch has no metadata.name: add it; with a target, any name will do"
-        raise Fault(message, where=where, number=number, inside=("metadata", "name"))
+        raise LocatedError(message, where=where, document_index=number, path=("metadata", "name"))
 
 
-def merge_into(
-    resource: Resource, patch: dict[str, Any], schemas: SchemaOf, where: str, options: dict[str, Any], number: int = 0
+def merge_patch_into(
+    resource: KustomizeResource,
+    patch: dict[str, Any],
+    find_schema: FindSchema,
+    where: str,
+    options: dict[str, Any],
+    number: int = 0,
 ) -> None:
-    rename, rekind = bool(options.get("allowNameChange")), bool(options.get("allowKindChange"))
-    before = resource.id
-    if rename or rekind:
-        resource.remember()
-    given = {key: value for key, value in patch.items() if key != "apiVersion" and (rekind or key != "kind")}
-    schema = schemas(resource.gvk)
-    without_blanks(resource.manifest, schema, resource.nulls)
-    copy = orjson.loads(orjson.dumps(given))
-    without_doubles(resource.manifest, copy, schema)
-    shared = resource.shared()
+    allow_rename, allow_kind_change = bool(options.get("allowNameChange")), bool(options.get("allowKindChange"))
+    old_id = resource.id
+    if allow_rename or allow_kind_change:
+        resource.save_current_id()
+    patch_fields = {
+        key: value for key, value in patch.items() if key != "apiVersion" and (allow_kind_change or key != "kind")
+    }
+    schema = find_schema(resource.gvk)
+    remove_blank_values(resource.manifest, schema, resource.nulls)
+    patch_copy = orjson.loads(orjson.dumps(patch_fields))
+    remove_duplicate_elements(resource.manifest, patch_copy, schema)
+    shared_entries = resource.list_shared_entries()
     try:
-        resource.manifest = merge(resource.manifest, copy, schema)
-    except Misfit as error:
-        inside = (*(path_of(copy, error.holder) or ()), error.key)
-        raise Fault(f"patch of {before}: {error.message}", where=where, number=number, inside=inside) from None
-    resource.spread(shared)
+        resource.manifest = merge_patch(resource.manifest, patch_copy, schema)
+    except PatchMismatch as error:
+        inside = (*(find_path(patch_copy, error.holder) or ()), error.key)
+        raise LocatedError(
+            f"patch of {old_id}: {error.message}", where=where, document_index=number, path=inside
+        ) from None
+    resource.propagate_shared_entries(shared_entries)
     if resource.manifest:
-        _restore(resource, before, rename)
+        _restore_identity(resource, old_id, allow_rename)
 
 
-def _restore(resource: Resource, before: Id, rename: bool) -> None:
+def _restore_identity(resource: KustomizeResource, old_id: ResourceId, allow_rename: bool) -> None:
     metadata = resource.metadata
-    if not rename:
-        metadata["name"] = before.name
-    if before.namespace:
-        metadata["namespace"] = before.namespace
+    if not allow_rename:
+        metadata["name"] = old_id.name
+    if old_id.namespace:
+        metadata["namespace"] = old_id.namespace
     else:
         metadata.pop("namespace", None)
 
 
-def apply_operations(targets: list[Resource], operations: Any, where: str) -> None:
-    if not isinstance(operations, list) or not all(isinstance(each, dict) for each in operations):
-        raise Fault("a JSON patch must be a list of mappings: correct it", where=where, number=0)
+def apply_json_patch(targets: list[KustomizeResource], operations: Any, where: str) -> None:
+    if not isinstance(operations, list) or not all(isinstance(item, dict) for item in operations):
+        raise LocatedError("a JSON patch must be a list of mappings: correct it", where=where, document_index=0)
     for resource in targets:
-        resource.remember()
+        resource.save_current_id()
         try:
             changed = json_patch.apply(resource.manifest, operations, lenient_replace=True)
         except PatchError as error:
-            inside = (_failing(resource.manifest, operations),)
-            raise Fault(f"patch of {resource.id}: {error.message}", where=where, number=0, inside=inside) from error
+            inside = (_find_failing_operation(resource.manifest, operations),)
+            raise LocatedError(
+                f"patch of {resource.id}: {error.message}", where=where, document_index=0, path=inside
+            ) from error
         # Copy: the targets must not share data with the operations or with each other.
         data = orjson.dumps(changed)
         resource.manifest = orjson.loads(data)
-        if _INEXACT.search(data):
-            resource.manifest = _through_floats(resource.manifest)
-        _check_whole(resource, where)
+        if _INEXACT_NUMBER.search(data):
+            resource.manifest = _round_trip_floats(resource.manifest)
+        _check_identity(resource, where)
         resource.aliases = {}
         resource.nulls = None
-        notes = resource.mapping("annotations").items()
-        resource.written = {key: "" if type(each) in (dict, list) else text_of(each) for key, each in notes}
+        annotation_items = resource.get_metadata_map("annotations").items()
+        resource.written_annotations = {
+            key: "" if type(item) in (dict, list) else scalar_to_json_text(item) for key, item in annotation_items
+        }
 
 
-def _through_floats(value: Any) -> Any:
+def _round_trip_floats(value: Any) -> Any:
     """k8s: a patched resource is converted through JSON in which all numbers are floats."""
     if type(value) is dict:
-        return {key: _through_floats(each) for key, each in value.items()}
+        return {key: _round_trip_floats(item) for key, item in value.items()}
     if type(value) is list:
-        return [_through_floats(each) for each in value]
-    if type(value) is float and value.is_integer() and abs(value) < _EXACT:
+        return [_round_trip_floats(item) for item in value]
+    if type(value) is float and value.is_integer() and abs(value) < _MAX_EXACT_FLOAT:
         return int(value)
-    if type(value) is int and abs(value) > _EXACT:
+    if type(value) is int and abs(value) > _MAX_EXACT_FLOAT:
         rounded = int(Decimal(repr(float(value))))
         return rounded if -(1 << 63) <= rounded < 1 << 64 else float(rounded)
     return value
 
 
-def _check_whole(resource: Resource, where: str) -> None:
+def _check_identity(resource: KustomizeResource, where: str) -> None:
     manifest = resource.manifest
     name = resource.metadata.get("name") if isinstance(manifest, dict) else None
     if not name or isinstance(name, dict | list) or not manifest.get("kind"):
-        was = resource.history[-1]
-        raise Fault(f"patch of {was}: it removes kind or metadata.name: keep both", where=where, number=0)
+        old_id = resource.history[-1]
+        raise LocatedError(
+            f"patch of {old_id}: it removes kind or metadata.name: keep both", where=where, document_index=0
+        )
 
 
-def _strategic(text: bytes, where: str, *, as_texts: bool = False) -> list[Any] | None:
+def _read_strategic_patches(text: bytes, where: str, *, as_texts: bool = False) -> list[Any] | None:
     """Return the strategic merge patches of a text; None if it contains a list, which must be a JSON patch."""
     if text[:1] == b"[":
         return None
     try:
-        documents = _documents(text, where, as_texts=as_texts)
+        documents = _load_documents(text, where, as_texts=as_texts)
     except RenderError:
         # k8s: text that kustomize's own reader rejects may be a JSON patch, whose reader accepts more.
         if text.lstrip()[:1] == b"-":
             return None
         raise
-    return None if any(type(each) is list for each in documents) else documents
+    return None if any(type(document) is list for document in documents) else documents
 
 
-def _failing(manifest: Any, operations: list[Any]) -> int:
-    for place, each in enumerate(operations):
+def _find_failing_operation(manifest: Any, operations: list[Any]) -> int:
+    for i, operation in enumerate(operations):
         try:
-            manifest = json_patch.apply(manifest, [each], lenient_replace=True)
+            manifest = json_patch.apply(manifest, [operation], lenient_replace=True)
         except PatchError:
-            return place
+            return i
     return 0
 
 
-def read_operations(text: bytes, where: str) -> list[Any]:
+def read_json_patch(text: bytes, where: str) -> list[Any]:
     """k8s: JSON if it starts with a bracket, else one document that is parsed like Kubernetes YAML."""
     try:
-        found: Any = load_json(text, where=where).value if text[:1] == b"[" else load_first(text, where)
+        operations: Any = read_json(text, where=where).value if text[:1] == b"[" else load_first_document(text, where)
     except ManifestError as error:
-        what = " (a patch that starts with [ must be JSON)" if text[:1] == b"[" else ""
-        raise Fault(f"{error.message}{what}", where=error.where, said_at=error.line) from error
-    if not found:
+        hint = " (a patch that starts with [ must be JSON)" if text[:1] == b"[" else ""
+        raise LocatedError(f"{error.message}{hint}", where=error.where, text_line=error.line) from error
+    if not operations:
         message = "the JSON patch is empty: add operations, or remove it"
-        raise Fault(message, where=where, number=0)
-    return found  # type: ignore[no-any-return]
+        raise LocatedError(message, where=where, document_index=0)
+    return operations  # type: ignore[no-any-return]
 
 
-def load_first(text: bytes, where: str) -> Any:
-    return next(iter(load_all(first_document(text), where=where)), None)
+def load_first_document(text: bytes, where: str) -> Any:
+    return next(iter(read_yaml_documents(cut_first_document(text), where=where)), None)
 
 
-def read_either(text: bytes, where: str) -> list[Any]:
+def read_patch_documents(text: bytes, where: str) -> list[Any]:
     """Return the documents of a patch of either kind; a JSON patch is one document."""
-    documents = _strategic(text, where)
-    return [read_operations(text, where)] if documents is None else documents
+    documents = _read_strategic_patches(text, where)
+    return [read_json_patch(text, where)] if documents is None else documents
 
 
-def read_patches(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
-    return _documents(text, where, as_texts=as_texts)
+def read_strategic_patches(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
+    return _load_documents(text, where, as_texts=as_texts)
 
 
-def _documents(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
-    refuse_directive(text, where)
+def _load_documents(text: bytes, where: str, *, as_texts: bool = False) -> list[Any]:
+    reject_yaml_directive(text, where)
     try:
-        documents = load_all(text, profile=Profile.KUSTOMIZE, where=where)
+        documents = read_yaml_documents(text, dialect=YamlDialect.KUSTOMIZE, where=where)
     except ManifestError as error:
-        raise Fault(error.message, where=error.where, said_at=error.line) from error
-    settle(documents, text, as_texts=as_texts)
-    found = [each for each in documents if each is not None]
-    if not found:
-        raise Fault("the patch is empty: add changes, or remove it", where=where)
-    return found
+        raise LocatedError(error.message, where=error.where, text_line=error.line) from error
+    restore_patch_values(documents, text, as_texts=as_texts)
+    patches = [document for document in documents if document is not None]
+    if not patches:
+        raise LocatedError("the patch is empty: add changes, or remove it", where=where)
+    return patches

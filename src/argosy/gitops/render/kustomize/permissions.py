@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
 
-class Permits(Protocol):
+class BuildPermissions(Protocol):
     """The settings of the installation that a build needs."""
 
     @property
-    def reads_anywhere(self) -> bool:
+    def can_read_outside_folder(self) -> bool:
         """True if a kustomization may read files outside its folder; never files outside the repository."""
 
     @property
-    def enables_helm(self) -> bool: ...
+    def is_helm_enabled(self) -> bool: ...
 
     @property
     def kube_version(self) -> str: ...
@@ -23,23 +23,25 @@ class Permits(Protocol):
     def api_versions(self) -> Sequence[str]: ...
 
 
-class GivenPermits(NamedTuple):
+class FixedPermissions(NamedTuple):
     """Implements `BuildPermissions`."""
 
-    reads_anywhere: bool = False
-    enables_helm: bool = False
+    can_read_outside_folder: bool = False
+    is_helm_enabled: bool = False
     kube_version: str = ""
     api_versions: Sequence[str] = ()
 
 
-def for_cluster(permits: Permits, kube_version: str, api_versions: Sequence[str]) -> Permits:
+def set_cluster_versions(
+    permissions: BuildPermissions, kube_version: str, api_versions: Sequence[str]
+) -> BuildPermissions:
     """Return the permissions with the Application's Kubernetes version and API versions."""
-    return GivenPermits(
-        reads_anywhere=permits.reads_anywhere,
-        enables_helm=permits.enables_helm,
-        kube_version=kube_version or permits.kube_version,
-        api_versions=api_versions or permits.api_versions,
+    return FixedPermissions(
+        can_read_outside_folder=permissions.can_read_outside_folder,
+        is_helm_enabled=permissions.is_helm_enabled,
+        kube_version=kube_version or permissions.kube_version,
+        api_versions=api_versions or permissions.api_versions,
     )
 
 
-NOTHING: Final[Permits] = GivenPermits()
+NO_PERMISSIONS: Final[BuildPermissions] = FixedPermissions()

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.gitops.render.kustomize.field_spec_config import Config, Forms
-from argosy.gitops.render.kustomize.field_specs import steps_of
+from argosy.gitops.render.kustomize.field_spec_config import PathTree, TransformerConfig
+from argosy.gitops.render.kustomize.field_specs import split_field_path
 from argosy.gitops.render.kustomize.gvk import Gvk
-from argosy.gitops.render.kustomize.resource import Resource
+from argosy.gitops.render.kustomize.resource import KustomizeResource
 
-_END: Final = ""  # as a key: a path ends here
+_PATH_END: Final = ""  # as a key: a path ends here
 
 
-class _Wrong(Exception):
+class _InvalidReference(Exception):
     """A field of the wrong type; its path is filled in while the error propagates."""
 
     def __init__(self, message: str) -> None:
@@ -23,58 +23,58 @@ class _Wrong(Exception):
         self.path: list[str] = []
 
 
-def check_forms(resources: list[Resource], config: Config) -> None:
+def check_reference_fields(resources: list[KustomizeResource], config: TransformerConfig) -> None:
     """k8s: every field that may refer to a resource is checked, even if no name changed."""
-    known = config.forms
+    trees_by_gvk = config.reference_paths
     for resource in resources:
         gvk = resource.gvk
-        forms = known.get(gvk)
-        if forms is None:
-            forms = known[gvk] = _forms(config, gvk)
-        if forms:
+        path_tree = trees_by_gvk.get(gvk)
+        if path_tree is None:
+            path_tree = trees_by_gvk[gvk] = _build_path_tree(config, gvk)
+        if path_tree:
             try:
-                _check(resource.manifest, forms)
-            except _Wrong as wrong:
-                path = wrong.path[::-1]
-                raise resource.fault(f"{resource.id}: {'/'.join(path)} {wrong}: correct it", *path) from None
+                _check_node(resource.manifest, path_tree)
+            except _InvalidReference as error:
+                path = error.path[::-1]
+                raise resource.build_error(f"{resource.id}: {'/'.join(path)} {error}: correct it", *path) from None
 
 
-def _forms(config: Config, gvk: Gvk) -> Forms:
-    found: Forms = {}
+def _build_path_tree(config: TransformerConfig, gvk: Gvk) -> PathTree:
+    path_tree: PathTree = {}
     for _, specs in config.name_references:
         for spec in specs:
             if gvk.is_selected_by(spec.gvk):
-                at = found
-                for name, _ in steps_of(spec.path):
-                    at = at.setdefault(name, {})
-                at[_END] = {}
-    return found
+                node = path_tree
+                for name, _ in split_field_path(spec.path):
+                    node = node.setdefault(name, {})
+                node[_PATH_END] = {}
+    return path_tree
 
 
-def _check(node: Any, forms: Forms) -> None:
+def _check_node(node: Any, path_tree: PathTree) -> None:
     if type(node) is dict:
         for name, value in node.items():
-            below = forms.get(name)
-            if below is None or value is None:
+            subtree = path_tree.get(name)
+            if subtree is None or value is None:
                 continue
             try:
-                if _END in below:
-                    _check_end(value)
-                if len(below) > 1 or _END not in below:
-                    _check(value, below)
-            except _Wrong as wrong:
-                wrong.path.append(name)
+                if _PATH_END in subtree:
+                    _check_reference(value)
+                if len(subtree) > 1 or _PATH_END not in subtree:
+                    _check_node(value, subtree)
+            except _InvalidReference as error:
+                error.path.append(name)
                 raise
     elif type(node) is list:
-        for each in node:
-            _check(each, forms)
+        for element in node:
+            _check_node(element, path_tree)
     elif node is not None:
-        raise _Wrong(f"is {str(node)[:40]!r}, not a map with {next(name for name in forms if name)}")
+        raise _InvalidReference(f"is {str(node)[:40]!r}, not a map with {next(name for name in path_tree if name)}")
 
 
-def _check_end(value: Any) -> None:
-    for each in value if type(value) is list else (value,):
-        if type(each) is dict and "name" not in each:
-            raise _Wrong("has a map without a name")
-        if type(each) is list:
-            raise _Wrong("has a list in a list")
+def _check_reference(value: Any) -> None:
+    for element in value if type(value) is list else (value,):
+        if type(element) is dict and "name" not in element:
+            raise _InvalidReference("has a map without a name")
+        if type(element) is list:
+            raise _InvalidReference("has a list in a list")

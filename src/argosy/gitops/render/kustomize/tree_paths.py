@@ -6,12 +6,12 @@ Never: leaves the tree, by `..` or by a link.
 from __future__ import annotations
 
 from argosy.errors import RenderError
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 
-_MOST_LINKS = 32
+_MAX_LINKS = 32
 
 
-def joined(folder: str, path: str, where: str) -> str:
+def join_path(folder: str, path: str, where: str) -> str:
     """Return the path from the root of the tree; `..` above the root is an error."""
     if path.startswith("/"):
         raise RenderError(f"{path!r} is an absolute path: write it relative to this file", where=where)
@@ -26,43 +26,43 @@ def joined(folder: str, path: str, where: str) -> str:
     return "/".join(steps)
 
 
-def located(tree: Tree, path: str, where: str) -> tuple[str, str]:
+def resolve_path(tree: FileTree, path: str, where: str) -> tuple[str, str]:
     """Return the path with links resolved, and `file`, `folder` or `` (no such path)."""
-    entry = tree.entry(path)
+    entry = tree.find_entry(path)
     if entry is not None and entry.kind != "link":
         return path, entry.kind
-    return _walked(tree, path, where)
+    return _resolve_links(tree, path, where)
 
 
-def _walked(tree: Tree, path: str, where: str) -> tuple[str, str]:
-    done = ""
+def _resolve_links(tree: FileTree, path: str, where: str) -> tuple[str, str]:
+    resolved = ""
     steps = path.split("/") if path else []
     links = 0
     while steps:
-        here = f"{done}/{steps[0]}" if done else steps[0]
-        entry = tree.entry(here)
+        current = f"{resolved}/{steps[0]}" if resolved else steps[0]
+        entry = tree.find_entry(current)
         if entry is None:
             return path, ""
         steps.pop(0)
         if entry.kind != "link":
-            done = here
+            resolved = current
             continue
         links += 1
-        if links > _MOST_LINKS:
+        if links > _MAX_LINKS:
             raise RenderError(f"{path!r} passes through too many links: use the path of the file itself", where=where)
         try:
-            target = joined(done, tree.read(here).decode("utf-8", "replace"), where)
+            target = join_path(resolved, tree.read_file(current).decode("utf-8", "replace"), where)
         except RenderError as error:
-            raise RenderError(f"the link {here}: {error.message}", where=where) from None
+            raise RenderError(f"the link {current}: {error.message}", where=where) from None
         steps = [*target.split("/"), *steps] if target else steps
-        done = ""
-    entry = tree.entry(done)
-    return done, entry.kind if entry else "folder" if not done else ""
+        resolved = ""
+    entry = tree.find_entry(resolved)
+    return resolved, entry.kind if entry else "folder" if not resolved else ""
 
 
 def is_within(path: str, folder: str) -> bool:
     return not folder or path == folder or path.startswith(f"{folder}/")
 
 
-def folder_of(path: str) -> str:
+def parent_folder(path: str) -> str:
     return path.rpartition("/")[0]

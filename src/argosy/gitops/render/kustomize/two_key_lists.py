@@ -11,77 +11,87 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from argosy.gitops.render.kustomize.resource import plain_text
+from argosy.gitops.render.kustomize.resource import scalar_to_text
 
 Element = dict[str, Any]
-Merge = Callable[[Element | None, Element | None], Element | None]
+MergeElements = Callable[[Element | None, Element | None], Element | None]
 """Merges an existing element with that of a patch; None if nothing is left."""
 
 
-def walked(target: list[Element], patch: list[Element], keys: Sequence[str], merge: Merge) -> list[Element]:
+def merge_two_key_list(
+    target: list[Element], patch: list[Element], keys: Sequence[str], merge: MergeElements
+) -> list[Element]:
     """Merge the lists; elements that only the patch has come first."""
-    values = list(dict.fromkeys(tuple(plain_text(each.get(key)) for key in keys) for each in (*patch, *target)))
-    values = _completed(values)
-    used = [at for at in range(len(keys)) if any(each[at] for each in values)] or list(range(len(keys)))
-    names = [keys[at] for at in used]
-    kept: list[Element] = list(target)
-    found: list[Element] = []
-    for each in values:
-        wanted = [each[at] for at in used]
-        known = [pair for pair in zip(names, wanted) if pair[1]] or list(zip(names, wanted))
-        merged = merge(_first(kept, known), _first(patch, known))
+    values = list(
+        dict.fromkeys(tuple(scalar_to_text(key_values.get(key)) for key in keys) for key_values in (*patch, *target))
+    )
+    values = _complete_keys(values)
+    used_indexes = [i for i in range(len(keys)) if any(key_values[i] for key_values in values)] or list(
+        range(len(keys))
+    )
+    names = [keys[i] for i in used_indexes]
+    remaining: list[Element] = list(target)
+    result: list[Element] = []
+    for key_values in values:
+        wanted_values = [key_values[i] for i in used_indexes]
+        present_pairs = [pair for pair in zip(names, wanted_values) if pair[1]] or list(zip(names, wanted_values))
+        merged = merge(_find_first(remaining, present_pairs), _find_first(patch, present_pairs))
         if not merged:
-            kept = [one for one in kept if one and not _fits(one, names, wanted)]
+            remaining = [
+                element for element in remaining if element and not _matches_keys(element, names, wanted_values)
+            ]
             continue
-        for key, value in known:
+        for key, value in present_pairs:
             merged.setdefault(key, value)
-        found = _put(found, names, wanted, merged)
-    for one in kept:
-        found = _moved(found, names, one)
-    return found
+        result = _replace_or_append(result, names, wanted_values, merged)
+    for element in remaining:
+        result = _append_element(result, names, element)
+    return result
 
 
-def _completed(values: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _complete_keys(values: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Fill in missing keys from elements that may be the same."""
     values = list(values)
-    for place in range(len(values)):
-        mine = values[place]
-        for other, theirs in enumerate(values):
-            pairs = list(zip(mine, theirs))
+    for index in range(len(values)):
+        key_values = values[index]
+        for other_index, other_values in enumerate(values):
+            pairs = list(zip(key_values, other_values))
             if any(a == b for a, b in pairs) and all(a == b or not a or not b for a, b in pairs):
-                values[place] = values[other] = tuple(a or b for a, b in pairs)
+                values[index] = values[other_index] = tuple(a or b for a, b in pairs)
     return values
 
 
-def _moved(found: list[Element], names: Sequence[str], element: Element) -> list[Element]:
+def _append_element(elements: list[Element], names: Sequence[str], element: Element) -> list[Element]:
     """Append an element, and remove those that it matches."""
-    wanted = [plain_text(element[name]) for name in names if name in element]
-    if not wanted:
+    wanted_values = [scalar_to_text(element[name]) for name in names if name in element]
+    if not wanted_values:
         return [element]
     if len(names) == 1:
-        return _put(found, names, wanted, element)
-    found = [each for each in found if each and not _fits(each, names, wanted)]
-    if len(wanted) < len(names) and _fits(element, names, wanted):
-        return [*found, element]
-    return [*found, *([element] * (len(names) - len(wanted))), element]
+        return _replace_or_append(elements, names, wanted_values, element)
+    elements = [existing for existing in elements if existing and not _matches_keys(existing, names, wanted_values)]
+    if len(wanted_values) < len(names) and _matches_keys(element, names, wanted_values):
+        return [*elements, element]
+    return [*elements, *([element] * (len(names) - len(wanted_values))), element]
 
 
-def _put(found: list[Element], names: Sequence[str], wanted: Sequence[str], element: Element) -> list[Element]:
-    fitting = [_fits(each, names, wanted) for each in found]
-    changed = [element if fits else each for each, fits in zip(found, fitting) if each]
-    return changed if any(fitting) else [*changed, element]
+def _replace_or_append(
+    elements: list[Element], names: Sequence[str], wanted_values: Sequence[str], element: Element
+) -> list[Element]:
+    matches = [_matches_keys(existing, names, wanted_values) for existing in elements]
+    changed = [element if is_match else existing for existing, is_match in zip(elements, matches) if existing]
+    return changed if any(matches) else [*changed, element]
 
 
-def _first(elements: list[Element], known: list[tuple[str, str]]) -> Element | None:
-    names, wanted = zip(*known)
-    return next((each for each in elements if _fits(each, names, wanted)), None)
+def _find_first(elements: list[Element], pairs: list[tuple[str, str]]) -> Element | None:
+    names, wanted_values = zip(*pairs)
+    return next((element for element in elements if _matches_keys(element, names, wanted_values)), None)
 
 
-def _fits(element: Element, names: Sequence[str], wanted: Sequence[str]) -> bool:
+def _matches_keys(element: Element, names: Sequence[str], wanted_values: Sequence[str]) -> bool:
     """k8s: an empty text matches any present value; if there are fewer values than names, they belong to the first
     names.
     """
     return all(
-        element.get(name) is not None and (not value or plain_text(element[name]) == value)
-        for name, value in zip(names, wanted)
+        element.get(name) is not None and (not value or scalar_to_text(element[name]) == value)
+        for name, value in zip(names, wanted_values)
     )

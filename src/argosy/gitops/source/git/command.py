@@ -15,16 +15,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from argosy.errors import SourceError, Unreachable
+from argosy.errors import SourceError, SourceUnreachable
 
 if TYPE_CHECKING:
     import asyncio
 
 # Variables that git inherits: the program path and proxy settings.
-_PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-KEPT = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", *_PROXIES, *(name.upper() for name in _PROXIES))
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+INHERITED_VARIABLES = (
+    "PATH",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    *_PROXY_VARIABLES,
+    *(name.upper() for name in _PROXY_VARIABLES),
+)
 
-CLEAN = {
+FIXED_VARIABLES = {
     "LC_ALL": "C",  # git_errors matches its messages
     "HOME": "/nonexistent",
     "XDG_CONFIG_HOME": "/nonexistent",
@@ -40,13 +47,13 @@ CLEAN = {
 }
 
 # Harmless mistakes of old programs, found in many well-known repositories.
-_HARMLESS = (
+_IGNORED_FSCK_ERRORS = (
     *("badTimezone", "badDate", "badDateOverflow", "zeroPaddedDate", "missingSpaceBeforeDate", "zeroPaddedFilemode"),
     *("badEmail", "missingEmail", "missingSpaceBeforeEmail", "missingNameBeforeEmail"),
     *("missingTaggerEntry", "badTagName"),
 )
 
-CONFIG = {
+GIT_CONFIG = {
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.symlinks": "false",
@@ -72,39 +79,39 @@ CONFIG = {
     "maintenance.auto": "false",
     "pack.threads": "1",
     "advice.detachedHead": "false",
-    **{f"fetch.fsck.{name}": "ignore" for name in _HARMLESS},
+    **{f"fetch.fsck.{name}": "ignore" for name in _IGNORED_FSCK_ERRORS},
 }
-MOST_STDERR = 64 << 10
-OLDEST = (2, 31)  # the first version that reads settings from the environment
-_OLDEST = ".".join(map(str, OLDEST))
-_BLOCK_BYTES = 512  # of POSIX sh's ulimit -f
-VERSION_SECONDS = 15.0
-_checked: set[str] = set()  # paths of programs that are new enough
+MAX_STDERR_BYTES = 64 << 10
+MIN_GIT_VERSION = (2, 31)  # the first version that reads settings from the environment
+_MIN_GIT_VERSION_TEXT = ".".join(map(str, MIN_GIT_VERSION))
+_ULIMIT_BLOCK_BYTES = 512  # of POSIX sh's ulimit -f
+VERSION_TIMEOUT_SECONDS = 15.0
+_checked_programs: set[str] = set()  # paths of programs that are new enough
 
 
 class GitFailed(Exception):
     """git failed. `stderr` may contain secrets: only `git_errors` may read it."""
 
-    def __init__(self, code: int, said: str) -> None:
+    def __init__(self, code: int, stderr: str) -> None:
         super().__init__(f"git failed with exit code {code}")
         self.code = code
-        self.said = said
+        self.stderr = stderr
 
 
 class TooMuchOutput(Exception):
     """git printed more than the limit."""
 
 
-class Done(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
-    printed: bytes
-    said: str  # stderr, which may contain secrets
+    stdout: bytes
+    stderr: str  # stderr, which may contain secrets
 
 
-def environment(config: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
+def build_environment(config: Mapping[str, str], extra: Mapping[str, str]) -> dict[str, str]:
     """Build the environment with git settings: other users can read arguments in /proc, but not the environment."""
-    settings = {**CONFIG, **config}
-    env = {name: os.environ[name] for name in KEPT if name in os.environ} | CLEAN | dict(extra)
+    settings = {**GIT_CONFIG, **config}
+    env = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ} | FIXED_VARIABLES | dict(extra)
     env["GIT_CONFIG_COUNT"] = str(len(settings))
     for number, (key, value) in enumerate(settings.items()):
         env[f"GIT_CONFIG_KEY_{number}"] = key
@@ -118,67 +125,81 @@ async def run_git(
     *,
     env: Mapping[str, str],
     seconds: float,
-    most_output: int = 1 << 20,
-    most_file: int | None = None,
-    held: int | None = None,
+    max_output_bytes: int = 1 << 20,
+    max_file_bytes: int | None = None,
+    lock_fd: int | None = None,
 ) -> bytes:
     """Run git and return stdout. Raises GitFailed, TooMuchOutput, TimeoutError.
 
     `lock_fd` is a locked file that git inherits, so that the lock lasts as long as git runs.
     """
     await _check_version(env)
-    argv = git_argv(folder, arguments)
-    done = await run(argv, env=env, seconds=seconds, most_output=most_output, most_file=most_file, held=held)
-    if done.code:
-        raise GitFailed(done.code, done.said)
-    return done.printed
+    argv = build_git_argv(folder, arguments)
+    result = await run_command(
+        argv,
+        env=env,
+        seconds=seconds,
+        max_output_bytes=max_output_bytes,
+        max_file_bytes=max_file_bytes,
+        lock_fd=lock_fd,
+    )
+    if result.code:
+        raise GitFailed(result.code, result.stderr)
+    return result.stdout
 
 
 async def _check_version(env: Mapping[str, str]) -> None:
     """Reject an old git: it would silently ignore our settings, including those for safety."""
     program = shutil.which("git", path=env.get("PATH"))
-    if program in _checked:
+    if program in _checked_programs:
         return
-    said = (await run(["git", "version"], env=env, seconds=VERSION_SECONDS)).printed.decode(errors="replace")
-    found = re.search(r"(\d+)\.(\d+)", said)
-    if not found or (int(found[1]), int(found[2])) < OLDEST:
-        which = found[0] if found else "unknown version"
-        raise SourceError(f"git is too old ({which}); install git {_OLDEST} or newer")
+    output = (await run_command(["git", "version"], env=env, seconds=VERSION_TIMEOUT_SECONDS)).stdout.decode(
+        errors="replace"
+    )
+    match = re.search(r"(\d+)\.(\d+)", output)
+    if not match or (int(match[1]), int(match[2])) < MIN_GIT_VERSION:
+        version = match[0] if match else "unknown version"
+        raise SourceError(f"git is too old ({version}); install git {_MIN_GIT_VERSION_TEXT} or newer")
     if program:
-        _checked.add(program)
+        _checked_programs.add(program)
 
 
-def git_argv(folder: Path | None, arguments: Sequence[str]) -> list[str]:
+def build_git_argv(folder: Path | None, arguments: Sequence[str]) -> list[str]:
     return ["git", *([] if folder is None else [f"--git-dir={folder}"]), *arguments]
 
 
-async def run(
+async def run_command(
     argv: Sequence[str],
     *,
     env: Mapping[str, str],
     seconds: float,
-    most_output: int = 1 << 20,
-    most_file: int | None = None,
-    held: int | None = None,
-) -> Done:
+    max_output_bytes: int = 1 << 20,
+    max_file_bytes: int | None = None,
+    lock_fd: int | None = None,
+) -> CommandResult:
     """Run any program and return its exit code and output."""
     import asyncio  # late import: processes that only read objects do not need it
 
-    process = await _start(argv if most_file is None else _with_file_limit(argv, most_file), env, held)
+    process = await _start_process(
+        argv if max_file_bytes is None else _wrap_with_file_limit(argv, max_file_bytes), env, lock_fd
+    )
     try:
-        if most_file is not None:
-            _limit_files(process.pid, most_file)
+        if max_file_bytes is not None:
+            _limit_file_size(process.pid, max_file_bytes)
         async with asyncio.timeout(seconds):
             stdout, stderr = await asyncio.gather(
-                _take(process.stdout, most_output), _take(process.stderr, MOST_STDERR, drop=True)
+                _read_stream(process.stdout, max_output_bytes),
+                _read_stream(process.stderr, MAX_STDERR_BYTES, truncate=True),
             )
             code = await process.wait()
     finally:
-        await _end(process)
-    return Done(code, stdout, stderr.decode(errors="replace"))
+        await _kill_process_group(process)
+    return CommandResult(code, stdout, stderr.decode(errors="replace"))
 
 
-async def _start(argv: Sequence[str], env: Mapping[str, str], held: int | None) -> asyncio.subprocess.Process:
+async def _start_process(
+    argv: Sequence[str], env: Mapping[str, str], lock_fd: int | None
+) -> asyncio.subprocess.Process:
     import asyncio
 
     try:
@@ -189,49 +210,49 @@ async def _start(argv: Sequence[str], env: Mapping[str, str], held: int | None) 
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            pass_fds=() if held is None else (held,),
+            pass_fds=() if lock_fd is None else (lock_fd,),
             start_new_session=True,  # so that its children can be killed with it
         )
     except OSError as error:
-        raise cannot_start(error) from error
+        raise start_error(error) from error
 
 
-def cannot_start(error: OSError) -> SourceError:
+def start_error(error: OSError) -> SourceError:
     if isinstance(error, FileNotFoundError):
-        return SourceError(f"git is not installed, or not in PATH; install git {_OLDEST} or newer")
-    return Unreachable(f"cannot start git: {error.strerror}; argosy will retry")
+        return SourceError(f"git is not installed, or not in PATH; install git {_MIN_GIT_VERSION_TEXT} or newer")
+    return SourceUnreachable(f"cannot start git: {error.strerror}; argosy will retry")
 
 
-def _with_file_limit(argv: Sequence[str], most: int) -> list[str]:
+def _wrap_with_file_limit(argv: Sequence[str], max_bytes: int) -> list[str]:
     """Wrap argv in a shell that limits the file size before git starts, rounded up to the next block.
 
-    git may write before `_limit_files` runs. If `_limit_files` ran first, the shell cannot raise its limit.
+    git may write before `_limit_file_size` runs. If `_limit_file_size` ran first, the shell cannot raise its limit.
     """
-    blocks = -(-most // _BLOCK_BYTES)
+    blocks = -(-max_bytes // _ULIMIT_BLOCK_BYTES)
     return ["/bin/sh", "-c", 'ulimit -f "$0" 2>/dev/null; exec "$@"', str(blocks), *argv]
 
 
-def _limit_files(pid: int, most: int) -> None:
+def _limit_file_size(pid: int, max_bytes: int) -> None:
     # Exact limit, set from outside: code between fork and exec is not safe with threads.
     if hasattr(resource, "prlimit"):
         try:
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (max_bytes, max_bytes))
         except ProcessLookupError:
             pass
 
 
-async def _take(stream: asyncio.StreamReader | None, most: int, *, drop: bool = False) -> bytes:
+async def _read_stream(stream: asyncio.StreamReader | None, max_bytes: int, *, truncate: bool = False) -> bytes:
     assert stream is not None
-    taken = bytearray()
+    content = bytearray()
     while chunk := await stream.read(1 << 16):
-        room = most - len(taken)
-        taken += chunk[:room]
-        if len(chunk) > room and not drop:
+        remaining = max_bytes - len(content)
+        content += chunk[:remaining]
+        if len(chunk) > remaining and not truncate:
             raise TooMuchOutput
-    return bytes(taken)
+    return bytes(content)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _kill_process_group(process: asyncio.subprocess.Process) -> None:
     """Kill git and the programs that it started, if they still run."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

@@ -13,7 +13,7 @@ from argosy.gitops.application.file_tree import TreeEntry
 from argosy.gitops.source.git.object_reader import ObjectReader
 from argosy.gitops.source.tree_paths import split_path
 
-_KINDS: Mapping[bytes, Literal["file", "folder", "link"]] = {
+_KIND_BY_MODE: Mapping[bytes, Literal["file", "folder", "link"]] = {
     b"40000": "folder",
     b"040000": "folder",
     b"160000": "folder",  # a submodule: listed, but its content is not fetched
@@ -21,12 +21,12 @@ _KINDS: Mapping[bytes, Literal["file", "folder", "link"]] = {
 }
 
 
-class _Named(NamedTuple):
+class _FolderEntry(NamedTuple):
     entry: TreeEntry
     is_submodule: bool
 
 
-_Folder = Mapping[str, _Named]
+_FolderEntries = Mapping[str, _FolderEntry]
 
 
 class GitTree:
@@ -42,73 +42,73 @@ class GitTree:
     def __setstate__(self, state: tuple[ObjectReader, str]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
-    def entry(self, path: str) -> TreeEntry | None:
-        found = self._find(path)
-        return found.entry if found else None
+    def find_entry(self, path: str) -> TreeEntry | None:
+        match = self._find_entry(path)
+        return match.entry if match else None
 
-    def listing(self, path: str) -> Sequence[TreeEntry]:
-        found = self._find(path)
-        if found is None or found.entry.kind != "folder" or found.is_submodule:
+    def list_folder(self, path: str) -> Sequence[TreeEntry]:
+        match = self._find_entry(path)
+        if match is None or match.entry.kind != "folder" or match.is_submodule:
             return ()
-        return sorted(named.entry for named in self._folder(found.entry.id).values())
+        return sorted(folder_entry.entry for folder_entry in self._load_folder(match.entry.id).values())
 
-    def read(self, path: str) -> bytes:
-        found = self._find(path)
-        if found is None:
-            raise SourceError(self._why_not(path), where=path)
-        if found.entry.kind == "folder":
+    def read_file(self, path: str) -> bytes:
+        match = self._find_entry(path)
+        if match is None:
+            raise SourceError(self._explain_missing(path), where=path)
+        if match.entry.kind == "folder":
             raise SourceError("is a folder, not a file", where=path)
-        return self.objects.read(found.entry.id).content
+        return self.objects.read(match.entry.id).content
 
-    def _find(self, path: str) -> _Named | None:
-        here = _Named(TreeEntry("", "folder", self.id), is_submodule=False)
+    def _find_entry(self, path: str) -> _FolderEntry | None:
+        current = _FolderEntry(TreeEntry("", "folder", self.id), is_submodule=False)
         for part in split_path(path):
-            if here.entry.kind != "folder" or here.is_submodule:
+            if current.entry.kind != "folder" or current.is_submodule:
                 return None
-            found = self._folder(here.entry.id).get(part)
-            if found is None:
+            child = self._load_folder(current.entry.id).get(part)
+            if child is None:
                 return None
-            here = found
-        return here
+            current = child
+        return current
 
-    def _why_not(self, path: str) -> str:
+    def _explain_missing(self, path: str) -> str:
         parts = split_path(path)
         for count in range(1, len(parts)):
-            above = "/".join(parts[:count])
-            found = self._find(above)
-            if found and found.is_submodule:
-                return f"{above} is a submodule, which is not fetched; add its repository as a separate source"
-            if found and found.entry.kind == "link":
-                return f"{above} is a link, not a folder"
+            ancestor = "/".join(parts[:count])
+            match = self._find_entry(ancestor)
+            if match and match.is_submodule:
+                return f"{ancestor} is a submodule, which is not fetched; add its repository as a separate source"
+            if match and match.entry.kind == "link":
+                return f"{ancestor} is a link, not a folder"
         return "no such file in the repository"
 
-    def _folder(self, id: str) -> _Folder:
-        known = self.objects.folders.get(id)
-        if known is None:
-            found = self.objects.read(id)
-            if found.kind != "tree":
-                raise CorruptSource(f"object {id} is a {found.kind}, not a tree", where=self.objects.where)
-            known = self._parse(found.content, len(id) // 2)
-            self.objects.folders.keep(id, known, is_root=id == self.id)
-        return known
+    def _load_folder(self, id: str) -> _FolderEntries:
+        entries = self.objects.folders.get(id)
+        if entries is None:
+            tree_object = self.objects.read(id)
+            if tree_object.kind != "tree":
+                raise CorruptSource(f"object {id} is a {tree_object.kind}, not a tree", where=self.objects.where)
+            entries = self._parse_tree(tree_object.content, len(id) // 2)
+            self.objects.folders.store(id, entries, is_root=id == self.id)
+        return entries
 
-    def _parse(self, content: bytes, id_length: int) -> _Folder:
-        folder: dict[str, _Named] = {}
-        place, end = 0, len(content)
-        while place < end:
-            space, zero = content.find(b" ", place), content.find(b"\0", place)
-            after = zero + 1 + id_length
-            if not place < space < zero or after > end:
+    def _parse_tree(self, content: bytes, id_length: int) -> _FolderEntries:
+        folder: dict[str, _FolderEntry] = {}
+        position, end = 0, len(content)
+        while position < end:
+            space, nul = content.find(b" ", position), content.find(b"\0", position)
+            next_position = nul + 1 + id_length
+            if not position < space < nul or next_position > end:
                 message = "the repository contains a malformed tree; run `git fsck` there"
                 raise CorruptSource(message, where=self.objects.where)
-            mode, name = content[place:space], content[space + 1 : zero].decode("utf-8", "surrogateescape")
+            mode, name = content[position:space], content[space + 1 : nul].decode("utf-8", "surrogateescape")
             # git fsck rejects these names, too; code that writes a tree to disk relies on it.
             if name in ("", ".", "..") or "/" in name or name.lower() == ".git":
                 message = f"the repository contains a tree with an entry named {name!r}"
                 raise CorruptSource(message, where=self.objects.where)
-            entry = TreeEntry(name, _KINDS.get(mode, "file"), content[zero + 1 : after].hex())
-            folder[name] = _Named(entry, mode == b"160000")
-            place = after
+            entry = TreeEntry(name, _KIND_BY_MODE.get(mode, "file"), content[nul + 1 : next_position].hex())
+            folder[name] = _FolderEntry(entry, mode == b"160000")
+            position = next_position
             if len(folder) > self.objects.limits.folder_entries:
                 message = "the repository contains a folder with too many entries; split it"
                 raise SourceTooLarge(message, where=self.objects.where)

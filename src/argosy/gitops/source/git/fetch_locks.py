@@ -12,23 +12,23 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-POLL_SECONDS = 0.05
+POLL_INTERVAL_SECONDS = 0.05
 
 
 @contextlib.asynccontextmanager
-async def locked(path: Path, *, seconds: float) -> AsyncIterator[int]:
+async def hold_lock(path: Path, *, seconds: float) -> AsyncIterator[int]:
     """Hold the lock, or raise TimeoutError. The kernel releases it when the last process that inherited it ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         async with asyncio.timeout(seconds):
-            while not _take(descriptor):  # noqa: ASYNC110  no event exists across processes
-                await asyncio.sleep(POLL_SECONDS)
+            while not _try_lock(descriptor):  # noqa: ASYNC110  no event exists across processes
+                await asyncio.sleep(POLL_INTERVAL_SECONDS)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _take(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -18,87 +18,91 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from argosy.gitops.application.repository_url import RepositoryUrl
-from argosy.gitops.source.credentials import Credential, Trust
+from argosy.gitops.source.credentials import HostTrust, RepositoryCredential
 
-USER_OF_TOKENS = "x-access-token"  # argo: the username for a password without one
-_PREFIX: Final = "access-"
-_MAKING_SECONDS: Final = 60
+DEFAULT_USERNAME = "x-access-token"  # argo: the username for a password without one
+_FOLDER_PREFIX: Final = "access-"
+_MIN_STALE_AGE_SECONDS: Final = 60
 
 
-class Access(NamedTuple):
+class GitAccess(NamedTuple):
     config: dict[str, str]
     env: dict[str, str]
-    secrets: tuple[str, ...]  # to redact from git's output
+    secret_values: tuple[str, ...]  # to redact from git's output
 
 
 @contextlib.contextmanager
-def access(folder: Path, url: RepositoryUrl, credential: Credential | None, trust: Trust) -> Iterator[Access]:
+def prepare_access(
+    folder: Path, url: RepositoryUrl, credential: RepositoryCredential | None, trust: HostTrust
+) -> Iterator[GitAccess]:
     """Yield git's access settings. Keys and certificates are in a private temporary folder until the call ends."""
-    with _own_folder(folder) as files:
+    with _private_folder(folder) as files:
         env = {"GIT_ALLOW_PROTOCOL": url.scheme}
         config: dict[str, str] = {}
-        secrets = credential.secrets if credential else ()
+        secrets = credential.secret_values if credential else ()
         if url.scheme in ("https", "http"):
-            header = _authorization(credential)
-            config = _http(files, url, credential, trust, header)
+            header = _authorization_header(credential)
+            config = _build_http_config(files, url, credential, trust, header)
             secrets += (header.rpartition(" ")[2],) if header else ()
             if credential and credential.no_proxy:
                 env |= {"no_proxy": credential.no_proxy, "NO_PROXY": credential.no_proxy}
         elif url.scheme == "ssh":
-            env |= {"GIT_SSH": str(_ssh(files, credential, trust)), "GIT_SSH_VARIANT": "ssh"}
-        yield Access(config, env, tuple(secret for secret in secrets if secret))
+            env |= {"GIT_SSH": str(_write_ssh_program(files, credential, trust)), "GIT_SSH_VARIANT": "ssh"}
+        yield GitAccess(config, env, tuple(secret for secret in secrets if secret))
 
 
 @contextlib.contextmanager
-def _own_folder(above: Path) -> Iterator[Path]:
-    _sweep(above)
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=above) as name:
-        held = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _private_folder(parent: Path) -> Iterator[Path]:
+    _delete_stale_folders(parent)
+    with tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX, dir=parent) as name:
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(held, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield Path(name)
         finally:
-            os.close(held)
+            os.close(descriptor)
 
 
-def _sweep(above: Path) -> None:
+def _delete_stale_folders(parent: Path) -> None:
     """Delete folders that a killed process left behind: unlocked, and too old to be still in creation."""
-    for each in above.glob(f"{_PREFIX}*"):
+    for folder in parent.glob(f"{_FOLDER_PREFIX}*"):
         with contextlib.suppress(OSError):
-            if abs(time.time() - each.lstat().st_mtime) < _MAKING_SECONDS:
+            if abs(time.time() - folder.lstat().st_mtime) < _MIN_STALE_AGE_SECONDS:
                 continue
-            found = os.open(each, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(each, ignore_errors=True)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
             finally:
-                os.close(found)
+                os.close(descriptor)
 
 
-def _authorization(credential: Credential | None) -> str:
+def _authorization_header(credential: RepositoryCredential | None) -> str:
     if credential and credential.bearer_token and not credential.password:
         return f"Authorization: Bearer {credential.bearer_token}"
     if not credential or not (credential.username or credential.password):
         return ""
-    pair = f"{credential.username or USER_OF_TOKENS}:{credential.password}".encode()
+    pair = f"{credential.username or DEFAULT_USERNAME}:{credential.password}".encode()
     return f"Authorization: Basic {base64.b64encode(pair).decode()}"
 
 
-def _http(files: Path, url: RepositoryUrl, credential: Credential | None, trust: Trust, header: str) -> dict[str, str]:
+def _build_http_config(
+    files: Path, url: RepositoryUrl, credential: RepositoryCredential | None, trust: HostTrust, header: str
+) -> dict[str, str]:
     config: dict[str, str] = {}
     if header:
         # For this host only: git matches the URL.
         config[f"http.{url.scheme}://{url.host}:{url.port}/.extraHeader"] = header
-    authority = trust.authorities.get(url.host)
+    authority = trust.authorities_by_host.get(url.host)
     if authority:
-        config["http.sslCAInfo"] = str(_write(files / "authority", authority))
+        config["http.sslCAInfo"] = str(_write_private_file(files / "authority", authority))
     elif "SSL_CERT_FILE" in os.environ:
         config["http.sslCAInfo"] = os.environ["SSL_CERT_FILE"]
     if credential is None:
         return config
     if credential.client_certificate:
-        config["http.sslCert"] = str(_write(files / "certificate", credential.client_certificate))
-        config["http.sslKey"] = str(_write(files / "key", credential.client_key))
+        config["http.sslCert"] = str(_write_private_file(files / "certificate", credential.client_certificate))
+        config["http.sslKey"] = str(_write_private_file(files / "key", credential.client_key))
     if credential.proxy:
         config["http.proxy"] = credential.proxy
     if credential.skips_verification:
@@ -106,13 +110,17 @@ def _http(files: Path, url: RepositoryUrl, credential: Credential | None, trust:
     return config
 
 
-def _ssh(files: Path, credential: Credential | None, trust: Trust) -> Path:
+def _write_ssh_program(files: Path, credential: RepositoryCredential | None, trust: HostTrust) -> Path:
     """Write a program that git calls as ssh: its #! line starts ssh with the same file as configuration.
 
     This needs no shell, ignores the user's ssh settings and agent, and puts only the host into the arguments.
     """
-    key = _quoted(_write(files / "key", credential.ssh_key)) if credential and credential.ssh_key else "none"
-    known = _quoted(_write(files / "known_hosts", trust.known_hosts))
+    key = (
+        _quote_ssh_path(_write_private_file(files / "key", credential.ssh_key))
+        if credential and credential.ssh_key
+        else "none"
+    )
+    known_hosts = _quote_ssh_path(_write_private_file(files / "known_hosts", trust.known_hosts))
     lines = [
         f"#!{shutil.which('ssh') or '/usr/bin/ssh'} -F",
         "Host *",
@@ -123,7 +131,7 @@ def _ssh(files: Path, credential: Credential | None, trust: Trust) -> Path:
         "IdentitiesOnly yes",
         "IdentityAgent none",
         f"IdentityFile {key}",
-        f"UserKnownHostsFile {known}",
+        f"UserKnownHostsFile {known_hosts}",
         f"StrictHostKeyChecking {'no' if credential and credential.skips_verification else 'yes'}",
         "UpdateHostKeys no",
         "PreferredAuthentications publickey",
@@ -132,14 +140,14 @@ def _ssh(files: Path, credential: Credential | None, trust: Trust) -> Path:
         "PermitLocalCommand no",
         "LogLevel ERROR",
     ]
-    return _write(files / "ssh", "\n".join(lines), mode=0o700)
+    return _write_private_file(files / "ssh", "\n".join(lines), mode=0o700)
 
 
-def _quoted(path: Path) -> str:
+def _quote_ssh_path(path: Path) -> str:
     return '"' + str(path).replace("%", "%%") + '"'
 
 
-def _write(path: Path, text: str, mode: int = 0o600) -> Path:
+def _write_private_file(path: Path, text: str, mode: int = 0o600) -> Path:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:
         file.write(text if text.endswith("\n") else text + "\n")
     return path

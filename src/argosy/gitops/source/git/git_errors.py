@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
-from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, UnknownRef, Unreachable
+from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTooLarge, SourceUnreachable, UnknownRef
 from argosy.gitops.source.git.command import GitFailed
 
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
@@ -24,17 +24,17 @@ _NAMED_SECRET = re.compile(
 _QUOTED_ADDRESS = re.compile(r"'\w+://[^']*'")  # a repository name may look like an error
 # Paths of temporary files that are deleted by now.
 _CERTIFICATE_FILE = re.compile(r"\s*\(?CAfile: .*|((?:cert|certificate|key|from) file|certificate from):? '?/\S+")
-_NOT_PRINTED = re.compile(r"[^\x20-\x7e]+")
-_PERCENT = re.compile(r"%[0-9A-F]{2}")
-LONGEST = 300
+_NON_PRINTABLE = re.compile(r"[^\x20-\x7e]+")
+_PERCENT_ENCODING = re.compile(r"%[0-9A-F]{2}")
+MAX_MESSAGE_LENGTH = 300
 MAX_DECODINGS = 5  # of requested words; a host decodes a URL once or twice
-TOO_LARGE = (
+TOO_LARGE_MESSAGE = (
     "the repository exceeds the size limit of one fetch; split it, keep large files outside Git, or raise the "
     "setting source.limit.fetch.bytes"
 )
 
 # The first pattern that matches decides.
-KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
+ERROR_PATTERNS: tuple[tuple[str, type[SourceError], str], ...] = (
     (
         r"not our ref|couldn't find remote ref|unadvertised object",
         UnknownRef,
@@ -42,7 +42,7 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
     ),
     (
         r"No space left|Disk quota|Read-only file system",
-        Unreachable,
+        SourceUnreachable,
         "the disk of the mirrors is full or read-only; free some space",
     ),
     (
@@ -105,7 +105,7 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
     (
         r"non-properly terminated|pull function|push function|SSL_ERROR_SYSCALL|SSL_(read|write)|unexpected eof|"
         r"(SSL|TLS).*(Connection (was )?reset|timed out)",
-        Unreachable,
+        SourceUnreachable,
         "the host does not answer; argosy will retry",
     ),
     (
@@ -121,7 +121,7 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
     (
         r"File too large",
         SourceTooLarge,
-        TOO_LARGE,
+        TOO_LARGE_MESSAGE,
     ),
     (
         r"does not appear to be a git repository|[Rr]epository .*not found|not found: did you run|error: 404|"
@@ -138,58 +138,58 @@ KINDS: tuple[tuple[str, type[SourceError], str], ...] = (
     ),
     (
         r"[Cc]ould not resolve|Name or service|Temporary failure in name",
-        Unreachable,
+        SourceUnreachable,
         "the host's name cannot be resolved; check the address and the DNS",
     ),
     (
         r"Connection (refused|reset|timed out|closed)|Couldn't connect|Failed to connect|unreachable|timed out|"
         r"No route|early EOF|hung up|error: 5\d\d|error: 429|Could not read from remote",
-        Unreachable,
+        SourceUnreachable,
         "the host does not answer; argosy will retry",
     ),
 )
 
 
-def source_error(
-    failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = (), asked: Iterable[str] = ()
+def build_source_error(
+    failed: GitFailed, where: str, folder: Path | None, secrets: Iterable[str] = (), requested: Iterable[str] = ()
 ) -> SourceError:
     """Build the error. `where` is the URL; `requested` are the arguments of git, such as refs of an Application."""
-    words_of_git = _QUOTED_ADDRESS.sub("''", failed.said)
-    kinds = ((kind, what_next) for words, kind, what_next in KINDS if re.search(words, words_of_git))
-    kind, what_next = next(kinds, (SourceError, "read git's message, and try the same address by hand"))
-    said = failed.said.replace(str(folder), "the mirror") if folder else failed.said
-    said = scrubbed(_CERTIFICATE_FILE.sub(r"\1", _telling_line(said)), secrets, (where, *asked))
-    return kind(f"{what_next} (git: {said})" if said else what_next, where=where)
+    stderr = _QUOTED_ADDRESS.sub("''", failed.stderr)
+    kinds = ((kind, hint) for pattern, kind, hint in ERROR_PATTERNS if re.search(pattern, stderr))
+    kind, hint = next(kinds, (SourceError, "read git's message, and try the same address by hand"))
+    quoted = failed.stderr.replace(str(folder), "the mirror") if folder else failed.stderr
+    quoted = redact(_CERTIFICATE_FILE.sub(r"\1", _find_error_line(quoted)), secrets, (where, *requested))
+    return kind(f"{hint} (git: {quoted})" if quoted else hint, where=where)
 
 
-def _telling_line(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _find_error_line(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return next((line for line in lines if line.startswith(("fatal:", "error:", "ERROR:"))), lines[-1] if lines else "")
 
 
-def scrubbed(text: str, secrets: Iterable[str] = (), asked: Iterable[str] = ()) -> str:
+def redact(text: str, secrets: Iterable[str] = (), requested: Iterable[str] = ()) -> str:
     """Redact known secrets and text that looks like one, and replace non-ASCII and control characters.
 
     Text in `requested` stays, except for a user in a URL. The author of an Application chooses its URL and refs: if a
     guessed credential there were redacted, that would confirm the guess. A host may decode the request, so a secret
     stays in all its forms if `requested` contains one of them.
     """
-    own = "\n".join(_decoded_spellings(asked))
+    requested_text = "\n".join(_decoded_spellings(requested))
     parts = {part for value in secrets for part in (value, *value.split()) if len(part) > 3}
-    hidden: set[str] = set()
+    redacted_forms: set[str] = set()
     for part in parts:
         forms = _secret_forms(part)
-        if not any(form in own for form in forms):
-            hidden.update(forms)
-    for form in sorted(hidden, key=len, reverse=True):
+        if not any(form in requested_text for form in forms):
+            redacted_forms.update(forms)
+    for form in sorted(redacted_forms, key=len, reverse=True):
         text = text.replace(form, "***")
     text = _NAMED_SECRET.sub(r"\1***", _USER_INFO.sub("", text))
-    return _NOT_PRINTED.sub("?", text)[:LONGEST]
+    return _NON_PRINTABLE.sub("?", text)[:MAX_MESSAGE_LENGTH]
 
 
-def _decoded_spellings(asked: Iterable[str]) -> Iterator[str]:
+def _decoded_spellings(requested: Iterable[str]) -> Iterator[str]:
     """Yield the words as written and as a host may echo them: percent-decoded, with a lower-case host name."""
-    for word in asked:
+    for word in requested:
         spelling = _USER_INFO.sub("", word)
         yield spelling
         with suppress(ValueError):
@@ -203,6 +203,11 @@ def _decoded_spellings(asked: Iterable[str]) -> Iterator[str]:
 def _secret_forms(secret: str) -> set[str]:
     """Return a secret as written, percent-encoded and in base64."""
     raw = secret.encode("utf-8", "replace")
-    quoted = {quote(raw), quote(raw, safe="")}
-    encoded = {encode(raw).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
-    return {secret, *quoted, *(_PERCENT.sub(lambda match: match[0].lower(), form) for form in quoted), *encoded}
+    percent_encoded = {quote(raw), quote(raw, safe="")}
+    base64_encoded = {encode(raw).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode)}
+    return {
+        secret,
+        *percent_encoded,
+        *(_PERCENT_ENCODING.sub(lambda match: match[0].lower(), form) for form in percent_encoded),
+        *base64_encoded,
+    }

@@ -11,12 +11,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-SKELETON = ("HEAD", "config", "objects", "refs")
+REQUIRED_NAMES = ("HEAD", "config", "objects", "refs")
 
 
-def is_there(folder: Path) -> bool:
-    place = os.fspath(folder)  # called so often that building Path objects would dominate
-    return all(os.path.exists(f"{place}/{name}") for name in SKELETON)
+def is_repository(folder: Path) -> bool:
+    folder_path = os.fspath(folder)  # called so often that building Path objects would dominate
+    return all(os.path.exists(f"{folder_path}/{name}") for name in REQUIRED_NAMES)
 
 
 def has_plain_refs(folder: Path) -> bool:
@@ -32,7 +32,7 @@ def read_ref(folder: Path, name: str) -> str:
         return ""
 
 
-def written_at(folder: Path, name: str) -> float:
+def ref_mtime(folder: Path, name: str) -> float:
     """Return the mtime of a ref; 0 if it is packed, that is older than the last compaction."""
     try:
         return (folder / name).stat().st_mtime
@@ -44,26 +44,26 @@ def write_ref(folder: Path, name: str, id: str) -> None:
     """Write a ref as git does, without starting a process. The caller must hold the mirror's lock."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.lock")
-    with beside.open("w", encoding="ascii") as file:
+    lock_path = path.with_name(f"{path.name}.lock")
+    with lock_path.open("w", encoding="ascii") as file:
         file.write(f"{id}\n")
         file.flush()
         os.fsync(file.fileno())
-    beside.rename(path)
+    lock_path.rename(path)
 
 
-def sweep(folder: Path) -> None:
+def delete_leftovers(folder: Path) -> None:
     """Delete files that a killed git left. The caller must hold the mirror's lock, so that no git is running."""
     pack = folder / "objects" / "pack"
-    left = [
+    leftovers = [
         *folder.glob("*.lock"),
         *pack.glob("tmp_*"),
         *pack.glob("*.lock"),
         *(folder / "objects").glob("*/tmp_obj_*"),
     ]
-    for above, _, names in os.walk(folder / "refs"):
-        left += [Path(above, name) for name in names if name.endswith(".lock")]
-    for path in left:
+    for parent, _, names in os.walk(folder / "refs"):
+        leftovers += [Path(parent, name) for name in names if name.endswith(".lock")]
+    for path in leftovers:
         path.unlink(missing_ok=True)
 
 
@@ -71,23 +71,23 @@ def count_packs(folder: Path) -> int:
     return sum(1 for _ in folder.glob("objects/pack/*.pack"))
 
 
-def largest_left(folder: Path) -> int:
+def largest_incomplete_pack(folder: Path) -> int:
     """Return the size of the largest incomplete pack."""
-    return max((left.stat().st_size for left in folder.glob("objects/pack/tmp_*")), default=0)
+    return max((pack.stat().st_size for pack in folder.glob("objects/pack/tmp_*")), default=0)
 
 
 @contextlib.contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
+def replace_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder to fill; it replaces the old one unless an exception is raised."""
-    fresh, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
-    for path in (fresh, old):
+    new, old = folder.with_name(f"{folder.name}.new"), folder.with_name(f"{folder.name}.old")
+    for path in (new, old):
         shutil.rmtree(path, ignore_errors=True)
-    fresh.mkdir(mode=0o700, parents=True)
+    new.mkdir(mode=0o700, parents=True)
     try:
-        yield fresh
+        yield new
         if folder.exists():
             folder.rename(old)
-        fresh.rename(folder)
+        new.rename(folder)
     finally:
-        for path in (fresh, old):
+        for path in (new, old):
             shutil.rmtree(path, ignore_errors=True)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from argosy.errors import CorruptSource, SourceError, SourceTooLarge
-from argosy.gitops.source.git.command import cannot_start, environment
+from argosy.gitops.source.git.command import build_environment, start_error
 from argosy.gitops.source.limits import SourceLimits
 
-MOST_READERS = 16  # open readers for trees from other processes, each with a git process
-MOST_ENTRIES = 300_000  # cached tree entries per mirror
-MOST_COMMITS = 16  # unused folders are dropped after this many commits
-SUSPECT = "argosy-suspect"  # marker file in a damaged mirror, which is then recreated
+MAX_OPEN_READERS = 16  # open readers for trees from other processes, each with a git process
+MAX_CACHED_ENTRIES = 300_000  # cached tree entries per mirror
+MAX_CACHED_COMMITS = 16  # unused folders are dropped after this many commits
+SUSPECT_MARKER = "argosy-suspect"  # marker file in a damaged mirror, which is then recreated
 
 
 class GitObject(NamedTuple):
@@ -28,37 +28,37 @@ class GitObject(NamedTuple):
     content: bytes
 
 
-class Folders:
+class FolderCache:
     """Cache of parsed trees by id: a new commit shares most of them with the previous one.
 
     Trees not used for `MAX_CACHED_COMMITS` commits are dropped, because each commit adds a version of a large folder.
     """
 
     def __init__(self) -> None:
-        self._by_id: dict[str, Mapping[str, Any]] = {}
-        self._before: dict[str, Mapping[str, Any]] = {}  # not used since the last rotation
+        self._recent: dict[str, Mapping[str, Any]] = {}
+        self._older: dict[str, Mapping[str, Any]] = {}  # not used since the last rotation
         self._entries = self._commits = 0
 
     def __len__(self) -> int:
-        return len(self._by_id) + len(self._before)
+        return len(self._recent) + len(self._older)
 
     def get(self, id: str) -> Mapping[str, Any] | None:
-        found = self._by_id.get(id)
-        if found is None and (found := self._before.pop(id, None)) is not None:
-            self._keep(id, found)
-        return found
+        folder = self._recent.get(id)
+        if folder is None and (folder := self._older.pop(id, None)) is not None:
+            self._insert(id, folder)
+        return folder
 
-    def keep(self, id: str, folder: Mapping[str, Any], *, is_root: bool = False) -> None:
+    def store(self, id: str, folder: Mapping[str, Any], *, is_root: bool = False) -> None:
         """Store a parsed tree. `is_root`: it is the root tree of a commit."""
         self._commits += is_root
-        if self._entries > MOST_ENTRIES:
-            self._before, self._by_id, self._entries = {}, {}, 0
-        elif self._commits > MOST_COMMITS:
-            self._before, self._by_id, self._entries, self._commits = self._by_id, {}, 0, 1
-        self._keep(id, folder)
+        if self._entries > MAX_CACHED_ENTRIES:
+            self._older, self._recent, self._entries = {}, {}, 0
+        elif self._commits > MAX_CACHED_COMMITS:
+            self._older, self._recent, self._entries, self._commits = self._recent, {}, 0, 1
+        self._insert(id, folder)
 
-    def _keep(self, id: str, folder: Mapping[str, Any]) -> None:
-        self._by_id[id] = folder
+    def _insert(self, id: str, folder: Mapping[str, Any]) -> None:
+        self._recent[id] = folder
         self._entries += 1 + len(folder)
 
 
@@ -71,49 +71,49 @@ class ObjectReader:
         self.where = where
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self.folders = Folders()
+        self.folders = FolderCache()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reader_of, (self.folder, self.limits, self.where)
+        return shared_reader, (self.folder, self.limits, self.where)
 
     def read(self, id: str) -> GitObject:
-        found = self.find(id)
-        if found is None:
-            raise self._corrupt(id, "is missing")
-        return found
+        git_object = self.find(id)
+        if git_object is None:
+            raise self._mark_corrupt(id, "is missing")
+        return git_object
 
     def find(self, id: str) -> GitObject | None:
         """Return None if the mirror has no such object."""
         with self._lock:
             try:
-                found = self._ask_twice(id)
+                git_object = self._request_with_retry(id)
             except (OSError, ValueError) as error:
-                self._close()
-                raise self._corrupt(id, "cannot be read") from error
+                self._stop_process()
+                raise self._mark_corrupt(id, "cannot be read") from error
             except SourceError:
-                self._close()
+                self._stop_process()
                 raise
-        if found is not None and _id_of(found, len(id)) != id:
+        if git_object is not None and _compute_id(git_object, len(id)) != id:
             self.close()  # otherwise it would keep reading the damaged pack after the mirror was recreated
-            raise self._corrupt(id, "does not match its id")
-        return found
+            raise self._mark_corrupt(id, "does not match its id")
+        return git_object
 
     def close(self) -> None:
         """Stop the git process; the next read starts a new one."""
         with self._lock:
-            self._close()
+            self._stop_process()
 
-    def _ask_twice(self, id: str) -> GitObject | None:
+    def _request_with_retry(self, id: str) -> GitObject | None:
         """Retry once with a new process: the open one may have been killed."""
         if self._process is not None:
             try:
-                return self._ask(id)
+                return self._request(id)
             except (OSError, ValueError):
-                self._close()
-        return self._ask(id)
+                self._stop_process()
+        return self._request(id)
 
-    def _ask(self, id: str) -> GitObject | None:
-        process = self._process or self._open()
+    def _request(self, id: str) -> GitObject | None:
+        process = self._process or self._start_process()
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(id.encode("ascii") + b"\n")
         process.stdin.flush()
@@ -134,11 +134,11 @@ class ObjectReader:
             raise ValueError("cut short")
         return GitObject(kind, content)
 
-    def _open(self) -> subprocess.Popen[bytes]:
+    def _start_process(self) -> subprocess.Popen[bytes]:
         try:
             self._process = subprocess.Popen(
                 ["git", f"--git-dir={self.folder}", "cat-file", "--batch"],
-                env=environment({}, {"GIT_ALLOW_PROTOCOL": "none"}),
+                env=build_environment({}, {"GIT_ALLOW_PROTOCOL": "none"}),
                 cwd="/",
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -146,10 +146,10 @@ class ObjectReader:
                 start_new_session=True,
             )
         except OSError as error:
-            raise cannot_start(error) from error
+            raise start_error(error) from error
         return self._process
 
-    def _close(self) -> None:
+    def _stop_process(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return
@@ -162,15 +162,15 @@ class ObjectReader:
                 except OSError:
                     pass
 
-    def _corrupt(self, id: str, what: str) -> CorruptSource:
+    def _mark_corrupt(self, id: str, problem: str) -> CorruptSource:
         if self.folder.is_dir():
-            (self.folder / SUSPECT).touch()
+            (self.folder / SUSPECT_MARKER).touch()
         return CorruptSource(
-            f"object {id} {what} in the local mirror; the next refresh fetches it again", where=self.where
+            f"object {id} {problem} in the local mirror; the next refresh fetches it again", where=self.where
         )
 
 
-class Readers:
+class ReaderPool:
     """Readers of trees that this process received: each keeps its git process and cache between trees."""
 
     def __init__(self) -> None:
@@ -181,10 +181,10 @@ class Readers:
         with self._lock:
             reader = self._by_mirror.pop((folder, limits, where), None) or ObjectReader(folder, limits, where)
             self._by_mirror[folder, limits, where] = reader  # at the end: ordered by last use
-            oldest = [*self._by_mirror][:-MOST_READERS]
-            surplus = [self._by_mirror.pop(mirror) for mirror in oldest]
-        for other in surplus:
-            other.close()  # a tree that still uses it reopens it
+            oldest = [*self._by_mirror][:-MAX_OPEN_READERS]
+            evicted = [self._by_mirror.pop(mirror) for mirror in oldest]
+        for evicted_reader in evicted:
+            evicted_reader.close()  # a tree that still uses it reopens it
         return reader
 
     def close(self) -> None:
@@ -194,17 +194,17 @@ class Readers:
             reader.close()
 
 
-def reader_of(folder: Path, limits: SourceLimits, where: str) -> ObjectReader:
+def shared_reader(folder: Path, limits: SourceLimits, where: str) -> ObjectReader:
     """Return this process's reader for a mirror that another process named."""
     return READERS.get(folder, limits, where)
 
 
-READERS = Readers()
+READERS = ReaderPool()
 atexit.register(READERS.close)
 
 
-def _id_of(found: GitObject, length: int) -> str:
+def _compute_id(git_object: GitObject, length: int) -> str:
     digest: Any = hashlib.sha256() if length == 64 else hashlib.sha1(usedforsecurity=False)
-    digest.update(f"{found.kind} {len(found.content)}\0".encode())
-    digest.update(found.content)
+    digest.update(f"{git_object.kind} {len(git_object.content)}\0".encode())
+    digest.update(git_object.content)
     return str(digest.hexdigest())

@@ -11,38 +11,38 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-MOST: Final = 2_000  # files; above that git itself is as fast
-Footprint = tuple[tuple[str, int, int, int], ...]
+MAX_REF_FILES: Final = 2_000  # files; above that git itself is as fast
+RefFingerprint = tuple[tuple[str, int, int, int], ...]
 
 
-def footprint(folder: Path) -> Footprint | None:
+def refs_fingerprint(folder: Path) -> RefFingerprint | None:
     """Return paths, mtimes, sizes and inodes of the files that hold refs. None: ask git."""
-    found: list[tuple[str, int, int, int]] = []
+    entries: list[tuple[str, int, int, int]] = []
     try:
-        for path in _places(str(folder)):
+        for path in _list_ref_files(str(folder)):
             try:
-                seen = os.stat(path)
+                file_stat = os.stat(path)
             except FileNotFoundError:
                 continue
-            found.append((path, seen.st_mtime_ns, seen.st_size, seen.st_ino))
-            if len(found) > MOST:
+            entries.append((path, file_stat.st_mtime_ns, file_stat.st_size, file_stat.st_ino))
+            if len(entries) > MAX_REF_FILES:
                 return None
     except OSError:
         return None
-    return tuple(found)
+    return tuple(entries)
 
 
-def _places(folder: str) -> Iterator[str]:
+def _list_ref_files(folder: str) -> Iterator[str]:
     for name in ("HEAD", "packed-refs", "config", "reftable/tables.list"):
         yield f"{folder}/{name}"
-    yield from _below(f"{folder}/refs")
+    yield from _walk_files(f"{folder}/refs")
 
 
-def _below(folder: str) -> Iterator[str]:
+def _walk_files(folder: str) -> Iterator[str]:
     yield folder
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.is_dir(follow_symlinks=False):
-                yield from _below(entry.path)
+                yield from _walk_files(entry.path)
             else:
                 yield entry.path

@@ -14,49 +14,49 @@ from pathlib import Path
 
 from argosy.errors import SourceError, SourceTimeout, SourceTooLarge
 from argosy.gitops.application.repository_url import RepositoryUrl
-from argosy.gitops.source.credentials import Credential, Trust
-from argosy.gitops.source.git.command import GitFailed, TooMuchOutput, environment, run_git
-from argosy.gitops.source.git.git_credentials import access
-from argosy.gitops.source.git.git_errors import TOO_LARGE, source_error
-from argosy.gitops.source.git.mirror_folder import largest_left
+from argosy.gitops.source.credentials import HostTrust, RepositoryCredential
+from argosy.gitops.source.git.command import GitFailed, TooMuchOutput, build_environment, run_git
+from argosy.gitops.source.git.git_credentials import prepare_access
+from argosy.gitops.source.git.git_errors import TOO_LARGE_MESSAGE, build_source_error
+from argosy.gitops.source.git.mirror_folder import largest_incomplete_pack
 from argosy.gitops.source.git.refs import Refs, read_refs
 from argosy.gitops.source.limits import SourceLimits
 
-FETCH = (
+FETCH_ARGUMENTS = (
     *("fetch", "--quiet", "--force", "--prune", "--no-tags"),
     *("--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head"),
 )
 
 # Arguments: repository URL for display, `ls-remote` or `fetch`, duration in seconds, True on success.
-Observe = Callable[[str, str, float, bool], None]
+RequestObserver = Callable[[str, str, float, bool], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class MirrorRemote:
     """Where to fetch from, and the URL to show to the user."""
 
     url: RepositoryUrl  # for git
-    shown: str  # for messages
-    credential: Credential | None = None
-    trust: Trust = field(default_factory=Trust)
+    display_url: str  # for messages
+    credential: RepositoryCredential | None = None
+    trust: HostTrust = field(default_factory=HostTrust)
     limits: SourceLimits = field(default_factory=SourceLimits)
-    observe: Observe | None = field(default=None, compare=False)
+    on_request: RequestObserver | None = field(default=None, compare=False)
 
-    async def refs(self, scratch: Path) -> Refs:
+    async def list_refs(self, scratch: Path) -> Refs:
         """List the refs of the host now."""
         limits = self.limits
         arguments = ["ls-remote", "--quiet", "--", str(self.url)]
-        listing = await self._run(None, arguments, scratch, limits.list_seconds, most_output=limits.refs_bytes)
-        return read_refs(listing, self.shown)
+        listing = await self._run(None, arguments, scratch, limits.list_seconds, max_output_bytes=limits.refs_bytes)
+        return read_refs(listing, self.display_url)
 
-    async def fetch(self, folder: Path, what: Sequence[str], *, scratch: Path, held: int) -> None:
-        arguments = [*FETCH, "--", str(self.url), *what]
+    async def fetch(self, folder: Path, refspecs: Sequence[str], *, scratch: Path, lock_fd: int) -> None:
+        arguments = [*FETCH_ARGUMENTS, "--", str(self.url), *refspecs]
         try:
-            await self._run(folder, arguments, scratch, self.limits.fetch_seconds, held=held)
+            await self._run(folder, arguments, scratch, self.limits.fetch_seconds, lock_fd=lock_fd)
         except SourceError as error:
             # The kernel kills git when it exceeds the file limit, so git cannot report the reason.
-            if largest_left(folder) >= self.limits.pack_bytes:
-                raise SourceTooLarge(TOO_LARGE, where=self.shown) from error
+            if largest_incomplete_pack(folder) >= self.limits.pack_bytes:
+                raise SourceTooLarge(TOO_LARGE_MESSAGE, where=self.display_url) from error
             raise
 
     async def _run(
@@ -66,42 +66,47 @@ class Remote:
         scratch: Path,
         seconds: float,
         *,
-        most_output: int = 1 << 20,
-        held: int | None = None,
+        max_output_bytes: int = 1 << 20,
+        lock_fd: int | None = None,
     ) -> bytes:
-        with self._observed(arguments[0]), access(scratch, self.url, self.credential, self.trust) as given:
-            env = environment(given.config, given.env)
+        with (
+            self._observe_request(arguments[0]),
+            prepare_access(scratch, self.url, self.credential, self.trust) as git_access,
+        ):
+            env = build_environment(git_access.config, git_access.env)
             try:
                 return await run_git(
                     folder,
                     arguments,
                     env=env,
                     seconds=seconds,
-                    most_output=most_output,
-                    most_file=self.limits.pack_bytes,
-                    held=held,
+                    max_output_bytes=max_output_bytes,
+                    max_file_bytes=self.limits.pack_bytes,
+                    lock_fd=lock_fd,
                 )
             except GitFailed as failed:
                 # Not `from failed`: its text may contain secrets, and logging the error would log its cause.
-                raise source_error(failed, self.shown, folder, given.secrets, arguments) from None
+                raise build_source_error(
+                    failed, self.display_url, folder, git_access.secret_values, arguments
+                ) from None
             except TimeoutError:
                 setting = f"source.limit.{'list' if folder is None else 'fetch'}.seconds"
                 raise SourceTimeout(
                     f"no answer in {seconds:g} s; argosy will retry; if it persists, check the host, make the "
                     f"repository smaller, or raise the setting {setting}",
-                    where=self.shown,
+                    where=self.display_url,
                 ) from None
             except TooMuchOutput:
                 raise SourceTooLarge(
-                    "the repository has too many branches and tags; delete unused ones", where=self.shown
+                    "the repository has too many branches and tags; delete unused ones", where=self.display_url
                 ) from None
 
     @contextmanager
-    def _observed(self, request: str) -> Iterator[None]:
-        began, is_good = time.monotonic(), False
+    def _observe_request(self, request: str) -> Iterator[None]:
+        started_at, succeeded = time.monotonic(), False
         try:
             yield
-            is_good = True
+            succeeded = True
         finally:
-            if self.observe is not None:
-                self.observe(self.shown, request, time.monotonic() - began, is_good)
+            if self.on_request is not None:
+                self.on_request(self.display_url, request, time.monotonic() - started_at, succeeded)

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 
-def owner(members: Iterable[str], key: str) -> str:
+def find_owner(members: Iterable[str], key: str) -> str:
     """Return the owner of a key, the same for all processes with the same members; empty if there are none."""
-    return max(members, key=lambda member: (_weight(member, key), member), default="")
+    return max(members, key=lambda member: (_hash_weight(member, key), member), default="")
 
 
-def _weight(member: str, key: str) -> bytes:
+def _hash_weight(member: str, key: str) -> bytes:
     return blake2b(f"{member}\0{key}".encode(), digest_size=8).digest()

@@ -27,9 +27,9 @@ Schema = dict[str, Any]
 _NUMBER: Final = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 _QUANTITY: Final = rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$"
 _INT_OR_STRING: Final[Schema] = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
-_KEEP: Final = "x-kubernetes-preserve-unknown-fields"
+_PRESERVE_UNKNOWN: Final = "x-kubernetes-preserve-unknown-fields"
 
-WORDS: Final[Mapping[str, Schema]] = {
+TYPE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "string": {"type": "string"},
     "boolean": {"type": "boolean"},
     "integer": {"type": "integer"},
@@ -41,114 +41,121 @@ WORDS: Final[Mapping[str, Schema]] = {
     "port": _INT_OR_STRING,
     "strings": {"type": "array", "items": {"type": "string"}},
     "map": {"type": "object", "additionalProperties": {"type": "string"}},
-    "open": {"type": "object", _KEEP: True},
-    "any": {_KEEP: True},
+    "open": {"type": "object", _PRESERVE_UNKNOWN: True},
+    "any": {_PRESERVE_UNKNOWN: True},
 }
-_PLACES: Final = {"is", "open", "list", "map"}
-_COLUMN: Final = re.compile(r"(?P<name>.+?)(?: \((?P<type>\w+)(?:, (?P<priority>\d+))?\))? = (?P<path>\..+)")
-_AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+_STRUCTURE_KEYWORDS: Final = {"is", "open", "list", "map"}
+_COLUMN_PATTERN: Final = re.compile(r"(?P<name>.+?)(?: \((?P<type>\w+)(?:, (?P<priority>\d+))?\))? = (?P<path>\..+)")
+_AGE_COLUMN: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 
-def expand(name: str, written: Mapping[str, Any], shared: Mapping[str, Any]) -> Manifest:
+def expand_definition(name: str, source: Mapping[str, Any], shared_shapes: Mapping[str, Any]) -> Manifest:
     """Build a CRD from its source; `shared_shapes` are available to all files."""
     plural, _, group = name.partition(".")
     try:
-        versions = list(_versions(written, {**shared, **written.get("shapes", {})}))
+        versions = list(_build_versions(source, {**shared_shapes, **source.get("shapes", {})}))
     except (KeyError, TypeError, ValueError) as error:
         raise ManifestError(f"{type(error).__name__}: {error}", where=f"{name}.yaml") from error
-    kind = written["kind"]
+    kind = source["kind"]
     names: dict[str, Any] = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
     for key, field in (("short", "shortNames"), ("categories", "categories")):
-        if key in written:
-            names[field] = written[key]
-    scope = "Cluster" if written.get("cluster") else "Namespaced"
+        if key in source:
+            names[field] = source[key]
+    scope = "Cluster" if source.get("cluster") else "Namespaced"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": name, **({"annotations": marks} if (marks := _marks(written)) else {})},
+        "metadata": {
+            "name": name,
+            **({"annotations": annotations} if (annotations := _build_annotations(source)) else {}),
+        },
         "spec": {"group": group, "names": names, "scope": scope, "versions": versions},
     }
 
 
-def _marks(written: Mapping[str, Any]) -> dict[str, str]:
+def _build_annotations(source: Mapping[str, Any]) -> dict[str, str]:
     """Build the annotations for settings that a CustomResourceDefinition has no fields for."""
-    actions = ",".join(f"{part}={sent}" for part, sent in written.get("actions", {}).items())
-    return {name: text for name, text in ((NAMES, written.get("names")), (ACTIONS, actions)) if text}
+    actions = ",".join(
+        f"{subresource}={request_kind}" for subresource, request_kind in source.get("actions", {}).items()
+    )
+    return {name: text for name, text in ((NAMES, source.get("names")), (ACTIONS, actions)) if text}
 
 
-def _versions(written: Mapping[str, Any], shapes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _build_versions(source: Mapping[str, Any], shapes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Build all versions with the same schema, since there is no conversion."""
-    root = _field(written["fields"], shapes)
-    identity = {"apiVersion": WORDS["string"], "kind": WORDS["string"], "metadata": {"type": "object"}}
-    root = {"description": written["about"], **root, "properties": {**identity, **root["properties"]}}
-    columns = [_column(text) for text in written.get("columns", ())]
-    for version in written["versions"]:
-        made: dict[str, Any] = {"name": version, "served": True, "storage": version == written["versions"][0]}
-        if warning := written.get("deprecated", {}).get(version):
-            made |= {"deprecated": True, "deprecationWarning": warning}
+    root = _build_schema(source["fields"], shapes)
+    identity = {"apiVersion": TYPE_SCHEMAS["string"], "kind": TYPE_SCHEMAS["string"], "metadata": {"type": "object"}}
+    root = {"description": source["about"], **root, "properties": {**identity, **root["properties"]}}
+    columns = [_read_column(text) for text in source.get("columns", ())]
+    for version in source["versions"]:
+        version_spec: dict[str, Any] = {"name": version, "served": True, "storage": version == source["versions"][0]}
+        if warning := source.get("deprecated", {}).get(version):
+            version_spec |= {"deprecated": True, "deprecationWarning": warning}
         if columns:
-            made["additionalPrinterColumns"] = columns
-        if written.get("subresource", True):
-            made["subresources"] = {"status": {}}
-        yield {**made, "schema": {"openAPIV3Schema": root}}
+            version_spec["additionalPrinterColumns"] = columns
+        if source.get("subresource", True):
+            version_spec["subresources"] = {"status": {}}
+        yield {**version_spec, "schema": {"openAPIV3Schema": root}}
 
 
-def _column(text: str) -> dict[str, Any]:
+def _read_column(text: str) -> dict[str, Any]:
     if text == "Age":
-        return _AGE
-    found = _COLUMN.fullmatch(text)
-    if not found:
+        return _AGE_COLUMN
+    match = _COLUMN_PATTERN.fullmatch(text)
+    if not match:
         raise ValueError(f"invalid column {text!r}: expected `name (type, priority) = .path`")
-    column = {"name": found["name"], "type": found["type"] or "string", "jsonPath": found["path"]}
-    return {**column, "priority": int(found["priority"])} if found["priority"] else column
+    column = {"name": match["name"], "type": match["type"] or "string", "jsonPath": match["path"]}
+    return {**column, "priority": int(match["priority"])} if match["priority"] else column
 
 
-def _field(written: Any, shapes: Mapping[str, Any]) -> Schema:
-    if isinstance(written, str):
-        return _word(written, shapes)
-    if isinstance(written, list):
-        (items,) = written
-        return {"type": "array", "items": _field(items, shapes)}
-    if "$with" in written:
-        written = {**shapes[written["$with"]], **{key: value for key, value in written.items() if key != "$with"}}
-    keywords = {key[1:]: value for key, value in written.items() if key.startswith("$")}
-    fields = {key: value for key, value in written.items() if not key.startswith("$")}
-    return _opened(keywords, fields, shapes) | {key: keywords[key] for key in keywords if key not in _PLACES}
+def _build_schema(source: Any, shapes: Mapping[str, Any]) -> Schema:
+    if isinstance(source, str):
+        return _read_type(source, shapes)
+    if isinstance(source, list):
+        (items,) = source
+        return {"type": "array", "items": _build_schema(items, shapes)}
+    if "$with" in source:
+        source = {**shapes[source["$with"]], **{key: value for key, value in source.items() if key != "$with"}}
+    keywords = {key[1:]: value for key, value in source.items() if key.startswith("$")}
+    fields = {key: value for key, value in source.items() if not key.startswith("$")}
+    return _build_object_schema(keywords, fields, shapes) | {
+        key: keywords[key] for key in keywords if key not in _STRUCTURE_KEYWORDS
+    }
 
 
-def _opened(keywords: Mapping[str, Any], fields: Mapping[str, Any], shapes: Mapping[str, Any]) -> Schema:
+def _build_object_schema(keywords: Mapping[str, Any], fields: Mapping[str, Any], shapes: Mapping[str, Any]) -> Schema:
     """Build the schema from the structural keywords; the caller adds the copied keywords."""
     if "is" in keywords:
-        return _field(keywords["is"], shapes)
+        return _build_schema(keywords["is"], shapes)
     if "list" in keywords:
-        return _field([keywords["list"]], shapes)
+        return _build_schema([keywords["list"]], shapes)
     if "map" in keywords:
-        return {"type": "object", "additionalProperties": _field(keywords["map"], shapes)}
+        return {"type": "object", "additionalProperties": _build_schema(keywords["map"], shapes)}
     schema: Schema = {"type": "object"}
     if keywords.get("open"):
-        schema[_KEEP] = True
+        schema[_PRESERVE_UNKNOWN] = True
     if required := [name[:-1] for name in fields if name.endswith("!")]:
         schema["required"] = required
     if fields:
-        schema["properties"] = {name.removesuffix("!"): _field(each, shapes) for name, each in fields.items()}
+        schema["properties"] = {name.removesuffix("!"): _build_schema(field, shapes) for name, field in fields.items()}
     return schema
 
 
-def _word(text: str, shapes: Mapping[str, Any]) -> Schema:
+def _read_type(text: str, shapes: Mapping[str, Any]) -> Schema:
     text, _, description = text.partition(" -- ")
     text, _, default = text.partition(" = ")
     if text.startswith("$"):
-        schema = _field(shapes[text[1:]], shapes)
+        schema = _build_schema(shapes[text[1:]], shapes)
     elif " | " in text:
         schema = {"type": "string", "enum": text.split(" | ")}
     else:
-        schema = dict(WORDS[text])
+        schema = dict(TYPE_SCHEMAS[text])
     if default:
-        schema["default"] = _default(default, schema["type"])
+        schema["default"] = _read_default(default, schema["type"])
     return {"description": description, **schema} if description else schema
 
 
-def _default(text: str, of: str) -> Any:
-    if of == "boolean":
+def _read_default(text: str, type_name: str) -> Any:
+    if type_name == "boolean":
         return {"true": True, "false": False}[text]
-    return int(text) if of == "integer" else text
+    return int(text) if type_name == "integer" else text

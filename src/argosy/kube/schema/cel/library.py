@@ -17,46 +17,46 @@ from urllib.parse import parse_qs, urlsplit
 from argosy.errors import UserError
 from argosy.kube.schema import quantity as quantities
 
-_QUANTITY = "@quantity"
+_QUANTITY_MARK = "@quantity"
 
 
-def _quantity(text: str) -> dict[str, str]:
+def _parse_quantity(text: str) -> dict[str, str]:
     try:
-        return {_QUANTITY: format(quantities.parse(text).normalize(), "f")}
+        return {_QUANTITY_MARK: format(quantities.parse(text).normalize(), "f")}
     except (UserError, ValueError, ArithmeticError) as error:
         raise ValueError(f"quantities must match the regular expression of Kubernetes: {text}") from error
 
 
 def _is_quantity(text: Any) -> bool:
     try:
-        return isinstance(text, str) and bool(_quantity(text))
+        return isinstance(text, str) and bool(_parse_quantity(text))
     except ValueError:
         return False
 
 
-def _decimal(value: Any) -> Decimal:
-    if isinstance(value, dict) and _QUANTITY in value:
-        return Decimal(value[_QUANTITY])
+def _to_decimal(value: Any) -> Decimal:
+    if isinstance(value, dict) and _QUANTITY_MARK in value:
+        return Decimal(value[_QUANTITY_MARK])
     return Decimal(value)
 
 
-def _amount(value: Decimal) -> dict[str, str]:
-    return {_QUANTITY: format(value.normalize(), "f")}
+def _build_quantity(value: Decimal) -> dict[str, str]:
+    return {_QUANTITY_MARK: format(value.normalize(), "f")}
 
 
-def _compare(left: Any, right: Any) -> int:
-    difference = _decimal(left) - _decimal(right)
+def _compare_quantities(left: Any, right: Any) -> int:
+    difference = _to_decimal(left) - _to_decimal(right)
     return (difference > 0) - (difference < 0)
 
 
-def _as_integer(value: Any) -> int:
-    number = _decimal(value)
+def _quantity_to_integer(value: Any) -> int:
+    number = _to_decimal(value)
     if number != number.to_integral_value():
         raise ValueError("cannot convert value to integer")
     return int(number)
 
 
-def _url(text: str) -> dict[str, Any]:
+def _parse_url(text: str) -> dict[str, Any]:
     if not _is_url(text):
         raise ValueError(f"URL parse error during conversion from string: {text}")
     parts = urlsplit(text)
@@ -81,20 +81,20 @@ def _is_url(text: Any) -> bool:
     return bool(parts.scheme and (parts.netloc or parts.path)) or str(text).startswith("/")
 
 
-def _address(text: str) -> dict[str, Any]:
+def _parse_ip(text: str) -> dict[str, Any]:
     address = ipaddress.ip_address(text)
     return {"@ip": str(address), "version": address.version}
 
 
-def _network(text: str) -> dict[str, Any]:
+def _parse_cidr(text: str) -> dict[str, Any]:
     network = ipaddress.ip_network(text, strict=False)
     return {"@cidr": text, "network": str(network), "prefix": network.prefixlen}
 
 
-def _accepts(read: Callable[[str], Any]) -> Callable[[Any], bool]:
+def _build_syntax_check(parse: Callable[[str], Any]) -> Callable[[Any], bool]:
     def check(text: Any) -> bool:
         try:
-            read(text)
+            parse(text)
         except (ValueError, TypeError):
             return False
         return True
@@ -108,34 +108,34 @@ def _contains_ip(network: dict[str, Any], address: Any) -> bool:
 
 
 def _contains_cidr(network: dict[str, Any], other: Any) -> bool:
-    inner = ipaddress.ip_network(other["network"] if isinstance(other, dict) else other, strict=False)
-    outer = ipaddress.ip_network(network["network"])
-    return inner.version == outer.version and inner.subnet_of(outer)  # type: ignore[arg-type]
+    inner_network = ipaddress.ip_network(other["network"] if isinstance(other, dict) else other, strict=False)
+    outer_network = ipaddress.ip_network(network["network"])
+    return inner_network.version == outer_network.version and inner_network.subnet_of(outer_network)  # type: ignore[arg-type]
 
 
 def _format(template: str, values: list[Any]) -> str:
     """Implement `'%s is %d'.format([…])`."""
-    rest = iter(values)
-    pieces = iter(template.split("%"))
-    out = next(pieces)
-    for piece in pieces:
-        if not piece:
-            out += "%" + next(pieces, "")
+    remaining_values = iter(values)
+    parts = iter(template.split("%"))
+    text = next(parts)
+    for part in parts:
+        if not part:
+            text += "%" + next(parts, "")
             continue
-        precision, verb, tail = _verb(piece)
-        out += _shown(next(rest), verb, precision) + tail
-    return out
+        precision, verb, tail = _split_verb(part)
+        text += _format_verb(next(remaining_values), verb, precision) + tail
+    return text
 
 
-def _verb(piece: str) -> tuple[int, str, str]:
+def _split_verb(part: str) -> tuple[int, str, str]:
     digits = ""
-    if piece.startswith("."):
-        digits = "".join(character for character in piece[1:4] if character.isdigit())
-        piece = piece[1 + len(digits) :]
-    return int(digits or 6), piece[:1], piece[1:]
+    if part.startswith("."):
+        digits = "".join(character for character in part[1:4] if character.isdigit())
+        part = part[1 + len(digits) :]
+    return int(digits or 6), part[:1], part[1:]
 
 
-def _shown(value: Any, verb: str, precision: int) -> str:
+def _format_verb(value: Any, verb: str, precision: int) -> str:
     match verb:
         case "d":
             return str(int(value))
@@ -149,19 +149,19 @@ def _shown(value: Any, verb: str, precision: int) -> str:
             return format(int(value), "o")
         case "x" | "X":
             return value.encode().hex() if isinstance(value, str) else format(int(value), verb)
-    return _text(value)
+    return _format_value(value)
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case None:
             return "null"
         case dict():
-            return "{" + ", ".join(f"{_text(key)}:{_text(value[key])}" for key in sorted(value)) + "}"
+            return "{" + ", ".join(f"{_format_value(key)}:{_format_value(value[key])}" for key in sorted(value)) + "}"
         case list():
-            return "[" + ", ".join(map(_text, value)) + "]"
+            return "[" + ", ".join(map(_format_value, value)) + "]"
         case float() if value.is_integer():
             return str(int(value))
     return str(value)
@@ -174,27 +174,27 @@ def _substring(text: str, first: int, last: int | None = None) -> str:
     return text[first:end]
 
 
-def _replace(text: str, old: str, new: str, most: int = -1) -> str:
-    return text.replace(old, new, most)
+def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    return text.replace(old, new, limit)
 
 
-def _split(text: str, separator: str, most: int = -1) -> list[str]:
-    if most == 0:
+def _split(text: str, separator: str, limit: int = -1) -> list[str]:
+    if limit == 0:
         return []
-    parts = list(text) if not separator else text.split(separator, most - 1 if most > 0 else -1)
+    parts = list(text) if not separator else text.split(separator, limit - 1 if limit > 0 else -1)
     return parts
 
 
-def _index_of(values: Any, wanted: Any, start: int = 0) -> int:
+def _index_of(values: Any, item: Any, start: int = 0) -> int:
     if isinstance(values, str):
-        return values.find(wanted, start)
-    return next((index for index, each in enumerate(values) if index >= start and each == wanted), -1)
+        return values.find(item, start)
+    return next((index for index, value in enumerate(values) if index >= start and value == item), -1)
 
 
-def _last_index_of(values: Any, wanted: Any) -> int:
+def _last_index_of(values: Any, item: Any) -> int:
     if isinstance(values, str):
-        return values.rfind(wanted)
-    return next((index for index in range(len(values) - 1, -1, -1) if values[index] == wanted), -1)
+        return values.rfind(item)
+    return next((index for index in range(len(values) - 1, -1, -1) if values[index] == item), -1)
 
 
 def _char_at(text: str, index: int) -> str:
@@ -203,27 +203,27 @@ def _char_at(text: str, index: int) -> str:
     return text[index : index + 1]
 
 
-def _lower(text: str) -> str:
+def _lower_ascii(text: str) -> str:
     return "".join(character.lower() if character.isascii() else character for character in text)
 
 
-def _upper(text: str) -> str:
+def _upper_ascii(text: str) -> str:
     return "".join(character.upper() if character.isascii() else character for character in text)
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "quantity": _quantity,
+    "quantity": _parse_quantity,
     "isQuantity": _is_quantity,
-    "isGreaterThan": lambda left, right: _compare(left, right) > 0,
-    "isLessThan": lambda left, right: _compare(left, right) < 0,
-    "compareTo": _compare,
-    "add": lambda left, right: _amount(_decimal(left) + _decimal(right)),
-    "sub": lambda left, right: _amount(_decimal(left) - _decimal(right)),
-    "sign": lambda value: _compare(value, 0),
-    "isInteger": lambda value: _decimal(value) == _decimal(value).to_integral_value(),
-    "asInteger": _as_integer,
-    "asApproximateFloat": lambda value: float(_decimal(value)),
-    "url": _url,
+    "isGreaterThan": lambda left, right: _compare_quantities(left, right) > 0,
+    "isLessThan": lambda left, right: _compare_quantities(left, right) < 0,
+    "compareTo": _compare_quantities,
+    "add": lambda left, right: _build_quantity(_to_decimal(left) + _to_decimal(right)),
+    "sub": lambda left, right: _build_quantity(_to_decimal(left) - _to_decimal(right)),
+    "sign": lambda value: _compare_quantities(value, 0),
+    "isInteger": lambda value: _to_decimal(value) == _to_decimal(value).to_integral_value(),
+    "asInteger": _quantity_to_integer,
+    "asApproximateFloat": lambda value: float(_to_decimal(value)),
+    "url": _parse_url,
     "isURL": _is_url,
     "getScheme": lambda url: url["scheme"],
     "getHost": lambda url: url["host"],
@@ -231,12 +231,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "getPort": lambda url: url["port"],
     "getEscapedPath": lambda url: url["path"],
     "getQuery": lambda url: url["query"],
-    "ip": lambda value: _address(
+    "ip": lambda value: _parse_ip(
         value.partition("/")[0] if isinstance(value, str) else value["@cidr"].partition("/")[0]
     ),
-    "isIP": _accepts(ipaddress.ip_address),
-    "isCIDR": lambda text: isinstance(text, str) and "/" in text and _accepts(_network)(text),
-    "cidr": _network,
+    "isIP": _build_syntax_check(ipaddress.ip_address),
+    "isCIDR": lambda text: isinstance(text, str) and "/" in text and _build_syntax_check(_parse_cidr)(text),
+    "cidr": _parse_cidr,
     "family": lambda address: address["version"],
     "containsIP": _contains_ip,
     "containsCIDR": _contains_cidr,
@@ -248,8 +248,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "indexOf": _index_of,
     "lastIndexOf": _last_index_of,
     "format": _format,
-    "lowerAscii": _lower,
-    "upperAscii": _upper,
+    "lowerAscii": _lower_ascii,
+    "upperAscii": _upper_ascii,
     "trim": lambda text: text.strip(),
     "split": _split,
     "join": lambda values, separator="": separator.join(values),

@@ -17,9 +17,9 @@ __all__ = ["check_definition", "evaluate"]
 
 def check_definition(payload: Any) -> Any:
     """Return the errors of a CRD; compiles its CEL rules."""
-    faults = crd.check_definition(payload["definition"], payload["old"])
-    return [[fault.field, str(fault.kind), fault.message] for fault in faults]
+    errors = crd.check_definition(payload["definition"], payload["old"])
+    return [[error.field, str(error.kind), error.message] for error in errors]
 
 
 evaluate([{"rule": "self.matches('a') || [self].exists(x, x.startsWith('b'))", "self": "a", "message": ""}])
-patterns.problem("(?i)a")
+patterns.find_pattern_error("(?i)a")

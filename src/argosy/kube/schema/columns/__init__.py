@@ -15,14 +15,14 @@ from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.columns import cluster, core, pods, workloads
 from argosy.kube.schema.columns.cells import human_duration
-from argosy.kube.schema.columns.pods import row_conditions
+from argosy.kube.schema.columns.pods import build_row_conditions
 
-__all__ = ["DEFAULT", "Columns", "human_duration", "of", "row_conditions"]
+__all__ = ["DEFAULT_COLUMNS", "KindColumns", "build_row_conditions", "get_columns", "human_duration"]
 
-Cells = Callable[[Manifest, datetime], list[Any]]
+CellBuilder = Callable[[Manifest, datetime], list[Any]]
 
-_TYPES = {"int": "integer", "bool": "boolean", "date": "date"}
-_ABOUT = {
+_COLUMN_TYPES = {"int": "integer", "bool": "boolean", "date": "date"}
+_DESCRIPTIONS = {
     "Name": "Name of the object, unique in its namespace.",
     "Age": "Time since the object was created.",
     "Created At": "Time at which the object was created, in UTC.",
@@ -33,130 +33,156 @@ _ABOUT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class KindColumns:
     """Columns of one kind. `definitions` are those of a Table; columns with priority > 0 need `-o wide`."""
 
     definitions: tuple[dict[str, Any], ...]
-    cells: Cells
+    build_cells: CellBuilder
 
 
-def _table(cells: Cells, words: str) -> Columns:
+def _build_columns(build_cells: CellBuilder, column_list: str) -> KindColumns:
     """Read `Name, Ready, Desired:int, +IP`: a type other than string follows a colon, a plus marks wide output."""
     definitions = []
-    for word in words.split(", "):
-        name, _, kind = word.removeprefix("+").partition(":")
+    for column_text in column_list.split(", "):
+        name, _, column_type = column_text.removeprefix("+").partition(":")
         definitions.append(
             {
                 "name": name,
-                "type": _TYPES.get(kind, "string"),
+                "type": _COLUMN_TYPES.get(column_type, "string"),
                 "format": "name" if name in ("Name", "Attacher") else "",
-                "description": _ABOUT.get(name, f"{name} of the object."),
-                "priority": int(word.startswith("+")),
+                "description": _DESCRIPTIONS.get(name, f"{name} of the object."),
+                "priority": int(column_text.startswith("+")),
             }
         )
-    return Columns(tuple(definitions), cells)
+    return KindColumns(tuple(definitions), build_cells)
 
 
-def _default_cells(manifest: Manifest, now: datetime) -> list[Any]:
+def _build_default_row(manifest: Manifest, now: datetime) -> list[Any]:
     return [manifest["metadata"].get("name") or "", manifest["metadata"].get("creationTimestamp")]
 
 
-DEFAULT = _table(_default_cells, "Name, Created At:date")
+DEFAULT_COLUMNS = _build_columns(_build_default_row, "Name, Created At:date")
 
-_PODS = "+Containers, +Images, +Selector"
-_BINDING = "Name, Role, Age, +Users, +Groups, +ServiceAccounts"
-_EVENT = "Last Seen, Type, Reason, Object, +Subobject, +Source, Message, +First Seen, +Count, +Name"
-_POD = "Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates"
-_VOLUME = (
+_POD_TEMPLATE_COLUMNS = "+Containers, +Images, +Selector"
+_BINDING_COLUMNS = "Name, Role, Age, +Users, +Groups, +ServiceAccounts"
+_EVENT_COLUMNS = "Last Seen, Type, Reason, Object, +Subobject, +Source, Message, +First Seen, +Count, +Name"
+_POD_COLUMNS = "Name, Ready, Status, Restarts, Age, +IP, +Node, +Nominated Node, +Readiness Gates"
+_VOLUME_COLUMNS = (
     "Name, Capacity, Access Modes, Reclaim Policy, Status, Claim, StorageClass, VolumeAttributesClass, Reason, Age, "
     "+VolumeMode"
 )
-_NODE = "Name, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, +Kernel-Version, +Container-Runtime"
-_CLAIM = "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, +VolumeMode"
-_CSI_DRIVER = (
+_NODE_COLUMNS = (
+    "Name, Status, Roles, Age, Version, +Internal-IP, +External-IP, +OS-Image, +Kernel-Version, +Container-Runtime"
+)
+_CLAIM_COLUMNS = "Name, Status, Volume, Capacity, Access Modes, StorageClass, VolumeAttributesClass, Age, +VolumeMode"
+_CSI_DRIVER_COLUMNS = (
     "Name, AttachRequired:bool, PodInfoOnMount:bool, StorageCapacity:bool, TokenRequests, RequiresRepublish:bool, "
     "Modes, Age"
 )
-_HPA = "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age"
-_DAEMON_SET = "Name, Desired:int, Current:int, Ready:int, Up-to-date:int, Available:int, Node Selector, Age, "
+_AUTOSCALER_COLUMNS = "Name, Reference, Targets, MinPods, MaxPods, Replicas, Age"
+_DAEMON_SET_COLUMNS = "Name, Desired:int, Current:int, Ready:int, Up-to-date:int, Available:int, Node Selector, Age, "
 _ADMISSION, _RBAC = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
 _NETWORK, _STORAGE, _FLOW = "networking.k8s.io", "storage.k8s.io", "flowcontrol.apiserver.k8s.io"
 
-_WORDS: dict[tuple[str, str], tuple[Cells, str]] = {
-    ("", "ComponentStatus"): (core.component_status, "Name, Status, Message, Error"),
-    ("", "ConfigMap"): (core.config_map, "Name, Data, Age"),
-    ("", "Endpoints"): (core.endpoints, "Name, Endpoints, Age"),
-    ("", "Event"): (core.event, _EVENT),
-    ("", "Namespace"): (core.namespace, "Name, Status, Age"),
-    ("", "Node"): (core.node, _NODE),
-    ("", "PersistentVolume"): (core.volume, _VOLUME),
-    ("", "PersistentVolumeClaim"): (core.claim, _CLAIM),
-    ("", "Pod"): (pods.pod, _POD),
-    ("", "PodTemplate"): (workloads.pod_template, "Name, Containers, Images, Pod Labels"),
+_COLUMNS_BY_KIND: dict[tuple[str, str], tuple[CellBuilder, str]] = {
+    ("", "ComponentStatus"): (core.build_component_status_row, "Name, Status, Message, Error"),
+    ("", "ConfigMap"): (core.build_config_map_row, "Name, Data, Age"),
+    ("", "Endpoints"): (core.build_endpoints_row, "Name, Endpoints, Age"),
+    ("", "Event"): (core.build_event_row, _EVENT_COLUMNS),
+    ("", "Namespace"): (core.build_namespace_row, "Name, Status, Age"),
+    ("", "Node"): (core.build_node_row, _NODE_COLUMNS),
+    ("", "PersistentVolume"): (core.build_volume_row, _VOLUME_COLUMNS),
+    ("", "PersistentVolumeClaim"): (core.build_claim_row, _CLAIM_COLUMNS),
+    ("", "Pod"): (pods.build_pod_row, _POD_COLUMNS),
+    ("", "PodTemplate"): (workloads.build_pod_template_row, "Name, Containers, Images, Pod Labels"),
     ("", "ReplicationController"): (
-        workloads.replication_controller, f"Name, Desired:int, Current:int, Ready:int, Age, {_PODS}",
+        workloads.build_replication_controller_row,
+        f"Name, Desired:int, Current:int, Ready:int, Age, {_POD_TEMPLATE_COLUMNS}",
     ),
-    ("", "ResourceQuota"): (core.resource_quota, "Name, Age, Request, Limit"),
-    ("", "Secret"): (core.secret, "Name, Type, Data, Age"),
-    ("", "Service"): (core.service, "Name, Type, Cluster-IP, External-IP, Port(s), Age, +Selector"),
-    ("", "ServiceAccount"): (core.service_account, "Name, Secrets, Age"),
-    ("apiregistration.k8s.io", "APIService"): (cluster.api_service, "Name, Service, Available, Age"),
-    ("apps", "ControllerRevision"): (workloads.controller_revision, "Name, Controller, Revision, Age"),
-    ("apps", "DaemonSet"): (workloads.daemon_set, _DAEMON_SET + _PODS),
-    ("apps", "Deployment"): (workloads.deployment, f"Name, Ready, Up-to-date, Available, Age, {_PODS}"),
-    ("apps", "ReplicaSet"): (workloads.replica_set, f"Name, Desired:int, Current:int, Ready:int, Age, {_PODS}"),
-    ("apps", "StatefulSet"): (workloads.stateful_set, "Name, Ready, Age, +Containers, +Images"),
-    ("autoscaling", "HorizontalPodAutoscaler"): (workloads.autoscaler, _HPA),
-    ("autoscaling", "Scale"): (workloads.scale, "Name, Desired:int, Available:int, Age"),
+    ("", "ResourceQuota"): (core.build_resource_quota_row, "Name, Age, Request, Limit"),
+    ("", "Secret"): (core.build_secret_row, "Name, Type, Data, Age"),
+    ("", "Service"): (core.build_service_row, "Name, Type, Cluster-IP, External-IP, Port(s), Age, +Selector"),
+    ("", "ServiceAccount"): (core.build_service_account_row, "Name, Secrets, Age"),
+    ("apiregistration.k8s.io", "APIService"): (cluster.build_api_service_row, "Name, Service, Available, Age"),
+    ("apps", "ControllerRevision"): (workloads.build_controller_revision_row, "Name, Controller, Revision, Age"),
+    ("apps", "DaemonSet"): (workloads.build_daemon_set_row, _DAEMON_SET_COLUMNS + _POD_TEMPLATE_COLUMNS),
+    ("apps", "Deployment"): (
+        workloads.build_deployment_row,
+        f"Name, Ready, Up-to-date, Available, Age, {_POD_TEMPLATE_COLUMNS}",
+    ),
+    ("apps", "ReplicaSet"): (
+        workloads.build_replica_set_row,
+        f"Name, Desired:int, Current:int, Ready:int, Age, {_POD_TEMPLATE_COLUMNS}",
+    ),
+    ("apps", "StatefulSet"): (workloads.build_stateful_set_row, "Name, Ready, Age, +Containers, +Images"),
+    ("autoscaling", "HorizontalPodAutoscaler"): (workloads.build_autoscaler_row, _AUTOSCALER_COLUMNS),
+    ("autoscaling", "Scale"): (workloads.build_scale_row, "Name, Desired:int, Available:int, Age"),
     ("batch", "CronJob"): (
-        workloads.cron_job, f"Name, Schedule, Timezone, Suspend:bool, Active:int, Last Schedule, Age, {_PODS}",
+        workloads.build_cron_job_row,
+        f"Name, Schedule, Timezone, Suspend:bool, Active:int, Last Schedule, Age, {_POD_TEMPLATE_COLUMNS}",
     ),
-    ("batch", "Job"): (workloads.job, f"Name, Status, Completions, Duration, Age, {_PODS}"),
+    ("batch", "Job"): (workloads.build_job_row, f"Name, Status, Completions, Duration, Age, {_POD_TEMPLATE_COLUMNS}"),
     ("certificates.k8s.io", "CertificateSigningRequest"): (
-        cluster.certificate_request, "Name, Age, SignerName, Requestor, RequestedDuration, Condition",
+        cluster.build_certificate_request_row,
+        "Name, Age, SignerName, Requestor, RequestedDuration, Condition",
     ),
-    ("coordination.k8s.io", "Lease"): (cluster.lease, "Name, Holder, Age"),
-    ("discovery.k8s.io", "EndpointSlice"): (cluster.endpoint_slice, "Name, AddressType, Ports, Endpoints, Age"),
-    ("events.k8s.io", "Event"): (core.event, _EVENT),
-    ("node.k8s.io", "RuntimeClass"): (cluster.runtime_class, "Name, Handler, Age"),
+    ("coordination.k8s.io", "Lease"): (cluster.build_lease_row, "Name, Holder, Age"),
+    ("discovery.k8s.io", "EndpointSlice"): (
+        cluster.build_endpoint_slice_row,
+        "Name, AddressType, Ports, Endpoints, Age",
+    ),
+    ("events.k8s.io", "Event"): (core.build_event_row, _EVENT_COLUMNS),
+    ("node.k8s.io", "RuntimeClass"): (cluster.build_runtime_class_row, "Name, Handler, Age"),
     ("policy", "PodDisruptionBudget"): (
-        cluster.disruption_budget, "Name, Min Available, Max Unavailable, Allowed Disruptions:int, Age",
+        cluster.build_disruption_budget_row,
+        "Name, Min Available, Max Unavailable, Allowed Disruptions:int, Age",
     ),
     ("scheduling.k8s.io", "PriorityClass"): (
-        cluster.priority_class, "Name, Value:int, Global-Default:bool, Age, PreemptionPolicy",
+        cluster.build_priority_class_row,
+        "Name, Value:int, Global-Default:bool, Age, PreemptionPolicy",
     ),
-    (_ADMISSION, "MutatingWebhookConfiguration"): (cluster.webhooks, "Name, Webhooks:int, Age"),
-    (_ADMISSION, "ValidatingAdmissionPolicy"): (cluster.admission_policy, "Name, Validations:int, ParamKind, Age"),
+    (_ADMISSION, "MutatingWebhookConfiguration"): (cluster.build_webhooks_row, "Name, Webhooks:int, Age"),
+    (_ADMISSION, "ValidatingAdmissionPolicy"): (
+        cluster.build_admission_policy_row,
+        "Name, Validations:int, ParamKind, Age",
+    ),
     (_ADMISSION, "ValidatingAdmissionPolicyBinding"): (
-        cluster.admission_policy_binding, "Name, PolicyName, ParamRef, Age",
+        cluster.build_admission_policy_binding_row,
+        "Name, PolicyName, ParamRef, Age",
     ),
-    (_ADMISSION, "ValidatingWebhookConfiguration"): (cluster.webhooks, "Name, Webhooks:int, Age"),
+    (_ADMISSION, "ValidatingWebhookConfiguration"): (cluster.build_webhooks_row, "Name, Webhooks:int, Age"),
     (_FLOW, "FlowSchema"): (
-        cluster.flow_schema, "Name, PriorityLevel, MatchingPrecedence, DistinguisherMethod, Age, MissingPL",
+        cluster.build_flow_schema_row,
+        "Name, PriorityLevel, MatchingPrecedence, DistinguisherMethod, Age, MissingPL",
     ),
     (_FLOW, "PriorityLevelConfiguration"): (
-        cluster.priority_level, "Name, Type, NominalConcurrencyShares, Queues, HandSize, QueueLengthLimit, Age",
+        cluster.build_priority_level_row,
+        "Name, Type, NominalConcurrencyShares, Queues, HandSize, QueueLengthLimit, Age",
     ),
-    (_NETWORK, "Ingress"): (cluster.ingress, "Name, Class, Hosts, Address, Ports, Age"),
-    (_NETWORK, "IngressClass"): (cluster.ingress_class, "Name, Controller, Parameters, Age"),
-    (_NETWORK, "NetworkPolicy"): (cluster.network_policy, "Name, Pod-Selector, Age"),
-    (_RBAC, "ClusterRoleBinding"): (cluster.role_binding, _BINDING),
-    (_RBAC, "RoleBinding"): (cluster.role_binding, _BINDING),
-    (_STORAGE, "CSIDriver"): (cluster.csi_driver, _CSI_DRIVER),
-    (_STORAGE, "CSINode"): (cluster.csi_node, "Name, Drivers:int, Age"),
-    (_STORAGE, "CSIStorageCapacity"): (cluster.csi_capacity, "Name, StorageClassName, Capacity"),
+    (_NETWORK, "Ingress"): (cluster.build_ingress_row, "Name, Class, Hosts, Address, Ports, Age"),
+    (_NETWORK, "IngressClass"): (cluster.build_ingress_class_row, "Name, Controller, Parameters, Age"),
+    (_NETWORK, "NetworkPolicy"): (cluster.build_network_policy_row, "Name, Pod-Selector, Age"),
+    (_RBAC, "ClusterRoleBinding"): (cluster.build_role_binding_row, _BINDING_COLUMNS),
+    (_RBAC, "RoleBinding"): (cluster.build_role_binding_row, _BINDING_COLUMNS),
+    (_STORAGE, "CSIDriver"): (cluster.build_csi_driver_row, _CSI_DRIVER_COLUMNS),
+    (_STORAGE, "CSINode"): (cluster.build_csi_node_row, "Name, Drivers:int, Age"),
+    (_STORAGE, "CSIStorageCapacity"): (cluster.build_csi_capacity_row, "Name, StorageClassName, Capacity"),
     (_STORAGE, "StorageClass"): (
-        cluster.storage_class, "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
+        cluster.build_storage_class_row,
+        "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
     ),
-    (_STORAGE, "VolumeAttachment"): (cluster.volume_attachment, "Name, Attacher, PV, Node, Attached:bool, Age"),
-}  # fmt: skip
-_MADE: dict[tuple[str, str], Columns] = {}
+    (_STORAGE, "VolumeAttachment"): (
+        cluster.build_volume_attachment_row,
+        "Name, Attacher, PV, Node, Attached:bool, Age",
+    ),
+}
+_COLUMNS_CACHE: dict[tuple[str, str], KindColumns] = {}
 
 
-def of(kind: GroupKind, version: str) -> Columns:
+def get_columns(kind: GroupKind, version: str) -> KindColumns:
     """Return the columns of a built-in kind in any version; name and creation time if it has none of its own."""
-    made = _MADE.get(kind)
-    if made is None:
-        found = _WORDS.get(kind)
-        made = _MADE[kind] = _table(*found) if found else DEFAULT
-    return made
+    columns = _COLUMNS_CACHE.get(kind)
+    if columns is None:
+        row_and_columns = _COLUMNS_BY_KIND.get(kind)
+        columns = _COLUMNS_CACHE[kind] = _build_columns(*row_and_columns) if row_and_columns else DEFAULT_COLUMNS
+    return columns

@@ -7,15 +7,15 @@ from typing import Any
 
 from argosy.kube.schema.columns.cells import (
     NONE,
-    Part,
-    age,
-    condition,
-    holds,
+    ManifestPart,
+    find_condition,
+    format_age,
+    get_name,
+    get_spec,
+    get_status,
     human_duration,
-    moment,
-    name,
-    spec,
-    status,
+    is_condition_true,
+    parse_timestamp,
 )
 
 _ROW_CONDITIONS = {
@@ -24,117 +24,123 @@ _ROW_CONDITIONS = {
 }
 
 
-class _Count:
+class _ContainerSummary:
     """Totals over the containers of one Pod."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
         self.ready = 0
         self.restarts = 0
-        self.last: datetime | None = None
+        self.last_restart: datetime | None = None
 
-    def restarted(self, container: Part) -> None:
+    def add_restarts(self, container: ManifestPart) -> None:
         self.restarts += container.get("restartCount") or 0
-        ended = moment(((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt"))
-        if ended is not None and (self.last is None or ended > self.last):
-            self.last = ended
+        finished_at = parse_timestamp(((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt"))
+        if finished_at is not None and (self.last_restart is None or finished_at > self.last_restart):
+            self.last_restart = finished_at
 
 
-def pod(manifest: Part, now: datetime) -> list[Any]:
-    what, how = spec(manifest), status(manifest)
-    phase = how.get("phase") or ""
-    count = _Count(how.get("reason") or phase)
-    scheduled = condition(manifest, "PodScheduled")
+def build_pod_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    object_spec, object_status = get_spec(manifest), get_status(manifest)
+    phase = object_status.get("phase") or ""
+    summary = _ContainerSummary(object_status.get("reason") or phase)
+    scheduled = find_condition(manifest, "PodScheduled")
     if scheduled and scheduled.get("reason") == "SchedulingGated":
-        count.reason = "SchedulingGated"
-    sidecars = {each.get("name") for each in what.get("initContainers") or () if each.get("restartPolicy") == "Always"}
-    beside = _Count("")
-    initializing = _init(manifest, count, beside, sidecars)
-    if not initializing or holds(manifest, "Initialized"):
-        count.restarts, count.last = beside.restarts, beside.last
-        _main(manifest, count)
+        summary.reason = "SchedulingGated"
+    sidecars = {
+        container.get("name")
+        for container in object_spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
+    }
+    sidecar_summary = _ContainerSummary("")
+    initializing = _summarize_init_containers(manifest, summary, sidecar_summary, sidecars)
+    if not initializing or is_condition_true(manifest, "Initialized"):
+        summary.restarts, summary.last_restart = sidecar_summary.restarts, sidecar_summary.last_restart
+        _summarize_containers(manifest, summary)
     if manifest["metadata"].get("deletionTimestamp"):
-        if how.get("reason") == "NodeLost":
-            count.reason = "Unknown"
+        if object_status.get("reason") == "NodeLost":
+            summary.reason = "Unknown"
         elif phase not in ("Succeeded", "Failed"):
-            count.reason = "Terminating"
-    restarts = str(count.restarts)
-    if count.restarts and count.last is not None:
-        restarts = f"{count.restarts} ({human_duration((now - count.last).total_seconds())} ago)"
-    total = len(what.get("containers") or ()) + len(sidecars)
-    ips = how.get("podIPs") or [{}]
+            summary.reason = "Terminating"
+    restarts = str(summary.restarts)
+    if summary.restarts and summary.last_restart is not None:
+        restarts = f"{summary.restarts} ({human_duration((now - summary.last_restart).total_seconds())} ago)"
+    total = len(object_spec.get("containers") or ()) + len(sidecars)
+    ips = object_status.get("podIPs") or [{}]
     return [
-        name(manifest),
-        f"{count.ready}/{total}",
-        count.reason,
+        get_name(manifest),
+        f"{summary.ready}/{total}",
+        summary.reason,
         restarts,
-        age(manifest, now),
+        format_age(manifest, now),
         ips[0].get("ip") or NONE,
-        what.get("nodeName") or NONE,
-        how.get("nominatedNodeName") or NONE,
-        _gates(manifest),
+        object_spec.get("nodeName") or NONE,
+        object_status.get("nominatedNodeName") or NONE,
+        _format_readiness_gates(manifest),
     ]
 
 
-def _ended(state: Part) -> str:
+def _format_termination(state: ManifestPart) -> str:
     if state.get("reason"):
         return str(state["reason"])
     return f"Signal:{state['signal']}" if state.get("signal") else f"ExitCode:{state.get('exitCode') or 0}"
 
 
-def _init(manifest: Part, count: _Count, beside: _Count, sidecars: set[Any]) -> bool:
+def _summarize_init_containers(
+    manifest: ManifestPart, summary: _ContainerSummary, sidecar_summary: _ContainerSummary, sidecars: set[Any]
+) -> bool:
     """Return True if the Pod is still initializing; the first unfinished init container sets the status."""
-    total = len(spec(manifest).get("initContainers") or ())
-    for index, container in enumerate(status(manifest).get("initContainerStatuses") or ()):
-        count.restarted(container)
+    total = len(get_spec(manifest).get("initContainers") or ())
+    for index, container in enumerate(get_status(manifest).get("initContainerStatuses") or ()):
+        summary.add_restarts(container)
         sidecar = container.get("name") in sidecars
         if sidecar:
-            beside.restarted(container)
+            sidecar_summary.add_restarts(container)
         state = container.get("state") or {}
-        ended, waiting = state.get("terminated"), (state.get("waiting") or {}).get("reason")
-        if ended is not None and not ended.get("exitCode"):
+        terminated, waiting = state.get("terminated"), (state.get("waiting") or {}).get("reason")
+        if terminated is not None and not terminated.get("exitCode"):
             continue
         if sidecar and container.get("started"):
-            count.ready += bool(container.get("ready"))
+            summary.ready += bool(container.get("ready"))
             continue
-        if ended is not None:
-            count.reason = f"Init:{_ended(ended)}"
+        if terminated is not None:
+            summary.reason = f"Init:{_format_termination(terminated)}"
         elif waiting and waiting != "PodInitializing":
-            count.reason = f"Init:{waiting}"
+            summary.reason = f"Init:{waiting}"
         else:
-            count.reason = f"Init:{index}/{total}"
+            summary.reason = f"Init:{index}/{total}"
         return True
     return False
 
 
-def _main(manifest: Part, count: _Count) -> None:
+def _summarize_containers(manifest: ManifestPart, summary: _ContainerSummary) -> None:
     running = False
-    for container in reversed(status(manifest).get("containerStatuses") or []):
-        count.restarted(container)
+    for container in reversed(get_status(manifest).get("containerStatuses") or []):
+        summary.add_restarts(container)
         state = container.get("state") or {}
         waiting = (state.get("waiting") or {}).get("reason")
         if waiting:
-            count.reason = waiting
+            summary.reason = waiting
         elif state.get("terminated") is not None:
-            count.reason = _ended(state["terminated"])
+            summary.reason = _format_termination(state["terminated"])
         elif container.get("ready") and state.get("running") is not None:
             running = True
-            count.ready += 1
-    if count.reason == "Completed" and running:
-        count.reason = "Running" if holds(manifest, "Ready") else "NotReady"
+            summary.ready += 1
+    if summary.reason == "Completed" and running:
+        summary.reason = "Running" if is_condition_true(manifest, "Ready") else "NotReady"
 
 
-def _gates(manifest: Part) -> str:
-    gates = spec(manifest).get("readinessGates") or ()
+def _format_readiness_gates(manifest: ManifestPart) -> str:
+    gates = get_spec(manifest).get("readinessGates") or ()
     if not gates:
         return NONE
-    passed = sum(holds(manifest, gate.get("conditionType") or "") for gate in gates)
+    passed = sum(is_condition_true(manifest, gate.get("conditionType") or "") for gate in gates)
     return f"{passed}/{len(gates)}"
 
 
-def row_conditions(manifest: Part) -> list[Part]:
+def build_row_conditions(manifest: ManifestPart) -> list[ManifestPart]:
     """Return the conditions of a table row: Completed for a finished Pod."""
-    found = _ROW_CONDITIONS.get(status(manifest).get("phase") or "")
-    if found is None:
+    reason_and_message = _ROW_CONDITIONS.get(get_status(manifest).get("phase") or "")
+    if reason_and_message is None:
         return []
-    return [{"type": "Completed", "status": "True", "reason": found[0], "message": found[1]}]
+    return [{"type": "Completed", "status": "True", "reason": reason_and_message[0], "message": reason_and_message[1]}]

@@ -9,22 +9,22 @@ from argosy.kube.schema.columns.cells import (
     NONE,
     UNKNOWN,
     UNSET,
-    Part,
-    age,
-    amount,
-    containers,
-    holds,
+    ManifestPart,
+    format_age,
+    format_containers,
+    format_labels,
+    format_quantity,
+    format_selector,
+    format_time_since,
+    get_name,
+    get_spec,
+    get_status,
     human_duration,
-    moment,
-    name,
-    pairs,
-    selector,
-    since,
-    spec,
-    status,
+    is_condition_true,
+    parse_timestamp,
 )
 
-_METRICS = {
+_METRIC_SOURCE_FIELDS = {
     "External": "external",
     "Pods": "pods",
     "Object": "object",
@@ -33,169 +33,213 @@ _METRICS = {
 }
 
 
-def _counts(manifest: Part, *names: str) -> list[int]:
-    how = status(manifest)
-    return [how.get(each) or 0 for each in names]
+def _read_counts(manifest: ManifestPart, *names: str) -> list[int]:
+    object_status = get_status(manifest)
+    return [object_status.get(field) or 0 for field in names]
 
 
-def _wide(manifest: Part) -> list[str]:
-    what = spec(manifest)
-    return [*containers(what.get("template")), selector(what.get("selector"))]
+def _build_wide_cells(manifest: ManifestPart) -> list[str]:
+    object_spec = get_spec(manifest)
+    return [*format_containers(object_spec.get("template")), format_selector(object_spec.get("selector"))]
 
 
-def deployment(manifest: Part, now: datetime) -> list[Any]:
-    ready, updated, available = _counts(manifest, "readyReplicas", "updatedReplicas", "availableReplicas")
-    wanted = spec(manifest).get("replicas") or 0
-    return [name(manifest), f"{ready}/{wanted}", updated, available, age(manifest, now), *_wide(manifest)]
-
-
-def replica_set(manifest: Part, now: datetime) -> list[Any]:
-    wanted = spec(manifest).get("replicas") or 0
+def build_deployment_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    ready, updated, available = _read_counts(manifest, "readyReplicas", "updatedReplicas", "availableReplicas")
+    desired = get_spec(manifest).get("replicas") or 0
     return [
-        name(manifest), wanted, *_counts(manifest, "replicas", "readyReplicas"), age(manifest, now), *_wide(manifest),
-    ]  # fmt: skip
-
-
-def replication_controller(manifest: Part, now: datetime) -> list[Any]:
-    what = spec(manifest)
-    return [
-        name(manifest),
-        what.get("replicas") or 0,
-        *_counts(manifest, "replicas", "readyReplicas"),
-        age(manifest, now),
-        *containers(what.get("template")),
-        pairs(what.get("selector")),
+        get_name(manifest),
+        f"{ready}/{desired}",
+        updated,
+        available,
+        format_age(manifest, now),
+        *_build_wide_cells(manifest),
     ]
 
 
-def daemon_set(manifest: Part, now: datetime) -> list[Any]:
-    counts = _counts(
+def build_replica_set_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    desired = get_spec(manifest).get("replicas") or 0
+    return [
+        get_name(manifest),
+        desired,
+        *_read_counts(manifest, "replicas", "readyReplicas"),
+        format_age(manifest, now),
+        *_build_wide_cells(manifest),
+    ]
+
+
+def build_replication_controller_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    object_spec = get_spec(manifest)
+    return [
+        get_name(manifest),
+        object_spec.get("replicas") or 0,
+        *_read_counts(manifest, "replicas", "readyReplicas"),
+        format_age(manifest, now),
+        *format_containers(object_spec.get("template")),
+        format_labels(object_spec.get("selector")),
+    ]
+
+
+def build_daemon_set_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    counts = _read_counts(
         manifest, "desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled",
         "numberAvailable",
     )  # fmt: skip
-    where = ((spec(manifest).get("template") or {}).get("spec") or {}).get("nodeSelector")
-    return [name(manifest), *counts, pairs(where), age(manifest, now), *_wide(manifest)]
-
-
-def stateful_set(manifest: Part, now: datetime) -> list[Any]:
-    what = spec(manifest)
-    (ready,) = _counts(manifest, "readyReplicas")
-    counted = f"{ready}/{what.get('replicas') or 0}"
-    return [name(manifest), counted, age(manifest, now), *containers(what.get("template"))]
-
-
-def job(manifest: Part, now: datetime) -> list[Any]:
-    what, how = spec(manifest), status(manifest)
-    done, parallel = how.get("succeeded") or 0, what.get("parallelism") or 0
-    if what.get("completions") is not None:
-        completions = f"{done}/{what['completions']}"
-    else:
-        completions = f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
-    start, end = moment(how.get("startTime")), moment(how.get("completionTime"))
-    duration = "" if start is None else human_duration(((end or now) - start).total_seconds())
-    return [name(manifest), _job_word(manifest), completions, duration, age(manifest, now), *_wide(manifest)]
-
-
-def _job_word(manifest: Part) -> str:
-    if holds(manifest, "Complete"):
-        return "Complete"
-    if holds(manifest, "Failed"):
-        return "Failed"
-    if manifest["metadata"].get("deletionTimestamp"):
-        return "Terminating"
-    if holds(manifest, "Suspended"):
-        return "Suspended"
-    return "FailureTarget" if holds(manifest, "FailureTarget") else "Running"
-
-
-def cron_job(manifest: Part, now: datetime) -> list[Any]:
-    what, how = spec(manifest), status(manifest)
-    last = how.get("lastScheduleTime")
-    suspended = UNSET if what.get("suspend") is None else str(bool(what["suspend"]))
-    template = (what.get("jobTemplate") or {}).get("spec") or {}
+    node_selector = ((get_spec(manifest).get("template") or {}).get("spec") or {}).get("nodeSelector")
     return [
-        name(manifest),
-        what.get("schedule") or "",
-        NONE if what.get("timeZone") is None else what["timeZone"],
-        suspended,
-        len(how.get("active") or ()),
-        since(last, now) if last else NONE,
-        age(manifest, now),
-        *containers(template.get("template")),
-        selector(template.get("selector")),
+        get_name(manifest),
+        *counts,
+        format_labels(node_selector),
+        format_age(manifest, now),
+        *_build_wide_cells(manifest),
     ]
 
 
-def pod_template(manifest: Part, now: datetime) -> list[Any]:
+def build_stateful_set_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    object_spec = get_spec(manifest)
+    (ready,) = _read_counts(manifest, "readyReplicas")
+    ready_text = f"{ready}/{object_spec.get('replicas') or 0}"
+    return [get_name(manifest), ready_text, format_age(manifest, now), *format_containers(object_spec.get("template"))]
+
+
+def build_job_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    object_spec, object_status = get_spec(manifest), get_status(manifest)
+    done, parallel = object_status.get("succeeded") or 0, object_spec.get("parallelism") or 0
+    if object_spec.get("completions") is not None:
+        completions = f"{done}/{object_spec['completions']}"
+    else:
+        completions = f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+    start, end = parse_timestamp(object_status.get("startTime")), parse_timestamp(object_status.get("completionTime"))
+    duration = "" if start is None else human_duration(((end or now) - start).total_seconds())
+    return [
+        get_name(manifest),
+        _format_job_status(manifest),
+        completions,
+        duration,
+        format_age(manifest, now),
+        *_build_wide_cells(manifest),
+    ]
+
+
+def _format_job_status(manifest: ManifestPart) -> str:
+    if is_condition_true(manifest, "Complete"):
+        return "Complete"
+    if is_condition_true(manifest, "Failed"):
+        return "Failed"
+    if manifest["metadata"].get("deletionTimestamp"):
+        return "Terminating"
+    if is_condition_true(manifest, "Suspended"):
+        return "Suspended"
+    return "FailureTarget" if is_condition_true(manifest, "FailureTarget") else "Running"
+
+
+def build_cron_job_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    object_spec, object_status = get_spec(manifest), get_status(manifest)
+    last = object_status.get("lastScheduleTime")
+    suspended = UNSET if object_spec.get("suspend") is None else str(bool(object_spec["suspend"]))
+    template = (object_spec.get("jobTemplate") or {}).get("spec") or {}
+    return [
+        get_name(manifest),
+        object_spec.get("schedule") or "",
+        NONE if object_spec.get("timeZone") is None else object_spec["timeZone"],
+        suspended,
+        len(object_status.get("active") or ()),
+        format_time_since(last, now) if last else NONE,
+        format_age(manifest, now),
+        *format_containers(template.get("template")),
+        format_selector(template.get("selector")),
+    ]
+
+
+def build_pod_template_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     template = manifest.get("template") or {}
-    return [name(manifest), *containers(template), pairs((template.get("metadata") or {}).get("labels"))]
+    return [
+        get_name(manifest),
+        *format_containers(template),
+        format_labels((template.get("metadata") or {}).get("labels")),
+    ]
 
 
-def controller_revision(manifest: Part, now: datetime) -> list[Any]:
+def build_controller_revision_row(manifest: ManifestPart, now: datetime) -> list[Any]:
     owners = manifest["metadata"].get("ownerReferences") or ()
-    owner = next((each for each in owners if each.get("controller")), None)
+    owner = next((reference for reference in owners if reference.get("controller")), None)
     controller = NONE
     if owner is not None:
         group = str(owner.get("apiVersion") or "").rpartition("/")[0]
         kind = str(owner.get("kind") or "").lower()
         controller = f"{kind}.{group}/{owner.get('name')}" if group else f"{kind}/{owner.get('name')}"
-    return [name(manifest), controller, manifest.get("revision") or 0, age(manifest, now)]
+    return [get_name(manifest), controller, manifest.get("revision") or 0, format_age(manifest, now)]
 
 
-def autoscaler(manifest: Part, now: datetime) -> list[Any]:
-    what, how = spec(manifest), status(manifest)
-    target = what.get("scaleTargetRef") or {}
-    metrics, current = what.get("metrics"), how.get("currentMetrics")
-    if "targetCPUUtilizationPercentage" in what or "currentCPUUtilizationPercentage" in how:
-        metrics, current = _as_metrics(what, how)
+def build_autoscaler_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    object_spec, object_status = get_spec(manifest), get_status(manifest)
+    target = object_spec.get("scaleTargetRef") or {}
+    metrics, current = object_spec.get("metrics"), object_status.get("currentMetrics")
+    if "targetCPUUtilizationPercentage" in object_spec or "currentCPUUtilizationPercentage" in object_status:
+        metrics, current = _convert_v1_metrics(object_spec, object_status)
     return [
-        name(manifest),
+        get_name(manifest),
         f"{target.get('kind') or ''}/{target.get('name') or ''}",
-        _targets(metrics or [], current or []),
-        UNSET if what.get("minReplicas") is None else str(what["minReplicas"]),
-        what.get("maxReplicas") or 0,
-        how.get("currentReplicas") or 0,
-        age(manifest, now),
+        _format_targets(metrics or [], current or []),
+        UNSET if object_spec.get("minReplicas") is None else str(object_spec["minReplicas"]),
+        object_spec.get("maxReplicas") or 0,
+        object_status.get("currentReplicas") or 0,
+        format_age(manifest, now),
     ]
 
 
-def scale(manifest: Part, now: datetime) -> list[Any]:
-    what, how = manifest.get("spec") or {}, manifest.get("status") or {}
-    return [manifest["metadata"]["name"], what.get("replicas") or 0, how.get("replicas") or 0, age(manifest, now)]
+def build_scale_row(manifest: ManifestPart, now: datetime) -> list[Any]:
+    object_spec, object_status = manifest.get("spec") or {}, manifest.get("status") or {}
+    return [
+        manifest["metadata"]["name"],
+        object_spec.get("replicas") or 0,
+        object_status.get("replicas") or 0,
+        format_age(manifest, now),
+    ]
 
 
-def _as_metrics(what: Part, how: Part) -> tuple[list[Part], list[Part]]:
+def _convert_v1_metrics(
+    object_spec: ManifestPart, object_status: ManifestPart
+) -> tuple[list[ManifestPart], list[ManifestPart]]:
     """Convert the single CPU metric of autoscaling/v1 to the metrics of v2."""
-    wanted, seen = what.get("targetCPUUtilizationPercentage"), how.get("currentCPUUtilizationPercentage")
-    target = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": wanted}}}
-    if seen is None:
+    target_percent, current_percent = (
+        object_spec.get("targetCPUUtilizationPercentage"),
+        object_status.get("currentCPUUtilizationPercentage"),
+    )
+    target = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": target_percent}}}
+    if current_percent is None:
         return [target], []
-    return [target], [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": seen}}}]
+    return [target], [
+        {"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": current_percent}}}
+    ]
 
 
-def _targets(metrics: list[Part], current: list[Part]) -> str:
+def _format_targets(metrics: list[ManifestPart], current: list[ManifestPart]) -> str:
     if not metrics:
         return NONE
-    shown = [_target(metric, current[index] if index < len(current) else {}) for index, metric in enumerate(metrics)]
-    text = ", ".join(shown[:2])
-    return f"{text} + {len(shown) - 2} more..." if len(shown) > 2 else text
+    target_texts = [
+        _format_target(metric, current[index] if index < len(current) else {}) for index, metric in enumerate(metrics)
+    ]
+    text = ", ".join(target_texts[:2])
+    return f"{text} + {len(target_texts) - 2} more..." if len(target_texts) > 2 else text
 
 
-def _target(metric: Part, seen: Part) -> str:
-    field = _METRICS.get(metric.get("type") or "")
+def _format_target(metric: ManifestPart, current_metric: ManifestPart) -> str:
+    field = _METRIC_SOURCE_FIELDS.get(metric.get("type") or "")
     if field is None:
         return "<unknown type>"
     source = metric.get(field) or {}
-    wanted = source.get("target") or {}
-    found = (seen.get(field) or {}).get("current") or {}
-    average = wanted.get("averageValue") is not None
-    if field in ("resource", "containerResource") and not average:
-        has, wants = found.get("averageUtilization"), wanted.get("averageUtilization")
-        left = UNKNOWN if has is None else f"{has}%"
-        return f"{source.get('name') or ''}: {left}/{'<auto>' if wants is None else f'{wants}%'}"
-    key = "averageValue" if average or field == "pods" else "value"
-    left = amount(found[key]) if found.get(key) is not None else UNKNOWN
-    text = f"{left}/{amount(wanted.get(key))}"
+    target = source.get("target") or {}
+    current = (current_metric.get(field) or {}).get("current") or {}
+    is_average = target.get("averageValue") is not None
+    if field in ("resource", "containerResource") and not is_average:
+        current_percent, target_percent = current.get("averageUtilization"), target.get("averageUtilization")
+        current_text = UNKNOWN if current_percent is None else f"{current_percent}%"
+        return (
+            f"{source.get('name') or ''}: {current_text}/{'<auto>' if target_percent is None else f'{target_percent}%'}"
+        )
+    key = "averageValue" if is_average or field == "pods" else "value"
+    current_text = format_quantity(current[key]) if current.get(key) is not None else UNKNOWN
+    text = f"{current_text}/{format_quantity(target.get(key))}"
     if field in ("resource", "containerResource"):
         return f"{source.get('name') or ''}: {text}"
-    return f"{text} (avg)" if average and field != "pods" else text
+    return f"{text} (avg)" if is_average and field != "pods" else text

@@ -16,7 +16,7 @@ ShapeKind = Literal["scalar", "struct", "map", "list", "untyped"]
 ListType = Literal["atomic", "set", "map"]
 
 # k8s: a field named like a reserved word of CEL is escaped as `__word__`.
-_CEL_WORDS = frozenset(
+_CEL_RESERVED_WORDS = frozenset(
     (
         "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
         "let", "loop", "package", "namespace", "return", "var", "void", "while",
@@ -25,7 +25,7 @@ _CEL_WORDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class CelRule:
     """One entry of x-kubernetes-validations."""
 
     rule: str
@@ -34,36 +34,62 @@ class Rule:
     reason: str = ""
     field_path: str = ""
     optional_old_self: bool = False
-    transition: bool = False
+    is_transition: bool = False
 
 
-class Node:
+class SchemaNode:
     """One compiled schema, with the facts that decoding, defaulting, validation and patching need."""
 
     __slots__ = (
-        "additional", "atomic", "cel_names", "cel_plain", "combined", "deep", "default", "defaulted", "embedded",
-        "enum", "format", "has_defaults", "has_embedded", "has_lists", "has_rules", "int_or_string", "item", "kind",
-        "limits", "list_type", "map_keys", "merge_key", "nullable", "preserve", "properties", "required", "rules",
-        "strategies", "type", "types",
+        "additional_properties",
+        "atomic",
+        "cel_names",
+        "children_with_nested_defaults",
+        "children_with_own_default",
+        "combinators",
+        "default",
+        "enum",
+        "format",
+        "has_defaults",
+        "has_embedded",
+        "has_lists",
+        "has_rules",
+        "is_cel_value_unchanged",
+        "is_embedded_resource",
+        "is_int_or_string",
+        "item",
+        "kind",
+        "limits",
+        "list_type",
+        "map_keys",
+        "merge_key",
+        "nullable",
+        "preserves_unknown_fields",
+        "properties",
+        "required",
+        "rules",
+        "strategies",
+        "type",
+        "types",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.type = ""
         self.types: tuple[str, ...] = ()
         self.format = ""
-        self.properties: dict[str, Node] = {}
-        self.additional: Node | None = None
-        self.item: Node | None = None
+        self.properties: dict[str, SchemaNode] = {}
+        self.additional_properties: SchemaNode | None = None
+        self.item: SchemaNode | None = None
         self.default: Any = None
         self.nullable = False
-        self.preserve = False
-        self.embedded = False
-        self.int_or_string = False
+        self.preserves_unknown_fields = False
+        self.is_embedded_resource = False
+        self.is_int_or_string = False
         self.required: tuple[str, ...] = ()
         self.enum: tuple[Any, ...] = ()
         self.limits: dict[str, Any] = {}
-        self.combined: dict[str, Any] = {}
-        self.rules: tuple[Rule, ...] = ()
+        self.combinators: dict[str, Any] = {}
+        self.rules: tuple[CelRule, ...] = ()
         self.kind: ShapeKind = "untyped"
         self.atomic = False
         self.list_type: ListType = "atomic"
@@ -71,82 +97,87 @@ class Node:
         self.merge_key = ""
         self.strategies: tuple[str, ...] = ()
         self.has_defaults = self.has_lists = self.has_embedded = self.has_rules = False
-        self.defaulted: tuple[tuple[str, Node], ...] = ()
-        self.deep: tuple[tuple[str, Node], ...] = ()
+        self.children_with_own_default: tuple[tuple[str, SchemaNode], ...] = ()
+        self.children_with_nested_defaults: tuple[tuple[str, SchemaNode], ...] = ()
         self.cel_names: dict[str, str] = {}
-        self.cel_plain = True
+        self.is_cel_value_unchanged = True
 
-    def field(self, name: str) -> Node | None:
+    def field(self, name: str) -> SchemaNode | None:
         child = self.properties.get(name)
         if child is not None:
             return child
-        if self.additional is not None:
-            return self.additional
-        return UNTYPED if self.preserve or self.kind == "untyped" else None
+        if self.additional_properties is not None:
+            return self.additional_properties
+        return UNTYPED_NODE if self.preserves_unknown_fields or self.kind == "untyped" else None
 
-    def items(self) -> Node:
-        return self.item or UNTYPED
+    def items(self) -> SchemaNode:
+        return self.item or UNTYPED_NODE
 
     def key_default(self, name: str) -> object:
         child = self.item.properties.get(name) if self.item else None
         return child.default if child else None
 
-    def children(self) -> list[Node]:
-        return [*self.properties.values(), *(each for each in (self.additional, self.item) if each is not None)]
+    def children(self) -> list[SchemaNode]:
+        return [
+            *self.properties.values(),
+            *(child for child in (self.additional_properties, self.item) if child is not None),
+        ]
 
 
-_LIMITS = (
+_LIMIT_KEYWORDS = (
     "maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf", "maxLength", "minLength", "pattern",
     "maxItems", "minItems", "maxProperties", "minProperties",
 )  # fmt: skip
 
 
-def compile_node(schema: Mapping[str, Any], *, resource: bool = False) -> Node:
+def compile_schema(schema: Mapping[str, Any], *, is_root: bool = False) -> SchemaNode:
     """Compile a schema and its subschemas; the root of a kind (`is_root`) has implied metadata."""
-    node = Node()
+    node = SchemaNode()
     node.type = schema.get("type") or ""
-    node.int_or_string = schema.get("x-kubernetes-int-or-string") is True
-    node.types = ("integer", "string") if node.int_or_string else ((node.type,) if node.type else ())
+    node.is_int_or_string = schema.get("x-kubernetes-int-or-string") is True
+    node.types = ("integer", "string") if node.is_int_or_string else ((node.type,) if node.type else ())
     node.format = schema.get("format") or ""
     node.nullable = schema.get("nullable") is True
-    node.preserve = schema.get("x-kubernetes-preserve-unknown-fields") is True
-    node.embedded = resource or schema.get("x-kubernetes-embedded-resource") is True
+    node.preserves_unknown_fields = schema.get("x-kubernetes-preserve-unknown-fields") is True
+    node.is_embedded_resource = is_root or schema.get("x-kubernetes-embedded-resource") is True
     node.default = schema.get("default")
     node.required = tuple(schema.get("required") or ())
     node.enum = tuple(schema.get("enum") or ())
-    node.limits = {name: schema[name] for name in _LIMITS if schema.get(name) is not None}
-    node.rules = tuple(map(_rule, schema.get("x-kubernetes-validations") or ()))
+    node.limits = {name: schema[name] for name in _LIMIT_KEYWORDS if schema.get(name) is not None}
+    node.rules = tuple(map(_read_rule, schema.get("x-kubernetes-validations") or ()))
     node.properties = {
-        name: compile_node(schema["properties"][name]) for name in sorted(schema.get("properties") or {})
+        name: compile_schema(schema["properties"][name]) for name in sorted(schema.get("properties") or {})
     }
-    if node.embedded:
-        node.properties.update(apiVersion=_TEXT, kind=_TEXT, metadata=_metadata_for(node.properties.get("metadata")))
-    _compile_inner(node, schema)
-    _shape(node, schema)
-    _summarise(node)
+    if node.is_embedded_resource:
+        node.properties.update(
+            apiVersion=_STRING_NODE, kind=_STRING_NODE, metadata=_merge_metadata_node(node.properties.get("metadata"))
+        )
+    _compile_subschemas(node, schema)
+    _set_merge_attributes(node, schema)
+    _set_summary_flags(node)
     return node
 
 
-def _compile_inner(node: Node, schema: Mapping[str, Any]) -> None:
+def _compile_subschemas(node: SchemaNode, schema: Mapping[str, Any]) -> None:
     additional = schema.get("additionalProperties")
     if isinstance(additional, Mapping):
-        node.additional = compile_node(additional)
+        node.additional_properties = compile_schema(additional)
     elif additional is True:
         # k8s: any value is allowed, but fields inside an object are pruned, because none is declared.
-        node.additional = compile_node({"nullable": True})
+        node.additional_properties = compile_schema({"nullable": True})
     items = schema.get("items")
     if isinstance(items, Mapping):
-        node.item = compile_node(items)
+        node.item = compile_schema(items)
     for name in ("anyOf", "oneOf", "allOf"):
         if schema.get(name):
-            node.combined[name] = tuple(compile_node(each) for each in schema[name])
+            node.combinators[name] = tuple(compile_schema(subschema) for subschema in schema[name])
     if isinstance(schema.get("not"), Mapping):
-        node.combined["not"] = compile_node(schema["not"])
+        node.combinators["not"] = compile_schema(schema["not"])
 
 
-def _rule(entry: Mapping[str, Any]) -> Rule:
+def _read_rule(entry: Mapping[str, Any]) -> CelRule:
     text = str(entry.get("rule") or "")
-    return Rule(
+    return CelRule(
         text,
         str(entry.get("message") or ""),
         str(entry.get("messageExpression") or ""),
@@ -159,7 +190,7 @@ def _rule(entry: Mapping[str, Any]) -> Rule:
 
 def uses_old_self(rule: str) -> bool:
     """True if a rule uses `oldSelf` outside of string literals."""
-    spoken = ""
+    code = ""
     quote = ""
     for index, character in enumerate(rule):
         if quote:
@@ -168,12 +199,12 @@ def uses_old_self(rule: str) -> bool:
         elif character in "'\"":
             quote = character
         else:
-            spoken += character
-    words = "".join(each if each.isalnum() or each == "_" else " " for each in spoken)
-    return "oldSelf" in words.split()
+            code += character
+    identifiers = "".join(char if char.isalnum() or char == "_" else " " for char in code)
+    return "oldSelf" in identifiers.split()
 
 
-def _shape(node: Node, schema: Mapping[str, Any]) -> None:
+def _set_merge_attributes(node: SchemaNode, schema: Mapping[str, Any]) -> None:
     node.atomic = schema.get("x-kubernetes-map-type") == "atomic"
     if node.type == "array":
         node.kind = "list"
@@ -182,98 +213,111 @@ def _shape(node: Node, schema: Mapping[str, Any]) -> None:
     elif node.type == "object":
         if node.properties:
             node.kind = "struct"
-        elif node.additional is not None:
+        elif node.additional_properties is not None:
             node.kind = "map"
         else:
-            node.kind = "untyped" if node.preserve else "struct"
+            node.kind = "untyped" if node.preserves_unknown_fields else "struct"
     elif node.types:
         node.kind = "scalar"
 
 
-def _summarise(node: Node) -> None:
+def _set_summary_flags(node: SchemaNode) -> None:
     """Set the flags that let passes over a manifest skip subtrees."""
-    below = node.children()
-    node.has_rules = bool(node.rules) or any(each.has_rules for each in below)
-    node.has_lists = node.list_type != "atomic" or any(each.has_lists for each in below)
-    node.has_embedded = any(each.embedded or each.has_embedded for each in below)
-    node.defaulted = tuple((name, each) for name, each in node.properties.items() if each.default is not None)
-    node.deep = tuple((name, each) for name, each in node.properties.items() if each.has_defaults)
-    inner = (node.additional, node.item)
-    node.has_defaults = bool(node.defaulted or node.deep) or any(
-        each is not None and (each.has_defaults or each.default is not None) for each in inner
+    children = node.children()
+    node.has_rules = bool(node.rules) or any(child.has_rules for child in children)
+    node.has_lists = node.list_type != "atomic" or any(child.has_lists for child in children)
+    node.has_embedded = any(child.is_embedded_resource or child.has_embedded for child in children)
+    node.children_with_own_default = tuple(
+        (name, child) for name, child in node.properties.items() if child.default is not None
     )
-    node.cel_names = {name: escaped for name in node.properties if (escaped := cel_name(name)) != name}
-    node.cel_plain = not node.cel_names and node.type != "number" and all(each.cel_plain for each in below)
+    node.children_with_nested_defaults = tuple(
+        (name, child) for name, child in node.properties.items() if child.has_defaults
+    )
+    value_nodes = (node.additional_properties, node.item)
+    node.has_defaults = bool(node.children_with_own_default or node.children_with_nested_defaults) or any(
+        child is not None and (child.has_defaults or child.default is not None) for child in value_nodes
+    )
+    node.cel_names = {name: escaped for name in node.properties if (escaped := escape_cel_name(name)) != name}
+    node.is_cel_value_unchanged = (
+        not node.cel_names and node.type != "number" and all(child.is_cel_value_unchanged for child in children)
+    )
 
 
-def cel_name(name: str) -> str:
+def escape_cel_name(name: str) -> str:
     """Return a property's name as CEL rules write it."""
-    if name in _CEL_WORDS:
+    if name in _CEL_RESERVED_WORDS:
         return f"__{name}__"
     escaped = name.replace("__", "__underscores__").replace(".", "__dot__").replace("-", "__dash__")
     return escaped.replace("/", "__slash__")
 
 
-def _untyped() -> Node:
-    node = Node()
-    node.preserve = True
+def _build_untyped_node() -> SchemaNode:
+    node = SchemaNode()
+    node.preserves_unknown_fields = True
     return node
 
 
-def _leaf(kind: str) -> Node:
-    node = Node()
-    node.type, node.types, node.kind, node.nullable = kind, (kind,), "scalar", True
+def _build_scalar_node(type_name: str) -> SchemaNode:
+    node = SchemaNode()
+    node.type, node.types, node.kind, node.nullable = type_name, (type_name,), "scalar", True
     return node
 
 
-UNTYPED = _untyped()
-_TEXT = _leaf("string")
+UNTYPED_NODE = _build_untyped_node()
+_STRING_NODE = _build_scalar_node("string")
 
 
-def _struct(**properties: Node) -> Node:
-    node = Node()
+def _build_struct_node(**properties: SchemaNode) -> SchemaNode:
+    node = SchemaNode()
     node.kind, node.type, node.properties, node.nullable = "struct", "object", dict(properties), True
     return node
 
 
-def _list(item: Node, list_type: ListType = "atomic", map_keys: Sequence[str] = ()) -> Node:
-    node = Node()
+def _build_list_node(item: SchemaNode, list_type: ListType = "atomic", map_keys: Sequence[str] = ()) -> SchemaNode:
+    node = SchemaNode()
     node.kind, node.type, node.item, node.nullable = "list", "array", item, True
     node.list_type, node.map_keys = list_type, tuple(map_keys)
     return node
 
 
-def _map_of_text() -> Node:
-    node = Node()
-    node.kind, node.type, node.additional, node.nullable = "map", "object", _TEXT, True
+def _build_string_map_node() -> SchemaNode:
+    node = SchemaNode()
+    node.kind, node.type, node.additional_properties, node.nullable = "map", "object", _STRING_NODE, True
     return node
 
 
-def _metadata() -> Node:
+def _build_metadata_node() -> SchemaNode:
     """Build the node of ObjectMeta."""
-    truth, number = _leaf("boolean"), _leaf("integer")
-    owner = _struct(apiVersion=_TEXT, kind=_TEXT, name=_TEXT, uid=_TEXT, controller=truth, blockOwnerDeletion=truth)
-    owner.atomic = True
-    texts = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "creationTimestamp")
-    return _struct(
-        **dict.fromkeys((*texts, "deletionTimestamp"), _TEXT),
-        generation=number,
-        deletionGracePeriodSeconds=number,
-        labels=_map_of_text(),
-        annotations=_map_of_text(),
-        finalizers=_list(_TEXT, "set"),
-        ownerReferences=_list(owner, "map", ("uid",)),
-        managedFields=_list(UNTYPED),
+    boolean_node, integer_node = _build_scalar_node("boolean"), _build_scalar_node("integer")
+    owner_reference_node = _build_struct_node(
+        apiVersion=_STRING_NODE,
+        kind=_STRING_NODE,
+        name=_STRING_NODE,
+        uid=_STRING_NODE,
+        controller=boolean_node,
+        blockOwnerDeletion=boolean_node,
+    )
+    owner_reference_node.atomic = True
+    string_fields = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "creationTimestamp")
+    return _build_struct_node(
+        **dict.fromkeys((*string_fields, "deletionTimestamp"), _STRING_NODE),
+        generation=integer_node,
+        deletionGracePeriodSeconds=integer_node,
+        labels=_build_string_map_node(),
+        annotations=_build_string_map_node(),
+        finalizers=_build_list_node(_STRING_NODE, "set"),
+        ownerReferences=_build_list_node(owner_reference_node, "map", ("uid",)),
+        managedFields=_build_list_node(UNTYPED_NODE),
     )
 
 
-METADATA = _metadata()
+METADATA_NODE = _build_metadata_node()
 
 
-def _metadata_for(declared: Node | None) -> Node:
+def _merge_metadata_node(declared: SchemaNode | None) -> SchemaNode:
     """Return ObjectMeta with the restrictions that a schema declares for metadata."""
     if declared is None or not declared.properties:
-        return METADATA
-    node = _struct(**{**METADATA.properties, **declared.properties})
+        return METADATA_NODE
+    node = _build_struct_node(**{**METADATA_NODE.properties, **declared.properties})
     node.required = declared.required
     return node

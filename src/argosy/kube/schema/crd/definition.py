@@ -15,24 +15,24 @@ import orjson
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.crd.compiled_schema import Node, compile_node
-from argosy.kube.schema.crd.patterns import limited_matching
-from argosy.kube.schema.crd.schema_rules import default_faults, rule_faults, schema_faults
-from argosy.kube.schema.crd.structural import structural_faults
+from argosy.kube.schema.crd.compiled_schema import SchemaNode, compile_schema
+from argosy.kube.schema.crd.patterns import limit_matching_time
+from argosy.kube.schema.crd.schema_rules import check_defaults, check_rules_compile, check_schema
+from argosy.kube.schema.crd.structural import check_structural
 from argosy.kube.schema.field_error import (
-    Fault,
-    FaultKind,
+    FieldError,
+    FieldErrorType,
     duplicate,
     forbidden,
-    go_value,
+    format_go_value,
     invalid,
     not_supported,
     required,
 )
-from argosy.kube.schema.jsonpath import compiled
+from argosy.kube.schema.jsonpath import compile_path
 
-_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_PATTERN = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN_PATTERN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_RULE = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
     "and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
@@ -45,11 +45,11 @@ _SUBDOMAIN_RULE = (
 )
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("binary", "byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_MOST_SELECTABLE = 8
-_MOST_SOUND = 200
-_SOUND: dict[bytes, None] = {}  # digests of valid schemas: every sync applies the same CRDs again
-_DEEPEST = 100
-_ROOT_SCHEMA = frozenset(
+_MAX_SELECTABLE_FIELDS = 8
+_MAX_VALID_SCHEMA_DIGESTS = 200
+_VALID_SCHEMA_DIGESTS: dict[bytes, None] = {}  # digests of valid schemas: every sync applies the same CRDs again
+_MAX_SCHEMA_DEPTH = 100
+_ROOT_SCHEMA_KEYWORDS = frozenset(
     (
         "description", "type", "format", "title", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum",
         "maxLength", "minLength", "pattern", "maxItems", "minItems", "uniqueItems", "multipleOf", "required", "items",
@@ -58,7 +58,7 @@ _ROOT_SCHEMA = frozenset(
 )  # fmt: skip
 
 
-def with_definition_defaults(definition: Manifest) -> Manifest:
+def apply_definition_defaults(definition: Manifest) -> Manifest:
     """Fill in missing names, conversion and stored versions."""
     spec = definition.get("spec") or {}
     names = dict(spec.get("names") or {})
@@ -67,127 +67,131 @@ def with_definition_defaults(definition: Manifest) -> Manifest:
     names["listKind"] = names.get("listKind") or (f"{kind}List" if kind else "")
     status = dict(definition.get("status") or {})
     if not status.get("storedVersions"):
-        stored = [str(each.get("name")) for each in spec.get("versions") or () if each.get("storage")][:1]
+        stored = [str(version.get("name")) for version in spec.get("versions") or () if version.get("storage")][:1]
         status = {"conditions": None, "acceptedNames": {"plural": "", "kind": ""}, **status, "storedVersions": stored}
     conversion = spec.get("conversion") or {"strategy": "None"}
     return {**definition, "spec": {**spec, "names": names, "conversion": conversion}, "status": status}
 
 
-def check_definition(definition: Manifest, old: Manifest | None = None) -> list[Fault]:
+def check_definition(definition: Manifest, old: Manifest | None = None) -> list[FieldError]:
     """Return the errors of a defaulted CRD. Of its metadata only the name is checked."""
     spec = definition.get("spec") or {}
-    faults = [] if old is not None else list(_name_faults(definition, spec))
-    faults += [*_spec_faults(spec), *_version_faults(spec), *_names_faults(spec.get("names") or {})]
-    faults += _conversion_faults(spec)
+    errors = [] if old is not None else list(_check_metadata_name(definition, spec))
+    errors += [*_check_group_and_scope(spec), *_check_versions(spec), *_check_names(spec.get("names") or {})]
+    errors += _check_conversion(spec)
     if spec.get("preserveUnknownFields") is True:
-        words = (
+        detail = (
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         )
-        faults.append(invalid("spec.preserveUnknownFields", "true", words))
+        errors.append(invalid("spec.preserveUnknownFields", "true", detail))
     if old is not None:
-        faults += _update_faults(definition, old)
-    return faults
+        errors += _check_update(definition, old)
+    return errors
 
 
-def _name_faults(definition: Manifest, spec: Mapping[str, Any]) -> Iterable[Fault]:
+def _check_metadata_name(definition: Manifest, spec: Mapping[str, Any]) -> Iterable[FieldError]:
     name = (definition.get("metadata") or {}).get("name") or ""
-    wanted = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
-    if name != wanted:
-        yield invalid("metadata.name", go_value(name), 'must be spec.names.plural+"."+spec.group')
+    expected = f"{(spec.get('names') or {}).get('plural') or ''}.{spec.get('group') or ''}"
+    if name != expected:
+        yield invalid("metadata.name", format_go_value(name), 'must be spec.names.plural+"."+spec.group')
 
 
-def _spec_faults(spec: Mapping[str, Any]) -> Iterable[Fault]:
+def _check_group_and_scope(spec: Mapping[str, Any]) -> Iterable[FieldError]:
     group = spec.get("group") or ""
     if not group:
         yield required("spec.group")
-    elif not _SUBDOMAIN.fullmatch(group):
-        yield invalid("spec.group", go_value(group), _SUBDOMAIN_RULE)
+    elif not _SUBDOMAIN_PATTERN.fullmatch(group):
+        yield invalid("spec.group", format_go_value(group), _SUBDOMAIN_RULE)
     elif "." not in group:
-        yield invalid("spec.group", go_value(group), "should be a domain with at least one dot")
+        yield invalid("spec.group", format_go_value(group), "should be a domain with at least one dot")
     scope = spec.get("scope") or ""
     if not scope:
         yield required("spec.scope")
     elif scope not in ("Cluster", "Namespaced"):
-        yield not_supported("spec.scope", go_value(scope), ("Cluster", "Namespaced"))
+        yield not_supported("spec.scope", format_go_value(scope), ("Cluster", "Namespaced"))
 
 
-def _version_faults(spec: Mapping[str, Any]) -> Iterable[Fault]:
+def _check_versions(spec: Mapping[str, Any]) -> Iterable[FieldError]:
     versions = spec.get("versions") or []
     # k8s: a part that is equal in all versions is checked once, as if it were a field of spec.
-    shared = {name for name in ("schema", "subresources", "additionalPrinterColumns") if _all_alike(versions, name)}
+    shared_parts = {
+        name for name in ("schema", "subresources", "additionalPrinterColumns") if _all_versions_equal(versions, name)
+    }
     for index, version in enumerate(versions):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
     for index, version in enumerate(versions):
         name = version.get("name") or ""
-        if not _LABEL.fullmatch(name) or len(name) > 63:
-            yield invalid(f"spec.versions[{index}].name", go_value(name), _LABEL_RULE)
+        if not _LABEL_PATTERN.fullmatch(name) or len(name) > 63:
+            yield invalid(f"spec.versions[{index}].name", format_go_value(name), _LABEL_RULE)
         for part in ("schema", "subresources", "additionalPrinterColumns", "selectableFields"):
-            if part not in shared:
-                yield from _part_faults(version, part, f"spec.versions[{index}].{part}")
+            if part not in shared_parts:
+                yield from _check_version_part(version, part, f"spec.versions[{index}].{part}")
     names = [version.get("name") for version in versions]
     if len(set(names)) != len(names):
-        yield invalid("spec.versions", _shown_versions(names), "must contain unique version names")
+        yield invalid("spec.versions", _format_version_names(names), "must contain unique version names")
     if sum(version.get("storage") is True for version in versions) != 1:
-        words = "must have exactly one version marked as storage version"
-        yield invalid("spec.versions", _shown_versions(names), words)
+        detail = "must have exactly one version marked as storage version"
+        yield invalid("spec.versions", _format_version_names(names), detail)
     if versions:
-        for part in sorted(shared, key=("schema", "subresources", "additionalPrinterColumns").index):
-            yield from _part_faults(versions[0], part, "spec.validation" if part == "schema" else f"spec.{part}")
+        for part in sorted(shared_parts, key=("schema", "subresources", "additionalPrinterColumns").index):
+            yield from _check_version_part(versions[0], part, "spec.validation" if part == "schema" else f"spec.{part}")
 
 
-def _all_alike(versions: Sequence[Mapping[str, Any]], name: str) -> bool:
-    return bool(versions) and all(each.get(name) and each[name] == versions[0].get(name) for each in versions)
+def _all_versions_equal(versions: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return bool(versions) and all(version.get(name) and version[name] == versions[0].get(name) for version in versions)
 
 
-def _shown_versions(names: Sequence[Any]) -> str:
-    return f"[]string{{{', '.join(go_value(name) for name in names)}}}"
+def _format_version_names(names: Sequence[Any]) -> str:
+    return f"[]string{{{', '.join(format_go_value(name) for name in names)}}}"
 
 
-def _part_faults(version: Mapping[str, Any], part: str, path: str) -> Iterable[Fault]:
+def _check_version_part(version: Mapping[str, Any], part: str, path: str) -> Iterable[FieldError]:
     match part:
         case "schema":
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if schema:
-                status = (version.get("subresources") or {}).get("status") is not None
-                yield from _schema_faults(schema, f"{path}.openAPIV3Schema", status=status)
+                has_status = (version.get("subresources") or {}).get("status") is not None
+                yield from _check_root_schema(schema, f"{path}.openAPIV3Schema", has_status=has_status)
         case "subresources":
-            yield from _scale_faults((version.get("subresources") or {}).get("scale"), f"{path}.scale")
+            yield from _check_scale((version.get("subresources") or {}).get("scale"), f"{path}.scale")
         case "additionalPrinterColumns":
             for index, column in enumerate(version.get(part) or ()):
-                yield from _column_faults(column, f"{path}[{index}]")
+                yield from _check_column(column, f"{path}[{index}]")
         case _:
-            yield from _selectable_faults(version, path)
+            yield from _check_selectable_fields(version, path)
 
 
-def _schema_faults(schema: Mapping[str, Any], path: str, *, status: bool) -> Iterable[Fault]:
-    if status and (unwanted := [name for name in schema if name not in _ROOT_SCHEMA]):
-        words = "fields are allowed at the root of the schema if the status subresource is enabled"
-        yield invalid(path, go_value(unwanted[0]), f"only {' '.join(sorted(_ROOT_SCHEMA))} {words}")
+def _check_root_schema(schema: Mapping[str, Any], path: str, *, has_status: bool) -> Iterable[FieldError]:
+    if has_status and (unsupported_keywords := [name for name in schema if name not in _ROOT_SCHEMA_KEYWORDS]):
+        detail = "fields are allowed at the root of the schema if the status subresource is enabled"
+        yield invalid(
+            path, format_go_value(unsupported_keywords[0]), f"only {' '.join(sorted(_ROOT_SCHEMA_KEYWORDS))} {detail}"
+        )
     if schema.get("nullable"):
         yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
-    if _depth(schema) > _DEEPEST:
-        yield forbidden(path, f"schemas nested deeper than {_DEEPEST} are not supported by the sandbox")
+    if _schema_depth(schema) > _MAX_SCHEMA_DEPTH:
+        yield forbidden(path, f"schemas nested deeper than {_MAX_SCHEMA_DEPTH} are not supported by the sandbox")
         return
-    digest = _digest(schema)
-    if digest in _SOUND:
+    digest = _schema_digest(schema)
+    if digest in _VALID_SCHEMA_DIGESTS:
         return
-    found = _deep_faults(schema, path)
-    if digest and not found:
-        _SOUND[digest] = None
-        if len(_SOUND) > _MOST_SOUND:
-            del _SOUND[next(iter(_SOUND))]
-    yield from found
+    errors = _check_schema_tree(schema, path)
+    if digest and not errors:
+        _VALID_SCHEMA_DIGESTS[digest] = None
+        if len(_VALID_SCHEMA_DIGESTS) > _MAX_VALID_SCHEMA_DIGESTS:
+            del _VALID_SCHEMA_DIGESTS[next(iter(_VALID_SCHEMA_DIGESTS))]
+    yield from errors
 
 
-def _deep_faults(schema: Mapping[str, Any], path: str) -> list[Fault]:
-    with limited_matching():
-        outer = structural_faults(schema, path) or default_faults(schema, path)
-    found = [*outer, *schema_faults(schema, path, root=True)]
-    return found or list(rule_faults(schema, path))
+def _check_schema_tree(schema: Mapping[str, Any], path: str) -> list[FieldError]:
+    with limit_matching_time():
+        structural_errors = check_structural(schema, path) or check_defaults(schema, path)
+    errors = [*structural_errors, *check_schema(schema, path, is_root=True)]
+    return errors or list(check_rules_compile(schema, path))
 
 
-def _digest(schema: Mapping[str, Any]) -> bytes:
+def _schema_digest(schema: Mapping[str, Any]) -> bytes:
     """Return a digest of the schema; empty if orjson cannot encode it (for example a number that is too large)."""
     try:
         return hashlib.blake2b(orjson.dumps(schema), digest_size=16).digest()
@@ -195,21 +199,25 @@ def _digest(schema: Mapping[str, Any]) -> bytes:
         return b""
 
 
-def _depth(schema: Any) -> int:
+def _schema_depth(schema: Any) -> int:
     """Return the nesting depth of a schema, without recursion, because the input is untrusted."""
-    level, depth = [schema], 0
-    while level and depth <= 4 * _DEEPEST:
+    containers, depth = [schema], 0
+    while containers and depth <= 4 * _MAX_SCHEMA_DEPTH:
         depth += 1
-        inner = [each for one in level for each in (one.values() if isinstance(one, Mapping) else one)]
-        level = [each for each in inner if isinstance(each, Mapping | list)]
+        children = [
+            child
+            for container in containers
+            for child in (container.values() if isinstance(container, Mapping) else container)
+        ]
+        containers = [child for child in children if isinstance(child, Mapping | list)]
     # A schema below `properties` is two levels of data deeper.
     return depth // 2
 
 
-def _scale_faults(scale: Mapping[str, Any] | None, path: str) -> Iterable[Fault]:
+def _check_scale(scale: Mapping[str, Any] | None, path: str) -> Iterable[FieldError]:
     if scale is None:
         return
-    for name, roots, words in (
+    for name, prefixes, detail in (
         ("specReplicasPath", (".spec.",), "should be a json path under .spec"),
         ("statusReplicasPath", (".status.",), "should be a json path under .status"),
         ("labelSelectorPath", (".spec.", ".status."), "should be a json path under either .spec or .status"),
@@ -219,127 +227,137 @@ def _scale_faults(scale: Mapping[str, Any] | None, path: str) -> Iterable[Fault]
             if name != "labelSelectorPath":
                 yield required(f"{path}.{name}")
         elif not value.startswith("."):
-            yield invalid(f"{path}.{name}", go_value(value), "must be a simple json path starting with .")
-        elif not value.startswith(roots):
-            yield invalid(f"{path}.{name}", go_value(value), words)
+            yield invalid(f"{path}.{name}", format_go_value(value), "must be a simple json path starting with .")
+        elif not value.startswith(prefixes):
+            yield invalid(f"{path}.{name}", format_go_value(value), detail)
 
 
-def _column_faults(column: Mapping[str, Any], path: str) -> Iterable[Fault]:
+def _check_column(column: Mapping[str, Any], path: str) -> Iterable[FieldError]:
     if not column.get("name"):
         yield required(f"{path}.name")
-    kind = column.get("type") or ""
-    if kind not in _COLUMN_TYPES:
-        words = f"must be one of {','.join(_COLUMN_TYPES)}"
-        yield invalid(f"{path}.type", go_value(kind), words) if kind else required(f"{path}.type", words)
-    form = column.get("format")
-    if form and form not in _COLUMN_FORMATS:
-        yield invalid(f"{path}.format", go_value(form), f"must be one of {','.join(_COLUMN_FORMATS)}")
+    column_type = column.get("type") or ""
+    if column_type not in _COLUMN_TYPES:
+        detail = f"must be one of {','.join(_COLUMN_TYPES)}"
+        yield (
+            invalid(f"{path}.type", format_go_value(column_type), detail)
+            if column_type
+            else required(f"{path}.type", detail)
+        )
+    column_format = column.get("format")
+    if column_format and column_format not in _COLUMN_FORMATS:
+        yield invalid(f"{path}.format", format_go_value(column_format), f"must be one of {','.join(_COLUMN_FORMATS)}")
     text = column.get("jsonPath") or ""
     if not text:
         yield required(f"{path}.JSONPath")
     elif not text.startswith("."):
-        yield invalid(f"{path}.JSONPath", go_value(text), "must be a simple json path starting with .")
+        yield invalid(f"{path}.JSONPath", format_go_value(text), "must be a simple json path starting with .")
     else:
         try:
-            compiled(text)
+            compile_path(text)
         except UserError as error:
-            yield invalid(f"{path}.JSONPath", go_value(text), error.message)
+            yield invalid(f"{path}.JSONPath", format_go_value(text), error.message)
 
 
-def _selectable_faults(version: Mapping[str, Any], path: str) -> Iterable[Fault]:
+def _check_selectable_fields(version: Mapping[str, Any], path: str) -> Iterable[FieldError]:
     fields = version.get("selectableFields") or ()
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    root = compile_node(schema) if fields else None
+    root = compile_schema(schema) if fields else None
     seen: set[str] = set()
-    for index, each in enumerate(fields):
-        text, where = each.get("jsonPath") or "", f"{path}[{index}].jsonPath"
+    for index, selectable_field in enumerate(fields):
+        text, field_path = selectable_field.get("jsonPath") or "", f"{path}[{index}].jsonPath"
         if not text:
-            yield required(where)
+            yield required(field_path)
             continue
-        node, reason = _follow(text, root)
+        node, reason = _find_schema_node(text, root)
         if reason:
-            yield invalid(where, go_value(text), f"is an invalid path: {reason}")
+            yield invalid(field_path, format_go_value(text), f"is an invalid path: {reason}")
             continue
         if text.startswith(".metadata"):
-            yield invalid(where, go_value(text), "must not point to fields in metadata")
+            yield invalid(field_path, format_go_value(text), "must not point to fields in metadata")
         if node is None or node.type not in ("string", "boolean", "integer"):
-            words = "must point to a field of type string, boolean or integer. "
-            yield invalid(where, go_value(text), words + "Enum string fields and strings with formats are allowed.")
+            detail = "must point to a field of type string, boolean or integer. "
+            yield invalid(
+                field_path, format_go_value(text), detail + "Enum string fields and strings with formats are allowed."
+            )
         if text in seen:
-            yield duplicate(where, go_value(text))
+            yield duplicate(field_path, format_go_value(text))
         seen.add(text)
-    if len(seen) > _MOST_SELECTABLE:
-        words = f"Too many: {len(seen)}: must have at most {_MOST_SELECTABLE} items"
-        yield Fault(path, FaultKind.TOO_MANY, words)
+    if len(seen) > _MAX_SELECTABLE_FIELDS:
+        detail = f"Too many: {len(seen)}: must have at most {_MAX_SELECTABLE_FIELDS} items"
+        yield FieldError(path, FieldErrorType.TOO_MANY, detail)
 
 
-def _follow(text: str, node: Node | None) -> tuple[Node | None, str]:
-    if "[" in text:
+def _find_schema_node(json_path: str, node: SchemaNode | None) -> tuple[SchemaNode | None, str]:
+    if "[" in json_path:
         return None, "array notation is not allowed"
-    if not text.startswith("."):
-        return None, f"expected [ or . but got: {text.partition('.')[0]}"
-    for name in text[1:].split("."):
-        child = node.properties.get(name, node.additional) if node else None
+    if not json_path.startswith("."):
+        return None, f"expected [ or . but got: {json_path.partition('.')[0]}"
+    for name in json_path[1:].split("."):
+        child = node.properties.get(name, node.additional_properties) if node else None
         if child is None:
             return None, "does not refer to a valid field"
         node = child
     return node, ""
 
 
-def _names_faults(names: Mapping[str, Any]) -> Iterable[Fault]:
+def _check_names(names: Mapping[str, Any]) -> Iterable[FieldError]:
     for name in ("plural", "singular", "kind", "listKind"):
         if not names.get(name):
             yield required(f"spec.names.{name}")
     for name in ("plural", "singular"):
         if names.get(name) and not _is_label(names[name]):
-            yield invalid(f"spec.names.{name}", go_value(names[name]), _LABEL_RULE)
+            yield invalid(f"spec.names.{name}", format_go_value(names[name]), _LABEL_RULE)
     for name in ("kind", "listKind"):
         if names.get(name) and not _is_label(names[name].lower()):
-            words = f"may have mixed case, but should otherwise match: {_LABEL_RULE}"
-            yield invalid(f"spec.names.{name}", go_value(names[name]), words)
-    for index, short in enumerate(names.get("shortNames") or ()):
-        if not _is_label(short):
-            yield invalid(f"spec.names.shortNames[{index}]", go_value(short), _LABEL_RULE)
+            detail = f"may have mixed case, but should otherwise match: {_LABEL_RULE}"
+            yield invalid(f"spec.names.{name}", format_go_value(names[name]), detail)
+    for index, short_name in enumerate(names.get("shortNames") or ()):
+        if not _is_label(short_name):
+            yield invalid(f"spec.names.shortNames[{index}]", format_go_value(short_name), _LABEL_RULE)
     if names.get("kind") and names["kind"] == names.get("listKind"):
-        yield invalid("spec.names.listKind", go_value(names["listKind"]), "kind and listKind may not be the same")
+        yield invalid(
+            "spec.names.listKind", format_go_value(names["listKind"]), "kind and listKind may not be the same"
+        )
     for index, category in enumerate(names.get("categories") or ()):
         if not _is_label(category):
-            yield invalid(f"spec.names.categories[{index}]", go_value(category), _LABEL_RULE)
+            yield invalid(f"spec.names.categories[{index}]", format_go_value(category), _LABEL_RULE)
 
 
 def _is_label(text: str) -> bool:
-    return len(text) <= 63 and _LABEL.fullmatch(text) is not None
+    return len(text) <= 63 and _LABEL_PATTERN.fullmatch(text) is not None
 
 
-def _conversion_faults(spec: Mapping[str, Any]) -> Iterable[Fault]:
+def _check_conversion(spec: Mapping[str, Any]) -> Iterable[FieldError]:
     conversion = spec.get("conversion") or {}
     strategy = conversion.get("strategy") or ""
     if not strategy and conversion:
         yield required("spec.conversion.strategy")
     elif strategy == "Webhook":
-        words = "conversion by webhook is not supported by the sandbox; use strategy None, or serve one version only"
-        yield invalid("spec.conversion.strategy", '"Webhook"', words)
+        detail = "conversion by webhook is not supported by the sandbox; use strategy None, or serve one version only"
+        yield invalid("spec.conversion.strategy", '"Webhook"', detail)
     elif strategy not in ("", "None"):
-        yield not_supported("spec.conversion.strategy", go_value(strategy), ("None", "Webhook"))
+        yield not_supported("spec.conversion.strategy", format_go_value(strategy), ("None", "Webhook"))
     elif conversion.get("webhook"):
-        words = "should not be set when strategy is not set to Webhook"
-        yield forbidden("spec.conversion.webhookClientConfig", words)
+        detail = "should not be set when strategy is not set to Webhook"
+        yield forbidden("spec.conversion.webhookClientConfig", detail)
 
 
-def _update_faults(definition: Manifest, old: Manifest) -> Iterable[Fault]:
+def _check_update(definition: Manifest, old: Manifest) -> Iterable[FieldError]:
     new_spec, old_spec = definition.get("spec") or {}, old.get("spec") or {}
     new_names, old_names = new_spec.get("names") or {}, old_spec.get("names") or {}
     conditions = (old.get("status") or {}).get("conditions") or ()
-    established = any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
-    fixed = [("spec.group", new_spec.get("group"), old_spec.get("group"))]
-    fixed.append(("spec.names.plural", new_names.get("plural"), old_names.get("plural")))
+    established = any(entry.get("type") == "Established" and entry.get("status") == "True" for entry in conditions)
+    immutable_fields = [("spec.group", new_spec.get("group"), old_spec.get("group"))]
+    immutable_fields.append(("spec.names.plural", new_names.get("plural"), old_names.get("plural")))
     if established:
-        fixed.insert(0, ("spec.scope", new_spec.get("scope"), old_spec.get("scope")))
-        fixed.insert(1, ("spec.names.kind", new_names.get("kind"), old_names.get("kind")))
-    for field, now, before in fixed:
-        if now != before:
-            yield invalid(field, go_value(now or ""), "field is immutable")
-    names = [each.get("name") for each in new_spec.get("versions") or ()]
-    for index, stored in enumerate((definition.get("status") or {}).get("storedVersions") or ()):
-        if stored not in names:
-            yield invalid(f"status.storedVersions[{index}]", go_value(stored), "must appear in spec.versions")
+        immutable_fields.insert(0, ("spec.scope", new_spec.get("scope"), old_spec.get("scope")))
+        immutable_fields.insert(1, ("spec.names.kind", new_names.get("kind"), old_names.get("kind")))
+    for field, new_value, old_value in immutable_fields:
+        if new_value != old_value:
+            yield invalid(field, format_go_value(new_value or ""), "field is immutable")
+    names = [entry.get("name") for entry in new_spec.get("versions") or ()]
+    for index, stored_version in enumerate((definition.get("status") or {}).get("storedVersions") or ()):
+        if stored_version not in names:
+            yield invalid(
+                f"status.storedVersions[{index}]", format_go_value(stored_version), "must appear in spec.versions"
+            )

@@ -9,9 +9,9 @@ import json
 import re
 from typing import Any
 
-from argosy.kube.schema.crd.compiled_schema import Node
-from argosy.kube.schema.crd.go_format import shown
-from argosy.kube.schema.field_error import Fault, duplicate, invalid, required
+from argosy.kube.schema.crd.compiled_schema import SchemaNode
+from argosy.kube.schema.crd.go_format import format_invalid_value
+from argosy.kube.schema.field_error import FieldError, duplicate, invalid, required
 
 _NESTED_TYPES = {
     dict: "map[string]interface {}",
@@ -21,124 +21,135 @@ _NESTED_TYPES = {
     int: "int64",
     float: "float64",
 }
-_KIND = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_MOST_REPLICAS = 2**31 - 1
+_KIND_PATTERN = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_MAX_REPLICAS = 2**31 - 1
 
 
-def _child(path: str, name: str) -> str:
+def _child_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def list_faults(value: Any, node: Node, path: str, out: list[Fault]) -> None:
+def check_list_keys(value: Any, node: SchemaNode, path: str, errors: list[FieldError]) -> None:
     """Report duplicate items of `set` and `map` lists."""
     if isinstance(value, list):
         if node.list_type != "atomic":
-            _repeated(value, node, path, out)
+            _check_duplicate_items(value, node, path, errors)
         if node.item is not None and node.item.has_lists:
-            for index, each in enumerate(value):
-                list_faults(each, node.item, f"{path}[{index}]", out)
+            for index, item in enumerate(value):
+                check_list_keys(item, node.item, f"{path}[{index}]", errors)
     elif isinstance(value, dict):
         for name, child in node.properties.items():
             if child.has_lists and name in value:
-                list_faults(value[name], child, _child(path, name), out)
-        if node.additional is not None and node.additional.has_lists:
+                check_list_keys(value[name], child, _child_path(path, name), errors)
+        if node.additional_properties is not None and node.additional_properties.has_lists:
             for name in sorted(value.keys() - node.properties.keys()):
-                list_faults(value[name], node.additional, f"{path}[{name}]", out)
+                check_list_keys(value[name], node.additional_properties, f"{path}[{name}]", errors)
 
 
-def _repeated(value: list[Any], node: Node, path: str, out: list[Fault]) -> None:
+def _check_duplicate_items(value: list[Any], node: SchemaNode, path: str, errors: list[FieldError]) -> None:
     seen: dict[str, int] = {}
-    for index, each in enumerate(value):
+    for index, item in enumerate(value):
         if node.list_type == "map":
-            if each is not None and not isinstance(each, dict):
-                out.append(invalid(f"{path}[{index}]", shown(each), "must be an object for an array of list-type map"))
+            if item is not None and not isinstance(item, dict):
+                errors.append(
+                    invalid(
+                        f"{path}[{index}]",
+                        format_invalid_value(item),
+                        "must be an object for an array of list-type map",
+                    )
+                )
                 return
-            each = {name: each[name] for name in node.map_keys if name in each} if each else {}
-        identity = json.dumps(each, sort_keys=True)
+            item = {name: item[name] for name in node.map_keys if name in item} if item else {}
+        identity = json.dumps(item, sort_keys=True)
         seen[identity] = seen.get(identity, 0) + 1
         if seen[identity] == 2:
-            out.append(duplicate(f"{path}[{index}]", shown(each)))
+            errors.append(duplicate(f"{path}[{index}]", format_invalid_value(item)))
 
 
-def embedded_faults(value: Any, node: Node, path: str, out: list[Fault]) -> None:
+def check_embedded_objects(value: Any, node: SchemaNode, path: str, errors: list[FieldError]) -> None:
     """Report embedded objects without a valid apiVersion and kind."""
     if isinstance(value, list) and node.item is not None:
-        for index, each in enumerate(value):
-            embedded_faults(each, node.item, f"{path}[{index}]", out)
+        for index, item in enumerate(value):
+            check_embedded_objects(item, node.item, f"{path}[{index}]", errors)
     elif isinstance(value, dict):
-        if node.embedded and path:
-            _embedded(value, path, out)
+        if node.is_embedded_resource and path:
+            _check_embedded_object(value, path, errors)
         for name, child in node.properties.items():
-            if name in value and (child.embedded or child.has_embedded):
-                embedded_faults(value[name], child, _child(path, name), out)
-        additional = node.additional
-        if additional is not None and (additional.embedded or additional.has_embedded):
+            if name in value and (child.is_embedded_resource or child.has_embedded):
+                check_embedded_objects(value[name], child, _child_path(path, name), errors)
+        additional = node.additional_properties
+        if additional is not None and (additional.is_embedded_resource or additional.has_embedded):
             for name in sorted(value.keys() - node.properties.keys()):
-                embedded_faults(value[name], additional, f"{path}[{name}]", out)
+                check_embedded_objects(value[name], additional, f"{path}[{name}]", errors)
 
 
-def _embedded(value: dict[str, Any], path: str, out: list[Fault]) -> None:
+def _check_embedded_object(value: dict[str, Any], path: str, errors: list[FieldError]) -> None:
     for name in ("apiVersion", "kind"):
         if name not in value:
-            out.append(required(f"{path}.{name}", "must not be empty"))
+            errors.append(required(f"{path}.{name}", "must not be empty"))
         elif not isinstance(value[name], str):
-            out.append(invalid(f"{path}.{name}", shown(value[name]), "must be a string"))
+            errors.append(invalid(f"{path}.{name}", format_invalid_value(value[name]), "must be a string"))
         elif not value[name]:
-            out.append(invalid(f"{path}.{name}", '""', "must not be empty"))
+            errors.append(invalid(f"{path}.{name}", '""', "must not be empty"))
     kind = value.get("kind")
-    if isinstance(kind, str) and kind and not _KIND.fullmatch(kind.lower()):
-        words = (
+    if isinstance(kind, str) and kind and not _KIND_PATTERN.fullmatch(kind.lower()):
+        detail = (
             "may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric "
             "characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. "
             "'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
         )
-        out.append(invalid(f"{path}.kind", shown(kind), words))
+        errors.append(invalid(f"{path}.kind", format_invalid_value(kind), detail))
 
 
-def scale_faults(manifest: dict[str, Any], paths: tuple[str, str, str]) -> list[Fault]:
+def check_replica_paths(manifest: dict[str, Any], paths: tuple[str, str, str]) -> list[FieldError]:
     """Check replica counts and the selector. `paths` are those of the scale subresource: spec, status, selector."""
-    faults: list[Fault] = []
+    errors: list[FieldError] = []
     for path in paths[:2]:
-        value, problem = nested(manifest, path, int)
+        value, problem = read_nested_value(manifest, path, int)
         count = value if isinstance(value, int) else 0
         if problem:
-            faults.append(invalid(path, "0", problem))
+            errors.append(invalid(path, "0", problem))
         elif count < 0:
-            faults.append(invalid(path, str(count), "should be a non-negative integer"))
-        elif count > _MOST_REPLICAS:
-            faults.append(invalid(path, str(count), f"should be less than or equal to {_MOST_REPLICAS}"))
+            errors.append(invalid(path, str(count), "should be a non-negative integer"))
+        elif count > _MAX_REPLICAS:
+            errors.append(invalid(path, str(count), f"should be less than or equal to {_MAX_REPLICAS}"))
     if paths[2]:
-        _, problem = nested(manifest, paths[2], str)
+        _, problem = read_nested_value(manifest, paths[2], str)
         if problem:
-            faults.append(invalid(paths[2], '""', problem))
-    return faults
+            errors.append(invalid(paths[2], '""', problem))
+    return errors
 
 
-def nested(manifest: dict[str, Any], path: str, wanted: type) -> tuple[Any, str]:
+def read_nested_value(manifest: dict[str, Any], path: str, expected_type: type) -> tuple[Any, str]:
     """Return the value at a dotted path (None if absent), and Go's error message if it has the wrong type."""
     names = path.removeprefix(".").split(".")
     value: Any = manifest
-    for place, name in enumerate(names):
+    for depth, name in enumerate(names):
         if value is None:
             return None, ""
         if not isinstance(value, dict):
-            where = "." + ".".join(names[: place + 1])
-            found = _NESTED_TYPES[type(value)]
+            parent_path = "." + ".".join(names[: depth + 1])
+            actual_type_name = _NESTED_TYPES[type(value)]
             return (
                 None,
-                f"{where} accessor error: {_go(value)} is of the type {found}, expected map[string]interface{{}}",
+                f"{parent_path} accessor error: {_format_go_value(value)} is of the type {actual_type_name}, "
+                f"expected map[string]interface{{}}",
             )
         if name not in value:
             return None, ""
         value = value[name]
-    if type(value) is not wanted:
-        found = "<nil>" if value is None else _NESTED_TYPES[type(value)]
-        expected = _NESTED_TYPES[wanted]
-        return None, f".{'.'.join(names)} accessor error: {_go(value)} is of the type {found}, expected {expected}"
+    if type(value) is not expected_type:
+        actual_type_name = "<nil>" if value is None else _NESTED_TYPES[type(value)]
+        expected_type_name = _NESTED_TYPES[expected_type]
+        return (
+            None,
+            f".{'.'.join(names)} accessor error: {_format_go_value(value)} is of the type {actual_type_name}, "
+            f"expected {expected_type_name}",
+        )
     return value, ""
 
 
-def _go(value: Any) -> str:
+def _format_go_value(value: Any) -> str:
     """Format like Go's `%v`."""
     match value:
         case None:
@@ -146,9 +157,9 @@ def _go(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case dict():
-            return f"map[{' '.join(f'{key}:{_go(value[key])}' for key in sorted(value))}]"
+            return f"map[{' '.join(f'{key}:{_format_go_value(value[key])}' for key in sorted(value))}]"
         case list():
-            return f"[{' '.join(map(_go, value))}]"
+            return f"[{' '.join(map(_format_go_value, value))}]"
         case str():
             return value
-    return shown(value)
+    return format_invalid_value(value)

@@ -14,18 +14,18 @@ from collections.abc import Callable
 from datetime import date, datetime
 from urllib.parse import urlsplit
 
-Check = Callable[[str], bool]
+FormatCheck = Callable[[str], bool]
 
 
-def _shape(pattern: str, flags: int = 0) -> Check:
+def _build_pattern_check(pattern: str, flags: int = 0) -> FormatCheck:
     compiled = re.compile(pattern, flags | re.ASCII)
     return lambda text: len(text) <= 2048 and compiled.fullmatch(text) is not None
 
 
-def _succeeds(read: Callable[[str], object]) -> Check:
+def _build_parser_check(parse: Callable[[str], object]) -> FormatCheck:
     def check(text: str) -> bool:
         try:
-            read(text)
+            parse(text)
         except (ValueError, binascii.Error):
             return False
         return True
@@ -33,11 +33,11 @@ def _succeeds(read: Callable[[str], object]) -> Check:
     return check
 
 
-_DATETIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+_DATETIME_PATTERN = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
 
 
-def _datetime(text: str) -> bool:
-    match = _DATETIME.fullmatch(text)
+def _is_datetime(text: str) -> bool:
+    match = _DATETIME_PATTERN.fullmatch(text)
     if match is None:
         return False
     try:
@@ -48,12 +48,12 @@ def _datetime(text: str) -> bool:
     return True
 
 
-_HOSTNAME = _shape(
+_is_hostname = _build_pattern_check(
     r"([a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)*[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.?"
 )
 
 
-def _uri(text: str) -> bool:
+def _is_uri(text: str) -> bool:
     """Check like Go's url.ParseRequestURI: an absolute URI, or a path from the root."""
     if not text or any(character <= " " or character == "\x7f" for character in text):
         return False
@@ -64,73 +64,79 @@ def _uri(text: str) -> bool:
     return bool(parts.scheme) or text.startswith("/")
 
 
-def _isbn(text: str) -> bool:
-    return _isbn10(text) or _isbn13(text)
+def _is_isbn(text: str) -> bool:
+    return _is_isbn10(text) or _is_isbn13(text)
 
 
-def _isbn10(text: str) -> bool:
+def _is_isbn10(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
     if not re.fullmatch(r"\d{9}[\dX]", digits, re.ASCII):
         return False
-    return sum((10 - place) * (10 if digit == "X" else int(digit)) for place, digit in enumerate(digits)) % 11 == 0
+    return sum((10 - index) * (10 if digit == "X" else int(digit)) for index, digit in enumerate(digits)) % 11 == 0
 
 
-def _isbn13(text: str) -> bool:
+def _is_isbn13(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
     if not re.fullmatch(r"\d{13}", digits, re.ASCII):
         return False
-    return sum(int(digit) * (3 if place % 2 else 1) for place, digit in enumerate(digits)) % 10 == 0
+    return sum(int(digit) * (3 if index % 2 else 1) for index, digit in enumerate(digits)) % 10 == 0
 
 
 _HEX = "[0-9a-f]"
-_DURATION = re.compile(
+_DURATION_PATTERN = re.compile(
     r"[+-]?(\d+(\.\d*)?|\.\d+)\s*(ns|us|µs|μs|ms|s|m|h|d|w|nano|micro|milli|second|minute|hour|day|week)s?"
 )
 
 
-def _duration(text: str) -> bool:
+def _is_duration(text: str) -> bool:
     """Accept Go's `1h30m`, or a number with a spelled-out unit."""
-    rest = text.strip()
-    if rest in ("0", "+0", "-0"):
+    remaining = text.strip()
+    if remaining in ("0", "+0", "-0"):
         return True
-    while rest:
-        match = _DURATION.match(rest)
+    while remaining:
+        match = _DURATION_PATTERN.match(remaining)
         if match is None:
             return False
-        rest = rest[match.end() :].lstrip()
+        remaining = remaining[match.end() :].lstrip()
     return bool(text.strip())
 
 
-CHECKS: dict[str, Check] = {
-    "bsonobjectid": _shape(r"[0-9a-fA-F]{24}"),
-    "uri": _uri,
-    "email": _shape(r"(?:[^@<>\s]+|\"[^\"]+\")@[^@<>\s]+|[^<>@]*<[^@<>\s]+@[^@<>\s]+>"),
-    "hostname": lambda text: len(text) <= 255 and _HOSTNAME(text),
-    "ipv4": _succeeds(ipaddress.IPv4Address),
-    "ipv6": _succeeds(ipaddress.IPv6Address),
-    "cidr": lambda text: "/" in text and _succeeds(lambda each: ipaddress.ip_network(each, strict=False))(text),
-    "mac": _shape(
+FORMAT_CHECKS: dict[str, FormatCheck] = {
+    "bsonobjectid": _build_pattern_check(r"[0-9a-fA-F]{24}"),
+    "uri": _is_uri,
+    "email": _build_pattern_check(r"(?:[^@<>\s]+|\"[^\"]+\")@[^@<>\s]+|[^<>@]*<[^@<>\s]+@[^@<>\s]+>"),
+    "hostname": lambda text: len(text) <= 255 and _is_hostname(text),
+    "ipv4": _build_parser_check(ipaddress.IPv4Address),
+    "ipv6": _build_parser_check(ipaddress.IPv6Address),
+    "cidr": lambda text: (
+        "/" in text and _build_parser_check(lambda each: ipaddress.ip_network(each, strict=False))(text)
+    ),
+    "mac": _build_pattern_check(
         r"(?:[0-9a-fA-F]{2}([:-]))(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}|(?:[0-9a-fA-F]{4}\.){2}[0-9a-fA-F]{4}"
     ),
-    "uuid": _shape(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{12}}", re.IGNORECASE),
-    "uuid3": _shape(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?3{_HEX}{{3}}-?{_HEX}{{4}}-?{_HEX}{{12}}", re.IGNORECASE),
-    "uuid4": _shape(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?4{_HEX}{{3}}-?[89ab]{_HEX}{{3}}-?{_HEX}{{12}}", re.IGNORECASE),
-    "uuid5": _shape(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?5{_HEX}{{3}}-?[89ab]{_HEX}{{3}}-?{_HEX}{{12}}", re.IGNORECASE),
-    "isbn": _isbn,
-    "isbn10": _isbn10,
-    "isbn13": _isbn13,
+    "uuid": _build_pattern_check(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{4}}-?{_HEX}{{12}}", re.IGNORECASE),
+    "uuid3": _build_pattern_check(rf"{_HEX}{{8}}-?{_HEX}{{4}}-?3{_HEX}{{3}}-?{_HEX}{{4}}-?{_HEX}{{12}}", re.IGNORECASE),
+    "uuid4": _build_pattern_check(
+        rf"{_HEX}{{8}}-?{_HEX}{{4}}-?4{_HEX}{{3}}-?[89ab]{_HEX}{{3}}-?{_HEX}{{12}}", re.IGNORECASE
+    ),
+    "uuid5": _build_pattern_check(
+        rf"{_HEX}{{8}}-?{_HEX}{{4}}-?5{_HEX}{{3}}-?[89ab]{_HEX}{{3}}-?{_HEX}{{12}}", re.IGNORECASE
+    ),
+    "isbn": _is_isbn,
+    "isbn10": _is_isbn10,
+    "isbn13": _is_isbn13,
     "creditcard": lambda text: 13 <= len(re.sub(r"[^0-9]", "", text)) <= 16,
-    "ssn": _shape(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
-    "hexcolor": _shape(r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
-    "rgbcolor": _shape(r"rgb\(\s*(25[0-5]|2[0-4]\d|1?\d?\d)\s*(,\s*(25[0-5]|2[0-4]\d|1?\d?\d)\s*){2}\)"),
-    "byte": _succeeds(lambda text: base64.b64decode(text, validate=True)),
+    "ssn": _build_pattern_check(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
+    "hexcolor": _build_pattern_check(r"#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "rgbcolor": _build_pattern_check(r"rgb\(\s*(25[0-5]|2[0-4]\d|1?\d?\d)\s*(,\s*(25[0-5]|2[0-4]\d|1?\d?\d)\s*){2}\)"),
+    "byte": _build_parser_check(lambda text: base64.b64decode(text, validate=True)),
     "password": lambda text: True,
-    "date": _succeeds(lambda text: datetime.strptime(text, "%Y-%m-%d")),
-    "duration": _duration,
-    "datetime": _datetime,
+    "date": _build_parser_check(lambda text: datetime.strptime(text, "%Y-%m-%d")),
+    "duration": _is_duration,
+    "datetime": _is_datetime,
 }
 
 
-def check_of(name: str) -> Check | None:
+def find_format_check(name: str) -> FormatCheck | None:
     """Return the check of a format as a schema names it (`date-time`, `ipv4`), None if it is unknown."""
-    return CHECKS.get(name.replace("-", ""))
+    return FORMAT_CHECKS.get(name.replace("-", ""))

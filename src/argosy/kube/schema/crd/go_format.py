@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.kube.schema.field_error import go_value
+from argosy.kube.schema.field_error import format_go_value
 
 
-def number(value: int | float) -> str:
+def format_number(value: int | float) -> str:
     """Format a number like `%v`: 10, 1.5, 1e+21."""
     if isinstance(value, int):
         return str(value)
@@ -23,27 +23,27 @@ def number(value: int | float) -> str:
     return f"{mantissa}e{'-' if exponent.startswith('-') else '+'}{exponent.lstrip('+-').rjust(2, '0')}"
 
 
-def shown(value: Any) -> str:
+def format_invalid_value(value: Any) -> str:
     """Format an invalid value for a field error: scalars as they are, maps and lists in Go syntax."""
     if value is None:
         return '"null"'
     if isinstance(value, dict | list):
-        return source(value)
+        return format_go_syntax(value)
     if isinstance(value, float):
-        return number(value)
-    return go_value(value)
+        return format_number(value)
+    return format_go_value(value)
 
 
-def source(value: Any) -> str:
+def format_go_syntax(value: Any) -> str:
     """Format decoded JSON like `%#v`."""
     match value:
         case dict():
-            inner = ", ".join(f"{go_value(key)}:{source(value[key])}" for key in sorted(value))
-            return f"map[string]interface {{}}{{{inner}}}"
+            entries = ", ".join(f"{format_go_value(key)}:{format_go_syntax(value[key])}" for key in sorted(value))
+            return f"map[string]interface {{}}{{{entries}}}"
         case list():
-            return f"[]interface {{}}{{{', '.join(map(source, value))}}}"
+            return f"[]interface {{}}{{{', '.join(map(format_go_syntax, value))}}}"
         case None:
             return "interface {}(nil)"
         case float():
-            return number(value)
-    return go_value(value)
+            return format_number(value)
+    return format_go_value(value)

@@ -17,29 +17,29 @@ from argosy.annotations import ACTIONS, NAMES
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import name_syntax
 from argosy.kube.schema.crd import cel_rules
-from argosy.kube.schema.crd.compiled_schema import MISSING, Node, Rule, compile_node
-from argosy.kube.schema.crd.extra_validation import embedded_faults, list_faults, scale_faults
-from argosy.kube.schema.crd.go_format import number
-from argosy.kube.schema.crd.patterns import limited_matching
-from argosy.kube.schema.crd.printer_columns import Columns
-from argosy.kube.schema.crd.pruning import fill, prune
-from argosy.kube.schema.crd.validation import check
-from argosy.kube.schema.crd.versions import deprecation
-from argosy.kube.schema.field_error import Fault, FaultKind, invalid
-from argosy.kube.schema.jsonpath import compiled
-from argosy.kube.schema.resources import Resource, Subresource
-from argosy.kube.schema.selectors import FieldLabels, custom_field_labels
+from argosy.kube.schema.crd.compiled_schema import MISSING, CelRule, SchemaNode, compile_schema
+from argosy.kube.schema.crd.extra_validation import check_embedded_objects, check_list_keys, check_replica_paths
+from argosy.kube.schema.crd.go_format import format_number
+from argosy.kube.schema.crd.patterns import limit_matching_time
+from argosy.kube.schema.crd.printer_columns import PrinterColumns
+from argosy.kube.schema.crd.pruning import apply_defaults, prune
+from argosy.kube.schema.crd.validation import validate_value
+from argosy.kube.schema.crd.versions import format_deprecation_warning
+from argosy.kube.schema.field_error import FieldError, FieldErrorType, invalid
+from argosy.kube.schema.jsonpath import compile_path
+from argosy.kube.schema.resources import ApiResource, Subresource
+from argosy.kube.schema.selectors import FieldLabels, build_custom_field_labels
 
-_BLOCKING = frozenset(
+_BLOCKING_ERROR_TYPES = frozenset(
     (
-        FaultKind.NOT_SUPPORTED,
-        FaultKind.REQUIRED,
-        FaultKind.TOO_LONG,
-        FaultKind.TOO_MANY,
-        FaultKind.TYPE_INVALID,
+        FieldErrorType.NOT_SUPPORTED,
+        FieldErrorType.REQUIRED,
+        FieldErrorType.TOO_LONG,
+        FieldErrorType.TOO_MANY,
+        FieldErrorType.TYPE_INVALID,
     )
 )
-_NOT_CHECKED = invalid(
+_RULES_NOT_CHECKED_ERROR = invalid(
     "<nil>",
     '"null"',
     "some validation rules were not checked because the object was invalid; "
@@ -47,37 +47,49 @@ _NOT_CHECKED = invalid(
 )
 
 
-_MOST_SHAPES = 200
-_SHAPES: dict[bytes, Node] = {}
+_MAX_CACHED_SHAPES = 200
+_SHAPE_CACHE: dict[bytes, SchemaNode] = {}
 
 
 class CustomKind:
     """One version of one CustomResourceDefinition."""
 
     __slots__ = (
-        "deprecation", "field_labels", "grammar", "has_defaults", "has_rules", "resource", "scale_paths",
-        "selectable_fields", "served", "shape", "storage", "table",
+        "deprecation_warning",
+        "field_labels",
+        "has_defaults",
+        "has_rules",
+        "is_served",
+        "is_storage_version",
+        "name_check",
+        "printer_columns",
+        "resource",
+        "scale_paths",
+        "selectable_fields",
+        "shape",
     )  # fmt: skip
 
     def __init__(self, definition: Manifest, version: Mapping[str, Any]) -> None:
         annotations = (definition.get("metadata") or {}).get("annotations") or {}
-        self.resource = _resource(definition["spec"], version, _actions(annotations.get(ACTIONS) or ""))
+        self.resource = _build_resource(definition["spec"], version, _read_actions(annotations.get(ACTIONS) or ""))
         # k8s: names of custom objects have no colon; objects of aggregated API servers may have one
-        self.grammar = name_syntax.path_segment if annotations.get(NAMES) == "segments" else name_syntax.dns_subdomain
+        self.name_check = (
+            name_syntax.check_path_segment if annotations.get(NAMES) == "segments" else name_syntax.check_dns_subdomain
+        )
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"x-kubernetes-preserve-unknown-fields": True}
-        self.shape: Node = _shape_of(schema)
+        self.shape: SchemaNode = _compile_cached_shape(schema)
         self.has_defaults: bool = self.shape.has_defaults
         self.has_rules: bool = self.shape.has_rules
-        self.served: bool = version.get("served") is True
-        self.storage: bool = version.get("storage") is True
-        self.deprecation: str = deprecation(definition["spec"], version)
-        self.scale_paths: tuple[str, str, str] | None = _scale_paths(version)
-        self.selectable_fields = tuple(str(each["jsonPath"]) for each in version.get("selectableFields") or ())
-        self.field_labels: FieldLabels = custom_field_labels(
-            {path.removeprefix("."): _reader(path) for path in self.selectable_fields},
+        self.is_served: bool = version.get("served") is True
+        self.is_storage_version: bool = version.get("storage") is True
+        self.deprecation_warning: str = format_deprecation_warning(definition["spec"], version)
+        self.scale_paths: tuple[str, str, str] | None = _read_scale_paths(version)
+        self.selectable_fields = tuple(str(field["jsonPath"]) for field in version.get("selectableFields") or ())
+        self.field_labels: FieldLabels = build_custom_field_labels(
+            {path.removeprefix("."): _build_field_reader(path) for path in self.selectable_fields},
             namespaced=self.resource.namespaced,
         )
-        self.table = Columns(version.get("additionalPrinterColumns") or ())
+        self.printer_columns = PrinterColumns(version.get("additionalPrinterColumns") or ())
 
     def decode(self, value: Manifest) -> tuple[Manifest, list[str]]:
         """Prune unknown fields; return the manifest and the sorted paths of these fields."""
@@ -85,87 +97,91 @@ class CustomKind:
         manifest = prune(value, self.shape, "", unknown)
         return manifest, sorted(unknown)
 
-    def default(self, manifest: Manifest) -> Manifest:
+    def apply_defaults(self, manifest: Manifest) -> Manifest:
         """Apply the schema's defaults; return the same object if nothing changes."""
-        return fill(manifest, self.shape) if self.has_defaults else manifest
+        return apply_defaults(manifest, self.shape) if self.has_defaults else manifest
 
-    def validate(self, manifest: Manifest, old: Manifest | None = None) -> list[Fault]:
+    def validate(self, manifest: Manifest, old: Manifest | None = None) -> list[FieldError]:
         """Return the errors, without CEL rules. On an update, unchanged values are not validated again (ratcheting)."""
-        faults: list[Fault] = []
-        with limited_matching():
-            check(manifest, self.shape, "", faults, MISSING if old is None else old)
-        if self.shape.combined or len(faults) > 1:
-            faults = list(dict.fromkeys(faults))
+        errors: list[FieldError] = []
+        with limit_matching_time():
+            validate_value(manifest, self.shape, "", errors, MISSING if old is None else old)
+        if self.shape.combinators or len(errors) > 1:
+            errors = list(dict.fromkeys(errors))
         if self.scale_paths:
-            faults += scale_faults(manifest, self.scale_paths)
+            errors += check_replica_paths(manifest, self.scale_paths)
         if self.shape.has_embedded:
-            embedded_faults(manifest, self.shape, "", faults)
+            check_embedded_objects(manifest, self.shape, "", errors)
         if self.shape.has_lists:
-            faults += self._list_faults(manifest, old)
-        if self.has_rules and any(fault.kind in _BLOCKING for fault in faults):
-            faults.append(_NOT_CHECKED)
-        return faults
+            errors += self._check_list_keys(manifest, old)
+        if self.has_rules and any(error.kind in _BLOCKING_ERROR_TYPES for error in errors):
+            errors.append(_RULES_NOT_CHECKED_ERROR)
+        return errors
 
-    def _list_faults(self, manifest: Manifest, old: Manifest | None) -> list[Fault]:
+    def _check_list_keys(self, manifest: Manifest, old: Manifest | None) -> list[FieldError]:
         if old is not None:
-            before: list[Fault] = []
-            list_faults(old, self.shape, "", before)
-            if before:
+            old_errors: list[FieldError] = []
+            check_list_keys(old, self.shape, "", old_errors)
+            if old_errors:
                 return []
-        found: list[Fault] = []
-        list_faults(manifest, self.shape, "", found)
-        return found
+        errors: list[FieldError] = []
+        check_list_keys(manifest, self.shape, "", errors)
+        return errors
 
     @property
-    def rules(self) -> list[tuple[str, Rule]]:
+    def rules(self) -> list[tuple[str, CelRule]]:
         """Every CEL rule, with the path of its schema."""
-        found: list[tuple[str, Rule]] = []
-        _collect(self.shape, "", found)
-        return found
+        rules: list[tuple[str, CelRule]] = []
+        _collect_rules(self.shape, "", rules)
+        return rules
 
-    def rule_calls(self, manifest: Manifest, old: Manifest | None = None) -> list[dict[str, Any]]:
+    def build_rule_calls(self, manifest: Manifest, old: Manifest | None = None) -> list[dict[str, Any]]:
         """Build the calls for `cel.evaluate`, to run if `validate` found no blocking error; may be empty."""
-        return cel_rules.calls(manifest, old, self.shape) if self.has_rules else []
+        return cel_rules.build_rule_calls(manifest, old, self.shape) if self.has_rules else []
 
     @staticmethod
-    def rule_faults(calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> tuple[list[Fault], list[str]]:
+    def read_rule_results(
+        calls: list[dict[str, Any]], results: list[dict[str, Any]]
+    ) -> tuple[list[FieldError], list[str]]:
         """Convert the results of `build_rule_calls` to errors and warnings."""
-        return cel_rules.faults(calls, results)
+        return cel_rules.read_rule_results(calls, results)
 
     @property
     def column_definitions(self) -> list[dict[str, Any]]:
-        return self.table.definitions
+        return self.printer_columns.definitions
 
-    def columns(self, manifest: Manifest, now: datetime) -> list[Any]:
-        return self.table.cells(manifest, now)
+    def build_cells(self, manifest: Manifest, now: datetime) -> list[Any]:
+        return self.printer_columns.build_cells(manifest, now)
 
 
-def custom_kinds(definition: Manifest) -> list[CustomKind]:
+def build_custom_kinds(definition: Manifest) -> list[CustomKind]:
     """Build a CustomKind for each version of a CRD. Conversion is None: versions differ only in apiVersion."""
     return [CustomKind(definition, version) for version in definition["spec"]["versions"]]
 
 
-def _shape_of(schema: Mapping[str, Any]) -> Node:
+def _compile_cached_shape(schema: Mapping[str, Any]) -> SchemaNode:
     """Compile a schema, or return it from a cache: a CRD's status changes often, its schema hardly ever."""
     try:
         digest = hashlib.blake2b(orjson.dumps(schema), digest_size=16).digest()
     except TypeError:  # a number that is too large for orjson
-        return compile_node(schema, resource=True)
-    shape = _SHAPES.pop(digest, None) or compile_node(schema, resource=True)
-    _SHAPES[digest] = shape  # most recently used
-    if len(_SHAPES) > _MOST_SHAPES:
-        del _SHAPES[next(iter(_SHAPES))]
+        return compile_schema(schema, is_root=True)
+    shape = _SHAPE_CACHE.pop(digest, None) or compile_schema(schema, is_root=True)
+    _SHAPE_CACHE[digest] = shape  # most recently used
+    if len(_SHAPE_CACHE) > _MAX_CACHED_SHAPES:
+        del _SHAPE_CACHE[next(iter(_SHAPE_CACHE))]
     return shape
 
 
-def converted(manifest: Manifest, api_version: str) -> Manifest:
+def convert_version(manifest: Manifest, api_version: str) -> Manifest:
     """Return the object in another version of its kind."""
     return manifest if manifest.get("apiVersion") == api_version else {**manifest, "apiVersion": api_version}
 
 
-def _resource(spec: Mapping[str, Any], version: Mapping[str, Any], actions: tuple[Subresource, ...]) -> Resource:
+def _build_resource(
+    spec: Mapping[str, Any], version: Mapping[str, Any], actions: tuple[Subresource, ...]
+) -> ApiResource:
     names = spec["names"]
-    return Resource(
+    return ApiResource(
         group=spec["group"],
         version=version["name"],
         kind=names["kind"],
@@ -174,53 +190,55 @@ def _resource(spec: Mapping[str, Any], version: Mapping[str, Any], actions: tupl
         namespaced=spec.get("scope") == "Namespaced",
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources=(*_subresources(version), *actions),
+        subresources=(*_read_subresources(version), *actions),
         list_kind=names.get("listKind") or f"{names['kind']}List",
         custom=True,
     )
 
 
-def _subresources(version: Mapping[str, Any]) -> tuple[Subresource, ...]:
+def _read_subresources(version: Mapping[str, Any]) -> tuple[Subresource, ...]:
     declared = version.get("subresources") or {}
     verbs = ("get", "patch", "update")
-    found = [Subresource("status", verbs)] if declared.get("status") is not None else []
+    subresources = [Subresource("status", verbs)] if declared.get("status") is not None else []
     if declared.get("scale") is not None:
-        found.append(Subresource("scale", verbs, "autoscaling", "v1", "Scale"))
-    return tuple(found)
+        subresources.append(Subresource("scale", verbs, "autoscaling", "v1", "Scale"))
+    return tuple(subresources)
 
 
-def _actions(text: str) -> tuple[Subresource, ...]:
+def _read_actions(text: str) -> tuple[Subresource, ...]:
     """k8s: a CRD can only declare status and scale; aggregated API servers have other subresources."""
-    pairs = (each.strip().partition("=") for each in text.split(","))
-    return tuple(Subresource(name, ("create",), kind=sent) for name, _, sent in pairs if name and sent)
+    pairs = (pair.strip().partition("=") for pair in text.split(","))
+    return tuple(
+        Subresource(name, ("create",), kind=request_kind) for name, _, request_kind in pairs if name and request_kind
+    )
 
 
-def _scale_paths(version: Mapping[str, Any]) -> tuple[str, str, str] | None:
+def _read_scale_paths(version: Mapping[str, Any]) -> tuple[str, str, str] | None:
     scale = (version.get("subresources") or {}).get("scale")
     if not scale:
         return None
     return scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath") or ""
 
 
-def _reader(path: str) -> Callable[[Manifest], str]:
-    compiled_path = compiled(path)
+def _build_field_reader(path: str) -> Callable[[Manifest], str]:
+    compiled_path = compile_path(path)
 
     def read(manifest: Manifest) -> str:
-        value = compiled_path.first(manifest)
+        value = compiled_path.find_first(manifest)
         if value is None:
             return ""
         if isinstance(value, bool):
             return "true" if value else "false"
-        return number(value) if isinstance(value, int | float) else str(value)
+        return format_number(value) if isinstance(value, int | float) else str(value)
 
     return read
 
 
-def _collect(node: Node, path: str, found: list[tuple[str, Rule]]) -> None:
-    found.extend((path or "<nil>", rule) for rule in node.rules)
+def _collect_rules(node: SchemaNode, path: str, rules: list[tuple[str, CelRule]]) -> None:
+    rules.extend((path or "<nil>", rule) for rule in node.rules)
     for name, child in node.properties.items():
         if child.has_rules:
-            _collect(child, f"{path}.{name}" if path else name, found)
-    for suffix, inner in (("[*]", node.item), ("[*]", node.additional)):
-        if inner is not None and inner.has_rules:
-            _collect(inner, path + suffix, found)
+            _collect_rules(child, f"{path}.{name}" if path else name, rules)
+    for suffix, subschema in (("[*]", node.item), ("[*]", node.additional_properties)):
+        if subschema is not None and subschema.has_rules:
+            _collect_rules(subschema, path + suffix, rules)

@@ -14,35 +14,37 @@ from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final
 
-LONGEST_PATTERN: Final = 4096
-MATCHING_SECONDS: Final = 2.0  # CPU time for all patterns of one object
+MAX_PATTERN_CHARACTERS: Final = 4096
+MAX_MATCHING_SECONDS: Final = 2.0  # CPU time for all patterns of one object
 # Instructions times bytes: RE2 needs up to 30 ns for each if its automaton does not fit into its memory budget.
 MAX_MATCH_WORK: Final = 50_000_000
-_LONGEST_FAST_TEXT = 4096
-_LONGEST_COMMON = 256
-_REMEMBERED_TEXT = 512  # caching thousands of longer texts would use too much memory
-_SMALL_MEMORY: Final = 1 << 20
-_LARGE_MEMORY: Final = 64 << 20  # for patterns such as \pL{100}, which Go accepts
+_MAX_PYTHON_TEXT_CHARACTERS = 4096
+_MAX_COMMON_PATTERN_CHARACTERS = 256
+_MAX_CACHED_TEXT_CHARACTERS = 512  # caching thousands of longer texts would use too much memory
+_SMALL_PROGRAM_BYTES: Final = 1 << 20
+_LARGE_PROGRAM_BYTES: Final = 64 << 20  # for patterns such as \pL{100}, which Go accepts
 
 # A sequence of characters and classes without groups, of which at most one has a variable repeat.
-_PLAIN_PIECE = r"(?:\[\^?\]?(?:\\[\w.\-/\\]|[^\\\]\[])*\]|\\[.dwDW/\-\\]|[^\\^$.|?*+()\[\]{}])"
-_FIXED = rf"(?:{_PLAIN_PIECE}(?:\{{\d{{1,3}}\}})?)*"
-_PLAIN = re.compile(rf"\^{_FIXED}(?:{_PLAIN_PIECE}(?:[*+?]|\{{\d{{1,3}},(?:\d{{1,3}})?\}}){_FIXED})?\$?")
+_LINEAR_PIECE = r"(?:\[\^?\]?(?:\\[\w.\-/\\]|[^\\\]\[])*\]|\\[.dwDW/\-\\]|[^\\^$.|?*+()\[\]{}])"
+_FIXED_PIECES = rf"(?:{_LINEAR_PIECE}(?:\{{\d{{1,3}}\}})?)*"
+_LINEAR_PATTERN = re.compile(
+    rf"\^{_FIXED_PIECES}(?:{_LINEAR_PIECE}(?:[*+?]|\{{\d{{1,3}},(?:\d{{1,3}})?\}}){_FIXED_PIECES})?\$?"
+)
 
 # k8s: the pattern of quantities, in nearly every CRD. It is unambiguous, so the engine never backtracks.
-_QUANTITY = (
+_QUANTITY_PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
 
 # Syntax that all engines read alike, so that Python can check it without loading RE2: characters, ASCII classes, dots,
 # anchors, groups, alternatives, simple repeats.
-_PIECE = r"(?:[\w/@:,;=~!#%&\"'<> -]|\\[.+*?()\[\]{}|^$/\\-]|\.|\[\^?-?(?:[\w./:@+](?:-[\w])?)+-?\])"
-_COMMON = re.compile(rf"(?:{_PIECE}(?:[*+?]|\{{\d(?:,\d?)?\}})?|\((?:\?:)?|\)[*+?]?|[\^$|])*", re.ASCII)
+_COMMON_PIECE = r"(?:[\w/@:,;=~!#%&\"'<> -]|\\[.+*?()\[\]{}|^$/\\-]|\.|\[\^?-?(?:[\w./:@+](?:-[\w])?)+-?\])"
+_COMMON_PATTERN = re.compile(rf"(?:{_COMMON_PIECE}(?:[*+?]|\{{\d(?:,\d?)?\}})?|\((?:\?:)?|\)[*+?]?|[\^$|])*", re.ASCII)
 
-_MAX_NESTING: Final = 1000  # k8s: Go rejects deeper groups
-_LITERAL_PART: Final = re.compile(r"\\Q.*?(?:\\E|\Z)", re.DOTALL)
-_LARGE_COUNT: Final = re.compile(r"\{\d*,?\d{10,}\}|\{\d{10,},?\}")
+_MAX_GROUP_DEPTH: Final = 1000  # k8s: Go rejects deeper groups
+_QUOTED_LITERAL: Final = re.compile(r"\\Q.*?(?:\\E|\Z)", re.DOTALL)
+_LARGE_REPEAT_COUNT: Final = re.compile(r"\{\d*,?\d{10,}\}|\{\d{10,},?\}")
 # RE2's error messages -> Go's.
 _GO_REASONS: Final = {
     "missing ]": "missing closing ]",
@@ -64,20 +66,20 @@ _seconds_left: ContextVar[list[float] | None] = ContextVar("seconds_left", defau
 
 
 @contextmanager
-def limited_matching() -> Iterator[None]:
+def limit_matching_time() -> Iterator[None]:
     """Limit the CPU time of all matches in the block; matches after the limit raise MatchTooExpensiveError."""
-    token = _seconds_left.set([MATCHING_SECONDS])
+    token = _seconds_left.set([MAX_MATCHING_SECONDS])
     try:
         yield
     finally:
         _seconds_left.reset(token)
 
 
-def problem(pattern: str) -> str:
+def find_pattern_error(pattern: str) -> str:
     """Return why a pattern is invalid, or ""."""
-    if len(pattern) > LONGEST_PATTERN:
-        return f"longer than {LONGEST_PATTERN} characters"
-    if _fast(pattern) is not None or _is_common(pattern):
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        return f"longer than {MAX_PATTERN_CHARACTERS} characters"
+    if _compile_linear(pattern) is not None or _is_common_syntax(pattern):
         return ""
     try:
         _compile(pattern)
@@ -88,19 +90,21 @@ def problem(pattern: str) -> str:
 
 def matches(pattern: str, text: str) -> bool:
     """True if the pattern matches anywhere. An invalid pattern matches nothing. May raise MatchTooExpensiveError."""
-    return _matches_short(pattern, text) if len(text) <= _REMEMBERED_TEXT else _matches(pattern, text)
+    return (
+        _matches_cached(pattern, text) if len(text) <= _MAX_CACHED_TEXT_CHARACTERS else _matches_uncached(pattern, text)
+    )
 
 
 @lru_cache(maxsize=4096)
-def _matches_short(pattern: str, text: str) -> bool:
-    return _matches(pattern, text)
+def _matches_cached(pattern: str, text: str) -> bool:
+    return _matches_uncached(pattern, text)
 
 
-def _matches(pattern: str, text: str) -> bool:
-    fast = _fast(pattern)
+def _matches_uncached(pattern: str, text: str) -> bool:
+    linear = _compile_linear(pattern)
     # Python's `$` also matches before a trailing line break, Go's does not.
-    if fast is not None and "\n" not in text and len(text) <= _LONGEST_FAST_TEXT:
-        return fast.search(text) is not None
+    if linear is not None and "\n" not in text and len(text) <= _MAX_PYTHON_TEXT_CHARACTERS:
+        return linear.search(text) is not None
     try:
         compiled = _compile(pattern)
     except ValueError:
@@ -109,9 +113,11 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _fast(pattern: str) -> re.Pattern[str] | None:
+def _compile_linear(pattern: str) -> re.Pattern[str] | None:
     """Compile with Python's engine if it matches in linear time: anchored, no groups, one variable repeat."""
-    if len(pattern) > LONGEST_PATTERN or not (pattern == _QUANTITY or _PLAIN.fullmatch(pattern)):
+    if len(pattern) > MAX_PATTERN_CHARACTERS or not (
+        pattern == _QUANTITY_PATTERN or _LINEAR_PATTERN.fullmatch(pattern)
+    ):
         return None
     try:
         return re.compile(pattern, re.ASCII)
@@ -119,9 +125,9 @@ def _fast(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def _is_common(pattern: str) -> bool:
+def _is_common_syntax(pattern: str) -> bool:
     """True if Python accepts the pattern and it only has syntax that all engines read alike."""
-    if not pattern.isascii() or len(pattern) > _LONGEST_COMMON or not _COMMON.fullmatch(pattern):
+    if not pattern.isascii() or len(pattern) > _MAX_COMMON_PATTERN_CHARACTERS or not _COMMON_PATTERN.fullmatch(pattern):
         return False
     try:
         re.compile(pattern)
@@ -139,14 +145,14 @@ def _compile(pattern: str) -> Any:
 @lru_cache(maxsize=256)
 def _compile_small(pattern: str) -> Any:
     """Compile with little memory, enough for most patterns; return None if the program does not fit."""
-    if reason := _refused_by_go(pattern):
+    if reason := _find_go_refusal(pattern):
         raise ValueError(reason)
-    return _compile_within(pattern, _SMALL_MEMORY)
+    return _compile_within(pattern, _SMALL_PROGRAM_BYTES)
 
 
 @lru_cache(maxsize=4)
 def _compile_large(pattern: str) -> Any:
-    compiled = _compile_within(pattern, _LARGE_MEMORY)
+    compiled = _compile_within(pattern, _LARGE_PROGRAM_BYTES)
     if compiled is None:
         raise ValueError("error parsing regexp: expression too large")
     return compiled
@@ -163,45 +169,45 @@ def _compile_within(pattern: str, memory: int) -> Any:
         reason = error.args[0].decode() if isinstance(error.args[0], bytes) else "invalid UTF-8"
         if reason.startswith("pattern too large"):
             return None
-        raise ValueError(_in_words_of_go(reason, pattern)) from error
+        raise ValueError(_format_go_error(reason, pattern)) from error
     finally:
         re2.purge()  # re2's own cache would keep 128 more programs of any size
 
 
-def _refused_by_go(pattern: str) -> str:
+def _find_go_refusal(pattern: str) -> str:
     """Return Go's error for a pattern that RE2 accepts and Go rejects, or ""."""
-    bare = _LITERAL_PART.sub("", pattern)
-    if at := re.search(r"(?<!\\)(?:\\\\)*\\C", bare):
-        return f"error parsing regexp: invalid escape sequence: `{at[0][-2:]}`"
-    if at := _LARGE_COUNT.search(bare):
-        return f"error parsing regexp: invalid repeat count: `{at[0]}`"
+    unquoted = _QUOTED_LITERAL.sub("", pattern)
+    if match := re.search(r"(?<!\\)(?:\\\\)*\\C", unquoted):
+        return f"error parsing regexp: invalid escape sequence: `{match[0][-2:]}`"
+    if match := _LARGE_REPEAT_COUNT.search(unquoted):
+        return f"error parsing regexp: invalid repeat count: `{match[0]}`"
     depth = deepest = 0
-    for sign in re.findall(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()]", bare, re.DOTALL):
-        depth += (sign == "(") - (sign == ")")
+    for token in re.findall(r"\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|[()]", unquoted, re.DOTALL):
+        depth += (token == "(") - (token == ")")
         deepest = max(deepest, depth)
-    return f"error parsing regexp: expression nests too deeply: `{pattern}`" if deepest >= _MAX_NESTING else ""
+    return f"error parsing regexp: expression nests too deeply: `{pattern}`" if deepest >= _MAX_GROUP_DEPTH else ""
 
 
-def _in_words_of_go(reason: str, pattern: str) -> str:
-    what, _, where = reason.partition(": ")
-    if what == "invalid perl operator" and where in ("(?<=", "(?<!"):
-        what, where = "invalid named capture", pattern[pattern.index(where) :]
-    elif what == "invalid UTF-8" and pattern.isascii():
-        what, where = "invalid escape sequence", pattern[pattern.rindex("\\x") :]
-    return f"error parsing regexp: {_GO_REASONS.get(what, what)}: `{where}`"
+def _format_go_error(reason: str, pattern: str) -> str:
+    problem, _, excerpt = reason.partition(": ")
+    if problem == "invalid perl operator" and excerpt in ("(?<=", "(?<!"):
+        problem, excerpt = "invalid named capture", pattern[pattern.index(excerpt) :]
+    elif problem == "invalid UTF-8" and pattern.isascii():
+        problem, excerpt = "invalid escape sequence", pattern[pattern.rindex("\\x") :]
+    return f"error parsing regexp: {_GO_REASONS.get(problem, problem)}: `{excerpt}`"
 
 
 def _search(compiled: Any, text: str) -> bool:
     content = text.encode("utf-8", "replace")
     if compiled.programsize * len(content) > MAX_MATCH_WORK:
         raise MatchTooExpensiveError
-    left = _seconds_left.get()
-    if left is None:
+    seconds_left = _seconds_left.get()
+    if seconds_left is None:
         return compiled.search(content) is not None
-    if left[0] <= 0:
+    if seconds_left[0] <= 0:
         raise MatchTooExpensiveError
-    began = time.thread_time()
+    started = time.thread_time()
     try:
         return compiled.search(content) is not None
     finally:
-        left[0] -= time.thread_time() - began
+        seconds_left[0] -= time.thread_time() - started

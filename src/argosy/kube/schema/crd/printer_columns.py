@@ -10,8 +10,8 @@ from datetime import datetime
 from importlib import import_module
 from typing import Any
 
-from argosy.kube.schema.crd.go_format import number
-from argosy.kube.schema.jsonpath import JSONPath, compiled
+from argosy.kube.schema.crd.go_format import format_number
+from argosy.kube.schema.jsonpath import JSONPath, compile_path
 
 Column = dict[str, Any]
 _NAME_DESCRIPTION = (
@@ -20,7 +20,7 @@ _NAME_DESCRIPTION = (
     "idempotence and configuration definition. Cannot be updated. More info: "
     "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
 )
-_AGE = {
+_AGE_COLUMN = {
     "name": "Age",
     "type": "date",
     "jsonPath": ".metadata.creationTimestamp",
@@ -33,42 +33,52 @@ _AGE = {
 }
 
 
-class Columns:
+class PrinterColumns:
     """The columns of one version. The first is the name; if none are declared, the second is the age."""
 
     __slots__ = ("_paths", "definitions")
 
     def __init__(self, declared: Sequence[Mapping[str, Any]]) -> None:
-        columns = declared or [_AGE]
-        self.definitions: list[Column] = [_definition("Name", "string", "name", _NAME_DESCRIPTION, 0)]
+        columns = declared or [_AGE_COLUMN]
+        self.definitions: list[Column] = [_build_column_definition("Name", "string", "name", _NAME_DESCRIPTION, 0)]
         self._paths: list[tuple[str, JSONPath]] = []
-        for each in columns:
-            path = str(each.get("jsonPath") or "")
-            described = each.get("description") or f"Custom resource definition column (in JSONPath format): {path}"
-            kind, name = str(each.get("type") or ""), str(each.get("name") or "")
+        for column in columns:
+            path = str(column.get("jsonPath") or "")
+            description = column.get("description") or f"Custom resource definition column (in JSONPath format): {path}"
+            column_type, name = str(column.get("type") or ""), str(column.get("name") or "")
             self.definitions.append(
-                _definition(name, kind, str(each.get("format") or ""), described, each.get("priority") or 0)
+                _build_column_definition(
+                    name, column_type, str(column.get("format") or ""), description, column.get("priority") or 0
+                )
             )
-            self._paths.append((kind, compiled(path)))
+            self._paths.append((column_type, compile_path(path)))
 
-    def cells(self, manifest: Mapping[str, Any], now: datetime) -> list[Any]:
+    def build_cells(self, manifest: Mapping[str, Any], now: datetime) -> list[Any]:
         cells: list[Any] = [(manifest.get("metadata") or {}).get("name")]
-        for kind, path in self._paths:
-            found = path.find(manifest)
-            cells.append(_cell(kind, found[0], now) if found else None)
+        for column_type, path in self._paths:
+            values = path.find_all(manifest)
+            cells.append(_format_cell(column_type, values[0], now) if values else None)
         return cells
 
 
-def _definition(name: str, kind: str, form: str, described: str, priority: int) -> Column:
-    return {"name": name, "type": kind, "format": form, "description": described, "priority": priority}
+def _build_column_definition(
+    name: str, column_type: str, column_format: str, description: str, priority: int
+) -> Column:
+    return {
+        "name": name,
+        "type": column_type,
+        "format": column_format,
+        "description": description,
+        "priority": priority,
+    }
 
 
-def _cell(kind: str, value: Any, now: datetime) -> Any:
-    if kind == "string":
-        return _text(value)
+def _format_cell(column_type: str, value: Any, now: datetime) -> Any:
+    if column_type == "string":
+        return _format_text(value)
     if value is None:
         return None
-    match kind, value:
+    match column_type, value:
         case "boolean", bool():
             return value
         case _, bool():
@@ -78,11 +88,11 @@ def _cell(kind: str, value: Any, now: datetime) -> Any:
         case "number", int() | float():
             return float(value)
         case "date", str():
-            return _age(value, now)
+            return _format_age(value, now)
     return None
 
 
-def _text(value: Any) -> str:
+def _format_text(value: Any) -> str:
     """Format like Go's JSONPath printer: scalars as they are, maps and lists as JSON."""
     if isinstance(value, dict | list):
         import json
@@ -92,21 +102,21 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if value is None:
         return "<nil>"
-    return number(value) if isinstance(value, int | float) else str(value)
+    return format_number(value) if isinstance(value, int | float) else str(value)
 
 
-def _age(text: str, now: datetime) -> str:
+def _format_age(text: str, now: datetime) -> str:
     if not text:
         return "<unknown>"
     try:
-        then = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        seconds = (now - then).total_seconds()
+        timestamp = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        seconds = (now - timestamp).total_seconds()
     except (ValueError, TypeError):
         return "<invalid>"
-    return _human_duration()(seconds)
+    return _load_human_duration()(seconds)
 
 
-def _human_duration() -> Callable[[float], str]:
+def _load_human_duration() -> Callable[[float], str]:
     """Imported lazily: most custom objects are never printed."""
-    found: Callable[[float], str] = import_module("argosy.kube.schema.columns").human_duration
-    return found
+    human_duration: Callable[[float], str] = import_module("argosy.kube.schema.columns").human_duration
+    return human_duration

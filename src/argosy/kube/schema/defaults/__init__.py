@@ -11,65 +11,65 @@ from collections.abc import Callable
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.kube.schema.defaults import cluster, core, pod, workloads
-from argosy.kube.schema.defaults.allocation import allocate_service, carry_allocated
+from argosy.kube.schema.defaults.allocation import allocate_service, keep_allocated_fields
 
-__all__ = ["allocate_service", "apply", "carry_allocated"]
+__all__ = ["allocate_service", "apply_defaults", "keep_allocated_fields"]
 
 _ADMISSION, _STORAGE, _RBAC = "admissionregistration.k8s.io", "storage.k8s.io", "rbac.authorization.k8s.io"
 
-_BY_KIND: dict[tuple[str, str], Callable[[Manifest], Manifest]] = {
-    ("", "Endpoints"): core.endpoints,
-    ("", "Event"): core.event,
-    ("", "LimitRange"): core.limit_range,
-    ("", "Namespace"): core.namespace,
-    ("", "Node"): core.node,
-    ("", "PersistentVolume"): core.persistent_volume,
-    ("", "PersistentVolumeClaim"): core.claim,
-    ("", "Pod"): pod.pod,
-    ("", "PodTemplate"): pod.pod_template,
-    ("", "ReplicationController"): workloads.replication_controller,
-    ("", "ResourceQuota"): core.resource_quota,
-    ("", "Secret"): core.secret,
-    ("", "Service"): core.service,
-    ("apps", "DaemonSet"): workloads.daemon_set,
-    ("apps", "Deployment"): workloads.deployment,
-    ("apps", "ReplicaSet"): workloads.replica_set,
-    ("apps", "StatefulSet"): workloads.stateful_set,
-    ("authentication.k8s.io", "TokenRequest"): cluster.token_request,
-    ("batch", "CronJob"): workloads.cron_job,
-    ("batch", "Job"): workloads.job,
-    ("coordination.k8s.io", "Lease"): cluster.always("spec"),
-    ("certificates.k8s.io", "CertificateSigningRequest"): cluster.always("spec", "status"),
-    ("discovery.k8s.io", "EndpointSlice"): cluster.endpoint_slice,
-    ("events.k8s.io", "Event"): core.event_of_events_group,
-    ("networking.k8s.io", "Ingress"): cluster.ingress,
-    ("networking.k8s.io", "IngressClass"): cluster.ingress_class,
-    ("networking.k8s.io", "NetworkPolicy"): cluster.network_policy,
-    ("policy", "PodDisruptionBudget"): cluster.disruption_budget,
-    ("scheduling.k8s.io", "PriorityClass"): cluster.priority_class,
-    ("apiregistration.k8s.io", "APIService"): cluster.api_service,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): cluster.custom_resource_definition,
-    (_ADMISSION, "MutatingWebhookConfiguration"): cluster.mutating_webhooks,
-    (_ADMISSION, "ValidatingAdmissionPolicy"): cluster.admission_policy,
-    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): cluster.admission_policy_binding,
-    (_ADMISSION, "ValidatingWebhookConfiguration"): cluster.validating_webhooks,
-    (_RBAC, "ClusterRole"): cluster.role,
-    (_RBAC, "ClusterRoleBinding"): cluster.role_binding,
-    (_RBAC, "Role"): cluster.role,
-    (_RBAC, "RoleBinding"): cluster.role_binding,
-    (_STORAGE, "CSIDriver"): cluster.csi_driver,
-    (_STORAGE, "CSINode"): cluster.csi_node,
-    (_STORAGE, "CSIStorageCapacity"): cluster.csi_storage_capacity,
-    (_STORAGE, "StorageClass"): cluster.storage_class,
-    (_STORAGE, "VolumeAttachment"): cluster.volume_attachment,
+_DEFAULTS_BY_KIND: dict[tuple[str, str], Callable[[Manifest], Manifest]] = {
+    ("", "Endpoints"): core.default_endpoints,
+    ("", "Event"): core.default_event,
+    ("", "LimitRange"): core.default_limit_range,
+    ("", "Namespace"): core.default_namespace,
+    ("", "Node"): core.default_node,
+    ("", "PersistentVolume"): core.default_persistent_volume,
+    ("", "PersistentVolumeClaim"): core.default_claim,
+    ("", "Pod"): pod.default_pod,
+    ("", "PodTemplate"): pod.default_pod_template_object,
+    ("", "ReplicationController"): workloads.default_replication_controller,
+    ("", "ResourceQuota"): core.default_resource_quota,
+    ("", "Secret"): core.default_secret,
+    ("", "Service"): core.default_service,
+    ("apps", "DaemonSet"): workloads.default_daemon_set,
+    ("apps", "Deployment"): workloads.default_deployment,
+    ("apps", "ReplicaSet"): workloads.default_replica_set,
+    ("apps", "StatefulSet"): workloads.default_stateful_set,
+    ("authentication.k8s.io", "TokenRequest"): cluster.default_token_request,
+    ("batch", "CronJob"): workloads.default_cron_job,
+    ("batch", "Job"): workloads.default_job,
+    ("coordination.k8s.io", "Lease"): cluster.build_struct_defaulter("spec"),
+    ("certificates.k8s.io", "CertificateSigningRequest"): cluster.build_struct_defaulter("spec", "status"),
+    ("discovery.k8s.io", "EndpointSlice"): cluster.default_endpoint_slice,
+    ("events.k8s.io", "Event"): core.default_events_v1_event,
+    ("networking.k8s.io", "Ingress"): cluster.default_ingress,
+    ("networking.k8s.io", "IngressClass"): cluster.default_ingress_class,
+    ("networking.k8s.io", "NetworkPolicy"): cluster.default_network_policy,
+    ("policy", "PodDisruptionBudget"): cluster.default_disruption_budget,
+    ("scheduling.k8s.io", "PriorityClass"): cluster.default_priority_class,
+    ("apiregistration.k8s.io", "APIService"): cluster.default_api_service,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): cluster.default_custom_resource_definition,
+    (_ADMISSION, "MutatingWebhookConfiguration"): cluster.default_mutating_webhooks,
+    (_ADMISSION, "ValidatingAdmissionPolicy"): cluster.default_admission_policy,
+    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): cluster.default_admission_policy_binding,
+    (_ADMISSION, "ValidatingWebhookConfiguration"): cluster.default_validating_webhooks,
+    (_RBAC, "ClusterRole"): cluster.default_role,
+    (_RBAC, "ClusterRoleBinding"): cluster.default_role_binding,
+    (_RBAC, "Role"): cluster.default_role,
+    (_RBAC, "RoleBinding"): cluster.default_role_binding,
+    (_STORAGE, "CSIDriver"): cluster.default_csi_driver,
+    (_STORAGE, "CSINode"): cluster.default_csi_node,
+    (_STORAGE, "CSIStorageCapacity"): cluster.default_csi_storage_capacity,
+    (_STORAGE, "StorageClass"): cluster.default_storage_class,
+    (_STORAGE, "VolumeAttachment"): cluster.default_volume_attachment,
 }
-_BY_VERSION: dict[tuple[str, str, str], Callable[[Manifest], Manifest]] = {
-    ("autoscaling", "HorizontalPodAutoscaler", "v1"): workloads.autoscaler,
-    ("autoscaling", "HorizontalPodAutoscaler", "v2"): workloads.autoscaler_v2,
+_DEFAULTS_BY_VERSION: dict[tuple[str, str, str], Callable[[Manifest], Manifest]] = {
+    ("autoscaling", "HorizontalPodAutoscaler", "v1"): workloads.default_autoscaler_v1,
+    ("autoscaling", "HorizontalPodAutoscaler", "v2"): workloads.default_autoscaler_v2,
 }
 
 
-def apply(kind: GroupKind, version: str, manifest: Manifest) -> Manifest:
+def apply_defaults(kind: GroupKind, version: str, manifest: Manifest) -> Manifest:
     """Return a copy with all defaults. Raises ManifestError for an invalid quantity."""
-    found = _BY_KIND.get(kind) or _BY_VERSION.get((kind.group, kind.kind, version))
-    return found(manifest) if found else manifest
+    apply_kind_defaults = _DEFAULTS_BY_KIND.get(kind) or _DEFAULTS_BY_VERSION.get((kind.group, kind.kind, version))
+    return apply_kind_defaults(manifest) if apply_kind_defaults else manifest

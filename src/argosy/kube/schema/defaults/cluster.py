@@ -4,223 +4,238 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from argosy.kube.schema.defaults.fill import Part, each, fill, filled, part, within
-from argosy.kube.schema.quantity import canonical
+from argosy.kube.schema.defaults.struct_defaults import (
+    ManifestPart,
+    copy_struct,
+    copy_with_defaults,
+    set_defaults,
+    update_items,
+    update_struct,
+)
+from argosy.kube.schema.quantity import canonicalize
 
-_RBAC = "rbac.authorization.k8s.io"
-_BUDGET_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+_BUDGET_COUNT_FIELDS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
-def _peer_rule(given: Part) -> Part:
-    made = dict(given)
-    each(made, "ports", lambda port: filled(port, ("protocol", "TCP")))
-    return made
+def _default_peer_rule(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    update_items(defaulted, "ports", lambda port: copy_with_defaults(port, ("protocol", "TCP")))
+    return defaulted
 
 
-def network_policy(manifest: Part) -> Part:
-    spec = part(manifest, "spec")
+def default_network_policy(manifest: ManifestPart) -> ManifestPart:
+    spec = copy_struct(manifest, "spec")
     spec["podSelector"] = spec.get("podSelector") or {}
     for name in ("ingress", "egress"):
-        each(spec, name, _peer_rule)
+        update_items(spec, name, _default_peer_rule)
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
     return {**manifest, "spec": spec}
 
 
-def _backend(given: Part) -> Part:
-    made = dict(given)
-    within(made, "service", lambda service: {**service, "port": service.get("port") or {}})
-    return made
+def _default_backend(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    update_struct(defaulted, "service", lambda service: {**service, "port": service.get("port") or {}})
+    return defaulted
 
 
-def _ingress_rule(given: Part) -> Part:
-    def path(each_path: Part) -> Part:
-        return {"pathType": None, **each_path, "backend": _backend(each_path.get("backend") or {})}
+def _default_ingress_rule(source: ManifestPart) -> ManifestPart:
+    def path(each_path: ManifestPart) -> ManifestPart:
+        return {"pathType": None, **each_path, "backend": _default_backend(each_path.get("backend") or {})}
 
-    def http(rule: Part) -> Part:
-        made = {"paths": None, **rule}
-        each(made, "paths", path)
-        return made
+    def http(rule: ManifestPart) -> ManifestPart:
+        defaulted = {"paths": None, **rule}
+        update_items(defaulted, "paths", path)
+        return defaulted
 
-    made = dict(given)
-    within(made, "http", http)
-    return made
+    defaulted = dict(source)
+    update_struct(defaulted, "http", http)
+    return defaulted
 
 
-def ingress(manifest: Part) -> Part:
-    spec, status = part(manifest, "spec"), part(manifest, "status")
-    within(spec, "defaultBackend", _backend)
-    each(spec, "rules", _ingress_rule)
+def default_ingress(manifest: ManifestPart) -> ManifestPart:
+    spec, status = copy_struct(manifest, "spec"), copy_struct(manifest, "status")
+    update_struct(spec, "defaultBackend", _default_backend)
+    update_items(spec, "rules", _default_ingress_rule)
     status["loadBalancer"] = status.get("loadBalancer") or {}
     return {**manifest, "spec": spec, "status": status}
 
 
-def ingress_class(manifest: Part) -> Part:
-    spec = part(manifest, "spec")
-    within(spec, "parameters", lambda given: filled(given, ("scope", "Cluster")))
+def default_ingress_class(manifest: ManifestPart) -> ManifestPart:
+    spec = copy_struct(manifest, "spec")
+    update_struct(spec, "parameters", lambda given: copy_with_defaults(given, ("scope", "Cluster")))
     return {**manifest, "spec": spec}
 
 
-def disruption_budget(manifest: Part) -> Part:
-    status = filled(manifest.get("status") or {}, *((name, 0) for name in _BUDGET_COUNTS))
+def default_disruption_budget(manifest: ManifestPart) -> ManifestPart:
+    status = copy_with_defaults(manifest.get("status") or {}, *((name, 0) for name in _BUDGET_COUNT_FIELDS))
     return {**manifest, "spec": manifest.get("spec") or {}, "status": status}
 
 
-def endpoint_slice(manifest: Part) -> Part:
-    made = {"endpoints": None, "ports": None, **manifest}
-    each(made, "endpoints", lambda given: {**given, "conditions": given.get("conditions") or {}})
-    each(made, "ports", lambda port: filled(port, ("name", ""), ("protocol", "TCP")))
-    return made
+def default_endpoint_slice(manifest: ManifestPart) -> ManifestPart:
+    defaulted = {"endpoints": None, "ports": None, **manifest}
+    update_items(defaulted, "endpoints", lambda given: {**given, "conditions": given.get("conditions") or {}})
+    update_items(defaulted, "ports", lambda port: copy_with_defaults(port, ("name", ""), ("protocol", "TCP")))
+    return defaulted
 
 
-def role(manifest: Part) -> Part:
+def default_role(manifest: ManifestPart) -> ManifestPart:
     return {"rules": None, **manifest}
 
 
-def _subject(given: Part) -> Part:
-    return filled(given, ("apiGroup", _RBAC)) if given.get("kind") in ("User", "Group") else given
+def _default_subject(source: ManifestPart) -> ManifestPart:
+    return copy_with_defaults(source, ("apiGroup", _RBAC_GROUP)) if source.get("kind") in ("User", "Group") else source
 
 
-def role_binding(manifest: Part) -> Part:
-    made = dict(manifest)
-    made["roleRef"] = fill(part(made, "roleRef"), (("apiGroup", _RBAC), ("kind", ""), ("name", "")))
-    each(made, "subjects", _subject)
-    return made
+def default_role_binding(manifest: ManifestPart) -> ManifestPart:
+    defaulted = dict(manifest)
+    defaulted["roleRef"] = set_defaults(
+        copy_struct(defaulted, "roleRef"), (("apiGroup", _RBAC_GROUP), ("kind", ""), ("name", ""))
+    )
+    update_items(defaulted, "subjects", _default_subject)
+    return defaulted
 
 
-def priority_class(manifest: Part) -> Part:
-    return filled(manifest, ("preemptionPolicy", "PreemptLowerPriority"), ("value", 0))
+def default_priority_class(manifest: ManifestPart) -> ManifestPart:
+    return copy_with_defaults(manifest, ("preemptionPolicy", "PreemptLowerPriority"), ("value", 0))
 
 
-def storage_class(manifest: Part) -> Part:
-    return filled(manifest, ("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate"), ("provisioner", ""))
+def default_storage_class(manifest: ManifestPart) -> ManifestPart:
+    return copy_with_defaults(
+        manifest, ("reclaimPolicy", "Delete"), ("volumeBindingMode", "Immediate"), ("provisioner", "")
+    )
 
 
-def csi_driver(manifest: Part) -> Part:
-    spec = part(manifest, "spec")
+def default_csi_driver(manifest: ManifestPart) -> ManifestPart:
+    spec = copy_struct(manifest, "spec")
     pairs = (
         ("attachRequired", True), ("podInfoOnMount", False), ("storageCapacity", False),
         ("fsGroupPolicy", "ReadWriteOnceWithFSType"), ("requiresRepublish", False), ("seLinuxMount", False),
     )  # fmt: skip
-    fill(spec, pairs)
+    set_defaults(spec, pairs)
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
     return {**manifest, "spec": spec}
 
 
-def csi_node(manifest: Part) -> Part:
-    return {**manifest, "spec": {"drivers": None, **part(manifest, "spec")}}
+def default_csi_node(manifest: ManifestPart) -> ManifestPart:
+    return {**manifest, "spec": {"drivers": None, **copy_struct(manifest, "spec")}}
 
 
-def csi_storage_capacity(manifest: Part) -> Part:
-    made = {"storageClassName": "", **manifest}
+def default_csi_storage_capacity(manifest: ManifestPart) -> ManifestPart:
+    defaulted = {"storageClassName": "", **manifest}
     for name in ("capacity", "maximumVolumeSize"):
-        if made.get(name) is not None:
-            made[name] = canonical(made[name])
-    return made
+        if defaulted.get(name) is not None:
+            defaulted[name] = canonicalize(defaulted[name])
+    return defaulted
 
 
-def volume_attachment(manifest: Part) -> Part:
-    spec = part(manifest, "spec")
+def default_volume_attachment(manifest: ManifestPart) -> ManifestPart:
+    spec = copy_struct(manifest, "spec")
     spec["source"] = spec.get("source") or {}
-    status = filled(manifest.get("status") or {}, ("attached", False))
+    status = copy_with_defaults(manifest.get("status") or {}, ("attached", False))
     return {**manifest, "spec": spec, "status": status}
 
 
-def _service_port(given: Part) -> Part:
-    made = dict(given)
-    within(made, "service", lambda service: filled(service, ("port", 443)))
-    return made
+def _default_service_port(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    update_struct(defaulted, "service", lambda service: copy_with_defaults(service, ("port", 443)))
+    return defaulted
 
 
-def _selectors(made: Part) -> Part:
+def _default_selectors(target: ManifestPart) -> ManifestPart:
     for name in ("namespaceSelector", "objectSelector"):
-        if made.get(name) is None:
-            made[name] = {}
-    return fill(made, (("matchPolicy", "Equivalent"),))
+        if target.get(name) is None:
+            target[name] = {}
+    return set_defaults(target, (("matchPolicy", "Equivalent"),))
 
 
-def _webhook(given: Part) -> Part:
-    made = _selectors(filled(given, ("failurePolicy", "Fail"), ("timeoutSeconds", 10)))
-    made["clientConfig"] = _service_port(made.get("clientConfig") or {})
-    each(made, "rules", lambda rule: filled(rule, ("scope", "*")))
-    return made
+def _default_webhook(source: ManifestPart) -> ManifestPart:
+    defaulted = _default_selectors(copy_with_defaults(source, ("failurePolicy", "Fail"), ("timeoutSeconds", 10)))
+    defaulted["clientConfig"] = _default_service_port(defaulted.get("clientConfig") or {})
+    update_items(defaulted, "rules", lambda rule: copy_with_defaults(rule, ("scope", "*")))
+    return defaulted
 
 
-def validating_webhooks(manifest: Part) -> Part:
-    made = dict(manifest)
-    each(made, "webhooks", _webhook)
-    return made
+def default_validating_webhooks(manifest: ManifestPart) -> ManifestPart:
+    defaulted = dict(manifest)
+    update_items(defaulted, "webhooks", _default_webhook)
+    return defaulted
 
 
-def mutating_webhooks(manifest: Part) -> Part:
-    made = dict(manifest)
-    each(made, "webhooks", lambda given: filled(_webhook(given), ("reinvocationPolicy", "Never")))
-    return made
+def default_mutating_webhooks(manifest: ManifestPart) -> ManifestPart:
+    defaulted = dict(manifest)
+    update_items(
+        defaulted,
+        "webhooks",
+        lambda given: copy_with_defaults(_default_webhook(given), ("reinvocationPolicy", "Never")),
+    )
+    return defaulted
 
 
-def _match_resources(given: Part) -> Part:
-    made = _selectors(dict(given))
+def _default_match_resources(source: ManifestPart) -> ManifestPart:
+    defaulted = _default_selectors(dict(source))
     for name in ("resourceRules", "excludeResourceRules"):
-        each(made, name, lambda rule: filled(rule, ("scope", "*")))
-    return made
+        update_items(defaulted, name, lambda rule: copy_with_defaults(rule, ("scope", "*")))
+    return defaulted
 
 
-def admission_policy(manifest: Part) -> Part:
-    spec = fill(part(manifest, "spec"), (("failurePolicy", "Fail"),))
-    within(spec, "matchConstraints", _match_resources)
+def default_admission_policy(manifest: ManifestPart) -> ManifestPart:
+    spec = set_defaults(copy_struct(manifest, "spec"), (("failurePolicy", "Fail"),))
+    update_struct(spec, "matchConstraints", _default_match_resources)
     return {**manifest, "spec": spec, "status": manifest.get("status") or {}}
 
 
-def admission_policy_binding(manifest: Part) -> Part:
-    spec = part(manifest, "spec")
-    within(spec, "matchResources", _match_resources)
+def default_admission_policy_binding(manifest: ManifestPart) -> ManifestPart:
+    spec = copy_struct(manifest, "spec")
+    update_struct(spec, "matchResources", _default_match_resources)
     return {**manifest, "spec": spec}
 
 
-def api_service(manifest: Part) -> Part:
-    spec = _service_port(part(manifest, "spec"))
-    fill(spec, (("groupPriorityMinimum", 0), ("versionPriority", 0)))
+def default_api_service(manifest: ManifestPart) -> ManifestPart:
+    spec = _default_service_port(copy_struct(manifest, "spec"))
+    set_defaults(spec, (("groupPriorityMinimum", 0), ("versionPriority", 0)))
     return {**manifest, "spec": spec, "status": manifest.get("status") or {}}
 
 
-def custom_resource_definition(manifest: Part) -> Part:
-    spec, status = part(manifest, "spec"), part(manifest, "status")
-    names = part(spec, "names")
+def default_custom_resource_definition(manifest: ManifestPart) -> ManifestPart:
+    spec, status = copy_struct(manifest, "spec"), copy_struct(manifest, "status")
+    names = copy_struct(spec, "names")
     kind = str(names.get("kind") or "")
-    fill(names, (("singular", kind.lower()), *((("listKind", f"{kind}List"),) if kind else ())))
+    set_defaults(names, (("singular", kind.lower()), *((("listKind", f"{kind}List"),) if kind else ())))
     spec["names"] = names
     if spec.get("conversion") is None:
         spec["conversion"] = {"strategy": "None"}
     else:
-        spec["conversion"] = _conversion(spec["conversion"])
+        spec["conversion"] = _default_conversion(spec["conversion"])
     status.setdefault("conditions", None)
-    status["acceptedNames"] = fill(part(status, "acceptedNames"), (("plural", ""), ("kind", "")))
+    status["acceptedNames"] = set_defaults(copy_struct(status, "acceptedNames"), (("plural", ""), ("kind", "")))
     if not status.get("storedVersions"):
-        stored = (version for version in spec.get("versions") or () if version.get("storage"))
-        status["storedVersions"] = [version["name"] for version in stored][:1] or None
+        storage_versions = (version for version in spec.get("versions") or () if version.get("storage"))
+        status["storedVersions"] = [version["name"] for version in storage_versions][:1] or None
     return {**manifest, "spec": spec, "status": status}
 
 
-def _conversion(given: Part) -> Part:
-    def webhook(each_webhook: Part) -> Part:
-        made = dict(each_webhook)
-        within(made, "clientConfig", _service_port)
-        return made
+def _default_conversion(source: ManifestPart) -> ManifestPart:
+    def webhook(each_webhook: ManifestPart) -> ManifestPart:
+        defaulted = dict(each_webhook)
+        update_struct(defaulted, "clientConfig", _default_service_port)
+        return defaulted
 
-    made = dict(given)
-    within(made, "webhook", webhook)
-    return made
-
-
-def token_request(manifest: Part) -> Part:
-    return {**manifest, "spec": filled(manifest.get("spec") or {}, ("expirationSeconds", 3600))}
+    defaulted = dict(source)
+    update_struct(defaulted, "webhook", webhook)
+    return defaulted
 
 
-def always(*names: str) -> Callable[[Part], Part]:
+def default_token_request(manifest: ManifestPart) -> ManifestPart:
+    return {**manifest, "spec": copy_with_defaults(manifest.get("spec") or {}, ("expirationSeconds", 3600))}
+
+
+def build_struct_defaulter(*names: str) -> Callable[[ManifestPart], ManifestPart]:
     """Build a function that adds structs that are never omitted: an empty `spec` is stored as `{}`."""
 
-    def apply(manifest: Part) -> Part:
+    def apply(manifest: ManifestPart) -> ManifestPart:
         return {**manifest, **{name: manifest.get(name) or {} for name in names}}
 
     return apply

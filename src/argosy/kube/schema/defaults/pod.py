@@ -5,19 +5,28 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from argosy.kube.objects.text_cache import remembered
-from argosy.kube.schema.defaults.fill import Part, each, fill, filled, part, quantities, resources, within
-from argosy.kube.schema.quantity import canonical
+from argosy.kube.objects.text_cache import cache_short_texts
+from argosy.kube.schema.defaults.struct_defaults import (
+    ManifestPart,
+    canonicalize_quantities,
+    canonicalize_resources,
+    copy_struct,
+    copy_with_defaults,
+    set_defaults,
+    update_items,
+    update_struct,
+)
+from argosy.kube.schema.quantity import canonicalize
 
-_POD_SPEC = (
+_POD_SPEC_DEFAULTS = (
     ("restartPolicy", "Always"),
     ("terminationGracePeriodSeconds", 30),
     ("dnsPolicy", "ClusterFirst"),
     ("schedulerName", "default-scheduler"),
 )
-_PROBE = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3))
+_PROBE_DEFAULTS = (("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3))
 _FILE_MODE = 420  # 0644
-_VOLUME_FIELDS: dict[str, tuple[tuple[str, Any], ...]] = {
+_VOLUME_SOURCE_DEFAULTS: dict[str, tuple[tuple[str, Any], ...]] = {
     "secret": (("defaultMode", _FILE_MODE),),
     "configMap": (("defaultMode", _FILE_MODE),),
     "downwardAPI": (("defaultMode", _FILE_MODE),),
@@ -28,181 +37,191 @@ _VOLUME_FIELDS: dict[str, tuple[tuple[str, Any], ...]] = {
     "azureDisk": (("cachingMode", "ReadWrite"), ("fsType", "ext4"), ("readOnly", False), ("kind", "Shared")),
     "scaleIO": (("storageMode", "ThinProvisioned"), ("fsType", "xfs")),
 }
-_PATH = re.compile(r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*", re.ASCII)
-_TAG = re.compile(r"[\w][\w.-]{0,127}", re.ASCII)
-_HEX_ID = re.compile(r"[a-f0-9]{64}")
+_IMAGE_PATH_PATTERN = re.compile(
+    r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*", re.ASCII
+)
+_IMAGE_TAG_PATTERN = re.compile(r"[\w][\w.-]{0,127}", re.ASCII)
+_IMAGE_ID_PATTERN = re.compile(r"[a-f0-9]{64}")
 
 
-@remembered(2048)
-def pull_policy(image: str) -> str:
+@cache_short_texts(2048)
+def default_pull_policy(image: str) -> str:
     """`Always` for an explicit or implied `:latest`; `IfNotPresent` for other tags and for invalid image names."""
     name, _, digest = image.partition("@")
     head, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:
         head, tag = name, ""
-    domain, slash, rest = head.partition("/")
+    domain, slash, path = head.partition("/")
     has_domain = slash and ("." in domain or ":" in domain or domain == "localhost" or domain.lower() != domain)
-    readable = _PATH.fullmatch(rest if has_domain else head) and not _HEX_ID.fullmatch(head)
-    if not readable or (tag and not _TAG.fullmatch(tag)):
+    is_valid = _IMAGE_PATH_PATTERN.fullmatch(path if has_domain else head) and not _IMAGE_ID_PATTERN.fullmatch(head)
+    if not is_valid or (tag and not _IMAGE_TAG_PATTERN.fullmatch(tag)):
         return "IfNotPresent"
     return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
 
 
-def probe(given: Part) -> Part:
-    made = dict(given)
-    for name, value in _PROBE:
-        made[name] = made.get(name) or value
-    _handler(made)
-    within(made, "grpc", lambda action: filled(action, ("service", "")))
-    return made
+def default_probe(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    for name, value in _PROBE_DEFAULTS:
+        defaulted[name] = defaulted.get(name) or value
+    _default_handler(defaulted)
+    update_struct(defaulted, "grpc", lambda action: copy_with_defaults(action, ("service", "")))
+    return defaulted
 
 
-def _handler(made: Part) -> None:
-    within(made, "httpGet", lambda action: filled(action, ("path", "/"), ("scheme", "HTTP")))
+def _default_handler(target: ManifestPart) -> None:
+    update_struct(target, "httpGet", lambda action: copy_with_defaults(action, ("path", "/"), ("scheme", "HTTP")))
 
 
-def _hook(given: Part) -> Part:
-    made = dict(given)
-    _handler(made)
-    return made
+def _default_lifecycle_hook(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    _default_handler(defaulted)
+    return defaulted
 
 
-def _lifecycle(given: Part) -> Part:
-    made = dict(given)
-    within(made, "postStart", _hook)
-    within(made, "preStop", _hook)
-    return made
+def _default_lifecycle(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    update_struct(defaulted, "postStart", _default_lifecycle_hook)
+    update_struct(defaulted, "preStop", _default_lifecycle_hook)
+    return defaulted
 
 
-def field_refs(given: Part) -> Part:
+def default_field_refs(source: ManifestPart) -> ManifestPart:
     """Default the field references of an environment variable or of a downward API file."""
-    made = dict(given)
-    within(made, "fieldRef", lambda ref: filled(ref, ("apiVersion", "v1")))
-    within(made, "resourceFieldRef", lambda ref: {**ref, "divisor": canonical(ref.get("divisor") or "0")})
-    return made
+    defaulted = dict(source)
+    update_struct(defaulted, "fieldRef", lambda ref: copy_with_defaults(ref, ("apiVersion", "v1")))
+    update_struct(
+        defaulted, "resourceFieldRef", lambda ref: {**ref, "divisor": canonicalize(ref.get("divisor") or "0")}
+    )
+    return defaulted
 
 
-def _variable(given: Part) -> Part:
-    if not isinstance(given.get("valueFrom"), dict):
-        return given
-    return {**given, "valueFrom": field_refs(given["valueFrom"])}
+def _default_variable(source: ManifestPart) -> ManifestPart:
+    if not isinstance(source.get("valueFrom"), dict):
+        return source
+    return {**source, "valueFrom": default_field_refs(source["valueFrom"])}
 
 
-def container(given: Part) -> Part:
-    made = dict(given)
-    if not made.get("imagePullPolicy"):
-        made["imagePullPolicy"] = pull_policy(str(made.get("image") or ""))
-    if not made.get("terminationMessagePath"):
-        made["terminationMessagePath"] = "/dev/termination-log"
-    if not made.get("terminationMessagePolicy"):
-        made["terminationMessagePolicy"] = "File"
-    made["resources"] = resources(made.get("resources") or {})
-    each(made, "ports", lambda port: filled(port, ("protocol", "TCP")))
-    each(made, "env", _variable)
+def default_container(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    if not defaulted.get("imagePullPolicy"):
+        defaulted["imagePullPolicy"] = default_pull_policy(str(defaulted.get("image") or ""))
+    if not defaulted.get("terminationMessagePath"):
+        defaulted["terminationMessagePath"] = "/dev/termination-log"
+    if not defaulted.get("terminationMessagePolicy"):
+        defaulted["terminationMessagePolicy"] = "File"
+    defaulted["resources"] = canonicalize_resources(defaulted.get("resources") or {})
+    update_items(defaulted, "ports", lambda port: copy_with_defaults(port, ("protocol", "TCP")))
+    update_items(defaulted, "env", _default_variable)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        within(made, name, probe)
-    within(made, "lifecycle", _lifecycle)
-    return made
+        update_struct(defaulted, name, default_probe)
+    update_struct(defaulted, "lifecycle", _default_lifecycle)
+    return defaulted
 
 
-def _projection(given: Part) -> Part:
-    made = dict(given)
-    within(made, "serviceAccountToken", lambda token: filled(token, ("expirationSeconds", 3600)))
-    within(made, "downwardAPI", _downward)
-    return made
+def _default_projection(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    update_struct(
+        defaulted, "serviceAccountToken", lambda token: copy_with_defaults(token, ("expirationSeconds", 3600))
+    )
+    update_struct(defaulted, "downwardAPI", _default_downward_api)
+    return defaulted
 
 
-def _downward(given: Part) -> Part:
-    made = dict(given)
-    each(made, "items", field_refs)
-    return made
+def _default_downward_api(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    update_items(defaulted, "items", default_field_refs)
+    return defaulted
 
 
-def _ephemeral(given: Part) -> Part:
-    template = part(given, "volumeClaimTemplate")
+def _default_ephemeral_volume(source: ManifestPart) -> ManifestPart:
+    template = copy_struct(source, "volumeClaimTemplate")
     template["metadata"] = {"creationTimestamp": None, **(template.get("metadata") or {})}
-    template["spec"] = claim_spec(template.get("spec") or {})
-    return {**given, "volumeClaimTemplate": template}
+    template["spec"] = default_claim_spec(template.get("spec") or {})
+    return {**source, "volumeClaimTemplate": template}
 
 
-def _empty_dir(given: Part) -> Part:
-    return {**given, "sizeLimit": canonical(given["sizeLimit"])} if given.get("sizeLimit") is not None else given
+def _canonicalize_empty_dir(source: ManifestPart) -> ManifestPart:
+    return {**source, "sizeLimit": canonicalize(source["sizeLimit"])} if source.get("sizeLimit") is not None else source
 
 
-def volume(given: Part) -> Part:
-    made = {name: value for name, value in given.items() if value is not None}
-    if len(made) <= ("name" in made):
-        made["emptyDir"] = {}  # k8s: a volume without a source is an emptyDir
-        return made
-    for name, pairs in _VOLUME_FIELDS.items():
-        if name in made:
-            made[name] = filled(made[name], *pairs)
-    within(made, "downwardAPI", _downward)
-    within(made, "emptyDir", _empty_dir)
-    within(made, "ephemeral", _ephemeral)
-    if "projected" in made:
-        projected = dict(made["projected"])
+def default_volume(source: ManifestPart) -> ManifestPart:
+    defaulted = {name: value for name, value in source.items() if value is not None}
+    if len(defaulted) <= ("name" in defaulted):
+        defaulted["emptyDir"] = {}  # k8s: a volume without a source is an emptyDir
+        return defaulted
+    for name, default_values in _VOLUME_SOURCE_DEFAULTS.items():
+        if name in defaulted:
+            defaulted[name] = copy_with_defaults(defaulted[name], *default_values)
+    update_struct(defaulted, "downwardAPI", _default_downward_api)
+    update_struct(defaulted, "emptyDir", _canonicalize_empty_dir)
+    update_struct(defaulted, "ephemeral", _default_ephemeral_volume)
+    if "projected" in defaulted:
+        projected = dict(defaulted["projected"])
         projected.setdefault("sources", None)
-        each(projected, "sources", _projection)
-        made["projected"] = projected
-    return made
+        update_items(projected, "sources", _default_projection)
+        defaulted["projected"] = projected
+    return defaulted
 
 
-def claim_spec(given: Part) -> Part:
-    made = dict(given)
-    made["resources"] = resources(made.get("resources") or {})
-    return fill(made, (("volumeMode", "Filesystem"),))
+def default_claim_spec(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    defaulted["resources"] = canonicalize_resources(defaulted.get("resources") or {})
+    return set_defaults(defaulted, (("volumeMode", "Filesystem"),))
 
 
-def pod_spec(given: Part) -> Part:
-    made = fill(dict(given), _POD_SPEC)
-    if made.get("securityContext") is None:
-        made["securityContext"] = {}
-    account = made.get("serviceAccountName") or made.get("serviceAccount")
+def default_pod_spec(source: ManifestPart) -> ManifestPart:
+    defaulted = set_defaults(dict(source), _POD_SPEC_DEFAULTS)
+    if defaulted.get("securityContext") is None:
+        defaulted["securityContext"] = {}
+    account = defaulted.get("serviceAccountName") or defaulted.get("serviceAccount")
     if account:
-        made["serviceAccountName"] = made["serviceAccount"] = account  # k8s: serviceAccount is a deprecated alias
+        defaulted["serviceAccountName"] = defaulted["serviceAccount"] = (
+            account  # k8s: serviceAccount is a deprecated alias
+        )
     for name in ("initContainers", "containers", "ephemeralContainers"):
-        each(made, name, container)
-    each(made, "volumes", volume)
-    within(made, "overhead", quantities)
-    within(made, "resources", resources)
-    return made
+        update_items(defaulted, name, default_container)
+    update_items(defaulted, "volumes", default_volume)
+    update_struct(defaulted, "overhead", canonicalize_quantities)
+    update_struct(defaulted, "resources", canonicalize_resources)
+    return defaulted
 
 
-def template(given: Part) -> Part:
+def default_pod_template(source: ManifestPart) -> ManifestPart:
     """Default a Pod template: metadata with a null creationTimestamp, and a spec."""
-    made = dict(given)
-    made["metadata"] = {"creationTimestamp": None, **(made.get("metadata") or {})}
-    made["spec"] = pod_spec(made.get("spec") or {})
-    return made
+    defaulted = dict(source)
+    defaulted["metadata"] = {"creationTimestamp": None, **(defaulted.get("metadata") or {})}
+    defaulted["spec"] = default_pod_spec(defaulted.get("spec") or {})
+    return defaulted
 
 
-def _requests_from_limits(given: Part) -> Part:
-    amounts = given["resources"]
+def _default_requests_from_limits(source: ManifestPart) -> ManifestPart:
+    amounts = source["resources"]
     if not amounts.get("limits"):
-        return given
+        return source
     requests = {**(amounts.get("requests") or {})}
     for name, amount in amounts["limits"].items():
         requests.setdefault(name, amount)
-    return {**given, "resources": {**amounts, "requests": requests}}
+    return {**source, "resources": {**amounts, "requests": requests}}
 
 
-def _host_ports(given: Part) -> Part:
-    made = dict(given)
-    each(made, "ports", lambda port: {**port, "hostPort": port.get("hostPort") or port.get("containerPort")})
-    return made
+def _default_host_ports(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    update_items(
+        defaulted, "ports", lambda port: {**port, "hostPort": port.get("hostPort") or port.get("containerPort")}
+    )
+    return defaulted
 
 
-def pod(manifest: Part) -> Part:
-    spec = pod_spec(manifest.get("spec") or {})
+def default_pod(manifest: ManifestPart) -> ManifestPart:
+    spec = default_pod_spec(manifest.get("spec") or {})
     for name in ("containers", "initContainers"):
-        each(spec, name, _requests_from_limits)
+        update_items(spec, name, _default_requests_from_limits)
         if spec.get("hostNetwork"):
-            each(spec, name, _host_ports)
+            update_items(spec, name, _default_host_ports)
     if spec.get("enableServiceLinks") is None:
         spec["enableServiceLinks"] = True
     return {**manifest, "spec": spec, "status": manifest.get("status") or {}}
 
 
-def pod_template(manifest: Part) -> Part:
-    return {**manifest, "template": template(manifest.get("template") or {})}
+def default_pod_template_object(manifest: ManifestPart) -> ManifestPart:
+    return {**manifest, "template": default_pod_template(manifest.get("template") or {})}

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from argosy.kube.schema.defaults.fill import Part, each, fill, filled, part, within
-from argosy.kube.schema.defaults.pod import claim_spec, template
-from argosy.kube.schema.quantity import canonical
+from argosy.kube.schema.defaults.pod import default_claim_spec, default_pod_template
+from argosy.kube.schema.defaults.struct_defaults import (
+    ManifestPart,
+    copy_struct,
+    copy_with_defaults,
+    set_defaults,
+    update_items,
+    update_struct,
+)
+from argosy.kube.schema.quantity import canonicalize
 
-_ROLLING = "RollingUpdate"
-_RETENTION = "persistentVolumeClaimRetentionPolicy"
-_SCALE_UP = {
+_ROLLING_UPDATE = "RollingUpdate"
+_RETENTION_POLICY_FIELD = "persistentVolumeClaimRetentionPolicy"
+_SCALE_UP_DEFAULTS = {
     "stabilizationWindowSeconds": 0,
     "selectPolicy": "Max",
     "policies": [
@@ -16,191 +23,193 @@ _SCALE_UP = {
         {"type": "Percent", "value": 100, "periodSeconds": 15},
     ],
 }
-_SCALE_DOWN = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
+_SCALE_DOWN_DEFAULTS = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "periodSeconds": 15}]}
 
 
-def _spec_and_template(manifest: Part) -> tuple[Part, Part]:
-    spec = part(manifest, "spec")
-    spec["template"] = template(spec.get("template") or {})
+def _default_template(manifest: ManifestPart) -> tuple[ManifestPart, ManifestPart]:
+    spec = copy_struct(manifest, "spec")
+    spec["template"] = default_pod_template(spec.get("template") or {})
     return {**manifest, "spec": spec, "status": manifest.get("status") or {}}, spec
 
 
-def _strategy(spec: Part, name: str, *pairs: tuple[str, object]) -> None:
-    strategy = fill(part(spec, name), (("type", _ROLLING),))
-    if strategy["type"] == _ROLLING:
-        strategy["rollingUpdate"] = fill(part(strategy, "rollingUpdate"), pairs)
+def _default_strategy(spec: ManifestPart, name: str, *rolling_defaults: tuple[str, object]) -> None:
+    strategy = set_defaults(copy_struct(spec, name), (("type", _ROLLING_UPDATE),))
+    if strategy["type"] == _ROLLING_UPDATE:
+        strategy["rollingUpdate"] = set_defaults(copy_struct(strategy, "rollingUpdate"), rolling_defaults)
     spec[name] = strategy
 
 
-def deployment(manifest: Part) -> Part:
-    made, spec = _spec_and_template(manifest)
-    fill(spec, (("replicas", 1), ("revisionHistoryLimit", 10), ("progressDeadlineSeconds", 600)))
-    _strategy(spec, "strategy", ("maxUnavailable", "25%"), ("maxSurge", "25%"))
-    return made
+def default_deployment(manifest: ManifestPart) -> ManifestPart:
+    defaulted, spec = _default_template(manifest)
+    set_defaults(spec, (("replicas", 1), ("revisionHistoryLimit", 10), ("progressDeadlineSeconds", 600)))
+    _default_strategy(spec, "strategy", ("maxUnavailable", "25%"), ("maxSurge", "25%"))
+    return defaulted
 
 
-def replica_set(manifest: Part) -> Part:
-    made, spec = _spec_and_template(manifest)
-    fill(spec, (("replicas", 1),))
-    made["status"] = filled(made["status"], ("replicas", 0))
-    return made
+def default_replica_set(manifest: ManifestPart) -> ManifestPart:
+    defaulted, spec = _default_template(manifest)
+    set_defaults(spec, (("replicas", 1),))
+    defaulted["status"] = copy_with_defaults(defaulted["status"], ("replicas", 0))
+    return defaulted
 
 
-def daemon_set(manifest: Part) -> Part:
-    made, spec = _spec_and_template(manifest)
-    fill(spec, (("revisionHistoryLimit", 10),))
-    _strategy(spec, "updateStrategy", ("maxUnavailable", 1), ("maxSurge", 0))
+def default_daemon_set(manifest: ManifestPart) -> ManifestPart:
+    defaulted, spec = _default_template(manifest)
+    set_defaults(spec, (("revisionHistoryLimit", 10),))
+    _default_strategy(spec, "updateStrategy", ("maxUnavailable", 1), ("maxSurge", 0))
     counts = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
-    made["status"] = filled(made["status"], *((name, 0) for name in counts))
-    return made
+    defaulted["status"] = copy_with_defaults(defaulted["status"], *((name, 0) for name in counts))
+    return defaulted
 
 
-def _claim_template(given: Part) -> Part:
-    made = filled(given, ("apiVersion", "v1"), ("kind", "PersistentVolumeClaim"))
-    made["metadata"] = {"creationTimestamp": None, **(made.get("metadata") or {})}
-    made["spec"] = claim_spec(made.get("spec") or {})
-    made["status"] = filled(made.get("status") or {}, ("phase", "Pending"))
-    return made
+def _default_claim_template(source: ManifestPart) -> ManifestPart:
+    defaulted = copy_with_defaults(source, ("apiVersion", "v1"), ("kind", "PersistentVolumeClaim"))
+    defaulted["metadata"] = {"creationTimestamp": None, **(defaulted.get("metadata") or {})}
+    defaulted["spec"] = default_claim_spec(defaulted.get("spec") or {})
+    defaulted["status"] = copy_with_defaults(defaulted.get("status") or {}, ("phase", "Pending"))
+    return defaulted
 
 
-def stateful_set(manifest: Part) -> Part:
-    made, spec = _spec_and_template(manifest)
-    fill(spec, (("replicas", 1), ("revisionHistoryLimit", 10), ("podManagementPolicy", "OrderedReady")))
-    strategy = part(spec, "updateStrategy")
+def default_stateful_set(manifest: ManifestPart) -> ManifestPart:
+    defaulted, spec = _default_template(manifest)
+    set_defaults(spec, (("replicas", 1), ("revisionHistoryLimit", 10), ("podManagementPolicy", "OrderedReady")))
+    strategy = copy_struct(spec, "updateStrategy")
     if not strategy.get("type"):
-        strategy["type"] = _ROLLING
-        strategy["rollingUpdate"] = part(strategy, "rollingUpdate")
-    if strategy["type"] == _ROLLING:
-        within(strategy, "rollingUpdate", lambda given: filled(given, ("partition", 0)))
+        strategy["type"] = _ROLLING_UPDATE
+        strategy["rollingUpdate"] = copy_struct(strategy, "rollingUpdate")
+    if strategy["type"] == _ROLLING_UPDATE:
+        update_struct(strategy, "rollingUpdate", lambda given: copy_with_defaults(given, ("partition", 0)))
     spec["updateStrategy"] = strategy
-    retention = fill(part(spec, _RETENTION), (("whenDeleted", "Retain"), ("whenScaled", "Retain")))
-    spec[_RETENTION] = retention
-    each(spec, "volumeClaimTemplates", _claim_template)
+    retention = set_defaults(
+        copy_struct(spec, _RETENTION_POLICY_FIELD), (("whenDeleted", "Retain"), ("whenScaled", "Retain"))
+    )
+    spec[_RETENTION_POLICY_FIELD] = retention
+    update_items(spec, "volumeClaimTemplates", _default_claim_template)
     spec.setdefault("serviceName", "")
-    made["status"] = filled(made["status"], ("replicas", 0), ("availableReplicas", 0))
-    return made
+    defaulted["status"] = copy_with_defaults(defaulted["status"], ("replicas", 0), ("availableReplicas", 0))
+    return defaulted
 
 
-def replication_controller(manifest: Part) -> Part:
-    spec = part(manifest, "spec")
-    made = {**manifest, "spec": spec, "status": filled(manifest.get("status") or {}, ("replicas", 0))}
-    fill(spec, (("replicas", 1),))
-    within(spec, "template", template)
+def default_replication_controller(manifest: ManifestPart) -> ManifestPart:
+    spec = copy_struct(manifest, "spec")
+    defaulted = {**manifest, "spec": spec, "status": copy_with_defaults(manifest.get("status") or {}, ("replicas", 0))}
+    set_defaults(spec, (("replicas", 1),))
+    update_struct(spec, "template", default_pod_template)
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
         if not spec.get("selector"):
             spec["selector"] = dict(labels)
-        _inherit_labels(made, labels)
-    return made
+        _inherit_labels(defaulted, labels)
+    return defaulted
 
 
-def _inherit_labels(made: Part, labels: Part | None) -> None:
-    metadata = made.get("metadata") or {}
+def _inherit_labels(manifest: ManifestPart, labels: ManifestPart | None) -> None:
+    metadata = manifest.get("metadata") or {}
     if labels and not metadata.get("labels"):
-        made["metadata"] = {**metadata, "labels": dict(labels)}
+        manifest["metadata"] = {**metadata, "labels": dict(labels)}
 
 
-def _failure_policy(given: Part) -> Part:
-    def rule(each_rule: Part) -> Part:
-        made = dict(each_rule)
-        each(made, "onPodConditions", lambda pattern: filled(pattern, ("status", "True")))
-        return made
+def _default_failure_policy(source: ManifestPart) -> ManifestPart:
+    def rule(each_rule: ManifestPart) -> ManifestPart:
+        defaulted = dict(each_rule)
+        update_items(defaulted, "onPodConditions", lambda pattern: copy_with_defaults(pattern, ("status", "True")))
+        return defaulted
 
-    made = dict(given)
-    each(made, "rules", rule)
-    return made
+    defaulted = dict(source)
+    update_items(defaulted, "rules", rule)
+    return defaulted
 
 
-def job(manifest: Part) -> Part:
-    made, spec = _spec_and_template(manifest)
+def default_job(manifest: ManifestPart) -> ManifestPart:
+    defaulted, spec = _default_template(manifest)
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    unlimited = spec.get("backoffLimitPerIndex") is not None
-    within(spec, "podFailurePolicy", _failure_policy)
+    has_per_index_limit = spec.get("backoffLimitPerIndex") is not None
+    update_struct(spec, "podFailurePolicy", _default_failure_policy)
     replacement = "Failed" if spec.get("podFailurePolicy") is not None else "TerminatingOrFailed"
-    fill(
+    set_defaults(
         spec,
         (
             ("parallelism", 1),
-            ("backoffLimit", 2**31 - 1 if unlimited else 6),
+            ("backoffLimit", 2**31 - 1 if has_per_index_limit else 6),
             ("completionMode", "NonIndexed"),
             ("suspend", False),
             ("podReplacementPolicy", replacement),
             ("manualSelector", False),
         ),
     )
-    _inherit_labels(made, spec["template"]["metadata"].get("labels"))
-    return made
+    _inherit_labels(defaulted, spec["template"]["metadata"].get("labels"))
+    return defaulted
 
 
-def cron_job(manifest: Part) -> Part:
-    spec = part(manifest, "spec")
+def default_cron_job(manifest: ManifestPart) -> ManifestPart:
+    spec = copy_struct(manifest, "spec")
     pairs = (
         ("concurrencyPolicy", "Allow"), ("suspend", False),
         ("successfulJobsHistoryLimit", 3), ("failedJobsHistoryLimit", 1),
     )  # fmt: skip
-    fill(spec, pairs)
+    set_defaults(spec, pairs)
     spec.setdefault("schedule", "")
-    job_template = part(spec, "jobTemplate")
+    job_template = copy_struct(spec, "jobTemplate")
     job_template["metadata"] = {"creationTimestamp": None, **(job_template.get("metadata") or {})}
-    job_spec = part(job_template, "spec")
+    job_spec = copy_struct(job_template, "spec")
     # k8s: only the Pod template of a job template is defaulted; the Job's own defaults apply when it is created
-    job_spec["template"] = template(job_spec.get("template") or {})
+    job_spec["template"] = default_pod_template(job_spec.get("template") or {})
     job_template["spec"] = job_spec
     spec["jobTemplate"] = job_template
     return {**manifest, "spec": spec, "status": manifest.get("status") or {}}
 
 
-def autoscaler(manifest: Part) -> Part:
+def default_autoscaler_v1(manifest: ManifestPart) -> ManifestPart:
     """autoscaling/v1."""
-    spec = fill(part(manifest, "spec"), (("minReplicas", 1),))
+    spec = set_defaults(copy_struct(manifest, "spec"), (("minReplicas", 1),))
     if spec.get("targetCPUUtilizationPercentage") is None and not _has_metrics_annotation(manifest):
         spec["targetCPUUtilizationPercentage"] = 80
-    _scale_target(spec)
-    status = filled(manifest.get("status") or {}, ("currentReplicas", 0), ("desiredReplicas", 0))
+    _default_scale_target(spec)
+    status = copy_with_defaults(manifest.get("status") or {}, ("currentReplicas", 0), ("desiredReplicas", 0))
     return {**manifest, "spec": spec, "status": status}
 
 
-def _has_metrics_annotation(manifest: Part) -> bool:
+def _has_metrics_annotation(manifest: ManifestPart) -> bool:
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
     return "autoscaling.alpha.kubernetes.io/metrics" in annotations
 
 
-def _scale_target(spec: Part) -> None:
-    spec["scaleTargetRef"] = fill(part(spec, "scaleTargetRef"), (("kind", ""), ("name", "")))
+def _default_scale_target(spec: ManifestPart) -> None:
+    spec["scaleTargetRef"] = set_defaults(copy_struct(spec, "scaleTargetRef"), (("kind", ""), ("name", "")))
     spec.setdefault("maxReplicas", 0)
 
 
-def _metric(given: Part) -> Part:
-    made = dict(given)
+def _default_metric(metric: ManifestPart) -> ManifestPart:
+    defaulted = dict(metric)
     for source in ("resource", "pods", "object", "external", "containerResource"):
-        within(made, source, _metric_source)
-    return made
+        update_struct(defaulted, source, _default_metric_source)
+    return defaulted
 
 
-def _metric_source(given: Part) -> Part:
-    made = dict(given)
-    target = part(made, "target")
+def _default_metric_source(source: ManifestPart) -> ManifestPart:
+    defaulted = dict(source)
+    target = copy_struct(defaulted, "target")
     for name in ("value", "averageValue"):
         if target.get(name) is not None:
-            target[name] = canonical(target[name])
-    made["target"] = target
-    return made
+            target[name] = canonicalize(target[name])
+    defaulted["target"] = target
+    return defaulted
 
 
-def autoscaler_v2(manifest: Part) -> Part:
-    spec = fill(part(manifest, "spec"), (("minReplicas", 1),))
+def default_autoscaler_v2(manifest: ManifestPart) -> ManifestPart:
+    spec = set_defaults(copy_struct(manifest, "spec"), (("minReplicas", 1),))
     if not spec.get("metrics"):
         cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
         spec["metrics"] = [{"type": "Resource", "resource": cpu}]
-    each(spec, "metrics", _metric)
-    _scale_target(spec)
+    update_items(spec, "metrics", _default_metric)
+    _default_scale_target(spec)
     if spec.get("behavior") is not None:
         behavior = dict(spec["behavior"])
-        for name, defaults in (("scaleUp", _SCALE_UP), ("scaleDown", _SCALE_DOWN)):
-            given = {field: value for field, value in part(behavior, name).items() if value is not None}
-            behavior[name] = {**defaults, **given}
+        for name, defaults in (("scaleUp", _SCALE_UP_DEFAULTS), ("scaleDown", _SCALE_DOWN_DEFAULTS)):
+            declared = {field: value for field, value in copy_struct(behavior, name).items() if value is not None}
+            behavior[name] = {**defaults, **declared}
         spec["behavior"] = behavior
-    status = filled(manifest.get("status") or {}, ("desiredReplicas", 0))
+    status = copy_with_defaults(manifest.get("status") or {}, ("desiredReplicas", 0))
     status.setdefault("currentMetrics", None)
     return {**manifest, "spec": spec, "status": status}

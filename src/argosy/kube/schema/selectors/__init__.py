@@ -4,15 +4,20 @@ In: text, or `matchLabels`/`matchExpressions`. Out: selectors that match, or a M
 Never: reads a cluster.
 """
 
-from argosy.kube.schema.selectors.field_labels import FIELD_LABELS, FieldLabels, custom_field_labels, field_labels
-from argosy.kube.schema.selectors.fields import FieldSelector, FieldTerm, fields
+from argosy.kube.schema.selectors.field_labels import (
+    FIELD_LABELS,
+    FieldLabels,
+    build_custom_field_labels,
+    get_field_labels,
+)
+from argosy.kube.schema.selectors.fields import FieldSelector, FieldTerm, parse_field_selector
 from argosy.kube.schema.selectors.labels import (
+    LabelRequirement,
     LabelSelector,
-    Requirement,
-    from_label_selector,
-    label_key_problems,
-    label_value_problems,
-    labels,
+    find_label_key_errors,
+    find_label_value_errors,
+    label_selector_from_wire,
+    parse_label_selector,
 )
 
 __all__ = [
@@ -20,13 +25,13 @@ __all__ = [
     "FieldLabels",
     "FieldSelector",
     "FieldTerm",
+    "LabelRequirement",
     "LabelSelector",
-    "Requirement",
-    "custom_field_labels",
-    "field_labels",
-    "fields",
-    "from_label_selector",
-    "label_key_problems",
-    "label_value_problems",
-    "labels",
+    "build_custom_field_labels",
+    "find_label_key_errors",
+    "find_label_value_errors",
+    "get_field_labels",
+    "label_selector_from_wire",
+    "parse_field_selector",
+    "parse_label_selector",
 ]

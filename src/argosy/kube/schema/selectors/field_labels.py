@@ -12,37 +12,37 @@ from typing import Any
 from argosy.errors import ManifestError
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.field_error import go_value
+from argosy.kube.schema.field_error import format_go_value
 from argosy.kube.schema.selectors.fields import FieldSelector
 
-Reader = Callable[[Manifest], str]
+FieldValueReader = Callable[[Manifest], str]
 
 
 class FieldLabels:
     """`readers` read the value of a field label; `error_template` has the placeholders `{label}` and `{quoted}`."""
 
-    __slots__ = ("readers", "words")
+    __slots__ = ("error_template", "readers")
 
-    def __init__(self, readers: Mapping[str, Reader], words: str) -> None:
+    def __init__(self, readers: Mapping[str, FieldValueReader], error_template: str) -> None:
         self.readers = readers
-        self.words = words
+        self.error_template = error_template
 
     def read(self, label: str, manifest: Manifest) -> str:
-        return self._reader(label)(manifest)
+        return self._get_reader(label)(manifest)
 
-    def predicate(self, selector: FieldSelector) -> Callable[[Manifest], bool]:
+    def build_predicate(self, selector: FieldSelector) -> Callable[[Manifest], bool]:
         """Build a predicate of manifests; raise ManifestError if the selector uses an unsupported field."""
-        terms = tuple((self._reader(path), value, negated) for path, value, negated in selector.terms)
+        terms = tuple((self._get_reader(path), value, negated) for path, value, negated in selector.terms)
         return lambda manifest: all((read(manifest) == value) is not negated for read, value, negated in terms)
 
-    def _reader(self, label: str) -> Reader:
+    def _get_reader(self, label: str) -> FieldValueReader:
         reader = self.readers.get(label)
         if reader is None:
-            raise ManifestError(self.words.format(label=label, quoted=go_value(label)))
+            raise ManifestError(self.error_template.format(label=label, quoted=format_go_value(label)))
         return reader
 
 
-def _walk(manifest: Manifest, steps: tuple[str, ...]) -> Any:
+def _read_path(manifest: Manifest, steps: tuple[str, ...]) -> Any:
     value: Any = manifest
     for step in steps:
         if not isinstance(value, dict):
@@ -51,7 +51,7 @@ def _walk(manifest: Manifest, steps: tuple[str, ...]) -> Any:
     return value
 
 
-def shown(value: Any) -> str:
+def format_scalar(value: Any) -> str:
     """Format a scalar as Go prints it."""
     match value:
         case None:
@@ -61,96 +61,122 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def _path(path: str, absent: str = "") -> Reader:
+def _build_path_reader(path: str, default: str = "") -> FieldValueReader:
     steps = tuple(path.split("."))
-    return lambda manifest: shown(_walk(manifest, steps)) or absent
+    return lambda manifest: format_scalar(_read_path(manifest, steps)) or default
 
 
-def _first_of(*paths: str) -> Reader:
+def _build_first_path_reader(*paths: str) -> FieldValueReader:
     """Read the first path with a value: an Event is stored with the field names of one of its two groups."""
-    every = [tuple(path.split(".")) for path in paths]
-    return lambda manifest: next((text for steps in every if (text := shown(_walk(manifest, steps)))), "")
+    all_steps = [tuple(path.split(".")) for path in paths]
+    return lambda manifest: next(
+        (text for steps in all_steps if (text := format_scalar(_read_path(manifest, steps)))), ""
+    )
 
 
 def _pod_ip(manifest: Manifest) -> str:
-    addresses = _walk(manifest, ("status", "podIPs"))
+    addresses = _read_path(manifest, ("status", "podIPs"))
     if isinstance(addresses, list) and addresses:
         return str(addresses[0].get("ip") or "")
-    return shown(_walk(manifest, ("status", "podIP")))
+    return format_scalar(_read_path(manifest, ("status", "podIP")))
 
 
-def _plain(*paths: str) -> dict[str, Reader]:
-    return {path: _path(path) for path in paths}
+def _build_path_readers(*paths: str) -> dict[str, FieldValueReader]:
+    return {path: _build_path_reader(path) for path in paths}
 
 
-_NOT_KNOWN = '{quoted} is not a known field selector: only "metadata.name", "metadata.namespace"'
-_NOT_SUPPORTED = "field label not supported: {label}"
+_UNKNOWN_FIELD_ERROR = '{quoted} is not a known field selector: only "metadata.name", "metadata.namespace"'
+_UNSUPPORTED_FIELD_ERROR = "field label not supported: {label}"
 
-_NAME = _plain("metadata.name")
-_BOTH = _plain("metadata.name", "metadata.namespace")
-_REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_SOURCE = ("source.component", "deprecatedSource.component", "reportingComponent", "reportingController")
+_NAME_READERS = _build_path_readers("metadata.name")
+_NAME_AND_NAMESPACE_READERS = _build_path_readers("metadata.name", "metadata.namespace")
+_REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_SOURCE_FIELDS = ("source.component", "deprecatedSource.component", "reportingComponent", "reportingController")
 
-_DEFAULT = FieldLabels(_BOTH, _NOT_KNOWN)
+_DEFAULT_FIELD_LABELS = FieldLabels(_NAME_AND_NAMESPACE_READERS, _UNKNOWN_FIELD_ERROR)
 
 FIELD_LABELS: Mapping[GroupKind, FieldLabels] = {
     GroupKind("", "Pod"): FieldLabels(
-        _BOTH
-        | _plain("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName")
-        | _plain("status.phase", "status.nominatedNodeName")
+        _NAME_AND_NAMESPACE_READERS
+        | _build_path_readers("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName")
+        | _build_path_readers("status.phase", "status.nominatedNodeName")
         | {
-            "spec.hostNetwork": _path("spec.hostNetwork", "false"),
+            "spec.hostNetwork": _build_path_reader("spec.hostNetwork", "false"),
             "status.podIP": _pod_ip,
             # k8s: accepted, but always empty.
             "status.podIPs": lambda _: "",
-            "spec.host": _path("spec.nodeName"),
+            "spec.host": _build_path_reader("spec.nodeName"),
         },
-        _NOT_SUPPORTED,
+        _UNSUPPORTED_FIELD_ERROR,
     ),
     GroupKind("", "Node"): FieldLabels(
-        _NAME | {"spec.unschedulable": _path("spec.unschedulable", "false")}, _NOT_SUPPORTED
+        _NAME_READERS | {"spec.unschedulable": _build_path_reader("spec.unschedulable", "false")},
+        _UNSUPPORTED_FIELD_ERROR,
     ),
     GroupKind("", "ReplicationController"): FieldLabels(
-        _BOTH | {"status.replicas": _path("status.replicas", "0")}, _NOT_SUPPORTED
+        _NAME_AND_NAMESPACE_READERS | {"status.replicas": _build_path_reader("status.replicas", "0")},
+        _UNSUPPORTED_FIELD_ERROR,
     ),
     GroupKind("", "Event"): FieldLabels(
-        _BOTH
-        | _plain("reason", "type")
-        | {f"involvedObject.{each}": _first_of(f"involvedObject.{each}", f"regarding.{each}") for each in _REFERENCE}
-        | {"reportingComponent": _first_of("reportingComponent", "reportingController"), "source": _first_of(*_SOURCE)},
-        _NOT_SUPPORTED,
+        _NAME_AND_NAMESPACE_READERS
+        | _build_path_readers("reason", "type")
+        | {
+            f"involvedObject.{reference_field}": _build_first_path_reader(
+                f"involvedObject.{reference_field}", f"regarding.{reference_field}"
+            )
+            for reference_field in _REFERENCE_FIELDS
+        }
+        | {
+            "reportingComponent": _build_first_path_reader("reportingComponent", "reportingController"),
+            "source": _build_first_path_reader(*_SOURCE_FIELDS),
+        },
+        _UNSUPPORTED_FIELD_ERROR,
     ),
     GroupKind("events.k8s.io", "Event"): FieldLabels(
-        _BOTH
-        | _plain("reason", "type")
-        | {f"regarding.{each}": _first_of(f"regarding.{each}", f"involvedObject.{each}") for each in _REFERENCE}
-        | {"reportingController": _first_of("reportingController", "reportingComponent")},
-        _NOT_SUPPORTED,
+        _NAME_AND_NAMESPACE_READERS
+        | _build_path_readers("reason", "type")
+        | {
+            f"regarding.{reference_field}": _build_first_path_reader(
+                f"regarding.{reference_field}", f"involvedObject.{reference_field}"
+            )
+            for reference_field in _REFERENCE_FIELDS
+        }
+        | {"reportingController": _build_first_path_reader("reportingController", "reportingComponent")},
+        _UNSUPPORTED_FIELD_ERROR,
     ),
-    GroupKind("", "Namespace"): FieldLabels(_NAME | _plain("status.phase"), _NOT_SUPPORTED),
-    GroupKind("", "Secret"): FieldLabels(_BOTH | _plain("type"), _NOT_SUPPORTED),
-    GroupKind("", "Service"): FieldLabels(_BOTH | _plain("spec.clusterIP", "spec.type"), _NOT_SUPPORTED),
+    GroupKind("", "Namespace"): FieldLabels(
+        _NAME_READERS | _build_path_readers("status.phase"), _UNSUPPORTED_FIELD_ERROR
+    ),
+    GroupKind("", "Secret"): FieldLabels(
+        _NAME_AND_NAMESPACE_READERS | _build_path_readers("type"), _UNSUPPORTED_FIELD_ERROR
+    ),
+    GroupKind("", "Service"): FieldLabels(
+        _NAME_AND_NAMESPACE_READERS | _build_path_readers("spec.clusterIP", "spec.type"), _UNSUPPORTED_FIELD_ERROR
+    ),
     GroupKind("batch", "Job"): FieldLabels(
-        _BOTH | {"status.successful": _path("status.succeeded", "0")}, "field label {quoted} not supported for Job"
+        _NAME_AND_NAMESPACE_READERS | {"status.successful": _build_path_reader("status.succeeded", "0")},
+        "field label {quoted} not supported for Job",
     ),
     GroupKind("certificates.k8s.io", "CertificateSigningRequest"): FieldLabels(
-        _NAME | _plain("spec.signerName"), _NOT_SUPPORTED
+        _NAME_READERS | _build_path_readers("spec.signerName"), _UNSUPPORTED_FIELD_ERROR
     ),
     GroupKind("certificates.k8s.io", "ClusterTrustBundle"): FieldLabels(
-        _NAME | _plain("spec.signerName"), _NOT_SUPPORTED
+        _NAME_READERS | _build_path_readers("spec.signerName"), _UNSUPPORTED_FIELD_ERROR
     ),
     GroupKind("resource.k8s.io", "ResourceSlice"): FieldLabels(
-        _NAME | _plain("spec.nodeName", "spec.driver"),
+        _NAME_READERS | _build_path_readers("spec.nodeName", "spec.driver"),
         "field label not supported for resource.k8s.io/v1beta1, Kind=ResourceSlice: {label}",
     ),
 }
 
 
-def field_labels(group_kind: GroupKind) -> FieldLabels:
+def get_field_labels(group_kind: GroupKind) -> FieldLabels:
     """Return the selectable fields of a built-in kind. For custom kinds see `build_custom_field_labels`."""
-    return FIELD_LABELS.get(group_kind, _DEFAULT)
+    return FIELD_LABELS.get(group_kind, _DEFAULT_FIELD_LABELS)
 
 
-def custom_field_labels(selectable: Mapping[str, Reader], *, namespaced: bool) -> FieldLabels:
+def build_custom_field_labels(selectable: Mapping[str, FieldValueReader], *, namespaced: bool) -> FieldLabels:
     """Return the selectable fields of a custom kind: name, namespace, and its CRD's selectableFields."""
-    return FieldLabels({**(_BOTH if namespaced else _NAME), **selectable}, _NOT_SUPPORTED)
+    return FieldLabels(
+        {**(_NAME_AND_NAMESPACE_READERS if namespaced else _NAME_READERS), **selectable}, _UNSUPPORTED_FIELD_ERROR
+    )

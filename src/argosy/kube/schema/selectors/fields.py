@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from argosy.errors import ManifestError
-from argosy.kube.objects.text_cache import remembered
+from argosy.kube.objects.text_cache import cache_short_texts
 
 
 class FieldTerm(NamedTuple):
@@ -28,14 +28,14 @@ class FieldSelector(NamedTuple):
     terms: tuple[FieldTerm, ...] = ()
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.terms
 
     def matches(self, read: Callable[[str], str]) -> bool:
         """`read` returns the text of a field, empty if it is absent."""
         return all((read(path) == value) is not negated for path, value, negated in self.terms)
 
-    def exact(self, path: str) -> str | None:
+    def find_required_value(self, path: str) -> str | None:
         """Return the value that a path must have, None if the selector does not require one."""
         return next((term.value for term in self.terms if term.path == path and not term.negated), None)
 
@@ -43,18 +43,18 @@ class FieldSelector(NamedTuple):
         return ",".join(map(str, self.terms))
 
 
-_EVERYTHING = FieldSelector()
+_MATCH_ALL = FieldSelector()
 
 
-@remembered(512)
-def fields(text: str) -> FieldSelector:
+@cache_short_texts(512)
+def parse_field_selector(text: str) -> FieldSelector:
     """Parse the `fieldSelector` of a query; empty text selects everything."""
     if not text:
-        return _EVERYTHING
-    return FieldSelector(tuple(sorted(_term(part, text) for part in sorted(_split(text)) if part)))
+        return _MATCH_ALL
+    return FieldSelector(tuple(sorted(_parse_term(part, text) for part in sorted(_split_terms(text)) if part)))
 
 
-def _split(text: str) -> list[str]:
+def _split_terms(text: str) -> list[str]:
     """Split at commas that are not escaped."""
     if "\\" not in text:
         return text.split(",")
@@ -70,26 +70,26 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _term(part: str, text: str) -> FieldTerm:
-    places = [place for place in (part.find("!="), part.find("=")) if place >= 0]
-    if not places:
+def _parse_term(part: str, text: str) -> FieldTerm:
+    positions = [position for position in (part.find("!="), part.find("=")) if position >= 0]
+    if not positions:
         raise ManifestError(f"invalid selector: '{text}'; can't understand '{part}'")
-    place = min(places)
-    operator = part[place : place + 2] if part[place : place + 2] in ("!=", "==") else "="
-    return FieldTerm(part[:place], _unescaped(part[place + len(operator) :]), operator == "!=")
+    position = min(positions)
+    operator = part[position : position + 2] if part[position : position + 2] in ("!=", "==") else "="
+    return FieldTerm(part[:position], _unescape(part[position + len(operator) :]), operator == "!=")
 
 
-def _unescaped(value: str) -> str:
-    out, characters = [], iter(value)
+def _unescape(value: str) -> str:
+    unescaped, characters = [], iter(value)
     for character in characters:
         if character == "\\":
-            following = next(characters, "")
-            if following not in ("\\", ",", "="):
-                raise ManifestError(f"invalid field selector: invalid escape sequence: \\{following}")
-            out.append(following)
+            escaped = next(characters, "")
+            if escaped not in ("\\", ",", "="):
+                raise ManifestError(f"invalid field selector: invalid escape sequence: \\{escaped}")
+            unescaped.append(escaped)
         elif character in ",=":
             # k8s: the message has the character's code point, not the character.
             raise ManifestError(f"invalid field selector: unescaped character in value: {ord(character)}")
         else:
-            out.append(character)
-    return "".join(out)
+            unescaped.append(character)
+    return "".join(unescaped)

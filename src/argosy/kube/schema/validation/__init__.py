@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
 from argosy.kube.schema import name_syntax
-from argosy.kube.schema.field_error import Fault
-from argosy.kube.schema.resources import Resource
+from argosy.kube.schema.field_error import FieldError
+from argosy.kube.schema.resources import ApiResource
 from argosy.kube.schema.validation import (
     batch,
     cluster,
@@ -27,110 +27,155 @@ from argosy.kube.schema.validation import (
     workloads,
 )
 from argosy.kube.schema.validation.preparation import (
+    add_default_tolerations,
     has_generation,
-    patient,
     prepare_create,
     prepare_status_update,
     prepare_update,
 )
 
 __all__ = [
+    "add_default_tolerations",
     "allows_unconditional_update",
     "has_generation",
-    "on_create",
-    "on_status_update",
-    "on_update",
-    "patient",
     "prepare_create",
     "prepare_status_update",
     "prepare_update",
+    "validate_create",
+    "validate_status_update",
+    "validate_update",
 ]
 
-Check = Callable[[Manifest], list[Fault]]
-Compare = Callable[[Manifest, Manifest], list[Fault]]
+CreateCheck = Callable[[Manifest], list[FieldError]]
+UpdateCheck = Callable[[Manifest, Manifest], list[FieldError]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class KindRules:
     """Validation rules of one kind.
 
     `update_steps` are the kind's update strategy, in order: `m` compares the metadata, `c` validates it as
     on create, `s` validates other fields as on create, `u` compares other fields. k8s: so some errors are repeated.
     """
 
-    steps: str = "mc"
-    names: name_syntax.Grammar = name_syntax.dns_subdomain
-    create: Check | None = None
-    update: Compare | None = None
-    status: Check | None = None
+    update_steps: str = "mc"
+    name_check: name_syntax.SyntaxCheck = name_syntax.check_dns_subdomain
+    create_check: CreateCheck | None = None
+    update_check: UpdateCheck | None = None
+    status_check: CreateCheck | None = None
 
 
 _ADMISSION, _RBAC, _NETWORK = "admissionregistration.k8s.io", "rbac.authorization.k8s.io", "networking.k8s.io"
-_PLAIN = Rules()
-_LABEL, _SEGMENT = name_syntax.dns_label, name_syntax.path_segment
-_EVENT = Rules("", _SEGMENT, create=core.event)
-_WEBHOOKS = Rules("ms", create=cluster.webhooks)
+_DEFAULT_RULES = KindRules()
+_LABEL_NAME, _PATH_SEGMENT_NAME = name_syntax.check_dns_label, name_syntax.check_path_segment
+_EVENT_RULES = KindRules("", _PATH_SEGMENT_NAME, create_check=core.validate_event)
+_WEBHOOK_RULES = KindRules("ms", create_check=cluster.validate_webhooks)
 
-_RULES: dict[tuple[str, str], Rules] = {
-    ("", "ConfigMap"): Rules("mcu", create=core.config_map, update=core.config_map_updated),
-    ("", "Endpoints"): Rules("mcs", create=core.endpoints),
-    ("", "Event"): _EVENT,
-    ("", "LimitRange"): Rules("cs", create=core.limit_range),
-    ("", "Namespace"): Rules("csm", _LABEL, create=core.namespace, status=core.namespace_status),
-    ("", "Node"): Rules("csm", create=core.node),
-    ("", "PersistentVolume"): Rules("cscu", create=storage.volume, update=storage.volume_updated),
-    ("", "PersistentVolumeClaim"): Rules("csmcu", create=storage.claim, update=storage.claim_updated),
-    ("", "Pod"): Rules("mcu", create=pod.pod_created, update=pod.pod_updated, status=pod.pod_status),
-    ("", "ReplicationController"): Rules(
-        "csms", create=workloads.replication_controller, status=status_counts.replica_set
+_RULES_BY_KIND: dict[tuple[str, str], KindRules] = {
+    ("", "ConfigMap"): KindRules(
+        "mcu", create_check=core.validate_config_map, update_check=core.validate_config_map_update
     ),
-    ("", "ResourceQuota"): Rules("mu", create=core.resource_quota, update=core.resource_quota_updated),
-    ("", "Secret"): Rules("mcu", create=core.secret, update=core.secret_updated),
-    ("", "Service"): Rules("mcu", name_syntax.dns_1035_label, create=service.service, update=service.service_updated),
-    ("apiregistration.k8s.io", "APIService"): Rules(names=_SEGMENT),
-    ("apps", "DaemonSet"): Rules(
-        "csmsu", create=workloads.daemon_set, update=workloads.selector_changed, status=status_counts.daemon_set
+    ("", "Endpoints"): KindRules("mcs", create_check=core.validate_endpoints),
+    ("", "Event"): _EVENT_RULES,
+    ("", "LimitRange"): KindRules("cs", create_check=core.validate_limit_range),
+    ("", "Namespace"): KindRules(
+        "csm", _LABEL_NAME, create_check=core.validate_namespace, status_check=core.validate_namespace_status
     ),
-    ("apps", "Deployment"): Rules(
-        "msu", create=workloads.deployment, update=workloads.selector_changed, status=status_counts.deployment
+    ("", "Node"): KindRules("csm", create_check=core.validate_node),
+    ("", "PersistentVolume"): KindRules(
+        "cscu", create_check=storage.validate_volume, update_check=storage.validate_volume_update
     ),
-    ("apps", "ReplicaSet"): Rules(
-        "csmsu", create=workloads.replica_set, update=workloads.selector_changed, status=status_counts.replica_set
+    ("", "PersistentVolumeClaim"): KindRules(
+        "csmcu", create_check=storage.validate_claim, update_check=storage.validate_claim_update
     ),
-    ("apps", "StatefulSet"): Rules(
+    ("", "Pod"): KindRules(
+        "mcu",
+        create_check=pod.validate_pod_create,
+        update_check=pod.validate_pod_update,
+        status_check=pod.validate_pod_status,
+    ),
+    ("", "ReplicationController"): KindRules(
+        "csms",
+        create_check=workloads.validate_replication_controller,
+        status_check=status_counts.validate_replica_set_status,
+    ),
+    ("", "ResourceQuota"): KindRules(
+        "mu", create_check=core.validate_resource_quota, update_check=core.validate_resource_quota_update
+    ),
+    ("", "Secret"): KindRules("mcu", create_check=core.validate_secret, update_check=core.validate_secret_update),
+    ("", "Service"): KindRules(
+        "mcu",
+        name_syntax.check_dns_1035_label,
+        create_check=service.validate_service,
+        update_check=service.validate_service_update,
+    ),
+    ("apiregistration.k8s.io", "APIService"): KindRules(name_check=_PATH_SEGMENT_NAME),
+    ("apps", "DaemonSet"): KindRules(
+        "csmsu",
+        create_check=workloads.validate_daemon_set,
+        update_check=workloads.validate_selector_update,
+        status_check=status_counts.validate_daemon_set_status,
+    ),
+    ("apps", "Deployment"): KindRules(
         "msu",
-        _LABEL,
-        create=workloads.stateful_set,
-        update=workloads.stateful_set_changed,
-        status=status_counts.stateful_set,
+        create_check=workloads.validate_deployment,
+        update_check=workloads.validate_selector_update,
+        status_check=status_counts.validate_deployment_status,
     ),
-    ("autoscaling", "HorizontalPodAutoscaler"): Rules("ms", create=cluster.autoscaler),
-    ("batch", "CronJob"): Rules("mu", create=batch.cron_job_created, update=batch.cron_job_updated),
-    ("batch", "Job"): Rules("csmu", create=batch.job_created, update=batch.job_updated),
-    ("coordination.k8s.io", "Lease"): Rules("ms", create=cluster.lease),
-    ("discovery.k8s.io", "EndpointSlice"): Rules(
-        "csu", create=network.endpoint_slice, update=network.address_type_changed
+    ("apps", "ReplicaSet"): KindRules(
+        "csmsu",
+        create_check=workloads.validate_replica_set,
+        update_check=workloads.validate_selector_update,
+        status_check=status_counts.validate_replica_set_status,
     ),
-    ("events.k8s.io", "Event"): _EVENT,
-    ("policy", "PodDisruptionBudget"): Rules("s", _SEGMENT, create=cluster.disruption_budget),
-    ("scheduling.k8s.io", "PriorityClass"): Rules(
-        "mu", create=cluster.priority_class, update=cluster.priority_class_updated
+    ("apps", "StatefulSet"): KindRules(
+        "msu",
+        _LABEL_NAME,
+        create_check=workloads.validate_stateful_set,
+        update_check=workloads.validate_stateful_set_update,
+        status_check=status_counts.validate_stateful_set_status,
     ),
-    ("storage.k8s.io", "StorageClass"): Rules(
-        "csmu", create=storage.storage_class, update=storage.storage_class_updated
+    ("autoscaling", "HorizontalPodAutoscaler"): KindRules("ms", create_check=cluster.validate_autoscaler),
+    ("batch", "CronJob"): KindRules(
+        "mu", create_check=batch.validate_cron_job_create, update_check=batch.validate_cron_job_update
     ),
-    (_ADMISSION, "MutatingWebhookConfiguration"): _WEBHOOKS,
-    (_ADMISSION, "ValidatingWebhookConfiguration"): _WEBHOOKS,
-    (_NETWORK, "Ingress"): Rules("mcu", create=network.ingress_created, update=lambda new, _: network.ingress(new)),
-    (_NETWORK, "NetworkPolicy"): Rules("csms", create=network.network_policy),
-    (_RBAC, "ClusterRole"): Rules("cscsm", _SEGMENT, create=cluster.cluster_role),
-    (_RBAC, "ClusterRoleBinding"): Rules(
-        "cscsmu", _SEGMENT, create=cluster.cluster_role_binding, update=cluster.role_ref_changed
+    ("batch", "Job"): KindRules("csmu", create_check=batch.validate_job_create, update_check=batch.validate_job_update),
+    ("coordination.k8s.io", "Lease"): KindRules("ms", create_check=cluster.validate_lease),
+    ("discovery.k8s.io", "EndpointSlice"): KindRules(
+        "csu", create_check=network.validate_endpoint_slice, update_check=network.validate_address_type_update
     ),
-    (_RBAC, "Role"): Rules("cscsm", _SEGMENT, create=cluster.role),
-    (_RBAC, "RoleBinding"): Rules("cscsmu", _SEGMENT, create=cluster.role_binding, update=cluster.role_ref_changed),
+    ("events.k8s.io", "Event"): _EVENT_RULES,
+    ("policy", "PodDisruptionBudget"): KindRules(
+        "s", _PATH_SEGMENT_NAME, create_check=cluster.validate_disruption_budget
+    ),
+    ("scheduling.k8s.io", "PriorityClass"): KindRules(
+        "mu", create_check=cluster.validate_priority_class, update_check=cluster.validate_priority_class_update
+    ),
+    ("storage.k8s.io", "StorageClass"): KindRules(
+        "csmu", create_check=storage.validate_storage_class, update_check=storage.validate_storage_class_update
+    ),
+    (_ADMISSION, "MutatingWebhookConfiguration"): _WEBHOOK_RULES,
+    (_ADMISSION, "ValidatingWebhookConfiguration"): _WEBHOOK_RULES,
+    (_NETWORK, "Ingress"): KindRules(
+        "mcu", create_check=network.validate_ingress_create, update_check=lambda new, _: network.validate_ingress(new)
+    ),
+    (_NETWORK, "NetworkPolicy"): KindRules("csms", create_check=network.validate_network_policy),
+    (_RBAC, "ClusterRole"): KindRules("cscsm", _PATH_SEGMENT_NAME, create_check=cluster.validate_cluster_role),
+    (_RBAC, "ClusterRoleBinding"): KindRules(
+        "cscsmu",
+        _PATH_SEGMENT_NAME,
+        create_check=cluster.validate_cluster_role_binding,
+        update_check=cluster.validate_role_ref_update,
+    ),
+    (_RBAC, "Role"): KindRules("cscsm", _PATH_SEGMENT_NAME, create_check=cluster.validate_role),
+    (_RBAC, "RoleBinding"): KindRules(
+        "cscsmu",
+        _PATH_SEGMENT_NAME,
+        create_check=cluster.validate_role_binding,
+        update_check=cluster.validate_role_ref_update,
+    ),
 }
-_CONDITIONAL = {
+_REQUIRE_RESOURCE_VERSION = {
     (_ADMISSION, "MutatingWebhookConfiguration"), (_ADMISSION, "ValidatingWebhookConfiguration"),
     (_ADMISSION, "ValidatingAdmissionPolicy"), (_ADMISSION, "ValidatingAdmissionPolicyBinding"),
     ("apiextensions.k8s.io", "CustomResourceDefinition"), ("apiregistration.k8s.io", "APIService"),
@@ -142,49 +187,61 @@ _CONDITIONAL = {
 
 def allows_unconditional_update(kind: GroupKind) -> bool:
     """True if an update without a resourceVersion is allowed; other kinds require it."""
-    return kind not in _CONDITIONAL
+    return kind not in _REQUIRE_RESOURCE_VERSION
 
 
-def on_create(resource: Resource, manifest: Manifest) -> list[Fault]:
-    rules = _RULES.get(resource.group_kind, _PLAIN)
-    about = manifest.get("metadata") or {}
-    faults = metadata.on_create(about, namespaced=resource.namespaced, grammar=rules.names)
-    if rules.create is not None:
-        faults.extend(rules.create(manifest))
-    return faults
+def validate_create(resource: ApiResource, manifest: Manifest) -> list[FieldError]:
+    rules = _RULES_BY_KIND.get(resource.group_kind, _DEFAULT_RULES)
+    object_metadata = manifest.get("metadata") or {}
+    errors = metadata.validate_metadata_create(
+        object_metadata, namespaced=resource.namespaced, name_check=rules.name_check
+    )
+    if rules.create_check is not None:
+        errors.extend(rules.create_check(manifest))
+    return errors
 
 
-def on_update(resource: Resource, manifest: Manifest, old: Manifest) -> list[Fault]:
-    rules = _RULES.get(resource.group_kind, _PLAIN)
-    about = manifest.get("metadata") or {}
-    faults = _shared(resource, about, old)
-    for step in rules.steps:
+def validate_update(resource: ApiResource, manifest: Manifest, old: Manifest) -> list[FieldError]:
+    rules = _RULES_BY_KIND.get(resource.group_kind, _DEFAULT_RULES)
+    object_metadata = manifest.get("metadata") or {}
+    errors = _validate_common_metadata(resource, object_metadata, old)
+    for step in rules.update_steps:
         if step == "m":
-            faults += _compared(resource, about, old, builtin=True)
+            errors += _compare_metadata(resource, object_metadata, old, is_builtin_check=True)
         elif step == "c":
-            faults += metadata.on_create(about, namespaced=resource.namespaced, grammar=rules.names)
-        elif step == "s" and rules.create is not None:
-            faults += rules.create(manifest)
-        elif step == "u" and rules.update is not None:
-            faults += rules.update(manifest, old)
-    return faults
+            errors += metadata.validate_metadata_create(
+                object_metadata, namespaced=resource.namespaced, name_check=rules.name_check
+            )
+        elif step == "s" and rules.create_check is not None:
+            errors += rules.create_check(manifest)
+        elif step == "u" and rules.update_check is not None:
+            errors += rules.update_check(manifest, old)
+    return errors
 
 
-def on_status_update(resource: Resource, manifest: Manifest, old: Manifest) -> list[Fault]:
-    rules = _RULES.get(resource.group_kind, _PLAIN)
-    about = manifest.get("metadata") or {}
-    faults = _shared(resource, about, old) + _compared(resource, about, old, builtin=True)
-    if rules.status is not None:
-        faults += rules.status(manifest)
-    return faults
+def validate_status_update(resource: ApiResource, manifest: Manifest, old: Manifest) -> list[FieldError]:
+    rules = _RULES_BY_KIND.get(resource.group_kind, _DEFAULT_RULES)
+    object_metadata = manifest.get("metadata") or {}
+    errors = _validate_common_metadata(resource, object_metadata, old) + _compare_metadata(
+        resource, object_metadata, old, is_builtin_check=True
+    )
+    if rules.status_check is not None:
+        errors += rules.status_check(manifest)
+    return errors
 
 
-def _compared(resource: Resource, about: Manifest, old: Manifest, *, builtin: bool) -> list[Fault]:
-    before, conditional = old.get("metadata") or {}, resource.group_kind in _CONDITIONAL
-    return metadata.on_update(about, before, conditional=conditional, builtin=builtin)
+def _compare_metadata(
+    resource: ApiResource, object_metadata: Manifest, old: Manifest, *, is_builtin_check: bool
+) -> list[FieldError]:
+    old_metadata, needs_resource_version = old.get("metadata") or {}, resource.group_kind in _REQUIRE_RESOURCE_VERSION
+    return metadata.validate_metadata_update(
+        object_metadata, old_metadata, needs_resource_version=needs_resource_version, is_builtin=is_builtin_check
+    )
 
 
-def _shared(resource: Resource, about: Manifest, old: Manifest) -> list[Fault]:
+def _validate_common_metadata(resource: ApiResource, object_metadata: Manifest, old: Manifest) -> list[FieldError]:
     """Run the metadata checks that the server runs for every kind before the kind's own rules."""
-    faults = metadata.on_create(about, namespaced=resource.namespaced, grammar=name_syntax.path_segment, custom=True)
-    return faults + _compared(resource, about, old, builtin=False)
+    errors = metadata.validate_metadata_create(
+        object_metadata, namespaced=resource.namespaced, name_check=name_syntax.check_path_segment, is_custom=True
+    )
+    return errors + _compare_metadata(resource, object_metadata, old, is_builtin_check=False)

@@ -7,130 +7,140 @@ from typing import Any
 
 from argosy.errors import ManifestError
 from argosy.kube.schema import name_syntax, quantity
-from argosy.kube.schema.field_error import Fault, forbidden, go_value, invalid, required, too_long, unsupported
-from argosy.kube.schema.selectors import LabelSelector, from_label_selector
+from argosy.kube.schema.field_error import (
+    FieldError,
+    forbidden,
+    format_go_value,
+    invalid,
+    not_supported_unsorted,
+    required,
+    too_long,
+)
+from argosy.kube.schema.selectors import LabelSelector, label_selector_from_wire
 from argosy.kube.schema.validation import go_format
 
-Part = dict[str, Any]
-Faults = list[Fault]
+ManifestPart = dict[str, Any]
+FieldErrors = list[FieldError]
 
-IMMUTABLE = "field is immutable"
-NEGATIVE = "must be greater than or equal to 0"
+IMMUTABLE_ERROR = "field is immutable"
+NEGATIVE_ERROR = "must be greater than or equal to 0"
 
 
-def items(parent: Part, name: str, path: str) -> Iterator[tuple[str, Part]]:
+def iterate_items(parent: ManifestPart, name: str, path: str) -> Iterator[tuple[str, ManifestPart]]:
     """Yield each struct of a list with its path."""
     for index, item in enumerate(parent.get(name) or ()):
         yield f"{path}.{name}[{index}]", item or {}
 
 
-def matches(faults: Faults, field: str, value: str, grammar: name_syntax.Grammar) -> None:
-    complaints = grammar(value)
-    if complaints:
-        faults.extend(invalid(field, go_value(value), complaint) for complaint in complaints)
+def check_syntax(errors: FieldErrors, field: str, value: str, syntax_check: name_syntax.SyntaxCheck) -> None:
+    messages = syntax_check(value)
+    if messages:
+        errors.extend(invalid(field, format_go_value(value), message) for message in messages)
 
 
-def named(faults: Faults, field: str, value: object, grammar: name_syntax.Grammar) -> None:
+def check_required_name(errors: FieldErrors, field: str, value: object, syntax_check: name_syntax.SyntaxCheck) -> None:
     """Check that the value is set and has the given syntax."""
     if not value:
-        faults.append(required(field))
+        errors.append(required(field))
     else:
-        matches(faults, field, str(value), grammar)
+        check_syntax(errors, field, str(value), syntax_check)
 
 
-def one_of(faults: Faults, field: str, value: object, supported: Sequence[str]) -> None:
+def check_required_choice(errors: FieldErrors, field: str, value: object, supported: Sequence[str]) -> None:
     if not value:
-        faults.append(required(field))
+        errors.append(required(field))
     elif value not in supported:
-        faults.append(unsupported(field, go_value(value), supported))
+        errors.append(not_supported_unsorted(field, format_go_value(value), supported))
 
 
-def non_negative(faults: Faults, path: str, parent: Part, *names: str) -> None:
+def check_non_negative(errors: FieldErrors, path: str, parent: ManifestPart, *names: str) -> None:
     for name in names:
         value = parent.get(name)
         if isinstance(value, int) and value < 0:
-            faults.append(invalid(f"{path}.{name}", str(value), NEGATIVE))
+            errors.append(invalid(f"{path}.{name}", str(value), NEGATIVE_ERROR))
 
 
-def immutable(faults: Faults, field: str, new: object, old: object, shown: str = "") -> None:
+def check_immutable(errors: FieldErrors, field: str, new: object, old: object, value_text: str = "") -> None:
     if new != old and (new or old or type(new) is not type(old)):
-        faults.append(invalid(field, shown or ('"null"' if new is None else go_value(new)), IMMUTABLE))
+        errors.append(
+            invalid(field, value_text or ('"null"' if new is None else format_go_value(new)), IMMUTABLE_ERROR)
+        )
 
 
-def port(faults: Faults, field: str, value: object) -> None:
+def check_port(errors: FieldErrors, field: str, value: object) -> None:
     """Check a port given as number or name."""
     if isinstance(value, str):
-        matches(faults, field, value, name_syntax.port_name)
+        check_syntax(errors, field, value, name_syntax.check_port_name)
     else:
         number = value if isinstance(value, int) else 0
-        faults.extend(invalid(field, str(number), complaint) for complaint in name_syntax.port_number(number))
+        errors.extend(invalid(field, str(number), message) for message in name_syntax.check_port_number(number))
 
 
-def port_number(faults: Faults, field: str, value: object) -> None:
+def check_port_number(errors: FieldErrors, field: str, value: object) -> None:
     number = value if isinstance(value, int) else 0
-    faults.extend(invalid(field, str(number), complaint) for complaint in name_syntax.port_number(number))
+    errors.extend(invalid(field, str(number), message) for message in name_syntax.check_port_number(number))
 
 
-def amount(faults: Faults, field: str, value: object, *, whole: bool = False) -> None:
+def check_quantity(errors: FieldErrors, field: str, value: object, *, must_be_integer: bool = False) -> None:
     """Check that the value is a resource quantity and not negative."""
     try:
         number = quantity.parse(str(value))
     except ManifestError as error:
-        faults.append(invalid(field, go_value(value), error.message))
+        errors.append(invalid(field, format_go_value(value), error.message))
         return
     if number < 0:
-        faults.append(invalid(field, go_value(quantity.canonical(str(value))), NEGATIVE))
-    if whole and number != number.to_integral_value():
-        faults.append(invalid(field, go_format.quantity(str(value)), "must be an integer"))
+        errors.append(invalid(field, format_go_value(quantity.canonicalize(str(value))), NEGATIVE_ERROR))
+    if must_be_integer and number != number.to_integral_value():
+        errors.append(invalid(field, go_format.format_quantity(str(value)), "must be an integer"))
 
 
-def labels(faults: Faults, field: str, given: Mapping[str, Any] | None) -> None:
-    for key, value in (given or {}).items():
-        matches(faults, field, key, name_syntax.qualified_name)
-        matches(faults, field, str(value or ""), name_syntax.label_value)
+def check_labels(errors: FieldErrors, field: str, values: Mapping[str, Any] | None) -> None:
+    for key, value in (values or {}).items():
+        check_syntax(errors, field, key, name_syntax.check_qualified_name)
+        check_syntax(errors, field, str(value or ""), name_syntax.check_label_value)
 
 
-def annotation_map(faults: Faults, field: str, given: Mapping[str, Any] | None) -> None:
+def check_annotations(errors: FieldErrors, field: str, annotations: Mapping[str, Any] | None) -> None:
     total = 0
-    for key, value in (given or {}).items():
-        complaints = name_syntax.qualified_name(key.lower())
-        faults.extend(invalid(field, go_value(key), complaint) for complaint in complaints)
+    for key, value in (annotations or {}).items():
+        messages = name_syntax.check_qualified_name(key.lower())
+        errors.extend(invalid(field, format_go_value(key), message) for message in messages)
         total += len(key.encode()) + len(str(value or "").encode(errors="surrogatepass"))
     if total > 256 * 1024:
-        faults.append(too_long(field, 256 * 1024))
+        errors.append(too_long(field, 256 * 1024))
 
 
-def label_selector(faults: Faults, field: str, selector: Part | None) -> None:
+def check_label_selector(errors: FieldErrors, field: str, selector: ManifestPart | None) -> None:
     if not selector:
         return
-    labels(faults, f"{field}.matchLabels", selector.get("matchLabels"))
-    for path, term in items(selector, "matchExpressions", field):
+    check_labels(errors, f"{field}.matchLabels", selector.get("matchLabels"))
+    for path, term in iterate_items(selector, "matchExpressions", field):
         operator, values = term.get("operator") or "", term.get("values") or ()
         if operator in ("In", "NotIn"):
             if not values:
-                words = "must be specified when `operator` is 'In' or 'NotIn'"
-                faults.append(required(f"{path}.values", words))
+                detail = "must be specified when `operator` is 'In' or 'NotIn'"
+                errors.append(required(f"{path}.values", detail))
         elif operator in ("Exists", "DoesNotExist"):
             if values:
-                words = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                faults.append(forbidden(f"{path}.values", words))
+                detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                errors.append(forbidden(f"{path}.values", detail))
         else:
-            faults.append(invalid(f"{path}.operator", go_value(operator), "not a valid selector operator"))
-        matches(faults, f"{path}.key", str(term.get("key") or ""), name_syntax.qualified_name)
+            errors.append(invalid(f"{path}.operator", format_go_value(operator), "not a valid selector operator"))
+        check_syntax(errors, f"{path}.key", str(term.get("key") or ""), name_syntax.check_qualified_name)
         for index, value in enumerate(values):
-            matches(faults, f"{path}.values[{index}]", str(value), name_syntax.label_value)
+            check_syntax(errors, f"{path}.values[{index}]", str(value), name_syntax.check_label_value)
 
 
-def selector_of(selector: Part | None) -> LabelSelector | None:
+def read_label_selector(selector: ManifestPart | None) -> LabelSelector | None:
     """Return the selector, None if it is invalid (`check_label_selector` reports that)."""
     try:
-        return from_label_selector(selector)
+        return label_selector_from_wire(selector)
     except ManifestError:
         return None
 
 
-def one_volume(faults: Faults, path: str, kinds: Sequence[str]) -> None:
+def check_one_volume_type(errors: FieldErrors, path: str, kinds: Sequence[str]) -> None:
     """Check that a volume has exactly one type."""
-    faults.extend(forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in kinds[1:])
+    errors.extend(forbidden(f"{path}.{name}", "may not specify more than 1 volume type") for name in kinds[1:])
     if not kinds:
-        faults.append(required(path, "must specify a volume type"))
+        errors.append(required(path, "must specify a volume type"))

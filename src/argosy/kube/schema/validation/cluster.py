@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
-from argosy.kube.schema.field_error import duplicate, forbidden, go_value, invalid, required, unsupported
+from argosy.kube.schema.field_error import (
+    duplicate,
+    forbidden,
+    format_go_value,
+    invalid,
+    not_supported_unsorted,
+    required,
+)
 from argosy.kube.schema.validation import go_format
-from argosy.kube.schema.validation.checks import Faults, Part, immutable, items, label_selector, matches, named
-from argosy.kube.schema.validation.workloads import at_most_all, int_or_percent
+from argosy.kube.schema.validation.checks import (
+    FieldErrors,
+    ManifestPart,
+    check_immutable,
+    check_label_selector,
+    check_required_name,
+    check_syntax,
+    iterate_items,
+)
+from argosy.kube.schema.validation.workloads import check_at_most_100_percent, check_int_or_percent
 
-_RBAC = "rbac.authorization.k8s.io"
-_METRICS = {
+_RBAC_GROUP = "rbac.authorization.k8s.io"
+_METRIC_SOURCE_FIELDS = {
     "Object": "object",
     "Pods": "pods",
     "Resource": "resource",
@@ -18,206 +33,220 @@ _METRICS = {
 }
 
 
-def _rules(manifest: Part, *, namespaced: bool) -> Faults:
-    faults: Faults = []
+def _validate_policy_rules(manifest: ManifestPart, *, namespaced: bool) -> FieldErrors:
+    errors: FieldErrors = []
     for index, rule in enumerate(manifest.get("rules") or ()):
         field = f"rules[{index}]"
         if not rule.get("verbs"):
-            faults.append(required(f"{field}.verbs", "verbs must contain at least one value"))
+            errors.append(required(f"{field}.verbs", "verbs must contain at least one value"))
         urls = rule.get("nonResourceURLs")
         if urls:
-            shown = go_format.string_list(urls)
+            value_text = go_format.format_string_list(urls)
             if namespaced:
-                words = "namespaced rules cannot apply to non-resource URLs"
-                faults.append(invalid(f"{field}.nonResourceURLs", shown, words))
+                detail = "namespaced rules cannot apply to non-resource URLs"
+                errors.append(invalid(f"{field}.nonResourceURLs", value_text, detail))
             if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
-                words = "rules cannot apply to both regular resources and non-resource URLs"
-                faults.append(invalid(f"{field}.nonResourceURLs", shown, words))
+                detail = "rules cannot apply to both regular resources and non-resource URLs"
+                errors.append(invalid(f"{field}.nonResourceURLs", value_text, detail))
             continue
         if not rule.get("apiGroups"):
-            faults.append(required(f"{field}.apiGroups", "resource rules must supply at least one api group"))
+            errors.append(required(f"{field}.apiGroups", "resource rules must supply at least one api group"))
         if not rule.get("resources"):
-            faults.append(required(f"{field}.resources", "resource rules must supply at least one resource"))
-    return faults
+            errors.append(required(f"{field}.resources", "resource rules must supply at least one resource"))
+    return errors
 
 
-def role(manifest: Part) -> Faults:
-    return _rules(manifest, namespaced=True)
+def validate_role(manifest: ManifestPart) -> FieldErrors:
+    return _validate_policy_rules(manifest, namespaced=True)
 
 
-def cluster_role(manifest: Part) -> Faults:
-    faults = _rules(manifest, namespaced=False)
+def validate_cluster_role(manifest: ManifestPart) -> FieldErrors:
+    errors = _validate_policy_rules(manifest, namespaced=False)
     aggregation = manifest.get("aggregationRule")
     if aggregation is not None:
         field = "aggregationRule.clusterRoleSelectors"
         if not aggregation.get("clusterRoleSelectors"):
-            words = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-            faults.append(required(field, words))
+            detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            errors.append(required(field, detail))
         for index, selector in enumerate(aggregation.get("clusterRoleSelectors") or ()):
-            label_selector(faults, f"{field}[{index}]", selector)
-    return faults
+            check_label_selector(errors, f"{field}[{index}]", selector)
+    return errors
 
 
-def _binding(manifest: Part, kinds: tuple[str, ...], *, namespaced: bool) -> Faults:
-    faults: Faults = []
+def _validate_binding(manifest: ManifestPart, kinds: tuple[str, ...], *, namespaced: bool) -> FieldErrors:
+    errors: FieldErrors = []
     ref = manifest.get("roleRef") or {}
-    if ref.get("apiGroup") != _RBAC:
-        faults.append(unsupported("roleRef.apiGroup", go_value(ref.get("apiGroup") or ""), (_RBAC,)))
+    if ref.get("apiGroup") != _RBAC_GROUP:
+        errors.append(
+            not_supported_unsorted("roleRef.apiGroup", format_go_value(ref.get("apiGroup") or ""), (_RBAC_GROUP,))
+        )
     if ref.get("kind") not in kinds:
-        faults.append(unsupported("roleRef.kind", go_value(ref.get("kind") or ""), kinds))
-    named(faults, "roleRef.name", ref.get("name"), name_syntax.path_segment)
+        errors.append(not_supported_unsorted("roleRef.kind", format_go_value(ref.get("kind") or ""), kinds))
+    check_required_name(errors, "roleRef.name", ref.get("name"), name_syntax.check_path_segment)
     for index, subject in enumerate(manifest.get("subjects") or ()):
-        _subject(faults, f"subjects[{index}]", subject, namespaced=namespaced)
-    return faults
+        _validate_subject(errors, f"subjects[{index}]", subject, namespaced=namespaced)
+    return errors
 
 
-def _subject(faults: Faults, field: str, subject: Part, *, namespaced: bool) -> None:
+def _validate_subject(errors: FieldErrors, field: str, subject: ManifestPart, *, namespaced: bool) -> None:
     kind, name, group = subject.get("kind") or "", subject.get("name") or "", subject.get("apiGroup") or ""
     if not name:
-        faults.append(required(f"{field}.name"))
+        errors.append(required(f"{field}.name"))
     if kind == "ServiceAccount":
         if name:
-            matches(faults, f"{field}.name", name, name_syntax.dns_subdomain)
+            check_syntax(errors, f"{field}.name", name, name_syntax.check_dns_subdomain)
         if group:
-            faults.append(unsupported(f"{field}.apiGroup", go_value(group), ("",)))
+            errors.append(not_supported_unsorted(f"{field}.apiGroup", format_go_value(group), ("",)))
         if not namespaced and not subject.get("namespace"):
-            faults.append(required(f"{field}.namespace"))
+            errors.append(required(f"{field}.namespace"))
     elif kind in ("User", "Group"):
-        if group != _RBAC:
-            faults.append(unsupported(f"{field}.apiGroup", go_value(group), (_RBAC,)))
+        if group != _RBAC_GROUP:
+            errors.append(not_supported_unsorted(f"{field}.apiGroup", format_go_value(group), (_RBAC_GROUP,)))
     else:
-        faults.append(unsupported(f"{field}.kind", go_value(kind), ("ServiceAccount", "User", "Group")))
+        errors.append(
+            not_supported_unsorted(f"{field}.kind", format_go_value(kind), ("ServiceAccount", "User", "Group"))
+        )
 
 
-def role_binding(manifest: Part) -> Faults:
-    return _binding(manifest, ("Role", "ClusterRole"), namespaced=True)
+def validate_role_binding(manifest: ManifestPart) -> FieldErrors:
+    return _validate_binding(manifest, ("Role", "ClusterRole"), namespaced=True)
 
 
-def cluster_role_binding(manifest: Part) -> Faults:
-    return _binding(manifest, ("ClusterRole",), namespaced=False)
+def validate_cluster_role_binding(manifest: ManifestPart) -> FieldErrors:
+    return _validate_binding(manifest, ("ClusterRole",), namespaced=False)
 
 
-def role_ref_changed(manifest: Part, old: Part) -> Faults:
-    new, before = manifest.get("roleRef") or {}, old.get("roleRef") or {}
-    return [] if new == before else [invalid("roleRef", go_format.role_ref(new), "cannot change roleRef")]
+def validate_role_ref_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
+    new_ref, old_ref = manifest.get("roleRef") or {}, old.get("roleRef") or {}
+    return (
+        [] if new_ref == old_ref else [invalid("roleRef", go_format.format_role_ref(new_ref), "cannot change roleRef")]
+    )
 
 
-def autoscaler(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_autoscaler(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     spec = manifest.get("spec") or {}
-    low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
-    if low is not None and low < 1:
-        faults.append(invalid("spec.minReplicas", str(low), "must be greater than or equal to 1"))
-    if high < 1:
-        faults.append(invalid("spec.maxReplicas", str(high), "must be greater than 0"))
-    if low is not None and high < low:
-        faults.append(invalid("spec.maxReplicas", str(high), "must be greater than or equal to `minReplicas`"))
+    min_replicas, max_replicas = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    if min_replicas is not None and min_replicas < 1:
+        errors.append(invalid("spec.minReplicas", str(min_replicas), "must be greater than or equal to 1"))
+    if max_replicas < 1:
+        errors.append(invalid("spec.maxReplicas", str(max_replicas), "must be greater than 0"))
+    if min_replicas is not None and max_replicas < min_replicas:
+        errors.append(invalid("spec.maxReplicas", str(max_replicas), "must be greater than or equal to `minReplicas`"))
     target = spec.get("scaleTargetRef") or {}
     for name in ("kind", "name"):
-        named(faults, f"spec.scaleTargetRef.{name}", target.get(name), name_syntax.path_segment)
-    for field, metric in items(spec, "metrics", "spec"):
-        _metric(faults, field, metric)
-    if low == 0 and not any(metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ()):
-        words = "must specify at least one Object or External metric to support scaling to zero replicas"
-        faults.append(forbidden("spec.metrics", words))
-    return faults
+        check_required_name(errors, f"spec.scaleTargetRef.{name}", target.get(name), name_syntax.check_path_segment)
+    for field, metric in iterate_items(spec, "metrics", "spec"):
+        _validate_metric(errors, field, metric)
+    if min_replicas == 0 and not any(
+        metric.get("type") in ("Object", "External") for metric in spec.get("metrics") or ()
+    ):
+        detail = "must specify at least one Object or External metric to support scaling to zero replicas"
+        errors.append(forbidden("spec.metrics", detail))
+    return errors
 
 
-def _metric(faults: Faults, field: str, metric: Part) -> None:
+def _validate_metric(errors: FieldErrors, field: str, metric: ManifestPart) -> None:
     kind = metric.get("type") or ""
     if not kind:
-        faults.append(required(f"{field}.type", "must specify a metric source type"))
-    if kind not in _METRICS:
+        errors.append(required(f"{field}.type", "must specify a metric source type"))
+    if kind not in _METRIC_SOURCE_FIELDS:
         # k8s: reported once for the type, and once more for the missing source of that type
-        faults.extend([unsupported(f"{field}.type", go_value(kind), sorted(_METRICS))] * 2)
+        errors.extend(
+            [not_supported_unsorted(f"{field}.type", format_go_value(kind), sorted(_METRIC_SOURCE_FIELDS))] * 2
+        )
         return
-    present = [name for name in _METRICS.values() if metric.get(name) is not None]
-    expected = _METRICS[kind]
+    present = [name for name in _METRIC_SOURCE_FIELDS.values() if metric.get(name) is not None]
+    expected = _METRIC_SOURCE_FIELDS[kind]
     if expected not in present:
-        faults.append(required(f"{field}.{expected}", "must populate information for the given metric source"))
+        errors.append(required(f"{field}.{expected}", "must populate information for the given metric source"))
     elif len(present) > 1:
         others = [name for name in present if name != expected]
-        words = "must populate the given metric source only"
-        faults.extend(forbidden(f"{field}.{name}", words) for name in others)
+        detail = "must populate the given metric source only"
+        errors.extend(forbidden(f"{field}.{name}", detail) for name in others)
 
 
-def disruption_budget(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_disruption_budget(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     spec = manifest.get("spec") or {}
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        words = "minAvailable and maxUnavailable cannot be both set"
-        faults.append(invalid("spec", go_format.budget(spec), words))
+        detail = "minAvailable and maxUnavailable cannot be both set"
+        errors.append(invalid("spec", go_format.format_disruption_budget(spec), detail))
     for name in ("minAvailable", "maxUnavailable"):
         if spec.get(name) is not None:
-            int_or_percent(faults, f"spec.{name}", spec[name])
-            at_most_all(faults, f"spec.{name}", spec[name])
-    label_selector(faults, "spec.selector", spec.get("selector"))
-    policy, known = spec.get("unhealthyPodEvictionPolicy"), ("AlwaysAllow", "IfHealthyBudget")
-    if policy is not None and policy not in known:
-        faults.append(unsupported("spec.unhealthyPodEvictionPolicy", go_value(policy), known))
-    return faults
+            check_int_or_percent(errors, f"spec.{name}", spec[name])
+            check_at_most_100_percent(errors, f"spec.{name}", spec[name])
+    check_label_selector(errors, "spec.selector", spec.get("selector"))
+    policy, policies = spec.get("unhealthyPodEvictionPolicy"), ("AlwaysAllow", "IfHealthyBudget")
+    if policy is not None and policy not in policies:
+        errors.append(not_supported_unsorted("spec.unhealthyPodEvictionPolicy", format_go_value(policy), policies))
+    return errors
 
 
-_SYSTEM_CLASSES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
+_SYSTEM_PRIORITY_VALUES = {"system-node-critical": 2000001000, "system-cluster-critical": 2000000000}
 
 
-def priority_class(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_priority_class(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     name, value = (manifest.get("metadata") or {}).get("name") or "", manifest.get("value") or 0
     if name.startswith("system-"):
-        if _SYSTEM_CLASSES.get(name) != value:
-            words = "priority class names with 'system-' prefix are reserved for system use only. error: "
-            faults.append(forbidden("metadata.name", f"{words}{name} is not a known system priority class"))
+        if _SYSTEM_PRIORITY_VALUES.get(name) != value:
+            detail = "priority class names with 'system-' prefix are reserved for system use only. error: "
+            errors.append(forbidden("metadata.name", f"{detail}{name} is not a known system priority class"))
     elif value > 1000000000:
-        faults.append(forbidden("value", "maximum allowed value of a user defined priority is 1000000000"))
-    policy, known = manifest.get("preemptionPolicy"), ("PreemptLowerPriority", "Never")
-    if policy and policy not in known:
-        faults.append(unsupported("preemptionPolicy", go_value(policy), known))
-    return faults
+        errors.append(forbidden("value", "maximum allowed value of a user defined priority is 1000000000"))
+    policy, policies = manifest.get("preemptionPolicy"), ("PreemptLowerPriority", "Never")
+    if policy and policy not in policies:
+        errors.append(not_supported_unsorted("preemptionPolicy", format_go_value(policy), policies))
+    return errors
 
 
-def priority_class_updated(manifest: Part, old: Part) -> Faults:
-    faults: Faults = []
+def validate_priority_class_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     if (manifest.get("value") or 0) != (old.get("value") or 0):
-        faults.append(forbidden("value", "may not be changed in an update."))
-    immutable(faults, "preemptionPolicy", manifest.get("preemptionPolicy"), old.get("preemptionPolicy"))
-    return faults
+        errors.append(forbidden("value", "may not be changed in an update."))
+    check_immutable(errors, "preemptionPolicy", manifest.get("preemptionPolicy"), old.get("preemptionPolicy"))
+    return errors
 
 
-def lease(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_lease(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     spec = manifest.get("spec") or {}
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if seconds is not None and seconds <= 0:
-        faults.append(invalid("spec.leaseDurationSeconds", str(seconds), "must be greater than 0"))
+        errors.append(invalid("spec.leaseDurationSeconds", str(seconds), "must be greater than 0"))
     if transitions is not None and transitions < 0:
-        faults.append(invalid("spec.leaseTransitions", str(transitions), "must be greater than or equal to 0"))
-    return faults
+        errors.append(invalid("spec.leaseTransitions", str(transitions), "must be greater than or equal to 0"))
+    return errors
 
 
-def webhooks(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_webhooks(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     names: set[str] = set()
     for index, hook in enumerate(manifest.get("webhooks") or ()):
         field = f"webhooks[{index}]"
         name = hook.get("name") or ""
         if not name:
-            faults.append(required(f"{field}.name"))
-        elif complaints := name_syntax.dns_subdomain(name):
-            faults.append(invalid(f"{field}.name", go_value(name), ",".join(complaints)))
+            errors.append(required(f"{field}.name"))
+        elif messages := name_syntax.check_dns_subdomain(name):
+            errors.append(invalid(f"{field}.name", format_go_value(name), ",".join(messages)))
         elif name.count(".") < 2:
-            words = "should be a domain with at least three segments separated by dots"
-            faults.append(invalid(f"{field}.name", go_value(name), words))
+            detail = "should be a domain with at least three segments separated by dots"
+            errors.append(invalid(f"{field}.name", format_go_value(name), detail))
         if hook.get("sideEffects") is None:
-            faults.append(required(f"{field}.sideEffects", "must specify one of None, NoneOnDryRun"))
+            errors.append(required(f"{field}.sideEffects", "must specify one of None, NoneOnDryRun"))
         elif hook["sideEffects"] not in ("None", "NoneOnDryRun"):
-            faults.append(unsupported(f"{field}.sideEffects", go_value(hook["sideEffects"]), ("None", "NoneOnDryRun")))
+            errors.append(
+                not_supported_unsorted(
+                    f"{field}.sideEffects", format_go_value(hook["sideEffects"]), ("None", "NoneOnDryRun")
+                )
+            )
         config = hook.get("clientConfig") or {}
         if (config.get("url") is None) == (config.get("service") is None):
-            faults.append(required(f"{field}.clientConfig", "exactly one of url or service is required"))
+            errors.append(required(f"{field}.clientConfig", "exactly one of url or service is required"))
         if not hook.get("admissionReviewVersions"):
-            faults.append(required(f"{field}.admissionReviewVersions", "must specify one of v1, v1beta1"))
+            errors.append(required(f"{field}.admissionReviewVersions", "must specify one of v1, v1beta1"))
         if name in names:
-            faults.append(duplicate(f"{field}.name", go_value(name)))
+            errors.append(duplicate(f"{field}.name", format_go_value(name)))
         names.add(name)
-    return faults
+    return errors

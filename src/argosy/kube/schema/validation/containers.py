@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from argosy.kube.schema import name_syntax, quantity
-from argosy.kube.schema.field_error import duplicate, forbidden, go_value, invalid, not_found, required, unsupported
+from argosy.kube.schema.field_error import (
+    duplicate,
+    forbidden,
+    format_go_value,
+    invalid,
+    not_found,
+    not_supported_unsorted,
+    required,
+)
 from argosy.kube.schema.validation.checks import (
-    Faults,
-    Part,
-    amount,
-    items,
-    matches,
-    named,
-    non_negative,
-    one_of,
-    port,
-    port_number,
+    FieldErrors,
+    ManifestPart,
+    check_non_negative,
+    check_port,
+    check_port_number,
+    check_quantity,
+    check_required_choice,
+    check_required_name,
+    check_syntax,
+    iterate_items,
 )  # fmt: skip
-from argosy.kube.schema.validation.volumes import relative_path
+from argosy.kube.schema.validation.volumes import check_relative_path
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
-_STANDARD = {"cpu", "memory", "ephemeral-storage"}
-_STANDARD_ANYWHERE = _STANDARD | {
+_CONTAINER_RESOURCES = {"cpu", "memory", "ephemeral-storage"}
+_STANDARD_RESOURCES = _CONTAINER_RESOURCES | {
     "requests.cpu", "requests.memory", "requests.ephemeral-storage", "limits.cpu", "limits.memory",
     "limits.ephemeral-storage", "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps",
     "persistentvolumeclaims", "storage", "requests.storage", "services.nodeports", "services.loadbalancers",
@@ -29,270 +37,292 @@ _FIELD_PATHS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP",
     "status.hostIPs", "status.podIP", "status.podIPs",
 )  # fmt: skip
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
-_ONE_SOURCE = "may not have more than one field specified at a time"
+_PROBE_FIELDS = ("livenessProbe", "readinessProbe", "startupProbe")
+_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
+_ONE_SOURCE_ERROR = "may not have more than one field specified at a time"
 
 
-def containers(faults: Faults, spec: Part, path: str, volumes: set[str]) -> None:
+def validate_containers(errors: FieldErrors, spec: ManifestPart, path: str, volumes: set[str]) -> None:
     field = f"{path}.containers"
     if not spec.get("containers"):
-        faults.append(required(field))
+        errors.append(required(field))
         return
     names: set[str] = set()
-    for at, container in items(spec, "containers", path):
-        _common(faults, at, container, volumes)
+    for container_path, container in iterate_items(spec, "containers", path):
+        _validate_container(errors, container_path, container, volumes)
         name = container.get("name") or ""
         if name in names:
-            faults.append(duplicate(f"{at}.name", go_value(name)))
+            errors.append(duplicate(f"{container_path}.name", format_go_value(name)))
         names.add(name)
         if container.get("lifecycle") is not None:
-            _lifecycle(faults, f"{at}.lifecycle", container["lifecycle"])
-        _probes(faults, at, container)
+            _validate_lifecycle(errors, f"{container_path}.lifecycle", container["lifecycle"])
+        _validate_probes(errors, container_path, container)
         if container.get("restartPolicy") is not None:
-            faults.append(forbidden(f"{at}.restartPolicy", "may not be set for non-init containers"))
-    _host_ports(faults, field, spec["containers"])
+            errors.append(forbidden(f"{container_path}.restartPolicy", "may not be set for non-init containers"))
+    _check_duplicate_host_ports(errors, field, spec["containers"])
 
 
-def init_containers(faults: Faults, spec: Part, path: str, volumes: set[str]) -> None:
+def validate_init_containers(errors: FieldErrors, spec: ManifestPart, path: str, volumes: set[str]) -> None:
     names = {container.get("name") for container in spec.get("containers") or ()}
-    for at, container in items(spec, "initContainers", path):
-        _common(faults, at, container, volumes)
+    for container_path, container in iterate_items(spec, "initContainers", path):
+        _validate_container(errors, container_path, container, volumes)
         policy = container.get("restartPolicy")
         if policy is not None and policy != "Always":
-            faults.append(unsupported(f"{at}.restartPolicy", go_value(policy), ("Always",)))
+            errors.append(
+                not_supported_unsorted(f"{container_path}.restartPolicy", format_go_value(policy), ("Always",))
+            )
         name = container.get("name") or ""
         if name in names:
-            faults.append(duplicate(f"{at}.name", go_value(name)))
+            errors.append(duplicate(f"{container_path}.name", format_go_value(name)))
         elif name:
             names.add(name)
-        _host_ports(faults, f"{path}.initContainers", [container])
+        _check_duplicate_host_ports(errors, f"{path}.initContainers", [container])
         if policy == "Always":
             if container.get("lifecycle") is not None:
-                _lifecycle(faults, f"{at}.lifecycle", container["lifecycle"])
-            _probes(faults, at, container)
+                _validate_lifecycle(errors, f"{container_path}.lifecycle", container["lifecycle"])
+            _validate_probes(errors, container_path, container)
             continue
-        words = "may not be set for init containers without restartPolicy=Always"
-        set_here = [each for each in ("lifecycle", *_PROBES) if container.get(each) is not None]
-        faults.extend(forbidden(f"{at}.{each}", words) for each in set_here)
+        detail = "may not be set for init containers without restartPolicy=Always"
+        forbidden_fields = [
+            name_in_container
+            for name_in_container in ("lifecycle", *_PROBE_FIELDS)
+            if container.get(name_in_container) is not None
+        ]
+        errors.extend(
+            forbidden(f"{container_path}.{name_in_container}", detail) for name_in_container in forbidden_fields
+        )
 
 
-def _common(faults: Faults, at: str, container: Part, volumes: set[str]) -> None:
-    named(faults, f"{at}.name", container.get("name"), name_syntax.dns_label)
+def _validate_container(errors: FieldErrors, path: str, container: ManifestPart, volumes: set[str]) -> None:
+    check_required_name(errors, f"{path}.name", container.get("name"), name_syntax.check_dns_label)
     if not container.get("image"):
-        faults.append(required(f"{at}.image"))
+        errors.append(required(f"{path}.image"))
     policies = ("File", "FallbackToLogsOnError")
-    one_of(faults, f"{at}.terminationMessagePolicy", container.get("terminationMessagePolicy"), policies)
+    check_required_choice(
+        errors, f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), policies
+    )
     if container.get("ports"):
-        _ports(faults, at, container)
+        _validate_ports(errors, path, container)
     if container.get("env"):
-        _environment(faults, at, container)
+        _validate_environment(errors, path, container)
     if container.get("envFrom"):
-        _environment_from(faults, at, container)
+        _validate_env_from(errors, path, container)
     if container.get("volumeMounts"):
-        _mounts(faults, at, container, volumes)
-    one_of(faults, f"{at}.imagePullPolicy", container.get("imagePullPolicy"), ("Always", "IfNotPresent", "Never"))
+        _validate_volume_mounts(errors, path, container, volumes)
+    check_required_choice(
+        errors, f"{path}.imagePullPolicy", container.get("imagePullPolicy"), ("Always", "IfNotPresent", "Never")
+    )
     if container.get("resources"):
-        resource_requirements(faults, f"{at}.resources", container["resources"])
+        validate_resource_requirements(errors, f"{path}.resources", container["resources"])
 
 
-def _ports(faults: Faults, at: str, container: Part) -> None:
+def _validate_ports(errors: FieldErrors, path: str, container: ManifestPart) -> None:
     names: set[str] = set()
-    for field, each in items(container, "ports", at):
-        name = each.get("name") or ""
+    for field, port in iterate_items(container, "ports", path):
+        name = port.get("name") or ""
         if name:
-            complaints = name_syntax.port_name(name)
-            faults.extend(invalid(f"{field}.name", go_value(name), complaint) for complaint in complaints)
-            if not complaints and name in names:
-                faults.append(duplicate(f"{field}.name", go_value(name)))
+            messages = name_syntax.check_port_name(name)
+            errors.extend(invalid(f"{field}.name", format_go_value(name), message) for message in messages)
+            if not messages and name in names:
+                errors.append(duplicate(f"{field}.name", format_go_value(name)))
             names.add(name)
-        if not each.get("containerPort"):
-            faults.append(required(f"{field}.containerPort"))
+        if not port.get("containerPort"):
+            errors.append(required(f"{field}.containerPort"))
         else:
-            port_number(faults, f"{field}.containerPort", each["containerPort"])
-        if each.get("hostPort"):
-            port_number(faults, f"{field}.hostPort", each["hostPort"])
-        one_of(faults, f"{field}.protocol", each.get("protocol"), PROTOCOLS)
+            check_port_number(errors, f"{field}.containerPort", port["containerPort"])
+        if port.get("hostPort"):
+            check_port_number(errors, f"{field}.hostPort", port["hostPort"])
+        check_required_choice(errors, f"{field}.protocol", port.get("protocol"), PROTOCOLS)
 
 
-def _host_ports(faults: Faults, field: str, group: list[Part]) -> None:
-    taken: set[str] = set()
-    for index, container in enumerate(group):
-        for at, each in items(container or {}, "ports", f"{field}[{index}]"):
-            if not each.get("hostPort"):
+def _check_duplicate_host_ports(errors: FieldErrors, field: str, containers: list[ManifestPart]) -> None:
+    used_ports: set[str] = set()
+    for index, container in enumerate(containers):
+        for port_path, port in iterate_items(container or {}, "ports", f"{field}[{index}]"):
+            if not port.get("hostPort"):
                 continue
-            key = f"{each.get('protocol') or ''}/{each.get('hostIP') or ''}/{each['hostPort']}"
-            if key in taken:
-                faults.append(duplicate(f"{at}.hostPort", go_value(key)))
-            taken.add(key)
+            key = f"{port.get('protocol') or ''}/{port.get('hostIP') or ''}/{port['hostPort']}"
+            if key in used_ports:
+                errors.append(duplicate(f"{port_path}.hostPort", format_go_value(key)))
+            used_ports.add(key)
 
 
-def _environment(faults: Faults, at: str, container: Part) -> None:
-    for field, variable in items(container, "env", at):
-        named(faults, f"{field}.name", variable.get("name"), name_syntax.variable_name)
+def _validate_environment(errors: FieldErrors, path: str, container: ManifestPart) -> None:
+    for field, variable in iterate_items(container, "env", path):
+        check_required_name(errors, f"{field}.name", variable.get("name"), name_syntax.check_variable_name)
         source = variable.get("valueFrom")
         if source is None:
             continue
         field = f"{field}.valueFrom"
-        kinds = [each for each in _SOURCES if source.get(each) is not None]
+        kinds = [source_kind for source_kind in _ENV_SOURCES if source.get(source_kind) is not None]
         if "fieldRef" in kinds:
-            _field_ref(faults, f"{field}.fieldRef", source["fieldRef"])
+            _validate_field_ref(errors, f"{field}.fieldRef", source["fieldRef"])
         if "resourceFieldRef" in kinds and not source["resourceFieldRef"].get("resource"):
-            faults.append(required(f"{field}.resourceFieldRef.resource"))
-        for each in ("configMapKeyRef", "secretKeyRef"):
-            if each in kinds:
-                _key_ref(faults, f"{field}.{each}", source[each])
+            errors.append(required(f"{field}.resourceFieldRef.resource"))
+        for source_kind in ("configMapKeyRef", "secretKeyRef"):
+            if source_kind in kinds:
+                _validate_key_ref(errors, f"{field}.{source_kind}", source[source_kind])
         if not kinds:
-            words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-            faults.append(invalid(field, '""', words))
+            detail = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+            errors.append(invalid(field, '""', detail))
         elif variable.get("value"):
-            faults.append(invalid(field, '""', "may not be specified when `value` is not empty"))
+            errors.append(invalid(field, '""', "may not be specified when `value` is not empty"))
         elif len(kinds) > 1:
-            faults.append(invalid(field, '""', _ONE_SOURCE))
+            errors.append(invalid(field, '""', _ONE_SOURCE_ERROR))
 
 
-def _field_ref(faults: Faults, field: str, ref: Part) -> None:
+def _validate_field_ref(errors: FieldErrors, field: str, ref: ManifestPart) -> None:
     path = ref.get("fieldPath") or ""
     if not path:
-        faults.append(required(f"{field}.fieldPath"))
+        errors.append(required(f"{field}.fieldPath"))
         return
     head, bracket, key = path.partition("['")
     if bracket and key.endswith("']") and head in ("metadata.annotations", "metadata.labels"):
         key = key[:-2].lower() if head == "metadata.annotations" else key[:-2]
-        matches(faults, field, key, name_syntax.qualified_name)
+        check_syntax(errors, field, key, name_syntax.check_qualified_name)
     elif path not in (*_FIELD_PATHS, "metadata.annotations", "metadata.labels", "spec.host", "spec.schedulerName"):
-        words = f"error converting fieldPath: field label not supported: {path}"
-        faults.append(invalid(f"{field}.fieldPath", go_value(path), words))
+        detail = f"error converting fieldPath: field label not supported: {path}"
+        errors.append(invalid(f"{field}.fieldPath", format_go_value(path), detail))
     elif path not in _FIELD_PATHS:
-        faults.append(unsupported(f"{field}.fieldPath", go_value(path), _FIELD_PATHS))
+        errors.append(not_supported_unsorted(f"{field}.fieldPath", format_go_value(path), _FIELD_PATHS))
 
 
-def _key_ref(faults: Faults, field: str, ref: Part) -> None:
-    matches(faults, f"{field}.name", ref.get("name") or "", name_syntax.dns_subdomain)
-    named(faults, f"{field}.key", ref.get("key"), name_syntax.config_key)
+def _validate_key_ref(errors: FieldErrors, field: str, ref: ManifestPart) -> None:
+    check_syntax(errors, f"{field}.name", ref.get("name") or "", name_syntax.check_dns_subdomain)
+    check_required_name(errors, f"{field}.key", ref.get("key"), name_syntax.check_config_key)
 
 
-def _environment_from(faults: Faults, at: str, container: Part) -> None:
-    for field, source in items(container, "envFrom", at):
+def _validate_env_from(errors: FieldErrors, path: str, container: ManifestPart) -> None:
+    for field, source in iterate_items(container, "envFrom", path):
         if source.get("prefix"):
-            matches(faults, f"{field}.prefix", source["prefix"], name_syntax.variable_name)
-        kinds = [each for each in ("configMapRef", "secretRef") if source.get(each) is not None]
-        for each in kinds:
-            named(faults, f"{field}.{each}.name", source[each].get("name"), name_syntax.dns_subdomain)
+            check_syntax(errors, f"{field}.prefix", source["prefix"], name_syntax.check_variable_name)
+        kinds = [source_kind for source_kind in ("configMapRef", "secretRef") if source.get(source_kind) is not None]
+        for source_kind in kinds:
+            check_required_name(
+                errors, f"{field}.{source_kind}.name", source[source_kind].get("name"), name_syntax.check_dns_subdomain
+            )
         if not kinds:
-            faults.append(invalid(f"{at}.envFrom", '""', "must specify one of: `configMapRef` or `secretRef`"))
+            errors.append(invalid(f"{path}.envFrom", '""', "must specify one of: `configMapRef` or `secretRef`"))
         elif len(kinds) > 1:
-            faults.append(invalid(f"{at}.envFrom", '""', _ONE_SOURCE))
+            errors.append(invalid(f"{path}.envFrom", '""', _ONE_SOURCE_ERROR))
 
 
-def _mounts(faults: Faults, at: str, container: Part, volumes: set[str]) -> None:
+def _validate_volume_mounts(
+    errors: FieldErrors, container_path: str, container: ManifestPart, volumes: set[str]
+) -> None:
     paths: set[str] = set()
-    for field, mount in items(container, "volumeMounts", at):
+    for field, mount in iterate_items(container, "volumeMounts", container_path):
         name, path = mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
-            faults.append(required(f"{field}.name"))
+            errors.append(required(f"{field}.name"))
         if name not in volumes:
-            faults.append(not_found(f"{field}.name", go_value(name)))
+            errors.append(not_found(f"{field}.name", format_go_value(name)))
         if not path:
-            faults.append(required(f"{field}.mountPath"))
+            errors.append(required(f"{field}.mountPath"))
         if path in paths:
-            faults.append(invalid(f"{field}.mountPath", go_value(path), "must be unique"))
+            errors.append(invalid(f"{field}.mountPath", format_go_value(path), "must be unique"))
         paths.add(path)
         if mount.get("subPath"):
-            relative_path(faults, f"{at}.volumeMounts.subPath", mount["subPath"])
+            check_relative_path(errors, f"{container_path}.volumeMounts.subPath", mount["subPath"])
         if mount.get("subPathExpr"):
             if mount.get("subPath"):
-                words = "subPathExpr and subPath are mutually exclusive"
-                faults.append(invalid(f"{field}.subPathExpr", go_value(mount["subPathExpr"]), words))
-            relative_path(faults, f"{at}.volumeMounts.subPathExpr", mount["subPathExpr"])
+                detail = "subPathExpr and subPath are mutually exclusive"
+                errors.append(invalid(f"{field}.subPathExpr", format_go_value(mount["subPathExpr"]), detail))
+            check_relative_path(errors, f"{container_path}.volumeMounts.subPathExpr", mount["subPathExpr"])
 
 
-def resource_requirements(faults: Faults, field: str, given: Part) -> None:
-    limits, requests = given.get("limits") or {}, given.get("requests") or {}
+def validate_resource_requirements(errors: FieldErrors, field: str, resources: ManifestPart) -> None:
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for part_name, amounts in (("limits", limits), ("requests", requests)):
         for name, value in amounts.items():
-            at = f"{field}.{part_name}[{name}]"
-            _resource_name(faults, at, name)
-            amount(faults, at, value, whole=_counted(name))
+            resource_path = f"{field}.{part_name}[{name}]"
+            _validate_resource_name(errors, resource_path, name)
+            check_quantity(errors, resource_path, value, must_be_integer=_is_extended_resource(name))
             if part_name == "requests":
-                _within_limit(faults, field, name, value, limits.get(name))
+                _check_request_within_limit(errors, field, name, value, limits.get(name))
 
 
-def _counted(name: str) -> bool:
+def _is_extended_resource(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
-def _within_limit(faults: Faults, field: str, name: str, request: str, limit: str | None) -> None:
-    fixed = _counted(name) or name.startswith("hugepages-")
+def _check_request_within_limit(errors: FieldErrors, field: str, name: str, request: str, limit: str | None) -> None:
+    must_equal_limit = _is_extended_resource(name) or name.startswith("hugepages-")
     if limit is None:
-        if fixed:
-            faults.append(required(f"{field}.limits", "Limit must be set for non overcommitable resources"))
+        if must_equal_limit:
+            errors.append(required(f"{field}.limits", "Limit must be set for non overcommitable resources"))
         return
     order = quantity.compare(request, limit)
-    shown, most = go_value(quantity.canonical(request)), quantity.canonical(limit)
-    if fixed and order:
-        faults.append(invalid(f"{field}.requests", shown, f"must be equal to {name} limit of {most}"))
+    request_text, limit_text = format_go_value(quantity.canonicalize(request)), quantity.canonicalize(limit)
+    if must_equal_limit and order:
+        errors.append(invalid(f"{field}.requests", request_text, f"must be equal to {name} limit of {limit_text}"))
     elif order > 0:
-        faults.append(invalid(f"{field}.requests", shown, f"must be less than or equal to {name} limit of {most}"))
+        errors.append(
+            invalid(f"{field}.requests", request_text, f"must be less than or equal to {name} limit of {limit_text}")
+        )
 
 
-def _resource_name(faults: Faults, field: str, name: str) -> None:
-    if complaints := name_syntax.qualified_name(name):
-        faults.extend(invalid(field, name, complaint) for complaint in complaints)
+def _validate_resource_name(errors: FieldErrors, field: str, name: str) -> None:
+    if messages := name_syntax.check_qualified_name(name):
+        errors.extend(invalid(field, name, message) for message in messages)
         return
     if "/" in name:
         return
-    huge = name.startswith("hugepages-")
-    if not huge and name not in _STANDARD_ANYWHERE:
-        faults.append(invalid(field, name, "must be a standard resource type or fully qualified"))
-    if not huge and name not in _STANDARD:
-        faults.append(invalid(field, name, "must be a standard resource for containers"))
+    is_huge_pages = name.startswith("hugepages-")
+    if not is_huge_pages and name not in _STANDARD_RESOURCES:
+        errors.append(invalid(field, name, "must be a standard resource type or fully qualified"))
+    if not is_huge_pages and name not in _CONTAINER_RESOURCES:
+        errors.append(invalid(field, name, "must be a standard resource for containers"))
 
 
-def _lifecycle(faults: Faults, field: str, lifecycle: Part) -> None:
+def _validate_lifecycle(errors: FieldErrors, field: str, lifecycle: ManifestPart) -> None:
     for name in ("postStart", "preStop"):
         if lifecycle.get(name) is not None:
-            _handler(faults, f"{field}.{name}", lifecycle[name])
+            _validate_handler(errors, f"{field}.{name}", lifecycle[name])
 
 
-def _probes(faults: Faults, at: str, container: Part) -> None:
-    for name in _PROBES:
+def _validate_probes(errors: FieldErrors, container_path: str, container: ManifestPart) -> None:
+    for name in _PROBE_FIELDS:
         probe = container.get(name)
         if probe is None:
             continue
-        field = f"{at}.{name}"
-        _handler(faults, field, probe)
+        field = f"{container_path}.{name}"
+        _validate_handler(errors, field, probe)
         counts = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
-        non_negative(faults, field, probe, *counts)
+        check_non_negative(errors, field, probe, *counts)
         grace = probe.get("terminationGracePeriodSeconds")
         if grace is not None and grace <= 0:
-            faults.append(invalid(f"{field}.terminationGracePeriodSeconds", str(grace), "must be greater than 0"))
+            errors.append(invalid(f"{field}.terminationGracePeriodSeconds", str(grace), "must be greater than 0"))
         if name == "readinessProbe":
             if grace is not None:
-                words = "must not be set for readinessProbes"
-                faults.append(invalid(f"{field}.terminationGracePeriodSeconds", str(grace), words))
+                detail = "must not be set for readinessProbes"
+                errors.append(invalid(f"{field}.terminationGracePeriodSeconds", str(grace), detail))
         elif probe.get("successThreshold", 1) != 1:
-            faults.append(invalid(f"{field}.successThreshold", str(probe["successThreshold"]), "must be 1"))
+            errors.append(invalid(f"{field}.successThreshold", str(probe["successThreshold"]), "must be 1"))
 
 
-def _handler(faults: Faults, field: str, given: Part) -> None:
-    kinds = [kind for kind in ("exec", "httpGet", "tcpSocket", "grpc", "sleep") if given.get(kind) is not None]
+def _validate_handler(errors: FieldErrors, field: str, handler_spec: ManifestPart) -> None:
+    kinds = [kind for kind in ("exec", "httpGet", "tcpSocket", "grpc", "sleep") if handler_spec.get(kind) is not None]
     if not kinds:
-        faults.append(required(field, "must specify a handler type"))
+        errors.append(required(field, "must specify a handler type"))
         return
-    first = given[kinds[0]]
-    at = f"{field}.{kinds[0]}"
+    handler = handler_spec[kinds[0]]
+    handler_path = f"{field}.{kinds[0]}"
     if kinds[0] == "exec":
-        if not first.get("command"):
-            faults.append(required(f"{at}.command"))
+        if not handler.get("command"):
+            errors.append(required(f"{handler_path}.command"))
     elif kinds[0] == "httpGet":
-        if not first.get("path"):
-            faults.append(required(f"{at}.path"))
-        port(faults, f"{at}.port", first.get("port"))
-        if first.get("scheme") not in ("HTTP", "HTTPS"):
-            faults.append(unsupported(f"{at}.scheme", go_value(first.get("scheme") or ""), ("HTTP", "HTTPS")))
-        for header in first.get("httpHeaders") or ():
-            matches(faults, f"{at}.httpHeaders", header.get("name") or "", name_syntax.header_name)
+        if not handler.get("path"):
+            errors.append(required(f"{handler_path}.path"))
+        check_port(errors, f"{handler_path}.port", handler.get("port"))
+        if handler.get("scheme") not in ("HTTP", "HTTPS"):
+            errors.append(
+                not_supported_unsorted(
+                    f"{handler_path}.scheme", format_go_value(handler.get("scheme") or ""), ("HTTP", "HTTPS")
+                )
+            )
+        for header in handler.get("httpHeaders") or ():
+            check_syntax(errors, f"{handler_path}.httpHeaders", header.get("name") or "", name_syntax.check_header_name)
     elif kinds[0] in ("tcpSocket", "grpc"):
-        port(faults, f"{at}.port", first.get("port"))
-    faults.extend(forbidden(f"{field}.{kind}", "may not specify more than 1 handler type") for kind in kinds[1:])
+        check_port(errors, f"{handler_path}.port", handler.get("port"))
+    errors.extend(forbidden(f"{field}.{kind}", "may not specify more than 1 handler type") for kind in kinds[1:])

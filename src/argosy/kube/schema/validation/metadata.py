@@ -7,114 +7,133 @@ Never: checks what needs the store, such as whether a name is in use.
 from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
-from argosy.kube.schema.field_error import forbidden, go_value, invalid, required
+from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, required
 from argosy.kube.schema.validation import go_format
-from argosy.kube.schema.validation.checks import Faults, Part, annotation_map, immutable, labels, matches
+from argosy.kube.schema.validation.checks import (
+    FieldErrors,
+    ManifestPart,
+    check_annotations,
+    check_immutable,
+    check_labels,
+    check_syntax,
+)
 
 # k8s: the API server itself sets the last one, on CustomResourceDefinitions
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion", "customresourcecleanup.apiextensions.k8s.io")
 
 
-def on_create(metadata: Part, *, namespaced: bool, grammar: name_syntax.Grammar, custom: bool = False) -> Faults:
+def validate_metadata_create(
+    metadata: ManifestPart, *, namespaced: bool, name_check: name_syntax.SyntaxCheck, is_custom: bool = False
+) -> FieldErrors:
     """`is_custom`: finalizers of custom kinds need no domain."""
-    faults: Faults = []
+    errors: FieldErrors = []
     prefix = metadata.get("generateName")
     if prefix:
-        complaints = name_syntax.for_prefix(grammar, prefix)
-        faults.extend(invalid("metadata.generateName", go_value(prefix), complaint) for complaint in complaints)
+        messages = name_syntax.check_name_prefix(name_check, prefix)
+        errors.extend(invalid("metadata.generateName", format_go_value(prefix), message) for message in messages)
     name = metadata.get("name")
     if not name:
-        faults.append(required("metadata.name", "name or generateName is required"))
+        errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        matches(faults, "metadata.name", name, grammar)
+        check_syntax(errors, "metadata.name", name, name_check)
     namespace = metadata.get("namespace")
     if namespaced:
         if not namespace:
-            faults.append(required("metadata.namespace"))
+            errors.append(required("metadata.namespace"))
         else:
-            matches(faults, "metadata.namespace", namespace, name_syntax.dns_label)
+            check_syntax(errors, "metadata.namespace", namespace, name_syntax.check_dns_label)
     elif namespace:
-        faults.append(forbidden("metadata.namespace", "not allowed on this type"))
+        errors.append(forbidden("metadata.namespace", "not allowed on this type"))
     if (metadata.get("generation") or 0) < 0:
-        faults.append(invalid("metadata.generation", str(metadata["generation"]), "must be greater than or equal to 0"))
-    _lists(faults, metadata)
-    _finalizers(faults, metadata)
-    if not custom:
-        _standard_finalizers(faults, metadata)
-    return faults
+        errors.append(invalid("metadata.generation", str(metadata["generation"]), "must be greater than or equal to 0"))
+    _check_labels_annotations_owners(errors, metadata)
+    _check_finalizer_syntax(errors, metadata)
+    if not is_custom:
+        _check_standard_finalizers(errors, metadata)
+    return errors
 
 
-def on_update(metadata: Part, old: Part, *, conditional: bool, builtin: bool = False) -> Faults:
+def validate_metadata_update(
+    metadata: ManifestPart, old: ManifestPart, *, needs_resource_version: bool, is_builtin: bool = False
+) -> FieldErrors:
     """`is_builtin`: also run the additional checks of built-in kinds."""
-    faults: Faults = []
+    errors: FieldErrors = []
     if old.get("deletionTimestamp"):
-        added = set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ())
-        if added:
-            shown = go_format.string_list(sorted(added))
-            words = "no new finalizers can be added if the object is being deleted, found new finalizers"
-            faults.append(forbidden("metadata.finalizers", f"{words} {shown}"))
-    if conditional and not metadata.get("resourceVersion"):
-        faults.append(invalid("metadata.resourceVersion", '""', "must be specified for an update"))
+        added_finalizers = set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ())
+        if added_finalizers:
+            value_text = go_format.format_string_list(sorted(added_finalizers))
+            detail = "no new finalizers can be added if the object is being deleted, found new finalizers"
+            errors.append(forbidden("metadata.finalizers", f"{detail} {value_text}"))
+    if needs_resource_version and not metadata.get("resourceVersion"):
+        errors.append(invalid("metadata.resourceVersion", '""', "must be specified for an update"))
     for name in ("name", "namespace"):
-        immutable(faults, f"metadata.{name}", metadata.get(name) or "", old.get(name) or "")
+        check_immutable(errors, f"metadata.{name}", metadata.get(name) or "", old.get(name) or "")
     if metadata.get("uid"):
-        immutable(faults, "metadata.uid", metadata["uid"], old.get("uid"))
+        check_immutable(errors, "metadata.uid", metadata["uid"], old.get("uid"))
     if metadata.get("deletionTimestamp") and not old.get("deletionTimestamp"):
-        immutable(faults, "metadata.deletionTimestamp", metadata["deletionTimestamp"], None)
+        check_immutable(errors, "metadata.deletionTimestamp", metadata["deletionTimestamp"], None)
     if metadata.get("deletionGracePeriodSeconds") is not None:
-        before = old.get("deletionGracePeriodSeconds")
-        immutable(faults, "metadata.deletionGracePeriodSeconds", metadata["deletionGracePeriodSeconds"], before)
-    _lists(faults, metadata)
-    if builtin:
-        _standard_finalizers(faults, metadata)
-    return faults
+        old_seconds = old.get("deletionGracePeriodSeconds")
+        check_immutable(
+            errors, "metadata.deletionGracePeriodSeconds", metadata["deletionGracePeriodSeconds"], old_seconds
+        )
+    _check_labels_annotations_owners(errors, metadata)
+    if is_builtin:
+        _check_standard_finalizers(errors, metadata)
+    return errors
 
 
-def _lists(faults: Faults, metadata: Part) -> None:
+def _check_labels_annotations_owners(errors: FieldErrors, metadata: ManifestPart) -> None:
     if metadata.get("labels"):
-        labels(faults, "metadata.labels", metadata["labels"])
+        check_labels(errors, "metadata.labels", metadata["labels"])
     if metadata.get("annotations"):
-        annotation_map(faults, "metadata.annotations", metadata["annotations"])
+        check_annotations(errors, "metadata.annotations", metadata["annotations"])
     if metadata.get("ownerReferences"):
-        _owners(faults, metadata["ownerReferences"])
+        _check_owner_references(errors, metadata["ownerReferences"])
 
 
-def _owners(faults: Faults, references: list[Part]) -> None:
+def _check_owner_references(errors: FieldErrors, references: list[ManifestPart]) -> None:
     field, controller = "metadata.ownerReferences", ""
-    for each in references:
-        version = str(each.get("apiVersion") or "").rpartition("/")[2]
-        for name, words, value in (
+    for reference in references:
+        version = str(reference.get("apiVersion") or "").rpartition("/")[2]
+        for name, detail, value in (
             ("apiVersion", "version", version),
-            ("kind", "kind", each.get("kind")),
-            ("name", "name", each.get("name")),
-            ("uid", "uid", each.get("uid")),
+            ("kind", "kind", reference.get("kind")),
+            ("name", "name", reference.get("name")),
+            ("uid", "uid", reference.get("uid")),
         ):
             if not value:
-                faults.append(invalid(f"{field}.{name}", go_value(each.get(name) or ""), f"{words} must not be empty"))
-        if each.get("apiVersion") == "v1" and each.get("kind") == "Event":
-            shown = go_format.owner_references([each]).removeprefix("[]v1.OwnerReference{").removesuffix("}")
-            faults.append(invalid(field, shown, "/v1, Kind=Event is disallowed from being an owner"))
-        if each.get("controller"):
-            this = f"{each.get('kind') or ''}/{each.get('name') or ''}"
+                errors.append(
+                    invalid(
+                        f"{field}.{name}", format_go_value(reference.get(name) or ""), f"{detail} must not be empty"
+                    )
+                )
+        if reference.get("apiVersion") == "v1" and reference.get("kind") == "Event":
+            value_text = (
+                go_format.format_owner_references([reference]).removeprefix("[]v1.OwnerReference{").removesuffix("}")
+            )
+            errors.append(invalid(field, value_text, "/v1, Kind=Event is disallowed from being an owner"))
+        if reference.get("controller"):
+            owner_name = f"{reference.get('kind') or ''}/{reference.get('name') or ''}"
             if controller:
-                words = 'Only one reference can have Controller set to true. Found "true" in references for'
-                shown = go_format.owner_references(references)
-                faults.append(invalid(field, shown, f"{words} {controller} and {this}"))
+                detail = 'Only one reference can have Controller set to true. Found "true" in references for'
+                value_text = go_format.format_owner_references(references)
+                errors.append(invalid(field, value_text, f"{detail} {controller} and {owner_name}"))
             else:
-                controller = this
+                controller = owner_name
 
 
-def _finalizers(faults: Faults, metadata: Part) -> None:
+def _check_finalizer_syntax(errors: FieldErrors, metadata: ManifestPart) -> None:
     finalizers = metadata.get("finalizers") or ()
     for finalizer in finalizers:
-        matches(faults, "metadata.finalizers", finalizer, name_syntax.qualified_name)
+        check_syntax(errors, "metadata.finalizers", finalizer, name_syntax.check_qualified_name)
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
-        words = "finalizer orphan and foregroundDeletion cannot be both set"
-        faults.append(invalid("metadata.finalizers", go_format.string_list(finalizers), words))
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        errors.append(invalid("metadata.finalizers", go_format.format_string_list(finalizers), detail))
 
 
-def _standard_finalizers(faults: Faults, metadata: Part) -> None:
+def _check_standard_finalizers(errors: FieldErrors, metadata: ManifestPart) -> None:
     for index, finalizer in enumerate(metadata.get("finalizers") or ()):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            words = "name is neither a standard finalizer name nor is it fully qualified"
-            faults.append(invalid(f"metadata.finalizers[{index}]", go_value(finalizer), words))
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            errors.append(invalid(f"metadata.finalizers[{index}]", format_go_value(finalizer), detail))

@@ -6,197 +6,212 @@ import json
 from typing import Any
 
 from argosy.kube.schema import name_syntax
-from argosy.kube.schema.field_error import forbidden, go_value, invalid, required, unsupported
+from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
 from argosy.kube.schema.validation.checks import (
-    NEGATIVE,
-    Faults,
-    Part,
-    annotation_map,
-    items,
-    labels,
-    matches,
-    non_negative,
-    one_of,
+    NEGATIVE_ERROR,
+    FieldErrors,
+    ManifestPart,
+    check_annotations,
+    check_labels,
+    check_non_negative,
+    check_required_choice,
+    check_syntax,
+    iterate_items,
 )  # fmt: skip
-from argosy.kube.schema.validation.containers import containers, init_containers
-from argosy.kube.schema.validation.volumes import volumes
+from argosy.kube.schema.validation.containers import validate_containers, validate_init_containers
+from argosy.kube.schema.validation.volumes import validate_volumes
 
-_MAY_CHANGE = (
+_MUTABLE_FIELDS_TEXT = (
     "`spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,"
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_INT32 = 2**31 - 1
+_MAX_INT32 = 2**31 - 1
 
 
-def pod_spec(faults: Faults, spec: Part, path: str, *, of_pod: bool = False) -> None:
-    known = volumes(faults, spec, path)
-    containers(faults, spec, path, known)
-    init_containers(faults, spec, path, known)
+def validate_pod_spec(errors: FieldErrors, spec: ManifestPart, path: str, *, is_pod: bool = False) -> None:
+    volume_names = validate_volumes(errors, spec, path)
+    validate_containers(errors, spec, path, volume_names)
+    validate_init_containers(errors, spec, path, volume_names)
     if spec.get("hostNetwork"):
-        _host_network(faults, spec, path, of_pod=of_pod)
-    one_of(faults, f"{path}.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
+        _check_host_network_ports(errors, spec, path, is_pod=is_pod)
+    check_required_choice(errors, f"{path}.restartPolicy", spec.get("restartPolicy"), ("Always", "OnFailure", "Never"))
     policies = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
-    one_of(faults, f"{path}.dnsPolicy", spec.get("dnsPolicy"), policies)
+    check_required_choice(errors, f"{path}.dnsPolicy", spec.get("dnsPolicy"), policies)
     if spec.get("dnsPolicy") == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
         if spec.get("dnsConfig") is None:
-            faults.append(required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
+            errors.append(required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
         else:
-            words = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            faults.append(required(f"{path}.dnsConfig.nameservers", words))
+            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            errors.append(required(f"{path}.dnsConfig.nameservers", detail))
     if spec.get("nodeSelector"):
-        labels(faults, f"{path}.nodeSelector", spec["nodeSelector"])
-    for name, grammar in (("serviceAccountName", name_syntax.dns_subdomain), ("nodeName", name_syntax.dns_subdomain)):
+        check_labels(errors, f"{path}.nodeSelector", spec["nodeSelector"])
+    for name, syntax_check in (
+        ("serviceAccountName", name_syntax.check_dns_subdomain),
+        ("nodeName", name_syntax.check_dns_subdomain),
+    ):
         if spec.get(name):
-            matches(faults, f"{path}.{name}", spec[name], grammar)
+            check_syntax(errors, f"{path}.{name}", spec[name], syntax_check)
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= _INT32:
-        faults.append(invalid(f"{path}.activeDeadlineSeconds", str(deadline), name_syntax.between(1, _INT32)))
+    if deadline is not None and not 1 <= deadline <= _MAX_INT32:
+        errors.append(invalid(f"{path}.activeDeadlineSeconds", str(deadline), name_syntax.range_error(1, _MAX_INT32)))
     for name in ("hostname", "subdomain"):
         if spec.get(name):
-            matches(faults, f"{path}.{name}", spec[name], name_syntax.dns_label)
+            check_syntax(errors, f"{path}.{name}", spec[name], name_syntax.check_dns_label)
     if spec.get("tolerations"):
-        _tolerations(faults, spec, path)
+        _validate_tolerations(errors, spec, path)
     for name in ("priorityClassName", "runtimeClassName"):
         if spec.get(name):
-            matches(faults, f"{path}.{name}", spec[name], name_syntax.dns_subdomain)
-    _spread(faults, spec, path)
+            check_syntax(errors, f"{path}.{name}", spec[name], name_syntax.check_dns_subdomain)
+    _validate_spread_constraints(errors, spec, path)
 
 
-def _host_network(faults: Faults, spec: Part, path: str, *, of_pod: bool) -> None:
-    for at, container in items(spec, "containers", path):
-        for field, port in items(container, "ports", at):
-            host = port.get("hostPort") or 0
-            if (of_pod or host) and host != (port.get("containerPort") or 0):
-                words = "must match `containerPort` when `hostNetwork` is true"
-                faults.append(invalid(f"{field}.hostPort", str(host), words))
+def _check_host_network_ports(errors: FieldErrors, spec: ManifestPart, path: str, *, is_pod: bool) -> None:
+    for container_path, container in iterate_items(spec, "containers", path):
+        for field, port in iterate_items(container, "ports", container_path):
+            host_port = port.get("hostPort") or 0
+            if (is_pod or host_port) and host_port != (port.get("containerPort") or 0):
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                errors.append(invalid(f"{field}.hostPort", str(host_port), detail))
 
 
-def _tolerations(faults: Faults, spec: Part, path: str) -> None:
-    for field, each in items(spec, "tolerations", path):
-        key, operator, effect = each.get("key") or "", each.get("operator") or "", each.get("effect") or ""
-        value = each.get("value") or ""
+def _validate_tolerations(errors: FieldErrors, spec: ManifestPart, path: str) -> None:
+    for field, toleration in iterate_items(spec, "tolerations", path):
+        key, operator, effect = (
+            toleration.get("key") or "",
+            toleration.get("operator") or "",
+            toleration.get("effect") or "",
+        )
+        value = toleration.get("value") or ""
         if key:
-            matches(faults, f"{field}.key", key, name_syntax.qualified_name)
+            check_syntax(errors, f"{field}.key", key, name_syntax.check_qualified_name)
         elif operator != "Exists":
-            words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-            faults.append(invalid(f"{field}.operator", go_value(operator), words))
-        if each.get("tolerationSeconds") is not None and effect != "NoExecute":
-            words = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            faults.append(invalid(f"{field}.effect", go_value(effect), words))
+            detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            errors.append(invalid(f"{field}.operator", format_go_value(operator), detail))
+        if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            errors.append(invalid(f"{field}.effect", format_go_value(effect), detail))
         if operator in ("", "Equal"):
-            if complaints := name_syntax.label_value(value):
-                faults.append(invalid(f"{field}.operator", go_value(value), ";".join(complaints)))
+            if messages := name_syntax.check_label_value(value):
+                errors.append(invalid(f"{field}.operator", format_go_value(value), ";".join(messages)))
         elif operator == "Exists":
             if value:
-                words = "value must be empty when `operator` is 'Exists'"
-                faults.append(invalid(f"{field}.operator", go_value(value), words))
+                detail = "value must be empty when `operator` is 'Exists'"
+                errors.append(invalid(f"{field}.operator", format_go_value(value), detail))
         else:
-            faults.append(unsupported(f"{field}.operator", go_value(operator), ("Equal", "Exists")))
+            errors.append(not_supported_unsorted(f"{field}.operator", format_go_value(operator), ("Equal", "Exists")))
         effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
         if effect and effect not in effects:
-            faults.append(unsupported(f"{field}.effect", go_value(effect), effects))
+            errors.append(not_supported_unsorted(f"{field}.effect", format_go_value(effect), effects))
 
 
-def _spread(faults: Faults, spec: Part, path: str) -> None:
-    for field, each in items(spec, "topologySpreadConstraints", path):
-        if (each.get("maxSkew") or 0) <= 0:
-            faults.append(invalid(f"{field}.maxSkew", str(each.get("maxSkew") or 0), "must be greater than zero"))
-        if not each.get("topologyKey"):
-            faults.append(required(f"{field}.topologyKey", "can not be empty"))
-        action = each.get("whenUnsatisfiable") or ""
+def _validate_spread_constraints(errors: FieldErrors, spec: ManifestPart, path: str) -> None:
+    for field, constraint in iterate_items(spec, "topologySpreadConstraints", path):
+        if (constraint.get("maxSkew") or 0) <= 0:
+            errors.append(invalid(f"{field}.maxSkew", str(constraint.get("maxSkew") or 0), "must be greater than zero"))
+        if not constraint.get("topologyKey"):
+            errors.append(required(f"{field}.topologyKey", "can not be empty"))
+        action = constraint.get("whenUnsatisfiable") or ""
         if action not in ("DoNotSchedule", "ScheduleAnyway"):
             allowed = ("DoNotSchedule", "ScheduleAnyway")
-            faults.append(unsupported(f"{field}.whenUnsatisfiable", go_value(action), allowed))
+            errors.append(not_supported_unsorted(f"{field}.whenUnsatisfiable", format_go_value(action), allowed))
 
 
-def template(faults: Faults, given: Part, path: str) -> None:
-    metadata, spec = given.get("metadata") or {}, given.get("spec") or {}
+def validate_pod_template(errors: FieldErrors, pod_template: ManifestPart, path: str) -> None:
+    metadata, spec = pod_template.get("metadata") or {}, pod_template.get("spec") or {}
     if metadata.get("labels"):
-        labels(faults, f"{path}.labels", metadata["labels"])
+        check_labels(errors, f"{path}.labels", metadata["labels"])
     if metadata.get("annotations"):
-        annotation_map(faults, f"{path}.annotations", metadata["annotations"])
-    pod_spec(faults, spec, f"{path}.spec")
+        check_annotations(errors, f"{path}.annotations", metadata["annotations"])
+    validate_pod_spec(errors, spec, f"{path}.spec")
     if spec.get("ephemeralContainers"):
-        words = "ephemeral containers not allowed in pod template"
-        faults.append(forbidden(f"{path}.spec.ephemeralContainers", words))
+        detail = "ephemeral containers not allowed in pod template"
+        errors.append(forbidden(f"{path}.spec.ephemeralContainers", detail))
 
 
-def pod(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_pod(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     spec = manifest.get("spec") or {}
-    pod_spec(faults, spec, "spec", of_pod=True)
+    validate_pod_spec(errors, spec, "spec", is_pod=True)
     for name in ("containers", "initContainers"):
-        _clean_images(faults, spec, name)
-    return faults
+        _check_image_whitespace(errors, spec, name)
+    return errors
 
 
-def _clean_images(faults: Faults, spec: Part, name: str) -> None:
-    for field, container in items(spec, name, "spec"):
+def _check_image_whitespace(errors: FieldErrors, spec: ManifestPart, name: str) -> None:
+    for field, container in iterate_items(spec, name, "spec"):
         image = container.get("image") or ""
         if image != image.strip():
-            words = "must not have leading or trailing whitespace"
-            faults.append(invalid(f"{field}.image", go_value(image), words))
+            detail = "must not have leading or trailing whitespace"
+            errors.append(invalid(f"{field}.image", format_go_value(image), detail))
 
 
-def pod_created(manifest: Part) -> Faults:
-    faults = pod(manifest)
+def validate_pod_create(manifest: ManifestPart) -> FieldErrors:
+    errors = validate_pod(manifest)
     spec = manifest.get("spec") or {}
     if spec.get("ephemeralContainers"):
-        faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
-        faults.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
-    return faults
+        errors.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
+    return errors
 
 
-def pod_updated(manifest: Part, old: Part) -> Faults:
-    faults = pod(manifest)
-    spec, before = manifest.get("spec") or {}, old.get("spec") or {}
+def validate_pod_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
+    errors = validate_pod(manifest)
+    spec, old_spec = manifest.get("spec") or {}, old.get("spec") or {}
     for name in ("containers", "initContainers"):
-        if len(spec.get(name) or ()) != len(before.get(name) or ()):
-            faults.append(forbidden(f"spec.{name}", "pod updates may not add or remove containers"))
-            return faults
-    if not _deadline(faults, spec, before):
-        return faults
-    _only_added(faults, spec, before)
-    gates = {gate.get("name") for gate in before.get("schedulingGates") or ()}
-    for field, gate in items(spec, "schedulingGates", "spec"):
+        if len(spec.get(name) or ()) != len(old_spec.get(name) or ()):
+            errors.append(forbidden(f"spec.{name}", "pod updates may not add or remove containers"))
+            return errors
+    if not _check_deadline_update(errors, spec, old_spec):
+        return errors
+    _check_tolerations_update(errors, spec, old_spec)
+    gates = {gate.get("name") for gate in old_spec.get("schedulingGates") or ()}
+    for field, gate in iterate_items(spec, "schedulingGates", "spec"):
         if gate.get("name") not in gates:
-            words = "only deletion is allowed, but found new scheduling gate '" + str(gate.get("name")) + "'"
-            faults.append(forbidden(field, words))
-    if _frozen(spec, before) != _frozen(before, before):
-        changes = _difference(_frozen(before, before), _frozen(spec, before))
-        faults.append(forbidden("spec", f"pod updates may not change fields other than {_MAY_CHANGE}\n{changes}"))
-    return faults
+            detail = "only deletion is allowed, but found new scheduling gate '" + str(gate.get("name")) + "'"
+            errors.append(forbidden(field, detail))
+    if _immutable_fields(spec, old_spec) != _immutable_fields(old_spec, old_spec):
+        changes = _format_changes(_immutable_fields(old_spec, old_spec), _immutable_fields(spec, old_spec))
+        errors.append(
+            forbidden("spec", f"pod updates may not change fields other than {_MUTABLE_FIELDS_TEXT}\n{changes}")
+        )
+    return errors
 
 
-def _deadline(faults: Faults, spec: Part, before: Part) -> bool:
+def _check_deadline_update(errors: FieldErrors, spec: ManifestPart, old_spec: ManifestPart) -> bool:
     name = "activeDeadlineSeconds"
-    field, new, old = f"spec.{name}", spec.get(name), before.get(name)
-    if new is not None:
-        if not 0 <= new <= _INT32:
-            faults.append(invalid(field, str(new), name_syntax.between(0, _INT32)))
+    field, new_deadline, old_deadline = f"spec.{name}", spec.get(name), old_spec.get(name)
+    if new_deadline is not None:
+        if not 0 <= new_deadline <= _MAX_INT32:
+            errors.append(invalid(field, str(new_deadline), name_syntax.range_error(0, _MAX_INT32)))
             return False
-        if old is not None and old < new:
-            faults.append(invalid(field, str(new), "must be less than or equal to previous value"))
+        if old_deadline is not None and old_deadline < new_deadline:
+            errors.append(invalid(field, str(new_deadline), "must be less than or equal to previous value"))
             return False
-    elif old is not None:
-        faults.append(invalid(field, '"null"', "must not update from a positive integer to nil value"))
+    elif old_deadline is not None:
+        errors.append(invalid(field, '"null"', "must not update from a positive integer to nil value"))
     return True
 
 
-def _only_added(faults: Faults, spec: Part, before: Part) -> None:
+def _check_tolerations_update(errors: FieldErrors, spec: ManifestPart, old_spec: ManifestPart) -> None:
     tolerations = spec.get("tolerations") or []
-    for each in before.get("tolerations") or ():
-        if each not in tolerations:
-            words = "existing toleration can not be modified except its tolerationSeconds"
-            same = [{**other, "tolerationSeconds": each.get("tolerationSeconds")} for other in tolerations]
-            if {**each, "tolerationSeconds": each.get("tolerationSeconds")} not in same:
-                faults.append(forbidden("spec.tolerations", words))
+    for old_toleration in old_spec.get("tolerations") or ():
+        if old_toleration not in tolerations:
+            detail = "existing toleration can not be modified except its tolerationSeconds"
+            comparable_tolerations = [
+                {**toleration, "tolerationSeconds": old_toleration.get("tolerationSeconds")}
+                for toleration in tolerations
+            ]
+            if {
+                **old_toleration,
+                "tolerationSeconds": old_toleration.get("tolerationSeconds"),
+            } not in comparable_tolerations:
+                errors.append(forbidden("spec.tolerations", detail))
                 return
 
 
-def _frozen(spec: Part, old: Part) -> Part:
+def _immutable_fields(spec: ManifestPart, old_spec: ManifestPart) -> ManifestPart:
     """Return the spec without the fields that may change in a running Pod."""
     kept = {
         name: value
@@ -206,27 +221,27 @@ def _frozen(spec: Part, old: Part) -> Part:
     for name in ("containers", "initContainers"):
         if kept.get(name):
             kept[name] = [{**container, "image": ""} for container in kept[name]]
-    if (old.get("terminationGracePeriodSeconds") or 0) < 0 and kept.get("terminationGracePeriodSeconds") == 1:
-        kept["terminationGracePeriodSeconds"] = old["terminationGracePeriodSeconds"]
+    if (old_spec.get("terminationGracePeriodSeconds") or 0) < 0 and kept.get("terminationGracePeriodSeconds") == 1:
+        kept["terminationGracePeriodSeconds"] = old_spec["terminationGracePeriodSeconds"]
     return kept
 
 
-def _difference(old: Any, new: Any, path: str = "spec") -> str:
+def _format_changes(old: Any, new: Any, path: str = "spec") -> str:
     """Format the changes, two lines per field. k8s: the real server prints a diff of its Go structs."""
     if isinstance(old, dict) and isinstance(new, dict):
         names = sorted(old.keys() | new.keys())
-        parts = (_difference(old.get(name), new.get(name), f"{path}.{name}") for name in names)
+        parts = (_format_changes(old.get(name), new.get(name), f"{path}.{name}") for name in names)
         return "".join(parts)
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return "".join(_difference(*pair, f"{path}[{index}]") for index, pair in enumerate(zip(old, new)))
+        return "".join(_format_changes(*pair, f"{path}[{index}]") for index, pair in enumerate(zip(old, new)))
     return "" if old == new else f"- {path}: {json.dumps(old)}\n+ {path}: {json.dumps(new)}\n"
 
 
-def pod_status(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_pod_status(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     status = manifest.get("status") or {}
-    for field, each in items(status, "containerStatuses", "status"):
-        if (each.get("restartCount") or 0) < 0:
-            faults.append(invalid(f"{field}.restartCount", str(each["restartCount"]), NEGATIVE))
-    non_negative(faults, "status", status, "observedGeneration")
-    return faults
+    for field, container_status in iterate_items(status, "containerStatuses", "status"):
+        if (container_status.get("restartCount") or 0) < 0:
+            errors.append(invalid(f"{field}.restartCount", str(container_status["restartCount"]), NEGATIVE_ERROR))
+    check_non_negative(errors, "status", status, "observedGeneration")
+    return errors

@@ -3,202 +3,223 @@
 from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
-from argosy.kube.schema.field_error import duplicate, forbidden, go_value, invalid, required, unsupported
+from argosy.kube.schema.field_error import (
+    duplicate,
+    forbidden,
+    format_go_value,
+    invalid,
+    not_supported_unsorted,
+    required,
+)
 from argosy.kube.schema.validation import go_format
 from argosy.kube.schema.validation.checks import (
-    Faults,
-    Part,
-    items,
-    labels,
-    matches,
-    one_of,
-    port,
-    port_number,
+    FieldErrors,
+    ManifestPart,
+    check_labels,
+    check_port,
+    check_port_number,
+    check_required_choice,
+    check_syntax,
+    iterate_items,
 )
 from argosy.kube.schema.validation.containers import PROTOCOLS
 
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-_NODE_PORTS = range(30000, 32768)
-_BALANCED_ONLY = "may only be used when `type` is 'LoadBalancer'"
-_NOT_EXTERNAL = "may not be set for ExternalName services"
+_SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_NODE_PORT_RANGE = range(30000, 32768)
+_LOAD_BALANCER_ONLY_ERROR = "may only be used when `type` is 'LoadBalancer'"
+_EXTERNAL_NAME_ERROR = "may not be set for ExternalName services"
 
 
-def _addresses(spec: Part) -> list[str]:
-    found = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
-    return list(found)
+def _read_cluster_ips(spec: ManifestPart) -> list[str]:
+    addresses = spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else [])
+    return list(addresses)
 
 
-def _headless(spec: Part) -> bool:
-    return _addresses(spec)[:1] == ["None"]
+def _is_headless(spec: ManifestPart) -> bool:
+    return _read_cluster_ips(spec)[:1] == ["None"]
 
 
-def service(manifest: Part) -> Faults:
-    faults: Faults = []
+def validate_service(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
     spec = manifest.get("spec") or {}
-    kind = spec.get("type") or ""
-    if not spec.get("ports") and not _headless(spec) and kind != "ExternalName":
-        faults.append(required("spec.ports"))
-    _by_type(faults, spec, kind)
-    _ports(faults, spec)
+    service_type = spec.get("type") or ""
+    if not spec.get("ports") and not _is_headless(spec) and service_type != "ExternalName":
+        errors.append(required("spec.ports"))
+    _check_type_rules(errors, spec, service_type)
+    _validate_ports(errors, spec)
     if spec.get("selector"):
-        labels(faults, "spec.selector", spec["selector"])
-    one_of(faults, "spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
-    _affinity(faults, spec)
-    if kind != "ExternalName":
-        _cluster_ips(faults, spec)
+        check_labels(errors, "spec.selector", spec["selector"])
+    check_required_choice(errors, "spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
+    _validate_session_affinity(errors, spec)
+    if service_type != "ExternalName":
+        _validate_cluster_ips(errors, spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        grammar = name_syntax.ordinary_ip if name_syntax.is_ip(address) else name_syntax.ip_address
-        matches(faults, f"spec.externalIPs[{index}]", address, grammar)
-    one_of(faults, "spec.type", kind, _TYPES)
-    _node_ports(faults, spec, kind)
-    _duplicates(faults, spec)
-    _balancer(faults, spec, kind)
-    _policies(faults, spec, kind)
-    return faults
+        syntax_check = name_syntax.check_routable_ip if name_syntax.is_ip(address) else name_syntax.check_ip_address
+        check_syntax(errors, f"spec.externalIPs[{index}]", address, syntax_check)
+    check_required_choice(errors, "spec.type", service_type, _SERVICE_TYPES)
+    _validate_node_ports(errors, spec, service_type)
+    _check_duplicate_ports(errors, spec)
+    _validate_load_balancer(errors, spec, service_type)
+    _validate_traffic_policies(errors, spec, service_type)
+    return errors
 
 
-def _by_type(faults: Faults, spec: Part, kind: str) -> None:
-    if kind in ("LoadBalancer", "NodePort"):
-        if kind == "LoadBalancer":
-            for field, each in items(spec, "ports", "spec"):
-                if each.get("port") == 10250:
-                    words = "may not expose port 10250 externally since it is used by kubelet"
-                    faults.append(invalid(field, "10250", words))
-        if _headless(spec):
-            faults.append(invalid("spec.clusterIPs[0]", '"None"', f"may not be set to 'None' for {kind} services"))
-    elif kind == "ExternalName":
-        if _addresses(spec):
-            faults.append(forbidden("spec.clusterIPs", _NOT_EXTERNAL))
+def _check_type_rules(errors: FieldErrors, spec: ManifestPart, service_type: str) -> None:
+    if service_type in ("LoadBalancer", "NodePort"):
+        if service_type == "LoadBalancer":
+            for field, port in iterate_items(spec, "ports", "spec"):
+                if port.get("port") == 10250:
+                    detail = "may not expose port 10250 externally since it is used by kubelet"
+                    errors.append(invalid(field, "10250", detail))
+        if _is_headless(spec):
+            errors.append(
+                invalid("spec.clusterIPs[0]", '"None"', f"may not be set to 'None' for {service_type} services")
+            )
+    elif service_type == "ExternalName":
+        if _read_cluster_ips(spec):
+            errors.append(forbidden("spec.clusterIPs", _EXTERNAL_NAME_ERROR))
         for name in ("ipFamilies", "ipFamilyPolicy"):
             if spec.get(name):
-                faults.append(forbidden(f"spec.{name}", _NOT_EXTERNAL))
+                errors.append(forbidden(f"spec.{name}", _EXTERNAL_NAME_ERROR))
         name = str(spec.get("externalName") or "").removesuffix(".")
         if name:
-            matches(faults, "spec.externalName", name, name_syntax.dns_subdomain)
+            check_syntax(errors, "spec.externalName", name, name_syntax.check_dns_subdomain)
         else:
-            faults.append(required("spec.externalName"))
+            errors.append(required("spec.externalName"))
 
 
-def _ports(faults: Faults, spec: Part) -> None:
+def _validate_ports(errors: FieldErrors, spec: ManifestPart) -> None:
     names: set[str] = set()
-    several = len(spec.get("ports") or ()) > 1
-    for field, each in items(spec, "ports", "spec"):
-        name = each.get("name") or ""
+    has_several_ports = len(spec.get("ports") or ()) > 1
+    for field, service_port in iterate_items(spec, "ports", "spec"):
+        name = service_port.get("name") or ""
         if name:
-            matches(faults, f"{field}.name", name, name_syntax.dns_label)
+            check_syntax(errors, f"{field}.name", name, name_syntax.check_dns_label)
             if name in names:
-                faults.append(duplicate(f"{field}.name", go_value(name)))
+                errors.append(duplicate(f"{field}.name", format_go_value(name)))
             names.add(name)
-        elif several:
-            faults.append(required(f"{field}.name"))
-        port_number(faults, f"{field}.port", each.get("port"))
-        one_of(faults, f"{field}.protocol", each.get("protocol"), PROTOCOLS)
-        port(faults, f"{field}.targetPort", each.get("targetPort"))
-        if each.get("appProtocol") is not None:
-            matches(faults, f"{field}.appProtocol", each["appProtocol"], name_syntax.qualified_name)
+        elif has_several_ports:
+            errors.append(required(f"{field}.name"))
+        check_port_number(errors, f"{field}.port", service_port.get("port"))
+        check_required_choice(errors, f"{field}.protocol", service_port.get("protocol"), PROTOCOLS)
+        check_port(errors, f"{field}.targetPort", service_port.get("targetPort"))
+        if service_port.get("appProtocol") is not None:
+            check_syntax(errors, f"{field}.appProtocol", service_port["appProtocol"], name_syntax.check_qualified_name)
 
 
-def _affinity(faults: Faults, spec: Part) -> None:
+def _validate_session_affinity(errors: FieldErrors, spec: ManifestPart) -> None:
     config = spec.get("sessionAffinityConfig")
     if spec.get("sessionAffinity") == "ClientIP":
         seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds")
         if seconds is None:
-            faults.append(required("spec.sessionAffinityConfig"))
+            errors.append(required("spec.sessionAffinityConfig"))
         elif not 0 < seconds <= 86400:
             field = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-            faults.append(invalid(field, str(seconds), "must be greater than 0 and less than 86400"))
+            errors.append(invalid(field, str(seconds), "must be greater than 0 and less than 86400"))
 
 
-def _cluster_ips(faults: Faults, spec: Part) -> None:
-    addresses = _addresses(spec)
+def _validate_cluster_ips(errors: FieldErrors, spec: ManifestPart) -> None:
+    addresses = _read_cluster_ips(spec)
     if spec.get("clusterIP") and addresses[0] != spec["clusterIP"]:
-        shown = go_format.string_list(addresses)
-        faults.append(invalid("spec.clusterIPs", shown, "first value must match `clusterIP`"))
+        value_text = go_format.format_string_list(addresses)
+        errors.append(invalid("spec.clusterIPs", value_text, "first value must match `clusterIP`"))
     for index, family in enumerate(spec.get("ipFamilies") or ()):
         if family not in ("IPv4", "IPv6"):
-            faults.append(unsupported(f"spec.ipFamilies[{index}]", go_value(family), ("IPv4", "IPv6")))
+            errors.append(
+                not_supported_unsorted(f"spec.ipFamilies[{index}]", format_go_value(family), ("IPv4", "IPv6"))
+            )
     policy, policies = spec.get("ipFamilyPolicy"), ("PreferDualStack", "RequireDualStack", "SingleStack")
     if policy is not None and policy not in policies:
-        faults.append(unsupported("spec.ipFamilyPolicy", go_value(policy), policies))
+        errors.append(not_supported_unsorted("spec.ipFamilyPolicy", format_go_value(policy), policies))
     if addresses[:1] == ["None"] and len(addresses) > 1:
-        words = "'None' must be the first and only value"
-        faults.append(invalid("spec.clusterIPs", go_format.string_list(addresses), words))
+        detail = "'None' must be the first and only value"
+        errors.append(invalid("spec.clusterIPs", go_format.format_string_list(addresses), detail))
     for index, address in enumerate(addresses):
         if index or address != "None":
-            matches(faults, f"spec.clusterIPs[{index}]", address, name_syntax.ip_address)
+            check_syntax(errors, f"spec.clusterIPs[{index}]", address, name_syntax.check_ip_address)
     if len(addresses) > 2:
-        faults.append(invalid("spec.clusterIPs", go_format.string_list(addresses), "may only hold up to 2 values"))
+        errors.append(
+            invalid("spec.clusterIPs", go_format.format_string_list(addresses), "may only hold up to 2 values")
+        )
 
 
-def _node_ports(faults: Faults, spec: Part, kind: str) -> None:
-    taken: set[tuple[object, object]] = set()
-    for field, each in items(spec, "ports", "spec"):
-        number = each.get("nodePort")
+def _validate_node_ports(errors: FieldErrors, spec: ManifestPart, service_type: str) -> None:
+    used_ports: set[tuple[object, object]] = set()
+    for field, port in iterate_items(spec, "ports", "spec"):
+        number = port.get("nodePort")
         if not number:
             continue
-        if kind == "ClusterIP":
-            faults.append(forbidden(f"{field}.nodePort", "may not be used when `type` is 'ClusterIP'"))
-        elif number not in _NODE_PORTS:
-            words = "provided port is not in the valid range. The range of valid ports is 30000-32767"
-            faults.append(invalid(f"{field}.nodePort", str(number), words))
-        if (each.get("protocol"), number) in taken:
-            faults.append(duplicate(f"{field}.nodePort", str(number)))
-        taken.add((each.get("protocol"), number))
+        if service_type == "ClusterIP":
+            errors.append(forbidden(f"{field}.nodePort", "may not be used when `type` is 'ClusterIP'"))
+        elif number not in _NODE_PORT_RANGE:
+            detail = "provided port is not in the valid range. The range of valid ports is 30000-32767"
+            errors.append(invalid(f"{field}.nodePort", str(number), detail))
+        if (port.get("protocol"), number) in used_ports:
+            errors.append(duplicate(f"{field}.nodePort", str(number)))
+        used_ports.add((port.get("protocol"), number))
 
 
-def _duplicates(faults: Faults, spec: Part) -> None:
+def _check_duplicate_ports(errors: FieldErrors, spec: ManifestPart) -> None:
     seen: set[tuple[str, int]] = set()
-    for field, each in items(spec, "ports", "spec"):
-        key = (each.get("protocol") or "", each.get("port") or 0)
+    for field, port in iterate_items(spec, "ports", "spec"):
+        key = (port.get("protocol") or "", port.get("port") or 0)
         if key in seen:
-            faults.append(duplicate(field, go_format.service_port(*key)))
+            errors.append(duplicate(field, go_format.format_service_port(*key)))
         seen.add(key)
 
 
-def _balancer(faults: Faults, spec: Part, kind: str) -> None:
+def _validate_load_balancer(errors: FieldErrors, spec: ManifestPart, service_type: str) -> None:
     if spec.get("loadBalancerSourceRanges"):
         field = "spec.LoadBalancerSourceRanges"
-        if kind != "LoadBalancer":
-            faults.append(forbidden(field, _BALANCED_ONLY))
+        if service_type != "LoadBalancer":
+            errors.append(forbidden(field, _LOAD_BALANCER_ONLY_ERROR))
         for index, value in enumerate(spec["loadBalancerSourceRanges"]):
-            matches(faults, f"{field}[{index}]", value.strip(), name_syntax.cidr)
-    if spec.get("allocateLoadBalancerNodePorts") is not None and kind != "LoadBalancer":
-        faults.append(forbidden("spec.allocateLoadBalancerNodePorts", _BALANCED_ONLY))
-    if spec.get("loadBalancerClass") is not None and kind != "LoadBalancer":
-        faults.append(forbidden("spec.loadBalancerClass", _BALANCED_ONLY))
+            check_syntax(errors, f"{field}[{index}]", value.strip(), name_syntax.check_cidr)
+    if spec.get("allocateLoadBalancerNodePorts") is not None and service_type != "LoadBalancer":
+        errors.append(forbidden("spec.allocateLoadBalancerNodePorts", _LOAD_BALANCER_ONLY_ERROR))
+    if spec.get("loadBalancerClass") is not None and service_type != "LoadBalancer":
+        errors.append(forbidden("spec.loadBalancerClass", _LOAD_BALANCER_ONLY_ERROR))
 
 
-def _policies(faults: Faults, spec: Part, kind: str) -> None:
-    outside = kind in ("NodePort", "LoadBalancer") or (kind == "ClusterIP" and spec.get("externalIPs"))
+def _validate_traffic_policies(errors: FieldErrors, spec: ManifestPart, service_type: str) -> None:
+    is_external = service_type in ("NodePort", "LoadBalancer") or (
+        service_type == "ClusterIP" and spec.get("externalIPs")
+    )
     policy, field = spec.get("externalTrafficPolicy") or "", "spec.externalTrafficPolicy"
-    if not outside:
+    if not is_external:
         if policy:
-            faults.append(invalid(field, go_value(policy), "may only be set for externally-accessible services"))
+            errors.append(invalid(field, format_go_value(policy), "may only be set for externally-accessible services"))
     else:
-        one_of(faults, field, policy, ("Cluster", "Local"))
-    if spec.get("healthCheckNodePort") and not (kind == "LoadBalancer" and policy == "Local"):
-        words = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
-        faults.append(invalid("spec.healthCheckNodePort", str(spec["healthCheckNodePort"]), words))
-    inside = spec.get("internalTrafficPolicy")
-    if inside is not None and inside not in ("Cluster", "Local"):
-        faults.append(unsupported("spec.internalTrafficPolicy", go_value(inside), ("Cluster", "Local")))
-    spread = spec.get("trafficDistribution")
-    if spread is not None and spread != "PreferClose":
-        faults.append(unsupported("spec.trafficDistribution", go_value(spread), ("PreferClose",)))
+        check_required_choice(errors, field, policy, ("Cluster", "Local"))
+    if spec.get("healthCheckNodePort") and not (service_type == "LoadBalancer" and policy == "Local"):
+        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        errors.append(invalid("spec.healthCheckNodePort", str(spec["healthCheckNodePort"]), detail))
+    internal_policy = spec.get("internalTrafficPolicy")
+    if internal_policy is not None and internal_policy not in ("Cluster", "Local"):
+        errors.append(
+            not_supported_unsorted("spec.internalTrafficPolicy", format_go_value(internal_policy), ("Cluster", "Local"))
+        )
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution != "PreferClose":
+        errors.append(
+            not_supported_unsorted("spec.trafficDistribution", format_go_value(distribution), ("PreferClose",))
+        )
 
 
-def service_updated(manifest: Part, old: Part) -> Faults:
-    faults: Faults = []
-    spec, before = manifest.get("spec") or {}, old.get("spec") or {}
-    external = "ExternalName" in (spec.get("type"), before.get("type"))
-    if not external and not (_headless(spec) and _headless(before)):
-        new, past = _addresses(spec), _addresses(before)
-        shown = go_format.string_list(new)
-        if past and not new:
-            faults.append(invalid("spec.clusterIPs[0]", "[]string(nil)", "primary clusterIP can not be unset"))
-        elif len(new) == len(past):
-            changed = [index for index, pair in enumerate(zip(past, new)) if pair[0] != pair[1]]
-            faults.extend(invalid(f"spec.clusterIPs[{index}]", shown, "may not change once set") for index in changed)
-        elif past and new[0] != past[0]:
-            faults.append(invalid("spec.clusterIPs[0]", shown, "may not change once set"))
-    return faults + service(manifest)
+def validate_service_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
+    spec, old_spec = manifest.get("spec") or {}, old.get("spec") or {}
+    has_external_name = "ExternalName" in (spec.get("type"), old_spec.get("type"))
+    if not has_external_name and not (_is_headless(spec) and _is_headless(old_spec)):
+        new_addresses, old_addresses = _read_cluster_ips(spec), _read_cluster_ips(old_spec)
+        value_text = go_format.format_string_list(new_addresses)
+        if old_addresses and not new_addresses:
+            errors.append(invalid("spec.clusterIPs[0]", "[]string(nil)", "primary clusterIP can not be unset"))
+        elif len(new_addresses) == len(old_addresses):
+            changed = [index for index, pair in enumerate(zip(old_addresses, new_addresses)) if pair[0] != pair[1]]
+            errors.extend(
+                invalid(f"spec.clusterIPs[{index}]", value_text, "may not change once set") for index in changed
+            )
+        elif old_addresses and new_addresses[0] != old_addresses[0]:
+            errors.append(invalid("spec.clusterIPs[0]", value_text, "may not change once set"))
+    return errors + validate_service(manifest)

@@ -3,52 +3,63 @@
 from __future__ import annotations
 
 from argosy.kube.schema.field_error import invalid
-from argosy.kube.schema.validation.checks import Faults, Part, non_negative
+from argosy.kube.schema.validation.checks import FieldErrors, ManifestPart, check_non_negative
 
-_TOTAL = "cannot be greater than status.replicas"
+_REPLICAS_ERROR = "cannot be greater than status.replicas"
 
 
-def _counts(manifest: Part, signs: tuple[str, ...], within: tuple[str, ...], words: str) -> Faults:
-    faults: Faults = []
+def _validate_counts(
+    manifest: ManifestPart,
+    non_negative_fields: tuple[str, ...],
+    fields_within_replicas: tuple[str, ...],
+    available_error: str,
+) -> FieldErrors:
+    errors: FieldErrors = []
     status = manifest.get("status") or {}
-    non_negative(faults, "status", status, *signs)
+    check_non_negative(errors, "status", status, *non_negative_fields)
     total = status.get("replicas") or 0
-    for name in within:
+    for name in fields_within_replicas:
         count = status.get(name) or 0
         if count > total:
-            faults.append(invalid(f"status.{name}", str(count), _TOTAL))
+            errors.append(invalid(f"status.{name}", str(count), _REPLICAS_ERROR))
     available = status.get("availableReplicas") or 0
     if available > (status.get("readyReplicas") or 0):
-        faults.append(invalid("status.availableReplicas", str(available), words))
-    return faults
+        errors.append(invalid("status.availableReplicas", str(available), available_error))
+    return errors
 
 
-def deployment(manifest: Part) -> Faults:
-    signs = (
+def validate_deployment_status(manifest: ManifestPart) -> FieldErrors:
+    non_negative_fields = (
         "observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
         "unavailableReplicas", "collisionCount",
     )  # fmt: skip
-    within = ("updatedReplicas", "readyReplicas", "availableReplicas")
-    return _counts(manifest, signs, within, "cannot be greater than readyReplicas")
+    fields_within_replicas = ("updatedReplicas", "readyReplicas", "availableReplicas")
+    return _validate_counts(
+        manifest, non_negative_fields, fields_within_replicas, "cannot be greater than readyReplicas"
+    )
 
 
-def replica_set(manifest: Part) -> Faults:
-    within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-    signs = ("replicas", *within, "observedGeneration")
-    return _counts(manifest, signs, within, "cannot be greater than readyReplicas")
+def validate_replica_set_status(manifest: ManifestPart) -> FieldErrors:
+    fields_within_replicas = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+    non_negative_fields = ("replicas", *fields_within_replicas, "observedGeneration")
+    return _validate_counts(
+        manifest, non_negative_fields, fields_within_replicas, "cannot be greater than readyReplicas"
+    )
 
 
-def stateful_set(manifest: Part) -> Faults:
-    within = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    signs = ("replicas", *within, "observedGeneration", "collisionCount")
-    return _counts(manifest, signs, within, "cannot be greater than status.readyReplicas")
+def validate_stateful_set_status(manifest: ManifestPart) -> FieldErrors:
+    fields_within_replicas = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+    non_negative_fields = ("replicas", *fields_within_replicas, "observedGeneration", "collisionCount")
+    return _validate_counts(
+        manifest, non_negative_fields, fields_within_replicas, "cannot be greater than status.readyReplicas"
+    )
 
 
-def daemon_set(manifest: Part) -> Faults:
-    faults: Faults = []
-    signs = (
+def validate_daemon_set_status(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
+    non_negative_fields = (
         "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration",
         "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount",
     )  # fmt: skip
-    non_negative(faults, "status", manifest.get("status") or {}, *signs)
-    return faults
+    check_non_negative(errors, "status", manifest.get("status") or {}, *non_negative_fields)
+    return errors

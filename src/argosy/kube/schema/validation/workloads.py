@@ -3,246 +3,270 @@
 from __future__ import annotations
 
 from argosy.kube.schema import name_syntax
-from argosy.kube.schema.field_error import forbidden, go_value, invalid, required, unsupported
+from argosy.kube.schema.field_error import forbidden, format_go_value, invalid, not_supported_unsorted, required
 from argosy.kube.schema.validation import go_format, pod
 from argosy.kube.schema.validation.checks import (
-    IMMUTABLE,
-    Faults,
-    Part,
-    annotation_map,
-    label_selector,
-    labels,
-    non_negative,
-    one_of,
-    selector_of,
+    IMMUTABLE_ERROR,
+    FieldErrors,
+    ManifestPart,
+    check_annotations,
+    check_label_selector,
+    check_labels,
+    check_non_negative,
+    check_required_choice,
+    read_label_selector,
 )
 
-_MISMATCH = "`selector` does not match template `labels`"
-_STATEFUL_MAY_CHANGE = (
+_SELECTOR_MISMATCH_ERROR = "`selector` does not match template `labels`"
+_STATEFUL_SET_MUTABLE_FIELDS = (
     "replicas", "ordinals", "template", "updateStrategy", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 )  # fmt: skip
-_STATEFUL_FORBIDDEN = (
+_STATEFUL_SET_IMMUTABLE_ERROR = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
     "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
 
 
-def _spec(manifest: Part) -> Part:
+def _get_spec(manifest: ManifestPart) -> ManifestPart:
     return manifest.get("spec") or {}
 
 
-def template_labels(template: Part) -> Part | None:
-    found: Part | None = (template.get("metadata") or {}).get("labels")
-    return found
+def get_template_labels(template: ManifestPart) -> ManifestPart | None:
+    labels: ManifestPart | None = (template.get("metadata") or {}).get("labels")
+    return labels
 
 
-def _selector(faults: Faults, spec: Part, what: str) -> None:
+def _validate_selector(errors: FieldErrors, spec: ManifestPart, kind_name: str) -> None:
     selector = spec.get("selector")
     if selector is None:
-        faults.append(required("spec.selector"))
+        errors.append(required("spec.selector"))
         return
-    label_selector(faults, "spec.selector", selector)
+    check_label_selector(errors, "spec.selector", selector)
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        words = f"empty selector is invalid for {what}"
-        faults.append(invalid("spec.selector", go_format.label_selector(selector), words))
+        detail = f"empty selector is invalid for {kind_name}"
+        errors.append(invalid("spec.selector", go_format.format_label_selector(selector), detail))
 
 
-def mismatch(faults: Faults, spec: Part, *, empty_matches: bool = True) -> bool:
+def check_selector_matches_template(errors: FieldErrors, spec: ManifestPart, *, empty_matches: bool = True) -> bool:
     """Report if the selector does not match the template's labels; return False if the selector is invalid."""
-    selector = selector_of(spec.get("selector"))
+    selector = read_label_selector(spec.get("selector"))
     if selector is None:
         return False
-    given = template_labels(spec.get("template") or {})
-    if not (empty_matches and selector.empty) and not selector.matches(given):
-        faults.append(invalid("spec.template.metadata.labels", go_format.string_map(given), _MISMATCH))
+    template_labels = get_template_labels(spec.get("template") or {})
+    if not (empty_matches and selector.is_empty) and not selector.matches(template_labels):
+        errors.append(
+            invalid(
+                "spec.template.metadata.labels", go_format.format_string_map(template_labels), _SELECTOR_MISMATCH_ERROR
+            )
+        )
     return True
 
 
-def _always(faults: Faults, template: Part, kind: str) -> None:
+def _check_restart_policy_always(errors: FieldErrors, template: ManifestPart, kind: str) -> None:
     spec = template.get("spec") or {}
     policy = spec.get("restartPolicy") or ""
     if policy != "Always":
-        faults.append(unsupported("spec.template.spec.restartPolicy", go_value(policy), ("Always",)))
+        errors.append(not_supported_unsorted("spec.template.spec.restartPolicy", format_go_value(policy), ("Always",)))
     if spec.get("activeDeadlineSeconds") is not None:
-        words = f"activeDeadlineSeconds in {kind} is not Supported"
-        faults.append(forbidden("spec.template.spec.activeDeadlineSeconds", words))
+        detail = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.append(forbidden("spec.template.spec.activeDeadlineSeconds", detail))
 
 
-def _replica_template(faults: Faults, spec: Part) -> None:
-    if not mismatch(faults, spec):
-        words = "invalid label selector"
-        faults.append(invalid("spec.selector", go_format.label_selector(spec.get("selector")), words))
+def _validate_replica_template(errors: FieldErrors, spec: ManifestPart) -> None:
+    if not check_selector_matches_template(errors, spec):
+        detail = "invalid label selector"
+        errors.append(invalid("spec.selector", go_format.format_label_selector(spec.get("selector")), detail))
         return
-    pod.template(faults, spec.get("template") or {}, "spec.template")
-    _always(faults, spec.get("template") or {}, "ReplicaSet")
+    pod.validate_pod_template(errors, spec.get("template") or {}, "spec.template")
+    _check_restart_policy_always(errors, spec.get("template") or {}, "ReplicaSet")
 
 
-def deployment(manifest: Part) -> Faults:
-    faults: Faults = []
-    spec = _spec(manifest)
-    non_negative(faults, "spec", spec, "replicas")
-    _selector(faults, spec, "deployment")
-    _replica_template(faults, spec)
-    _deployment_strategy(faults, spec.get("strategy") or {})
-    non_negative(faults, "spec", spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
+def validate_deployment(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
+    spec = _get_spec(manifest)
+    check_non_negative(errors, "spec", spec, "replicas")
+    _validate_selector(errors, spec, "deployment")
+    _validate_replica_template(errors, spec)
+    _validate_deployment_strategy(errors, spec.get("strategy") or {})
+    check_non_negative(errors, "spec", spec, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
-        words = "must be greater than minReadySeconds"
-        faults.append(invalid("spec.progressDeadlineSeconds", str(deadline), words))
-    return faults
+        detail = "must be greater than minReadySeconds"
+        errors.append(invalid("spec.progressDeadlineSeconds", str(deadline), detail))
+    return errors
 
 
-def _deployment_strategy(faults: Faults, strategy: Part) -> None:
+def _validate_deployment_strategy(errors: FieldErrors, strategy: ManifestPart) -> None:
     field, rolling = "spec.strategy", strategy.get("rollingUpdate")
     if strategy.get("type") == "Recreate":
         if rolling is not None:
-            words = "may not be specified when strategy `type` is 'Recreate'"
-            faults.append(forbidden(f"{field}.rollingUpdate", words))
+            detail = "may not be specified when strategy `type` is 'Recreate'"
+            errors.append(forbidden(f"{field}.rollingUpdate", detail))
     elif strategy.get("type") == "RollingUpdate":
         rolling = rolling or {}
         field = f"{field}.rollingUpdate"
         for name in ("maxUnavailable", "maxSurge"):
-            int_or_percent(faults, f"{field}.{name}", rolling.get(name))
-        if _value(rolling.get("maxUnavailable")) == 0 and _value(rolling.get("maxSurge")) == 0:
-            shown = go_format.int_or_string(rolling.get("maxUnavailable"))
-            faults.append(invalid(f"{field}.maxUnavailable", shown, "may not be 0 when `maxSurge` is 0"))
-        at_most_all(faults, f"{field}.maxUnavailable", rolling.get("maxUnavailable"))
+            check_int_or_percent(errors, f"{field}.{name}", rolling.get(name))
+        if (
+            _int_or_percent_value(rolling.get("maxUnavailable")) == 0
+            and _int_or_percent_value(rolling.get("maxSurge")) == 0
+        ):
+            value_text = go_format.format_int_or_string(rolling.get("maxUnavailable"))
+            errors.append(invalid(f"{field}.maxUnavailable", value_text, "may not be 0 when `maxSurge` is 0"))
+        check_at_most_100_percent(errors, f"{field}.maxUnavailable", rolling.get("maxUnavailable"))
     else:
-        shown = go_format.strategy(strategy, "DeploymentStrategy", "RollingUpdateDeployment")
-        faults.append(unsupported(field, shown, ("Recreate", "RollingUpdate")))
+        value_text = go_format.format_strategy(strategy, "DeploymentStrategy", "RollingUpdateDeployment")
+        errors.append(not_supported_unsorted(field, value_text, ("Recreate", "RollingUpdate")))
 
 
-def int_or_percent(faults: Faults, field: str, value: object) -> None:
+def check_int_or_percent(errors: FieldErrors, field: str, value: object) -> None:
     if isinstance(value, str):
-        shown = go_format.int_or_string(value)
-        faults.extend(invalid(field, shown, complaint) for complaint in name_syntax.percent(value))
+        value_text = go_format.format_int_or_string(value)
+        errors.extend(invalid(field, value_text, message) for message in name_syntax.check_percent(value))
     elif isinstance(value, int) and value < 0:
-        faults.append(invalid(field, str(value), "must be greater than or equal to 0"))
+        errors.append(invalid(field, str(value), "must be greater than or equal to 0"))
 
 
-def at_most_all(faults: Faults, field: str, value: object) -> None:
-    if isinstance(value, str) and not name_syntax.percent(value) and int(value[:-1]) > 100:
-        faults.append(invalid(field, go_format.int_or_string(value), "must not be greater than 100%"))
+def check_at_most_100_percent(errors: FieldErrors, field: str, value: object) -> None:
+    if isinstance(value, str) and not name_syntax.check_percent(value) and int(value[:-1]) > 100:
+        errors.append(invalid(field, go_format.format_int_or_string(value), "must not be greater than 100%"))
 
 
-def _value(value: object) -> int:
+def _int_or_percent_value(value: object) -> int:
     if isinstance(value, str):
         text = value.removesuffix("%")
         return int(text) if text.isdecimal() else 0
     return value if isinstance(value, int) else 0
 
 
-def replica_set(manifest: Part) -> Faults:
-    faults: Faults = []
-    spec = _spec(manifest)
-    non_negative(faults, "spec", spec, "replicas", "minReadySeconds")
-    _selector(faults, spec, "replicaset")
-    _replica_template(faults, spec)
-    return faults
+def validate_replica_set(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
+    spec = _get_spec(manifest)
+    check_non_negative(errors, "spec", spec, "replicas", "minReadySeconds")
+    _validate_selector(errors, spec, "replicaset")
+    _validate_replica_template(errors, spec)
+    return errors
 
 
-def replication_controller(manifest: Part) -> Faults:
-    faults: Faults = []
-    spec = _spec(manifest)
-    non_negative(faults, "spec", spec, "minReadySeconds")
+def validate_replication_controller(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
+    spec = _get_spec(manifest)
+    check_non_negative(errors, "spec", spec, "minReadySeconds")
     selector = spec.get("selector") or {}
     if not selector:
-        faults.append(required("spec.selector"))
-    non_negative(faults, "spec", spec, "replicas")
+        errors.append(required("spec.selector"))
+    check_non_negative(errors, "spec", spec, "replicas")
     template = spec.get("template")
     if template is None:
-        faults.append(required("spec.template"))
-        return faults
-    given = template_labels(template)
-    if selector and not selector.items() <= (given or {}).items():
-        faults.append(invalid("spec.template.metadata.labels", go_format.string_map(given), _MISMATCH))
-    pod.template(faults, template, "spec.template")
-    _always(faults, template, "ReplicationController")
-    return faults
+        errors.append(required("spec.template"))
+        return errors
+    template_labels = get_template_labels(template)
+    if selector and not selector.items() <= (template_labels or {}).items():
+        errors.append(
+            invalid(
+                "spec.template.metadata.labels", go_format.format_string_map(template_labels), _SELECTOR_MISMATCH_ERROR
+            )
+        )
+    pod.validate_pod_template(errors, template, "spec.template")
+    _check_restart_policy_always(errors, template, "ReplicationController")
+    return errors
 
 
-def daemon_set(manifest: Part) -> Faults:
-    faults: Faults = []
-    spec = _spec(manifest)
+def validate_daemon_set(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
+    spec = _get_spec(manifest)
     selector = spec.get("selector")
-    label_selector(faults, "spec.selector", selector)
-    mismatch(faults, spec, empty_matches=False)
+    check_label_selector(errors, "spec.selector", selector)
+    check_selector_matches_template(errors, spec, empty_matches=False)
     if selector is not None and not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        words = "empty selector is invalid for daemonset"
-        faults.append(invalid("spec.selector", go_format.label_selector(selector), words))
-    pod.template(faults, spec.get("template") or {}, "spec.template")
-    _always(faults, spec.get("template") or {}, "DaemonSet")
-    non_negative(faults, "spec", spec, "minReadySeconds")
-    _daemon_strategy(faults, spec.get("updateStrategy") or {})
-    non_negative(faults, "spec", spec, "revisionHistoryLimit")
-    return faults
+        detail = "empty selector is invalid for daemonset"
+        errors.append(invalid("spec.selector", go_format.format_label_selector(selector), detail))
+    pod.validate_pod_template(errors, spec.get("template") or {}, "spec.template")
+    _check_restart_policy_always(errors, spec.get("template") or {}, "DaemonSet")
+    check_non_negative(errors, "spec", spec, "minReadySeconds")
+    _validate_daemon_set_strategy(errors, spec.get("updateStrategy") or {})
+    check_non_negative(errors, "spec", spec, "revisionHistoryLimit")
+    return errors
 
 
-def _daemon_strategy(faults: Faults, strategy: Part) -> None:
+def _validate_daemon_set_strategy(errors: FieldErrors, strategy: ManifestPart) -> None:
     field = "spec.updateStrategy"
     if strategy.get("type") == "OnDelete":
         return
     if strategy.get("type") != "RollingUpdate":
-        shown = go_format.strategy(strategy, "DaemonSetUpdateStrategy", "RollingUpdateDaemonSet")
-        faults.append(unsupported(field, shown, ("RollingUpdate", "OnDelete")))
+        value_text = go_format.format_strategy(strategy, "DaemonSetUpdateStrategy", "RollingUpdateDaemonSet")
+        errors.append(not_supported_unsorted(field, value_text, ("RollingUpdate", "OnDelete")))
         return
     field, rolling = f"{field}.rollingUpdate", strategy.get("rollingUpdate") or {}
-    for check in (int_or_percent, at_most_all):
+    for check in (check_int_or_percent, check_at_most_100_percent):
         for name in ("maxUnavailable", "maxSurge"):
-            check(faults, f"{field}.{name}", rolling.get(name))
-    unavailable, surge = _value(rolling.get("maxUnavailable")), _value(rolling.get("maxSurge"))
-    if unavailable and surge:
-        shown = go_format.int_or_string(rolling.get("maxSurge"))
-        faults.append(invalid(f"{field}.maxSurge", shown, "may not be set when maxUnavailable is non-zero"))
-    elif not unavailable and not surge:
-        faults.append(required(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+            check(errors, f"{field}.{name}", rolling.get(name))
+    max_unavailable, max_surge = (
+        _int_or_percent_value(rolling.get("maxUnavailable")),
+        _int_or_percent_value(rolling.get("maxSurge")),
+    )
+    if max_unavailable and max_surge:
+        value_text = go_format.format_int_or_string(rolling.get("maxSurge"))
+        errors.append(invalid(f"{field}.maxSurge", value_text, "may not be set when maxUnavailable is non-zero"))
+    elif not max_unavailable and not max_surge:
+        errors.append(required(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
 
 
-def stateful_set(manifest: Part) -> Faults:
-    faults: Faults = []
-    spec = _spec(manifest)
+def validate_stateful_set(manifest: ManifestPart) -> FieldErrors:
+    errors: FieldErrors = []
+    spec = _get_spec(manifest)
     policy = spec.get("podManagementPolicy") or ""
     if policy not in ("OrderedReady", "Parallel"):
-        faults.append(invalid("spec.podManagementPolicy", go_value(policy), "must be 'OrderedReady' or 'Parallel'"))
+        errors.append(
+            invalid("spec.podManagementPolicy", format_go_value(policy), "must be 'OrderedReady' or 'Parallel'")
+        )
     strategy = spec.get("updateStrategy") or {}
     if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
-        shown = go_format.strategy(strategy, "StatefulSetUpdateStrategy", "RollingUpdateStatefulSetStrategy")
-        faults.append(invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'"))
+        value_text = go_format.format_strategy(
+            strategy, "StatefulSetUpdateStrategy", "RollingUpdateStatefulSetStrategy"
+        )
+        errors.append(invalid("spec.updateStrategy", value_text, "must be 'RollingUpdate' or 'OnDelete'"))
     rolling = strategy.get("rollingUpdate")
     if strategy.get("type") == "OnDelete" and rolling is not None:
-        words = "only allowed for updateStrategy 'RollingUpdate'"
-        shown = go_format.partition(rolling)
-        faults.append(invalid("spec.updateStrategy.rollingUpdate", shown, words))
+        detail = "only allowed for updateStrategy 'RollingUpdate'"
+        value_text = go_format.format_rolling_update(rolling)
+        errors.append(invalid("spec.updateStrategy.rollingUpdate", value_text, detail))
     elif rolling is not None:
-        non_negative(faults, "spec.updateStrategy.rollingUpdate", rolling, "partition")
+        check_non_negative(errors, "spec.updateStrategy.rollingUpdate", rolling, "partition")
     retention = spec.get("persistentVolumeClaimRetentionPolicy") or {}
     for name in ("whenDeleted", "whenScaled"):
         if retention.get(name):
-            one_of(faults, f"spec.persistentVolumeClaimRetentionPolicy.{name}", retention[name], ("Retain", "Delete"))
-    non_negative(faults, "spec", spec, "replicas", "minReadySeconds")
-    non_negative(faults, "spec.ordinals", spec.get("ordinals") or {}, "start")
-    _selector(faults, spec, "statefulset")
+            check_required_choice(
+                errors, f"spec.persistentVolumeClaimRetentionPolicy.{name}", retention[name], ("Retain", "Delete")
+            )
+    check_non_negative(errors, "spec", spec, "replicas", "minReadySeconds")
+    check_non_negative(errors, "spec.ordinals", spec.get("ordinals") or {}, "start")
+    _validate_selector(errors, spec, "statefulset")
     template = spec.get("template") or {}
     metadata = template.get("metadata") or {}
     # k8s: the server validates no more of a StatefulSet's template; invalid Pods fail when they are created
-    if mismatch(faults, spec):
-        labels(faults, "spec.template.labels", metadata.get("labels"))
-        annotation_map(faults, "spec.template.annotations", metadata.get("annotations"))
-    _always(faults, template, "StatefulSet")
-    return faults
+    if check_selector_matches_template(errors, spec):
+        check_labels(errors, "spec.template.labels", metadata.get("labels"))
+        check_annotations(errors, "spec.template.annotations", metadata.get("annotations"))
+    _check_restart_policy_always(errors, template, "StatefulSet")
+    return errors
 
 
-def stateful_set_changed(manifest: Part, old: Part) -> Faults:
-    def rest(spec: Part) -> Part:
-        return {name: value for name, value in spec.items() if name not in _STATEFUL_MAY_CHANGE and value is not None}
+def validate_stateful_set_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
+    def rest(spec: ManifestPart) -> ManifestPart:
+        return {
+            name: value
+            for name, value in spec.items()
+            if name not in _STATEFUL_SET_MUTABLE_FIELDS and value is not None
+        }
 
-    if rest(_spec(manifest)) == rest(_spec(old)):
+    if rest(_get_spec(manifest)) == rest(_get_spec(old)):
         return []
-    return [forbidden("spec", _STATEFUL_FORBIDDEN)]
+    return [forbidden("spec", _STATEFUL_SET_IMMUTABLE_ERROR)]
 
 
-def selector_changed(manifest: Part, old: Part) -> Faults:
-    new, before = _spec(manifest).get("selector"), _spec(old).get("selector")
-    if new == before:
+def validate_selector_update(manifest: ManifestPart, old: ManifestPart) -> FieldErrors:
+    new_selector, old_selector = _get_spec(manifest).get("selector"), _get_spec(old).get("selector")
+    if new_selector == old_selector:
         return []
-    return [invalid("spec.selector", go_format.label_selector(new), IMMUTABLE)]
+    return [invalid("spec.selector", go_format.format_label_selector(new_selector), IMMUTABLE_ERROR)]

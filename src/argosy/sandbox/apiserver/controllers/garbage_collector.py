@@ -13,194 +13,204 @@ import orjson
 from argosy.kube.client import Propagation
 from argosy.kube.names import GroupKind, split_api_version
 from argosy.kube.objects import Manifest
-from argosy.sandbox.apiserver.controllers.controller import Keeper
-from argosy.sandbox.apiserver.deletion import FOREGROUND, ORPHAN
+from argosy.sandbox.apiserver.controllers.controller import KeyedController
+from argosy.sandbox.apiserver.deletion import FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.served_kind import Served
-from argosy.sandbox.store import Entry, Event
+from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.store import StoreEntry, StoreEvent
 
-MOST_ABSENT = 10_000
+MAX_ABSENT_OWNERS = 10_000
 
 
-class Item(NamedTuple):
+class StoreKey(NamedTuple):
     bucket: str
     namespace: str
     name: str
 
 
-class Garbage(Keeper[Item]):
+class GarbageCollector(KeyedController[StoreKey]):
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
-        self._dependents: dict[str, set[Item]] = {}  # by the owner's uid
-        self._owners: dict[Item, frozenset[tuple[str, bool]]] = {}  # uid, blockOwnerDeletion
-        self._leaving: dict[str, Item] = {}  # owners with a foreground or orphan deletion, by uid
-        self._absent: dict[str, None] = {}  # uids of the most recently deleted owners
-        for served in registry.catalog.stored():
+        self._dependents: dict[str, set[StoreKey]] = {}  # by the owner's uid
+        self._owners: dict[StoreKey, frozenset[tuple[str, bool]]] = {}  # uid, blockOwnerDeletion
+        self._waiting_owners: dict[str, StoreKey] = {}  # owners with a foreground or orphan deletion, by uid
+        self._deleted_owners: dict[str, None] = {}  # uids of the most recently deleted owners
+        for served in registry.catalog.list_stored_kinds():
             for entry in registry.store.list(served.bucket):
-                self._learn(Item(served.bucket, entry.namespace, entry.name), entry.body)
+                self._index_object(StoreKey(served.bucket, entry.namespace, entry.name), entry.body)
 
-    def notice(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[StoreEvent]) -> None:
         for event in events:
-            item = Item(event.bucket, event.namespace, event.name)
+            key = StoreKey(event.bucket, event.namespace, event.name)
             if event.type == "DELETED":
-                self._forget(item)
-                self._left_behind(event)
+                self._remove_from_index(key)
+                self._enqueue_dependents(event)
             else:
-                self._learn(item, event.body)
+                self._index_object(key, event.body)
 
-    def _learn(self, item: Item, body: bytes) -> None:
-        dying = b'"deletionTimestamp"' in body
+    def _index_object(self, key: StoreKey, body: bytes) -> None:
+        is_terminating = b'"deletionTimestamp"' in body
         if b'"ownerReferences"' not in body:
-            self._forget(item)
+            self._remove_from_index(key)
         else:
             references = orjson.loads(body)["metadata"].get("ownerReferences") or []
-            owners = frozenset((each["uid"], bool(each.get("blockOwnerDeletion"))) for each in references)
-            if owners != self._owners.get(item):
-                self._forget(item)
-                self._owners[item] = owners
+            owners = frozenset(
+                (reference["uid"], bool(reference.get("blockOwnerDeletion"))) for reference in references
+            )
+            if owners != self._owners.get(key):
+                self._remove_from_index(key)
+                self._owners[key] = owners
                 for uid, _ in owners:
-                    self._dependents.setdefault(uid, set()).add(item)
-                self.add(item)
-                self._tell_waiting(references, item.namespace)
-        if dying and (FOREGROUND.encode() in body or f'"{ORPHAN}"'.encode() in body):
-            self._leaving[orjson.loads(body)["metadata"]["uid"]] = item
-            self.add(item)
+                    self._dependents.setdefault(uid, set()).add(key)
+                self.enqueue(key)
+                self._enqueue_waiting_owners(references, key.namespace)
+        if is_terminating and (FOREGROUND_FINALIZER.encode() in body or f'"{ORPHAN_FINALIZER}"'.encode() in body):
+            self._waiting_owners[orjson.loads(body)["metadata"]["uid"]] = key
+            self.enqueue(key)
 
-    def _forget(self, item: Item) -> None:
-        for uid, _ in self._owners.pop(item, ()):
-            if uid in self._leaving:  # the owner waits for one dependent less
-                self.add(self._leaving[uid])
-            if (kept := self._dependents.get(uid)) is not None:
-                kept.discard(item)
-                if not kept:
+    def _remove_from_index(self, key: StoreKey) -> None:
+        for uid, _ in self._owners.pop(key, ()):
+            if uid in self._waiting_owners:  # the owner waits for one dependent less
+                self.enqueue(self._waiting_owners[uid])
+            if (dependents := self._dependents.get(uid)) is not None:
+                dependents.discard(key)
+                if not dependents:
                     del self._dependents[uid]
 
-    def _left_behind(self, event: Event) -> None:
+    def _enqueue_dependents(self, event: StoreEvent) -> None:
         """Enqueue the dependents of a deleted object, and owners that wait for its deletion."""
         metadata = orjson.loads(event.body)["metadata"]
-        self._leaving.pop(metadata["uid"], None)
+        self._waiting_owners.pop(metadata["uid"], None)
         if dependents := self._dependents.get(metadata["uid"]):
-            self._absent[metadata["uid"]] = None
-            while len(self._absent) > MOST_ABSENT:
-                del self._absent[next(iter(self._absent))]
-            for item in dependents:
-                self.add(item)
-        self._tell_waiting(metadata.get("ownerReferences") or [], event.namespace)
+            self._deleted_owners[metadata["uid"]] = None
+            while len(self._deleted_owners) > MAX_ABSENT_OWNERS:
+                del self._deleted_owners[next(iter(self._deleted_owners))]
+            for dependent in dependents:
+                self.enqueue(dependent)
+        self._enqueue_waiting_owners(metadata.get("ownerReferences") or [], event.namespace)
 
-    def _tell_waiting(self, references: Sequence[Manifest], namespace: str) -> None:
+    def _enqueue_waiting_owners(self, references: Sequence[Manifest], namespace: str) -> None:
         """Enqueue owners that wait for their dependents in a foreground deletion."""
         for reference in references:
-            found = self._owner(reference, namespace)
-            if found is not None and _waits(found[1].body):
-                self.add(Item(found[0].bucket, found[1].namespace, found[1].name))
+            owner = self._find_owner(reference, namespace)
+            if owner is not None and _waits_for_dependents(owner[1].body):
+                self.enqueue(StoreKey(owner[0].bucket, owner[1].namespace, owner[1].name))
 
-    async def keep(self, key: Item) -> None:
-        entry = self.registry.store.latest(*key)
-        served = self._served(key.bucket)
+    async def reconcile(self, key: StoreKey) -> None:
+        entry = self.registry.store.get_latest(*key)
+        served = self._find_kind(key.bucket)
         if entry is None or served is None:
             return
-        manifest = served.read(entry)
+        manifest = served.read_entry(entry)
         metadata = manifest["metadata"]
         finalizers = metadata.get("finalizers") or []
         if metadata.get("deletionTimestamp"):
-            if ORPHAN in finalizers:
-                await self._set_free(served, entry, manifest)
-            elif FOREGROUND in finalizers:
-                await self._dependents_first(served, entry, manifest)
+            if ORPHAN_FINALIZER in finalizers:
+                await self._orphan_dependents(served, entry, manifest)
+            elif FOREGROUND_FINALIZER in finalizers:
+                await self._delete_dependents_first(served, entry, manifest)
             return
-        await self._judge(served, entry, manifest)
+        await self._delete_if_orphaned(served, entry, manifest)
 
-    async def _judge(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+    async def _delete_if_orphaned(self, served: ApiKind, entry: StoreEntry, manifest: Manifest) -> None:
         """Delete the object if no owner is left; otherwise remove references to owners that are gone."""
         references = manifest["metadata"].get("ownerReferences") or []
         if not references:
             return
-        living: list[Manifest] = []
-        waiting: list[Manifest] = []
+        live_references: list[Manifest] = []
+        waiting_references: list[Manifest] = []
         for reference in references:
-            if self._is_beyond_knowing(reference, entry.namespace):
-                living.append(reference)
-            elif found := self._owner(reference, entry.namespace):
-                (waiting if _waits(found[1].body) else living).append(reference)
+            if self._is_owner_unknowable(reference, entry.namespace):
+                live_references.append(reference)
+            elif owner := self._find_owner(reference, entry.namespace):
+                (waiting_references if _waits_for_dependents(owner[1].body) else live_references).append(reference)
         uid = manifest["metadata"]["uid"]
-        if living:
-            if len(living) < len(references):
-                metadata = {**manifest["metadata"], "ownerReferences": living}
-                await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
-        elif waiting and uid in self._dependents:
-            if any(_waits(dependent.body) for _, dependent in self._living_dependents(uid)):
+        if live_references:
+            if len(live_references) < len(references):
+                metadata = {**manifest["metadata"], "ownerReferences": live_references}
+                await self.update_object(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
+        elif waiting_references and uid in self._dependents:
+            if any(_waits_for_dependents(dependent.body) for _, dependent in self._list_dependents(uid)):
                 await self._stop_blocking(served, entry, manifest)
-            await self.delete(served, entry, uid, Propagation.FOREGROUND)
+            await self.delete_object(served, entry, uid, Propagation.FOREGROUND)
         else:
-            asked = {ORPHAN: Propagation.ORPHAN, FOREGROUND: Propagation.FOREGROUND}
+            policies = {ORPHAN_FINALIZER: Propagation.ORPHAN, FOREGROUND_FINALIZER: Propagation.FOREGROUND}
             finalizers = manifest["metadata"].get("finalizers") or []
-            chosen = next((asked[each] for each in finalizers if each in asked), Propagation.BACKGROUND)
-            await self.delete(served, entry, uid, chosen)
+            policy = next(
+                (policies[finalizer] for finalizer in finalizers if finalizer in policies), Propagation.BACKGROUND
+            )
+            await self.delete_object(served, entry, uid, policy)
 
-    async def _stop_blocking(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+    async def _stop_blocking(self, served: ApiKind, entry: StoreEntry, manifest: Manifest) -> None:
         """k8s: owners in a cycle would wait for each other, so one of them stops blocking."""
-        references = [{**each, "blockOwnerDeletion": False} for each in manifest["metadata"]["ownerReferences"]]
+        references = [
+            {**reference, "blockOwnerDeletion": False} for reference in manifest["metadata"]["ownerReferences"]
+        ]
         metadata = {**manifest["metadata"], "ownerReferences": references}
-        await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
+        await self.update_object(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
 
-    def _is_beyond_knowing(self, reference: Manifest, namespace: str) -> bool:
+    def _is_owner_unknowable(self, reference: Manifest, namespace: str) -> bool:
         """k8s: an owner of an unserved kind, or a namespaced owner of a cluster-scoped object, deletes nothing."""
-        if reference["uid"] in self._absent:
+        if reference["uid"] in self._deleted_owners:
             return False
         group, _ = split_api_version(reference["apiVersion"])
-        served = self.registry.catalog.of_kind(GroupKind(group, reference["kind"]))
+        served = self.registry.catalog.find_kind(GroupKind(group, reference["kind"]))
         return served is None or (served.resource.namespaced and not namespace)
 
-    async def _dependents_first(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+    async def _delete_dependents_first(self, served: ApiKind, entry: StoreEntry, manifest: Manifest) -> None:
         uid = manifest["metadata"]["uid"]
-        blocked = False
-        for item, dependent in list(self._living_dependents(uid)):
+        is_blocked = False
+        for key, dependent in list(self._list_dependents(uid)):
             metadata = orjson.loads(dependent.body)["metadata"]
-            reference = next(each for each in metadata["ownerReferences"] if each["uid"] == uid)
-            blocked = blocked or bool(reference.get("blockOwnerDeletion"))
+            reference = next(
+                owner_reference for owner_reference in metadata["ownerReferences"] if owner_reference["uid"] == uid
+            )
+            is_blocked = is_blocked or bool(reference.get("blockOwnerDeletion"))
             if not metadata.get("deletionTimestamp"):
-                self.add(item)
-        if not blocked:
-            await self._release(served, entry, manifest, FOREGROUND)
+                self.enqueue(key)
+        if not is_blocked:
+            await self._remove_finalizer(served, entry, manifest, FOREGROUND_FINALIZER)
 
-    async def _set_free(self, served: Served, entry: Entry, manifest: Manifest) -> None:
+    async def _orphan_dependents(self, served: ApiKind, entry: StoreEntry, manifest: Manifest) -> None:
         uid = manifest["metadata"]["uid"]
-        for item, dependent in list(self._living_dependents(uid)):
-            kind = self._served(item.bucket)
+        for key, dependent in list(self._list_dependents(uid)):
+            kind = self._find_kind(key.bucket)
             assert kind is not None
-            child = kind.read(dependent)
-            kept = [each for each in child["metadata"]["ownerReferences"] if each["uid"] != uid]
-            metadata = {**child["metadata"], "ownerReferences": kept}
-            await self.rewrite(kind, item.namespace, item.name, {**child, "metadata": metadata})
-        await self._release(served, entry, manifest, ORPHAN)
+            child = kind.read_entry(dependent)
+            references = [reference for reference in child["metadata"]["ownerReferences"] if reference["uid"] != uid]
+            metadata = {**child["metadata"], "ownerReferences": references}
+            await self.update_object(kind, key.namespace, key.name, {**child, "metadata": metadata})
+        await self._remove_finalizer(served, entry, manifest, ORPHAN_FINALIZER)
 
-    async def _release(self, served: Served, entry: Entry, manifest: Manifest, finalizer: str) -> None:
-        kept = [each for each in manifest["metadata"]["finalizers"] if each != finalizer]
-        metadata = {**manifest["metadata"], "finalizers": kept}
-        await self.rewrite(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
+    async def _remove_finalizer(self, served: ApiKind, entry: StoreEntry, manifest: Manifest, finalizer: str) -> None:
+        finalizers = [
+            other_finalizer for other_finalizer in manifest["metadata"]["finalizers"] if other_finalizer != finalizer
+        ]
+        metadata = {**manifest["metadata"], "finalizers": finalizers}
+        await self.update_object(served, entry.namespace, entry.name, {**manifest, "metadata": metadata})
 
-    def _living_dependents(self, uid: str) -> Iterator[tuple[Item, Entry]]:
-        for item in sorted(self._dependents.get(uid, ())):
-            if (entry := self.registry.store.latest(*item)) is not None:
-                yield item, entry
+    def _list_dependents(self, uid: str) -> Iterator[tuple[StoreKey, StoreEntry]]:
+        for key in sorted(self._dependents.get(uid, ())):
+            if (entry := self.registry.store.get_latest(*key)) is not None:
+                yield key, entry
 
-    def _owner(self, reference: Manifest, namespace: str) -> tuple[Served, Entry] | None:
+    def _find_owner(self, reference: Manifest, namespace: str) -> tuple[ApiKind, StoreEntry] | None:
         group, _ = split_api_version(reference["apiVersion"])
-        served = self.registry.catalog.of_kind(GroupKind(group, reference["kind"]))
+        served = self.registry.catalog.find_kind(GroupKind(group, reference["kind"]))
         if served is None:
             return None
-        place = namespace if served.resource.namespaced else ""
-        entry = self.registry.store.latest(served.bucket, place, reference["name"])
+        owner_namespace = namespace if served.resource.namespaced else ""
+        entry = self.registry.store.get_latest(served.bucket, owner_namespace, reference["name"])
         if entry is None or orjson.loads(entry.body)["metadata"]["uid"] != reference["uid"]:
             return None
         return served, entry
 
-    def _served(self, bucket: str) -> Served | None:
-        return next((each for each in self.registry.catalog.stored() if each.bucket == bucket), None)
+    def _find_kind(self, bucket: str) -> ApiKind | None:
+        return next((served for served in self.registry.catalog.list_stored_kinds() if served.bucket == bucket), None)
 
 
-def _waits(body: bytes) -> bool:
-    if b'"deletionTimestamp"' not in body or FOREGROUND.encode() not in body:
+def _waits_for_dependents(body: bytes) -> bool:
+    if b'"deletionTimestamp"' not in body or FOREGROUND_FINALIZER.encode() not in body:
         return False
     metadata = orjson.loads(body)["metadata"]
-    return "deletionTimestamp" in metadata and FOREGROUND in (metadata.get("finalizers") or [])
+    return "deletionTimestamp" in metadata and FOREGROUND_FINALIZER in (metadata.get("finalizers") or [])

@@ -15,106 +15,114 @@ from argosy.errors import Conflict, Forbidden
 from argosy.kube.client import Propagation
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver import metadata as meta
-from argosy.sandbox.apiserver.controllers.controller import CONTROLLER, Keeper
+from argosy.sandbox.apiserver.controllers.controller import CONTROLLER_CALL, KeyedController
 from argosy.sandbox.apiserver.registry import Registry
-from argosy.sandbox.apiserver.served_kind import Served
-from argosy.sandbox.store import Event
+from argosy.sandbox.apiserver.served_kind import ApiKind
+from argosy.sandbox.store import StoreEvent
 
-ROOT_CERTIFICATE = "kube-root-ca.crt"
-ABOUT_CERTIFICATE = "The certificate of this cluster's API server, for clients inside the cluster."
+ROOT_CA_CONFIG_MAP = "kube-root-ca.crt"
+ROOT_CA_DESCRIPTION = "The certificate of this cluster's API server, for clients inside the cluster."
 
 
-class Namespaces(Keeper[str]):
+class NamespaceController(KeyedController[str]):
     def __init__(self, registry: Registry, certificate: Path | None) -> None:
         super().__init__(registry)
         self._certificate = certificate
-        self._dying: set[str] = set()
+        self._terminating: set[str] = set()
         for entry in registry.store.list("namespaces"):
-            self.add(entry.name)
+            self.enqueue(entry.name)
 
-    def notice(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[StoreEvent]) -> None:
         for event in events:
             if event.bucket == "namespaces":
-                self._dying.discard(event.name)
+                self._terminating.discard(event.name)
                 if event.type != "DELETED":
-                    self.add(event.name)
-            elif event.namespace in self._dying or (event.type == "DELETED" and _is_furniture(event)):
-                self.add(event.namespace)
+                    self.enqueue(event.name)
+            elif event.namespace in self._terminating or (event.type == "DELETED" and _is_default_object(event)):
+                self.enqueue(event.namespace)
 
-    async def keep(self, key: str) -> None:
-        namespaces = self._kind("namespaces")
-        entry = self.registry.store.latest("namespaces", "", key)
+    async def reconcile(self, key: str) -> None:
+        namespaces = self._get_core_kind("namespaces")
+        entry = self.registry.store.get_latest("namespaces", "", key)
         if entry is None:
             return
-        manifest = namespaces.read(entry)
+        manifest = namespaces.read_entry(entry)
         if "deletionTimestamp" in manifest["metadata"]:
-            self._dying.add(key)
-            await self._empty(namespaces, manifest)
+            self._terminating.add(key)
+            await self._delete_content(namespaces, manifest)
         else:
-            await self._furnish(key)
+            await self._create_default_objects(key)
 
-    def _kind(self, plural: str) -> Served:
-        served = self.registry.catalog.at("", "v1", plural)
+    def _get_core_kind(self, plural: str) -> ApiKind:
+        served = self.registry.catalog.find_resource("", "v1", plural)
         assert served is not None
         return served
 
-    async def _furnish(self, namespace: str) -> None:
+    async def _create_default_objects(self, namespace: str) -> None:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
-        await self._ensure("serviceaccounts", namespace, account)
+        await self._ensure_exists("serviceaccounts", namespace, account)
         if self._certificate is not None:
-            about = {"kubernetes.io/description": ABOUT_CERTIFICATE}
-            metadata = {"name": ROOT_CERTIFICATE, "annotations": about}
+            annotations = {"kubernetes.io/description": ROOT_CA_DESCRIPTION}
+            metadata = {"name": ROOT_CA_CONFIG_MAP, "annotations": annotations}
             data = {"ca.crt": self._certificate.read_text()}
-            wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
-            await self._ensure("configmaps", namespace, wanted)
+            config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+            await self._ensure_exists("configmaps", namespace, config_map)
 
-    async def _ensure(self, plural: str, namespace: str, manifest: Manifest) -> None:
-        served = self._kind(plural)
-        if self.registry.store.latest(served.bucket, namespace, manifest["metadata"]["name"]) is None:
+    async def _ensure_exists(self, plural: str, namespace: str, manifest: Manifest) -> None:
+        served = self._get_core_kind(plural)
+        if self.registry.store.get_latest(served.bucket, namespace, manifest["metadata"]["name"]) is None:
             try:
-                await self.registry.create(served, namespace, manifest, CONTROLLER)
+                await self.registry.create(served, namespace, manifest, CONTROLLER_CALL)
             except (Conflict, Forbidden):
                 pass  # already created, or the namespace is terminating
 
-    async def _empty(self, namespaces: Served, manifest: Manifest) -> None:
+    async def _delete_content(self, namespaces: ApiKind, manifest: Manifest) -> None:
         name = manifest["metadata"]["name"]
         remaining: Counter[str] = Counter()
         finalizers: Counter[str] = Counter()
-        for served in list(self.registry.catalog.stored()):
+        for served in list(self.registry.catalog.list_stored_kinds()):
             if not served.resource.namespaced:
                 continue
             for entry in list(self.registry.store.list(served.bucket, name)):
                 metadata = orjson.loads(entry.body)["metadata"]
                 if "deletionTimestamp" not in metadata:
-                    await self.delete(served, entry, metadata["uid"], Propagation.BACKGROUND)
+                    await self.delete_object(served, entry, metadata["uid"], Propagation.BACKGROUND)
             for entry in self.registry.store.list(served.bucket, name):
                 remaining[f"{served.resource.plural}.{served.resource.group}"] += 1
-                for each in orjson.loads(entry.body)["metadata"].get("finalizers") or []:
-                    finalizers[each] += 1
+                for finalizer in orjson.loads(entry.body)["metadata"].get("finalizers") or []:
+                    finalizers[finalizer] += 1
         if remaining:
-            await self._report(namespaces, manifest, remaining, finalizers)
+            await self._update_status(namespaces, manifest, remaining, finalizers)
         else:
-            await self._finish(namespaces, name)
+            await self._remove_kubernetes_finalizer(namespaces, name)
 
-    async def _finish(self, namespaces: Served, name: str) -> None:
-        def finalized(old: Manifest) -> tuple[Manifest, Sequence[str]]:
-            kept = [each for each in (old.get("spec") or {}).get("finalizers") or [] if each != "kubernetes"]
-            return {**old, "spec": {"finalizers": kept} if kept else {}}, ()
+    async def _remove_kubernetes_finalizer(self, namespaces: ApiKind, name: str) -> None:
+        def drop_finalizer(old: Manifest) -> tuple[Manifest, Sequence[str]]:
+            finalizers = [
+                finalizer for finalizer in (old.get("spec") or {}).get("finalizers") or [] if finalizer != "kubernetes"
+            ]
+            return {**old, "spec": {"finalizers": finalizers} if finalizers else {}}, ()
 
-        await self.registry.change(namespaces, "", name, finalized, CONTROLLER, "finalize")
+        await self.registry.read_modify_write(namespaces, "", name, drop_finalizer, CONTROLLER_CALL, "finalize")
 
-    async def _report(
-        self, namespaces: Served, manifest: Manifest, remaining: Counter[str], finalizers: Counter[str]
+    async def _update_status(
+        self, namespaces: ApiKind, manifest: Manifest, remaining: Counter[str], finalizers: Counter[str]
     ) -> None:
-        conditions = self._conditions(manifest, remaining, finalizers)
+        conditions = self._build_conditions(manifest, remaining, finalizers)
         status = {**(manifest.get("status") or {}), "conditions": conditions}
         if status != manifest.get("status"):
             name = manifest["metadata"]["name"]
-            await self.rewrite(namespaces, "", name, {**manifest, "status": status}, "status")
+            await self.update_object(namespaces, "", name, {**manifest, "status": status}, "status")
 
-    def _conditions(self, manifest: Manifest, remaining: Counter[str], finalizers: Counter[str]) -> list[Manifest]:
-        left = ", ".join(f"{kind} has {count} resource instances" for kind, count in sorted(remaining.items()))
-        held = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    def _build_conditions(
+        self, manifest: Manifest, remaining: Counter[str], finalizers: Counter[str]
+    ) -> list[Manifest]:
+        remaining_text = ", ".join(
+            f"{kind} has {count} resource instances" for kind, count in sorted(remaining.items())
+        )
+        finalizers_text = ", ".join(
+            f"{name} in {count} resource instances" for name, count in sorted(finalizers.items())
+        )
         prefix = "NamespaceDeletion"
         rows = [
             (f"{prefix}DiscoveryFailure", False, "ResourcesDiscovered", "All resources successfully discovered"),
@@ -130,22 +138,37 @@ class Namespaces(Keeper[str]):
                 "ContentDeleted",
                 "All content successfully deleted, may be waiting on finalization",
             ),
-            ("NamespaceContentRemaining", True, "SomeResourcesRemain", f"Some resources are remaining: {left}"),
+            (
+                "NamespaceContentRemaining",
+                True,
+                "SomeResourcesRemain",
+                f"Some resources are remaining: {remaining_text}",
+            ),
         ]
         if finalizers:
-            message = f"Some content in the namespace has finalizers remaining: {held}"
+            message = f"Some content in the namespace has finalizers remaining: {finalizers_text}"
             rows.append(("NamespaceFinalizersRemaining", True, "SomeFinalizersRemain", message))
-        before = {each["type"]: each for each in (manifest.get("status") or {}).get("conditions") or []}
-        now = meta.stamp(self.registry.clock())
-        return [_condition(before.get(row[0]), *row, now) for row in rows]
+        previous = {
+            condition["type"]: condition for condition in (manifest.get("status") or {}).get("conditions") or []
+        }
+        now = meta.format_timestamp(self.registry.clock())
+        return [_build_condition(previous.get(row[0]), *row, now) for row in rows]
 
 
-def _is_furniture(event: Event) -> bool:
+def _is_default_object(event: StoreEvent) -> bool:
     """k8s: the objects that every namespace has are created again when they are deleted."""
-    return (event.bucket, event.name) in (("serviceaccounts", "default"), ("configmaps", ROOT_CERTIFICATE))
+    return (event.bucket, event.name) in (("serviceaccounts", "default"), ("configmaps", ROOT_CA_CONFIG_MAP))
 
 
-def _condition(before: Manifest | None, type_: str, holds: bool, reason: str, message: str, now: str) -> Manifest:
-    status = "True" if holds else "False"
-    since = before["lastTransitionTime"] if before and before["status"] == status else now
-    return {"type": type_, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
+def _build_condition(
+    previous: Manifest | None, type_: str, is_true: bool, reason: str, message: str, now: str
+) -> Manifest:
+    status = "True" if is_true else "False"
+    transition_time = previous["lastTransitionTime"] if previous and previous["status"] == status else now
+    return {
+        "type": type_,
+        "status": status,
+        "lastTransitionTime": transition_time,
+        "reason": reason,
+        "message": message,
+    }

@@ -11,17 +11,17 @@ from typing import Any
 
 import orjson
 
-from argosy.kube.objects import Manifest, dump
+from argosy.kube.objects import Manifest, dump_yaml
 from argosy.kube.schema import protobuf
-from argosy.sandbox.store import Entry
+from argosy.sandbox.store import StoreEntry
 
-LIST_JOB_BYTES = 1 << 20  # about half a second of work
+MAX_LIST_JOB_BYTES = 1 << 20  # about half a second of work
 _PLACEHOLDER = "placeholder"  # an item that is replaced by the encoded groups
 
 
-def entry_groups(entries: Sequence[Entry], max_bytes: int) -> Iterator[list[Entry]]:
+def group_entries(entries: Sequence[StoreEntry], max_bytes: int) -> Iterator[list[StoreEntry]]:
     """Split entries into groups of at most `max_bytes`; a larger entry forms its own group."""
-    group: list[Entry] = []
+    group: list[StoreEntry] = []
     size = 0
     for entry in entries:
         if group and size + len(entry.body) > max_bytes:
@@ -39,7 +39,7 @@ def encode_items(head: Manifest, field: str, items: Sequence[Any], encoding: str
         case "protobuf":
             return protobuf.encode_items(head["apiVersion"], head["kind"], items)
         case "yaml":
-            return dump({field: items}).encode().removeprefix(f"{field}:\n".encode())
+            return dump_yaml({field: items}).encode().removeprefix(f"{field}:\n".encode())
     start, end = f'{{\n  "{field}": [\n'.encode(), b"\n  ]\n}"
     return orjson.dumps({field: items}, option=orjson.OPT_INDENT_2).removeprefix(start).removesuffix(end)
 
@@ -48,14 +48,14 @@ def join_items(head: Manifest, field: str, groups: Sequence[bytes], encoding: st
     """Put encoded groups of items into the list `head`."""
     if encoding == "protobuf":
         return protobuf.join_list(head, groups)
-    around = {**head, field: [_PLACEHOLDER]}
+    document = {**head, field: [_PLACEHOLDER]}
     if encoding == "yaml":
         # Only keys of the list itself are at the start of a line.
-        before, line, after = dump(around).partition(f"\n{field}:\n- {_PLACEHOLDER}\n")
+        before, line, after = dump_yaml(document).partition(f"\n{field}:\n- {_PLACEHOLDER}\n")
         assert line
         return b"".join([before.encode(), f"\n{field}:\n".encode(), *groups, after.encode()])
     end = f'"{_PLACEHOLDER}"\n  ]\n}}\n'.encode()
-    indented = orjson.dumps(around, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2)
+    indented = orjson.dumps(document, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_INDENT_2)
     assert indented.endswith(b"    " + end)
     start = indented.removesuffix(b"    " + end)
     return b"".join([start, b",\n".join(groups), b"\n  ]\n}\n"])

@@ -26,24 +26,24 @@ class WriteBudget:
     def __init__(self, total: int = MAX_BUFFERED_BYTES) -> None:
         self._total = total
         self._by_user: Counter[str] = Counter()
-        self.used = 0
+        self.used_bytes = 0
 
-    def used_by(self, user: str) -> int:
+    def get_used_by(self, user: str) -> int:
         return self._by_user[user]
 
     @contextlib.contextmanager
     def hold(self, user: str, size: int) -> Iterator[None]:
         """Count `size` bytes while the block runs. Raises TooManyRequests if they exceed the user's share."""
-        mine = self._by_user[user]
+        held = self._by_user[user]
         # A user who holds nothing may get one response of any size: otherwise a larger list could never be read.
-        if mine and mine + size > (self._total - self.used + mine) // 2:
+        if held and held + size > (self._total - self.used_bytes + held) // 2:
             raise status_errors.too_many_requests()
-        self.used += size
+        self.used_bytes += size
         self._by_user[user] += size
         try:
             yield
         finally:
-            self.used -= size
+            self.used_bytes -= size
             self._by_user[user] -= size
             if not self._by_user[user]:
                 del self._by_user[user]
@@ -52,14 +52,14 @@ class WriteBudget:
 class WatchLimit:
     """Limits the open watches of each user. Members of system:masters are not limited."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_per_user: int) -> None:
+        self._max_per_user = max_per_user
         self._open: Counter[str] = Counter()
 
     @contextlib.contextmanager
     def count(self, user: User) -> Iterator[None]:
-        if self._open[user.name] >= self._most and EXEMPT_GROUP not in user.groups:
-            raise status_errors.too_many_watches(user.name, self._most, retry_seconds=WATCH_RETRY_SECONDS)
+        if self._open[user.name] >= self._max_per_user and EXEMPT_GROUP not in user.groups:
+            raise status_errors.too_many_watches(user.name, self._max_per_user, retry_seconds=WATCH_RETRY_SECONDS)
         self._open[user.name] += 1
         try:
             yield

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.sandbox.simulators.kserve.constants import INFERENCE_SERVICE
-from argosy.sandbox.simulators.kserve.defaulting import ADMITTERS
-from argosy.sandbox.simulators.kserve.inference_services import InferenceServices
-from argosy.sandbox.simulators.kserve.model_probe import Answer, ModelState, Probe
-from argosy.sandbox.simulators.kserve.models import Models
+from argosy.sandbox.simulators.kserve.inference_services import InferenceServiceController
+from argosy.sandbox.simulators.kserve.kserve_api import INFERENCE_SERVICE
+from argosy.sandbox.simulators.kserve.model_probe import ModelProbe, ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.model_servers import ModelServers
 from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes
+from argosy.sandbox.simulators.kserve.webhooks import ADMISSION_HANDLERS
 
-NEEDS: Final = (
+REQUIRED_CRDS: Final = (
     "inferenceservices.serving.kserve.io",
     "servingruntimes.serving.kserve.io",
     "clusterservingruntimes.serving.kserve.io",
 )
 
 __all__ = [
-    "ADMITTERS",
+    "ADMISSION_HANDLERS",
     "INFERENCE_SERVICE",
-    "NEEDS",
-    "Answer",
-    "InferenceServices",
+    "REQUIRED_CRDS",
+    "InferenceServiceController",
+    "ModelProbe",
+    "ModelServers",
     "ModelState",
-    "Models",
-    "Probe",
+    "ProbeResult",
     "build_stock_runtimes",
 ]

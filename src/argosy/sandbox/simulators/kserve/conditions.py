@@ -10,36 +10,38 @@ from typing import Any, Final, NamedTuple
 
 from argosy.kube.objects import Manifest
 
-DECISIVE: Final = ("PredictorReady", "TransformerReady", "ExplainerReady", "IngressReady")
+READY_CONDITION_TYPES: Final = ("PredictorReady", "TransformerReady", "ExplainerReady", "IngressReady")
 
 
-class Condition(NamedTuple):
+class KnativeCondition(NamedTuple):
     type: str
     status: str = "True"
     reason: str = ""
     message: str = ""
 
-    def named(self, type_: str) -> Condition:
+    def with_type(self, type_: str) -> KnativeCondition:
         return self._replace(type=type_)
 
 
-def ready(conditions: Iterable[Condition]) -> Condition:
+def compute_ready_condition(conditions: Iterable[KnativeCondition]) -> KnativeCondition:
     """Compute Ready: the first False condition decides, else the first Unknown one."""
-    decisive = [each for name in DECISIVE for each in conditions if each.type == name]
+    deciding_conditions = [
+        condition for name in READY_CONDITION_TYPES for condition in conditions if condition.type == name
+    ]
     for status in ("False", "Unknown"):
-        for each in decisive:
-            if each.status == status:
-                return each.named("Ready")
-    return Condition("Ready")
+        for condition in deciding_conditions:
+            if condition.status == status:
+                return condition.with_type("Ready")
+    return KnativeCondition("Ready")
 
 
-def written(conditions: Iterable[Condition], live: Manifest, now: str) -> list[dict[str, Any]]:
-    before = {each["type"]: each for each in (live.get("status") or {}).get("conditions") or ()}
-    found = []
-    for each in sorted(conditions):
-        said: dict[str, Any] = {name: text for name, text in each._asdict().items() if text}
-        known = before.get(each.type) or {}
-        since = known.get("lastTransitionTime") if known.get("status") == each.status else None
-        aside = {"severity": "Info"} if each.type not in (*DECISIVE, "Ready") else {}
-        found.append({**said, **aside, "lastTransitionTime": since or now})
-    return found
+def conditions_to_wire(conditions: Iterable[KnativeCondition], service: Manifest, now: str) -> list[dict[str, Any]]:
+    previous_conditions = {item["type"]: item for item in (service.get("status") or {}).get("conditions") or ()}
+    wire_conditions = []
+    for item in sorted(conditions):
+        fields: dict[str, Any] = {name: text for name, text in item._asdict().items() if text}
+        previous = previous_conditions.get(item.type) or {}
+        transitioned_at = previous.get("lastTransitionTime") if previous.get("status") == item.status else None
+        severity = {"severity": "Info"} if item.type not in (*READY_CONDITION_TYPES, "Ready") else {}
+        wire_conditions.append({**fields, **severity, "lastTransitionTime": transitioned_at or now})
+    return wire_conditions

@@ -8,36 +8,42 @@ from __future__ import annotations
 from typing import Any
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY
-from argosy.sandbox.simulators.events import Happening
+from argosy.sandbox.simulators.events import EventDraft
+from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE
 
 
-def happened(live: Manifest, status: Manifest) -> list[Happening]:
-    known, name = live.get("status") or {}, live["metadata"]["name"]
-    before, after = _condition(known, "Ready"), _condition(status, "Ready")
-    found = []
-    if before.get("status") != after.get("status"):
-        if after.get("status") == "True":
-            found.append(Happening("InferenceServiceReady", f"InferenceService [{name}] is Ready"))
-        elif before.get("status") == "True":
-            found.append(Happening("InferenceServiceNotReady", f"InferenceService [{name}] is no longer Ready"))
-    failure, failed_before = _failure(status, live), _failure(known, live)
-    if failure and failure != failed_before:
-        found.append(Happening("InternalError", failure, is_warning=True))
-    if _condition(status, "Stopped").get("status") == "True" != _condition(known, "Stopped").get("status"):
-        found.append(Happening("InferenceServiceStopped", f"InferenceService [{name}] is stopped"))
-    return found
+def build_status_events(service: Manifest, new_status: Manifest) -> list[EventDraft]:
+    old_status, name = service.get("status") or {}, service["metadata"]["name"]
+    old_ready, new_ready = _find_condition(old_status, "Ready"), _find_condition(new_status, "Ready")
+    events = []
+    if old_ready.get("status") != new_ready.get("status"):
+        if new_ready.get("status") == "True":
+            events.append(EventDraft("InferenceServiceReady", f"InferenceService [{name}] is Ready"))
+        elif old_ready.get("status") == "True":
+            events.append(EventDraft("InferenceServiceNotReady", f"InferenceService [{name}] is no longer Ready"))
+    failure, old_failure = _describe_failure(new_status, service), _describe_failure(old_status, service)
+    if failure and failure != old_failure:
+        events.append(EventDraft("InternalError", failure, is_warning=True))
+    if (
+        _find_condition(new_status, "Stopped").get("status")
+        == "True"
+        != _find_condition(old_status, "Stopped").get("status")
+    ):
+        events.append(EventDraft("InferenceServiceStopped", f"InferenceService [{name}] is stopped"))
+    return events
 
 
-def _condition(status: Manifest, type_: str) -> dict[str, Any]:
-    return next((each for each in status.get("conditions") or () if each["type"] == type_), {})
+def _find_condition(status: Manifest, type_: str) -> dict[str, Any]:
+    return next((condition for condition in status.get("conditions") or () if condition["type"] == type_), {})
 
 
-def _failure(status: Manifest, live: Manifest) -> str:
+def _describe_failure(status: Manifest, service: Manifest) -> str:
     failure = (status.get("modelStatus") or {}).get("lastFailureInfo") or {}
-    said = failure.get("message") or ""
+    message = failure.get("message") or ""
     if failure.get("reason") == "RuntimeNotRecognized":
         # kserve: the event has the error itself, the status only says that it waits
-        named = ((live["spec"].get("predictor") or {}).get("model") or {}).get("runtime")
-        said = f"fails to reconcile predictor: No ServingRuntimes or ClusterServingRuntimes with the name: {named}"
-    return str(said).removesuffix(f" ({BY})")
+        runtime_name = ((service["spec"].get("predictor") or {}).get("model") or {}).get("runtime")
+        message = (
+            f"fails to reconcile predictor: No ServingRuntimes or ClusterServingRuntimes with the name: {runtime_name}"
+        )
+    return str(message).removesuffix(f" ({SIMULATED_NOTE})")

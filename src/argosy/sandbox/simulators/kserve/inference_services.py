@@ -10,277 +10,319 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from argosy.errors import ClusterError, UserError
-from argosy.kube.controller import Cache, Context, Requeue, Watch, owner
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch, map_to_owner
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.constants import (
-    CLAIM,
-    DEPLOYMENT,
-    POD,
-    REPLICA_SET,
-    is_dying,
-    is_played_by_others,
-    own_key,
-    owner_of,
-    unmarked,
+from argosy.sandbox.simulators.events import EventRecorder
+from argosy.sandbox.simulators.fault_injection import (
+    InjectedFault,
+    read_simulation_annotations,
+    read_simulation_settings,
 )
-from argosy.sandbox.simulators.events import Recorder
-from argosy.sandbox.simulators.fault_injection import Fault, asked, read_wishes
-from argosy.sandbox.simulators.kserve import parts
-from argosy.sandbox.simulators.kserve.component_states import Found, component_ready
-from argosy.sandbox.simulators.kserve.constants import (
+from argosy.sandbox.simulators.kserve import owned_objects
+from argosy.sandbox.simulators.kserve.component_states import PredictorState, build_component_condition
+from argosy.sandbox.simulators.kserve.events import build_status_events
+from argosy.sandbox.simulators.kserve.inference_service_status import ExternalAccess, build_status, build_stopped_status
+from argosy.sandbox.simulators.kserve.kserve_api import (
     CLUSTER_SERVING_RUNTIME,
-    COMPONENT,
+    COMPONENT_LABEL,
     INFERENCE_SERVICE,
+    INFERENCE_SERVICE_LABEL,
     INGRESS,
-    OF_SERVICE,
     SECRET,
     SERVICE,
     SERVING_RUNTIME,
-    components_of,
-    inner_host,
+    build_cluster_local_host,
     is_stopped,
-    keeps_runtime,
+    list_components,
+    should_keep_runtime,
 )
-from argosy.sandbox.simulators.kserve.defaulting import defaulted
-from argosy.sandbox.simulators.kserve.events import happened
-from argosy.sandbox.simulators.kserve.inference_service_status import Door, status_of, stopped
-from argosy.sandbox.simulators.kserve.model_probe import Answer, ModelState, Probe
-from argosy.sandbox.simulators.kserve.pod_specs import template_of
-from argosy.sandbox.simulators.kserve.runtimes import Chosen, choose
-from argosy.sandbox.simulators.kserve.storage import is_waiting_for_storage, problem_of
-from argosy.sandbox.simulators.openshift.constants import DOMAIN, ROUTE
+from argosy.sandbox.simulators.kserve.model_probe import ModelProbe, ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
+from argosy.sandbox.simulators.kserve.runtimes import RuntimeChoice, choose_runtime
+from argosy.sandbox.simulators.kserve.storage import find_storage_problem, is_waiting_for_storage
+from argosy.sandbox.simulators.kserve.webhooks import apply_defaults
+from argosy.sandbox.simulators.openshift.openshift_api import DEFAULT_DOMAIN, ROUTE
 from argosy.sandbox.simulators.pod_counts import is_ready
-from argosy.sandbox.simulators.pod_templates import revision_of
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.writes import ENDING, keep_status, patient, remove
+from argosy.sandbox.simulators.pod_templates import read_revision
+from argosy.sandbox.simulators.simulated_objects import (
+    DEPLOYMENT,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    build_key,
+    enqueue_if_unmarked,
+    find_controller_reference,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import (
+    NAMESPACE_TERMINATING,
+    delete_object,
+    retry_on_conflict,
+    update_status_if_changed,
+)
 
-MANAGER: Final = "kserve-controller-manager"
-AGAIN: Final = Requeue(1.0)  # poll interval while a model loads
-LATER: Final = Requeue(10.0)  # poll interval of a loaded or failed model
+FIELD_MANAGER: Final = "kserve-controller-manager"
+REQUEUE_WHILE_LOADING: Final = Requeue(1.0)  # poll interval while a model loads
+REQUEUE_AFTER_PROBE: Final = Requeue(10.0)  # poll interval of a loaded or failed model
 
 
-def _of_label(manifest: Manifest) -> Iterable[ResourceKey]:
-    if name := (manifest["metadata"].get("labels") or {}).get(OF_SERVICE):
-        yield own_key(INFERENCE_SERVICE, manifest["metadata"]["namespace"], name)
+def _enqueue_service_of_pod(manifest: Manifest) -> Iterable[ResourceKey]:
+    if name := (manifest["metadata"].get("labels") or {}).get(INFERENCE_SERVICE_LABEL):
+        yield build_key(INFERENCE_SERVICE, manifest["metadata"]["namespace"], name)
 
 
-class InferenceServices:
+class InferenceServiceController:
     """The in-memory state only decides which keys to enqueue and saves writes that change nothing."""
 
     name = "simulated-inferenceservices"
 
-    def __init__(self, probe: Probe | None = None, *, domain: str = DOMAIN, has_routes: bool = True) -> None:
+    def __init__(
+        self, probe: ModelProbe | None = None, *, domain: str = DEFAULT_DOMAIN, has_routes: bool = True
+    ) -> None:
         self._probe, self._domain, self._has_routes = probe, domain, has_routes
-        self._events = Recorder("v1beta1Controllers")
-        self._known: set[ResourceKey] = set()
-        self._stored: set[ResourceKey] = set()
-        self._kept: dict[ResourceKey, tuple[Manifest, object]] = {}
+        self._events = EventRecorder("v1beta1Controllers")
+        self._service_keys: set[ResourceKey] = set()
+        self._keys_with_storage: set[ResourceKey] = set()
+        self._applied: dict[ResourceKey, tuple[Manifest, object]] = {}
         self.watches = (
-            Watch(INFERENCE_SERVICE, unmarked),
-            Watch(DEPLOYMENT, owner(INFERENCE_SERVICE)),
-            Watch(SERVICE, owner(INFERENCE_SERVICE), metadata_only=True),
-            Watch(POD, _of_label),
-            Watch(ROUTE if has_routes else INGRESS, owner(INFERENCE_SERVICE)),
-            *(Watch(kind, self._served_by) for kind in (SERVING_RUNTIME, CLUSTER_SERVING_RUNTIME)),
-            Watch(CLAIM, self._waiting),
-            Watch(SECRET, self._waiting, metadata_only=True),
+            Watch(INFERENCE_SERVICE, enqueue_if_unmarked),
+            Watch(DEPLOYMENT, map_to_owner(INFERENCE_SERVICE)),
+            Watch(SERVICE, map_to_owner(INFERENCE_SERVICE), metadata_only=True),
+            Watch(POD, _enqueue_service_of_pod),
+            Watch(ROUTE if has_routes else INGRESS, map_to_owner(INFERENCE_SERVICE)),
+            *(Watch(kind, self._enqueue_services_of_runtime) for kind in (SERVING_RUNTIME, CLUSTER_SERVING_RUNTIME)),
+            Watch(PERSISTENT_VOLUME_CLAIM, self._enqueue_services_with_storage),
+            Watch(SECRET, self._enqueue_services_with_storage, metadata_only=True),
             Watch(REPLICA_SET, lambda _: (), metadata_only=True),
         )
 
-    def _served_by(self, runtime: Manifest) -> Iterable[ResourceKey]:
+    def _enqueue_services_of_runtime(self, runtime: Manifest) -> Iterable[ResourceKey]:
         namespace = runtime["metadata"].get("namespace")
-        return [key for key in self._known if namespace in (None, "", key.namespace)]
+        return [key for key in self._service_keys if namespace in (None, "", key.namespace)]
 
-    def _waiting(self, manifest: Manifest) -> Iterable[ResourceKey]:
-        return [key for key in self._stored if key.namespace == manifest["metadata"]["namespace"]]
+    def _enqueue_services_with_storage(self, manifest: Manifest) -> Iterable[ResourceKey]:
+        return [key for key in self._keys_with_storage if key.namespace == manifest["metadata"]["namespace"]]
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
-            self._known.discard(key)
-            self._stored.discard(key)
-            await self._let_go(key)
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        service = context.cache.get(key)
+        if service is None or is_being_deleted(service) or is_simulated_by_other_addon(service):
+            self._service_keys.discard(key)
+            self._keys_with_storage.discard(key)
+            await self._release_model(key)
             return None
-        self._known.add(key)
-        wanted = defaulted(live)
-        if wanted != live:  # the API server called no admission handlers
-            await context.cluster.replace(wanted)
+        self._service_keys.add(key)
+        with_defaults = apply_defaults(service)
+        if with_defaults != service:  # the API server called no admission handlers
+            await context.cluster.replace(with_defaults)
             return None
-        if is_waiting_for_storage(live):
-            self._stored.add(key)
-        if is_stopped(live):
-            await self._let_go(key)
-            await self._stop(live, context)
+        if is_waiting_for_storage(service):
+            self._keys_with_storage.add(key)
+        if is_stopped(service):
+            await self._release_model(key)
+            await self._stop(service, context)
             return None
-        return await self._serve(live, context)
+        return await self._serve(service, context)
 
-    async def _stop(self, live: Manifest, context: Context) -> None:
+    async def _stop(self, service: Manifest, context: ControllerContext) -> None:
         """kserve: delete all owned objects and keep only the InferenceService."""
-        for part in context.cache.owned(live["metadata"]["uid"]):
-            if not is_dying(part):
-                await remove(part, context.cluster)
-        await self._tell(live, stopped(live, stamp(context.clock.now())), context)
+        for owned in context.cache.list_owned(service["metadata"]["uid"]):
+            if not is_being_deleted(owned):
+                await delete_object(owned, context.cluster)
+        await self._update_status(
+            service, build_stopped_status(service, format_timestamp(context.clock.now())), context
+        )
 
-    async def _tell(self, live: Manifest, status: Manifest, context: Context) -> None:
-        if await keep_status(live, status, context.cluster):
-            await self._events.tell(live, happened(live, status), context)
+    async def _update_status(self, service: Manifest, status: Manifest, context: ControllerContext) -> None:
+        if await update_status_if_changed(service, status, context.cluster):
+            await self._events.record(service, build_status_events(service, status), context)
 
-    async def _serve(self, live: Manifest, context: Context) -> Requeue | None:
-        chosen = _chosen(live, context.cache)
-        problem = _wished_problem(live) or await problem_of(live, context.cache, context.cluster)
+    async def _serve(self, service: Manifest, context: ControllerContext) -> Requeue | None:
+        runtime_choice = _choose_runtime(service, context.cache)
+        problem = _find_injected_problem(service) or await find_storage_problem(service, context.cache, context.cluster)
         deployments: dict[str, Manifest | None] = {}
         revisions: dict[str, str] = {}
-        found = Found(chosen, problem, None, ())
+        state = PredictorState(runtime_choice, problem, None, ())
         try:
-            for component in () if found.is_unserved else components_of(live):
-                made = await self._keep_component(live, component, found, revisions, context)
-                deployments[component] = context.cache.get(key_of(made))
+            for component in () if state.has_no_runtime else list_components(service):
+                deployment = await self._apply_component(service, component, state, revisions, context)
+                deployments[component] = context.cache.get(key_of(deployment))
         except ClusterError as error:
-            if error.code not in (403, 422) or ENDING in error.message:
+            if error.code not in (403, 422) or NAMESPACE_TERMINATING in error.message:
                 raise
-            found = found._replace(refusal=error.message)
+            state = state._replace(rejection=error.message)
         predictor = deployments.pop("predictor", None)
-        found = found._replace(deployment=predictor, pods=_pods(live, predictor, context.cache))
-        found = found._replace(answer=await self._asked(live, found))
-        door = Door("") if found.is_unserved else await self._door(live, context)
-        if self._probe is not None and door.url and (known := self._probe.where(key_of(live))):
-            door = door._replace(url=known)
-        status = status_of(live, found, deployments, revisions, door, stamp(context.clock.now()))
-        await self._tell(live, status, context)
-        return _again(found.answer)
+        state = state._replace(deployment=predictor, pods=_list_predictor_pods(service, predictor, context.cache))
+        state = state._replace(probe_result=await self._probe_model(service, state))
+        access = ExternalAccess("") if state.has_no_runtime else await self._apply_external_access(service, context)
+        if self._probe is not None and access.url and (known_url := self._probe.find_url(key_of(service))):
+            access = access._replace(url=known_url)
+        status = build_status(service, state, deployments, revisions, access, format_timestamp(context.clock.now()))
+        await self._update_status(service, status, context)
+        return _compute_requeue(state.probe_result)
 
-    async def _asked(self, live: Manifest, found: Found) -> Answer | None:
+    async def _probe_model(self, service: Manifest, predictor: PredictorState) -> ProbeResult | None:
         """Query the model; None if it is too early or there is no probe.
 
         While Pods are replaced, an old one keeps responding.
         """
         if self._probe is None:
             return None
-        if component_ready(found.deployment, "").status == "True":
-            return await self._probe.ask(live, found.pods)
-        if not any(map(is_ready, found.pods)):
-            await self._probe.let_go(key_of(live))
+        if build_component_condition(predictor.deployment, "").status == "True":
+            return await self._probe.probe(service, predictor.pods)
+        if not any(map(is_ready, predictor.pods)):
+            await self._probe.release(key_of(service))
         return None
 
-    async def _let_go(self, key: ResourceKey) -> None:
+    async def _release_model(self, key: ResourceKey) -> None:
         if self._probe is not None:
-            await self._probe.let_go(key)
+            await self._probe.release(key)
 
-    async def _keep_component(
-        self, live: Manifest, component: str, found: Found, revisions: dict[str, str], context: Context
+    async def _apply_component(
+        self,
+        service: Manifest,
+        component: str,
+        predictor: PredictorState,
+        revisions: dict[str, str],
+        context: ControllerContext,
     ) -> Manifest:
         """Apply the Deployment and the Service of a component; return the wanted Deployment."""
         is_predictor = component == "predictor"
-        known = _deployments(live, component, context.cache)
-        if is_predictor and known and keeps_runtime(live):
-            kept = max(known, key=lambda each: str((each["metadata"].get("labels") or {}).get(parts.REVISION) or ""))
-            if revision := str((kept["metadata"].get("labels") or {}).get(parts.REVISION) or ""):
+        deployments = _list_deployments(service, component, context.cache)
+        if is_predictor and deployments and should_keep_runtime(service):
+            newest = max(
+                deployments,
+                key=lambda deployment: str(
+                    (deployment["metadata"].get("labels") or {}).get(owned_objects.REVISION_LABEL) or ""
+                ),
+            )
+            if revision := str((newest["metadata"].get("labels") or {}).get(owned_objects.REVISION_LABEL) or ""):
                 revisions[component] = revision
-            return kept
-        template = template_of(live, component, found.chosen.runtime if is_predictor else None)
-        revision = parts.revision_of(live, component, template, known)
+            return newest
+        template = build_pod_template(service, component, predictor.runtime_choice.runtime if is_predictor else None)
+        revision = owned_objects.choose_revision(service, component, template, deployments)
         if revision:
             revisions[component] = revision
-        made = parts.deployment(live, component, template, found.problem if is_predictor else "", revision)
-        await self._keep(made, context)
-        await self._keep(parts.inner_service(live, component, template, revision), context)
-        await _let_go(live, component, made, context)
-        return made
-
-    async def _keep(self, made: Manifest, context: Context) -> None:
-        """Apply an object if it differs; changes by others are reverted."""
-        key = key_of(made)
-        live = context.cache.get(key)
-        if live is not None and self._kept.get(key) == (made, _state(live)):
-            return
-        written = await context.cluster.apply(made, manager=MANAGER, force=True)
-        self._kept[key] = made, _state(written)
-
-    async def _door(self, live: Manifest, context: Context) -> Door:
-        if not self._has_routes:
-            await self._keep(parts.ingress(live, self._domain), context)
-            return Door(f"http://{parts.host_of(live, self._domain)}")
-        key = own_key(ROUTE, live["metadata"]["namespace"], live["metadata"]["name"])
-        found = context.cache.get(key)
-        is_ours = found is not None and any(
-            each["uid"] == live["metadata"]["uid"] for each in found["metadata"].get("ownerReferences") or ()
+        wanted = owned_objects.build_deployment(
+            service, component, template, predictor.storage_problem if is_predictor else "", revision
         )
-        if not parts.is_exposed(live):
-            if found is not None and is_ours and not is_dying(found):
-                await remove(found, context.cluster)
-            return Door(f"http://{inner_host(live, parts.outermost(live))}")
-        if found is None or is_ours:
-            await self._keep(parts.route(live), context)
-        return _through(found)
+        await self._apply_if_changed(wanted, context)
+        await self._apply_if_changed(owned_objects.build_service(service, component, template, revision), context)
+        await _delete_old_deployments(service, component, wanted, context)
+        return wanted
+
+    async def _apply_if_changed(self, manifest: Manifest, context: ControllerContext) -> None:
+        """Apply an object if it differs; changes by others are reverted."""
+        key = key_of(manifest)
+        live = context.cache.get(key)
+        if live is not None and self._applied.get(key) == (manifest, _read_version(live)):
+            return
+        stored = await context.cluster.apply(manifest, manager=FIELD_MANAGER, force=True)
+        self._applied[key] = manifest, _read_version(stored)
+
+    async def _apply_external_access(self, service: Manifest, context: ControllerContext) -> ExternalAccess:
+        if not self._has_routes:
+            await self._apply_if_changed(owned_objects.build_ingress(service, self._domain), context)
+            return ExternalAccess(f"http://{owned_objects.build_external_host(service, self._domain)}")
+        key = build_key(ROUTE, service["metadata"]["namespace"], service["metadata"]["name"])
+        route = context.cache.get(key)
+        is_ours = route is not None and any(
+            reference["uid"] == service["metadata"]["uid"]
+            for reference in route["metadata"].get("ownerReferences") or ()
+        )
+        if not owned_objects.is_exposed(service):
+            if route is not None and is_ours and not is_being_deleted(route):
+                await delete_object(route, context.cluster)
+            return ExternalAccess(
+                f"http://{build_cluster_local_host(service, owned_objects.find_entry_component(service))}"
+            )
+        if route is None or is_ours:
+            await self._apply_if_changed(owned_objects.build_route(service), context)
+        return _read_route_access(route)
 
 
-def _again(answer: Answer | None) -> Requeue | None:
-    if answer is None or (answer.state is ModelState.LOADED and not answer.url):
+def _compute_requeue(result: ProbeResult | None) -> Requeue | None:
+    if result is None or (result.state is ModelState.LOADED and not result.url):
         return None
-    return AGAIN if answer.state in (ModelState.PENDING, ModelState.LOADING) else LATER
+    return REQUEUE_WHILE_LOADING if result.state in (ModelState.PENDING, ModelState.LOADING) else REQUEUE_AFTER_PROBE
 
 
-def _through(route: Manifest | None) -> Door:
+def _read_route_access(route: Manifest | None) -> ExternalAccess:
     for entry in ((route or {}).get("status") or {}).get("ingress") or ():
-        for each in entry.get("conditions") or ():
-            if each["type"] == "Admitted":
-                return Door(f"https://{entry['host']}") if each["status"] == "True" else Door("", each["message"])
-    return Door("")
+        for condition in entry.get("conditions") or ():
+            if condition["type"] == "Admitted":
+                return (
+                    ExternalAccess(f"https://{entry['host']}")
+                    if condition["status"] == "True"
+                    else ExternalAccess("", condition["message"])
+                )
+    return ExternalAccess("")
 
 
-def _chosen(live: Manifest, cache: Cache) -> Chosen:
+def _choose_runtime(service: Manifest, cache: InformerCache) -> RuntimeChoice:
     """Choose the runtime of the predictor; a custom container needs none."""
-    model = live["spec"]["predictor"].get("model")
+    model = service["spec"]["predictor"].get("model")
     if not model:
-        return Chosen(None)
-    own = cache.list(SERVING_RUNTIME, namespace=live["metadata"]["namespace"])
-    return choose(model, own, cache.list(CLUSTER_SERVING_RUNTIME))
+        return RuntimeChoice(None)
+    namespace_runtimes = cache.list(SERVING_RUNTIME, namespace=service["metadata"]["namespace"])
+    return choose_runtime(model, namespace_runtimes, cache.list(CLUSTER_SERVING_RUNTIME))
 
 
-def _wished_problem(live: Manifest) -> str:
-    nearer = {"metadata": {"annotations": live["spec"]["predictor"].get("annotations")}}
+def _find_injected_problem(service: Manifest) -> str:
+    predictor_metadata = {"metadata": {"annotations": service["spec"]["predictor"].get("annotations")}}
     try:
-        wishes = read_wishes([asked(nearer), asked(live)])
+        settings = read_simulation_settings(
+            [read_simulation_annotations(predictor_metadata), read_simulation_annotations(service)]
+        )
     except UserError as error:
         return str(error)
-    return "Failed to fetch model: requested by annotation" if wishes.fail is Fault.STORAGE else ""
+    return "Failed to fetch model: requested by annotation" if settings.fault is InjectedFault.STORAGE else ""
 
 
-def _deployments(live: Manifest, component: str, cache: Cache) -> list[Manifest]:
-    owned = cache.owned(live["metadata"]["uid"])
-    mine = (each for each in owned if each["kind"] == "Deployment" and not is_dying(each))
-    return [each for each in mine if (each["metadata"].get("labels") or {}).get(COMPONENT) == component]
+def _list_deployments(service: Manifest, component: str, cache: InformerCache) -> list[Manifest]:
+    owned = cache.list_owned(service["metadata"]["uid"])
+    living = (
+        deployment for deployment in owned if deployment["kind"] == "Deployment" and not is_being_deleted(deployment)
+    )
+    return [
+        deployment
+        for deployment in living
+        if (deployment["metadata"].get("labels") or {}).get(COMPONENT_LABEL) == component
+    ]
 
 
-def _state(live: Manifest) -> object:
+def _read_version(live: Manifest) -> object:
     """k8s: the generation counts spec changes; a Service has none."""
     return live["metadata"].get("generation") or live["metadata"].get("resourceVersion")
 
 
-async def _let_go(live: Manifest, component: str, made: Manifest, context: Context) -> None:
+async def _delete_old_deployments(
+    service: Manifest, component: str, wanted: Manifest, context: ControllerContext
+) -> None:
     """Delete Deployments of older revisions and of another mode, once the newest is ready."""
-    newest = context.cache.get(key_of(made))
-    if newest is None or component_ready(newest, "").status != "True":
+    newest = context.cache.get(key_of(wanted))
+    if newest is None or build_component_condition(newest, "").status != "True":
         return
-    for each in _deployments(live, component, context.cache):
-        if key_of(each) != key_of(made):
-            await remove(each, context.cluster)
+    for deployment in _list_deployments(service, component, context.cache):
+        if key_of(deployment) != key_of(wanted):
+            await delete_object(deployment, context.cluster)
 
 
-def _pods(live: Manifest, deployment: Manifest | None, cache: Cache) -> list[Manifest]:
+def _list_predictor_pods(service: Manifest, deployment: Manifest | None, cache: InformerCache) -> list[Manifest]:
     """List the predictor's Pods, newest first."""
-    labels: Mapping[str, str] = {OF_SERVICE: live["metadata"]["name"], COMPONENT: "predictor"}
+    labels: Mapping[str, str] = {INFERENCE_SERVICE_LABEL: service["metadata"]["name"], COMPONENT_LABEL: "predictor"}
     if deployment is None:
         return []
-    found = cache.list(POD, namespace=live["metadata"]["namespace"], labels=labels)
-    living = [(_revision(each, cache), str(each["metadata"]["creationTimestamp"]), each) for each in found]
-    return [each for *_, each in sorted(living, key=lambda it: it[:2], reverse=True) if not is_dying(each)]
+    pods = cache.list(POD, namespace=service["metadata"]["namespace"], labels=labels)
+    ranked = [(_read_replica_set_revision(pod, cache), str(pod["metadata"]["creationTimestamp"]), pod) for pod in pods]
+    return [pod for *_, pod in sorted(ranked, key=lambda entry: entry[:2], reverse=True) if not is_being_deleted(pod)]
 
 
-def _revision(pod: Manifest, cache: Cache) -> int:
+def _read_replica_set_revision(pod: Manifest, cache: InformerCache) -> int:
     """k8s: the ReplicaSets tell which of two Pods has the later template."""
-    name = str((owner_of(pod) or {}).get("name") or "")
-    above = cache.get(own_key(REPLICA_SET, pod["metadata"]["namespace"], name))
-    return revision_of(above) if above is not None else 0
+    name = str((find_controller_reference(pod) or {}).get("name") or "")
+    replica_set = cache.get(build_key(REPLICA_SET, pod["metadata"]["namespace"], name))
+    return read_revision(replica_set) if replica_set is not None else 0

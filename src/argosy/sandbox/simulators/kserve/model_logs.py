@@ -13,58 +13,60 @@ from typing import Final
 
 from argosy.sandbox.simulators.pod_processes import container_log
 
-LONGEST: Final = 16 << 10  # bytes of a line; a longer one is split
+MAX_LINE_BYTES: Final = 16 << 10  # bytes of a line; a longer one is split
 
 
-class Pages:
+class ModelLogs:
     def __init__(self, folder: Path) -> None:
         """Delete the logs of an earlier run."""
         self._folder = folder
-        self._open: dict[str, container_log.Journal] = {}
+        self._log_files: dict[str, container_log.ContainerLogFile] = {}
         shutil.rmtree(folder, ignore_errors=True)
 
-    def begin(self, host: str) -> None:
+    def start_log(self, host: str) -> None:
         """Start an empty log for a new Pod of this host."""
-        self.end(host)
-        self._open[host] = container_log.Journal(self._file(host))
+        self.delete_log(host)
+        self._log_files[host] = container_log.ContainerLogFile(self._build_log_path(host))
 
-    def end(self, host: str) -> None:
-        if known := self._open.pop(host, None):
-            known.close()
+    def delete_log(self, host: str) -> None:
+        if log_file := self._log_files.pop(host, None):
+            log_file.close()
             for suffix in (".log", ".older"):
-                self._file(host).with_suffix(suffix).unlink(missing_ok=True)
+                self._build_log_path(host).with_suffix(suffix).unlink(missing_ok=True)
 
-    def hearing(self, host: str = "") -> Callable[[bytes], None]:
+    def build_output_handler(self, host: str = "") -> Callable[[bytes], None]:
         """Return an output handler for one process.
 
         With a host, every line belongs to that host; without one, every line begins with its host.
         """
-        rest = b""
+        partial_line = b""
 
-        def hear(data: bytes) -> None:
-            nonlocal rest
-            *lines, rest = (rest + data).split(b"\n")
-            if len(rest) > LONGEST:
-                lines, rest = [*lines, rest], b""
-            found: dict[str, bytearray] = {}
+        def handle_output(data: bytes) -> None:
+            nonlocal partial_line
+            *lines, partial_line = (partial_line + data).split(b"\n")
+            if len(partial_line) > MAX_LINE_BYTES:
+                lines, partial_line = [*lines, partial_line], b""
+            text_by_host: dict[str, bytearray] = {}
             for line in lines:
-                first, _, told = line.partition(b" ")
-                named = first.decode(errors="replace")
-                is_told = named == host if host else named in self._open
-                found.setdefault(named if is_told else host, bytearray()).extend((told if is_told else line) + b"\n")
-            for each, text in found.items():
-                if each in self._open:
-                    self._open[each].write(bytes(text))
+                first, _, message = line.partition(b" ")
+                first_word = first.decode(errors="replace")
+                has_host = first_word == host if host else first_word in self._log_files
+                text_by_host.setdefault(first_word if has_host else host, bytearray()).extend(
+                    (message if has_host else line) + b"\n"
+                )
+            for line_host, text in text_by_host.items():
+                if line_host in self._log_files:
+                    self._log_files[line_host].write(bytes(text))
 
-        return hear
+        return handle_output
 
     def lines(self, host: str, *, tail: int | None, follow: bool, is_over: Callable[[], bool]) -> AsyncIterator[str]:
-        return container_log.lines(self._file(host), tail=tail, follow=follow, is_over=is_over)
+        return container_log.read_lines(self._build_log_path(host), tail=tail, follow=follow, is_over=is_over)
 
     def close(self) -> None:
-        for host in list(self._open):
-            self.end(host)
+        for host in list(self._log_files):
+            self.delete_log(host)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _file(self, host: str) -> Path:
+    def _build_log_path(self, host: str) -> Path:
         return self._folder / f"{host}.log"

@@ -22,18 +22,18 @@ class ModelState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeResult:
     state: ModelState
     message: str = ""  # why it is not loaded
     url: str = ""  # external URL; empty: as its Route says
 
 
-class Probe(Protocol):
-    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
+class ModelProbe(Protocol):
+    async def probe(self, service: Manifest, pods: Sequence[Manifest]) -> ProbeResult:
         """Query the model. `pods` are the predictor's Pods, newest first, after its rollout."""
 
-    def where(self, key: ResourceKey) -> str:
+    def find_url(self, key: ResourceKey) -> str:
         """Return the URL that is currently known, or an empty string."""
 
-    async def let_go(self, key: ResourceKey) -> None:
+    async def release(self, key: ResourceKey) -> None:
         """Stop serving the model."""

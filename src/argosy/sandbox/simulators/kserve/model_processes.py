@@ -20,25 +20,31 @@ from typing import Final
 import argosy
 from argosy.errors import ArgosyError
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import DAYS, Ended, Resident, Surroundings, start
-from argosy.isolation.program import python_places
-from argosy.sandbox.simulators.constants import BY
-from argosy.sandbox.simulators.kserve.model_source import Plan
-from argosy.sandbox.simulators.timestamps import stamp
+from argosy.isolation.long_running import (
+    NO_WALL_LIMIT_SECONDS,
+    LongRunningProgram,
+    ProgramAccess,
+    ProgramExit,
+    start_program,
+)
+from argosy.isolation.program import list_python_paths
+from argosy.sandbox.simulators.kserve.model_source import ModelSource
+from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE
+from argosy.sandbox.simulators.timestamps import format_timestamp
 
 # The limit counts all processes and threads of the user, including other models and sandboxes.
-LIMITS: Final = ProgramLimits(cpu=DAYS, memory=1 << 30, scratch=64 << 20, processes=1024)
+MODEL_SERVER_LIMITS: Final = ProgramLimits(cpu=NO_WALL_LIMIT_SECONDS, memory=1 << 30, scratch=64 << 20, processes=1024)
 LOOPBACK: Final = "127.0.0.1"
-WAITING: Final = 64  # connections that wait while the process starts
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
-STEADY: Final = 60.0  # a process that ran this long resets the restart delay
+SOCKET_BACKLOG: Final = 64  # connections that wait while the process starts
+INITIAL_RESTART_SECONDS, MAX_RESTART_SECONDS = 0.2, 30.0
+STABLE_RUN_SECONDS: Final = 60.0  # a process that ran this long resets the restart delay
 # On a machine with many cores, each library would start threads and use memory beyond the limit.
-ONE_THREAD: Final = dict.fromkeys(
+SINGLE_THREAD_ENV: Final = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1"
 )
-HOME: Final = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
+SOURCE_FOLDER: Final = os.path.dirname(os.path.dirname(os.path.abspath(argosy.__file__)))
 # Parent packages are empty stubs: their imports would make this small process large.
-BOOT: Final = """import sys, types
+BOOT_SCRIPT: Final = """import sys, types
 for name in ("argosy", "argosy.sandbox", "argosy.sandbox.simulators"):
     package = sys.modules[name] = types.ModuleType(name)
     package.__path__ = [sys.argv[1] + "/" + name.replace(".", "/")]
@@ -47,115 +53,128 @@ main(int(sys.argv[2]))
 """
 
 
-class Answerer:
+class ModelServerProcess:
     """One process and its port, for one model file or for all stubs."""
 
-    def __init__(self, *folders: str, port: int = 0, hear: Callable[[bytes], None] | None = None) -> None:
+    def __init__(self, *folders: str, port: int = 0, on_output: Callable[[bytes], None] | None = None) -> None:
         """Use `port` if it is free, because users know it already; otherwise any port."""
-        self._hear = hear
-        self._folders = [Path(each) for each in folders]
-        self._socket = _listening(port)
+        self._on_output = on_output
+        self._folders = [Path(folder) for folder in folders]
+        self._socket = _open_listening_socket(port)
         self.port = int(self._socket.getsockname()[1])
-        self.plans: dict[str, Plan] = {}
+        self.sources: dict[str, ModelSource] = {}
         self.problem = ""  # why the process ended; empty: it runs or has not started
-        self._resident: Resident | None = None
-        self._is_renewed = False
-        self._keeping = asyncio.create_task(self._keep(), name="answerer")
+        self._process: LongRunningProgram | None = None
+        self._is_restarting = False
+        self._supervisor = asyncio.create_task(self._supervise(), name="answerer")
 
-    async def serve(self, plan: Plan) -> None:
-        self.plans[plan.host] = plan
-        if self._resident is not None:
-            await self._resident.tell(_line(plan))
+    async def serve(self, source: ModelSource) -> None:
+        self.sources[source.host] = source
+        if self._process is not None:
+            await self._process.write_line(_source_to_line(source))
 
-    async def renew(self, plan: Plan) -> None:
+    async def restart_for(self, source: ModelSource) -> None:
         """Restart the process for this model only, at the same address; requests wait meanwhile."""
-        self.plans = {plan.host: plan}
-        self._folders = [Path(plan.folder)]
-        before, self._resident = self._resident, None
-        if before is not None:
-            self._is_renewed = True
-            await before.end()
+        self.sources = {source.host: source}
+        self._folders = [Path(source.folder)]
+        old_process, self._process = self._process, None
+        if old_process is not None:
+            self._is_restarting = True
+            await old_process.kill()
 
     async def forget(self, host: str) -> None:
-        self.plans.pop(host, None)
-        if self._resident is not None:
-            await self._resident.tell(json.dumps({"forget": host}).encode())
+        self.sources.pop(host, None)
+        if self._process is not None:
+            await self._process.write_line(json.dumps({"forget": host}).encode())
 
     async def end(self) -> None:
-        self._keeping.cancel()
+        self._supervisor.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await self._keeping
+            await self._supervisor
         self._socket.close()
 
-    async def _keep(self) -> None:
-        pause = FIRST_PAUSE
+    async def _supervise(self) -> None:
+        delay = INITIAL_RESTART_SECONDS
         try:
             while True:
-                began = time.monotonic()
-                self.problem = await self._live()
-                if self._is_renewed:
-                    self.problem, self._is_renewed = "", False
+                started_at = time.monotonic()
+                self.problem = await self._run_once()
+                if self._is_restarting:
+                    self.problem, self._is_restarting = "", False
                     continue
-                self._tell(f"model server process {self.problem}; restarting")
-                pause = FIRST_PAUSE if time.monotonic() - began > STEADY else min(pause * 2, LONGEST_PAUSE)
-                await asyncio.sleep(pause)
+                self._log(f"model server process {self.problem}; restarting")
+                delay = (
+                    INITIAL_RESTART_SECONDS
+                    if time.monotonic() - started_at > STABLE_RUN_SECONDS
+                    else min(delay * 2, MAX_RESTART_SECONDS)
+                )
+                await asyncio.sleep(delay)
         finally:
-            if self._resident is not None:
-                await self._resident.end()
+            if self._process is not None:
+                await self._process.kill()
 
-    async def _live(self) -> str:
+    async def _run_once(self) -> str:
         """Run one process until it ends; return why it ended."""
         try:
-            resident = self._resident = await self._start()  # from here on, `serve` also sends to it
-            for plan in list(self.plans.values()):
-                await resident.tell(_line(plan))
+            process = self._process = await self._start()  # from here on, `serve` also sends to it
+            for source in list(self.sources.values()):
+                await process.write_line(_source_to_line(source))
         except (OSError, ArgosyError) as error:
             return f"could not be started: {error}"
-        ended = await asyncio.shield(resident.ended)
-        return _told(ended, _last_words(resident.said(), self.plans))
+        ended = await asyncio.shield(process.exit_task)
+        return _describe_end(ended, _find_last_output_line(process.read_output_tail(), self.sources))
 
-    async def _start(self) -> Resident:
-        plain = () if self._folders else ("-S",)  # site-packages are only needed for model files
+    async def _start(self) -> LongRunningProgram:
+        isolation_flags = () if self._folders else ("-S",)  # site-packages are only needed for model files
         # unbuffered: lines appear when they are printed
-        flags = ("-I", "-B", "-u", *plain, "-X", "utf8")
-        argv = (sys.executable, *flags, "-c", BOOT, HOME, str(self._socket.fileno()))
-        readable = (*python_places(), *self._folders)
-        around = Surroundings(env=ONE_THREAD if self._folders else {}, hear=self._hear)
+        flags = ("-I", "-B", "-u", *isolation_flags, "-X", "utf8")
+        argv = (sys.executable, *flags, "-c", BOOT_SCRIPT, SOURCE_FOLDER, str(self._socket.fileno()))
+        readable = (*list_python_paths(), *self._folders)
+        surroundings = ProgramAccess(env=SINGLE_THREAD_ENV if self._folders else {}, on_output=self._on_output)
         sockets = [self._socket]
-        return await start(argv, folder=Path(HOME), readable=readable, sockets=sockets, limits=LIMITS, around=around)
+        return await start_program(
+            argv,
+            folder=Path(SOURCE_FOLDER),
+            readable=readable,
+            sockets=sockets,
+            limits=MODEL_SERVER_LIMITS,
+            access=surroundings,
+        )
 
-    def _tell(self, text: str) -> None:
-        hear = self._hear or (lambda _: None)
-        for host in self.plans:
-            hear(f"{host} {stamp(datetime.now(UTC))} {text}\n".encode())
+    def _log(self, text: str) -> None:
+        handle_output = self._on_output or (lambda _: None)
+        for host in self.sources:
+            handle_output(f"{host} {format_timestamp(datetime.now(UTC))} {text}\n".encode())
 
-    def is_answering(self) -> bool:
-        return self._resident is not None and self._resident.is_running
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.is_running
 
 
-def _listening(port: int) -> socket.socket:
+def _open_listening_socket(port: int) -> socket.socket:
     with contextlib.suppress(OSError):
-        return socket.create_server((LOOPBACK, port), backlog=WAITING)
-    return socket.create_server((LOOPBACK, 0), backlog=WAITING)
+        return socket.create_server((LOOPBACK, port), backlog=SOCKET_BACKLOG)
+    return socket.create_server((LOOPBACK, 0), backlog=SOCKET_BACKLOG)
 
 
-def _line(plan: Plan) -> bytes:
-    return json.dumps({"host": plan.host, "name": plan.name, "source": plan.source, "folder": plan.folder}).encode()
+def _source_to_line(source: ModelSource) -> bytes:
+    return json.dumps(
+        {"host": source.host, "name": source.name, "source": source.location, "folder": source.folder}
+    ).encode()
 
 
-def _last_words(said: str, hosts: Container[str]) -> str:
+def _find_last_output_line(output: str, hosts: Container[str]) -> str:
     """Return the last line of output, ignoring start messages, which say nothing about the end."""
-    for line in reversed(said.splitlines()):
-        host, _, told = line.partition(" ")
-        text = told.partition(" ")[2] if host in hosts else line
-        if text.strip() and not text.endswith(f"({BY})"):
+    for line in reversed(output.splitlines()):
+        host, _, message = line.partition(" ")
+        text = message.partition(" ")[2] if host in hosts else line
+        if text.strip() and not text.endswith(f"({SIMULATED_NOTE})"):
             return text.strip()
     return ""
 
 
-def _told(ended: Ended, last: str) -> str:
+def _describe_end(ended: ProgramExit, last_line: str) -> str:
     if ended.refused:
         return f"could not be started: {ended.refused}"
     if ended.limit:
         return f"exceeded its {ended.limit} limit"
-    return f"exited with code {ended.code}{f': {last[:300]}' if last else ''}"
+    return f"exited with code {ended.code}{f': {last_line[:300]}' if last_line else ''}"

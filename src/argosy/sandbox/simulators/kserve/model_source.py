@@ -12,55 +12,59 @@ from pathlib import Path
 from typing import Final
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import letters
-from argosy.sandbox.simulators.kserve.storage import uri_of
+from argosy.sandbox.simulators.kserve.storage import read_storage_uri
+from argosy.sandbox.simulators.simulated_objects import hash_to_name_suffix
 
-FILES: Final = ("model.py", "model.joblib", "model.pkl")
+MODEL_FILES: Final = ("model.py", "model.joblib", "model.pkl")
 # formats that can run here; a volume without a model file is then an error, not a stub
-RUNNABLE: Final = ("sklearn", "python")
-LONGEST: Final = 63  # k8s: maximum length of a DNS label
+RUNNABLE_FORMATS: Final = ("sklearn", "python")
+MAX_LABEL_CHARACTERS: Final = 63  # k8s: maximum length of a DNS label
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelSource:
     host: str  # first label of its hostname
     name: str
-    source: str  # location of the model, for people
+    location: str  # location of the model, for people
     folder: str = ""  # folder of the model file; empty: a stub
 
 
-class NoModel(Exception):
+class ModelNotFoundError(Exception):
     """Nothing can serve the model; the message says why."""
 
 
-def plan_of(service: Manifest, host: str, volumes: Path) -> Plan:
+def resolve_model_source(service: Manifest, host: str, volumes: Path) -> ModelSource:
     """Find the model file of an InferenceService. Raises ModelNotFoundError."""
     predictor, name = service["spec"]["predictor"], str(service["metadata"]["name"])
-    uri = uri_of(predictor)
+    uri = read_storage_uri(predictor)
     if not uri.startswith("pvc://"):
-        return Plan(host, name, uri or "a container of its own")
-    folder = _folder(uri, str(service["metadata"]["namespace"]), volumes)
-    if any((folder / each).is_file() for each in FILES):
-        return Plan(host, name, uri, str(folder))
-    kind = str(((predictor.get("model") or {}).get("modelFormat") or {}).get("name") or "")
-    if kind in RUNNABLE:
-        raise NoModel(f"{uri}: found none of {', '.join(FILES)}; put one into {folder}")
-    return Plan(host, name, uri)
+        return ModelSource(host, name, uri or "a container of its own")
+    folder = _resolve_folder(uri, str(service["metadata"]["namespace"]), volumes)
+    if any((folder / file_name).is_file() for file_name in MODEL_FILES):
+        return ModelSource(host, name, uri, str(folder))
+    model_format = str(((predictor.get("model") or {}).get("modelFormat") or {}).get("name") or "")
+    if model_format in RUNNABLE_FORMATS:
+        raise ModelNotFoundError(f"{uri}: found none of {', '.join(MODEL_FILES)}; put one into {folder}")
+    return ModelSource(host, name, uri)
 
 
-def _folder(uri: str, namespace: str, volumes: Path) -> Path:
+def _resolve_folder(uri: str, namespace: str, volumes: Path) -> Path:
     """Resolve a path in a volume to a folder; a path that leads out of the volume is rejected."""
     claim, _, path = uri.removeprefix("pvc://").partition("/")
     volume = volumes / namespace / claim
-    found = os.path.normpath(volume / path)
-    real = os.path.realpath(found)
-    inside = os.path.realpath(volume)
-    if claim in ("", ".", "..") or not f"{real}/".startswith(f"{inside}/"):
-        raise NoModel(f"{uri} leads out of its volume; name a path in it")
-    return Path(found) if os.path.isdir(found) else Path(found).parent if os.path.isfile(found) else Path(found)
+    target = os.path.normpath(volume / path)
+    real_target = os.path.realpath(target)
+    real_volume = os.path.realpath(volume)
+    if claim in ("", ".", "..") or not f"{real_target}/".startswith(f"{real_volume}/"):
+        raise ModelNotFoundError(f"{uri} leads out of its volume; name a path in it")
+    return Path(target) if os.path.isdir(target) else Path(target).parent if os.path.isfile(target) else Path(target)
 
 
-def host_of(namespace: str, name: str) -> str:
+def build_host_label(namespace: str, name: str) -> str:
     """kserve: name and namespace, as in the host of a Route."""
-    whole = f"{name}-{namespace}"
-    return whole if len(whole) <= LONGEST else f"{whole[:52]}-{letters(f'{namespace}/{name}', 10)}"
+    label = f"{name}-{namespace}"
+    return (
+        label
+        if len(label) <= MAX_LABEL_CHARACTERS
+        else f"{label[:52]}-{hash_to_name_suffix(f'{namespace}/{name}', 10)}"
+    )

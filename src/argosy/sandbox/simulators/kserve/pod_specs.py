@@ -9,109 +9,123 @@ import re
 from typing import Any, Final
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kserve.constants import APP, COMPONENT, CONTAINER, OF_SERVICE, part_name
-from argosy.sandbox.simulators.kserve.storage import uri_of, with_model
+from argosy.sandbox.simulators.kserve.kserve_api import (
+    APP_LABEL,
+    COMPONENT_LABEL,
+    INFERENCE_SERVICE_LABEL,
+    KSERVE_CONTAINER,
+    build_component_name,
+)
+from argosy.sandbox.simulators.kserve.storage import add_model_storage, read_storage_uri
 
-OF_POD: Final = (
+POD_FIELDS: Final = (
     "serviceAccountName", "nodeSelector", "tolerations", "affinity", "imagePullSecrets", "automountServiceAccountToken",
     "securityContext", "runtimeClassName", "priorityClassName", "schedulerName", "topologySpreadConstraints", "hostIPC",
     "terminationGracePeriodSeconds", "dnsPolicy", "hostNetwork", "initContainers",
 )  # fmt: skip
-OF_MODEL: Final = ("modelFormat", "runtime", "runtimeVersion", "protocolVersion", "storageUri", "storage")
-KEPT_BACK: Final = ("kubectl.kubernetes.io/last-applied", "argocd.argoproj.io/", "argosy.dev/", "sandbox.argosy.dev/")
-SOURCE: Final = "internal.serving.kserve.io/storage-initializer-sourceuri"
-PORT: Final = 8080
+MODEL_FIELDS: Final = ("modelFormat", "runtime", "runtimeVersion", "protocolVersion", "storageUri", "storage")
+NOT_PROPAGATED_PREFIXES: Final = (
+    "kubectl.kubernetes.io/last-applied",
+    "argocd.argoproj.io/",
+    "argosy.dev/",
+    "sandbox.argosy.dev/",
+)
+SOURCE_URI_ANNOTATION: Final = "internal.serving.kserve.io/storage-initializer-sourceuri"
+DEFAULT_CONTAINER_PORT: Final = 8080
 
-Fields = dict[str, Any]
+PodFields = dict[str, Any]
 
 
-def template_of(service: Manifest, component: str, runtime: Manifest | None) -> Fields:
-    part = service["spec"][component]
-    base = (runtime or {}).get("spec") or {}
-    pod = {field: base[field] for field in OF_POD if field in base}
-    pod.update({field: part[field] for field in OF_POD if field in part})
-    if volumes := _by_name(base.get("volumes") or [], part.get("volumes") or []):
-        pod["volumes"] = volumes
-    pod["containers"] = _containers(service, part, base)
-    uri = uri_of(part)
+def build_pod_template(service: Manifest, component: str, runtime: Manifest | None) -> PodFields:
+    component_spec = service["spec"][component]
+    runtime_spec = (runtime or {}).get("spec") or {}
+    pod_spec = {field: runtime_spec[field] for field in POD_FIELDS if field in runtime_spec}
+    pod_spec.update({field: component_spec[field] for field in POD_FIELDS if field in component_spec})
+    if volumes := _merge_by_name(runtime_spec.get("volumes") or [], component_spec.get("volumes") or []):
+        pod_spec["volumes"] = volumes
+    pod_spec["containers"] = _build_containers(service, component_spec, runtime_spec)
+    uri = read_storage_uri(component_spec)
     if uri:
-        pod = with_model(pod, uri)
+        pod_spec = add_model_storage(pod_spec, uri)
     annotations = {
-        **(base.get("annotations") or {}),
-        **_passed_on(service["metadata"].get("annotations") or {}),
-        **(part.get("annotations") or {}),
-        **({SOURCE: uri} if uri else {}),
+        **(runtime_spec.get("annotations") or {}),
+        **_select_propagated_annotations(service["metadata"].get("annotations") or {}),
+        **(component_spec.get("annotations") or {}),
+        **({SOURCE_URI_ANNOTATION: uri} if uri else {}),
     }
-    metadata = {"labels": labels_of(service, component, runtime), "annotations": annotations}
-    return {"metadata": metadata, "spec": pod}
+    metadata = {"labels": build_pod_labels(service, component, runtime), "annotations": annotations}
+    return {"metadata": metadata, "spec": pod_spec}
 
 
-def labels_of(service: Manifest, component: str, runtime: Manifest | None) -> dict[str, str]:
+def build_pod_labels(service: Manifest, component: str, runtime: Manifest | None) -> dict[str, str]:
     return {
         **(((runtime or {}).get("spec") or {}).get("labels") or {}),
         **(service["metadata"].get("labels") or {}),
         **(service["spec"][component].get("labels") or {}),
-        OF_SERVICE: service["metadata"]["name"],
-        COMPONENT: component,
-        APP: f"isvc.{part_name(service, component)}",
+        INFERENCE_SERVICE_LABEL: service["metadata"]["name"],
+        COMPONENT_LABEL: component,
+        APP_LABEL: f"isvc.{build_component_name(service, component)}",
     }
 
 
-def port_of(template: Fields) -> int:
+def read_container_port(template: PodFields) -> int:
     ports = template["spec"]["containers"][0].get("ports") or ()
-    return int(ports[0]["containerPort"]) if ports else PORT
+    return int(ports[0]["containerPort"]) if ports else DEFAULT_CONTAINER_PORT
 
 
-def _containers(service: Manifest, part: Fields, base: Fields) -> list[Fields]:
-    offered = [dict(each) for each in base.get("containers") or ()]
-    own = [dict(each) for each in part.get("containers") or ()]
-    if not part.get("model"):
-        return own or [{"name": CONTAINER, "image": "none"}]
-    first = next((each for each in offered if each["name"] == CONTAINER), offered[0] if offered else {})
-    said = {name: value for name, value in part["model"].items() if name not in OF_MODEL}
-    served = _merged(first, {**said, "name": CONTAINER})
-    if version := part["model"].get("runtimeVersion"):
-        served["image"] = f"{str(served.get('image') or '').partition(':')[0]}:{version}"
-    others = [each for each in offered if each is not first]
-    return [_filled(service, served), *others, *own]
+def _build_containers(service: Manifest, component_spec: PodFields, runtime_spec: PodFields) -> list[PodFields]:
+    runtime_containers = [dict(container) for container in runtime_spec.get("containers") or ()]
+    custom_containers = [dict(container) for container in component_spec.get("containers") or ()]
+    if not component_spec.get("model"):
+        return custom_containers or [{"name": KSERVE_CONTAINER, "image": "none"}]
+    main_container = next(
+        (container for container in runtime_containers if container["name"] == KSERVE_CONTAINER),
+        runtime_containers[0] if runtime_containers else {},
+    )
+    model_fields = {name: value for name, value in component_spec["model"].items() if name not in MODEL_FIELDS}
+    model_container = _merge_container(main_container, {**model_fields, "name": KSERVE_CONTAINER})
+    if version := component_spec["model"].get("runtimeVersion"):
+        model_container["image"] = f"{str(model_container.get('image') or '').partition(':')[0]}:{version}"
+    sidecars = [container for container in runtime_containers if container is not main_container]
+    return [_fill_placeholders(service, model_container), *sidecars, *custom_containers]
 
 
-def _merged(base: Fields, over: Fields) -> Fields:
-    whole = {**base, **{name: value for name, value in over.items() if value not in ({}, [], "")}}
+def _merge_container(base: PodFields, overrides: PodFields) -> PodFields:
+    merged = {**base, **{name: value for name, value in overrides.items() if value not in ({}, [], "")}}
     for field in ("env", "volumeMounts", "ports"):
-        if base.get(field) and over.get(field):
-            whole[field] = _by_name(base[field], over[field])
-    if base.get("args") and over.get("args"):
+        if base.get(field) and overrides.get(field):
+            merged[field] = _merge_by_name(base[field], overrides[field])
+    if base.get("args") and overrides.get("args"):
         # kserve: the model's arguments come last and win
-        whole["args"] = [*base["args"], *over["args"]]
-    if base.get("resources") and over.get("resources"):
-        whole["resources"] = {
-            field: {**(base["resources"].get(field) or {}), **(over["resources"].get(field) or {})}
-            for field in {*base["resources"], *over["resources"]}
+        merged["args"] = [*base["args"], *overrides["args"]]
+    if base.get("resources") and overrides.get("resources"):
+        merged["resources"] = {
+            field: {**(base["resources"].get(field) or {}), **(overrides["resources"].get(field) or {})}
+            for field in {*base["resources"], *overrides["resources"]}
         }
-    return whole
+    return merged
 
 
-def _by_name(base: list[Fields], over: list[Fields]) -> list[Fields]:
-    named = {each.get("name"): each for each in over}
-    kept = [named.pop(each.get("name"), each) for each in base]
-    return [*kept, *named.values()]
+def _merge_by_name(base: list[PodFields], overrides: list[PodFields]) -> list[PodFields]:
+    overrides_by_name = {item.get("name"): item for item in overrides}
+    kept = [overrides_by_name.pop(item.get("name"), item) for item in base]
+    return [*kept, *overrides_by_name.values()]
 
 
-def _filled(service: Manifest, value: Any) -> Any:
+def _fill_placeholders(service: Manifest, value: Any) -> Any:
     """kserve: replace placeholders such as `{{.Name}}` in a runtime's container with values of the InferenceService."""
     if isinstance(value, dict):
-        return {name: _filled(service, each) for name, each in value.items()}
+        return {name: _fill_placeholders(service, item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_filled(service, each) for each in value]
+        return [_fill_placeholders(service, item) for item in value]
     if not isinstance(value, str) or "{{" not in value:
         return value
     metadata = service["metadata"]
-    known = {"Name": metadata["name"], "Namespace": metadata["namespace"]}
+    placeholders = {"Name": metadata["name"], "Namespace": metadata["namespace"]}
     for field in ("Labels", "Annotations"):
-        known.update({f"{field}.{name}": text for name, text in (metadata.get(field.lower()) or {}).items()})
-    return re.sub(r"\{\{\s*\.([^\s}]+)\s*\}\}", lambda found: known.get(found[1], found[0]), value)
+        placeholders.update({f"{field}.{name}": text for name, text in (metadata.get(field.lower()) or {}).items()})
+    return re.sub(r"\{\{\s*\.([^\s}]+)\s*\}\}", lambda match: placeholders.get(match[1], match[0]), value)
 
 
-def _passed_on(annotations: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in annotations.items() if not name.startswith(KEPT_BACK)}
+def _select_propagated_annotations(annotations: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in annotations.items() if not name.startswith(NOT_PROPAGATED_PREFIXES)}

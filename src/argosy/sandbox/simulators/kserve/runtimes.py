@@ -11,90 +11,107 @@ from typing import Any, Final, NamedTuple
 from argosy.kube.objects import Manifest
 
 PROTOCOLS: Final = ("v1", "v2", "grpc-v1", "grpc-v2")  # in order of preference
-Model = dict[str, Any]
+ModelFields = dict[str, Any]
 
 
-class Chosen(NamedTuple):
+class RuntimeChoice(NamedTuple):
     runtime: Manifest | None  # None: no runtime supports it
     reason: str = ""
     message: str = ""
 
     @property
-    def is_of_cluster(self) -> bool:
+    def is_cluster_runtime(self) -> bool:
         return self.runtime is not None and not self.runtime["metadata"].get("namespace")
 
 
-def choose(model: Model, own: Iterable[Manifest], shared: Iterable[Manifest]) -> Chosen:
+def choose_runtime(
+    model: ModelFields, namespace_runtimes: Iterable[Manifest], cluster_runtimes: Iterable[Manifest]
+) -> RuntimeChoice:
     """Choose a runtime; runtimes of the namespace come before runtimes of the cluster."""
-    own, shared = list(own), list(shared)
+    namespace_runtimes, cluster_runtimes = list(namespace_runtimes), list(cluster_runtimes)
     if name := model.get("runtime"):
-        named = next((each for each in (*own, *shared) if each["metadata"]["name"] == name), None)
-        return _named(model, named)
-    fitting = [
-        each
-        for group in (own, shared)
-        for each in _by_priority(model, [each for each in group if _offers_itself(each, model)])
+        named_runtime = next(
+            (
+                candidate
+                for candidate in (*namespace_runtimes, *cluster_runtimes)
+                if candidate["metadata"]["name"] == name
+            ),
+            None,
+        )
+        return _check_named_runtime(model, named_runtime)
+    supporting = [
+        candidate
+        for group in (namespace_runtimes, cluster_runtimes)
+        for candidate in _sort_by_priority(
+            model, [candidate for candidate in group if _is_auto_selectable(candidate, model)]
+        )
     ]
-    if not fitting:
-        return Chosen(None, "NoSupportingRuntime", "No runtime found to support specified framework/version")
-    return Chosen(fitting[0])
+    if not supporting:
+        return RuntimeChoice(None, "NoSupportingRuntime", "No runtime found to support specified framework/version")
+    return RuntimeChoice(supporting[0])
 
 
-def _named(model: Model, runtime: Manifest | None) -> Chosen:
+def _check_named_runtime(model: ModelFields, runtime: Manifest | None) -> RuntimeChoice:
     if runtime is None:
-        return Chosen(None, "RuntimeNotRecognized", "Waiting for runtime to become available")
+        return RuntimeChoice(None, "RuntimeNotRecognized", "Waiting for runtime to become available")
     if runtime["spec"].get("disabled"):
-        return Chosen(None, "RuntimeDisabled", "Specified runtime is disabled")
-    if model.get("protocolVersion") and not _speaks(runtime, model["protocolVersion"]):
+        return RuntimeChoice(None, "RuntimeDisabled", "Specified runtime is disabled")
+    if model.get("protocolVersion") and not _supports_protocol(runtime, model["protocolVersion"]):
         message = "Specified runtime does not support specified protocol version"
-        return Chosen(None, "NoSupportingRuntime", message)
-    if not any(_is_format(each, model) for each in _formats(runtime)):
+        return RuntimeChoice(None, "NoSupportingRuntime", message)
+    if not any(_supports_format(supported, model) for supported in _list_formats(runtime)):
         message = "Specified runtime does not support specified framework/version"
-        return Chosen(None, "NoSupportingRuntime", message)
+        return RuntimeChoice(None, "NoSupportingRuntime", message)
     if not runtime["spec"].get("containers"):
         message = "no container configuration found in selected serving runtime"
-        return Chosen(None, "InvalidPredictorSpec", message)
-    return Chosen(runtime)
+        return RuntimeChoice(None, "InvalidPredictorSpec", message)
+    return RuntimeChoice(runtime)
 
 
-def _offers_itself(runtime: Manifest, model: Model) -> bool:
+def _is_auto_selectable(runtime: Manifest, model: ModelFields) -> bool:
     spec = runtime["spec"]
-    is_single = not spec.get("multiModel") and not spec.get("disabled") and bool(spec.get("containers"))
-    selects = any(each.get("autoSelect") and _is_format(each, model) for each in _formats(runtime))
-    return is_single and selects and _speaks(runtime, str(model.get("protocolVersion") or "v1"))
+    is_usable = not spec.get("multiModel") and not spec.get("disabled") and bool(spec.get("containers"))
+    selects = any(
+        supported.get("autoSelect") and _supports_format(supported, model) for supported in _list_formats(runtime)
+    )
+    return is_usable and selects and _supports_protocol(runtime, str(model.get("protocolVersion") or "v1"))
 
 
-def _formats(runtime: Manifest) -> list[dict[str, Any]]:
+def _list_formats(runtime: Manifest) -> list[dict[str, Any]]:
     return list(runtime["spec"].get("supportedModelFormats") or ())
 
 
-def _is_format(offered: dict[str, Any], model: Model) -> bool:
+def _supports_format(supported: dict[str, Any], model: ModelFields) -> bool:
     """kserve: a model without a version matches any version, one with a version only that version."""
-    wanted = model.get("modelFormat") or {}
-    same = offered["name"] == wanted.get("name")
-    return same and (wanted.get("version") is None or offered.get("version") == wanted["version"])
+    model_format = model.get("modelFormat") or {}
+    is_same_name = supported["name"] == model_format.get("name")
+    return is_same_name and (model_format.get("version") is None or supported.get("version") == model_format["version"])
 
 
-def _speaks(runtime: Manifest, protocol: str) -> bool:
-    spoken = runtime["spec"].get("protocolVersions") or ()
-    return not spoken or protocol in spoken
+def _supports_protocol(runtime: Manifest, protocol: str) -> bool:
+    protocols = runtime["spec"].get("protocolVersions") or ()
+    return not protocols or protocol in protocols
 
 
-def _by_priority(model: Model, runtimes: list[Manifest]) -> list[Manifest]:
+def _sort_by_priority(model: ModelFields, runtimes: list[Manifest]) -> list[Manifest]:
     """kserve: sort by priority, then by simplest protocol, newest, name."""
-    by_name = sorted(runtimes, key=lambda each: str(each["metadata"]["name"]))
-    by_age = sorted(by_name, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""), reverse=True)
-    by_protocol = sorted(by_age, key=_simplest)
-    return sorted(by_protocol, key=lambda each: -_priority(each, model))
+    by_name = sorted(runtimes, key=lambda runtime: str(runtime["metadata"]["name"]))
+    by_age = sorted(by_name, key=lambda runtime: str(runtime["metadata"].get("creationTimestamp") or ""), reverse=True)
+    by_protocol = sorted(by_age, key=_rank_protocol)
+    return sorted(by_protocol, key=lambda runtime: -_read_priority(runtime, model))
 
 
-def _simplest(runtime: Manifest) -> int:
-    spoken = runtime["spec"].get("protocolVersions") or ()
-    return min((PROTOCOLS.index(each) for each in spoken if each in PROTOCOLS), default=len(PROTOCOLS))
+def _rank_protocol(runtime: Manifest) -> int:
+    protocols = runtime["spec"].get("protocolVersions") or ()
+    return min((PROTOCOLS.index(protocol) for protocol in protocols if protocol in PROTOCOLS), default=len(PROTOCOLS))
 
 
-def _priority(runtime: Manifest, model: Model) -> int:
+def _read_priority(runtime: Manifest, model: ModelFields) -> int:
     """Return the highest priority for the model's format, or -1 if the runtime sets none."""
-    wanted = (model.get("modelFormat") or {}).get("name")
-    said = [each.get("priority") for each in _formats(runtime) if each["name"] == wanted and each.get("autoSelect")]
-    return max((int(each) for each in said if each is not None), default=-1)
+    format_name = (model.get("modelFormat") or {}).get("name")
+    priorities = [
+        item.get("priority")
+        for item in _list_formats(runtime)
+        if item["name"] == format_name and item.get("autoSelect")
+    ]
+    return max((int(item) for item in priorities if item is not None), default=-1)

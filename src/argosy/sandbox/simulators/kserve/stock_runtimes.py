@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from argosy.annotations import SIMULATED
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY
-from argosy.sandbox.simulators.kserve.constants import CONTAINER
+from argosy.sandbox.simulators.kserve.kserve_api import KSERVE_CONTAINER
+from argosy.sandbox.simulators.simulated_objects import SIMULATED_NOTE
 
 SERVER_TYPE: Final = "serving.kserve.io/server-type"
 RESOURCES: Final = {"cpu": "1", "memory": "2Gi"}
@@ -96,7 +96,7 @@ def build_stock_runtimes() -> list[Manifest]:
 
 def _build_manifest(runtime: StockRuntime) -> Manifest:
     container: dict[str, Any] = {
-        "name": CONTAINER,
+        "name": KSERVE_CONTAINER,
         "image": runtime.image,
         **({"args": list(runtime.args)} if runtime.args else {}),
         "resources": {"requests": dict(RESOURCES), "limits": dict(RESOURCES)},
@@ -106,7 +106,7 @@ def _build_manifest(runtime: StockRuntime) -> Manifest:
         "kind": "ClusterServingRuntime",
         "metadata": {
             "name": f"kserve-{runtime.server}",
-            "annotations": {SERVER_TYPE: runtime.server, SIMULATED: BY},
+            "annotations": {SERVER_TYPE: runtime.server, SIMULATED: SIMULATED_NOTE},
         },
         "spec": {
             "annotations": {

@@ -10,89 +10,90 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Cache
-from argosy.kube.objects import Manifest, annotation
-from argosy.sandbox.simulators.constants import CLAIM, is_dying, own_key
-from argosy.sandbox.simulators.kserve.constants import SECRET
+from argosy.kube.controller import InformerCache
+from argosy.kube.objects import Manifest, get_annotation
+from argosy.sandbox.simulators.kserve.kserve_api import SECRET
+from argosy.sandbox.simulators.simulated_objects import PERSISTENT_VOLUME_CLAIM, build_key, is_being_deleted
 
-MISSING: Final = "does-not-exist"  # as for images: a model with this name cannot be fetched
-SECRET_NAME: Final = "serving.kserve.io/storageSecretName"  # noqa: S105 - an annotation's name
-MODELS: Final = "/mnt/models"
-INITIALIZER: Final = "storage-initializer"
+MISSING_MODEL_NAME: Final = "does-not-exist"  # as for images: a model with this name cannot be fetched
+SECRET_NAME_ANNOTATION: Final = "serving.kserve.io/storageSecretName"
+MODELS_MOUNT_PATH: Final = "/mnt/models"
+INITIALIZER_NAME: Final = "storage-initializer"
 
-Fields = dict[str, Any]
+StorageFields = dict[str, Any]
 
 
-def uri_of(component: Fields) -> str:
+def read_storage_uri(component: StorageFields) -> str:
     model = component.get("model") or {}
     if model.get("storageUri"):
         return str(model["storageUri"])
     storage = model.get("storage") or {}
     if not storage.get("path"):
         return ""
-    kind = (storage.get("parameters") or {}).get("type") or "s3"
-    return f"{kind}://{(storage.get('parameters') or {}).get('bucket') or 'bucket'}/{str(storage['path']).lstrip('/')}"
+    parameters = storage.get("parameters") or {}
+    storage_type, bucket = parameters.get("type") or "s3", parameters.get("bucket") or "bucket"
+    return f"{storage_type}://{bucket}/{str(storage['path']).lstrip('/')}"
 
 
-def with_model(pod: Fields, uri: str) -> Fields:
+def add_model_storage(pod_spec: StorageFields, uri: str) -> StorageFields:
     """Add the volumes and init containers that bring the model to the first container."""
-    scheme, _, place = uri.partition("://")
+    scheme, _, location = uri.partition("://")
     if scheme == "pvc":
-        claim, _, path = place.partition("/")
+        claim, _, path = location.partition("/")
         volume = {"name": "kserve-pvc-source", "persistentVolumeClaim": {"claimName": claim}}
-        mount = {"name": volume["name"], "mountPath": MODELS, "readOnly": True}
-        return _mounted(pod, volume, {**mount, **({"subPath": path.strip("/")} if path.strip("/") else {})})
+        mount = {"name": volume["name"], "mountPath": MODELS_MOUNT_PATH, "readOnly": True}
+        return _add_mount(pod_spec, volume, {**mount, **({"subPath": path.strip("/")} if path.strip("/") else {})})
     if scheme == "oci":
         volume = {"name": "modelcar", "emptyDir": {}}
-        shared = _mounted(pod, volume, {"name": "modelcar", "mountPath": "/mnt", "readOnly": False})
-        first = {"name": "modelcar-init", "image": place, "args": ["sh", "-c", "test -e /models"]}
-        link = f"ln -s /proc/$$/root/models {MODELS} && sleep infinity"
-        car = {"name": "modelcar", "image": place, "args": ["sh", "-c", link]}
+        shared = _add_mount(pod_spec, volume, {"name": "modelcar", "mountPath": "/mnt", "readOnly": False})
+        init_container = {"name": "modelcar-init", "image": location, "args": ["sh", "-c", "test -e /models"]}
+        link = f"ln -s /proc/$$/root/models {MODELS_MOUNT_PATH} && sleep infinity"
+        sidecar = {"name": "modelcar", "image": location, "args": ["sh", "-c", link]}
         return {
             **shared,
             "shareProcessNamespace": True,
-            "initContainers": [*(shared.get("initContainers") or ()), first],
-            "containers": [*shared["containers"], car],
+            "initContainers": [*(shared.get("initContainers") or ()), init_container],
+            "containers": [*shared["containers"], sidecar],
         }
-    if not scheme or not place:
-        return pod
+    if not scheme or not location:
+        return pod_spec
     volume = {"name": "kserve-provision-location", "emptyDir": {}}
-    shared = _mounted(pod, volume, {"name": volume["name"], "mountPath": MODELS, "readOnly": True})
-    fetching: Fields = {
-        "name": INITIALIZER,
-        "image": INITIALIZER,
-        "args": [uri, MODELS],
-        "volumeMounts": [{"name": volume["name"], "mountPath": MODELS}],
+    shared = _add_mount(pod_spec, volume, {"name": volume["name"], "mountPath": MODELS_MOUNT_PATH, "readOnly": True})
+    initializer: StorageFields = {
+        "name": INITIALIZER_NAME,
+        "image": INITIALIZER_NAME,
+        "args": [uri, MODELS_MOUNT_PATH],
+        "volumeMounts": [{"name": volume["name"], "mountPath": MODELS_MOUNT_PATH}],
     }
-    return {**shared, "initContainers": [*(shared.get("initContainers") or ()), fetching]}
+    return {**shared, "initContainers": [*(shared.get("initContainers") or ()), initializer]}
 
 
-def _mounted(pod: Fields, volume: Fields, mount: Fields) -> Fields:
-    served, *others = pod["containers"]
-    mounted = {**served, "volumeMounts": [*(served.get("volumeMounts") or ()), mount]}
-    return {**pod, "volumes": [*(pod.get("volumes") or ()), volume], "containers": [mounted, *others]}
+def _add_mount(pod_spec: StorageFields, volume: StorageFields, mount: StorageFields) -> StorageFields:
+    main_container, *sidecars = pod_spec["containers"]
+    mounted = {**main_container, "volumeMounts": [*(main_container.get("volumeMounts") or ()), mount]}
+    return {**pod_spec, "volumes": [*(pod_spec.get("volumes") or ()), volume], "containers": [mounted, *sidecars]}
 
 
-async def problem_of(service: Manifest, cache: Cache, cluster: Cluster) -> str:
+async def find_storage_problem(service: Manifest, cache: InformerCache, cluster: Cluster) -> str:
     """Return why the predictor's model cannot be loaded, or an empty string."""
     predictor = service["spec"]["predictor"]
-    uri, namespace = uri_of(predictor), service["metadata"]["namespace"]
+    uri, namespace = read_storage_uri(predictor), service["metadata"]["namespace"]
     if uri.startswith("pvc://"):
         claim = uri.removeprefix("pvc://").partition("/")[0]
-        live = cache.get(own_key(CLAIM, namespace, claim))
-        if live is None or is_dying(live):
+        live = cache.get(build_key(PERSISTENT_VOLUME_CLAIM, namespace, claim))
+        if live is None or is_being_deleted(live):
             return f'persistentvolumeclaim "{claim}" not found'
     key = ((predictor.get("model") or {}).get("storage") or {}).get("key")
-    if key and (problem := await _secret_problem(service, str(key), cluster)):
+    if key and (problem := await _find_secret_problem(service, str(key), cluster)):
         return problem
-    if not uri.startswith("oci://") and MISSING in uri.replace(":", "/").split("/"):
+    if not uri.startswith("oci://") and MISSING_MODEL_NAME in uri.replace(":", "/").split("/"):
         return f"Failed to fetch model. No model found in {uri}."
     return ""
 
 
-async def _secret_problem(service: Manifest, key: str, cluster: Cluster) -> str:
-    name = annotation(service, SECRET_NAME) or "storage-config"
-    secret = await cluster.get(own_key(SECRET, service["metadata"]["namespace"], name))
+async def _find_secret_problem(service: Manifest, key: str, cluster: Cluster) -> str:
+    name = get_annotation(service, SECRET_NAME_ANNOTATION) or "storage-config"
+    secret = await cluster.get(build_key(SECRET, service["metadata"]["namespace"], name))
     if secret is None:
         return f'can\'t read storage secret {name}: secrets "{name}" not found'
     data: Mapping[str, str] = secret.get("data") or {}
@@ -103,4 +104,4 @@ def is_waiting_for_storage(service: Manifest) -> bool:
     """True if a new claim or Secret may be the one the service waits for."""
     predictor = (service.get("spec") or {}).get("predictor") or {}
     key = ((predictor.get("model") or {}).get("storage") or {}).get("key")
-    return bool(key) or uri_of(predictor).startswith("pvc://")
+    return bool(key) or read_storage_uri(predictor).startswith("pvc://")

@@ -11,149 +11,172 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from argosy.sandbox.simulators.model_server.messages import BY, Document, Entry, Refusal, Reply, Request
-from argosy.sandbox.simulators.model_server.tensors import rows, tensor
+from argosy.sandbox.simulators.model_server.messages import (
+    SIMULATED_NOTE,
+    JsonDocument,
+    ModelEntry,
+    ModelReply,
+    ModelRequest,
+    RequestError,
+)
+from argosy.sandbox.simulators.model_server.tensors import build_tensor, read_rows
 
-BEGAN = int(time.time())
-CHAT, COMPLETIONS, MODELS = "/v1/chat/completions", "/v1/completions", "/v1/models"
-HEALTH = ("/health", "/v2/health/live", "/v2/health/ready", "/")
+STARTED_AT = int(time.time())
+CHAT_PATH, COMPLETIONS_PATH, MODELS_PATH = "/v1/chat/completions", "/v1/completions", "/v1/models"
+HEALTH_PATHS = ("/health", "/v2/health/live", "/v2/health/ready", "/")
 
 
-def is_openai(path: str) -> bool:
-    return path in (CHAT, COMPLETIONS)
+def is_openai_path(path: str) -> bool:
+    return path in (CHAT_PATH, COMPLETIONS_PATH)
 
 
-def answer(request: Request, entry: Entry) -> Reply:
+def answer_request(request: ModelRequest, entry: ModelEntry) -> ModelReply:
     """Answer one request. Raises RequestError."""
     path = request.path
-    if is_openai(path):
-        _must(request, "POST")
-        return _completion(request.document(), entry, is_chat=path == CHAT)
-    if path == MODELS:
-        entry.ready()
-        return Reply({"object": "list", "data": [_card(entry)], "models": [entry.name]})
-    if path in HEALTH:
-        entry.ready()
-        return Reply({"live": True, "ready": True, **_about(entry)})
-    if path.startswith(f"{MODELS}/"):
-        return _v1(request, path.removeprefix(f"{MODELS}/"), entry)
+    if is_openai_path(path):
+        _require_method(request, "POST")
+        return _answer_completion(request.parse_document(), entry, is_chat=path == CHAT_PATH)
+    if path == MODELS_PATH:
+        entry.require_loaded()
+        return ModelReply({"object": "list", "data": [_build_model_card(entry)], "models": [entry.name]})
+    if path in HEALTH_PATHS:
+        entry.require_loaded()
+        return ModelReply({"live": True, "ready": True, **_describe_model(entry)})
+    if path.startswith(f"{MODELS_PATH}/"):
+        return _answer_v1(request, path.removeprefix(f"{MODELS_PATH}/"), entry)
     if path.startswith("/v2/models/"):
-        return _v2(request, path.removeprefix("/v2/models/"), entry)
+        return _answer_v2(request, path.removeprefix("/v2/models/"), entry)
     if path == "/v2":
-        return Reply({"name": "argosy", "version": BY, "extensions": []})
-    raise Refusal(404, f"path {path} not found; {paths(entry.name)}")
+        return ModelReply({"name": "argosy", "version": SIMULATED_NOTE, "extensions": []})
+    raise RequestError(404, f"path {path} not found; {describe_paths(entry.name)}")
 
 
-def paths(name: str) -> str:
-    return f"use {MODELS}/{name}:predict, /v2/models/{name}/infer, {CHAT} or {COMPLETIONS}"
+def describe_paths(model_name: str) -> str:
+    return f"use {MODELS_PATH}/{model_name}:predict, /v2/models/{model_name}/infer, {CHAT_PATH} or {COMPLETIONS_PATH}"
 
 
-def _about(entry: Entry) -> Document:
+def _describe_model(entry: ModelEntry) -> JsonDocument:
     platform = entry.model.platform if entry.model else ""
-    return {"name": entry.name, "platform": platform, "source": entry.source, "by": BY}
+    return {"name": entry.name, "platform": platform, "source": entry.source, "by": SIMULATED_NOTE}
 
 
-def _card(entry: Entry) -> Document:
-    return {"id": entry.name, "object": "model", "created": BEGAN, "owned_by": BY}
+def _build_model_card(entry: ModelEntry) -> JsonDocument:
+    return {"id": entry.name, "object": "model", "created": STARTED_AT, "owned_by": SIMULATED_NOTE}
 
 
-def _must(request: Request, method: str) -> None:
+def _require_method(request: ModelRequest, method: str) -> None:
     if request.method != method:
-        raise Refusal(405, f"method {request.method} not allowed for {request.path}; use {method}")
+        raise RequestError(405, f"method {request.method} not allowed for {request.path}; use {method}")
 
 
-def _is(name: str, entry: Entry) -> None:
+def _require_model_name(name: str, entry: ModelEntry) -> None:
     if name != entry.name:
-        raise Refusal(404, f"model {name[:200]!r} not found; this server has {entry.name}")
+        raise RequestError(404, f"model {name[:200]!r} not found; this server has {entry.name}")
 
 
-def _v1(request: Request, rest: str, entry: Entry) -> Reply:
-    name, _, verb = rest.partition(":")
-    _is(name, entry)
+def _answer_v1(request: ModelRequest, subpath: str, entry: ModelEntry) -> ModelReply:
+    name, _, verb = subpath.partition(":")
+    _require_model_name(name, entry)
     if not verb:
-        entry.ready()
-        return Reply({**_card(entry), **_about(entry), "ready": True})
+        entry.require_loaded()
+        return ModelReply({**_build_model_card(entry), **_describe_model(entry), "ready": True})
     if verb != "predict":
-        raise Refusal(404, f"unknown operation :{verb[:50]}; {paths(entry.name)}")
-    _must(request, "POST")
-    model = entry.ready()
-    document = request.document()
+        raise RequestError(404, f"unknown operation :{verb[:50]}; {describe_paths(entry.name)}")
+    _require_method(request, "POST")
+    model = entry.require_loaded()
+    document = request.parse_document()
     instances = document.get("instances", document.get("inputs"))
     if not isinstance(instances, list):
-        raise Refusal(400, 'the request has no instances; send {"instances": [...]}')
-    return Reply({"predictions": model.predict(instances)})
+        raise RequestError(400, 'the request has no instances; send {"instances": [...]}')
+    return ModelReply({"predictions": model.predict(instances)})
 
 
-def _v2(request: Request, rest: str, entry: Entry) -> Reply:
-    name, _, verb = rest.partition("/")
-    _is(name, entry)
-    model = entry.ready()
+def _answer_v2(request: ModelRequest, subpath: str, entry: ModelEntry) -> ModelReply:
+    name, _, verb = subpath.partition("/")
+    _require_model_name(name, entry)
+    model = entry.require_loaded()
     if not verb:
-        return Reply({"name": name, "versions": [], "platform": model.platform, "inputs": [], "outputs": []})
+        return ModelReply({"name": name, "versions": [], "platform": model.platform, "inputs": [], "outputs": []})
     if verb == "ready":
-        return Reply({"name": name, "ready": True})
+        return ModelReply({"name": name, "ready": True})
     if verb != "infer":
-        raise Refusal(404, f"unknown operation /{verb[:50]}; {paths(entry.name)}")
-    _must(request, "POST")
-    document = request.document()
-    found = tensor("predict", model.predict(rows(document)))
-    told = {"model_name": name, "id": str(document.get("id") or uuid.uuid4())}
-    return Reply({**told, "parameters": {"by": BY}, "outputs": [found]})
+        raise RequestError(404, f"unknown operation /{verb[:50]}; {describe_paths(entry.name)}")
+    _require_method(request, "POST")
+    document = request.parse_document()
+    output = build_tensor("predict", model.predict(read_rows(document)))
+    response_fields = {"model_name": name, "id": str(document.get("id") or uuid.uuid4())}
+    return ModelReply({**response_fields, "parameters": {"by": SIMULATED_NOTE}, "outputs": [output]})
 
 
-def _completion(document: Document, entry: Entry, *, is_chat: bool) -> Reply:
+def _answer_completion(document: JsonDocument, entry: ModelEntry, *, is_chat: bool) -> ModelReply:
     if document.get("model"):
-        _is(str(document["model"]), entry)
-    model = entry.ready()
-    prompt = _said(document) if is_chat else _prompt(document)
-    most = document.get("max_completion_tokens") or document.get("max_tokens")
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-        raise Refusal(400, "invalid max_tokens: expected an integer above 0")
-    text = model.complete(prompt, most)
-    kind = "chat.completion" if is_chat else "text_completion"
-    number = f"{'chatcmpl' if is_chat else 'cmpl'}-{uuid.uuid4().hex}"
-    told = {"id": number, "created": int(time.time()), "model": entry.name, "system_fingerprint": BY}
+        _require_model_name(str(document["model"]), entry)
+    model = entry.require_loaded()
+    prompt = _read_last_user_message(document) if is_chat else _read_prompt(document)
+    max_tokens = document.get("max_completion_tokens") or document.get("max_tokens")
+    if max_tokens is not None and (isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1):
+        raise RequestError(400, "invalid max_tokens: expected an integer above 0")
+    text = model.complete(prompt, max_tokens)
+    object_type = "chat.completion" if is_chat else "text_completion"
+    completion_id = f"{'chatcmpl' if is_chat else 'cmpl'}-{uuid.uuid4().hex}"
+    common_fields = {
+        "id": completion_id,
+        "created": int(time.time()),
+        "model": entry.name,
+        "system_fingerprint": SIMULATED_NOTE,
+    }
     if document.get("stream"):
-        return Reply({}, events=_events({**told, "object": f"{kind}.chunk" if is_chat else kind}, text, is_chat))
-    asked, given = len(prompt.split()), len(text.split())
-    usage = {"prompt_tokens": asked, "completion_tokens": given, "total_tokens": asked + given}
-    said: Document = {"message": {"role": "assistant", "content": text}} if is_chat else {"text": text}
-    choice = {"index": 0, **said, "logprobs": None, "finish_reason": "stop"}
-    return Reply({**told, "object": kind, "choices": [choice], "usage": usage})
+        return ModelReply(
+            {},
+            events=_stream_events(
+                {**common_fields, "object": f"{object_type}.chunk" if is_chat else object_type}, text, is_chat
+            ),
+        )
+    prompt_tokens, completion_tokens = len(prompt.split()), len(text.split())
+    usage = {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+    }
+    content_fields: JsonDocument = {"message": {"role": "assistant", "content": text}} if is_chat else {"text": text}
+    choice = {"index": 0, **content_fields, "logprobs": None, "finish_reason": "stop"}
+    return ModelReply({**common_fields, "object": object_type, "choices": [choice], "usage": usage})
 
 
-def _events(told: Document, text: str, is_chat: bool) -> Iterator[str]:
-    def event(said: Document, end: str | None) -> str:
-        return json.dumps({**told, "choices": [{"index": 0, **said, "finish_reason": end}]})
+def _stream_events(common_fields: JsonDocument, text: str, is_chat: bool) -> Iterator[str]:
+    def render_event(content_fields: JsonDocument, finish_reason: str | None) -> str:
+        return json.dumps(
+            {**common_fields, "choices": [{"index": 0, **content_fields, "finish_reason": finish_reason}]}
+        )
 
     words = text.split(" ")
-    for number, word in enumerate(words):
-        piece = word if number == 0 else f" {word}"
-        first = {"role": "assistant"} if number == 0 else {}
-        yield event({"delta": {**first, "content": piece}} if is_chat else {"text": piece}, None)
-    yield event({"delta": {}} if is_chat else {"text": ""}, "stop")
+    for index, word in enumerate(words):
+        piece = word if index == 0 else f" {word}"
+        role_fields = {"role": "assistant"} if index == 0 else {}
+        yield render_event({"delta": {**role_fields, "content": piece}} if is_chat else {"text": piece}, None)
+    yield render_event({"delta": {}} if is_chat else {"text": ""}, "stop")
     yield "[DONE]"
 
 
-def _said(document: Document) -> str:
+def _read_last_user_message(document: JsonDocument) -> str:
     """Return the last message of the user."""
     messages = document.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
-        raise Refusal(400, 'the request has no messages; send {"messages": [{"role": "user", "content": "…"}]}')
-    of_user = [each for each in messages if each.get("role") == "user"] or messages
-    return _text(of_user[-1].get("content"))
+    if not isinstance(messages, list) or not messages or not all(isinstance(entry, dict) for entry in messages):
+        raise RequestError(400, 'the request has no messages; send {"messages": [{"role": "user", "content": "…"}]}')
+    user_messages = [entry for entry in messages if entry.get("role") == "user"] or messages
+    return _join_text_parts(user_messages[-1].get("content"))
 
 
-def _text(content: Any) -> str:
+def _join_text_parts(content: Any) -> str:
     if isinstance(content, list):
         return " ".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return str(content if content is not None else "")
 
 
-def _prompt(document: Document) -> str:
+def _read_prompt(document: JsonDocument) -> str:
     prompt = document.get("prompt")
     if isinstance(prompt, list):
         prompt = " ".join(map(str, prompt))
     if not isinstance(prompt, str):
-        raise Refusal(400, 'the request has no prompt; send {"prompt": "…"}')
+        raise RequestError(400, 'the request has no prompt; send {"prompt": "…"}')
     return prompt

@@ -18,125 +18,133 @@ import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from argosy.sandbox.simulators.model_server.messages import BY, Entry, Refusal, Reply, Request
-from argosy.sandbox.simulators.model_server.model_file import Unloadable, load
-from argosy.sandbox.simulators.model_server.protocols import MODELS, answer, is_openai
-from argosy.sandbox.simulators.model_server.stub_model import Stub
+from argosy.sandbox.simulators.model_server.messages import (
+    SIMULATED_NOTE,
+    ModelEntry,
+    ModelReply,
+    ModelRequest,
+    RequestError,
+)
+from argosy.sandbox.simulators.model_server.model_file import ModelLoadError, load_model
+from argosy.sandbox.simulators.model_server.protocols import MODELS_PATH, answer_request, is_openai_path
+from argosy.sandbox.simulators.model_server.stub_model import StubModel
 
-MOST_BYTES = 8 << 20  # maximum size of a request
-MOST_AT_ONCE = 16
-SILENCE = 10.0  # seconds without receiving a byte of a request
-STAMP = "%Y-%m-%dT%H:%M:%SZ"
-PATIENCE = 30.0  # seconds for a model to respond
-LOADING = 300.0  # seconds for a model to load
-LOADED_SOON = 5.0  # seconds that a request waits for a model that is loading
-ALIAS = "/openai"  # kserve: path prefix of its runtime for text models
-SUFFIX = ".localhost"
-PROBE = "argosy-probe"  # frequent readiness probes are not logged
+MAX_REQUEST_BYTES = 8 << 20  # maximum size of a request
+MAX_CONCURRENT_REQUESTS = 16
+READ_TIMEOUT_SECONDS = 10.0  # seconds without receiving a byte of a request
+TIMESTAMP_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+RESPONSE_TIMEOUT_SECONDS = 30.0  # seconds for a model to respond
+LOAD_TIMEOUT_SECONDS = 300.0  # seconds for a model to load
+LOAD_WAIT_SECONDS = 5.0  # seconds that a request waits for a model that is loading
+OPENAI_PATH_PREFIX = "/openai"  # kserve: path prefix of its runtime for text models
+HOST_SUFFIX = ".localhost"
+PROBE_USER_AGENT = "argosy-probe"  # frequent readiness probes are not logged
 
 
-class Shelf:
+class ModelRegistry:
     """The models by host and by name."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
-        self._has_heard = threading.Event()
+        self._entries: dict[str, ModelEntry] = {}
+        self._has_models = threading.Event()
 
-    def hear(self, line: str) -> None:
-        self._hear(json.loads(line))
-        self._has_heard.set()
+    def handle_line(self, line: str) -> None:
+        self._register_or_forget(json.loads(line))
+        self._has_models.set()
 
-    def _hear(self, told: dict[str, Any]) -> None:
-        if "forget" in told:
-            self._entries.pop(told["forget"], None)
+    def _register_or_forget(self, registration: dict[str, Any]) -> None:
+        if "forget" in registration:
+            self._entries.pop(registration["forget"], None)
             return
-        known = self._entries.get(told["host"])
-        if known is not None and known.told == told:
+        current = self._entries.get(registration["host"])
+        if current is not None and current.registration == registration:
             return
-        entry = Entry(told["host"], told["name"], source=told.get("source", ""), told=told)
-        if told.get("folder"):
+        entry = ModelEntry(
+            registration["host"], registration["name"], source=registration.get("source", ""), registration=registration
+        )
+        if registration.get("folder"):
             self._entries[entry.host] = entry
-            threading.Thread(target=_load, args=(entry, told["folder"]), daemon=True).start()
+            threading.Thread(target=_load_entry, args=(entry, registration["folder"]), daemon=True).start()
         else:
-            entry.model, entry.state = Stub(entry.name), "loaded"
-            entry.settled.set()
+            entry.model, entry.state = StubModel(entry.name), "loaded"
+            entry.load_finished.set()
             self._entries[entry.host] = entry
-            say(entry.host, f"a stub answers for {entry.name}; {entry.source} is not loaded ({BY})")
+            log_line(entry.host, f"a stub answers for {entry.name}; {entry.source} is not loaded ({SIMULATED_NOTE})")
 
-    def find(self, host: str, path: str) -> Entry:
+    def find(self, host: str, path: str) -> ModelEntry:
         """Find a model by the requested host, or by name if only one model has it. Raises RequestError."""
         # a restarted process receives its models a moment later
-        self._has_heard.wait(SILENCE)
-        known = self._entries.get(_label(host))
-        if known is not None:
-            return known
+        self._has_models.wait(READ_TIMEOUT_SECONDS)
+        entry_of_host = self._entries.get(_read_host_label(host))
+        if entry_of_host is not None:
+            return entry_of_host
         entries = list(self._entries.values())
         # the address of one model never serves another
-        if host.rpartition(":")[0].lower().endswith(SUFFIX):
-            raise Refusal(503, f"no model runs for host {host[:200]!r}; see why: argosy model list")
-        named = [each for each in entries if f"/models/{each.name}" in path]
-        for found in (entries, named):
-            if len(found) == 1:
-                return found[0]
-        hosts = ", ".join(sorted(f"{each.host}{SUFFIX}" for each in entries)[:20]) or "none"
-        raise Refusal(404, f"no model for host {host[:200]!r}; hosts of this server: {hosts}")
+        if host.rpartition(":")[0].lower().endswith(HOST_SUFFIX):
+            raise RequestError(503, f"no model runs for host {host[:200]!r}; see why: argosy model list")
+        named_entries = [entry for entry in entries if f"/models/{entry.name}" in path]
+        for candidates in (entries, named_entries):
+            if len(candidates) == 1:
+                return candidates[0]
+        hosts = ", ".join(sorted(f"{entry.host}{HOST_SUFFIX}" for entry in entries)[:20]) or "none"
+        raise RequestError(404, f"no model for host {host[:200]!r}; hosts of this server: {hosts}")
 
 
-def _label(host: str) -> str:
+def _read_host_label(host: str) -> str:
     """Return the first label of the host.
 
     The host of a Route begins with the same label; for the host of a Service the label is built from name and
     namespace.
     """
-    first, _, rest = (host.rpartition(":")[0] if ":" in host else host).lower().partition(".")
-    namespace, _, last = rest.partition(".")
-    return f"{first.removesuffix('-predictor')}-{namespace}" if f"{last}.".startswith("svc.") else first
+    first_label, _, remainder = (host.rpartition(":")[0] if ":" in host else host).lower().partition(".")
+    namespace, _, domain = remainder.partition(".")
+    return f"{first_label.removesuffix('-predictor')}-{namespace}" if f"{domain}.".startswith("svc.") else first_label
 
 
-def say(host: str, text: str) -> None:
+def log_line(host: str, text: str) -> None:
     """Print a log line for the model of this host; output of the model itself has no host prefix."""
     lines = text.splitlines() or [""]
-    print("\n".join(f"{host} {time.strftime(STAMP, time.gmtime())} {line}" for line in lines), flush=True)
+    print("\n".join(f"{host} {time.strftime(TIMESTAMP_FORMAT, time.gmtime())} {line}" for line in lines), flush=True)
 
 
-def _load(entry: Entry, folder: str) -> None:
-    began = time.monotonic()
-    watch = threading.Timer(LOADING, _give_up, (entry,))
-    watch.daemon = True
-    watch.start()
-    say(entry.host, f"loading {entry.name} from {entry.source} ({BY})")
+def _load_entry(entry: ModelEntry, folder: str) -> None:
+    started_at = time.monotonic()
+    timer = threading.Timer(LOAD_TIMEOUT_SECONDS, _exit_if_loading, (entry,))
+    timer.daemon = True
+    timer.start()
+    log_line(entry.host, f"loading {entry.name} from {entry.source} ({SIMULATED_NOTE})")
     try:
-        entry.model = load(folder)
-    except Unloadable as error:
+        entry.model = load_model(folder)
+    except ModelLoadError as error:
         if error.__cause__ is not None:
-            say(entry.host, "".join(traceback.format_exception(error.__cause__)))
-        _fail(entry, str(error))
+            log_line(entry.host, "".join(traceback.format_exception(error.__cause__)))
+        _mark_failed(entry, str(error))
     except BaseException as error:  # for example MemoryError: user code ran
-        _fail(entry, f"{type(error).__name__}: {str(error)[:300]}")
+        _mark_failed(entry, f"{type(error).__name__}: {str(error)[:300]}")
     else:
         entry.state = "loaded"
-        entry.settled.set()
-        ways = f"{MODELS}/{entry.name}:predict or /v2/models/{entry.name}/infer"
-        say(entry.host, f"loaded in {time.monotonic() - began:.1f} s; query {ways}")
+        entry.load_finished.set()
+        endpoints = f"{MODELS_PATH}/{entry.name}:predict or /v2/models/{entry.name}/infer"
+        log_line(entry.host, f"loaded in {time.monotonic() - started_at:.1f} s; query {endpoints}")
 
 
-def _give_up(entry: Entry) -> None:
+def _exit_if_loading(entry: ModelEntry) -> None:
     """Exit, because a loading thread cannot be stopped; the supervisor starts a new process."""
     if entry.state == "loading":
-        say(entry.host, f"{entry.name} did not load within {LOADING:.0f} s")
+        log_line(entry.host, f"{entry.name} did not load within {LOAD_TIMEOUT_SECONDS:.0f} s")
         os._exit(4)
 
 
-def _fail(entry: Entry, why: str) -> None:
-    entry.state, entry.message = "failed", why
-    entry.settled.set()
-    say(entry.host, f"{entry.name} cannot be served: {why}")
+def _mark_failed(entry: ModelEntry, reason: str) -> None:
+    entry.state, entry.message = "failed", reason
+    entry.load_finished.set()
+    log_line(entry.host, f"{entry.name} cannot be served: {reason}")
 
 
-class Requests(BaseHTTPRequestHandler):
-    server_version, sys_version = f"argosy-models ({BY})", ""
-    timeout = SILENCE
-    shelf: Shelf
+class ModelRequestHandler(BaseHTTPRequestHandler):
+    server_version, sys_version = f"argosy-models ({SIMULATED_NOTE})", ""
+    timeout = READ_TIMEOUT_SECONDS
+    registry: ModelRegistry
 
     def do_GET(self) -> None:
         self._serve()
@@ -145,109 +153,109 @@ class Requests(BaseHTTPRequestHandler):
         self._serve()
 
     def _serve(self) -> None:
-        path, began, host = self.path.partition("?")[0].removeprefix(ALIAS), time.monotonic(), ""
+        path, started_at, host = self.path.partition("?")[0].removeprefix(OPENAI_PATH_PREFIX), time.monotonic(), ""
         try:
-            request = Request(self.command, path, self._body())
-            entry = self.shelf.find(self.headers.get("Host") or "", path)
+            request = ModelRequest(self.command, path, self._read_body())
+            entry = self.registry.find(self.headers.get("Host") or "", path)
             host = entry.host
             # kserve: a Pod that is not ready gets no requests; an early request waits
             if request.method == "POST":
-                entry.settled.wait(LOADED_SOON)
-            reply = _patiently(lambda: answer(request, entry))
-        except Refusal as refusal:
-            reply = refusal.reply(is_openai=is_openai(path))
+                entry.load_finished.wait(LOAD_WAIT_SECONDS)
+            reply = _run_with_timeout(lambda: answer_request(request, entry))
+        except RequestError as request_error:
+            reply = request_error.to_reply(is_openai=is_openai_path(path))
         if reply.events is not None:
             self._stream(reply)
         else:
             self._send(reply)
-        self._tell(host, path, reply, began)
+        self._log_request(host, path, reply, started_at)
         if reply.status == 504:
             os._exit(4)  # the thread cannot be stopped; the supervisor starts a new process
 
-    def _body(self) -> bytes:
+    def _read_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding"):
-            raise Refusal(411, "chunked requests are not supported; send a Content-Length")
+            raise RequestError(411, "chunked requests are not supported; send a Content-Length")
         text = self.headers.get("Content-Length") or "0"
         length = int(text) if text.isascii() and text.isdigit() and len(text) < 12 else -1
-        if not 0 <= length <= MOST_BYTES:
-            raise Refusal(413, f"the request is larger than {MOST_BYTES >> 20} MiB")
+        if not 0 <= length <= MAX_REQUEST_BYTES:
+            raise RequestError(413, f"the request is larger than {MAX_REQUEST_BYTES >> 20} MiB")
         return self.rfile.read(length)
 
-    def _send(self, reply: Reply) -> None:
+    def _send(self, reply: ModelReply) -> None:
         try:
             data = json.dumps(reply.document, default=str).encode() + b"\n"
         except (ValueError, RecursionError) as error:
-            refusal = Refusal(500, f"the model's result is not JSON: {error}").reply(is_openai=False)
-            reply, data = refusal, json.dumps(refusal.document).encode() + b"\n"
+            error_reply = RequestError(500, f"the model's result is not JSON: {error}").to_reply(is_openai=False)
+            reply, data = error_reply, json.dumps(error_reply.document).encode() + b"\n"
         self.send_response(reply.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
 
-    def _stream(self, reply: Reply) -> None:
+    def _stream(self, reply: ModelReply) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()
         for event in reply.events or ():
             self.wfile.write(f"data: {event}\n\n".encode())
 
-    def _tell(self, host: str, path: str, reply: Reply, began: float) -> None:
-        if host and self.headers.get("User-Agent") != PROBE:
+    def _log_request(self, host: str, path: str, reply: ModelReply, started_at: float) -> None:
+        if host and self.headers.get("User-Agent") != PROBE_USER_AGENT:
             error = reply.document.get("error") if reply.status >= 400 else None
-            why = error.get("message") if isinstance(error, dict) else error
-            took = f"{(time.monotonic() - began) * 1000:.0f} ms"
-            say(host, f"{self.command} {path!a} {reply.status} {took}{f': {why}' if why else ''}")
+            message = error.get("message") if isinstance(error, dict) else error
+            duration = f"{(time.monotonic() - started_at) * 1000:.0f} ms"
+            log_line(host, f"{self.command} {path!a} {reply.status} {duration}{f': {message}' if message else ''}")
 
     def log_message(self, format: str, *args: Any) -> None:
         """Do nothing: `_log_request` logs each request once."""
 
 
-def _patiently(work: Any) -> Reply:
+def _run_with_timeout(work: Any) -> ModelReply:
     """Run the work in a thread with a timeout, because a model's own code may never end."""
-    found: list[Reply | BaseException] = []
+    outcomes: list[ModelReply | BaseException] = []
 
     def run() -> None:
         try:
-            found.append(work())
+            outcomes.append(work())
         except BaseException as error:
-            found.append(error)
+            outcomes.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(PATIENCE)
-    if not found:
-        raise Refusal(504, f"the model did not respond within {PATIENCE:.0f} s; it is restarting")
-    outcome = found[0]
-    if isinstance(outcome, Reply):
+    thread.join(RESPONSE_TIMEOUT_SECONDS)
+    if not outcomes:
+        raise RequestError(504, f"the model did not respond within {RESPONSE_TIMEOUT_SECONDS:.0f} s; it is restarting")
+    outcome = outcomes[0]
+    if isinstance(outcome, ModelReply):
         return outcome
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, RequestError):
         raise outcome
-    raise Refusal(500, f"the model failed: {type(outcome).__name__}: {str(outcome)[:300]}")
+    raise RequestError(500, f"the model failed: {type(outcome).__name__}: {str(outcome)[:300]}")
 
 
-class Door(ThreadingHTTPServer):
+class ModelHttpServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, number: int) -> None:
-        super().__init__(("127.0.0.1", 0), Requests, bind_and_activate=False)
+    def __init__(self, socket_number: int) -> None:
+        super().__init__(("127.0.0.1", 0), ModelRequestHandler, bind_and_activate=False)
         self.socket.close()
-        self.socket = socket.socket(fileno=number)
-        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self.socket = socket.socket(fileno=socket_number)
+        self._slots = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._places.acquire()
+        self._slots.acquire()
         try:
             super().process_request(request, client_address)
         except BaseException:  # no thread could start, so nothing else releases the slot
-            self._places.release()
+            self._slots.release()
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         problem = sys.exc_info()[1]
@@ -255,13 +263,13 @@ class Door(ThreadingHTTPServer):
             print(f"request failed: {problem}", flush=True)
 
 
-def main(number: int) -> None:
-    Requests.shelf = shelf = Shelf()
-    door = Door(number)
-    threading.Thread(target=door.serve_forever, daemon=True).start()
+def main(socket_number: int) -> None:
+    ModelRequestHandler.registry = registry = ModelRegistry()
+    server = ModelHttpServer(socket_number)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
     for line in sys.stdin:
         with contextlib.suppress(ValueError, KeyError):
-            shelf.hear(line)
+            registry.handle_line(line)
     os._exit(0)
 
 

@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from argosy.sandbox.simulators.model_server.messages import BY
+from argosy.sandbox.simulators.model_server.messages import SIMULATED_NOTE
 
-MOST_REPEATED = 400  # maximum number of repeated characters
+MAX_REPEATED_CHARACTERS = 400  # maximum number of repeated characters
 
 
-class Stub:
+class StubModel:
     platform = "stub"
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.said = f"stub of {name}: {BY}; no model runs here."
+        self.notice = f"stub of {name}: {SIMULATED_NOTE}; no model runs here."
 
     def predict(self, instances: list[Any]) -> list[Any]:
-        return [self.said for _ in instances]
+        return [self.notice for _ in instances]
 
-    def complete(self, prompt: str, most: int | None) -> str:
+    def complete(self, prompt: str, max_tokens: int | None) -> str:
         """Repeat the prompt; the token limit never cuts the note that this is a stub."""
-        words = prompt[:MOST_REPEATED].split()
-        left = words if most is None else words[: max(most - len(self.said.split()), 0)]
-        if not left:
-            return self.said
-        return f"{self.said} You said: {' '.join(left)}{'…' if len(prompt) > MOST_REPEATED else ''}"
+        words = prompt[:MAX_REPEATED_CHARACTERS].split()
+        repeated_words = words if max_tokens is None else words[: max(max_tokens - len(self.notice.split()), 0)]
+        if not repeated_words:
+            return self.notice
+        return (
+            f"{self.notice} You said: {' '.join(repeated_words)}{'…' if len(prompt) > MAX_REPEATED_CHARACTERS else ''}"
+        )

@@ -8,59 +8,71 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from argosy.kube.client import Admitter, Performer
+from argosy.kube.client import AdmissionHandler, SubresourceExtension
 from argosy.kube.controller import Controller
 from argosy.kube.names import GroupKind
 from argosy.sandbox.simulators.openshift import build_configs, build_requests, image_streams, routes
-from argosy.sandbox.simulators.openshift.build_configs import BuildConfigs
-from argosy.sandbox.simulators.openshift.builds import Builds
-from argosy.sandbox.simulators.openshift.constants import (
+from argosy.sandbox.simulators.openshift.build_configs import BuildConfigController
+from argosy.sandbox.simulators.openshift.builds import BuildController
+from argosy.sandbox.simulators.openshift.image_streams import ImageStreamController
+from argosy.sandbox.simulators.openshift.openshift_api import (
     BUILD,
     BUILD_CONFIG,
     CLUSTER_SERVICE_VERSION,
-    DOMAIN,
+    DEFAULT_DOMAIN,
     IMAGE_STREAM,
     INSTALL_PLAN,
     ROUTE,
     SUBSCRIPTION,
 )
-from argosy.sandbox.simulators.openshift.image_streams import ImageStreams
-from argosy.sandbox.simulators.openshift.routes import Routes
-from argosy.sandbox.simulators.openshift.subscriptions import InstallPlans, Subscriptions, Versions
+from argosy.sandbox.simulators.openshift.routes import RouteController
+from argosy.sandbox.simulators.openshift.subscriptions import (
+    ClusterServiceVersionController,
+    InstallPlanController,
+    SubscriptionController,
+)
 
-PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
-    ROUTE: Routes,
-    BUILD_CONFIG: BuildConfigs,
-    BUILD: Builds,
-    IMAGE_STREAM: ImageStreams,
-    SUBSCRIPTION: Subscriptions,
-    INSTALL_PLAN: InstallPlans,
-    CLUSTER_SERVICE_VERSION: Versions,
+CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
+    ROUTE: RouteController,
+    BUILD_CONFIG: BuildConfigController,
+    BUILD: BuildController,
+    IMAGE_STREAM: ImageStreamController,
+    SUBSCRIPTION: SubscriptionController,
+    INSTALL_PLAN: InstallPlanController,
+    CLUSTER_SERVICE_VERSION: ClusterServiceVersionController,
 }
-_BUILDING: Final = (
+_BUILD_CRDS: Final = (
     "buildconfigs.build.openshift.io",
     "builds.build.openshift.io",
     "imagestreams.image.openshift.io",
     "imagestreamtags.image.openshift.io",
 )
-_OPERATORS: Final = (
+_OPERATOR_CRDS: Final = (
     "subscriptions.operators.coreos.com",
     "installplans.operators.coreos.com",
     "clusterserviceversions.operators.coreos.com",
     "operatorgroups.operators.coreos.com",
 )
-NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
+REQUIRED_CRDS: Final[dict[GroupKind, tuple[str, ...]]] = {
     ROUTE: ("routes.route.openshift.io",),
-    BUILD_CONFIG: _BUILDING,
-    BUILD: _BUILDING,
-    IMAGE_STREAM: _BUILDING,
-    SUBSCRIPTION: _OPERATORS,
-    INSTALL_PLAN: _OPERATORS,
-    CLUSTER_SERVICE_VERSION: _OPERATORS,
+    BUILD_CONFIG: _BUILD_CRDS,
+    BUILD: _BUILD_CRDS,
+    IMAGE_STREAM: _BUILD_CRDS,
+    SUBSCRIPTION: _OPERATOR_CRDS,
+    INSTALL_PLAN: _OPERATOR_CRDS,
+    CLUSTER_SERVICE_VERSION: _OPERATOR_CRDS,
 }
-PERFORMERS: Final[Sequence[Performer]] = (build_requests.PERFORMER,)
-__all__ = ["DOMAIN", "NEEDS", "PERFORMERS", "PLAYED", "ROUTE", "Routes", "admitters"]
+SUBRESOURCE_EXTENSIONS: Final[Sequence[SubresourceExtension]] = (build_requests.SUBRESOURCE_EXTENSION,)
+__all__ = [
+    "CONTROLLERS_BY_KIND",
+    "DEFAULT_DOMAIN",
+    "REQUIRED_CRDS",
+    "ROUTE",
+    "SUBRESOURCE_EXTENSIONS",
+    "RouteController",
+    "build_admission_handlers",
+]
 
 
-def admitters(domain: str = DOMAIN) -> Sequence[Admitter]:
-    return routes.admitter(domain), image_streams.ADMITTER, *build_configs.ADMITTERS
+def build_admission_handlers(domain: str = DEFAULT_DOMAIN) -> Sequence[AdmissionHandler]:
+    return routes.build_admission_handler(domain), image_streams.ADMISSION_HANDLER, *build_configs.ADMISSION_HANDLERS

@@ -8,61 +8,73 @@ from __future__ import annotations
 from typing import Any, Final
 
 from argosy.errors import ClusterError, Conflict, UserError
-from argosy.kube.client import Asked, Cluster, Performer
+from argosy.kube.client import Cluster, SubresourceExtension, SubresourceRequest
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.openshift.build_configs import build_from, is_paused
-from argosy.sandbox.simulators.openshift.constants import BUILD_CONFIG
+from argosy.sandbox.simulators.openshift.build_configs import build_build_manifest, is_paused
+from argosy.sandbox.simulators.openshift.openshift_api import BUILD_CONFIG
 
-MOST_TRIES: Final = 20
-MANUAL: Final = "Manually triggered"
+MAX_ATTEMPTS: Final = 20
+MANUAL_TRIGGER_MESSAGE: Final = "Manually triggered"
 
 
-async def instantiate(asked: Asked, cluster: Cluster) -> Manifest:
-    live, request = asked.live, asked.sent
-    name, place = live["metadata"]["name"], live["metadata"]["namespace"]
+async def instantiate(subresource_request: SubresourceRequest, cluster: Cluster) -> Manifest:
+    config, request = subresource_request.live, subresource_request.body
+    name, namespace = config["metadata"]["name"], config["metadata"]["namespace"]
     if ((request.get("metadata") or {}).get("name") or name) != name:
         raise UserError(f"the BuildRequest names a BuildConfig other than {name}; use the same name in both")
-    if is_paused(live):
-        raise UserError(f"can't instantiate from BuildConfig {place}/{name}: BuildConfig is paused")
-    number = int((live.get("status") or {}).get("lastVersion") or 0)
-    for _ in range(MOST_TRIES):
+    if is_paused(config):
+        raise UserError(f"can't instantiate from BuildConfig {namespace}/{name}: BuildConfig is paused")
+    number = int((config.get("status") or {}).get("lastVersion") or 0)
+    for _ in range(MAX_ATTEMPTS):
         number += 1
         try:
-            made = await cluster.create(_build(live, number, request), dry_run=asked.dry_run)
+            build = await cluster.create(
+                _build_requested_manifest(config, number, request), dry_run=subresource_request.dry_run
+            )
         except Conflict as error:
             if error.reason != "AlreadyExists":
                 raise
             continue  # another request took this number
-        if not asked.dry_run:
-            await _count(live, number, cluster)
-        return made
+        if not subresource_request.dry_run:
+            await _update_last_version(config, number, cluster)
+        return build
     raise ClusterError(f"too many builds of {name} start at the same time; try again", code=409, reason="Conflict")
 
 
-def _build(live: Manifest, number: int, request: Manifest) -> Manifest:
-    made = build_from(live, number, MANUAL)
-    metadata, spec = made["metadata"], made["spec"]
+def _build_requested_manifest(config: Manifest, number: int, request: Manifest) -> Manifest:
+    build = build_build_manifest(config, number, MANUAL_TRIGGER_MESSAGE)
+    metadata, spec = build["metadata"], build["spec"]
     labels = {**metadata["labels"], **((request.get("metadata") or {}).get("labels") or {})}
-    wished = {field: request[field] for field in ("revision", "triggeredBy") if request.get(field)}
-    strategy = _with_env(spec.get("strategy") or {}, request.get("env") or [])
-    return {**made, "metadata": {**metadata, "labels": labels}, "spec": {**spec, **wished, "strategy": strategy}}
+    requested_fields = {field: request[field] for field in ("revision", "triggeredBy") if request.get(field)}
+    strategy = _add_env(spec.get("strategy") or {}, request.get("env") or [])
+    return {
+        **build,
+        "metadata": {**metadata, "labels": labels},
+        "spec": {**spec, **requested_fields, "strategy": strategy},
+    }
 
 
-def _with_env(strategy: Manifest, env: list[Any]) -> Manifest:
+def _add_env(strategy: Manifest, env: list[Any]) -> Manifest:
     """Append environment variables; k8s: of two variables with one name, the later one wins."""
-    part = next((name for name in strategy if name.endswith("Strategy")), "")
-    if not env or not part:
+    strategy_field = next((name for name in strategy if name.endswith("Strategy")), "")
+    if not env or not strategy_field:
         return strategy
-    return {**strategy, part: {**(strategy[part] or {}), "env": [*((strategy[part] or {}).get("env") or ()), *env]}}
+    return {
+        **strategy,
+        strategy_field: {
+            **(strategy[strategy_field] or {}),
+            "env": [*((strategy[strategy_field] or {}).get("env") or ()), *env],
+        },
+    }
 
 
-async def _count(live: Manifest, number: int, cluster: Cluster) -> None:
+async def _update_last_version(config: Manifest, number: int, cluster: Cluster) -> None:
     """Update lastVersion at once for the next reader; if that fails, the controller does it later."""
     try:
-        await cluster.patch(key_of(live), {"status": {"lastVersion": number}}, subresource="status")
+        await cluster.patch(key_of(config), {"status": {"lastVersion": number}}, subresource="status")
     except ClusterError as error:
         if error.code not in (404, 409):
             raise
 
 
-PERFORMER: Final = Performer(BUILD_CONFIG, "instantiate", instantiate)
+SUBRESOURCE_EXTENSION: Final = SubresourceExtension(BUILD_CONFIG, "instantiate", instantiate)

@@ -10,161 +10,205 @@ from datetime import datetime
 from typing import Any, Final
 
 from argosy.errors import UserError
-from argosy.kube.controller import Cache, Context, Requeue, Watch
+from argosy.kube.controller import ControllerContext, InformerCache, Requeue, Watch
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import remaining_delay
-from argosy.sandbox.simulators.constants import is_dying, is_played_by_others, own_key, told, unmarked
-from argosy.sandbox.simulators.fault_injection import NONE, Fault, Wishes, asked, read_wishes
-from argosy.sandbox.simulators.openshift.constants import BUILD, BUILD_CONFIG, IMAGE_STREAM, REGISTRY
-from argosy.sandbox.simulators.openshift.image_streams import digest_of, pushed
-from argosy.sandbox.simulators.timestamps import Moments
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.sandbox.simulators.fault_injection import (
+    DEFAULT_SETTINGS,
+    InjectedFault,
+    SimulationSettings,
+    read_simulation_annotations,
+    read_simulation_settings,
+)
+from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image, hash_to_digest
+from argosy.sandbox.simulators.openshift.openshift_api import BUILD, BUILD_CONFIG, IMAGE_STREAM, REGISTRY_HOST
+from argosy.sandbox.simulators.simulated_objects import (
+    append_simulated_note,
+    build_key,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.timestamps import ExactTimestamps
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
-CONFIG: Final = "openshift.io/build-config.name"
-NUMBER: Final = "openshift.io/build.number"
-ENDED: Final = ("Complete", "Failed", "Error", "Cancelled")
-STRATEGIES: Final = {"dockerStrategy": "Docker", "sourceStrategy": "Source", "customStrategy": "Custom"}
-FAILURES: Final = {
-    Fault.IMAGE_PULL: ("PullBuilderImageFailed", "Failed pulling builder image."),
-    Fault.OOM_KILLED: ("OutOfMemoryKilled", "The build pod was killed due to an out of memory condition."),
-    Fault.EVICTED: ("BuildPodEvicted", "The build pod was evicted."),
+BUILD_CONFIG_LABEL: Final = "openshift.io/build-config.name"
+BUILD_NUMBER_ANNOTATION: Final = "openshift.io/build.number"
+FINISHED_PHASES: Final = ("Complete", "Failed", "Error", "Cancelled")
+STRATEGY_TYPES: Final = {"dockerStrategy": "Docker", "sourceStrategy": "Source", "customStrategy": "Custom"}
+FAILURES_BY_FAULT: Final = {
+    InjectedFault.IMAGE_PULL: ("PullBuilderImageFailed", "Failed pulling builder image."),
+    InjectedFault.OOM_KILLED: ("OutOfMemoryKilled", "The build pod was killed due to an out of memory condition."),
+    InjectedFault.EVICTED: ("BuildPodEvicted", "The build pod was evicted."),
 }
-BY_STRATEGY: Final = {
+FAILURES_BY_STRATEGY: Final = {
     "Docker": ("DockerBuildFailed", "Dockerfile build strategy has failed."),
     "Source": ("AssembleFailed", "Assemble script failed."),
     "Custom": ("GenericBuildFailed", "Generic Build failure - check logs for details."),
 }
-UNENDING: Final = (None, Fault.SLOW, Fault.NOT_READY, Fault.UNSCHEDULABLE)
+FAULTS_WITHOUT_FAILURE: Final = (None, InjectedFault.SLOW, InjectedFault.NOT_READY, InjectedFault.UNSCHEDULABLE)
 
 
-class Builds:
+class BuildController:
     """Remembers unfinished Builds, to enqueue them when something they wait for may have changed."""
 
     name = "simulated-builds"
 
     def __init__(self) -> None:
-        self._moments = Moments()
-        self._going: set[ResourceKey] = set()
+        self._timestamps = ExactTimestamps()
+        self._unfinished: set[ResourceKey] = set()
         self.watches = (
-            Watch(BUILD, unmarked),
-            *(Watch(kind, self._waiting) for kind in (BUILD, BUILD_CONFIG, IMAGE_STREAM)),
+            Watch(BUILD, enqueue_if_unmarked),
+            *(Watch(kind, self._enqueue_unfinished) for kind in (BUILD, BUILD_CONFIG, IMAGE_STREAM)),
         )
 
-    def _waiting(self, _: Manifest) -> Iterable[ResourceKey]:
-        return tuple(self._going)
+    def _enqueue_unfinished(self, _: Manifest) -> Iterable[ResourceKey]:
+        return tuple(self._unfinished)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> Requeue | None:
-        self._going.discard(key)
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> Requeue | None:
+        self._unfinished.discard(key)
         build = context.cache.get(key)
-        if build is None or is_dying(build) or is_played_by_others(build) or phase_of(build) in ENDED:
+        if (
+            build is None
+            or is_being_deleted(build)
+            or is_simulated_by_other_addon(build)
+            or read_build_phase(build) in FINISHED_PHASES
+        ):
             return None
-        self._going.add(key)
-        wishes, problem = _wishes(build, context.cache)
-        status, wait = self._next(build, wishes, problem, context)
-        if status.get("phase") == "Complete" and (target := _target(build)) is not None:
-            await _push(build, *target, status["completionTimestamp"], context)
-        if status.get("phase") in ENDED:
-            self._going.discard(key)
-        await keep_status(build, {**status, "conditions": _conditions(status)}, context.cluster)
+        self._unfinished.add(key)
+        settings, problem = _read_settings(build, context.cache)
+        status, wait = self._compute_next_status(build, settings, problem, context)
+        if status.get("phase") == "Complete" and (target := _find_output_tag(build)) is not None:
+            await _push_image_tag(build, *target, status["completionTimestamp"], context)
+        if status.get("phase") in FINISHED_PHASES:
+            self._unfinished.discard(key)
+        await update_status_if_changed(build, {**status, "conditions": _build_conditions(status)}, context.cluster)
         return Requeue(wait) if wait is not None else None
 
-    def _next(
-        self, build: Manifest, wishes: Wishes, problem: str, context: Context
+    def _compute_next_status(
+        self, build: Manifest, settings: SimulationSettings, problem: str, context: ControllerContext
     ) -> tuple[dict[str, Any], float | None]:
         """Return the next status, and the seconds until the following step if only time triggers it."""
-        known, now = dict(build.get("status") or {}), context.clock.now()
-        if known.get("cancelled"):
-            return self._ended(build, known, "Cancelled", now, "CancelledBuild", "The build was cancelled."), None
-        match known.get("phase"):
+        current, now = dict(build.get("status") or {}), context.clock.now()
+        if current.get("cancelled"):
+            return self._build_finished_status(
+                build, current, "Cancelled", now, "CancelledBuild", "The build was cancelled."
+            ), None
+        match current.get("phase"):
             case None:
-                return {**known, "phase": "New", "config": _config(build), **_outcome(build)}, None
+                return {
+                    **current,
+                    "phase": "New",
+                    "config": _build_config_reference(build),
+                    **_build_output_fields(build),
+                }, None
             case "New":
-                return _begin(build, known, problem, context.cache), None
+                return _build_new_status(build, current, problem, context.cache), None
             case "Pending":
-                if wishes.fail is Fault.UNSCHEDULABLE:
-                    return known, None
-                return {**known, "phase": "Running", "startTimestamp": self._moments.write(_uid(build), now)}, None
-        return self._run(build, known, wishes, now)
+                if settings.fault is InjectedFault.UNSCHEDULABLE:
+                    return current, None
+                return {
+                    **current,
+                    "phase": "Running",
+                    "startTimestamp": self._timestamps.format_and_remember(_read_uid(build), now),
+                }, None
+        return self._compute_running_status(build, current, settings, now)
 
-    def _run(
-        self, build: Manifest, known: dict[str, Any], wishes: Wishes, now: datetime
+    def _compute_running_status(
+        self, build: Manifest, current: dict[str, Any], settings: SimulationSettings, now: datetime
     ) -> tuple[dict[str, Any], float | None]:
-        began = self._moments.read(_uid(build), known["startTimestamp"])
-        wait = remaining_delay(began, wishes.run_for, now)
-        if wishes.fail is Fault.NOT_READY:
-            return known, None
+        started_at = self._timestamps.parse_exact(_read_uid(build), current["startTimestamp"])
+        wait = remaining_delay(started_at, settings.run_for, now)
+        if settings.fault is InjectedFault.NOT_READY:
+            return current, None
         if wait > 0:
-            return known, wait
-        if wishes.fail in UNENDING:
-            output = {"to": {"imageDigest": digest_of(_uid(build))}} if _target(build) else None
-            return {**self._ended(build, known, "Complete", now), "output": output}, None
-        reason, message = FAILURES.get(wishes.fail) or BY_STRATEGY.get(_strategy(build), BY_STRATEGY["Custom"])
-        return self._ended(build, known, "Failed", now, reason, message), None
+            return current, wait
+        if settings.fault in FAULTS_WITHOUT_FAILURE:
+            output = {"to": {"imageDigest": hash_to_digest(_read_uid(build))}} if _find_output_tag(build) else None
+            return {**self._build_finished_status(build, current, "Complete", now), "output": output}, None
+        reason, message = FAILURES_BY_FAULT.get(settings.fault) or FAILURES_BY_STRATEGY.get(
+            _read_strategy_type(build), FAILURES_BY_STRATEGY["Custom"]
+        )
+        return self._build_finished_status(build, current, "Failed", now, reason, message), None
 
-    def _ended(
-        self, build: Manifest, known: dict[str, Any], phase: str, now: datetime, reason: str = "", message: str = ""
+    def _build_finished_status(
+        self, build: Manifest, current: dict[str, Any], phase: str, now: datetime, reason: str = "", message: str = ""
     ) -> dict[str, Any]:
-        uid = _uid(build)
-        began = self._moments.read(uid, known["startTimestamp"]) if known.get("startTimestamp") else now
-        duration = max(int((now - began).total_seconds() * 1e9), 1)
-        said = {"reason": reason or None, "message": told(message) if message else None}
+        uid = _read_uid(build)
+        started_at = (
+            self._timestamps.parse_exact(uid, current["startTimestamp"]) if current.get("startTimestamp") else now
+        )
+        duration = max(int((now - started_at).total_seconds() * 1e9), 1)
+        reason_fields = {"reason": reason or None, "message": append_simulated_note(message) if message else None}
         return {
-            **known,
+            **current,
             "phase": phase,
-            "completionTimestamp": self._moments.write(uid, now),
+            "completionTimestamp": self._timestamps.format_and_remember(uid, now),
             "duration": duration,
-            **said,
+            **reason_fields,
         }
 
 
-def phase_of(build: Manifest) -> str:
+def read_build_phase(build: Manifest) -> str:
     return str((build.get("status") or {}).get("phase") or "")
 
 
-def number_of(build: Manifest) -> int:
-    return int((build["metadata"].get("annotations") or {}).get(NUMBER) or 0)
+def read_build_number(build: Manifest) -> int:
+    return int((build["metadata"].get("annotations") or {}).get(BUILD_NUMBER_ANNOTATION) or 0)
 
 
-def config_of(build: Manifest) -> str:
-    return str((build["metadata"].get("labels") or {}).get(CONFIG) or "")
+def read_config_name(build: Manifest) -> str:
+    return str((build["metadata"].get("labels") or {}).get(BUILD_CONFIG_LABEL) or "")
 
 
-def siblings(build: Manifest, cache: Cache) -> list[Manifest]:
+def list_sibling_builds(build: Manifest, cache: InformerCache) -> list[Manifest]:
     """List the other Builds of the same BuildConfig."""
-    place = build["metadata"]["namespace"]
-    found = cache.list(BUILD, namespace=place, labels={CONFIG: config_of(build)}) if config_of(build) else ()
-    return [each for each in found if key_of(each) != key_of(build)]
+    namespace = build["metadata"]["namespace"]
+    builds = (
+        cache.list(BUILD, namespace=namespace, labels={BUILD_CONFIG_LABEL: read_config_name(build)})
+        if read_config_name(build)
+        else ()
+    )
+    return [sibling for sibling in builds if key_of(sibling) != key_of(build)]
 
 
-def _begin(build: Manifest, known: dict[str, Any], problem: str, cache: Cache) -> dict[str, Any]:
+def _build_new_status(build: Manifest, current: dict[str, Any], problem: str, cache: InformerCache) -> dict[str, Any]:
     """Return the status of a New Build: Pending if it may start, else the reason why not."""
-    target = _target(build)
+    target = _find_output_tag(build)
     if problem:
-        return {**known, "reason": "BuildPodCreationFailed", "message": problem}
-    if target is not None and cache.get(own_key(IMAGE_STREAM, target[0], target[1])) is None:
+        return {**current, "reason": "BuildPodCreationFailed", "message": problem}
+    if target is not None and cache.get(build_key(IMAGE_STREAM, target[0], target[1])) is None:
         return {
-            **known,
+            **current,
             "reason": "InvalidOutputReference",
-            "message": told(f"Output image could not be resolved: ImageStream {target[0]}/{target[1]} not found."),
+            "message": append_simulated_note(
+                f"Output image could not be resolved: ImageStream {target[0]}/{target[1]} not found."
+            ),
         }
-    policy = _policy(build, cache)
-    before = [each for each in siblings(build, cache) if number_of(each) < number_of(build)]
-    if policy == "SerialLatestOnly" and any(number_of(each) > number_of(build) for each in siblings(build, cache)):
-        message = told("The build was cancelled because of its configuration run policy.")
-        return {**known, "phase": "Cancelled", "reason": "CancelledBuild", "message": message}
-    if policy != "Parallel" and any(phase_of(each) not in ENDED for each in before):
-        return {**known, "reason": None, "message": None}
-    return {**known, "phase": "Pending", "reason": None, "message": None}
+    policy = _read_run_policy(build, cache)
+    earlier_builds = [
+        sibling
+        for sibling in list_sibling_builds(build, cache)
+        if read_build_number(sibling) < read_build_number(build)
+    ]
+    if policy == "SerialLatestOnly" and any(
+        read_build_number(sibling) > read_build_number(build) for sibling in list_sibling_builds(build, cache)
+    ):
+        message = append_simulated_note("The build was cancelled because of its configuration run policy.")
+        return {**current, "phase": "Cancelled", "reason": "CancelledBuild", "message": message}
+    if policy != "Parallel" and any(read_build_phase(sibling) not in FINISHED_PHASES for sibling in earlier_builds):
+        return {**current, "reason": None, "message": None}
+    return {**current, "phase": "Pending", "reason": None, "message": None}
 
 
-def _policy(build: Manifest, cache: Cache) -> str:
-    config = cache.get(own_key(BUILD_CONFIG, build["metadata"]["namespace"], config_of(build)))
+def _read_run_policy(build: Manifest, cache: InformerCache) -> str:
+    config = cache.get(build_key(BUILD_CONFIG, build["metadata"]["namespace"], read_config_name(build)))
     return str(((config or {}).get("spec") or {}).get("runPolicy") or "Serial")
 
 
-def _target(build: Manifest) -> tuple[str, str, str] | None:
+def _find_output_tag(build: Manifest) -> tuple[str, str, str] | None:
     """Return namespace, stream and tag that the Build pushes to, or None if the output is no ImageStreamTag."""
     to = ((build.get("spec") or {}).get("output") or {}).get("to") or {}
     if to.get("kind") != "ImageStreamTag":
@@ -173,50 +217,56 @@ def _target(build: Manifest) -> tuple[str, str, str] | None:
     return to.get("namespace") or build["metadata"]["namespace"], stream, tag or "latest"
 
 
-def _outcome(build: Manifest) -> dict[str, Any]:
-    target = _target(build)
+def _build_output_fields(build: Manifest) -> dict[str, Any]:
+    target = _find_output_tag(build)
     if target is None:
         to = ((build.get("spec") or {}).get("output") or {}).get("to") or {}
         return {"outputDockerImageReference": to["name"]} if to.get("name") else {}
-    return {"outputDockerImageReference": f"{REGISTRY}/{target[0]}/{target[1]}:{target[2]}"}
+    return {"outputDockerImageReference": f"{REGISTRY_HOST}/{target[0]}/{target[1]}:{target[2]}"}
 
 
-async def _push(build: Manifest, namespace: str, stream: str, tag: str, now: str, context: Context) -> None:
+async def _push_image_tag(
+    build: Manifest, namespace: str, stream: str, tag: str, now: str, context: ControllerContext
+) -> None:
     """Write the tag before the Build is Complete, so that its image exists by then."""
-    live = context.cache.get(own_key(IMAGE_STREAM, namespace, stream))
-    if live is not None:
-        tags = pushed(live, tag, digest_of(_uid(build)), now)
-        await keep_status(live, {"tags": tags}, context.cluster)
+    image_stream = context.cache.get(build_key(IMAGE_STREAM, namespace, stream))
+    if image_stream is not None:
+        tags = add_pushed_image(image_stream, tag, hash_to_digest(_read_uid(build)), now)
+        await update_status_if_changed(image_stream, {"tags": tags}, context.cluster)
 
 
-def _wishes(build: Manifest, cache: Cache) -> tuple[Wishes, str]:
-    config = cache.get(own_key(BUILD_CONFIG, build["metadata"]["namespace"], config_of(build)))
+def _read_settings(build: Manifest, cache: InformerCache) -> tuple[SimulationSettings, str]:
+    config = cache.get(build_key(BUILD_CONFIG, build["metadata"]["namespace"], read_config_name(build)))
     try:
-        return read_wishes([asked(build), *([asked(config)] if config else [])]), ""
+        return read_simulation_settings(
+            [read_simulation_annotations(build), *([read_simulation_annotations(config)] if config else [])]
+        ), ""
     except UserError as error:
-        return NONE, str(error)
+        return DEFAULT_SETTINGS, str(error)
 
 
-def _config(build: Manifest) -> Manifest | None:
-    name = config_of(build)
+def _build_config_reference(build: Manifest) -> Manifest | None:
+    name = read_config_name(build)
     if not name:
         return None
     return {"kind": "BuildConfig", "name": name, "namespace": build["metadata"]["namespace"]}
 
 
-def _strategy(build: Manifest) -> str:
+def _read_strategy_type(build: Manifest) -> str:
     strategy = (build.get("spec") or {}).get("strategy") or {}
-    return str(strategy.get("type") or next((STRATEGIES[each] for each in STRATEGIES if each in strategy), "Custom"))
+    return str(
+        strategy.get("type") or next((STRATEGY_TYPES[field] for field in STRATEGY_TYPES if field in strategy), "Custom")
+    )
 
 
-def _conditions(status: Manifest) -> list[Manifest] | None:
+def _build_conditions(status: Manifest) -> list[Manifest] | None:
     if not status.get("phase"):
         return None
-    moment = status.get("completionTimestamp") or status.get("startTimestamp")
-    said = {name: status[name] for name in ("reason", "message") if status.get(name)}
-    dated = {"lastTransitionTime": moment} if moment else {}
-    return [{"type": status["phase"], "status": "True", **said, **dated}]
+    transitioned_at = status.get("completionTimestamp") or status.get("startTimestamp")
+    reason_fields = {name: status[name] for name in ("reason", "message") if status.get(name)}
+    time_fields = {"lastTransitionTime": transitioned_at} if transitioned_at else {}
+    return [{"type": status["phase"], "status": "True", **reason_fields, **time_fields}]
 
 
-def _uid(build: Manifest) -> str:
+def _read_uid(build: Manifest) -> str:
     return str(build["metadata"]["uid"])

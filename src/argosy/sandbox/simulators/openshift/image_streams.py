@@ -11,124 +11,149 @@ from typing import Any, Final
 
 from argosy.annotations import SIMULATED
 from argosy.errors import UserError
-from argosy.kube.client import Admitter, Cluster
-from argosy.kube.controller import Context, Watch
+from argosy.kube.client import AdmissionHandler, Cluster
+from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY, is_dying, is_played_by_others, own_key, reference_to, told, unmarked
-from argosy.sandbox.simulators.fault_injection import Fault, asked, read_wishes
-from argosy.sandbox.simulators.openshift.constants import IMAGE_STREAM, IMAGE_STREAM_TAG, REGISTRY, SERVER
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.writes import change, create_once, keep_status, patient
+from argosy.sandbox.simulators.fault_injection import (
+    InjectedFault,
+    read_simulation_annotations,
+    read_simulation_settings,
+)
+from argosy.sandbox.simulators.openshift.openshift_api import (
+    IMAGE_STREAM,
+    IMAGE_STREAM_TAG,
+    REGISTRY_HOST,
+    SERVER_FIELD_MANAGER,
+)
+from argosy.sandbox.simulators.simulated_objects import (
+    SIMULATED_NOTE,
+    append_simulated_note,
+    build_key,
+    build_owner_reference,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import create_if_absent, patch_object, retry_on_conflict, update_status_if_changed
 
-MOST_ITEMS: Final = 10
-Tag = dict[str, Any]
+MAX_TAG_ITEMS: Final = 10
+TagFields = dict[str, Any]
 
 
-def digest_of(text: str) -> str:
+def hash_to_digest(text: str) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def completed(stream: Manifest, old: Manifest | None) -> Manifest:
+def apply_defaults(stream: Manifest, old: Manifest | None) -> Manifest:
     """Set the fields that the server stores: each tag has a generation that counts changes of its source."""
-    if is_played_by_others(stream):
+    if is_simulated_by_other_addon(stream):
         return stream
     spec = stream.get("spec") or {}
-    before = {each["name"]: each for each in ((old or {}).get("spec") or {}).get("tags") or ()}
-    tags = [_counted(tag, before.get(tag["name"])) for tag in spec.get("tags") or ()]
-    whole = {"lookupPolicy": {"local": False}, **spec}
-    return {**stream, "spec": {**whole, "tags": tags} if tags else whole}
+    old_tags = {old_tag["name"]: old_tag for old_tag in ((old or {}).get("spec") or {}).get("tags") or ()}
+    tags = [_set_generation(tag, old_tags.get(tag["name"])) for tag in spec.get("tags") or ()]
+    new_spec = {"lookupPolicy": {"local": False}, **spec}
+    return {**stream, "spec": {**new_spec, "tags": tags} if tags else new_spec}
 
 
-def _counted(tag: Tag, before: Tag | None) -> Tag:
+def _set_generation(tag: TagFields, old_tag: TagFields | None) -> TagFields:
     generation = 1
-    if before is not None:
-        generation = int(before.get("generation") or 1) + (before.get("from") != tag.get("from"))
+    if old_tag is not None:
+        generation = int(old_tag.get("generation") or 1) + (old_tag.get("from") != tag.get("from"))
     policies = {"importPolicy": {"importMode": "Legacy"}, "referencePolicy": {"type": "Source"}}
     return {**policies, **tag, "generation": generation}
 
 
-ADMITTER: Final = Admitter(IMAGE_STREAM, "imagestream.openshift.io", SERVER, completed)
+ADMISSION_HANDLER: Final = AdmissionHandler(
+    IMAGE_STREAM, "imagestream.openshift.io", SERVER_FIELD_MANAGER, apply_defaults
+)
 
 
-class ImageStreams:
+class ImageStreamController:
     name = "simulated-imagestreams"
-    watches = (Watch(IMAGE_STREAM, unmarked),)
+    watches = (Watch(IMAGE_STREAM, enqueue_if_unmarked),)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
+        stream = context.cache.get(key)
+        if stream is None or is_being_deleted(stream) or is_simulated_by_other_addon(stream):
             return
-        tags = tags_of(live, stamp(context.clock.now()))
-        await keep_status(live, {"dockerImageRepository": repository_of(live), "tags": tags}, context.cluster)
+        tags = compute_tags(stream, format_timestamp(context.clock.now()))
+        await update_status_if_changed(
+            stream, {"dockerImageRepository": build_repository(stream), "tags": tags}, context.cluster
+        )
         for tag in tags:
-            await _show(live, tag, context.cluster)
+            await _write_image_stream_tag(stream, tag, context.cluster)
 
 
-def repository_of(stream: Manifest) -> str:
-    return f"{REGISTRY}/{stream['metadata']['namespace']}/{stream['metadata']['name']}"
+def build_repository(stream: Manifest) -> str:
+    return f"{REGISTRY_HOST}/{stream['metadata']['namespace']}/{stream['metadata']['name']}"
 
 
-def tags_of(stream: Manifest, now: str) -> list[Tag]:
+def compute_tags(stream: Manifest, now: str) -> list[TagFields]:
     """Compute status.tags: pushed tags stay; a tag with a source is imported once per generation."""
-    known = {each["tag"]: each for each in (stream.get("status") or {}).get("tags") or ()}
-    problem = _problem(stream)
+    tags_by_name = {item["tag"]: item for item in (stream.get("status") or {}).get("tags") or ()}
+    problem = _find_injected_problem(stream)
     for tag in (stream.get("spec") or {}).get("tags") or ():
         source = tag.get("from") or {}
-        found = known.get(tag["name"], {"tag": tag["name"], "items": []})
+        current = tags_by_name.get(tag["name"], {"tag": tag["name"], "items": []})
         if source.get("kind") == "DockerImage" and not tag.get("reference"):
-            known[tag["name"]] = _imported(found, source["name"], int(tag.get("generation") or 1), problem, now)
+            tags_by_name[tag["name"]] = _import_tag(
+                current, source["name"], int(tag.get("generation") or 1), problem, now
+            )
         elif source.get("kind") == "ImageStreamTag":
-            followed = known.get(source["name"].rpartition(":")[2])
+            followed = tags_by_name.get(source["name"].rpartition(":")[2])
             if followed and followed.get("items"):
-                known[tag["name"]] = {"tag": tag["name"], "items": followed["items"][:1]}
-    return [known[name] for name in sorted(known)]
+                tags_by_name[tag["name"]] = {"tag": tag["name"], "items": followed["items"][:1]}
+    return [tags_by_name[name] for name in sorted(tags_by_name)]
 
 
-def _imported(known: Tag, image: str, generation: int, problem: str, now: str) -> Tag:
-    seen = max((int(each.get("generation") or 0) for each in known.get("items") or ()), default=0)
+def _import_tag(current: TagFields, image: str, generation: int, problem: str, now: str) -> TagFields:
+    last_generation = max((int(tag_item.get("generation") or 0) for tag_item in current.get("items") or ()), default=0)
     if problem:
-        why = told(f'dockerimage.image.openshift.io "{image}" not found: {problem}')
-        before: Tag = next(iter(known.get("conditions") or ()), {})
-        since = before.get("lastTransitionTime") or now
-        failed = {"type": "ImportSuccess", "status": "False", "reason": "NotFound", "message": why}
-        return {**known, "conditions": [{**failed, "generation": generation, "lastTransitionTime": since}]}
-    if seen >= generation:
-        return {name: value for name, value in known.items() if name != "conditions"}
-    digest = digest_of(image)
-    reference = f"{_without_tag(image)}@{digest}"
+        message = append_simulated_note(f'dockerimage.image.openshift.io "{image}" not found: {problem}')
+        previous: TagFields = next(iter(current.get("conditions") or ()), {})
+        transitioned_at = previous.get("lastTransitionTime") or now
+        failed = {"type": "ImportSuccess", "status": "False", "reason": "NotFound", "message": message}
+        return {**current, "conditions": [{**failed, "generation": generation, "lastTransitionTime": transitioned_at}]}
+    if last_generation >= generation:
+        return {name: value for name, value in current.items() if name != "conditions"}
+    digest = hash_to_digest(image)
+    reference = f"{_remove_tag(image)}@{digest}"
     item = {"created": now, "dockerImageReference": reference, "image": digest, "generation": generation}
-    return {"tag": known["tag"], "items": [item, *(known.get("items") or ())][:MOST_ITEMS]}
+    return {"tag": current["tag"], "items": [item, *(current.get("items") or ())][:MAX_TAG_ITEMS]}
 
 
-def _without_tag(image: str) -> str:
-    place, slash, last = image.partition("@")[0].rpartition("/")
-    return f"{place}{slash}{last.partition(':')[0]}"
+def _remove_tag(image: str) -> str:
+    registry_path, slash, last_part = image.partition("@")[0].rpartition("/")
+    return f"{registry_path}{slash}{last_part.partition(':')[0]}"
 
 
-def _problem(stream: Manifest) -> str:
+def _find_injected_problem(stream: Manifest) -> str:
     try:
-        wishes = read_wishes([asked(stream)])
+        settings = read_simulation_settings([read_simulation_annotations(stream)])
     except UserError as error:
         return str(error)
-    return "requested by annotation" if wishes.fail is Fault.IMAGE_PULL else ""
+    return "requested by annotation" if settings.fault is InjectedFault.IMAGE_PULL else ""
 
 
-def pushed(stream: Manifest, tag: str, digest: str, now: str) -> list[Tag]:
+def add_pushed_image(stream: Manifest, tag: str, digest: str, now: str) -> list[TagFields]:
     """Return the tags after a build pushed this image; pushing it twice has no further effect."""
-    tags = [dict(each) for each in (stream.get("status") or {}).get("tags") or ()]
-    found = next((each for each in tags if each["tag"] == tag), None)
-    items = list((found or {}).get("items") or ())
+    tags = [dict(entry) for entry in (stream.get("status") or {}).get("tags") or ()]
+    current = next((entry for entry in tags if entry["tag"] == tag), None)
+    items = list((current or {}).get("items") or ())
     if items and items[0].get("image") == digest:
         return tags
-    reference = f"{repository_of(stream)}@{digest}"
+    reference = f"{build_repository(stream)}@{digest}"
     item = {"created": now, "dockerImageReference": reference, "image": digest, "generation": 1}
-    others = [each for each in tags if each["tag"] != tag]
-    return sorted([*others, {"tag": tag, "items": [item, *items][:MOST_ITEMS]}], key=lambda each: str(each["tag"]))
+    other_tags = [entry for entry in tags if entry["tag"] != tag]
+    return sorted(
+        [*other_tags, {"tag": tag, "items": [item, *items][:MAX_TAG_ITEMS]}], key=lambda entry: str(entry["tag"])
+    )
 
 
-async def _show(stream: Manifest, tag: Tag, cluster: Cluster) -> None:
+async def _write_image_stream_tag(stream: Manifest, tag: TagFields, cluster: Cluster) -> None:
     """Create or update the ImageStreamTag of a tag."""
     metadata = stream["metadata"]
     name = f"{metadata['name']}:{tag['tag']}"
@@ -140,17 +165,17 @@ async def _show(stream: Manifest, tag: Tag, cluster: Cluster) -> None:
         "dockerImageReference": item["dockerImageReference"],
         "dockerImageManifestMediaType": "application/vnd.oci.image.manifest.v1+json",
     }
-    live = await cluster.get(own_key(IMAGE_STREAM_TAG, metadata["namespace"], name))
-    if live is None:
-        await create_once(
+    live_tag = await cluster.get(build_key(IMAGE_STREAM_TAG, metadata["namespace"], name))
+    if live_tag is None:
+        await create_if_absent(
             {
                 "apiVersion": "image.openshift.io/v1",
                 "kind": "ImageStreamTag",
                 "metadata": {
                     "name": name,
                     "namespace": metadata["namespace"],
-                    "annotations": {SIMULATED: BY},
-                    "ownerReferences": [reference_to(stream)],
+                    "annotations": {SIMULATED: SIMULATED_NOTE},
+                    "ownerReferences": [build_owner_reference(stream)],
                 },
                 "generation": item.get("generation") or 1,
                 "lookupPolicy": (stream.get("spec") or {}).get("lookupPolicy") or {"local": False},
@@ -158,5 +183,5 @@ async def _show(stream: Manifest, tag: Tag, cluster: Cluster) -> None:
             },
             cluster,
         )
-    elif (live.get("image") or {}).get("metadata", {}).get("name") != item["image"]:
-        await change(live, {"image": image, "generation": item.get("generation") or 1}, cluster)
+    elif (live_tag.get("image") or {}).get("metadata", {}).get("name") != item["image"]:
+        await patch_object(live_tag, {"image": image, "generation": item.get("generation") or 1}, cluster)

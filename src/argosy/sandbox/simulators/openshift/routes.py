@@ -9,113 +9,138 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from argosy.kube.client import Admitter
-from argosy.kube.controller import Cache, Context, Watch
+from argosy.kube.client import AdmissionHandler
+from argosy.kube.controller import ControllerContext, InformerCache, Watch
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY, is_dying, is_played_by_others, unmarked
-from argosy.sandbox.simulators.openshift.constants import DOMAIN, ROUTE, SERVER
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.writes import change, keep_status, patient
+from argosy.sandbox.simulators.openshift.openshift_api import DEFAULT_DOMAIN, ROUTE, SERVER_FIELD_MANAGER
+from argosy.sandbox.simulators.simulated_objects import (
+    SIMULATED_NOTE,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import patch_object, retry_on_conflict, update_status_if_changed
 
-GENERATED = "openshift.io/host.generated"
-ROUTER = "default"
-INSECURE = "insecureEdgeTerminationPolicy"
+HOST_GENERATED_ANNOTATION = "openshift.io/host.generated"
+ROUTER_NAME = "default"
+INSECURE_POLICY_FIELD = "insecureEdgeTerminationPolicy"
 
 
-def with_host(route: Manifest, domain: str = DOMAIN) -> Manifest:
+def set_default_host(route: Manifest, domain: str = DEFAULT_DOMAIN) -> Manifest:
     """Generate a host of the cluster's domain for a new Route that requests none."""
     metadata, spec = route["metadata"], route.get("spec") or {}
-    if spec.get("host") or is_played_by_others(route):
+    if spec.get("host") or is_simulated_by_other_addon(route):
         return route
-    first = spec.get("subdomain") or f"{metadata['name']}-{metadata.get('namespace') or 'default'}"
-    marked = {**metadata, "annotations": {**(metadata.get("annotations") or {}), GENERATED: "true"}}
-    return {**route, "metadata": marked, "spec": {**spec, "host": f"{first}.{domain}"}}
+    first_label = spec.get("subdomain") or f"{metadata['name']}-{metadata.get('namespace') or 'default'}"
+    annotated_metadata = {
+        **metadata,
+        "annotations": {**(metadata.get("annotations") or {}), HOST_GENERATED_ANNOTATION: "true"},
+    }
+    return {**route, "metadata": annotated_metadata, "spec": {**spec, "host": f"{first_label}.{domain}"}}
 
 
-def with_policy(route: Manifest) -> Manifest:
+def set_default_insecure_policy(route: Manifest) -> Manifest:
     """Store an empty insecureEdgeTerminationPolicy as None, which is what it means."""
     spec = route.get("spec") or {}
     tls = spec.get("tls") or {}
-    if tls.get(INSECURE) != "" or is_played_by_others(route):
+    if tls.get(INSECURE_POLICY_FIELD) != "" or is_simulated_by_other_addon(route):
         return route
-    return {**route, "spec": {**spec, "tls": {**tls, INSECURE: "None"}}}
+    return {**route, "spec": {**spec, "tls": {**tls, INSECURE_POLICY_FIELD: "None"}}}
 
 
-def admitter(domain: str = DOMAIN) -> Admitter:
+def build_admission_handler(domain: str = DEFAULT_DOMAIN) -> AdmissionHandler:
     def admit(new: Manifest, old: Manifest | None) -> Manifest:
         if old is not None and not (new.get("spec") or {}).get("host"):
             spec = {**(new.get("spec") or {}), "host": (old.get("spec") or {}).get("host") or ""}
             new = {**new, "spec": spec}  # a generated host is kept when the Route is applied again
-        return with_policy(with_host(new, domain))
+        return set_default_insecure_policy(set_default_host(new, domain))
 
-    return Admitter(ROUTE, "route-host.openshift.io", SERVER, admit)
+    return AdmissionHandler(ROUTE, "route-host.openshift.io", SERVER_FIELD_MANAGER, admit)
 
 
-class Routes:
+class RouteController:
     name = "simulated-routes"
 
-    def __init__(self, domain: str = DOMAIN) -> None:
+    def __init__(self, domain: str = DEFAULT_DOMAIN) -> None:
         self._domain = domain
-        self._refused: set[ResourceKey] = set()
-        self.watches = (Watch(ROUTE, unmarked), Watch(ROUTE, self._waiting))
+        self._rejected: set[ResourceKey] = set()
+        self.watches = (Watch(ROUTE, enqueue_if_unmarked), Watch(ROUTE, self._enqueue_rejected))
 
-    def _waiting(self, _: Manifest) -> Iterable[ResourceKey]:
-        return tuple(self._refused)
+    def _enqueue_rejected(self, _: Manifest) -> Iterable[ResourceKey]:
+        return tuple(self._rejected)
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> None:
-        self._refused.discard(key)
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
+        self._rejected.discard(key)
+        route = context.cache.get(key)
+        if route is None or is_being_deleted(route) or is_simulated_by_other_addon(route):
             return
-        wanted = with_host(live, self._domain)
-        if wanted is not live:  # the API server called no admission handlers
-            patch = {"metadata": {"annotations": {GENERATED: "true"}}, "spec": {"host": wanted["spec"]["host"]}}
-            await change(live, patch, context.cluster)
+        with_default_host = set_default_host(route, self._domain)
+        if with_default_host is not route:  # the API server called no admission handlers
+            patch = {
+                "metadata": {"annotations": {HOST_GENERATED_ANNOTATION: "true"}},
+                "spec": {"host": with_default_host["spec"]["host"]},
+            }
+            await patch_object(route, patch, context.cluster)
             return
-        owner = claimed_by(live, context.cache)
+        owner = find_conflicting_route(route, context.cache)
         if owner is not None:
-            self._refused.add(key)
-        await keep_status(live, status_of(live, owner, self._domain, context.clock.now()), context.cluster)
+            self._rejected.add(key)
+        await update_status_if_changed(
+            route, build_route_status(route, owner, self._domain, context.clock.now()), context.cluster
+        )
 
 
-def claimed_by(route: Manifest, cache: Cache) -> Manifest | None:
+def find_conflicting_route(route: Manifest, cache: InformerCache) -> Manifest | None:
     """Find the older Route that has the same host and path."""
-    mine = _place(route)
-    others = (each for each in cache.list(ROUTE) if _place(each) == mine and not is_dying(each))
-    return min((each for each in others if _age(each) < _age(route)), key=_age, default=None)
+    own_address = _read_host_and_path(route)
+    same_address = (
+        other
+        for other in cache.list(ROUTE)
+        if _read_host_and_path(other) == own_address and not is_being_deleted(other)
+    )
+    return min(
+        (other for other in same_address if _age_sort_key(other) < _age_sort_key(route)),
+        key=_age_sort_key,
+        default=None,
+    )
 
 
-def _place(route: Manifest) -> tuple[str, str]:
+def _read_host_and_path(route: Manifest) -> tuple[str, str]:
     return str(route["spec"].get("host") or ""), str(route["spec"].get("path") or "")
 
 
-def _age(route: Manifest) -> tuple[str, bool, str]:
+def _age_sort_key(route: Manifest) -> tuple[str, bool, str]:
     """Sort key: creation time; of two Routes created in the same second, the admitted one is older."""
-    is_admitted = any(each["type"] == "Admitted" and each["status"] == "True" for each in _conditions(route))
+    is_admitted = any(
+        condition["type"] == "Admitted" and condition["status"] == "True" for condition in _list_conditions(route)
+    )
     return str(route["metadata"]["creationTimestamp"]), not is_admitted, str(route["metadata"]["uid"])
 
 
-def _conditions(route: Manifest) -> list[Any]:
+def _list_conditions(route: Manifest) -> list[Any]:
     entries = (route.get("status") or {}).get("ingress") or ()
     return [condition for entry in entries for condition in entry.get("conditions") or ()]
 
 
-def status_of(route: Manifest, owner: Manifest | None, domain: str, now: datetime) -> Manifest:
-    admitted: dict[str, Any] = {"type": "Admitted", "status": "True", "message": BY}
+def build_route_status(route: Manifest, owner: Manifest | None, domain: str, now: datetime) -> Manifest:
+    admitted: dict[str, Any] = {"type": "Admitted", "status": "True", "message": SIMULATED_NOTE}
     if owner is not None:
         host, name = route["spec"]["host"], owner["metadata"]["name"]
-        why = f"route {name} already exposes {host} and is older ({BY})"
-        admitted = {"type": "Admitted", "status": "False", "reason": "HostAlreadyClaimed", "message": why}
-    before: dict[str, Any] = next((each for each in _conditions(route) if each["type"] == "Admitted"), {})
-    same = before.get("status") == admitted["status"]
-    since = before.get("lastTransitionTime") if same else None
+        message = f"route {name} already exposes {host} and is older ({SIMULATED_NOTE})"
+        admitted = {"type": "Admitted", "status": "False", "reason": "HostAlreadyClaimed", "message": message}
+    previous: dict[str, Any] = next(
+        (condition for condition in _list_conditions(route) if condition["type"] == "Admitted"), {}
+    )
+    is_unchanged = previous.get("status") == admitted["status"]
+    transitioned_at = previous.get("lastTransitionTime") if is_unchanged else None
     entry = {
         "host": route["spec"]["host"],
-        "routerName": ROUTER,
-        "routerCanonicalHostname": f"router-{ROUTER}.{domain}",
+        "routerName": ROUTER_NAME,
+        "routerCanonicalHostname": f"router-{ROUTER_NAME}.{domain}",
         "wildcardPolicy": route["spec"].get("wildcardPolicy") or "None",
-        "conditions": [{**admitted, "lastTransitionTime": since or stamp(now)}],
+        "conditions": [{**admitted, "lastTransitionTime": transitioned_at or format_timestamp(now)}],
     }
     return {"ingress": [entry]}

@@ -10,15 +10,15 @@ from typing import Final
 
 from argosy.kube.controller import Controller
 from argosy.kube.names import GroupKind
-from argosy.sandbox.simulators.openshift_ai.constants import DATA_SCIENCE_CLUSTER, DOCLING_SERVE
-from argosy.sandbox.simulators.openshift_ai.data_science_clusters import DataScienceClusters
-from argosy.sandbox.simulators.openshift_ai.docling_serves import DoclingServes
+from argosy.sandbox.simulators.openshift_ai.data_science_clusters import DataScienceClusterController
+from argosy.sandbox.simulators.openshift_ai.docling_serves import DoclingServeController
+from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DATA_SCIENCE_CLUSTER, DOCLING_SERVE
 
-PLAYED: Final[dict[GroupKind, Callable[[], Controller]]] = {
-    DATA_SCIENCE_CLUSTER: DataScienceClusters,
-    DOCLING_SERVE: DoclingServes,
+CONTROLLERS_BY_KIND: Final[dict[GroupKind, Callable[[], Controller]]] = {
+    DATA_SCIENCE_CLUSTER: DataScienceClusterController,
+    DOCLING_SERVE: DoclingServeController,
 }
-NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
+REQUIRED_CRDS: Final[dict[GroupKind, tuple[str, ...]]] = {
     DATA_SCIENCE_CLUSTER: (
         "datascienceclusters.datasciencecluster.opendatahub.io",
         "gateways.networking.istio.io",
@@ -29,4 +29,4 @@ NEEDS: Final[dict[GroupKind, tuple[str, ...]]] = {
     ),
     DOCLING_SERVE: ("doclingserves.docling.io",),
 }
-__all__ = ["NEEDS", "PLAYED"]
+__all__ = ["CONTROLLERS_BY_KIND", "REQUIRED_CRDS"]

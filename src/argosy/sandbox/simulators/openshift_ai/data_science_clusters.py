@@ -10,92 +10,127 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from argosy.kube.controller import Context, Watch
+from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import BY, is_dying, is_played_by_others, own_key, told, unmarked
-from argosy.sandbox.simulators.fault_injection import asked, read_wishes
-from argosy.sandbox.simulators.openshift_ai.constants import DATA_SCIENCE_CLUSTER, GATEWAY, OPERATOR
-from argosy.sandbox.simulators.timestamps import stamp
-from argosy.sandbox.simulators.writes import keep_status, patient, same
+from argosy.sandbox.simulators.fault_injection import read_simulation_annotations, read_simulation_settings
+from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import (
+    DATA_SCIENCE_CLUSTER,
+    GATEWAY,
+    OPERATOR_FIELD_MANAGER,
+)
+from argosy.sandbox.simulators.simulated_objects import (
+    SIMULATED_NOTE,
+    append_simulated_note,
+    build_key,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
+)
+from argosy.sandbox.simulators.timestamps import format_timestamp
+from argosy.sandbox.simulators.writes import equals_ignoring_empty, retry_on_conflict, update_status_if_changed
 
-NAMESPACE: Final = "knative-serving"
-SELECTED: Final = {"knative": "ingressgateway"}
-Spec = dict[str, Any]
+DEFAULT_GATEWAY_NAMESPACE: Final = "knative-serving"
+GATEWAY_SELECTOR: Final = {"knative": "ingressgateway"}
+GatewaySpec = dict[str, Any]
 
 
-def _server(number: int, tls: Mapping[str, str]) -> Spec:
-    return {"hosts": ["*"], "port": {"name": "https", "number": number, "protocol": "HTTPS"}, "tls": dict(tls)}
+def _build_server(port: int, tls: Mapping[str, str]) -> GatewaySpec:
+    return {"hosts": ["*"], "port": {"name": "https", "number": port, "protocol": "HTTPS"}, "tls": dict(tls)}
 
 
-GATEWAYS: Final[Mapping[str, Spec]] = {
+GATEWAYS: Final[Mapping[str, GatewaySpec]] = {
     "knative-ingress-gateway": {
-        "selector": SELECTED,
-        "servers": [_server(443, {"mode": "SIMPLE", "credentialName": "knative-serving-cert"})],
+        "selector": GATEWAY_SELECTOR,
+        "servers": [_build_server(443, {"mode": "SIMPLE", "credentialName": "knative-serving-cert"})],
     },
-    "knative-local-gateway": {"selector": SELECTED, "servers": [_server(8081, {"mode": "ISTIO_MUTUAL"})]},
+    "knative-local-gateway": {"selector": GATEWAY_SELECTOR, "servers": [_build_server(8081, {"mode": "ISTIO_MUTUAL"})]},
 }
 
 
-class DataScienceClusters:
+class DataScienceClusterController:
     """Remembers keys only to enqueue them when a Gateway changes."""
 
     name = "simulated-datascienceclusters"
 
     def __init__(self) -> None:
-        self._known: set[ResourceKey] = set()
-        self.watches = (Watch(DATA_SCIENCE_CLUSTER, unmarked), Watch(GATEWAY, self._meshed))
+        self._cluster_keys: set[ResourceKey] = set()
+        self.watches = (
+            Watch(DATA_SCIENCE_CLUSTER, enqueue_if_unmarked),
+            Watch(GATEWAY, self._enqueue_clusters_of_gateway),
+        )
 
-    def _meshed(self, gateway: Manifest) -> Iterable[ResourceKey]:
-        return tuple(self._known) if gateway["metadata"]["name"] in GATEWAYS else ()
+    def _enqueue_clusters_of_gateway(self, gateway: Manifest) -> Iterable[ResourceKey]:
+        return tuple(self._cluster_keys) if gateway["metadata"]["name"] in GATEWAYS else ()
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
-            self._known.discard(key)
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
+        data_science_cluster = context.cache.get(key)
+        if (
+            data_science_cluster is None
+            or is_being_deleted(data_science_cluster)
+            or is_simulated_by_other_addon(data_science_cluster)
+        ):
+            self._cluster_keys.discard(key)
             return
-        self._known.add(key)
-        if namespace := meshed_in(live):
+        self._cluster_keys.add(key)
+        if namespace := find_gateway_namespace(data_science_cluster):
             for name, spec in GATEWAYS.items():
-                await _keep_gateway(own_key(GATEWAY, namespace, name), spec, context)
-        await keep_status(live, status_of(live, stamp(context.clock.now())), context.cluster)
+                await _reset_gateway(build_key(GATEWAY, namespace, name), spec, context)
+        await update_status_if_changed(
+            data_science_cluster,
+            build_cluster_status(data_science_cluster, format_timestamp(context.clock.now())),
+            context.cluster,
+        )
 
 
-def meshed_in(cluster: Manifest) -> str:
+def find_gateway_namespace(data_science_cluster: Manifest) -> str:
     """Return the namespace of its Gateways, or an empty string if it does not manage serving through a mesh."""
-    kserve = ((cluster.get("spec") or {}).get("components") or {}).get("kserve") or {}
+    kserve = ((data_science_cluster.get("spec") or {}).get("components") or {}).get("kserve") or {}
     serving = kserve.get("serving") or {}
     is_ours = kserve.get("managementState") == serving.get("managementState") == "Managed"
-    return str(serving.get("name") or NAMESPACE) if is_ours else ""
+    return str(serving.get("name") or DEFAULT_GATEWAY_NAMESPACE) if is_ours else ""
 
 
-async def _keep_gateway(key: ResourceKey, spec: Spec, context: Context) -> None:
+async def _reset_gateway(key: ResourceKey, spec: GatewaySpec, context: ControllerContext) -> None:
     """Reset an existing Gateway to the wanted spec; others may create it, so it is never created here."""
-    found = context.cache.get(key)
-    if found is None or is_dying(found) or is_played_by_others(found) or same(found.get("spec"), spec):
+    gateway = context.cache.get(key)
+    if (
+        gateway is None
+        or is_being_deleted(gateway)
+        or is_simulated_by_other_addon(gateway)
+        or equals_ignoring_empty(gateway.get("spec"), spec)
+    ):
         return
-    gone = {name: None for name in (found["spec"].get("selector") or {}) if name not in spec["selector"]}
-    wanted = {**spec, "selector": {**gone, **spec["selector"]}}
-    version = {"resourceVersion": found["metadata"]["resourceVersion"]}
-    await context.cluster.patch(key, {"metadata": version, "spec": wanted}, manager=OPERATOR)
+    removed_labels = {name: None for name in (gateway["spec"].get("selector") or {}) if name not in spec["selector"]}
+    wanted = {**spec, "selector": {**removed_labels, **spec["selector"]}}
+    version_fields = {"resourceVersion": gateway["metadata"]["resourceVersion"]}
+    await context.cluster.patch(key, {"metadata": version_fields, "spec": wanted}, manager=OPERATOR_FIELD_MANAGER)
 
 
-def status_of(cluster: Manifest, now: str) -> dict[str, Any]:
-    components = (cluster.get("spec") or {}).get("components") or {}
-    is_ready = read_wishes([asked(cluster)]).fail is None
+def build_cluster_status(data_science_cluster: Manifest, now: str) -> dict[str, Any]:
+    components = (data_science_cluster.get("spec") or {}).get("components") or {}
+    is_ready = read_simulation_settings([read_simulation_annotations(data_science_cluster)]).fault is None
     status, reason = ("True", "Ready") if is_ready else ("False", "NotReady")
-    message = BY if is_ready else told("requested by annotation")
-    known = {each["type"]: each for each in (cluster.get("status") or {}).get("conditions") or ()}
-    since = now
-    if (before := known.get("Ready")) and before["status"] == status:
-        since = before["lastTransitionTime"]
-    ready = {"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    message = SIMULATED_NOTE if is_ready else append_simulated_note("requested by annotation")
+    previous_conditions = {
+        item["type"]: item for item in (data_science_cluster.get("status") or {}).get("conditions") or ()
+    }
+    transitioned_at = now
+    if (previous := previous_conditions.get("Ready")) and previous["status"] == status:
+        transitioned_at = previous["lastTransitionTime"]
+    ready = {
+        "type": "Ready",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": transitioned_at,
+    }
     return {
         "phase": "Ready" if is_ready else "Not Ready",
-        "observedGeneration": cluster["metadata"].get("generation"),
+        "observedGeneration": data_science_cluster["metadata"].get("generation"),
         "installedComponents": {
-            name: each.get("managementState") == "Managed" for name, each in components.items() if each
+            name: item.get("managementState") == "Managed" for name, item in components.items() if item
         },
         "conditions": [ready],
     }

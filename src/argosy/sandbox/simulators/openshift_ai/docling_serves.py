@@ -8,56 +8,56 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from argosy.kube.controller import Context, Watch, owner
+from argosy.kube.controller import ControllerContext, Watch, map_to_owner
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.constants import (
+from argosy.sandbox.simulators.openshift_ai.openshift_ai_kinds import DOCLING_FIELD_MANAGER, DOCLING_SERVE
+from argosy.sandbox.simulators.simulated_objects import (
     DEPLOYMENT,
-    is_dying,
-    is_played_by_others,
-    own_key,
-    reference_to,
-    unmarked,
+    build_key,
+    build_owner_reference,
+    enqueue_if_unmarked,
+    is_being_deleted,
+    is_simulated_by_other_addon,
 )
-from argosy.sandbox.simulators.openshift_ai.constants import DOCLING_OPERATOR, DOCLING_SERVE
-from argosy.sandbox.simulators.writes import keep_status, patient
+from argosy.sandbox.simulators.writes import retry_on_conflict, update_status_if_changed
 
-FEWEST: Final = 2  # so that one can fail without an outage
-IMAGE: Final = "quay.io/docling-project/docling-serve:latest"
-PORT: Final = 5001
+MIN_REPLICAS: Final = 2  # so that one can fail without an outage
+DEFAULT_IMAGE: Final = "quay.io/docling-project/docling-serve:latest"
+CONTAINER_PORT: Final = 5001
 
 
-class DoclingServes:
+class DoclingServeController:
     name = "simulated-doclingserves"
-    watches = (Watch(DOCLING_SERVE, unmarked), Watch(DEPLOYMENT, owner(DOCLING_SERVE)))
+    watches = (Watch(DOCLING_SERVE, enqueue_if_unmarked), Watch(DEPLOYMENT, map_to_owner(DOCLING_SERVE)))
 
-    @patient
-    async def reconcile(self, key: ResourceKey, context: Context) -> None:
-        live = context.cache.get(key)
-        if live is None or is_dying(live) or is_played_by_others(live):
+    @retry_on_conflict
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
+        serve = context.cache.get(key)
+        if serve is None or is_being_deleted(serve) or is_simulated_by_other_addon(serve):
             return
-        if replicas_of(live) < FEWEST:
-            version = {"resourceVersion": live["metadata"]["resourceVersion"]}
-            patch = {"metadata": version, "spec": {"replicas": FEWEST}}
-            await context.cluster.patch(key, patch, manager=DOCLING_OPERATOR)
+        if read_replicas(serve) < MIN_REPLICAS:
+            version = {"resourceVersion": serve["metadata"]["resourceVersion"]}
+            patch = {"metadata": version, "spec": {"replicas": MIN_REPLICAS}}
+            await context.cluster.patch(key, patch, manager=DOCLING_FIELD_MANAGER)
             return
-        wanted = deployment_of(live)
-        found = context.cache.get(own_key(DEPLOYMENT, key.namespace, key.name))
-        if found is None or found["spec"].get("replicas") != wanted["spec"]["replicas"]:
-            found = await context.cluster.apply(wanted, manager=DOCLING_OPERATOR, force=True)
-        await keep_status(live, status_of(live, found), context.cluster)
+        wanted = build_deployment(serve)
+        deployment = context.cache.get(build_key(DEPLOYMENT, key.namespace, key.name))
+        if deployment is None or deployment["spec"].get("replicas") != wanted["spec"]["replicas"]:
+            deployment = await context.cluster.apply(wanted, manager=DOCLING_FIELD_MANAGER, force=True)
+        await update_status_if_changed(serve, build_status(serve, deployment), context.cluster)
 
 
-def replicas_of(serve: Manifest) -> int:
-    asked = (serve.get("spec") or {}).get("replicas")
-    return 1 if asked is None else int(asked)
+def read_replicas(serve: Manifest) -> int:
+    replicas = (serve.get("spec") or {}).get("replicas")
+    return 1 if replicas is None else int(replicas)
 
 
-def deployment_of(serve: Manifest) -> Manifest:
+def build_deployment(serve: Manifest) -> Manifest:
     metadata, spec = serve["metadata"], serve.get("spec") or {}
-    image = (spec.get("apiServer") or {}).get("image") or spec.get("image") or IMAGE
+    image = (spec.get("apiServer") or {}).get("image") or spec.get("image") or DEFAULT_IMAGE
     labels = {"app": "docling-serve", "docling.io/name": metadata["name"]}
-    container = {"name": "docling-serve", "image": image, "ports": [{"containerPort": PORT}]}
+    container = {"name": "docling-serve", "image": image, "ports": [{"containerPort": CONTAINER_PORT}]}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -65,21 +65,21 @@ def deployment_of(serve: Manifest) -> Manifest:
             "name": metadata["name"],
             "namespace": metadata["namespace"],
             "labels": labels,
-            "ownerReferences": [reference_to(serve)],
+            "ownerReferences": [build_owner_reference(serve)],
         },
         "spec": {
-            "replicas": replicas_of(serve),
+            "replicas": read_replicas(serve),
             "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
         },
     }
 
 
-def status_of(serve: Manifest, deployment: Manifest) -> dict[str, Any]:
-    told = deployment.get("status") or {}
-    ready = int(told.get("readyReplicas") or 0)
+def build_status(serve: Manifest, deployment: Manifest) -> dict[str, Any]:
+    deployment_status = deployment.get("status") or {}
+    ready = int(deployment_status.get("readyReplicas") or 0)
     return {
-        "phase": "Ready" if ready >= replicas_of(serve) else "Pending",
-        "replicas": int(told.get("replicas") or 0),
+        "phase": "Ready" if ready >= read_replicas(serve) else "Pending",
+        "replicas": int(deployment_status.get("replicas") or 0),
         "readyReplicas": ready,
     }

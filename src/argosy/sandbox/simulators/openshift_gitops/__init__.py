@@ -12,46 +12,60 @@ from typing import Final
 
 from argosy.errors import UserError
 from argosy.kube.controller import AddOn
-from argosy.kube.schema.bundled_crds import definition
-from argosy.kube.schema.bundled_crds import names as all_definitions
-from argosy.sandbox.simulators.openshift_gitops import constants, initial_objects
-from argosy.sandbox.simulators.openshift_gitops.operator import Operator
-from argosy.sandbox.simulators.openshift_gitops.workload_simulator import WORKLOADS, Player
+from argosy.kube.schema.bundled_crds import list_definition_names as all_definitions
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.sandbox.simulators.openshift_gitops import initial_objects, operator_objects
+from argosy.sandbox.simulators.openshift_gitops.operator import ArgoCDOperator
+from argosy.sandbox.simulators.openshift_gitops.workload_simulator import WORKLOAD_KINDS, WorkloadSimulator
 
-NAME: Final = "argocd_operator"
-OPENSHIFT_ONLY: Final = (".openshift.io", ".operators.coreos.com", ".maistra.io", ".opendatahub.io", ".pfe.rhpds.com")
+ADDON_NAME: Final = "argocd_operator"
+OPENSHIFT_CRD_SUFFIXES: Final = (
+    ".openshift.io",
+    ".operators.coreos.com",
+    ".maistra.io",
+    ".opendatahub.io",
+    ".pfe.rhpds.com",
+)
 
 
 def make(variant: str) -> AddOn:
     if variant not in VARIANTS:
-        known = ", ".join(f"{NAME}={each}" if each else NAME for each in VARIANTS)
-        raise UserError(f"unknown variant {variant}; choose among: {known}", where=f"--addons {NAME}={variant}")
+        variant_names = ", ".join(
+            f"{ADDON_NAME}={variant_name}" if variant_name else ADDON_NAME for variant_name in VARIANTS
+        )
+        raise UserError(
+            f"unknown variant {variant}; choose among: {variant_names}", where=f"--addons {ADDON_NAME}={variant}"
+        )
     return VARIANTS[variant]()
 
 
-def _openshift() -> AddOn:
+def _build_openshift_variant() -> AddOn:
     return AddOn(
-        NAME,
-        about=f"simulates the OpenShift GitOps operator and its installation; no Argo CD runs ({constants.BY})",
-        controllers=[Operator(), Player()],
-        definitions=[definition(name) for name in all_definitions()],
-        first=initial_objects.openshift(),
+        ADDON_NAME,
+        description="simulates the OpenShift GitOps operator and its installation; no Argo CD runs "
+                    f"({operator_objects.SIMULATED_NOTE})",
+        controllers=[ArgoCDOperator(), WorkloadSimulator()],
+        definitions=[load_definition(name) for name in all_definitions()],
+        initial_manifests=initial_objects.build_openshift_objects(),
         embedded_only=True,
     )
 
 
-def _plain() -> AddOn:
+def _build_plain_variant() -> AddOn:
     """Build the variant with the kinds of a cluster without OpenShift; in particular, without the kind ArgoCD."""
-    foreign = ("argocds.argoproj.io",)
-    kept = [name for name in all_definitions() if name not in foreign and not name.endswith(OPENSHIFT_ONLY)]
+    operator_crds = ("argocds.argoproj.io",)
+    crd_names = [
+        name for name in all_definitions() if name not in operator_crds and not name.endswith(OPENSHIFT_CRD_SUFFIXES)
+    ]
     return AddOn(
-        f"{NAME}=plain",
-        about=f"simulates an Argo CD installed without an operator; no Argo CD runs ({constants.BY})",
-        controllers=[Player((*WORKLOADS, constants.POD))],
-        definitions=[definition(name) for name in kept],
-        first=initial_objects.plain(),
+        f"{ADDON_NAME}=plain",
+        description="simulates an Argo CD installed without an operator; no Argo CD runs "
+                    f"({operator_objects.SIMULATED_NOTE})",
+        controllers=[WorkloadSimulator((*WORKLOAD_KINDS, operator_objects.POD))],
+        definitions=[load_definition(name) for name in crd_names],
+        initial_manifests=initial_objects.build_plain_objects(),
         embedded_only=True,
     )
 
 
-VARIANTS: Final[dict[str, Callable[[], AddOn]]] = {"": _openshift, "plain": _plain}
+VARIANTS: Final[dict[str, Callable[[], AddOn]]] = {"": _build_openshift_variant, "plain": _build_plain_variant}

@@ -14,27 +14,27 @@ from typing import Final
 from argosy.errors import ArgosyError, Conflict
 from argosy.gitops.application.settings_events import EDITED_KEY, SETTINGS_RESTORED
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Context
+from argosy.kube.controller import ControllerContext
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.openshift_gitops.constants import BY
+from argosy.sandbox.simulators.openshift_gitops.operator_objects import SIMULATED_NOTE
 
 log = logging.getLogger(__name__)
-COMPONENT: Final = "argocd-operator"
+EVENT_COMPONENT: Final = "argocd-operator"
 MAX_EVENTS: Final = 20  # per edit
 
-Data = Mapping[str, str]
+ConfigMapContents = Mapping[str, str]
 
 
-def find_edited_keys(written: Data | None, live: Data) -> list[str]:
+def find_edited_keys(written_data: ConfigMapContents | None, live_data: ConfigMapContents) -> list[str]:
     """List keys that differ from what the operator wrote last; empty after a restart, when that is unknown."""
-    if written is None:
+    if written_data is None:
         return []
-    return sorted(key for key in {*written, *live} if written.get(key) != live.get(key))
+    return sorted(key for key in {*written_data, *live_data} if written_data.get(key) != live_data.get(key))
 
 
-async def report_edits(config_map: Manifest, keys: list[str], owner: str, context: Context) -> None:
+async def report_edits(config_map: Manifest, keys: list[str], argocd_name: str, context: ControllerContext) -> None:
     for key in keys[:MAX_EVENTS]:
-        message = f"reverted edit of {key}: set it in the ArgoCD resource {owner}, which generates this ConfigMap"
+        message = f"reverted edit of {key}: set it in the ArgoCD resource {argocd_name}, which generates this ConfigMap"
         log.info("ConfigMap %s: %s", config_map["metadata"]["name"], message)
         try:
             await _write_event(config_map, key, message, context)
@@ -42,15 +42,15 @@ async def report_edits(config_map: Manifest, keys: list[str], owner: str, contex
             log.warning("cannot write an Event: %s", error)
 
 
-async def _write_event(config_map: Manifest, key: str, message: str, context: Context) -> None:
+async def _write_event(config_map: Manifest, key: str, message: str, context: ControllerContext) -> None:
     """Write one Event per key of a ConfigMap; a later edit of the same key raises its count."""
     metadata = config_map["metadata"]
     now = context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    mark = hashlib.sha256(f"{metadata['uid']}/{key}".encode()).hexdigest()[:16]
+    suffix = hashlib.sha256(f"{metadata['uid']}/{key}".encode()).hexdigest()[:16]
     event = {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{metadata['name']}.{mark}", "namespace": metadata["namespace"]},
+        "metadata": {"name": f"{metadata['name']}.{suffix}", "namespace": metadata["namespace"]},
         "involvedObject": {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -60,10 +60,10 @@ async def _write_event(config_map: Manifest, key: str, message: str, context: Co
             "fieldPath": EDITED_KEY.format(key=key),
         },
         "reason": SETTINGS_RESTORED,
-        "message": f"{message} ({BY})",
+        "message": f"{message} ({SIMULATED_NOTE})",
         "type": "Warning",
-        "source": {"component": COMPONENT},
-        "reportingComponent": COMPONENT,
+        "source": {"component": EVENT_COMPONENT},
+        "reportingComponent": EVENT_COMPONENT,
         "firstTimestamp": now,
         "lastTimestamp": now,
         "count": 1,
@@ -71,9 +71,9 @@ async def _write_event(config_map: Manifest, key: str, message: str, context: Co
     try:
         await context.cluster.create(event)
     except Conflict:
-        await _count_again(event, now, context.cluster)
+        await _increase_count(event, now, context.cluster)
 
 
-async def _count_again(event: Manifest, now: str, cluster: Cluster) -> None:
-    live = await cluster.get(key_of(event)) or {}
-    await cluster.patch(key_of(event), {"count": int(live.get("count") or 0) + 1, "lastTimestamp": now})
+async def _increase_count(event: Manifest, now: str, cluster: Cluster) -> None:
+    existing = await cluster.get(key_of(event)) or {}
+    await cluster.patch(key_of(event), {"count": int(existing.get("count") or 0) + 1, "lastTimestamp": now})

@@ -11,93 +11,124 @@ from typing import Final
 
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.openshift_gitops import config_maps
-from argosy.sandbox.simulators.openshift_gitops.constants import BY, NAME, PART_OF, POLICY, SETTINGS, simulated
-from argosy.sandbox.simulators.openshift_gitops.workloads import deployment, stateful_set
+from argosy.sandbox.simulators.openshift_gitops.operator_objects import (
+    NAME_LABEL,
+    PART_OF_LABEL,
+    POLICY_CONFIG_MAP,
+    SETTINGS_CONFIG_MAP,
+    SIMULATED_NOTE,
+    build_simulated,
+)
+from argosy.sandbox.simulators.openshift_gitops.workloads import build_deployment, build_stateful_set
 
-GITOPS: Final = "openshift-gitops"
-OPERATOR: Final = "openshift-gitops-operator"
-VERSION: Final = f"{OPERATOR}.v0.0.0-simulated"
-PLAIN: Final = "argocd"
-ADMINISTRATORS: Final = "g, system:cluster-admins, role:admin\ng, cluster-admins, role:admin\n"
+GITOPS_NAMESPACE: Final = "openshift-gitops"
+OPERATOR_NAME: Final = "openshift-gitops-operator"
+VERSION_NAME: Final = f"{OPERATOR_NAME}.v0.0.0-simulated"
+PLAIN_NAMESPACE: Final = "argocd"
+ADMIN_POLICY: Final = "g, system:cluster-admins, role:admin\ng, cluster-admins, role:admin\n"
 
 
-def openshift() -> Sequence[Manifest]:
+def build_openshift_objects() -> Sequence[Manifest]:
     """Build the objects the administrator creates; the operator creates the rest from the ArgoCD resource."""
     return [
-        *(simulated("v1", "Namespace", name) for name in (OPERATOR, "openshift-operators", GITOPS)),
-        simulated("operators.coreos.com/v1", "OperatorGroup", OPERATOR, OPERATOR, spec={"upgradeStrategy": "Default"}),
-        _subscription(),
-        _installed_version(),
-        deployment(f"{OPERATOR}-controller-manager", OPERATOR, {"control-plane": "gitops-operator"}),
+        *(
+            build_simulated("v1", "Namespace", name)
+            for name in (OPERATOR_NAME, "openshift-operators", GITOPS_NAMESPACE)
+        ),
+        build_simulated(
+            "operators.coreos.com/v1",
+            "OperatorGroup",
+            OPERATOR_NAME,
+            OPERATOR_NAME,
+            spec={"upgradeStrategy": "Default"},
+        ),
+        _build_subscription(),
+        _build_installed_version(),
+        build_deployment(f"{OPERATOR_NAME}-controller-manager", OPERATOR_NAME, {"control-plane": "gitops-operator"}),
         # guides look for the operator's log under this name in these namespaces
-        *(deployment(OPERATOR, namespace, {"control-plane": "gitops-operator"}) for namespace in (OPERATOR, GITOPS)),
-        deployment("cluster", GITOPS, {"app.kubernetes.io/component": "gitops-backend"}),
-        _argocd(),
-        _project(GITOPS),
+        *(
+            build_deployment(OPERATOR_NAME, namespace, {"control-plane": "gitops-operator"})
+            for namespace in (OPERATOR_NAME, GITOPS_NAMESPACE)
+        ),
+        build_deployment("cluster", GITOPS_NAMESPACE, {"app.kubernetes.io/component": "gitops-backend"}),
+        _build_argocd(),
+        _build_default_project(GITOPS_NAMESPACE),
     ]
 
 
-def plain() -> Sequence[Manifest]:
+def build_plain_objects() -> Sequence[Manifest]:
     """Build an Argo CD without operator or owner: nothing reverts edits of its ConfigMaps."""
-    part = {PART_OF: "argocd"}
+    part_of_labels = {PART_OF_LABEL: "argocd"}
     accounts = ("argocd-application-controller", "argocd-server")
     deployments = ("server", "repo-server", "redis", "applicationset-controller", "notifications-controller")
     return [
-        simulated("v1", "Namespace", PLAIN),
-        *(simulated("v1", "ConfigMap", name, PLAIN, {NAME: name, **part}) for name in (SETTINGS, POLICY)),
-        _first_password(),
-        *(simulated("v1", "ServiceAccount", name, PLAIN, {NAME: name, **part}) for name in accounts),
-        *(deployment(f"argocd-{name}", PLAIN, part) for name in deployments),
-        stateful_set("argocd-application-controller", PLAIN, part, "argocd-application-controller"),
-        _project(PLAIN),
+        build_simulated("v1", "Namespace", PLAIN_NAMESPACE),
+        *(
+            build_simulated("v1", "ConfigMap", name, PLAIN_NAMESPACE, {NAME_LABEL: name, **part_of_labels})
+            for name in (SETTINGS_CONFIG_MAP, POLICY_CONFIG_MAP)
+        ),
+        _build_admin_secret(),
+        *(
+            build_simulated("v1", "ServiceAccount", name, PLAIN_NAMESPACE, {NAME_LABEL: name, **part_of_labels})
+            for name in accounts
+        ),
+        *(build_deployment(f"argocd-{name}", PLAIN_NAMESPACE, part_of_labels) for name in deployments),
+        build_stateful_set(
+            "argocd-application-controller", PLAIN_NAMESPACE, part_of_labels, "argocd-application-controller"
+        ),
+        _build_default_project(PLAIN_NAMESPACE),
     ]
 
 
-def _subscription() -> Manifest:
+def _build_subscription() -> Manifest:
     spec = {
         "channel": "latest",
         "installPlanApproval": "Automatic",
-        "name": OPERATOR,
+        "name": OPERATOR_NAME,
         "source": "redhat-operators",
         "sourceNamespace": "openshift-marketplace",
-        "startingCSV": VERSION,
+        "startingCSV": VERSION_NAME,
     }
-    return simulated("operators.coreos.com/v1alpha1", "Subscription", OPERATOR, OPERATOR, spec=spec)
+    return build_simulated("operators.coreos.com/v1alpha1", "Subscription", OPERATOR_NAME, OPERATOR_NAME, spec=spec)
 
 
-def _installed_version() -> Manifest:
+def _build_installed_version() -> Manifest:
     spec = {
-        "displayName": f"Red Hat OpenShift GitOps ({BY})",
+        "displayName": f"Red Hat OpenShift GitOps ({SIMULATED_NOTE})",
         "version": "0.0.0-simulated",
         "install": {"strategy": "deployment", "spec": {"deployments": []}},
     }
-    return simulated("operators.coreos.com/v1alpha1", "ClusterServiceVersion", VERSION, OPERATOR, spec=spec)
+    return build_simulated(
+        "operators.coreos.com/v1alpha1", "ClusterServiceVersion", VERSION_NAME, OPERATOR_NAME, spec=spec
+    )
 
 
-def _argocd() -> Manifest:
+def _build_argocd() -> Manifest:
     """argo: the defaults of OpenShift GitOps: Tekton runs are excluded, and there is no default role."""
     spec = {
         "applicationSet": {},
         "controller": {},
-        "rbac": {"defaultPolicy": "", "policy": ADMINISTRATORS, "scopes": "[groups]"},
+        "rbac": {"defaultPolicy": "", "policy": ADMIN_POLICY, "scopes": "[groups]"},
         "redis": {},
         "repo": {},
-        "resourceExclusions": config_maps.exclusions((("tekton.dev",), ("TaskRun", "PipelineRun"))),
+        "resourceExclusions": config_maps.render_exclusions((("tekton.dev",), ("TaskRun", "PipelineRun"))),
         "server": {"route": {"enabled": True}},
     }
-    return simulated("argoproj.io/v1beta1", "ArgoCD", GITOPS, GITOPS, spec=spec)
+    return build_simulated("argoproj.io/v1beta1", "ArgoCD", GITOPS_NAMESPACE, GITOPS_NAMESPACE, spec=spec)
 
 
-def _first_password() -> Manifest:
+def _build_admin_secret() -> Manifest:
     data = {"password": secrets.token_urlsafe(24)}
-    return simulated("v1", "Secret", "argocd-initial-admin-secret", PLAIN, type="Opaque", stringData=data)
+    return build_simulated(
+        "v1", "Secret", "argocd-initial-admin-secret", PLAIN_NAMESPACE, type="Opaque", stringData=data
+    )
 
 
-def _project(namespace: str) -> Manifest:
-    everything = {"group": "*", "kind": "*"}
+def _build_default_project(namespace: str) -> Manifest:
+    any_kind = {"group": "*", "kind": "*"}
     spec = {
-        "clusterResourceWhitelist": [everything],
+        "clusterResourceWhitelist": [any_kind],
         "destinations": [{"namespace": "*", "server": "*"}],
         "sourceRepos": ["*"],
     }
-    return simulated("argoproj.io/v1alpha1", "AppProject", "default", namespace, spec=spec)
+    return build_simulated("argoproj.io/v1alpha1", "AppProject", "default", namespace, spec=spec)

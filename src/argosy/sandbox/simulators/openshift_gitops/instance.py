@@ -14,25 +14,25 @@ from typing import Any, Final
 
 from argosy.kube.objects import Manifest
 from argosy.sandbox.simulators.openshift_gitops import config_maps
-from argosy.sandbox.simulators.openshift_gitops.constants import (
-    COMPONENT,
-    DOMAIN,
-    MANAGED_BY,
-    NAME,
-    PART_OF,
-    POLICY,
-    SETTINGS,
-    simulated,
+from argosy.sandbox.simulators.openshift_gitops.operator_objects import (
+    COMPONENT_LABEL,
+    DEFAULT_DOMAIN,
+    MANAGED_BY_LABEL,
+    NAME_LABEL,
+    PART_OF_LABEL,
+    POLICY_CONFIG_MAP,
+    SETTINGS_CONFIG_MAP,
+    build_simulated,
 )
-from argosy.sandbox.simulators.openshift_gitops.workloads import deployment, stateful_set
+from argosy.sandbox.simulators.openshift_gitops.workloads import build_deployment, build_stateful_set
 
-RECONCILIATION: Final = "ARGOCD_RECONCILIATION_TIMEOUT"
-_UNIT_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+RECONCILIATION_TIMEOUT_VARIABLE: Final = "ARGOCD_RECONCILIATION_TIMEOUT"
+_SECONDS_PER_UNIT: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+_DURATION_PATTERN: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 
 
 @dataclass(frozen=True)
-class Instance:
+class ArgoCDInstance:
     """An ArgoCD resource, and the names of its objects."""
 
     live: Manifest
@@ -55,75 +55,83 @@ class Instance:
         server = self.spec.get("server") or {}
         if not (server.get("route") or {}).get("enabled"):
             return ""
-        return server.get("host") or f"{self.name}-server-{self.namespace}.{DOMAIN}"
+        return server.get("host") or f"{self.name}-server-{self.namespace}.{DEFAULT_DOMAIN}"
 
     @property
-    def parts(self) -> dict[str, bool]:
+    def enabled_components(self) -> dict[str, bool]:
         """Components by their status field, with True if the component is enabled."""
         spec = self.spec
-        wanted = {field: (spec.get(field) or {}).get("enabled") is not False for field in ("redis", "repo", "server")}
+        always_available = {
+            field: (spec.get(field) or {}).get("enabled") is not False for field in ("redis", "repo", "server")
+        }
         return {
-            **wanted,
+            **always_available,
             "applicationController": (spec.get("controller") or {}).get("enabled") is not False,
-            "applicationSetController": _is_chosen(spec, "applicationSet", otherwise=True),
-            "notificationsController": _is_chosen(spec, "notifications", otherwise=False),
+            "applicationSetController": _is_enabled(spec, "applicationSet", default=True),
+            "notificationsController": _is_enabled(spec, "notifications", default=False),
             "sso": config_maps.uses_dex(spec),
         }
 
-    def reference(self) -> Manifest:
+    def build_owner_reference(self) -> Manifest:
         return {
             "apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "name": self.name,
             "uid": self.live["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True,
         }  # fmt: skip
 
-    def account(self, component: str) -> str:
+    def service_account_name(self, component: str) -> str:
         return f"{self.name}-argocd-{component}"
 
 
-def _is_chosen(spec: Mapping[str, Any], field: str, *, otherwise: bool) -> bool:
+def _is_enabled(spec: Mapping[str, Any], field: str, *, default: bool) -> bool:
     """argo: without `enabled`, such a component exists as soon as its field does."""
-    part = spec.get(field)
-    return part is not None and bool(part.get("enabled", otherwise))
+    component = spec.get(field)
+    return component is not None and bool(component.get("enabled", default))
 
 
-def config_map(instance: Instance, name: str) -> Manifest:
-    return _owned(instance, simulated("v1", "ConfigMap", name, instance.namespace, _labels(instance, name), data={}))
+def build_config_map(instance: ArgoCDInstance, name: str) -> Manifest:
+    return _add_owner(
+        instance, build_simulated("v1", "ConfigMap", name, instance.namespace, _build_labels(instance, name), data={})
+    )
 
 
-def data_of(instance: Instance) -> dict[str, dict[str, str]]:
+def build_config_data(instance: ArgoCDInstance) -> dict[str, dict[str, str]]:
     """Build the complete data of both ConfigMaps, by name."""
     url = f"https://{instance.host or f'{instance.name}-server'}"
-    user = f"system:serviceaccount:{instance.namespace}:{instance.account('dex-server')}"
+    user = f"system:serviceaccount:{instance.namespace}:{instance.service_account_name('dex-server')}"
     return {
-        SETTINGS: config_maps.settings(instance.spec, url=url, account=user),
-        POLICY: config_maps.policy(instance.spec),
+        SETTINGS_CONFIG_MAP: config_maps.build_settings_data(instance.spec, url=url, account=user),
+        POLICY_CONFIG_MAP: config_maps.build_policy_data(instance.spec),
     }
 
 
-def password(instance: Instance) -> Manifest:
+def build_admin_secret(instance: ArgoCDInstance) -> Manifest:
     """Build the admin Secret with a new password; it is only created, never replaced."""
     name = f"{instance.name}-cluster"
     data = {"admin.password": secrets.token_urlsafe(24)}
-    made = simulated("v1", "Secret", name, instance.namespace, _labels(instance, name), type="Opaque", stringData=data)
-    return _owned(instance, made)
+    secret = build_simulated(
+        "v1", "Secret", name, instance.namespace, _build_labels(instance, name), type="Opaque", stringData=data
+    )
+    return _add_owner(instance, secret)
 
 
-def accounts(instance: Instance) -> Sequence[Manifest]:
-    names = [instance.account("application-controller"), instance.account("server")]
-    if instance.parts["sso"]:
-        names.append(instance.account("dex-server"))
+def build_service_accounts(instance: ArgoCDInstance) -> Sequence[Manifest]:
+    names = [instance.service_account_name("application-controller"), instance.service_account_name("server")]
+    if instance.enabled_components["sso"]:
+        names.append(instance.service_account_name("dex-server"))
     return [
-        _owned(instance, simulated("v1", "ServiceAccount", name, instance.namespace, _labels(instance, name)))
+        _add_owner(
+            instance, build_simulated("v1", "ServiceAccount", name, instance.namespace, _build_labels(instance, name))
+        )
         for name in names
     ]
 
 
-def workloads(instance: Instance) -> dict[str, Manifest]:
+def build_workloads(instance: ArgoCDInstance) -> dict[str, Manifest]:
     """Build all possible workloads, by the status field that reports them."""
-    place = instance.namespace
-    made = {
-        field: deployment(f"{instance.name}-{part}", place, _labels(instance, part))
-        for field, part in {
+    namespace = instance.namespace
+    manifests = {
+        field: build_deployment(f"{instance.name}-{component}", namespace, _build_labels(instance, component))
+        for field, component in {
             "applicationSetController": "applicationset-controller",
             "notificationsController": "notifications-controller",
             "redis": "redis",
@@ -133,46 +141,53 @@ def workloads(instance: Instance) -> dict[str, Manifest]:
         }.items()
     }
     controller = f"{instance.name}-application-controller"
-    labels = _labels(instance, "application-controller")
-    account = instance.account("application-controller")
-    made["applicationController"] = stateful_set(controller, place, labels, account, _controller_env(instance.spec))
-    return {field: _owned(instance, manifest) for field, manifest in made.items()}
+    labels = _build_labels(instance, "application-controller")
+    account = instance.service_account_name("application-controller")
+    manifests["applicationController"] = build_stateful_set(
+        controller, namespace, labels, account, _build_controller_env(instance.spec)
+    )
+    return {field: _add_owner(instance, manifest) for field, manifest in manifests.items()}
 
 
-def service(instance: Instance) -> Manifest:
+def build_service(instance: ArgoCDInstance) -> Manifest:
     name = f"{instance.name}-server"
     ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 8080}]
-    spec = {"ports": ports, "selector": {NAME: name}, "type": "ClusterIP"}
-    made = simulated("v1", "Service", name, instance.namespace, {**_labels(instance, "server"), NAME: name}, spec=spec)
-    return _owned(instance, made)
+    spec = {"ports": ports, "selector": {NAME_LABEL: name}, "type": "ClusterIP"}
+    manifest = build_simulated(
+        "v1", "Service", name, instance.namespace, {**_build_labels(instance, "server"), NAME_LABEL: name}, spec=spec
+    )
+    return _add_owner(instance, manifest)
 
 
-def route(instance: Instance) -> Manifest:
+def build_route(instance: ArgoCDInstance) -> Manifest:
     name = f"{instance.name}-server"
-    labels = {**_labels(instance, "server"), NAME: name}
+    labels = {**_build_labels(instance, "server"), NAME_LABEL: name}
     spec = {
-        "host": instance.host or f"{name}.{DOMAIN}",
+        "host": instance.host or f"{name}.{DEFAULT_DOMAIN}",
         "port": {"targetPort": "https"},
         "tls": {"termination": "reencrypt", "insecureEdgeTerminationPolicy": "Redirect"},
         "to": {"kind": "Service", "name": name, "weight": 100},
         "wildcardPolicy": "None",
     }
-    return _owned(instance, simulated("route.openshift.io/v1", "Route", name, instance.namespace, labels, spec=spec))
+    return _add_owner(
+        instance, build_simulated("route.openshift.io/v1", "Route", name, instance.namespace, labels, spec=spec)
+    )
 
 
-def _controller_env(spec: Mapping[str, Any]) -> dict[str, str]:
+def _build_controller_env(spec: Mapping[str, Any]) -> dict[str, str]:
     """argo: appSync sets the reconciliation interval on the application controller, in whole seconds."""
-    wanted = str((spec.get("controller") or {}).get("appSync") or "")
-    found = _DURATION.findall(wanted)
-    if not found or "".join(map("".join, found)) != wanted:
+    interval = str((spec.get("controller") or {}).get("appSync") or "")
+    parts = _DURATION_PATTERN.findall(interval)
+    if not parts or "".join(map("".join, parts)) != interval:
         return {}
-    return {RECONCILIATION: f"{int(sum(float(number) * _UNIT_SECONDS[unit] for number, unit in found))}s"}
+    seconds = sum(float(number) * _SECONDS_PER_UNIT[unit] for number, unit in parts)
+    return {RECONCILIATION_TIMEOUT_VARIABLE: f"{int(seconds)}s"}
 
 
-def _labels(instance: Instance, component: str) -> dict[str, str]:
-    names = {NAME: component} if component.startswith("argocd-") else {}
-    return {MANAGED_BY: instance.name, PART_OF: "argocd", COMPONENT: component, **names}
+def _build_labels(instance: ArgoCDInstance, component: str) -> dict[str, str]:
+    name_labels = {NAME_LABEL: component} if component.startswith("argocd-") else {}
+    return {MANAGED_BY_LABEL: instance.name, PART_OF_LABEL: "argocd", COMPONENT_LABEL: component, **name_labels}
 
 
-def _owned(instance: Instance, manifest: Manifest) -> Manifest:
-    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [instance.reference()]}}
+def _add_owner(instance: ArgoCDInstance, manifest: Manifest) -> Manifest:
+    return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [instance.build_owner_reference()]}}

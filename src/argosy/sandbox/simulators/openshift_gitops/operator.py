@@ -13,133 +13,143 @@ from typing import Final
 
 from argosy.errors import ClusterError, Conflict, Invalid, UserError
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Context, Watch
+from argosy.kube.controller import ControllerContext, Watch
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.openshift_gitops import constants
 from argosy.sandbox.simulators.openshift_gitops import instance as parts
+from argosy.sandbox.simulators.openshift_gitops import operator_objects
 from argosy.sandbox.simulators.openshift_gitops.hand_edits import find_edited_keys, report_edits
-from argosy.sandbox.simulators.openshift_gitops.instance import Instance
-from argosy.sandbox.simulators.openshift_gitops.statuses import of_argocd
-from argosy.sandbox.simulators.openshift_gitops.workload_simulator import WORKLOADS, keep_status, lives
+from argosy.sandbox.simulators.openshift_gitops.instance import ArgoCDInstance
+from argosy.sandbox.simulators.openshift_gitops.statuses import build_argocd_status
+from argosy.sandbox.simulators.openshift_gitops.workload_simulator import (
+    WORKLOAD_KINDS,
+    is_namespace_active,
+    update_status_if_changed,
+)
 
 log = logging.getLogger(__name__)
-MANAGER: Final = "argocd-operator"
+FIELD_MANAGER: Final = "argocd-operator"
 
 
-def place(manifest: Manifest) -> Iterable[ResourceKey]:
+def enqueue_namespace(manifest: Manifest) -> Iterable[ResourceKey]:
     """argo: the names of the ConfigMaps are fixed, so a namespace holds one installation, and the namespace is the
     key."""
-    yield ResourceKey(*constants.NAMESPACE, "", manifest["metadata"]["namespace"])
+    yield ResourceKey(*operator_objects.NAMESPACE, "", manifest["metadata"]["namespace"])
 
 
-def place_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
-    if manifest["metadata"]["name"] in (constants.SETTINGS, constants.POLICY):
-        yield from place(manifest)
+def enqueue_namespace_of_settings(manifest: Manifest) -> Iterable[ResourceKey]:
+    if manifest["metadata"]["name"] in (operator_objects.SETTINGS_CONFIG_MAP, operator_objects.POLICY_CONFIG_MAP):
+        yield from enqueue_namespace(manifest)
 
 
-def place_of_owned(manifest: Manifest) -> Iterable[ResourceKey]:
+def enqueue_namespace_of_owned(manifest: Manifest) -> Iterable[ResourceKey]:
     references = manifest["metadata"].get("ownerReferences") or ()
-    if any(reference["kind"] == constants.ARGOCD.kind for reference in references):
-        yield from place(manifest)
+    if any(reference["kind"] == operator_objects.ARGOCD.kind for reference in references):
+        yield from enqueue_namespace(manifest)
 
 
-class Operator:
+class ArgoCDOperator:
     name = "argocd-operator"
     watches = (
-        Watch(constants.ARGOCD, place),
-        Watch(constants.CONFIG_MAP, place_of_settings, metadata_only=True),
-        Watch(constants.ROUTE, place_of_owned, metadata_only=True),
-        *(Watch(kind, place_of_owned, metadata_only=True) for kind in WORKLOADS),
+        Watch(operator_objects.ARGOCD, enqueue_namespace),
+        Watch(operator_objects.CONFIG_MAP, enqueue_namespace_of_settings, metadata_only=True),
+        Watch(operator_objects.ROUTE, enqueue_namespace_of_owned, metadata_only=True),
+        *(Watch(kind, enqueue_namespace_of_owned, metadata_only=True) for kind in WORKLOAD_KINDS),
     )
 
     def __init__(self) -> None:
         # the data written last, by ConfigMap
         self._written: dict[ResourceKey, Mapping[str, str]] = {}
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         cluster = context.cluster
-        if not await lives(key.name, cluster):
+        if not await is_namespace_active(key.name, cluster):
             return
-        instances = await _instances(key.name, cluster)
+        instances = await _list_instances(key.name, cluster)
         for other in instances[1:]:
-            said = f"{instances[0].name} is already in this namespace, which can have only one ArgoCD; delete one"
-            await _tell(other, cluster, problem=said)
+            problem = f"{instances[0].name} is already in this namespace, which can have only one ArgoCD; delete one"
+            await _update_status(other, cluster, problem=problem)
         if instances:
             await self._install(instances[0], context)
 
-    async def _install(self, instance: Instance, context: Context) -> None:
+    async def _install(self, instance: ArgoCDInstance, context: ControllerContext) -> None:
         cluster = context.cluster
         try:
-            for name, data in parts.data_of(instance).items():
-                await self._keep_config_map(instance, name, data, context)
-            await _keep_parts(instance, cluster)
+            for name, data in parts.build_config_data(instance).items():
+                await self._write_config_map(instance, name, data, context)
+            await _apply_components(instance, cluster)
         except Invalid as error:  # only a change of the resource can fix it
-            await _tell(instance, cluster, problem=error.message)
+            await _update_status(instance, cluster, problem=error.message)
             raise UserError(error.message, where=f"ArgoCD {instance.namespace}/{instance.name}") from error
-        await _tell(instance, cluster)
+        await _update_status(instance, cluster)
 
-    async def _keep_config_map(self, instance: Instance, name: str, data: Mapping[str, str], context: Context) -> None:
-        cluster, wanted = context.cluster, {**parts.config_map(instance, name), "data": dict(data)}
+    async def _write_config_map(
+        self, instance: ArgoCDInstance, name: str, data: Mapping[str, str], context: ControllerContext
+    ) -> None:
+        cluster, wanted = context.cluster, {**parts.build_config_map(instance, name), "data": dict(data)}
         live = await cluster.get(key_of(wanted))
         if live is None:
             log.info("ArgoCD %s/%s: creating ConfigMap %s", instance.namespace, instance.name, name)
             await cluster.create(wanted)
             self._written[key_of(wanted)] = data
             return
-        references = _repaired(live["metadata"].get("ownerReferences") or [], instance.reference())
-        edited = find_edited_keys(self._written.get(key_of(wanted)), live.get("data") or {})
+        references = _merge_owner_references(
+            live["metadata"].get("ownerReferences") or [], instance.build_owner_reference()
+        )
+        edited_keys = find_edited_keys(self._written.get(key_of(wanted)), live.get("data") or {})
         if live.get("data") != data or references != live["metadata"].get("ownerReferences"):
             # argo: the data is replaced completely, which removes what others added
             metadata = {**live["metadata"], "ownerReferences": references}
             log.info("ArgoCD %s/%s: ConfigMap %s differs: replacing it", instance.namespace, instance.name, name)
             await cluster.replace({**live, "metadata": metadata, "data": dict(data)})
-            await report_edits(live, edited, instance.name, context)
+            await report_edits(live, edited_keys, instance.name, context)
         self._written[key_of(wanted)] = data
 
 
-async def _instances(namespace: str, cluster: Cluster) -> list[Instance]:
+async def _list_instances(namespace: str, cluster: Cluster) -> list[ArgoCDInstance]:
     """List the ArgoCD resources of a namespace, oldest first; only the oldest counts."""
     try:
-        listing = await cluster.list(constants.ARGOCD, namespace=namespace)
+        listing = await cluster.list(operator_objects.ARGOCD, namespace=namespace)
     except ClusterError as error:
         if error.code == 404:  # the CRD was deleted, and all resources with it
             return []
         raise
-    living = [live for live in listing.items if not live["metadata"].get("deletionTimestamp")]
-    return [Instance(live) for live in sorted(living, key=_age)]
+    remaining = [live for live in listing.items if not live["metadata"].get("deletionTimestamp")]
+    return [ArgoCDInstance(live) for live in sorted(remaining, key=_age_sort_key)]
 
 
-def _age(live: Manifest) -> tuple[str, str]:
+def _age_sort_key(live: Manifest) -> tuple[str, str]:
     return live["metadata"]["creationTimestamp"], live["metadata"]["name"]
 
 
-def _repaired(references: list[Manifest], right: Manifest) -> list[Manifest]:
+def _merge_owner_references(references: list[Manifest], own_reference: Manifest) -> list[Manifest]:
     """argo: owner references of others stay."""
-    others = [each for each in references if each["kind"] != right["kind"]]
-    if any(each.get("controller") for each in others):  # k8s: an object can have only one controller
-        right = {**right, "controller": False}
-    return [*others, right]
+    other_references = [reference for reference in references if reference["kind"] != own_reference["kind"]]
+    if any(
+        reference.get("controller") for reference in other_references
+    ):  # k8s: an object can have only one controller
+        own_reference = {**own_reference, "controller": False}
+    return [*other_references, own_reference]
 
 
-async def _keep_parts(instance: Instance, cluster: Cluster) -> None:
-    await _create(parts.password(instance), cluster)
-    for manifest in (*parts.accounts(instance), parts.service(instance)):
-        await cluster.apply(manifest, manager=MANAGER, force=True)
-    for field, manifest in parts.workloads(instance).items():
-        await _keep(manifest, cluster, is_wanted=instance.parts[field])
-    await _keep(parts.route(instance), cluster, is_wanted=bool(instance.host))
+async def _apply_components(instance: ArgoCDInstance, cluster: Cluster) -> None:
+    await _create_if_absent(parts.build_admin_secret(instance), cluster)
+    for manifest in (*parts.build_service_accounts(instance), parts.build_service(instance)):
+        await cluster.apply(manifest, manager=FIELD_MANAGER, force=True)
+    for field, manifest in parts.build_workloads(instance).items():
+        await _apply_or_delete(manifest, cluster, is_wanted=instance.enabled_components[field])
+    await _apply_or_delete(parts.build_route(instance), cluster, is_wanted=bool(instance.host))
 
 
-async def _create(manifest: Manifest, cluster: Cluster) -> None:
+async def _create_if_absent(manifest: Manifest, cluster: Cluster) -> None:
     """Create the object unless it exists."""
     if await cluster.get(key_of(manifest)) is None:
         await cluster.create(manifest)
 
 
-async def _keep(manifest: Manifest, cluster: Cluster, *, is_wanted: bool) -> None:
+async def _apply_or_delete(manifest: Manifest, cluster: Cluster, *, is_wanted: bool) -> None:
     if is_wanted:
-        await cluster.apply(manifest, manager=MANAGER, force=True)
+        await cluster.apply(manifest, manager=FIELD_MANAGER, force=True)
         return
     live = await cluster.get(key_of(manifest))
     if live and live["metadata"].get("ownerReferences") == manifest["metadata"]["ownerReferences"]:
@@ -149,7 +159,7 @@ async def _keep(manifest: Manifest, cluster: Cluster, *, is_wanted: bool) -> Non
             return
 
 
-async def _tell(instance: Instance, cluster: Cluster, problem: str = "") -> None:
+async def _update_status(instance: ArgoCDInstance, cluster: Cluster, problem: str = "") -> None:
     host = "" if problem else instance.host
-    status = of_argocd(instance.live, host=host, parts=instance.parts, problem=problem)
-    await keep_status(instance.live, status, cluster)
+    status = build_argocd_status(instance.live, host=host, components=instance.enabled_components, problem=problem)
+    await update_status_if_changed(instance.live, status, cluster)

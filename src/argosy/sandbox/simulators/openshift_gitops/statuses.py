@@ -11,70 +11,73 @@ from typing import Any, Final
 
 from argosy.kube.names import GroupKind
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.openshift_gitops import constants
-from argosy.sandbox.simulators.openshift_gitops.constants import BY
-from argosy.sandbox.simulators.openshift_gitops.workloads import revision_of
+from argosy.sandbox.simulators.openshift_gitops import operator_objects
+from argosy.sandbox.simulators.openshift_gitops.operator_objects import SIMULATED_NOTE
+from argosy.sandbox.simulators.openshift_gitops.workloads import hash_pod_template
 
-Status = dict[str, Any]
+StatusFields = dict[str, Any]
 
 
-def of_deployment(live: Manifest) -> Status:
+def build_deployment_status(live: Manifest) -> StatusFields:
     replicas = live["spec"].get("replicas", 1)
     counts = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
     conditions = [
-        _condition(live, "Available", "MinimumReplicasAvailable", f"available: {BY}"),
-        _condition(live, "Progressing", "NewReplicaSetAvailable", f"rolled out: {BY}"),
+        _build_condition(live, "Available", "MinimumReplicasAvailable", f"available: {SIMULATED_NOTE}"),
+        _build_condition(live, "Progressing", "NewReplicaSetAvailable", f"rolled out: {SIMULATED_NOTE}"),
     ]
     for condition in conditions:
         condition["lastUpdateTime"] = condition["lastTransitionTime"]
-    return {**_observed(live), **_counted(counts, replicas), "conditions": conditions}
+    return {**_build_observed_generation(live), **_build_counts(counts, replicas), "conditions": conditions}
 
 
-def of_stateful_set(live: Manifest) -> Status:
+def build_stateful_set_status(live: Manifest) -> StatusFields:
     replicas = live["spec"].get("replicas", 1)
     counts = ("currentReplicas", "updatedReplicas", "readyReplicas")
-    revision = f"{live['metadata']['name']}-{revision_of(live)}"
+    revision = f"{live['metadata']['name']}-{hash_pod_template(live)}"
     return {
-        **_observed(live),
+        **_build_observed_generation(live),
         "replicas": replicas,
         "availableReplicas": replicas,
-        **_counted(counts, replicas),
+        **_build_counts(counts, replicas),
         "currentRevision": revision,
         "updateRevision": revision,
     }
 
 
-def of_pod(live: Manifest) -> Status:
+def build_pod_status(live: Manifest) -> StatusFields:
     """Build a Running status; no program starts, and the log says so."""
-    made = live["metadata"]["creationTimestamp"]
+    created_at = live["metadata"]["creationTimestamp"]
     types = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     containers = [
         {
-            "name": each["name"], "image": each["image"], "imageID": "", "containerID": "",
-            "ready": True, "started": True, "restartCount": 0, "state": {"running": {"startedAt": made}},
+            "name": item["name"], "image": item["image"], "imageID": "", "containerID": "",
+            "ready": True, "started": True, "restartCount": 0, "state": {"running": {"startedAt": created_at}},
         }
-        for each in live["spec"]["containers"]
+        for item in live["spec"]["containers"]
     ]  # fmt: skip
     return {
         "phase": "Running",
-        "message": BY,
-        "startTime": made,
-        "conditions": [{"type": each, "status": "True", "lastTransitionTime": made} for each in types],
+        "message": SIMULATED_NOTE,
+        "startTime": created_at,
+        "conditions": [{"type": item, "status": "True", "lastTransitionTime": created_at} for item in types],
         "containerStatuses": containers,
     }
 
 
-def of_route(live: Manifest) -> Status:
-    admitted = _condition(live, "Admitted", "", "")
-    for empty in ("reason", "message"):
-        del admitted[empty]
+def build_route_status(live: Manifest) -> StatusFields:
+    admitted = _build_condition(live, "Admitted", "", "")
+    for field in ("reason", "message"):
+        del admitted[field]
     entry = {"host": live["spec"].get("host") or "", "routerName": "default", "wildcardPolicy": "None"}
     return {"ingress": [{**entry, "conditions": [admitted]}]}
 
 
-def of_subscription(live: Manifest) -> Status:
+def build_subscription_status(live: Manifest) -> StatusFields:
     version = live["spec"].get("startingCSV") or ""
-    healthy = {**_condition(live, "CatalogSourcesUnhealthy", "AllCatalogSourcesHealthy", BY), "status": "False"}
+    healthy = {
+        **_build_condition(live, "CatalogSourcesUnhealthy", "AllCatalogSourcesHealthy", SIMULATED_NOTE),
+        "status": "False",
+    }
     return {
         "state": "AtLatestKnown",
         "currentCSV": version,
@@ -84,39 +87,43 @@ def of_subscription(live: Manifest) -> Status:
     }
 
 
-def of_cluster_service_version(live: Manifest) -> Status:
-    return {"phase": "Succeeded", "reason": "InstallSucceeded", "message": BY}
+def build_version_status(live: Manifest) -> StatusFields:
+    return {"phase": "Succeeded", "reason": "InstallSucceeded", "message": SIMULATED_NOTE}
 
 
-def of_argocd(live: Manifest, *, host: str, parts: Mapping[str, bool], problem: str = "") -> Status:
+def build_argocd_status(
+    live: Manifest, *, host: str, components: Mapping[str, bool], problem: str = ""
+) -> StatusFields:
     """Build the status of an ArgoCD resource; `components` maps status fields to True if they are enabled."""
     # argo: Running once all Pods are ready, Unknown for components that are not installed
-    found = {part: "Running" if is_there else "Unknown" for part, is_there in parts.items()}
-    condition = _condition(live, "Reconciled", "Success", BY)
+    component_states = {
+        component: "Running" if is_enabled else "Unknown" for component, is_enabled in components.items()
+    }
+    condition = _build_condition(live, "Reconciled", "Success", SIMULATED_NOTE)
     if problem:
-        condition.update(status="False", reason="ErrorOccurred", message=f"{problem} ({BY})")
-    return {**found, "host": host, "phase": "Failed" if problem else "Available", "conditions": [condition]}
+        condition.update(status="False", reason="ErrorOccurred", message=f"{problem} ({SIMULATED_NOTE})")
+    return {**component_states, "host": host, "phase": "Failed" if problem else "Available", "conditions": [condition]}
 
 
-def _observed(live: Manifest) -> Status:
+def _build_observed_generation(live: Manifest) -> StatusFields:
     return {"observedGeneration": live["metadata"].get("generation", 1)}
 
 
-def _counted(fields: Sequence[str], replicas: int) -> Status:
+def _build_counts(fields: Sequence[str], replicas: int) -> StatusFields:
     """k8s: a count of 0 is omitted, which None does in a merge patch."""
     return dict.fromkeys(fields, replicas or None)
 
 
-def _condition(live: Manifest, type_: str, reason: str, message: str) -> Status:
-    made = live["metadata"]["creationTimestamp"]
-    return {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": made}
+def _build_condition(live: Manifest, type_: str, reason: str, message: str) -> StatusFields:
+    created_at = live["metadata"]["creationTimestamp"]
+    return {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": created_at}
 
 
-PLAYED: Final[Mapping[GroupKind, Callable[[Manifest], Status]]] = {
-    constants.DEPLOYMENT: of_deployment,
-    constants.STATEFUL_SET: of_stateful_set,
-    constants.POD: of_pod,
-    constants.ROUTE: of_route,
-    constants.SUBSCRIPTION: of_subscription,
-    constants.CLUSTER_SERVICE_VERSION: of_cluster_service_version,
+STATUS_BUILDERS: Final[Mapping[GroupKind, Callable[[Manifest], StatusFields]]] = {
+    operator_objects.DEPLOYMENT: build_deployment_status,
+    operator_objects.STATEFUL_SET: build_stateful_set_status,
+    operator_objects.POD: build_pod_status,
+    operator_objects.ROUTE: build_route_status,
+    operator_objects.SUBSCRIPTION: build_subscription_status,
+    operator_objects.CLUSTER_SERVICE_VERSION: build_version_status,
 }

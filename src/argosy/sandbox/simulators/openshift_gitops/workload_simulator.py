@@ -10,69 +10,69 @@ from collections.abc import Iterable
 
 from argosy.errors import ClusterError, Conflict
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Context, Watch, owner
+from argosy.kube.controller import ControllerContext, Watch, map_to_owner
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
-from argosy.sandbox.simulators.openshift_gitops import constants
-from argosy.sandbox.simulators.openshift_gitops.constants import is_simulated
-from argosy.sandbox.simulators.openshift_gitops.statuses import PLAYED
-from argosy.sandbox.simulators.openshift_gitops.workloads import REVISION, pods_of
+from argosy.sandbox.simulators.openshift_gitops import operator_objects
+from argosy.sandbox.simulators.openshift_gitops.operator_objects import is_simulated
+from argosy.sandbox.simulators.openshift_gitops.statuses import STATUS_BUILDERS
+from argosy.sandbox.simulators.openshift_gitops.workloads import REVISION_LABELS, build_pods
 
-WORKLOADS = (constants.DEPLOYMENT, constants.STATEFUL_SET)
+WORKLOAD_KINDS = (operator_objects.DEPLOYMENT, operator_objects.STATEFUL_SET)
 
 
-def marked(manifest: Manifest) -> Iterable[ResourceKey]:
+def enqueue_if_simulated(manifest: Manifest) -> Iterable[ResourceKey]:
     if is_simulated(manifest):
         yield key_of(manifest)
 
 
-class Player:
+class WorkloadSimulator:
     """`kinds` are the kinds of the chosen variant."""
 
     name = "argocd-player"
 
-    def __init__(self, kinds: Iterable[GroupKind] = tuple(PLAYED)) -> None:
-        own = [Watch(kind, marked, metadata_only=True) for kind in kinds]
-        pods = [Watch(constants.POD, owner(kind), metadata_only=True) for kind in WORKLOADS]
-        self.watches = (*own, *pods)
+    def __init__(self, kinds: Iterable[GroupKind] = tuple(STATUS_BUILDERS)) -> None:
+        status_watches = [Watch(kind, enqueue_if_simulated, metadata_only=True) for kind in kinds]
+        pod_watches = [Watch(operator_objects.POD, map_to_owner(kind), metadata_only=True) for kind in WORKLOAD_KINDS]
+        self.watches = (*status_watches, *pod_watches)
 
-    async def reconcile(self, key: ResourceKey, context: Context) -> None:
+    async def reconcile(self, key: ResourceKey, context: ControllerContext) -> None:
         live = await context.cluster.get(key)
         if live is None or not is_simulated(live) or live["metadata"].get("deletionTimestamp"):
             return
-        if key.group_kind in WORKLOADS:
-            if not await lives(key.namespace, context.cluster):
+        if key.group_kind in WORKLOAD_KINDS:
+            if not await is_namespace_active(key.namespace, context.cluster):
                 return
-            await _keep_pods(live, context.cluster)
-        await keep_status(live, PLAYED[key.group_kind](live), context.cluster)
+            await _sync_pods(live, context.cluster)
+        await update_status_if_changed(live, STATUS_BUILDERS[key.group_kind](live), context.cluster)
 
 
-async def lives(namespace: str, cluster: Cluster) -> bool:
+async def is_namespace_active(namespace: str, cluster: Cluster) -> bool:
     """True if the namespace exists and is not being deleted; such a namespace accepts no new objects."""
-    found = await cluster.get(ResourceKey(*constants.NAMESPACE, "", namespace))
-    return found is not None and not found["metadata"].get("deletionTimestamp")
+    manifest = await cluster.get(ResourceKey(*operator_objects.NAMESPACE, "", namespace))
+    return manifest is not None and not manifest["metadata"].get("deletionTimestamp")
 
 
-async def keep_status(live: Manifest, status: Manifest, cluster: Cluster) -> None:
+async def update_status_if_changed(live: Manifest, status: Manifest, cluster: Cluster) -> None:
     """Patch the status only if it differs; otherwise every write would trigger the controller again."""
-    known = live.get("status") or {}
-    if any(known.get(field) != value for field, value in status.items()):
+    current = live.get("status") or {}
+    if any(current.get(field) != value for field, value in status.items()):
         await cluster.patch(key_of(live), {"status": status}, subresource="status")
 
 
-async def _keep_pods(workload: Manifest, cluster: Cluster) -> None:
+async def _sync_pods(workload: Manifest, cluster: Cluster) -> None:
     metadata = workload["metadata"]
-    wanted = {key_of(pod): pod for pod in pods_of(workload)}
-    listing = await cluster.list(constants.POD, namespace=metadata["namespace"])
-    revision = REVISION[workload["kind"]]
+    wanted = {key_of(pod): pod for pod in build_pods(workload)}
+    listing = await cluster.list(operator_objects.POD, namespace=metadata["namespace"])
+    revision = REVISION_LABELS[workload["kind"]]
     for pod in listing.items:
-        if not _belongs(pod, metadata["uid"]):
+        if not _is_owned_by(pod, metadata["uid"]):
             continue
         key = key_of(pod)
-        if key in wanted and _label(pod, revision) == _label(wanted[key], revision):
+        if key in wanted and _read_label(pod, revision) == _read_label(wanted[key], revision):
             del wanted[key]
         else:
-            await _remove(pod, cluster)
+            await _delete_pod(pod, cluster)
     for pod in wanted.values():
         try:
             await cluster.create(pod)
@@ -81,7 +81,7 @@ async def _keep_pods(workload: Manifest, cluster: Cluster) -> None:
             continue
 
 
-async def _remove(pod: Manifest, cluster: Cluster) -> None:
+async def _delete_pod(pod: Manifest, cluster: Cluster) -> None:
     try:
         await cluster.delete(key_of(pod), uid=pod["metadata"]["uid"], grace=0)
     except ClusterError as error:
@@ -89,10 +89,10 @@ async def _remove(pod: Manifest, cluster: Cluster) -> None:
             raise
 
 
-def _belongs(pod: Manifest, uid: str) -> bool:
-    return any(reference["uid"] == uid for reference in pod["metadata"].get("ownerReferences") or ())
+def _is_owned_by(pod: Manifest, owner_uid: str) -> bool:
+    return any(reference["uid"] == owner_uid for reference in pod["metadata"].get("ownerReferences") or ())
 
 
-def _label(pod: Manifest, name: str) -> str | None:
-    found: str | None = (pod["metadata"].get("labels") or {}).get(name)
-    return found
+def _read_label(pod: Manifest, name: str) -> str | None:
+    value: str | None = (pod["metadata"].get("labels") or {}).get(name)
+    return value

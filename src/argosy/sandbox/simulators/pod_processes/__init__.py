@@ -4,6 +4,6 @@ In: Pods that request it. Out: the state and output of their containers. Never: 
 leaves a process behind; gives a process more than the Pod specifies.
 """
 
-from argosy.sandbox.simulators.pod_processes.runner import Doing, Processes
+from argosy.sandbox.simulators.pod_processes.runner import PodProcesses, ProcessPodState
 
-__all__ = ["Doing", "Processes"]
+__all__ = ["PodProcesses", "ProcessPodState"]

@@ -11,65 +11,65 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
-MOST_BYTES: Final = 4 << 20  # maximum size of each of two files: the current one and the one before it
-LOOK: Final = 0.1
+MAX_FILE_BYTES: Final = 4 << 20  # maximum size of each of two files: the current one and the one before it
+POLL_INTERVAL_SECONDS: Final = 0.1
 
 
-class Journal:
+class ContainerLogFile:
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file, self._older = file, file.with_suffix(".older")
-        self._open = file.open("ab")
-        self._size = self._open.tell()
+        self._file, self._older_file = file, file.with_suffix(".older")
+        self._stream = file.open("ab")
+        self._size = self._stream.tell()
 
     def write(self, data: bytes) -> None:
-        if self._open.closed:
+        if self._stream.closed:
             return
-        if self._size + len(data) > MOST_BYTES:
-            self._open.close()
-            self._file.replace(self._older)
-            self._open, self._size = self._file.open("wb"), 0
-        self._open.write(data[-MOST_BYTES:])
-        self._open.flush()
+        if self._size + len(data) > MAX_FILE_BYTES:
+            self._stream.close()
+            self._file.replace(self._older_file)
+            self._stream, self._size = self._file.open("wb"), 0
+        self._stream.write(data[-MAX_FILE_BYTES:])
+        self._stream.flush()
         self._size += len(data)
 
     def close(self) -> None:
-        self._open.close()
+        self._stream.close()
 
 
-async def lines(file: Path, *, tail: int | None, follow: bool, is_over: Callable[[], bool]) -> AsyncIterator[str]:
+async def read_lines(file: Path, *, tail: int | None, follow: bool, is_over: Callable[[], bool]) -> AsyncIterator[str]:
     """Yield the stored lines, and with `follow` also new ones until `is_over` returns True."""
-    older, _ = _since(file.with_suffix(".older"), 0)
-    data, at = _since(file, 0)
-    *found, rest = (older + data).split(b"\n")
-    if rest and not follow:
-        found, rest = [*found, rest], b""
-    for line in found if tail is None else found[max(len(found) - tail, 0) :]:
-        yield _text(line)
+    older, _ = _read_from(file.with_suffix(".older"), 0)
+    data, offset = _read_from(file, 0)
+    *complete_lines, partial_line = (older + data).split(b"\n")
+    if partial_line and not follow:
+        complete_lines, partial_line = [*complete_lines, partial_line], b""
+    for line in complete_lines if tail is None else complete_lines[max(len(complete_lines) - tail, 0) :]:
+        yield _decode(line)
     while follow:
-        ends = is_over()
-        data, at = _since(file, at)
-        *found, rest = (rest + data).split(b"\n")
-        for line in found:
-            yield _text(line)
-        if ends:
+        is_last_read = is_over()
+        data, offset = _read_from(file, offset)
+        *complete_lines, partial_line = (partial_line + data).split(b"\n")
+        for line in complete_lines:
+            yield _decode(line)
+        if is_last_read:
             break
-        await asyncio.sleep(LOOK)
-    if rest:
-        yield _text(rest)
+        await asyncio.sleep(POLL_INTERVAL_SECONDS)
+    if partial_line:
+        yield _decode(partial_line)
 
 
-def _text(line: bytes) -> str:
+def _decode(line: bytes) -> str:
     return line.decode(errors="replace")
 
 
-def _since(file: Path, at: int) -> tuple[bytes, int]:
+def _read_from(file: Path, offset: int) -> tuple[bytes, int]:
     """Read from an offset to the end; from the beginning if the file was replaced."""
     try:
-        with file.open("rb") as opened:
-            size = opened.seek(0, os.SEEK_END)
-            opened.seek(at if at <= size else 0)
-            data = opened.read()
-            return data, opened.tell()
+        with file.open("rb") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(offset if offset <= size else 0)
+            data = stream.read()
+            return data, stream.tell()
     except FileNotFoundError:
         return b"", 0

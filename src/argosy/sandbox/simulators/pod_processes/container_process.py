@@ -15,36 +15,36 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.isolation.errors import RefusedError
-from argosy.isolation.long_running import Ended, Resident
+from argosy.isolation.long_running import LongRunningProgram, ProgramExit
 from argosy.kube.objects import Manifest
 from argosy.kube.objects.timestamps import remaining_delay
-from argosy.sandbox.simulators.pod_processes.container_log import Journal
-from argosy.sandbox.simulators.pod_processes.settings import NotYet
-from argosy.sandbox.simulators.timestamps import span, stamp
+from argosy.sandbox.simulators.pod_processes.container_log import ContainerLogFile
+from argosy.sandbox.simulators.pod_processes.settings import ContainerConfigError
+from argosy.sandbox.simulators.timestamps import format_duration, format_timestamp
 
-FIRST_BACKOFF, MOST_BACKOFF = 10.0, 300.0
-BACK_OFF: Final = "CrashLoopBackOff"
-RETRY: Final = 1.0
-CANNOT_START, KILLED = 128, 137
-BY: Final = "run by argosy as a local process"
+INITIAL_BACKOFF_SECONDS, MAX_BACKOFF_SECONDS = 10.0, 300.0
+BACK_OFF_REASON: Final = "CrashLoopBackOff"
+CONFIG_RETRY_SECONDS: Final = 1.0
+START_ERROR_EXIT_CODE, KILLED_EXIT_CODE = 128, 137
+PROCESS_NOTE: Final = "run by argosy as a local process"
 # k8s: maximum bytes of a termination message, and of one taken from the log
-MOST_WORDS, MOST_LOG = 4096, 2048
-Start = Callable[[Manifest, Callable[[bytes], None]], Awaitable[Resident]]
+MAX_TERMINATION_MESSAGE_BYTES, MAX_LOG_MESSAGE_BYTES = 4096, 2048
+StartContainer = Callable[[Manifest, Callable[[bytes], None]], Awaitable[LongRunningProgram]]
 
 
-class Life:
-    def __init__(self, container: Manifest, logs: Path, known: Manifest) -> None:
+class ContainerProcess:
+    def __init__(self, container: Manifest, logs: Path, previous_status: Manifest) -> None:
         """`previous_status` is the container status from before this process started, if any."""
         self.container, self._logs = container, logs
-        self.state: dict[str, Any] = dict(known.get("state") or {})
-        self.restarts = int(known.get("restartCount") or 0) + self._waits_for_restart
-        self.last: dict[str, Any] = dict(known.get("lastState") or {})
-        self._resident: Resident | None = None
-        self._journal: Journal | None = None
-        self._began = ""
-        self._pause: tuple[datetime, float] | None = None  # start of the restart delay, and its seconds
-        self._lost = self.state.get("running")
-        self.words: Path | None = None  # the file of the termination message
+        self.state: dict[str, Any] = dict(previous_status.get("state") or {})
+        self.restart_count = int(previous_status.get("restartCount") or 0) + self._waits_for_restart
+        self.last_state: dict[str, Any] = dict(previous_status.get("lastState") or {})
+        self._process: LongRunningProgram | None = None
+        self._log_file: ContainerLogFile | None = None
+        self._started_at = ""
+        self._restart_delay: tuple[datetime, float] | None = None  # start of the restart delay, and its seconds
+        self._lost_run = self.state.get("running")
+        self.termination_message_file: Path | None = None  # the file of the termination message
 
     @property
     def name(self) -> str:
@@ -56,135 +56,143 @@ class Life:
 
     @property
     def _waits_for_restart(self) -> bool:
-        return bool((self.state.get("waiting") or {}).get("reason") == BACK_OFF)
+        return bool((self.state.get("waiting") or {}).get("reason") == BACK_OFF_REASON)
 
     @property
-    def code(self) -> int | None:
+    def exit_code(self) -> int | None:
         """Exit code, or None if the container has not ended."""
-        found = self.state.get("terminated")
-        return int(found["exitCode"]) if found else None
+        terminated = self.state.get("terminated")
+        return int(terminated["exitCode"]) if terminated else None
 
-    def log(self, *, previous: bool = False) -> Path:
+    def find_log(self, *, previous: bool = False) -> Path:
         """Return the log file; a container that waits for a restart shows the log of its previous run."""
-        file = self._logs / self.name / f"{self.restarts - previous}.log"
-        waits = not previous and self.restarts and "waiting" in self.state
-        return self._logs / self.name / f"{self.restarts - 1}.log" if waits else file
+        file = self._logs / self.name / f"{self.restart_count - previous}.log"
+        is_waiting = not previous and self.restart_count and "waiting" in self.state
+        return self._logs / self.name / f"{self.restart_count - 1}.log" if is_waiting else file
 
-    async def step(self, start: Start, policy: str, now: datetime) -> float | None:
+    async def advance(self, start_container: StartContainer, restart_policy: str, now: datetime) -> float | None:
         """Start or restart the container if due; return the seconds until the next check, None if only an event changes
         it."""
-        if self._lost:
-            self._end(KILLED, "the sandbox was stopped while it ran", str(self._lost.get("startedAt")), now)
-            self._lost = None
-        if self._resident is not None and self._resident.ended.done():
-            self._hear_end(self._resident.ended.result(), now)
-        if self.code is not None:
-            if not (policy == "Always" or (policy == "OnFailure" and self.code)):
+        if self._lost_run:
+            self._set_terminated(
+                KILLED_EXIT_CODE, "the sandbox was stopped while it ran", str(self._lost_run.get("startedAt")), now
+            )
+            self._lost_run = None
+        if self._process is not None and self._process.exit_task.done():
+            self._handle_exit(self._process.exit_task.result(), now)
+        if self.exit_code is not None:
+            if not (restart_policy == "Always" or (restart_policy == "OnFailure" and self.exit_code)):
                 return None
             self._plan_restart(now)
-        if self._pause is not None and (wait := remaining_delay(*self._pause, now)) > 0:
+        if self._restart_delay is not None and (wait := remaining_delay(*self._restart_delay, now)) > 0:
             return wait
         if not self.is_running:
-            return await self._start(start, now)
+            return await self._start(start_container, now)
         return None
 
-    async def _start(self, start: Start, now: datetime) -> float | None:
-        self._pause = None
+    async def _start(self, start_container: StartContainer, now: datetime) -> float | None:
+        self._restart_delay = None
         self.state = {}
-        journal = Journal(self.log())
+        log_file = ContainerLogFile(self.find_log())
         try:
-            self._resident = await start(self.container, journal.write)
-        except NotYet as error:
-            journal.close()
+            self._process = await start_container(self.container, log_file.write)
+        except ContainerConfigError as error:
+            log_file.close()
             self.state = {"waiting": {"reason": "CreateContainerConfigError", "message": str(error)}}
-            self._pause = (now, RETRY)
-            return RETRY
+            self._restart_delay = (now, CONFIG_RETRY_SECONDS)
+            return CONFIG_RETRY_SECONDS
         except RefusedError as error:
-            journal.close()
-            self._end(CANNOT_START, str(error), stamp(now), now, reason="StartError")
+            log_file.close()
+            self._set_terminated(START_ERROR_EXIT_CODE, str(error), format_timestamp(now), now, reason="StartError")
             return 0.0
-        self._journal, self._began = journal, stamp(now)
-        self.state = {"running": {"startedAt": self._began}}
+        self._log_file, self._started_at = log_file, format_timestamp(now)
+        self.state = {"running": {"startedAt": self._started_at}}
         return None
 
     def _plan_restart(self, now: datetime) -> None:
         """k8s: the first restart is immediate; later ones wait twice as long each time."""
-        self.last = {"terminated": self.state["terminated"]}
-        self.restarts += 1
-        pause = 0.0 if self.restarts == 1 else min(FIRST_BACKOFF * 2 ** min(self.restarts - 2, 10), MOST_BACKOFF)
-        self._pause = (now, pause)
-        message = f"back-off {span(pause)} restarting failed container={self.name}"
-        self.state = {"waiting": {"reason": BACK_OFF, "message": message}}
+        self.last_state = {"terminated": self.state["terminated"]}
+        self.restart_count += 1
+        delay = (
+            0.0
+            if self.restart_count == 1
+            else min(INITIAL_BACKOFF_SECONDS * 2 ** min(self.restart_count - 2, 10), MAX_BACKOFF_SECONDS)
+        )
+        self._restart_delay = (now, delay)
+        message = f"back-off {format_duration(delay)} restarting failed container={self.name}"
+        self.state = {"waiting": {"reason": BACK_OFF_REASON, "message": message}}
 
-    def _hear_end(self, ended: Ended, now: datetime) -> None:
-        if self._journal is not None:
-            self._journal.close()
-        self._resident = self._journal = None
+    def _handle_exit(self, ended: ProgramExit, now: datetime) -> None:
+        if self._log_file is not None:
+            self._log_file.close()
+        self._process = self._log_file = None
         if ended.refused:
-            self._end(CANNOT_START, ended.refused, self._began, now, reason="StartError")
+            self._set_terminated(START_ERROR_EXIT_CODE, ended.refused, self._started_at, now, reason="StartError")
         elif ended.limit:
             reason = "OOMKilled" if ended.limit == "memory" else "Error"
             message = f"exceeded its {ended.limit} limit"
-            self._end(KILLED, message, self._began, now, reason=reason)
+            self._set_terminated(KILLED_EXIT_CODE, message, self._started_at, now, reason=reason)
         else:
-            code = ended.code if ended.code >= 0 else 128 - ended.code
-            self._end(code, self._last_words(code) or BY, self._began, now)
+            exit_code = ended.code if ended.code >= 0 else 128 - ended.code
+            self._set_terminated(
+                exit_code, self._read_termination_message(exit_code) or PROCESS_NOTE, self._started_at, now
+            )
 
-    def _last_words(self, code: int) -> str:
-        said = _beginning(self.words)
-        if not said and code and self.container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+    def _read_termination_message(self, exit_code: int) -> str:
+        message = _read_start_of_file(self.termination_message_file)
+        if not message and exit_code and self.container.get("terminationMessagePolicy") == "FallbackToLogsOnError":
             with contextlib.suppress(OSError):
-                return self.log().read_bytes()[-MOST_LOG:].decode(errors="replace")
-        return said
+                return self.find_log().read_bytes()[-MAX_LOG_MESSAGE_BYTES:].decode(errors="replace")
+        return message
 
-    def _end(self, code: int, message: str, began: str, now: datetime, reason: str = "") -> None:
+    def _set_terminated(self, exit_code: int, message: str, started_at: str, now: datetime, reason: str = "") -> None:
         self.state = {
             "terminated": {
-                "exitCode": code,
-                "reason": reason or ("Error" if code else "Completed"),
+                "exitCode": exit_code,
+                "reason": reason or ("Error" if exit_code else "Completed"),
                 "message": message,
-                "startedAt": began,
-                "finishedAt": stamp(now),
+                "startedAt": started_at,
+                "finishedAt": format_timestamp(now),
             }
         }
 
-    def status(self, *, waits: bool = False) -> dict[str, Any]:
-        state = self.state or {"waiting": {"reason": "PodInitializing" if waits else "ContainerCreating"}}
+    def build_status(self, *, is_initializing: bool = False) -> dict[str, Any]:
+        state = self.state or {"waiting": {"reason": "PodInitializing" if is_initializing else "ContainerCreating"}}
         image = str(self.container.get("image") or "")
         return {
             "name": self.name,
             "image": image,
             "imageID": f"process://{image}" if "waiting" not in state else "",
-            "containerID": f"process://{self.name}/{self.restarts}" if "waiting" not in state else None,
+            "containerID": f"process://{self.name}/{self.restart_count}" if "waiting" not in state else None,
             "ready": "running" in state,
             "started": "running" in state,
             # k8s: the restart count rises when the container restarts
-            "restartCount": self.restarts - self._waits_for_restart,
+            "restartCount": self.restart_count - self._waits_for_restart,
             "state": state,
-            "lastState": self.last,
+            "lastState": self.last_state,
         }
 
     def ask_to_end(self) -> None:
-        if self._resident is not None:
-            self._resident.ask_to_end()
+        if self._process is not None:
+            self._process.terminate()
 
     async def end(self, now: datetime) -> None:
-        if self._resident is not None:
-            await self._resident.end()
-            self._hear_end(self._resident.ended.result(), now)
+        if self._process is not None:
+            await self._process.kill()
+            self._handle_exit(self._process.exit_task.result(), now)
 
     @property
     def has_process(self) -> bool:
-        return self._resident is not None and self._resident.is_running
+        return self._process is not None and self._process.is_running
 
 
-def _beginning(file: Path | None) -> str:
+def _read_start_of_file(file: Path | None) -> str:
     """Read the start of a file written by the container, without following links or blocking on a pipe."""
     if file is None:
         return ""
     try:
-        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
-            is_file = stat.S_ISREG(os.fstat(opened.fileno()).st_mode)
-            return opened.read(MOST_WORDS).decode(errors="replace") if is_file else ""
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as stream:
+            is_file = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+            return stream.read(MAX_TERMINATION_MESSAGE_BYTES).decode(errors="replace") if is_file else ""
     except OSError:
         return ""

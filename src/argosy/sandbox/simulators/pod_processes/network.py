@@ -10,17 +10,17 @@ from typing import Final
 from argosy.annotations import NETWORK
 from argosy.kube.client import Cluster
 from argosy.kube.names import CONTROL_NAMESPACES, ResourceKey
-from argosy.kube.objects import Manifest, annotation
+from argosy.kube.objects import Manifest, get_annotation
 from argosy.kube.objects.port_list import parse_ports
 
-SETTING: Final = "notebooks.network"
+NETWORK_SETTING: Final = "notebooks.network"
 
 
-async def ports_of(pod: Manifest, cluster: Cluster) -> tuple[int, ...]:
-    if annotation(pod, NETWORK) != "on":
+async def load_allowed_ports(pod: Manifest, cluster: Cluster) -> tuple[int, ...]:
+    if get_annotation(pod, NETWORK) != "on":
         return ()
     for namespace in CONTROL_NAMESPACES:
-        found = await cluster.get(ResourceKey("", "ConfigMap", namespace, "argosy-cm"))
-        if found is not None:
-            return parse_ports(str((found.get("data") or {}).get(SETTING) or "")) or ()
+        config_map = await cluster.get(ResourceKey("", "ConfigMap", namespace, "argosy-cm"))
+        if config_map is not None:
+            return parse_ports(str((config_map.get("data") or {}).get(NETWORK_SETTING) or "")) or ()
     return ()

@@ -17,222 +17,242 @@ from pathlib import Path
 from typing import Any, Final
 
 from argosy.isolation.limits import ProgramLimits
-from argosy.isolation.long_running import DAYS, Resident, Surroundings, start
-from argosy.isolation.program import python_places
-from argosy.isolation.scratch_folders import scratch_folder, sweep_scratch_folders
+from argosy.isolation.long_running import NO_WALL_LIMIT_SECONDS, LongRunningProgram, ProgramAccess, start_program
+from argosy.isolation.program import list_python_paths
+from argosy.isolation.scratch_folders import create_scratch_folder, sweep_scratch_folders
 from argosy.kube.client import Cluster
-from argosy.kube.controller import Context
+from argosy.kube.controller import ControllerContext
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.kube.objects.timestamps import remaining_delay
 from argosy.kube.schema import quantity
 from argosy.sandbox.simulators.pod_processes import container_log, volumes
-from argosy.sandbox.simulators.pod_processes.container_process import Life
-from argosy.sandbox.simulators.pod_processes.network import ports_of
-from argosy.sandbox.simulators.pod_processes.service_account import account_of
-from argosy.sandbox.simulators.pod_processes.settings import argv_of, env_of, expanded
-from argosy.sandbox.simulators.timestamps import moment_of
+from argosy.sandbox.simulators.pod_processes.container_process import ContainerProcess
+from argosy.sandbox.simulators.pod_processes.network import load_allowed_ports
+from argosy.sandbox.simulators.pod_processes.service_account import prepare_service_account
+from argosy.sandbox.simulators.pod_processes.settings import build_argv, build_env, expand_variables
+from argosy.sandbox.simulators.timestamps import parse_timestamp
 
-LOOK: Final = 0.2  # poll interval of Pods with running processes
-MEMORY, LEAST_MEMORY, MOST_MEMORY = 1 << 30, 64 << 20, 8 << 30
-SCRATCH, TASKS = 256 << 20, 256
-KUBECONFIG: Final = "kubeconfig"
-LAST_WORDS: Final = "/dev/termination-log"
+POLL_INTERVAL_SECONDS: Final = 0.2  # poll interval of Pods with running processes
+DEFAULT_MEMORY_BYTES, MIN_MEMORY_BYTES, MAX_MEMORY_BYTES = 1 << 30, 64 << 20, 8 << 30
+SCRATCH_BYTES, MAX_PROCESSES = 256 << 20, 256
+KUBECONFIG_FILE: Final = "kubeconfig"
+TERMINATION_MESSAGE_PATH: Final = "/dev/termination-log"
 
 
 @dataclass(frozen=True)
-class Doing:
+class ProcessPodState:
     """The current state of a Pod that runs as processes."""
 
     phase: str
-    init: list[dict[str, Any]]
-    containers: list[dict[str, Any]]
-    wait: float | None
+    init_statuses: list[dict[str, Any]]
+    container_statuses: list[dict[str, Any]]
+    seconds_until_change: float | None
 
     @property
     def is_ready(self) -> bool:
-        return self.phase == "Running" and all(each["ready"] for each in self.containers)
+        return self.phase == "Running" and all(status["ready"] for status in self.container_statuses)
 
 
 @dataclass
-class Running:
+class RunningPod:
     """A Pod, its containers, and its local folder, which is deleted when its processes have ended."""
 
     key: ResourceKey
-    init: list[Life]
-    containers: list[Life]
+    init_containers: list[ContainerProcess]
+    containers: list[ContainerProcess]
     logs: Path
     folder: Path | None = None
-    asked_to_end: bool = field(default=False)
-    removal: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # deletes the folder
+    is_stopping: bool = field(default=False)
+    folder_cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)  # deletes the folder
 
     @property
-    def lives(self) -> list[Life]:
-        return [*self.init, *self.containers]
+    def all_containers(self) -> list[ContainerProcess]:
+        return [*self.init_containers, *self.containers]
 
-    def words_of(self, container: Manifest) -> Path:
+    def create_termination_message_file(self, container: Manifest) -> Path:
         """k8s: an empty file whose content becomes the termination message."""
         assert self.folder is not None
-        file = volumes.give(self.folder / "words") / str(container["name"])
+        file = volumes.create_folder(self.folder / "words") / str(container["name"])
         file.write_bytes(b"")
-        volumes.own(file, 0o600)
-        for life in self.lives:
-            if life.name == container["name"]:
-                life.words = file
+        volumes.set_owner(file, 0o600)
+        for process in self.all_containers:
+            if process.name == container["name"]:
+                process.termination_message_file = file
         return file
 
-    def make_folder(self) -> Path:
+    def get_mirror_folder(self) -> Path:
         """Create the folder once. Programs can traverse its parents but cannot list them."""
         if self.folder is None:
-            with contextlib.ExitStack() as undo:
-                scratch = undo.enter_context(scratch_folder("argosy-pod-"))
+            with contextlib.ExitStack() as cleanup:
+                scratch = cleanup.enter_context(create_scratch_folder("argosy-pod-"))
                 folder = scratch / "pod"
                 folder.mkdir()
-                for passed in (scratch, folder):
-                    passed.chmod(0o711)
-                self.removal.push(undo.pop_all())
+                for path in (scratch, folder):
+                    path.chmod(0o711)
+                self.folder_cleanup.push(cleanup.pop_all())
             self.folder = folder
         return self.folder
 
     def close(self) -> None:
-        self.removal.close()
+        self.folder_cleanup.close()
         self.folder = None
 
 
-class Processes:
+class PodProcesses:
     """Starts processes only while `run_in` is open."""
 
     def __init__(self) -> None:
-        self._place: Path | None = None
-        self._pods: dict[str, Running] = {}
+        self._data_folder: Path | None = None
+        self._pods: dict[str, RunningPod] = {}
 
     @property
     def is_open(self) -> bool:
-        return self._place is not None
+        return self._data_folder is not None
 
     @contextlib.asynccontextmanager
-    async def beside(self, folder: Path) -> AsyncIterator[None]:
-        self._place = folder
+    async def run_in(self, folder: Path) -> AsyncIterator[None]:
+        self._data_folder = folder
         await asyncio.to_thread(sweep_scratch_folders)  # left by a sandbox that was killed
         try:
             yield
         finally:
-            self._place = None
-            now = moment_of("2000-01-01T00:00:00Z")  # any time: the status is not read anymore
-            await asyncio.gather(*(each.end(now) for pod in self._pods.values() for each in pod.lives))
+            self._data_folder = None
+            now = parse_timestamp("2000-01-01T00:00:00Z")  # any time: the status is not read anymore
+            await asyncio.gather(*(process.end(now) for pod in self._pods.values() for process in pod.all_containers))
             for pod in self._pods.values():
                 pod.close()
             self._pods.clear()
 
     # -- state
 
-    async def step(self, pod: Manifest, context: Context) -> Doing:
+    async def advance(self, pod: Manifest, context: ControllerContext) -> ProcessPodState:
         """Start, restart or complete the containers of a Pod; return its state."""
-        running = self._running(pod)
+        running_pod = self._find_or_register(pod)
         policy, now = str(pod["spec"].get("restartPolicy") or "Always"), context.clock.now()
         waits: list[float | None] = []
 
-        async def begin(container: Manifest, hear: Callable[[bytes], None]) -> Resident:
-            return await self._start(pod, container, running, hear, context.cluster)
+        async def start_container(container: Manifest, on_output: Callable[[bytes], None]) -> LongRunningProgram:
+            return await self._start_container(pod, container, running_pod, on_output, context.cluster)
 
-        may_begin = True
-        for life in running.init:
-            stays = life.container.get("restartPolicy") == "Always"
-            waits.append(await life.step(begin, _policy_of_init(stays, policy), now))
-            if not (life.code == 0 or (stays and life.is_running)):
-                may_begin = False
+        is_initialized = True
+        for process in running_pod.init_containers:
+            is_sidecar = process.container.get("restartPolicy") == "Always"
+            waits.append(await process.advance(start_container, _choose_init_restart_policy(is_sidecar, policy), now))
+            if not (process.exit_code == 0 or (is_sidecar and process.is_running)):
+                is_initialized = False
                 break
-        if may_begin:
-            waits += [await life.step(begin, policy, now) for life in running.containers]
-        phase = _phase(running, policy, may_begin)
+        if is_initialized:
+            waits += [await process.advance(start_container, policy, now) for process in running_pod.containers]
+        phase = _compute_phase(running_pod, policy, is_initialized)
         if phase in ("Succeeded", "Failed"):
-            await asyncio.gather(*(life.end(now) for life in running.lives))
-            running.close()
-        waits += [LOOK for life in running.lives if life.has_process]
-        return Doing(
+            await asyncio.gather(*(process.end(now) for process in running_pod.all_containers))
+            running_pod.close()
+        waits += [POLL_INTERVAL_SECONDS for process in running_pod.all_containers if process.has_process]
+        return ProcessPodState(
             phase,
-            [each.status(waits=True) for each in running.init],
-            [each.status(waits=not may_begin) for each in running.containers],
-            min((max(each, 0.02) for each in waits if each is not None), default=None),
+            [item.build_status(is_initializing=True) for item in running_pod.init_containers],
+            [item.build_status(is_initializing=not is_initialized) for item in running_pod.containers],
+            min((max(item, 0.02) for item in waits if item is not None), default=None),
         )
 
-    def _running(self, pod: Manifest) -> Running:
+    def _find_or_register(self, pod: Manifest) -> RunningPod:
         uid = str(pod["metadata"]["uid"])
         if uid not in self._pods:
-            assert self._place is not None
+            assert self._data_folder is not None
             metadata, status = pod["metadata"], pod.get("status") or {}
-            logs = self._place / "logs" / "pods" / f"{metadata['namespace']}_{metadata['name']}_{uid}"
-            lives: list[list[Life]] = []
-            for part, told in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
-                known = {each["name"]: each for each in status.get(told) or ()}
-                lives.append([Life(each, logs, known.get(each["name"]) or {}) for each in pod["spec"].get(part) or ()])
-            self._pods[uid] = Running(key_of(pod), lives[0], lives[1], logs)
+            logs = self._data_folder / "logs" / "pods" / f"{metadata['namespace']}_{metadata['name']}_{uid}"
+            process_lists: list[list[ContainerProcess]] = []
+            for spec_field, status_field in (
+                ("initContainers", "initContainerStatuses"),
+                ("containers", "containerStatuses"),
+            ):
+                previous_statuses = {item["name"]: item for item in status.get(status_field) or ()}
+                process_lists.append(
+                    [
+                        ContainerProcess(item, logs, previous_statuses.get(item["name"]) or {})
+                        for item in pod["spec"].get(spec_field) or ()
+                    ]
+                )
+            self._pods[uid] = RunningPod(key_of(pod), process_lists[0], process_lists[1], logs)
         return self._pods[uid]
 
-    async def _start(
-        self, pod: Manifest, container: Manifest, running: Running, hear: Callable[[bytes], None], cluster: Cluster
-    ) -> Resident:
-        assert self._place is not None
+    async def _start_container(
+        self,
+        pod: Manifest,
+        container: Manifest,
+        running_pod: RunningPod,
+        on_output: Callable[[bytes], None],
+        cluster: Cluster,
+    ) -> LongRunningProgram:
+        assert self._data_folder is not None
         namespace = pod["metadata"]["namespace"]
 
-        async def read(kind: str, name: str) -> Manifest | None:
+        async def load_object(kind: str, name: str) -> Manifest | None:
             return await cluster.get(ResourceKey("", kind, namespace, name))
 
-        env = await env_of(pod, container, read)
-        argv = argv_of(container, env)
-        folder = running.make_folder()
-        folders = await volumes.folders_of(pod, folder / "volumes", self._place / "volumes", read)
-        account = await account_of(pod, folder, cluster, self._place / KUBECONFIG)
-        words = running.words_of(container)
-        argv[0] = shutil.which(argv[0], path={**account.env, **env}["PATH"]) or argv[0]
-        around = Surroundings(
-            env={"HOSTNAME": pod["metadata"]["name"], **account.env, **env},
-            ports=(*account.ports, *await ports_of(pod, cluster)),
-            mounts=volumes.mounts_of(container, folders),
-            extras=(*account.extras, (str(words), str(container.get("terminationMessagePath") or LAST_WORDS), False)),
-            disposable=[folder],
-            at_home=not container.get("workingDir"),
-            hear=hear,
+        env = await build_env(pod, container, load_object)
+        argv = build_argv(container, env)
+        folder = running_pod.get_mirror_folder()
+        folders = await volumes.prepare_volume_folders(
+            pod, folder / "volumes", self._data_folder / "volumes", load_object
         )
-        where = Path(expanded(str(container.get("workingDir") or folder / "bin"), env))
-        readable = (Path(sys.executable), *python_places(), *account.readable)
-        return await start(argv, folder=where, readable=readable, limits=_limits(container), around=around)
+        account = await prepare_service_account(pod, folder, cluster, self._data_folder / KUBECONFIG_FILE)
+        message_file = running_pod.create_termination_message_file(container)
+        argv[0] = shutil.which(argv[0], path={**account.env, **env}["PATH"]) or argv[0]
+        surroundings = ProgramAccess(
+            env={"HOSTNAME": pod["metadata"]["name"], **account.env, **env},
+            ports=(*account.ports, *await load_allowed_ports(pod, cluster)),
+            mounts=volumes.build_mounts(container, folders),
+            extras=(
+                *account.extra_mounts,
+                (str(message_file), str(container.get("terminationMessagePath") or TERMINATION_MESSAGE_PATH), False),
+            ),
+            disposable=[folder],
+            starts_in_scratch=not container.get("workingDir"),
+            on_output=on_output,
+        )
+        working_folder = Path(expand_variables(str(container.get("workingDir") or folder / "bin"), env))
+        readable = (Path(sys.executable), *list_python_paths(), *account.readable_paths)
+        return await start_program(
+            argv, folder=working_folder, readable=readable, limits=_read_limits(container), access=surroundings
+        )
 
     # -- end
 
     async def stop(self, pod: Manifest, now: datetime) -> float:
         """Ask the processes to end, then kill them after the grace period; return the seconds to wait, 0 when done."""
-        running = self._pods.get(str(pod["metadata"]["uid"]))
-        if running is None:
+        running_pod = self._pods.get(str(pod["metadata"]["uid"]))
+        if running_pod is None:
             return 0.0
-        for life in running.lives:
-            if not running.asked_to_end:
-                life.ask_to_end()
-        running.asked_to_end = True
+        for process in running_pod.all_containers:
+            if not running_pod.is_stopping:
+                process.ask_to_end()
+        running_pod.is_stopping = True
         seconds = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
-        asked = moment_of(pod["metadata"]["deletionTimestamp"]) - timedelta(seconds=seconds)
-        grace = remaining_delay(asked, seconds, now)
-        if grace > 0 and any(life.has_process for life in running.lives):
-            return min(grace, LOOK)
+        deletion_time = parse_timestamp(pod["metadata"]["deletionTimestamp"]) - timedelta(seconds=seconds)
+        grace_left = remaining_delay(deletion_time, seconds, now)
+        if grace_left > 0 and any(process.has_process for process in running_pod.all_containers):
+            return min(grace_left, POLL_INTERVAL_SECONDS)
         await self.forget(pod["metadata"]["uid"], now)
         return 0.0
 
     async def end(self, pod: Manifest, now: datetime) -> None:
         """Kill the processes at once; their output stays."""
-        if running := self._pods.get(str(pod["metadata"]["uid"])):
-            await asyncio.gather(*(life.end(now) for life in running.lives))
-            running.close()
+        if running_pod := self._pods.get(str(pod["metadata"]["uid"])):
+            await asyncio.gather(*(process.end(now) for process in running_pod.all_containers))
+            running_pod.close()
 
     async def forget(self, uid: str, now: datetime) -> None:
         """Kill the processes of a deleted Pod and delete its logs."""
-        if running := self._pods.pop(uid, None):
-            await asyncio.gather(*(life.end(now) for life in running.lives))
-            running.close()
-            shutil.rmtree(running.logs, ignore_errors=True)
+        if running_pod := self._pods.pop(uid, None):
+            await asyncio.gather(*(process.end(now) for process in running_pod.all_containers))
+            running_pod.close()
+            shutil.rmtree(running_pod.logs, ignore_errors=True)
 
-    async def forget_gone(self, key: ResourceKey, now: datetime) -> None:
+    async def forget_by_key(self, key: ResourceKey, now: datetime) -> None:
         """Forget a Pod that was deleted by force."""
-        for uid in [uid for uid, running in self._pods.items() if running.key == key]:
+        for uid in [uid for uid, running_pod in self._pods.items() if running_pod.key == key]:
             await self.forget(uid, now)
 
     # -- output
@@ -241,39 +261,47 @@ class Processes:
         self, pod: Manifest, *, container: str, follow: bool, tail: int | None, previous: bool = False
     ) -> AsyncIterator[str] | None:
         """Return the output of a container, or None if the Pod does not run as a process."""
-        running = self._pods.get(str(pod["metadata"]["uid"]))
-        life = next((each for each in running.lives if each.name == container), None) if running else None
-        if life is None:
+        running_pod = self._pods.get(str(pod["metadata"]["uid"]))
+        process = (
+            next((candidate for candidate in running_pod.all_containers if candidate.name == container), None)
+            if running_pod
+            else None
+        )
+        if process is None:
             return None
-        restarts = life.restarts
-        file = life.log(previous=previous)
+        restarts = process.restart_count
+        file = process.find_log(previous=previous)
 
         def is_over() -> bool:
-            return life.restarts != restarts or not life.has_process
+            return process.restart_count != restarts or not process.has_process
 
-        return container_log.lines(file, tail=tail, follow=follow and not previous, is_over=is_over)
-
-
-def _policy_of_init(stays: bool, policy: str) -> str:
-    return "Always" if stays else "Never" if policy == "Never" else "OnFailure"
+        return container_log.read_lines(file, tail=tail, follow=follow and not previous, is_over=is_over)
 
 
-def _phase(running: Running, policy: str, has_begun: bool) -> str:
-    if not has_begun:
-        is_over = policy == "Never" and any(life.code for life in running.init)
+def _choose_init_restart_policy(is_sidecar: bool, policy: str) -> str:
+    return "Always" if is_sidecar else "Never" if policy == "Never" else "OnFailure"
+
+
+def _compute_phase(running_pod: RunningPod, policy: str, is_initialized: bool) -> str:
+    if not is_initialized:
+        is_over = policy == "Never" and any(process.exit_code for process in running_pod.init_containers)
         return "Failed" if is_over else "Pending"
-    codes = [life.code for life in running.containers]
+    codes = [process.exit_code for process in running_pod.containers]
     if all(code is not None for code in codes):
         return "Failed" if any(codes) else "Succeeded"
-    begun = all(life.state and (life.restarts or _is_created(life)) for life in running.containers)
-    return "Running" if begun else "Pending"
+    are_all_created = all(
+        process.state and (process.restart_count or _is_created(process)) for process in running_pod.containers
+    )
+    return "Running" if are_all_created else "Pending"
 
 
-def _is_created(life: Life) -> bool:
-    return (life.state.get("waiting") or {}).get("reason") != "CreateContainerConfigError"
+def _is_created(process: ContainerProcess) -> bool:
+    return (process.state.get("waiting") or {}).get("reason") != "CreateContainerConfigError"
 
 
-def _limits(container: Manifest) -> ProgramLimits:
-    asked = ((container.get("resources") or {}).get("limits") or {}).get("memory")
-    memory = min(int(quantity.parse(asked)), MOST_MEMORY) if asked else MEMORY
-    return ProgramLimits(cpu=DAYS, memory=max(memory, LEAST_MEMORY), scratch=SCRATCH, processes=TASKS)
+def _read_limits(container: Manifest) -> ProgramLimits:
+    memory_limit = ((container.get("resources") or {}).get("limits") or {}).get("memory")
+    memory = min(int(quantity.parse(memory_limit)), MAX_MEMORY_BYTES) if memory_limit else DEFAULT_MEMORY_BYTES
+    return ProgramLimits(
+        cpu=NO_WALL_LIMIT_SECONDS, memory=max(memory, MIN_MEMORY_BYTES), scratch=SCRATCH_BYTES, processes=MAX_PROCESSES
+    )

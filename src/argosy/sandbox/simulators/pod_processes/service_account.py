@@ -12,74 +12,85 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from argosy.errors import ClusterError
-from argosy.isolation.program import PATH, python_command
+from argosy.isolation.program import DEFAULT_PATH, build_module_command
 from argosy.kube.client import Cluster
 from argosy.kube.client.kubeconfig import load_kubeconfig
 from argosy.kube.names import ResourceKey
-from argosy.kube.objects import Manifest, dump
-from argosy.sandbox.simulators.pod_processes.settings import NotYet
-from argosy.sandbox.simulators.pod_processes.volumes import give, own
+from argosy.kube.objects import Manifest, dump_yaml
+from argosy.sandbox.simulators.pod_processes.settings import ContainerConfigError
+from argosy.sandbox.simulators.pod_processes.volumes import create_folder, set_owner
 
-MOUNTED: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-SECONDS: Final = 24 * 3600
-TOOLS: Final = ("oc", "kubectl")
+MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_LIFETIME_SECONDS: Final = 24 * 3600
+TOOL_NAMES: Final = ("oc", "kubectl")
 
 
 @dataclass(frozen=True)
-class Account:
+class ServiceAccountAccess:
     env: dict[str, str]
-    readable: tuple[Path, ...]
-    extras: tuple[tuple[str, str, bool], ...] = ()
+    readable_paths: tuple[Path, ...]
+    extra_mounts: tuple[tuple[str, str, bool], ...] = ()
     ports: tuple[int, ...] = ()
 
 
-def put_tools(folder: Path) -> Path:
+def write_tools(folder: Path) -> Path:
     """Write wrapper scripts for `oc` and `kubectl`; they call a real kubectl if there is one."""
-    give(folder)
-    for name in TOOLS:
-        command = " ".join(map(shlex.quote, python_command("argosy", name)))
+    create_folder(folder)
+    for name in TOOL_NAMES:
+        command = " ".join(map(shlex.quote, build_module_command("argosy", name)))
         (folder / name).write_text(f'#!/bin/sh\n# made by argosy\nexec {command} "$@"\n')
-        own(folder / name, 0o700)
+        set_owner(folder / name, 0o700)
     return folder
 
 
-async def account_of(pod: Manifest, folder: Path, cluster: Cluster, kubeconfig: Path) -> Account:
+async def prepare_service_account(
+    pod: Manifest, pod_folder: Path, cluster: Cluster, kubeconfig: Path
+) -> ServiceAccountAccess:
     """Write the access files into the Pod's own folder."""
-    tools = put_tools(folder / "bin")
-    env = {"PATH": f"{tools}:{PATH}"}
+    tools = write_tools(pod_folder / "bin")
+    env = {"PATH": f"{tools}:{DEFAULT_PATH}"}
     spec, namespace = pod["spec"], pod["metadata"]["namespace"]
     if spec.get("automountServiceAccountToken") is False:
-        return Account(env, (tools,))
+        return ServiceAccountAccess(env, (tools,))
     key = ResourceKey("", "ServiceAccount", namespace, str(spec.get("serviceAccountName") or "default"))
-    token = await _token(key, cluster)
-    leads = load_kubeconfig([kubeconfig])
-    place = give(folder / "account")
-    user = {"name": key.name, "user": {"tokenFile": str(place / "token")}}
-    server = {"server": leads.server, "certificate-authority": str(place / "ca.crt")}
+    token = await _request_token(key, cluster)
+    cluster_access = load_kubeconfig([kubeconfig])
+    account_folder = create_folder(pod_folder / "account")
+    user = {"name": key.name, "user": {"tokenFile": str(account_folder / "token")}}
+    server = {"server": cluster_access.server, "certificate-authority": str(account_folder / "ca.crt")}
     context = {"cluster": "sandbox", "user": key.name, "namespace": namespace}
     document = {
         "apiVersion": "v1", "kind": "Config", "clusters": [{"name": "sandbox", "cluster": server}], "users": [user],
         "contexts": [{"name": "sandbox", "context": context}], "current-context": "sandbox",
     }  # fmt: skip
-    written = {"token": token, "ca.crt": leads.ca_data.decode(), "namespace": namespace, "config": dump(document)}
-    for name, text in written.items():
-        (place / name).write_text(text)
-        own(place / name, 0o600)
-    address = urlsplit(leads.server)
+    texts_by_file = {
+        "token": token,
+        "ca.crt": cluster_access.ca_data.decode(),
+        "namespace": namespace,
+        "config": dump_yaml(document),
+    }
+    for name, text in texts_by_file.items():
+        (account_folder / name).write_text(text)
+        set_owner(account_folder / name, 0o600)
+    address = urlsplit(cluster_access.server)
     port = address.port or 443
     env |= {
-        "KUBECONFIG": str(place / "config"), "KUBERNETES_SERVICE_HOST": address.hostname or "127.0.0.1",
+        "KUBECONFIG": str(account_folder / "config"), "KUBERNETES_SERVICE_HOST": address.hostname or "127.0.0.1",
         "KUBERNETES_SERVICE_PORT": str(port),
     }  # fmt: skip
-    return Account(env, (tools, place), ((str(place), MOUNTED, True),), (port,))
+    return ServiceAccountAccess(env, (tools, account_folder), ((str(account_folder), MOUNT_PATH, True),), (port,))
 
 
-async def _token(key: ResourceKey, cluster: Cluster) -> str:
+async def _request_token(service_account: ResourceKey, cluster: Cluster) -> str:
     request = {
-        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-        "metadata": {"namespace": key.namespace, "name": key.name}, "spec": {"expirationSeconds": SECONDS},
-    }  # fmt: skip
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "metadata": {"namespace": service_account.namespace, "name": service_account.name},
+        "spec": {"expirationSeconds": TOKEN_LIFETIME_SECONDS},
+    }
     try:
-        return str((await cluster.create(request, subresource_of=key))["status"]["token"])
+        return str((await cluster.create(request, subresource_of=service_account))["status"]["token"])
     except ClusterError as error:
-        raise NotYet(f"error looking up service account {key.namespace}/{key.name}: {error.message}") from error
+        raise ContainerConfigError(
+            f"error looking up service account {service_account.namespace}/{service_account.name}: {error.message}"
+        ) from error

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from argosy.errors import PolicyError, TransientError, UserError
-from argosy.features.notifications.services import Delivery, deliver
+from argosy.features.notifications.services import MessageDelivery, deliver
 from argosy.http_client.allowed_hosts import HostRules
-from argosy.http_client.checked_request import Unanswered
+from argosy.http_client.checked_request import DeliveryUnknown
 from support.message_servers import Letter, http_inbox, smtp_inbox
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def delivery(kind: str, options: dict[str, Any], said: dict[str, Any], to: str = "", **more: Any) -> Delivery:
-    return Delivery(kind, more.pop("service", kind), to, options, said, "mark-1", NOW, **more)
+def delivery(kind: str, options: dict[str, Any], said: dict[str, Any], to: str = "", **more: Any) -> MessageDelivery:
+    return MessageDelivery(kind, more.pop("service", kind), to, options, said, "mark-1", NOW, **more)
 
 
 def test_a_webhook_gets_method_path_body_headers_and_a_key_by_which_it_can_tell_a_repetition() -> None:
@@ -149,7 +149,7 @@ def test_a_github_app_asks_for_the_token_of_its_installation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "kind"), [(503, TransientError), (429, TransientError), (401, UserError), (0, Unanswered)]
+    ("code", "kind"), [(503, TransientError), (429, TransientError), (401, UserError), (0, DeliveryUnknown)]
 )
 def test_an_answer_says_who_must_act(code: int, kind: type[Exception]) -> None:
     with http_inbox(lambda letter: (code, b"why")) as inbox, pytest.raises(kind):

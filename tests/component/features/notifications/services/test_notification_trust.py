@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import TransientError
-from argosy.features.notifications.services import Delivery, deliver
-from argosy.sandbox.apiserver.tls import certificates
+from argosy.features.notifications.services import MessageDelivery, deliver
+from argosy.sandbox.apiserver.tls import ensure_certificates
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def stranger(tmp_path: Path) -> Iterator[tuple[str, list[bytes]]]:
         def log_message(self, *_: object) -> None:
             return
 
-    made = certificates(tmp_path / "tls")
+    made = ensure_certificates(tmp_path / "tls")
     server = HTTPServer(("127.0.0.1", 0), Taker)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(made.certificate, made.key)
@@ -52,8 +52,8 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_by_every_service(
     said = {"message": "secret", "webhook": {"webhook": own}, "github": status}
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with pytest.raises(TransientError, match="trust its CA"):
-        deliver(Delivery(kind, kind, "to", options, said, "mark", now))
+        deliver(MessageDelivery(kind, kind, "to", options, said, "mark", now))
     assert got == []
     if kind == "webhook":
-        deliver(Delivery(kind, kind, "to", {**options, "insecureSkipVerify": True}, said, "mark", now))
+        deliver(MessageDelivery(kind, kind, "to", {**options, "insecureSkipVerify": True}, said, "mark", now))
         assert got == [b"secret"]

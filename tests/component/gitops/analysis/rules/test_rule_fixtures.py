@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.check.service import Checked, Manner, check
+from argosy.features.check.service import CheckResult, CheckRunOptions, check_paths
 from argosy.gitops.analysis.rules import CATALOGUE
 from argosy.gitops.analysis.violation import Severity
 from argosy.gitops.source.git.refs import Refs
@@ -22,7 +22,7 @@ FIXTURES = DATA / "rules"
 STATIC = [number for number, rule in CATALOGUE.items() if not rule.is_live]
 
 
-def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:
+def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
     """In a copy, which is no part of this repository. Where a rule asks what was before, that is committed first."""
     copy, before = tmp_path / "repository", folder.parent / "before"
     if before.is_dir():
@@ -33,14 +33,14 @@ def checked(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ch
     shutil.copytree(folder, copy, dirs_exist_ok=True)
     monkeypatch.chdir(copy)
     # The host of the fixtures' repository, were it asked
-    manner = Manner(refs_of=lambda url: Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40}))
-    return check(["."], manner=manner, talk=lambda text: None)
+    manner = CheckRunOptions(fetch_refs=lambda url: Refs({"HEAD": "1" * 40, "refs/heads/main": "1" * 40}))
+    return check_paths(["."], options=manner, log=lambda text: None)
 
 
-_bad: dict[str, Checked] = {}
+_bad: dict[str, CheckResult] = {}
 
 
-def bad_fixture(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:
+def bad_fixture(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
     """Checked once for all tests."""
     if rule not in _bad:
         _bad[rule] = checked(FIXTURES / rule / "bad", tmp_path, monkeypatch)
@@ -66,20 +66,20 @@ def test_a_rule_catches_its_bad_fixture_at_the_marked_lines(
     rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = bad_fixture(rule, tmp_path, monkeypatch)
-    places = {(each.place.file, each.place.line) for each in found.findings if each.rule.id == rule}
+    places = {(each.location.file, each.location.line) for each in found.findings if each.rule.id == rule}
     assert places == marked(FIXTURES / rule / "bad", rule) != set()
 
 
 @pytest.mark.parametrize("rule", STATIC)
 def test_a_rule_leaves_its_good_fixture_alone(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = checked(FIXTURES / rule / "good", tmp_path, monkeypatch)
-    assert [str(each.sight) for each in found.findings if each.rule.id == rule] == []
+    assert [str(each.violation) for each in found.findings if each.rule.id == rule] == []
 
 
 @pytest.mark.parametrize("rule", STATIC)
 def test_every_finding_says_what_to_do(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = bad_fixture(rule, tmp_path, monkeypatch)
-    assert all(each.sight.fix and each.sight.message and each.rule.why_sure for each in found.findings)
+    assert all(each.violation.fix and each.violation.message and each.rule.certainty for each in found.findings)
 
 
 @pytest.mark.parametrize("option", ["", "  syncPolicy: {syncOptions: [CreateNamespace=true]}\n"])
@@ -92,6 +92,6 @@ def test_a_name_that_no_namespace_can_have_is_an_error_and_not_proposed(
     found = checked(tmp_path / "invalid" / "bad", tmp_path, monkeypatch)
     (finding,) = [each for each in found.findings if each.rule.id == "AGY107"]
     message = "fraud-dev deploys to namespace 'Fraud_Dev', which is not a valid name: a lowercase RFC 1123"
-    assert finding.sight.message.startswith(message), finding.sight.message
-    assert (finding.sight.severity, finding.sight.mend) == (Severity.ERROR, None)
-    assert "CreateNamespace" not in finding.sight.fix
+    assert finding.violation.message.startswith(message), finding.violation.message
+    assert (finding.violation.severity, finding.violation.file_fix) == (Severity.ERROR, None)
+    assert "CreateNamespace" not in finding.violation.fix

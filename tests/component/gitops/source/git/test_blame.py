@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy.gitops.source.git.blame import blame, last_change, read_blame
+from argosy.gitops.source.git.blame import blame, find_last_change, read_blame
 from support.engine import Repository
 
 pytestmark = pytest.mark.anyio
@@ -57,10 +57,10 @@ async def test_what_took_a_file_away_is_found_between_two_revisions(tmp_path: Pa
     second = repository.push({"[a]*.yaml": None}, "Take it away")
     third = repository.push({"a.yaml": "two\n"}, "Write another")
     folder = repository.path / ".git"
-    found = await last_change(folder, first, third, "[a]*.yaml")
+    found = await find_last_change(folder, first, third, "[a]*.yaml")
     assert found and (found.revision, found.author, found.subject) == (second, "ann@example.com", "Take it away")
-    assert await last_change(folder, second, third, "[a]*.yaml") is None
-    assert await last_change(folder, "main", third, "a.yaml") is None
+    assert await find_last_change(folder, second, third, "[a]*.yaml") is None
+    assert await find_last_change(folder, "main", third, "a.yaml") is None
 
 
 def test_what_is_quoted_of_a_commit_is_short_and_can_be_printed() -> None:

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from argosy.errors import CorruptSource, SourceError, SourceRefused, SourceTimeout, SourceTooLarge, UnknownRef
-from argosy.gitops.source.git.fetch_locks import locked
+from argosy.gitops.source.git.fetch_locks import hold_lock
 from argosy.gitops.source.git.mirror import Mirror
-from argosy.gitops.source.git.object_reader import SUSPECT
+from argosy.gitops.source.git.object_reader import SUSPECT_MARKER
 from argosy.gitops.source.git.refs import Refs
-from argosy.gitops.source.git.remote import Remote
+from argosy.gitops.source.git.remote import MirrorRemote
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceLimits
 
@@ -50,21 +50,21 @@ async def test_every_form_of_a_ref_leads_to_its_commit(repository, opened: Opene
 async def test_a_checkout_holds_the_files_of_its_revision(repository, opened: Opened) -> None:
     repository.commit({"base/model.yaml": "a: 1", "overlays/dev/patch.yaml": "b: 2", "README": "hi"})
     tree = (await opened().checkout(f"file://{repository.path}", "main")).tree
-    assert [(entry.name, entry.kind) for entry in tree.listing("")] == [
+    assert [(entry.name, entry.kind) for entry in tree.list_folder("")] == [
         ("README", "file"), ("base", "folder"), ("overlays", "folder")
     ]  # fmt: skip
-    assert tree.read("overlays/dev/patch.yaml") == b"b: 2"
-    assert tree.entry("base/model.yaml").id == repository.git("rev-parse", "main:base/model.yaml")
-    assert tree.entry("").id == repository.git("rev-parse", "main^{tree}")
-    assert tree.entry("base/none") is None and tree.entry("README/none") is None
-    assert tree.listing("README") == () and tree.listing("none") == ()
+    assert tree.read_file("overlays/dev/patch.yaml") == b"b: 2"
+    assert tree.find_entry("base/model.yaml").id == repository.git("rev-parse", "main:base/model.yaml")
+    assert tree.find_entry("").id == repository.git("rev-parse", "main^{tree}")
+    assert tree.find_entry("base/none") is None and tree.find_entry("README/none") is None
+    assert tree.list_folder("README") == () and tree.list_folder("none") == ()
 
 
 async def test_a_tree_reads_the_same_in_another_process(repository, opened: Opened) -> None:
     repository.commit({"a": "x"})
     tree = (await opened().checkout(str(repository.path), "main")).tree
     other = pickle.loads(pickle.dumps(tree))
-    assert other.read("a") == tree.read("a") == b"x"
+    assert other.read("a") == tree.read_file("a") == b"x"
     other.objects.close()
 
 
@@ -74,8 +74,8 @@ async def test_a_new_commit_is_seen_and_the_old_checkout_stays(repository, opene
     before = await repositories.checkout(url, "main")
     repository.commit({"a": "new"})  # no parent: this is a forced push
     after = await repositories.checkout(url, "main")
-    assert (before.tree.read("a"), after.tree.read("a")) == (b"old", b"new")
-    assert (await repositories.checkout(url, before.revision)).tree.read("a") == b"old"
+    assert (before.tree.read_file("a"), after.tree.read_file("a")) == (b"old", b"new")
+    assert (await repositories.checkout(url, before.revision)).tree.read_file("a") == b"old"
 
 
 async def test_a_deleted_branch_is_an_unknown_ref_and_its_last_good_revision_can_be_had(
@@ -92,8 +92,8 @@ async def test_a_deleted_branch_is_an_unknown_ref_and_its_last_good_revision_can
     await repositories.mirror(url).compact()
     with pytest.raises(UnknownRef, match="no branch, tag or commit 'feature'") as caught:
         await repositories.checkout(url, "feature")
-    assert caught.value.last_good == good
-    assert (await opened().checkout(url, good)).tree.read("a") == b"feature"
+    assert caught.value.last_good_revision == good
+    assert (await opened().checkout(url, good)).tree.read_file("a") == b"feature"
 
 
 async def test_a_repository_that_is_gone_leaves_its_last_good_revision(repository, opened: Opened) -> None:
@@ -105,8 +105,8 @@ async def test_a_repository_that_is_gone_leaves_its_last_good_revision(repositor
     fresh = Mirror(mirror.folder, mirror.remote)  # as after a restart
     with pytest.raises(SourceRefused, match="repository not found") as caught:
         await fresh.checkout("main")
-    assert caught.value.last_good == good
-    assert (await fresh.checkout(good)).tree.read("a") == b"1"
+    assert caught.value.last_good_revision == good
+    assert (await fresh.checkout(good)).tree.read_file("a") == b"1"
     fresh.close()
 
 
@@ -164,7 +164,7 @@ async def test_a_branch_may_turn_into_a_folder_of_branches(repository, opened: O
     await repositories.checkout(url, "release")
     repository.git("update-ref", "-d", "refs/heads/release")
     repository.commit({"a": "2"}, branch="release/one")
-    assert (await repositories.checkout(url, "release/one")).tree.read("a") == b"2"
+    assert (await repositories.checkout(url, "release/one")).tree.read_file("a") == b"2"
 
 
 async def test_a_repository_of_sha256_ids_is_read(tmp_path: Path, opened: Opened) -> None:
@@ -178,7 +178,7 @@ async def test_a_repository_of_sha256_ids_is_read(tmp_path: Path, opened: Opened
     path.parent.mkdir()
     (work / ".git").rename(path)
     checkout = await opened().checkout(str(path), "main")
-    assert len(checkout.revision) == 64 and checkout.tree.read("a") == b"wide"
+    assert len(checkout.revision) == 64 and checkout.tree.read_file("a") == b"wide"
 
 
 async def test_nothing_is_fetched_when_nothing_changed(repository, opened: Opened) -> None:
@@ -205,9 +205,9 @@ async def test_two_fetches_at_once_both_end_well(repository, opened: Opened) -> 
 FETCH_AND_HANG = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from argosy.gitops.source.git.fetch_locks import locked
+from argosy.gitops.source.git.fetch_locks import hold_lock
 async def hold():
-    async with locked(Path(sys.argv[1]), seconds=5):
+    async with hold_lock(Path(sys.argv[1]), seconds=5):
         print("held", flush=True)
         await asyncio.Event().wait()
 asyncio.run(hold())
@@ -238,7 +238,7 @@ async def test_a_lock_that_is_held_too_long_is_a_timeout(repository, opened: Ope
     repositories = opened(limits=SourceLimits(fetch_seconds=0.1))
     mirror = repositories.mirror(str(repository.path))
     mirror.folder.parent.mkdir()
-    async with locked(mirror.folder.with_name(f"{mirror.folder.name}.lock"), seconds=1):
+    async with hold_lock(mirror.folder.with_name(f"{mirror.folder.name}.lock"), seconds=1):
         with pytest.raises(SourceTimeout, match="another fetch"):
             await mirror.checkout("main")
 
@@ -292,7 +292,7 @@ async def test_a_damaged_mirror_heals_by_a_refresh_or_two(
     content = None
     for _ in range(2):
         try:
-            content = (await opened().checkout(url, "main")).tree.read("a")
+            content = (await opened().checkout(url, "main")).tree.read_file("a")
             break
         except SourceError as error:
             assert isinstance(error, CorruptSource), error
@@ -307,10 +307,10 @@ async def test_a_mirror_made_anew_keeps_the_last_good_revisions_that_are_whole(r
     repository.git("update-ref", "-d", "refs/heads/gone")
     repository.git("gc", "--quiet", "--prune=now")
     mirror = repositories.mirror(url)
-    (mirror.folder / SUSPECT).touch()
+    (mirror.folder / SUSPECT_MARKER).touch()
     await repositories.checkout(url, "main")
-    assert not (mirror.folder / SUSPECT).exists()
-    assert await opened().mirror(url).last_good("gone") == good
+    assert not (mirror.folder / SUSPECT_MARKER).exists()
+    assert await opened().mirror(url).find_last_good("gone") == good
 
 
 async def test_a_reader_whose_git_was_ended_starts_another(repository, opened: Opened) -> None:
@@ -321,18 +321,18 @@ async def test_a_reader_whose_git_was_ended_starts_another(repository, opened: O
     assert process is not None
     process.kill()
     process.wait()
-    assert tree.read("a") == b"1"
-    assert not (repositories.mirror(url).folder / SUSPECT).exists()
+    assert tree.read_file("a") == b"1"
+    assert not (repositories.mirror(url).folder / SUSPECT_MARKER).exists()
 
 
 @pytest.mark.tier("all")
 async def test_many_fetches_do_not_pile_up_packs(repository, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("argosy.gitops.source.git.mirror.MOST_PACKS", 3)
+    monkeypatch.setattr("argosy.gitops.source.git.mirror.MAX_PACKS", 3)
     repositories, url = opened(), str(repository.path)
     for number in range(8):
         commit = repository.commit({"a": str(number)})
         checkout = await repositories.checkout(url, "main")
-        assert checkout.revision == commit and checkout.tree.read("a") == str(number).encode()
+        assert checkout.revision == commit and checkout.tree.read_file("a") == str(number).encode()
         assert len(list(repositories.mirror(url).folder.glob("objects/pack/*.pack"))) <= 3
 
 
@@ -345,8 +345,8 @@ async def test_a_damaged_repository_is_named_and_the_mirror_keeps_what_it_had(re
     (repository.path / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(CorruptSource, match="git fsck") as caught:
         await repositories.checkout(url, "main")
-    assert caught.value.last_good == good
-    assert (await repositories.checkout(url, good)).tree.read("a") == b"good"
+    assert caught.value.last_good_revision == good
+    assert (await repositories.checkout(url, good)).tree.read_file("a") == b"good"
 
 
 async def test_a_fetch_larger_than_the_limit_is_refused(repository, opened: Opened) -> None:
@@ -366,8 +366,8 @@ async def test_a_file_larger_than_the_limit_is_refused_and_others_can_still_be_r
     repository.commit_tree(repository.tree(*blobs))
     tree = (await opened(limits=SourceLimits(file_bytes=1000)).checkout(str(repository.path), "main")).tree
     with pytest.raises(SourceTooLarge, match="5000000 bytes"):
-        tree.read("huge")
-    assert tree.read("small") == b"small"
+        tree.read_file("huge")
+    assert tree.read_file("small") == b"small"
 
 
 async def test_git_that_is_not_installed_is_said_so(
@@ -397,24 +397,24 @@ async def test_a_git_that_would_ignore_our_settings_is_refused(
 async def test_many_who_ask_one_after_another_share_what_the_host_says(repository, opened: Opened) -> None:
     revision = repository.commit({"model.yaml": "a: 1"})
     mirror = opened().mirror(str(repository.path))
-    counting = CountingRemote(*(getattr(mirror.remote, each.name) for each in fields(Remote)))
+    counting = CountingRemote(*(getattr(mirror.remote, each.name) for each in fields(MirrorRemote)))
     mirror.remote = counting
 
     async def ask_later(number: int) -> Refs:
         await asyncio.sleep(number * 0.02)
-        return await mirror.refs()
+        return await mirror.list_refs()
 
     found = await asyncio.gather(*map(ask_later, range(40)))
     assert {refs.commits["refs/heads/main"] for refs in found} == {revision}
     assert len(counting.asked) < 20  # and not 40
 
 
-class CountingRemote(Remote):
+class CountingRemote(MirrorRemote):
     asked: list[str] = []  # noqa: RUF012 - of this test alone
 
-    async def refs(self, scratch: Path) -> Refs:
+    async def list_refs(self, scratch: Path) -> Refs:
         self.asked.append("refs")
-        return await super().refs(scratch)
+        return await super().list_refs(scratch)
 
 
 async def test_what_a_branch_is_and_why_it_cannot_be_read_is_logged_once(

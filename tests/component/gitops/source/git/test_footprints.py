@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from argosy.gitops.source.git.ref_fingerprint import footprint
+from argosy.gitops.source.git.ref_fingerprint import refs_fingerprint
 from support.engine import Repository, config_map
 
 
@@ -12,7 +12,7 @@ def test_whatever_changes_refs_changes_the_footprint_and_nothing_else_does(tmp_p
     repository = Repository(tmp_path / "repository")
     inner = tmp_path / "repository" / ".git"
     repository.push({"a.yaml": config_map()})
-    seen = [footprint(inner)]
+    seen = [refs_fingerprint(inner)]
     for change in (
         lambda: repository.push({"a.yaml": config_map(x="2")}),
         lambda: repository._git("branch", "team/next"),
@@ -24,12 +24,12 @@ def test_whatever_changes_refs_changes_the_footprint_and_nothing_else_does(tmp_p
         lambda: repository._git("checkout", "--quiet", "-b", "other"),
     ):
         change()
-        seen.append(footprint(inner))
+        seen.append(refs_fingerprint(inner))
     assert None not in seen and len(set(seen)) == len(seen)
     (tmp_path / "repository" / "b.yaml").write_text("not committed")
     repository._git("status")
-    assert footprint(inner) == seen[-1]
+    assert refs_fingerprint(inner) == seen[-1]
 
 
 def test_where_there_is_no_repository_git_must_be_asked(tmp_path: Path) -> None:
-    assert footprint(tmp_path / "nothing") is None
+    assert refs_fingerprint(tmp_path / "nothing") is None

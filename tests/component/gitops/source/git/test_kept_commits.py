@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from argosy.gitops.source.git.mirror import BY_DIGITS, Mirror
+from argosy.gitops.source.git.mirror import COMMIT_PIN_PREFIXES, Mirror
 from argosy.gitops.source.repositories import Repositories
 
 pytestmark = pytest.mark.anyio
@@ -14,13 +14,13 @@ Opened = Callable[..., Repositories]
 
 
 async def kept(mirror: Mirror) -> list[str]:
-    return sorted((await mirror._local("for-each-ref", "--format=%(objectname)", *BY_DIGITS)).split())
+    return sorted((await mirror._run_local_git("for-each-ref", "--format=%(objectname)", *COMMIT_PIN_PREFIXES)).split())
 
 
 async def test_of_commits_by_their_digits_those_in_use_are_kept_and_then_the_newest(
     repository, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.gitops.source.git.mirror.MOST_PINS", 2)
+    monkeypatch.setattr("argosy.gitops.source.git.mirror.MAX_COMMIT_PINS", 2)
     main = repository.commit({"a": "main"})
     repositories, url = opened(), str(repository.path)
     mirror, commits = repositories.mirror(url), []
@@ -38,21 +38,21 @@ async def test_of_commits_by_their_digits_those_in_use_are_kept_and_then_the_new
         await delivered(str(number))
     await mirror.compact()
     assert await kept(mirror) == sorted(commits[-2:])
-    assert (await mirror.checkout(commits[2])).tree.read("a") == b"2"  # in use, where the one after it is not
+    assert (await mirror.checkout(commits[2])).tree.read_file("a") == b"2"  # in use, where the one after it is not
     await delivered("4")
     await mirror.compact()
     assert await kept(mirror) == sorted([commits[2], commits[4]])
-    assert await opened().mirror(url).last_good("main") == main
+    assert await opened().mirror(url).find_last_good("main") == main
 
 
 async def test_what_is_remembered_of_refs_does_not_grow_without_end(
     repository, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("argosy.gitops.source.git.mirror.MOST_FOUND", 2)
+    monkeypatch.setattr("argosy.gitops.source.git.mirror.MAX_CACHED_REFS", 2)
     repositories, url = opened(), str(repository.path)
     commits = [repository.commit({"a": str(number)}, branch=f"b{number}") for number in range(4)]
     mirror = repositories.mirror(url)
     for commit in commits:
         await mirror.checkout(commit)
-    assert len(mirror._last) == 2
-    assert await mirror.last_good(commits[0]) == commits[0]
+    assert len(mirror._pinned_revisions) == 2
+    assert await mirror.find_last_good(commits[0]) == commits[0]

@@ -12,10 +12,10 @@ import pytest
 from argosy.errors import SourceError
 from argosy.gitops.source.git import object_reader
 from argosy.gitops.source.git.commit_tree import GitTree
-from argosy.gitops.source.git.object_reader import ObjectReader, Readers
+from argosy.gitops.source.git.object_reader import ObjectReader, ReaderPool
 from argosy.gitops.source.repositories import Repositories
 from argosy.gitops.source.settings import SourceLimits
-from argosy.isolation import Crew
+from argosy.isolation import ProcessPool
 from support.deadlines import wait_until_async
 from support.processes import children, is_running
 
@@ -32,21 +32,21 @@ async def test_a_worker_reads_all_trees_of_a_mirror_through_one_git(repository, 
     for text in ("one", "two", "three"):
         repository.commit({"a": text, "same": "x"})
         trees.append((await repositories.checkout(url, "main")).tree)
-    crew = Crew(workers=1)
+    crew = ProcessPool(workers=1)
     try:
         worker = await crew.run(os.getpid)
-        read = [await crew.run(GitTree.read, tree, "a") for tree in trees * 3]
+        read = [await crew.run(GitTree.read_file, tree, "a") for tree in trees * 3]
         assert read == [b"one", b"two", b"three"] * 3
         gits = children(worker)
         assert len(gits) == 1
         with pytest.raises(SourceError, match="no such file") as missing:
-            await crew.run(GitTree.read, trees[0], "none")
+            await crew.run(GitTree.read_file, trees[0], "none")
         assert missing.value.where == "none"
         # The folder is made anew, as after damage; what the worker has open must not hold it to the old one.
-        repositories.mirror(url).folder.joinpath(object_reader.SUSPECT).touch()
+        repositories.mirror(url).folder.joinpath(object_reader.SUSPECT_MARKER).touch()
         repository.commit({"a": "four"})
         fresh = (await repositories.checkout(url, "main")).tree
-        assert await crew.run(GitTree.read, fresh, "a") == b"four"
+        assert await crew.run(GitTree.read_file, fresh, "a") == b"four"
         gits = children(worker)
     finally:
         await crew.close()
@@ -65,10 +65,10 @@ async def test_trees_of_one_mirror_share_a_reader_after_the_journey(repository, 
 def test_no_more_readers_are_kept_than_the_bound_and_a_dropped_one_still_reads(
     repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(object_reader, "MOST_READERS", 2)
+    monkeypatch.setattr(object_reader, "MAX_OPEN_READERS", 2)
     repository.commit({"a": "x"})
     id = repository.git("rev-parse", "main:a")
-    readers = Readers()
+    readers = ReaderPool()
     made: list[ObjectReader] = []
     for number in range(4):
         made.append(readers.get(repository.path, SourceLimits(), f"mirror {number}"))

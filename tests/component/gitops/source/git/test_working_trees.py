@@ -12,10 +12,10 @@ from random import Random
 
 import pytest
 
-from argosy.gitops.application.file_tree import Tree
+from argosy.gitops.application.file_tree import FileTree
 from argosy.gitops.source.folder_tree import FolderTree
-from argosy.gitops.source.git.local_repository import History
-from argosy.gitops.source.git.working_tree import LaidOver
+from argosy.gitops.source.git.local_repository import LocalRepository
+from argosy.gitops.source.git.working_tree import WorkingTreeOverlay
 
 NAMES = ("a", "b", "c.yaml", "ö.txt", "d e")
 
@@ -37,22 +37,22 @@ def commit(root: Path) -> str:
     return git(root, "rev-parse", "HEAD")
 
 
-def history(root: Path) -> History:
-    return History(root, root / ".git", root / ".git")
+def history(root: Path) -> LocalRepository:
+    return LocalRepository(root, root / ".git", root / ".git")
 
 
-def contents(tree: Tree, folder: str = "") -> dict[str, bytes | None]:
+def contents(tree: FileTree, folder: str = "") -> dict[str, bytes | None]:
     """All that can be reached by listings, asked for by entries too."""
     found: dict[str, bytes | None] = {}
-    for each in tree.listing(folder):
+    for each in tree.list_folder(folder):
         path = f"{folder}/{each.name}" if folder else each.name
-        asked = tree.entry(path)
+        asked = tree.find_entry(path)
         assert asked is not None and (asked.name, asked.kind) == (each.name, each.kind)
         if each.kind == "folder":
             found |= contents(tree, path)
         else:
             assert asked.id == each.id
-            found[f"{path} {each.kind} {each.id}"] = tree.read(path)
+            found[f"{path} {each.kind} {each.id}"] = tree.read_file(path)
     return found
 
 
@@ -88,12 +88,12 @@ def test_edits_laid_over_a_commit_are_what_a_commit_of_them_would_hold(root: Pat
         scramble(root, chance)
     found = history(root)
     try:
-        changed = asyncio.run(found.changed(before))
-        laid = LaidOver(asyncio.run(found.tree(before)), FolderTree(root), changed)
+        changed = asyncio.run(found.list_changed_files(before))
+        laid = WorkingTreeOverlay(asyncio.run(found.load_tree(before)), FolderTree(root), changed)
         said = contents(laid)
         after = commit(root)
-        assert said == contents(asyncio.run(found.tree(after)))
-        assert sorted(changed) == sorted(asyncio.run(found.changed(before, after)))
+        assert said == contents(asyncio.run(found.load_tree(after)))
+        assert sorted(changed) == sorted(asyncio.run(found.list_changed_files(before, after)))
     finally:
         found.close()
 
@@ -103,10 +103,12 @@ def test_a_tree_can_be_handed_to_another_process(root: Path) -> None:
     before = commit(root)
     (root / "b.yaml").write_text("b: 1\n")
     found = history(root)
-    laid = LaidOver(asyncio.run(found.tree(before)), FolderTree(root), asyncio.run(found.changed(before)))
+    laid = WorkingTreeOverlay(
+        asyncio.run(found.load_tree(before)), FolderTree(root), asyncio.run(found.list_changed_files(before))
+    )
     copied = pickle.loads(pickle.dumps(laid))
     assert (copied.read("a.yaml"), copied.read("b.yaml")) == (b"a: 1\n", b"b: 1\n")
-    copied.under.objects.close()
+    copied.base.objects.close()
     found.close()
 
 
@@ -115,8 +117,10 @@ def test_what_git_ignores_is_not_there(root: Path) -> None:
     before = commit(root)
     (root / "a.log").write_text("a")
     found = history(root)
-    laid = LaidOver(asyncio.run(found.tree(before)), FolderTree(root), asyncio.run(found.changed(before)))
-    assert laid.entry("a.log") is None and [each.name for each in laid.listing("")] == [".gitignore"]
+    laid = WorkingTreeOverlay(
+        asyncio.run(found.load_tree(before)), FolderTree(root), asyncio.run(found.list_changed_files(before))
+    )
+    assert laid.find_entry("a.log") is None and [each.name for each in laid.list_folder("")] == [".gitignore"]
     found.close()
 
 
@@ -128,6 +132,6 @@ def test_a_missing_object_is_told_and_nothing_is_noted_in_the_repository(root: P
     files = sorted((root / ".git").rglob("*"))
     found = history(root)
     with pytest.raises(Exception, match="in this clone; run git fetch --unshallow"):
-        asyncio.run(found.tree(before)).read("a.yaml")
+        asyncio.run(found.load_tree(before)).read_file("a.yaml")
     found.close()
     assert sorted((root / ".git").rglob("*")) == files

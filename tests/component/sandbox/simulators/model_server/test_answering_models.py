@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 
 from argosy.kube.controller import AddOn
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
 from argosy.sandbox.simulators import make
 from argosy.sandbox.simulators.model_server import server
-from argosy.sandbox.simulators.model_server.model_file import Unloadable, load
+from argosy.sandbox.simulators.model_server.model_file import ModelLoadError, load_model
 from support.deadlines import HANG_SECONDS
 from support.serving_manifests import MODEL_KINDS, POD, SERVICE, model, runtime
 from support.simulators import World, condition, key, made
@@ -46,7 +46,7 @@ def place() -> Iterator[Path]:
 
 @contextlib.asynccontextmanager
 async def answering(cluster: EmbeddedCluster, place: Path, addon: AddOn | None = None) -> AsyncIterator[World]:
-    async with running([addon or make(KINDS)], cluster, on_failure=lambda: None, folder=place):
+    async with run_addons([addon or make(KINDS)], cluster, on_failure=lambda: None, folder=place):
         formats = [{"name": each, "autoSelect": True} for each in ("vLLM", "python", "sklearn")]
         await cluster.create(runtime(formats=formats))
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -172,7 +172,7 @@ async def test_after_a_restart_it_answers_at_the_address_that_people_know(
     async with answering(cluster, place) as world:
         await cluster.create(model(**PYTHON))
         url = (await world.becomes(SERVICE, is_ready))["status"]["url"]
-    async with running([make(KINDS)], cluster, on_failure=lambda: None, folder=place):
+    async with run_addons([make(KINDS)], cluster, on_failure=lambda: None, folder=place):
 
         async def answers() -> bool:
             with contextlib.suppress(OSError):
@@ -264,8 +264,8 @@ async def test_what_scikit_learn_learned_is_served_from_both_of_its_files(
 @pytest.mark.parametrize("file", ["model.joblib", "model.pkl", "model.py"])
 def test_a_model_that_is_a_pointer_of_git_lfs_says_so(tmp_path: Path, file: str) -> None:
     (tmp_path / file).write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 1\n")
-    with pytest.raises(Unloadable, match=f"{file} is a Git LFS pointer, not the model itself; run git lfs pull"):
-        load(str(tmp_path))
+    with pytest.raises(ModelLoadError, match=f"{file} is a Git LFS pointer, not the model itself; run git lfs pull"):
+        load_model(str(tmp_path))
 
 
 @pytest.mark.parametrize(("file", "library"), [("model.joblib", "joblib"), ("model.pkl", "sklearn")])
@@ -274,15 +274,15 @@ def test_a_missing_library_is_named_with_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     (tmp_path / file).write_bytes(b"csklearn.linear_model\nLogisticRegression\n.")  # a pickle that names a class
-    with pytest.raises(Unloadable, match=f"{file} needs scikit-learn, which is not .* pip install scikit-learn"):
-        load(str(tmp_path))
+    with pytest.raises(ModelLoadError, match=f"{file} needs scikit-learn, which is not .* pip install scikit-learn"):
+        load_model(str(tmp_path))
 
 
 def test_a_model_that_is_never_loaded_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[int] = []
     monkeypatch.setattr(server.os, "_exit", ended.append)
     for state in ("loaded", "loading"):
-        server._give_up(server.Entry("web-default", "web", state=state))
+        server._exit_if_loading(server.ModelEntry("web-default", "web", state=state))
     assert ended == [4]
 
 
@@ -292,8 +292,8 @@ def test_a_request_that_gets_no_thread_keeps_no_place(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(server.ThreadingHTTPServer, "process_request", refuse)
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        door = server.Door(os.dup(listening.fileno()))
-        for _ in range(server.MOST_AT_ONCE + 1):
+        door = server.ModelHttpServer(os.dup(listening.fileno()))
+        for _ in range(server.MAX_CONCURRENT_REQUESTS + 1):
             with pytest.raises(RuntimeError):
                 door.process_request(None, None)
         door.server_close()
@@ -370,13 +370,12 @@ async def test_a_model_reaches_neither_files_nor_network_nor_processes(cluster: 
         assert found == {"predictions": ["refused"] * 4}
 
 
-
 SPEAKING = "print('I am read')\n\ndef predict(instances):\n    print('asked', instances)\n    return instances\n"
 
 
 async def printed(addon: AddOn, pod: Manifest, *, follow: bool = False) -> AsyncIterator[str]:
-    assert addon.pod_logs is not None
-    async for line in addon.pod_logs.lines(pod, container="kserve-container", follow=follow, tail=None):
+    assert addon.pod_log_reader is not None
+    async for line in addon.pod_log_reader.lines(pod, container="kserve-container", follow=follow, tail=None):
         yield line
 
 
@@ -424,9 +423,9 @@ async def test_stubs_share_a_process_and_no_lines(cluster: EmbeddedCluster, plac
 
 
 def test_the_address_of_a_model_that_is_down_is_not_answered_by_another() -> None:
-    shelf = server.Shelf()
-    shelf.hear(json.dumps({"host": "web-staging", "name": "web"}))
+    shelf = server.ModelRegistry()
+    shelf.handle_line(json.dumps({"host": "web-staging", "name": "web"}))
     assert shelf.find("127.0.0.1:8080", "/v1/models").host == "web-staging"
-    with pytest.raises(server.Refusal) as raised:
+    with pytest.raises(server.RequestError) as raised:
         shelf.find("web-dev.localhost:8080", "/v1/models/web")
     assert raised.value.status == 503 and "web-dev.localhost" in str(raised.value)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from argosy.features.notifications.commit_metadata import Commits
+from argosy.features.notifications.commit_metadata import CommitMetadataReader
 from argosy.kube.names import ResourceKey
-from argosy.sandbox.simulators.pod_processes.runner import Running
+from argosy.sandbox.simulators.pod_processes.runner import RunningPod
 
-MAKERS: dict[str, Callable[[Path], Running | Commits]] = {
-    "Pod": lambda logs: Running(ResourceKey("", "Pod", "web", "p"), [], [], logs),
-    "notifications": lambda logs: Commits(),
+MAKERS: dict[str, Callable[[Path], RunningPod | CommitMetadataReader]] = {
+    "Pod": lambda logs: RunningPod(ResourceKey("", "Pod", "web", "p"), [], [], logs),
+    "notifications": lambda logs: CommitMetadataReader(),
 }
 
 
@@ -40,10 +40,10 @@ def test_a_folder_that_could_not_be_made_is_made_the_next_time(
     with monkeypatch.context() as patch:
         patch.setattr(Path, step, refuse)
         with pytest.raises(OSError, match="No space left"):
-            made.make_folder()
+            made.get_mirror_folder()
     assert list(temporary.iterdir()) == []
-    folder = made.make_folder()
-    assert folder.is_dir() and made.make_folder() == folder
+    folder = made.get_mirror_folder()
+    assert folder.is_dir() and made.get_mirror_folder() == folder
     assert maker != "Pod" or folder.stat().st_mode & 0o777 == folder.parent.stat().st_mode & 0o777 == 0o711
     made.close()
     assert list(temporary.iterdir()) == []

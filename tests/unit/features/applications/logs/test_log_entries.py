@@ -7,24 +7,24 @@ from datetime import UTC, datetime
 import pytest
 
 from argosy.errors import UserError
-from argosy.features.applications.logs.stream import LONGEST, entry, read_wanted
-from argosy.gitops.application_client.resource_actions import Excerpt
-from argosy.web.request import Query
+from argosy.features.applications.logs.stream import MAX_LINE_LENGTH, build_log_entry, read_log_request
+from argosy.gitops.application_client.resource_actions import LogOptions
+from argosy.web.request import QueryParameters
 
 NOW = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
 
 
-def excerpt(text: str) -> Excerpt:
-    return read_wanted(Query.read(text), NOW).excerpt
+def excerpt(text: str) -> LogOptions:
+    return read_log_request(QueryParameters.parse(text), NOW).excerpt
 
 
 def test_nothing_asked_is_the_whole_log() -> None:
-    assert excerpt("") == Excerpt(follow=False, tail=None, since=None, previous=False)
+    assert excerpt("") == LogOptions(follow=False, tail=None, since_seconds=None, previous=False)
 
 
 def test_everything_asked_is_taken() -> None:
     wanted = excerpt("follow=true&tailLines=7&sinceSeconds=60&previous=true")
-    assert wanted == Excerpt(follow=True, tail=7, since=60, previous=True)
+    assert wanted == LogOptions(follow=True, tail=7, since_seconds=60, previous=True)
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_everything_asked_is_taken() -> None:
      "sinceTimeStr=2026-01-02T12:59:00%2B01:00"],
 )  # fmt: skip
 def test_a_time_is_so_many_seconds_ago(text: str) -> None:
-    assert excerpt(text).since == 60
+    assert excerpt(text).since_seconds == 60
 
 
 def test_a_time_to_come_is_the_last_second() -> None:
-    assert excerpt("sinceTime=2026-01-02T13:00:00Z").since == 1
+    assert excerpt("sinceTime=2026-01-02T13:00:00Z").since_seconds == 1
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_time_to_come_is_the_last_second() -> None:
     ],
 )
 def test_a_filter_takes_what_holds_its_text(query: str, line: str, is_taken: bool) -> None:
-    assert read_wanted(Query.read(query), NOW).takes(line) is is_taken
+    assert read_log_request(QueryParameters.parse(query), NOW).matches(line) is is_taken
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,4 @@ def test_what_is_no_time_or_number_is_refused(text: str) -> None:
 
 
 def test_a_line_that_never_ends_is_cut() -> None:
-    assert len(entry("x" * (2 * LONGEST), "one", "now")["content"]) == LONGEST + 2
+    assert len(build_log_entry("x" * (2 * MAX_LINE_LENGTH), "one", "now")["content"]) == MAX_LINE_LENGTH + 2

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from argosy.features.applications.read.tree_response import diffs_wire, hosts_wire, networking, node_wire
-from argosy.gitops.application.step_results import Assessment, Comparison, Health, Pair
-from argosy.gitops.live.ownership import Parent
-from argosy.gitops.live.resource_tree import Node
+from argosy.features.applications.read.tree_response import (
+    build_networking_info,
+    diffs_to_wire,
+    hosts_to_wire,
+    node_to_wire,
+)
+from argosy.gitops.application.step_results import AppComparison, Assessment, HealthStatus, Pair
+from argosy.gitops.live.ownership import ParentRef
+from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.kube.names import ResourceKey
 
 KEY = ResourceKey("", "Pod", "ml", "one")
@@ -23,14 +28,16 @@ def everything(_: ResourceKey) -> bool:
 
 
 def test_a_node_leaves_out_what_is_empty() -> None:
-    assert node_wire(Node(KEY, "v1")) == {"version": "v1", "kind": "Pod", "namespace": "ml", "name": "one"}
+    assert node_to_wire(ResourceNode(KEY, "v1")) == {"version": "v1", "kind": "Pod", "namespace": "ml", "name": "one"}
 
 
 def test_a_node_has_all_that_is_known() -> None:
-    above = Parent(ResourceKey("apps", "ReplicaSet", "ml", "web"), "u2")
-    health = Assessment(Health.DEGRADED, "crashes")
-    node = Node(KEY, "v1", "u1", "7", "2026-01-01T00:00:00Z", (above,), ("web:1",), (("Containers", "1/1"),), health)
-    assert node_wire(node, POD) == {
+    above = ParentRef(ResourceKey("apps", "ReplicaSet", "ml", "web"), "u2")
+    health = Assessment(HealthStatus.DEGRADED, "crashes")
+    node = ResourceNode(
+        KEY, "v1", "u1", "7", "2026-01-01T00:00:00Z", (above,), ("web:1",), (("Containers", "1/1"),), health
+    )
+    assert node_to_wire(node, POD) == {
         "version": "v1", "kind": "Pod", "namespace": "ml", "name": "one", "uid": "u1", "resourceVersion": "7",
         "createdAt": "2026-01-01T00:00:00Z", "images": ["web:1"], "info": [{"name": "Containers", "value": "1/1"}],
         "parentRefs": [{"group": "apps", "kind": "ReplicaSet", "namespace": "ml", "name": "web", "uid": "u2"}],
@@ -40,33 +47,33 @@ def test_a_node_has_all_that_is_known() -> None:
 
 def test_a_service_tells_which_pods_it_leads_to() -> None:
     service = {**POD, "kind": "Service", "spec": {"selector": {"app": "web"}}}
-    assert networking(service) == {"targetLabels": {"app": "web"}}
+    assert build_networking_info(service) == {"targetLabels": {"app": "web"}}
 
 
 def test_hosts_are_those_that_its_pods_run_on() -> None:
     status = {"nodeInfo": {"architecture": "amd64"}}
     nodes = [{"metadata": {"name": name}, "status": status} for name in ("other", "worker")]
-    assert hosts_wire(nodes, [POD]) == [{"name": "worker", "systemInfo": {"architecture": "amd64"}}]
+    assert hosts_to_wire(nodes, [POD]) == [{"name": "worker", "systemInfo": {"architecture": "amd64"}}]
 
 
 def test_a_side_that_is_not_there_is_null() -> None:
     new = Pair(KEY, POD, None, True, predicted=POD)
-    (item,) = diffs_wire(Comparison([new]), (), everything)
+    (item,) = diffs_to_wire(AppComparison([new]), (), everything)
     assert item["liveState"] == item["normalizedLiveState"] == "null" and item["modified"] is True
     assert json.loads(item["targetState"])["metadata"]["name"] == "one"
     gone = Pair(KEY, None, POD, True)
-    (item,) = diffs_wire(Comparison([gone]), (), everything)
+    (item,) = diffs_to_wire(AppComparison([gone]), (), everything)
     assert item["targetState"] == "null" and json.loads(item["liveState"])["kind"] == "Pod"
 
 
 def test_who_wrote_which_field_is_left_out_and_so_is_what_is_not_asked_for() -> None:
     live = {**POD, "metadata": {**POD["metadata"], "managedFields": [{"manager": "x"}], "resourceVersion": "9"}}
-    (item,) = diffs_wire(Comparison([Pair(KEY, POD, live, False)]), (), everything)
+    (item,) = diffs_to_wire(AppComparison([Pair(KEY, POD, live, False)]), (), everything)
     assert "managedFields" not in item["liveState"] and item["resourceVersion"] == "9" and "modified" not in item
-    assert diffs_wire(Comparison([Pair(KEY, POD, live, False)]), (), lambda key: False) == []
+    assert diffs_to_wire(AppComparison([Pair(KEY, POD, live, False)]), (), lambda key: False) == []
 
 
 def test_a_hook_says_that_it_is_one() -> None:
     hook = {**POD, "metadata": {**POD["metadata"], "annotations": {"argocd.argoproj.io/hook": "PreSync"}}}
-    (item,) = diffs_wire(Comparison(hooks=[hook]), (), everything)
+    (item,) = diffs_to_wire(AppComparison(hooks=[hook]), (), everything)
     assert item["hook"] is True and item["liveState"] == "null"

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from argosy.cli.tables import Screen
-from argosy.cli.verbs import spelled
+from argosy.cli.subcommands import normalize_go_flags
+from argosy.cli.tables import TerminalOutput
 from argosy.features.applications.read import text_output
-from argosy.features.applications.sync.progress import Lines, Retries, Waves, wave_lines
-from argosy.features.argocd_cli.cli import without_server
+from argosy.features.applications.sync.progress import ResultLinePrinter, RetryReporter, WaveDisplay, render_waves
+from argosy.features.argocd_cli.cli import drop_server_flags
 from argosy.gitops.application import Application, read_application
-from argosy.gitops.application_client.differences import Differing, normal, unified
-from argosy.gitops.application_client.tree_order import branches
-from argosy.gitops.live.ownership import Parent
-from argosy.gitops.live.resource_tree import Node
+from argosy.gitops.application_client.differences import DifferingObject, format_normal_diff, format_unified_diff
+from argosy.gitops.application_client.tree_order import list_tree_lines
+from argosy.gitops.live.ownership import ParentRef
+from argosy.gitops.live.resource_tree import ResourceNode
 from argosy.kube.names import ResourceKey
-from argosy.main import command_line
+from argosy.main import build_parser
 
 KEY = ResourceKey("", "ConfigMap", "ml", "settings")
 
@@ -59,24 +59,27 @@ def application(phase: str = "Running", **operation: object) -> object:
 
 
 def test_columns_are_two_spaces_apart_and_the_last_is_not_padded() -> None:
-    assert text_output.aligned([("A", "LONG", "C"), ("aaa", "b", "c")]) == ["A    LONG  C", "aaa  b     c"]
+    assert text_output.format_aligned_columns([("A", "LONG", "C"), ("aaa", "b", "c")]) == [
+        "A    LONG  C",
+        "aaa  b     c",
+    ]
 
 
 def test_what_strangers_wrote_cannot_move_the_cursor() -> None:
-    assert text_output.aligned([("A",), ("\x1b[2Jx\ny",)])[1] == " [2Jx y"
+    assert text_output.format_aligned_columns([("A",), ("\x1b[2Jx\ny",)])[1] == " [2Jx y"
 
 
 def test_a_list_names_the_namespace_only_where_it_is_another() -> None:
-    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
+    screen, now = TerminalOutput(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
     app = application("Succeeded")
-    here = text_output.list_lines([app], screen, now, "argocd")[1]  # type: ignore[list-item]
-    there = text_output.list_lines([app], screen, now, "elsewhere")[1]  # type: ignore[list-item]
+    here = text_output.render_list([app], screen, now, "argocd")[1]  # type: ignore[list-item]
+    there = text_output.render_list([app], screen, now, "elsewhere")[1]  # type: ignore[list-item]
     assert here.split()[0] == "models" and there.split()[0] == "argocd/models"
     assert here.split()[-3:] == ["4c1d2e3", "Manual", "24h"]
 
 
 def test_waves_are_in_order_and_show_what_is_still_to_come() -> None:
-    lines = wave_lines(application(), Screen(io.StringIO()))  # type: ignore[arg-type]
+    lines = render_waves(application(), TerminalOutput(io.StringIO()))  # type: ignore[arg-type]
     assert [line.split()[:2] for line in lines[:2]] == [["wave", "0"], ["wave", "1"]]
     assert "Synced" in lines[0] and "Secret/token" in lines[0] and "secret/token created" in lines[0]
     assert "OutOfSync" in lines[1] and "Missing" not in lines[1]
@@ -105,35 +108,35 @@ def test_only_an_object_that_is_missing_is_shown_as_missing_while_it_waits() -> 
     absent = {"kind": "ConfigMap", "namespace": "ml", "name": "absent", "status": "OutOfSync",
               "health": {"status": "Missing"}}  # fmt: skip
     same = {"kind": "ConfigMap", "namespace": "ml", "name": "same", "status": "Synced"}
-    lines = wave_lines(asked(absent, same), Screen(io.StringIO()))
+    lines = render_waves(asked(absent, same), TerminalOutput(io.StringIO()))
     words = {line.split()[4]: line.split()[3] for line in lines}
     assert words == {"ConfigMap/absent": "Missing", "ConfigMap/same": "Synced", "ConfigMap/settings": "OutOfSync"}
 
 
 def test_results_of_the_operation_before_are_not_shown_as_those_of_the_one_that_is_asked_for() -> None:
     stream = io.StringIO()
-    Lines(stream).see(asked())
+    ResultLinePrinter(stream).show(asked())
     assert "settings" in stream.getvalue() and "unchanged" not in stream.getvalue()
-    drawn = "\n".join(wave_lines(asked(), Screen(io.StringIO())))
+    drawn = "\n".join(render_waves(asked(), TerminalOutput(io.StringIO())))
     assert "unchanged" not in drawn and "Succeeded" not in drawn
 
 
 def test_a_picture_is_drawn_over_itself_and_only_when_it_changed() -> None:
     stream = io.StringIO()
-    waves = Waves(stream)
-    waves.see(application())  # type: ignore[arg-type]
+    waves = WaveDisplay(stream)
+    waves.show(application())  # type: ignore[arg-type]
     first = stream.getvalue()
-    waves.see(application())  # type: ignore[arg-type]
+    waves.show(application())  # type: ignore[arg-type]
     assert stream.getvalue() == first
-    waves.see(application("Succeeded"))  # type: ignore[arg-type]
+    waves.show(application("Succeeded"))  # type: ignore[arg-type]
     assert stream.getvalue()[len(first) :].startswith("\x1b[3A")
 
 
 def test_a_line_is_printed_once_for_each_state() -> None:
     stream = io.StringIO()
-    lines = Lines(stream)
+    lines = ResultLinePrinter(stream)
     for phase in ("Running", "Running", "Succeeded"):
-        lines.see(application(phase))  # type: ignore[arg-type]
+        lines.show(application(phase))  # type: ignore[arg-type]
     printed = stream.getvalue().splitlines()
     assert printed[0].split()[0] == "TIMESTAMP"
     assert [line.split()[-4:][0] for line in printed[1:]].count("settings") <= 1
@@ -142,56 +145,56 @@ def test_a_line_is_printed_once_for_each_state() -> None:
 
 def test_each_attempt_that_will_be_made_again_is_told_once() -> None:
     told: list[str] = []
-    retries = Retries(told.append)
+    retries = RetryReporter(told.append)
     ended = "2026-01-01T00:00:01Z"
     for count in (0, 1, 1, 2):
         said = f"no such branch. Retrying attempt #{count} at 3:04PM."
-        retries.see(application(finishedAt=ended if count else "", retryCount=count, message=said))  # type: ignore[arg-type]
-    retries.see(application(retryCount=2))  # type: ignore[arg-type]
-    retries.see(application("Failed", finishedAt=ended, retryCount=3))  # type: ignore[arg-type]
+        retries.show(application(finishedAt=ended if count else "", retryCount=count, message=said))  # type: ignore[arg-type]
+    retries.show(application(retryCount=2))  # type: ignore[arg-type]
+    retries.show(application("Failed", finishedAt=ended, retryCount=3))  # type: ignore[arg-type]
     assert told == [f"models: no such branch. Retrying attempt #{count} at 3:04PM." for count in (1, 2)]
 
 
 def test_differences_are_printed_as_the_program_diff_prints_them() -> None:
-    found = Differing(KEY, (), "a\nb\nc\n", "a\nx\nc\nd\n")
-    assert normal(found) == ["2c2", "< b", "---", "> x", "3a4", "> d"]
-    assert normal(Differing(KEY, (), "a\nb\n", "")) == ["1,2d0", "< a", "< b"]
-    assert unified(found)[:2] == ["--- live/ConfigMap/ml/settings", "+++ desired/ConfigMap/ml/settings"]
+    found = DifferingObject(KEY, (), "a\nb\nc\n", "a\nx\nc\nd\n")
+    assert format_normal_diff(found) == ["2c2", "< b", "---", "> x", "3a4", "> d"]
+    assert format_normal_diff(DifferingObject(KEY, (), "a\nb\n", "")) == ["1,2d0", "< a", "< b"]
+    assert format_unified_diff(found)[:2] == ["--- live/ConfigMap/ml/settings", "+++ desired/ConfigMap/ml/settings"]
 
 
 def test_a_tree_is_drawn_with_children_below_their_parents_and_rings_left_out() -> None:
     keys = [ResourceKey("", "A", "ml", name) for name in ("root", "one", "two", "three")]
     root, one, two, three = keys
 
-    def node(key: ResourceKey, parent: ResourceKey | None) -> Node:
-        return Node(key, "v1", parents=(Parent(parent, ""),) if parent else ())
+    def node(key: ResourceKey, parent: ResourceKey | None) -> ResourceNode:
+        return ResourceNode(key, "v1", parents=(ParentRef(parent, ""),) if parent else ())
 
     ring = [ResourceKey("", "A", "ml", name) for name in ("this", "that")]
     nodes = [node(root, None), node(one, root), node(two, one), node(three, root)]
-    found = list(branches([*nodes, node(ring[0], ring[1]), node(ring[1], ring[0])]))
+    found = list(list_tree_lines([*nodes, node(ring[0], ring[1]), node(ring[1], ring[0])]))
     assert [(each.node.key.name, each.is_last) for each in found] == [
         ("root", ()), ("one", (False,)), ("two", (False, True)), ("three", (True,)),
     ]  # fmt: skip
 
 
 def test_switches_can_be_spelled_as_go_spells_them() -> None:
-    parser = command_line("app")
+    parser = build_parser("app")
     words = ["app", "sync", "models", "--prune=true", "--force=false", "--dry-run"]
-    assert spelled(parser, words) == ["app", "sync", "models", "--prune", "--dry-run"]
-    assert spelled(parser, ["app", "delete", "x", "--cascade"]) == ["app", "delete", "x", "--cascade=true"]
-    assert spelled(parser, ["app", "delete", "x", "--cascade=false"])[-1] == "--cascade=false"
+    assert normalize_go_flags(parser, words) == ["app", "sync", "models", "--prune", "--dry-run"]
+    assert normalize_go_flags(parser, ["app", "delete", "x", "--cascade"]) == ["app", "delete", "x", "--cascade=true"]
+    assert normalize_go_flags(parser, ["app", "delete", "x", "--cascade=false"])[-1] == "--cascade=false"
 
 
 def test_flags_that_name_a_server_are_left_out() -> None:
     words = ["--server", "x:443", "app", "--grpc-web", "list", "--auth-token=t", "-o", "name", "--kube-context", "c"]
-    assert without_server(words) == ["app", "list", "-o", "name", "--context", "c"]
+    assert drop_server_flags(words) == ["app", "list", "-o", "name", "--context", "c"]
 
 
 def test_a_thousand_applications_with_long_names_keep_their_columns() -> None:
     wire = {**application().wire}  # type: ignore[attr-defined]
     names = ["a" * 200, *(f"app-{number:03}" for number in range(999))]
     apps = [read_application({**wire, "metadata": {**wire["metadata"], "name": name}}) for name in names]
-    lines = text_output.list_lines(apps, Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC), "argocd")
+    lines = text_output.render_list(apps, TerminalOutput(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC), "argocd")
     assert len(lines) == 1001
     assert {line.index("OutOfSync") - lines[0].index("STATUS") for line in lines[1:]} == {3}
 
@@ -201,38 +204,38 @@ CAUSE = "one two three four five six seven eight nine ten eleven twelve thirteen
 
 @pytest.mark.parametrize("width", [100, 120, 160])
 def test_a_cause_is_cut_to_the_width_of_the_terminal(width: int) -> None:
-    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
+    screen, now = TerminalOutput(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
     app = application(message=CAUSE)
-    assert CAUSE in text_output.list_lines([app], screen, now, "argocd")[1]  # type: ignore[list-item]
+    assert CAUSE in text_output.render_list([app], screen, now, "argocd")[1]  # type: ignore[list-item]
     screen.width = width
-    head, row = text_output.list_lines([app], screen, now, "argocd")  # type: ignore[list-item]
+    head, row = text_output.render_list([app], screen, now, "argocd")  # type: ignore[list-item]
     assert "WHY" in head and "one two three" in row and "…" in row and "4c1d2e3" in row
     assert len(row) == width
 
 
 def test_a_cause_that_has_no_room_in_its_row_is_one_line_below_it_and_cut() -> None:
-    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
+    screen, now = TerminalOutput(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
     screen.width = 80
     apps = [application(message=CAUSE), application(message="short")]
-    head, row, below, _, short = text_output.list_lines(apps, screen, now, "argocd")  # type: ignore[arg-type]
+    head, row, below, _, short = text_output.render_list(apps, screen, now, "argocd")  # type: ignore[arg-type]
     assert "WHY" not in head and "4c1d2e3" in row
     assert below.startswith("  └ one two three") and below.endswith("…") and short == "  └ short"
     assert len(below) == 80 and all(len(line) <= 80 for line in (head, row))
 
 
 def test_a_long_cause_is_cut_where_there_is_no_terminal() -> None:
-    screen, now = Screen(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
+    screen, now = TerminalOutput(io.StringIO()), datetime(2026, 1, 2, tzinfo=UTC)
     long = "why " * 200
-    _, row = text_output.list_lines([application(message=long)], screen, now, "argocd")  # type: ignore[list-item]
+    _, row = text_output.render_list([application(message=long)], screen, now, "argocd")  # type: ignore[list-item]
     assert f"{long[:299]}… " in row and "4c1d2e3" in row
-    assert text_output.wide_lines([application(message=long)], {})[1].endswith(long.strip())  # type: ignore[list-item]
+    assert text_output.render_wide_list([application(message=long)], {})[1].endswith(long.strip())  # type: ignore[list-item]
 
 
 def test_a_wide_list_has_the_whole_cause_last() -> None:
     app = application(message=CAUSE)
-    head, row = text_output.wide_lines([app], {})  # type: ignore[list-item]
+    head, row = text_output.render_wide_list([app], {})  # type: ignore[list-item]
     assert head.split()[-1] == "WHY" and row.endswith(f"  {CAUSE}")
-    head, row = text_output.wide_lines([app])  # type: ignore[list-item]
+    head, row = text_output.render_wide_list([app])  # type: ignore[list-item]
     assert head.split()[-1] == "TARGET" and CAUSE not in row
 
 
@@ -240,12 +243,12 @@ def test_the_words_of_a_health_check_are_not_taken_for_those_of_apply() -> None:
     wire = {**application("Succeeded").wire}  # type: ignore[attr-defined]
     (result,) = wire["status"]["operationState"]["syncResult"]["resources"]
     result["message"] = "Secret is configured"
-    lines = wave_lines(read_application(wire), Screen(io.StringIO()))
+    lines = render_waves(read_application(wire), TerminalOutput(io.StringIO()))
     assert any(line.endswith("Secret/token  health: Secret is configured") for line in lines)
 
 
 def test_the_summary_names_what_needs_somebody() -> None:
-    line = text_output.summary_line([application()])  # type: ignore[list-item]
+    line = text_output.render_summary_line([application()])  # type: ignore[list-item]
     assert line == "1 app · 0 Synced · 1 not          next: argosy app get models"
 
 
@@ -268,4 +271,4 @@ def test_what_is_ill_is_named_before_what_differs_and_that_before_what_is_missin
     deployed = [{"id": 1, "revision": "a", "deployedAt": "2026-01-01T00:00:00Z"}]
     apps = [*(app(f"app-{number}", *each, []) for number, each in enumerate(others)),
             app("models", "OutOfSync", "Healthy", deployed)]  # fmt: skip
-    assert text_output.summary_line(apps).endswith(f"next: {advice}")
+    assert text_output.render_summary_line(apps).endswith(f"next: {advice}")

@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from argosy.errors import UserError
 from argosy.features.health_checks.argocd_install.merge import (
+    DEFAULT_KINDS,
     INFERENCE_SERVICE,
-    USUAL_KINDS,
-    Check,
-    changes,
-    concerned,
-    kind_in,
-    merged,
-    missing_from,
-    scripts_of_data,
-    scripts_of_entries,
-    wanted_checks,
+    RequestedHealthCheck,
+    build_requested_checks,
+    list_affected_kinds,
+    list_changes,
+    list_missing_checks,
+    merge_entries,
+    read_entry_kind,
+    read_scripts_from_data,
+    read_scripts_from_entries,
 )
-from argosy.gitops.health.bundled import bundled_rules, profile_rules, profiles
-from argosy.gitops.health.lint import lint
+from argosy.gitops.health.bundled import list_profiles, load_bundled_rules, load_profile_rules
+from argosy.gitops.health.lint import lint_script
 from argosy.kube.names import GroupKind
 from support.examples import examples
 
@@ -37,132 +37,142 @@ def entry(of: GroupKind, check: str) -> dict[str, str]:
 
 
 def test_the_usual_checks_are_strict_for_models_and_the_only_rule_for_runtimes() -> None:
-    model, runtime = wanted_checks(USUAL_KINDS)
-    assert (model.of.kind, model.profile) == ("InferenceService", "strict")
-    assert model.script == profile_rules("strict")[INFERENCE_SERVICE].script
-    assert (runtime.of.kind, runtime.profile) == ("ServingRuntime", "")
-    assert runtime.script == bundled_rules()[runtime.of].script
+    model, runtime = build_requested_checks(DEFAULT_KINDS)
+    assert (model.group_kind.kind, model.profile) == ("InferenceService", "strict")
+    assert model.script == load_profile_rules("strict")[INFERENCE_SERVICE].script
+    assert (runtime.group_kind.kind, runtime.profile) == ("ServingRuntime", "")
+    assert runtime.script == load_bundled_rules()[runtime.group_kind].script
 
 
 @pytest.mark.parametrize("profile", ["strict", "lenient", "argocd"])
 def test_each_profile_has_its_own_script_for_models(profile: str) -> None:
-    (check,) = wanted_checks([INFERENCE_SERVICE], profile)
+    (check,) = build_requested_checks([INFERENCE_SERVICE], profile)
     assert check.profile == profile
-    scripts = {profile_rules(name)[INFERENCE_SERVICE].script for name in ("strict", "lenient", "argocd")}
+    scripts = {load_profile_rules(name)[INFERENCE_SERVICE].script for name in ("strict", "lenient", "argocd")}
     assert len(scripts - {check.script}) == 2
 
 
 def test_a_kind_with_one_profile_only_takes_that_one() -> None:
-    (check,) = wanted_checks([GroupKind("", "PersistentVolumeClaim")])
+    (check,) = build_requested_checks([GroupKind("", "PersistentVolumeClaim")])
     assert (check.profile, check.key) == ("wait-for-consumer", "resource.customizations.health.PersistentVolumeClaim")
 
 
 def test_a_kind_that_argo_cd_judges_by_itself_is_refused() -> None:
     with pytest.raises(UserError, match=r"Deployment\.apps: Argo CD has a built-in health check for this kind"):
-        wanted_checks([GroupKind("apps", "Deployment")])
+        build_requested_checks([GroupKind("apps", "Deployment")])
 
 
 def test_a_profile_that_does_not_exist_is_refused_with_those_that_do() -> None:
     with pytest.raises(UserError, match=r"unknown profile strickt; choose one of .*strict"):
-        wanted_checks(USUAL_KINDS, "strickt")
+        build_requested_checks(DEFAULT_KINDS, "strickt")
 
 
 def test_the_key_of_a_check_is_the_group_and_the_kind_with_an_underscore_between() -> None:
-    (check,) = wanted_checks([INFERENCE_SERVICE])
+    (check,) = build_requested_checks([INFERENCE_SERVICE])
     assert check.key == "resource.customizations.health.serving.kserve.io_InferenceService"
 
 
 @pytest.mark.parametrize("each", [10, pytest.param(1, marks=pytest.mark.tier("all"))])
 def test_every_script_of_ours_can_stand_in_a_setting(each: int) -> None:
     """argo: checks in settings have no libraries beyond the basic ones, unlike bundled ones."""
-    rules = [*bundled_rules().values(), *(rule for name in profiles() for rule in profile_rules(name).values())]
+    rules = [
+        *load_bundled_rules().values(),
+        *(rule for name in list_profiles() for rule in load_profile_rules(name).values()),
+    ]
     assert len(rules) > 50
-    found = [(rule.where, one) for rule in rules[::each] for one in lint(rule.script)]
+    found = [(rule.where, one) for rule in rules[::each] for one in lint_script(rule.script)]
     wrong = [(where, one.message) for where, one in found if one.severity == "error"]
     assert wrong == []
 
 
 def test_foreign_entries_keep_their_place_and_every_field() -> None:
-    wanted = wanted_checks(USUAL_KINDS)
+    wanted = build_requested_checks(DEFAULT_KINDS)
     before = [PVC, entry(INFERENCE_SERVICE, "return {}"), SECRET]
-    after = merged(before, wanted)
+    after = merge_entries(before, wanted)
     assert [after[0], after[2]] == [PVC, SECRET]
     assert after[1] == wanted[0].entry
     assert after[3:] == [wanted[1].entry]
 
 
 def test_other_fields_of_our_entry_stay() -> None:
-    (check,) = wanted_checks([INFERENCE_SERVICE])
-    assert merged([{**entry(INFERENCE_SERVICE, "old"), "note": "x"}], [check]) == [{**check.entry, "note": "x"}]
+    (check,) = build_requested_checks([INFERENCE_SERVICE])
+    assert merge_entries([{**entry(INFERENCE_SERVICE, "old"), "note": "x"}], [check]) == [{**check.entry, "note": "x"}]
 
 
 def test_a_kind_that_is_listed_twice_is_listed_once_afterwards() -> None:
-    (check,) = wanted_checks([INFERENCE_SERVICE])
+    (check,) = build_requested_checks([INFERENCE_SERVICE])
     twice = [entry(INFERENCE_SERVICE, "a"), PVC, entry(INFERENCE_SERVICE, "b")]
-    assert merged(twice, [check]) == [check.entry, PVC]
+    assert merge_entries(twice, [check]) == [check.entry, PVC]
 
 
 def test_what_is_no_entry_is_not_ours_to_remove() -> None:
-    (check,) = wanted_checks([INFERENCE_SERVICE])
+    (check,) = build_requested_checks([INFERENCE_SERVICE])
     broken: list[Any] = ["text", {"group": "serving.kserve.io"}, None]
-    assert merged(broken, [check]) == [*broken, check.entry]
+    assert merge_entries(broken, [check]) == [*broken, check.entry]
 
 
-KINDS = [*USUAL_KINDS, TRAINED_MODEL, GroupKind("", "PersistentVolumeClaim"), GroupKind("apps", "Deployment")]
+KINDS = [*DEFAULT_KINDS, TRAINED_MODEL, GroupKind("", "PersistentVolumeClaim"), GroupKind("apps", "Deployment")]
 ENTRIES = st.lists(st.builds(entry, st.sampled_from(KINDS), st.sampled_from(["a", "b"])), max_size=8)
 CHECKS = st.lists(st.sampled_from(KINDS), unique=True, max_size=3).map(
-    lambda kinds: [Check(of, f"ours for {of}") for of in kinds]
+    lambda kinds: [RequestedHealthCheck(of, f"ours for {of}") for of in kinds]
 )
 
 
 @settings(max_examples=examples())
 @given(ENTRIES, CHECKS)
 def test_merging_keeps_all_of_others_in_order_has_ours_once_and_is_done_after_once(
-    before: list[dict[str, str]], wanted: list[Check]
+    before: list[dict[str, str]], wanted: list[RequestedHealthCheck]
 ) -> None:
-    after = merged(before, wanted)
-    ours = {check.of for check in wanted}
-    foreign = [each for each in before if kind_in(each) not in ours]
-    assert [each for each in after if kind_in(each) not in ours] == foreign
-    assert sorted(each["check"] for each in after if kind_in(each) in ours) == sorted(each.script for each in wanted)
-    assert merged(after, wanted) == after
+    after = merge_entries(before, wanted)
+    ours = {check.group_kind for check in wanted}
+    foreign = [each for each in before if read_entry_kind(each) not in ours]
+    assert [each for each in after if read_entry_kind(each) not in ours] == foreign
+    assert sorted(each["check"] for each in after if read_entry_kind(each) in ours) == sorted(
+        each.script for each in wanted
+    )
+    assert merge_entries(after, wanted) == after
 
 
 def test_of_two_entries_for_one_kind_the_last_is_in_force() -> None:
     twice = [entry(INFERENCE_SERVICE, "a"), entry(INFERENCE_SERVICE, "b")]
-    assert scripts_of_entries(twice) == {INFERENCE_SERVICE: "b"}
+    assert read_scripts_from_entries(twice) == {INFERENCE_SERVICE: "b"}
 
 
 def test_keys_of_argocd_cm_are_read_back_as_kinds() -> None:
-    wanted = wanted_checks([*USUAL_KINDS, GroupKind("", "PersistentVolumeClaim")])
+    wanted = build_requested_checks([*DEFAULT_KINDS, GroupKind("", "PersistentVolumeClaim")])
     data = {check.key: check.script for check in wanted} | {"url": "https://x", "resource.exclusions": "[]"}
-    assert scripts_of_data(data) == {check.of: check.script for check in wanted}
+    assert read_scripts_from_data(data) == {check.group_kind: check.script for check in wanted}
 
 
 def test_a_script_that_differs_in_one_character_is_missing() -> None:
-    wanted = wanted_checks(USUAL_KINDS)
+    wanted = build_requested_checks(DEFAULT_KINDS)
     data = {check.key: check.script for check in wanted}
-    assert missing_from(data, wanted) == []
-    assert missing_from({**data, wanted[0].key: wanted[0].script[:-2] + "\n"}, wanted) == [wanted[0]]
+    assert list_missing_checks(data, wanted) == []
+    assert list_missing_checks({**data, wanted[0].key: wanted[0].script[:-2] + "\n"}, wanted) == [wanted[0]]
 
 
 def test_the_profile_that_is_replaced_is_named() -> None:
-    lenient, strict = (wanted_checks([INFERENCE_SERVICE], profile) for profile in ("lenient", "strict"))
-    (change,) = changes({INFERENCE_SERVICE: lenient[0].script}, strict)
+    lenient, strict = (build_requested_checks([INFERENCE_SERVICE], profile) for profile in ("lenient", "strict"))
+    (change,) = list_changes({INFERENCE_SERVICE: lenient[0].script}, strict)
     assert change.is_needed
-    assert change.sentence == "serving.kserve.io/InferenceService (profile strict): replaces profile lenient"
+    assert change.description == "serving.kserve.io/InferenceService (profile strict): replaces profile lenient"
 
 
 def test_a_change_says_what_it_does() -> None:
-    model, runtime = wanted_checks(USUAL_KINDS)
-    there = {model.of: "return {}", runtime.of: runtime.script}
-    (other,) = changes({}, [model])
-    sentences = [change.sentence.partition(": ")[2] for change in (*changes(there, [model, runtime]), other)]
+    model, runtime = build_requested_checks(DEFAULT_KINDS)
+    there = {model.group_kind: "return {}", runtime.group_kind: runtime.script}
+    (other,) = list_changes({}, [model])
+    sentences = [change.description.partition(": ")[2] for change in (*list_changes(there, [model, runtime]), other)]
     assert sentences == ["replaces another script", "already up to date", "new"]
 
 
 def test_every_kind_of_kserve_counts_as_being_there_already() -> None:
-    wanted = wanted_checks(USUAL_KINDS)
-    assert concerned([TRAINED_MODEL], wanted) == [TRAINED_MODEL]
-    assert concerned([GroupKind("", "PersistentVolumeClaim")], wanted) == []
-    assert concerned([TRAINED_MODEL], wanted_checks([GroupKind("mlops.mlops.dev", "NotebookValidationJob")])) == []
+    wanted = build_requested_checks(DEFAULT_KINDS)
+    assert list_affected_kinds([TRAINED_MODEL], wanted) == [TRAINED_MODEL]
+    assert list_affected_kinds([GroupKind("", "PersistentVolumeClaim")], wanted) == []
+    assert (
+        list_affected_kinds(
+            [TRAINED_MODEL], build_requested_checks([GroupKind("mlops.mlops.dev", "NotebookValidationJob")])
+        )
+        == []
+    )

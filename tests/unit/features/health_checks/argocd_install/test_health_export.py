@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from argosy.features.health_checks.argocd_install.export import FORMS, exported
-from argosy.features.health_checks.argocd_install.merge import USUAL_KINDS, wanted_checks
-from argosy.gitops.health.settings import from_manifests
+from argosy.features.health_checks.argocd_install.export import EXPORT_FORMATS, render_export
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, build_requested_checks
+from argosy.gitops.health.settings import read_manifests
 from argosy.kube.names import GroupKind
-from argosy.kube.objects import load
+from argosy.kube.objects import read_yaml
 from support.paths import ROOT
 
 READY_MADE = ROOT / "deploy/health"
@@ -23,14 +23,14 @@ FORM_OF = {"argocd-cr": "cr", "argocd-cm": "configmap"}
 @pytest.mark.parametrize("profile", ["strict", "lenient"])
 def test_the_ready_made_files_are_what_export_prints(name: str, profile: str) -> None:
     file = READY_MADE / f"{name}{'' if profile == 'strict' else f'-{profile}'}.yaml"
-    assert file.read_text() == exported(FORM_OF[name], wanted_checks(USUAL_KINDS, profile))
+    assert file.read_text() == render_export(FORM_OF[name], build_requested_checks(DEFAULT_KINDS, profile))
 
 
 @pytest.mark.parametrize("name", FORM_OF)
 def test_the_ready_made_files_for_claims_are_what_export_prints(name: str) -> None:
     text = (READY_MADE / f"{name}-pvc.yaml").read_text()
-    assert text == exported(FORM_OF[name], wanted_checks((CLAIM,)))
-    (check,) = from_manifests([load(text)]).checks
+    assert text == render_export(FORM_OF[name], build_requested_checks((CLAIM,)))
+    (check,) = read_manifests([read_yaml(text)]).checks
     assert check.pattern == "PersistentVolumeClaim"
 
 
@@ -44,20 +44,20 @@ def test_the_ready_made_files_that_the_charts_need_are_the_linked_ones() -> None
     linked = re.findall(r"\]\(([^)]*deploy/health[^)]*)\)", page.read_text())
     assert len(linked) == len(FORM_OF)
     for link in linked:
-        (check,) = from_manifests([load((page.parent / link).read_text())]).checks
+        (check,) = read_manifests([read_yaml((page.parent / link).read_text())]).checks
         assert check.pattern == "PersistentVolumeClaim"
 
 
 def test_the_resource_says_that_applying_it_replaces_the_list_and_what_merges() -> None:
-    head = exported("cr", wanted_checks(USUAL_KINDS)).partition("apiVersion:")[0]
+    head = render_export("cr", build_requested_checks(DEFAULT_KINDS)).partition("apiVersion:")[0]
     assert all(line.startswith("#") for line in head.splitlines())
     assert "replaces the whole resourceHealthChecks list" in head
     assert "`argosy health apply` merges the list" in head
 
 
 def test_the_resource_holds_the_checks_and_nothing_else() -> None:
-    wanted = wanted_checks(USUAL_KINDS)
-    manifest = load(exported("cr", wanted, namespace="gitops", name="mine"))
+    wanted = build_requested_checks(DEFAULT_KINDS)
+    manifest = read_yaml(render_export("cr", wanted, namespace="gitops", name="mine"))
     assert manifest == {
         "apiVersion": "argoproj.io/v1beta1",
         "kind": "ArgoCD",
@@ -67,24 +67,24 @@ def test_the_resource_holds_the_checks_and_nothing_else() -> None:
 
 
 def test_the_config_map_holds_our_keys_only_and_the_label_by_which_argo_cd_finds_it() -> None:
-    wanted = wanted_checks(USUAL_KINDS)
-    manifest = load(exported("configmap", wanted))
+    wanted = build_requested_checks(DEFAULT_KINDS)
+    manifest = read_yaml(render_export("configmap", wanted))
     assert manifest["data"] == {check.key: check.script for check in wanted}
     assert manifest["metadata"]["labels"]["app.kubernetes.io/part-of"] == "argocd"
     assert (manifest["metadata"]["name"], manifest["metadata"]["namespace"]) == ("argocd-cm", "argocd")
 
 
 def test_the_variables_are_a_list_of_group_kind_and_check() -> None:
-    wanted = wanted_checks(USUAL_KINDS)
-    variables = load(exported("ansible", wanted))
+    wanted = build_requested_checks(DEFAULT_KINDS)
+    variables = read_yaml(render_export("ansible", wanted))
     assert variables == {"validated_patterns_argocd_health_checks": [check.entry for check in wanted]}
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form != "ansible"])
+@pytest.mark.parametrize("form", [form for form in EXPORT_FORMATS if form != "ansible"])
 def test_what_is_exported_is_read_back_as_the_same_checks(form: str) -> None:
-    wanted = wanted_checks(USUAL_KINDS)
-    found = from_manifests([load(exported(form, wanted))])
+    wanted = build_requested_checks(DEFAULT_KINDS)
+    found = read_manifests([read_yaml(render_export(form, wanted))])
     assert found.faults == ()
     assert {check.pattern: check.script for check in found.checks} == {
-        f"{check.of.group}/{check.of.kind}": check.script for check in wanted
+        f"{check.group_kind.group}/{check.group_kind.kind}": check.script for check in wanted
     }

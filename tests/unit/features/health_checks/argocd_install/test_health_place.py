@@ -8,26 +8,30 @@ from typing import Any
 import pytest
 
 from argosy.errors import Forbidden, UserError
-from argosy.features.health_checks.argocd_install.merge import INFERENCE_SERVICE, USUAL_KINDS, wanted_checks
-from argosy.features.health_checks.argocd_install.settings_location import Place, read_place, write_checks
-from argosy.features.health_checks.argocd_install.verification import Verification, told
-from argosy.gitops.coexistence.argocd_settings import ARGOCD, Installation, NotInstalled, find_argocd
+from argosy.features.health_checks.argocd_install.merge import DEFAULT_KINDS, INFERENCE_SERVICE, build_requested_checks
+from argosy.features.health_checks.argocd_install.settings_location import (
+    HealthSettings,
+    load_health_settings,
+    write_checks,
+)
+from argosy.features.health_checks.argocd_install.verification import HealthVerification, render_verification
+from argosy.gitops.coexistence.argocd_settings import ARGOCD_KIND, ArgoCDInstallation, ArgoCDNotFound, find_argocd
 from argosy.kube.client import Cluster
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 
 PVC = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}\n"}
-WANTED = wanted_checks(USUAL_KINDS)
+WANTED = build_requested_checks(DEFAULT_KINDS)
 KEYS = {check.key: check.script for check in WANTED}
-HERE = Installation("default", "mine")
+HERE = ArgoCDInstallation("default", "mine")
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 async def operated(cluster: Cluster) -> AsyncIterator[Cluster]:
     """A cluster that knows the kind ArgoCD, and nobody who acts on it."""
-    await cluster.apply(definition("argocds.argoproj.io"), manager="test")
+    await cluster.apply(load_definition("argocds.argoproj.io"), manager="test")
     yield cluster
 
 
@@ -42,7 +46,7 @@ def settings(**metadata: Any) -> Manifest:
 
 
 async def entries(cluster: Cluster) -> Any:
-    live = await cluster.get(HERE.key)
+    live = await cluster.get(HERE.settings_target)
     assert live is not None
     return live["spec"].get("resourceHealthChecks")
 
@@ -52,18 +56,18 @@ async def entries(cluster: Cluster) -> Any:
 
 async def test_an_entry_that_somebody_adds_meanwhile_is_kept(operated: Cluster) -> None:
     await operated.create(argocd())
-    stale = await read_place(operated, HERE)
-    await operated.patch(HERE.key, {"spec": {"resourceHealthChecks": [PVC]}})
+    stale = await load_health_settings(operated, HERE)
+    await operated.patch(HERE.settings_target, {"spec": {"resourceHealthChecks": [PVC]}})
     assert await write_checks(operated, stale, WANTED)
     assert await entries(operated) == [PVC, *(check.entry for check in WANTED)]
 
 
 async def test_nothing_is_sent_where_nothing_would_change(operated: Cluster) -> None:
     await operated.create(argocd())
-    assert await write_checks(operated, await read_place(operated, HERE), WANTED)
-    before = await operated.get(HERE.key)
-    assert not await write_checks(operated, await read_place(operated, HERE), WANTED)
-    assert await operated.get(HERE.key) == before
+    assert await write_checks(operated, await load_health_settings(operated, HERE), WANTED)
+    before = await operated.get(HERE.settings_target)
+    assert not await write_checks(operated, await load_health_settings(operated, HERE), WANTED)
+    assert await operated.get(HERE.settings_target) == before
 
 
 class Busy:
@@ -84,16 +88,16 @@ class Busy:
 async def test_a_resource_that_never_stands_still_is_named(operated: Cluster) -> None:
     await operated.create(argocd())
     with pytest.raises(UserError, match="ArgoCD/default/mine: gave up after 5 write conflicts"):
-        await write_checks(Busy(operated), await read_place(operated, HERE), WANTED)
+        await write_checks(Busy(operated), await load_health_settings(operated, HERE), WANTED)
     assert await entries(operated) is None
 
 
 async def test_keys_of_others_in_a_plain_argocd_cm_are_kept(cluster: Cluster) -> None:
     await cluster.create(settings())
     plain = await find_argocd(cluster, "default")
-    assert not plain.is_operated
-    assert await write_checks(cluster, await read_place(cluster, plain), WANTED)
-    live = await cluster.get(plain.settings)
+    assert not plain.has_operator
+    assert await write_checks(cluster, await load_health_settings(cluster, plain), WANTED)
+    live = await cluster.get(plain.config_map_key)
     assert live is not None and live["data"] == {"url": "https://x", **KEYS}
 
 
@@ -111,27 +115,27 @@ async def test_one_of_several_is_not_taken_by_chance(operated: Cluster) -> None:
     await operated.create(argocd("other"))
     with pytest.raises(UserError, match=r"2 ArgoCD resources \(default/mine, default/other\); choose one with"):
         await find_argocd(operated)
-    assert await find_argocd(operated, "default", "other") == Installation("default", "other")
+    assert await find_argocd(operated, "default", "other") == ArgoCDInstallation("default", "other")
 
 
 async def test_the_usual_resource_goes_before_others(operated: Cluster) -> None:
     await operated.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-gitops"}})
     await operated.create(argocd())
     await operated.create(argocd("openshift-gitops", "openshift-gitops"))
-    assert await find_argocd(operated) == Installation("openshift-gitops", "openshift-gitops")
+    assert await find_argocd(operated) == ArgoCDInstallation("openshift-gitops", "openshift-gitops")
 
 
 @pytest.mark.parametrize("namespace", ["", "default"])
 async def test_an_argocd_cm_that_a_resource_owns_is_never_written_to(cluster: Cluster, namespace: str) -> None:
     owner = {"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "name": "mine", "uid": "1"}
     await cluster.create(settings(ownerReferences=[owner]))
-    with pytest.raises(NotInstalled, match="ArgoCD CR 'openshift-gitops' not found in namespace"):
+    with pytest.raises(ArgoCDNotFound, match="ArgoCD CR 'openshift-gitops' not found in namespace"):
         await find_argocd(cluster, namespace)
 
 
 async def test_a_resource_that_was_named_and_is_not_there_is_not_replaced_by_argocd_cm(cluster: Cluster) -> None:
     await cluster.create(settings())
-    with pytest.raises(NotInstalled, match="ArgoCD CR 'mine' not found in namespace 'default'"):
+    with pytest.raises(ArgoCDNotFound, match="ArgoCD CR 'mine' not found in namespace 'default'"):
         await find_argocd(cluster, "default", "mine")
 
 
@@ -145,7 +149,7 @@ class Narrow:
         return getattr(self._cluster, name)
 
     async def list(self, kind: GroupKind, *, namespace: str = "", **options: Any) -> Any:
-        if kind == ARGOCD and not namespace:
+        if kind == ARGOCD_KIND and not namespace:
             raise Forbidden("not everywhere")
         return await self._cluster.list(kind, namespace=namespace, **options)
 
@@ -153,23 +157,23 @@ class Narrow:
 async def test_who_may_not_look_everywhere_names_the_namespace(operated: Cluster) -> None:
     await operated.create(argocd())
     assert await find_argocd(Narrow(operated), "default") == HERE
-    with pytest.raises(NotInstalled, match="choose yours with --namespace"):
+    with pytest.raises(ArgoCDNotFound, match="choose yours with --namespace"):
         await find_argocd(Narrow(operated))
 
 
 # -- verifying
 
 
-def verification(data: dict[str, str], *checks: Any, **spec: Any) -> Verification:
+def verification(data: dict[str, str], *checks: Any, **spec: Any) -> HealthVerification:
     live = argocd(resourceHealthChecks=list(checks), **spec)
-    return Verification(Place(HERE, live), data, (INFERENCE_SERVICE,))
+    return HealthVerification(HealthSettings(HERE, live), data, (INFERENCE_SERVICE,))
 
 
 async def test_a_key_that_only_argocd_cm_has_is_explained() -> None:
     key = "resource.customizations.health.PersistentVolumeClaim"
     found = verification({**KEYS, key: "return {}"}, *(check.entry for check in WANTED))
-    assert found.is_well and found.strays == [key]
-    lines = "\n".join(str(said) for said in told(found))
+    assert found.is_ok and found.stray_keys == [key]
+    lines = "\n".join(str(said) for said in render_verification(found))
     assert f"⚠ {key} is in argocd-cm, but not in the ArgoCD CR" in lines
     assert "this is expected behaviour, use the CR" in lines
 
@@ -177,22 +181,22 @@ async def test_a_key_that_only_argocd_cm_has_is_explained() -> None:
 async def test_a_key_that_extra_config_asks_for_is_no_stray() -> None:
     key = "resource.customizations.health.PersistentVolumeClaim"
     found = verification({**KEYS, key: "x"}, *(check.entry for check in WANTED), extraConfig={key: "x"})
-    assert found.strays == []
+    assert found.stray_keys == []
 
 
 async def test_a_script_of_which_one_line_is_missing_has_not_arrived() -> None:
     model = WANTED[0]
     found = verification({model.key: model.script.partition("\n")[2]}, model.entry)
-    assert not found.is_well
-    assert [of.kind for of in found.unpropagated] == ["InferenceService"]
-    lines = [str(said) for said in told(found)]
+    assert not found.is_ok
+    assert [of.kind for of in found.unpropagated_kinds] == ["InferenceService"]
+    lines = [str(said) for said in render_verification(found)]
     assert "⚠ Health check not yet in ConfigMap" in lines and f"  {model.key}: holds another script" in lines
 
 
 async def test_extra_config_that_wins_over_the_list_is_named() -> None:
     model = WANTED[0]
     found = verification({model.key: "x"}, model.entry, extraConfig={model.key: "x"})
-    lines = [str(said) for said in told(found)]
+    lines = [str(said) for said in render_verification(found)]
     assert f"  {model.key}: holds another script; spec.extraConfig overrides this key" in lines
     assert "  Remove it from spec.extraConfig of ArgoCD mine, then run this again" in lines
     assert not any("Wait 10 seconds" in line for line in lines), "no operator will change that"
@@ -201,21 +205,21 @@ async def test_extra_config_that_wins_over_the_list_is_named() -> None:
 async def test_a_kind_that_is_listed_twice_is_told() -> None:
     model = WANTED[0]
     found = verification(KEYS, model.entry, model.entry)
-    assert any("is listed more than once; the last entry wins" in str(said) for said in told(found))
+    assert any("is listed more than once; the last entry wins" in str(said) for said in render_verification(found))
 
 
 async def test_a_check_that_does_not_compile_is_not_verified_and_its_line_is_told() -> None:
     model = WANTED[0]
     script = "local health = {}\nif obj.status ~= nil the\nreturn health"
     found = verification({model.key: script}, {**model.entry, "check": script})
-    lines = [str(said) for said in told(found)]
-    assert not found.is_well and found.unpropagated == []
+    lines = [str(said) for said in render_verification(found)]
+    assert not found.is_ok and found.unpropagated_kinds == []
     assert any(line.startswith(f"✗ {model.key} in argocd-cm fails: line 2: does not parse") for line in lines)
     assert "Verification Complete" not in lines
-    assert "line 2" in found.as_data()["checks"][0]["error"]
+    assert "line 2" in found.to_wire()["checks"][0]["error"]
 
 
 async def test_a_check_of_another_kind_that_does_not_compile_is_told_too() -> None:
     key = "resource.customizations.health.PersistentVolumeClaim"
     found = verification({**KEYS, key: "if"}, *(check.entry for check in WANTED), extraConfig={key: "if"})
-    assert not found.is_well and list(found.broken) == [key]
+    assert not found.is_ok and list(found.script_errors) == [key]

@@ -18,14 +18,14 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.features.notebooks.files import run_folder
-from argosy.features.notebooks.files.accept import accepted, waiting
-from argosy.features.notebooks.files.html_report import report
-from argosy.features.notebooks.files.junit import junit
-from argosy.features.notebooks.files.lint import fails, lint
-from argosy.features.notebooks.files.notebook_file import read, write
-from argosy.features.notebooks.files.parameter_values import given, value_of
-from argosy.features.notebooks.files.summary import Summary, failing_lines, summarize, title_of
-from argosy.features.notebooks.runner.order import Comparison, Validation
+from argosy.features.notebooks.files.golden_update import accept_outputs, list_differences
+from argosy.features.notebooks.files.html_report import render_report
+from argosy.features.notebooks.files.junit import render_junit
+from argosy.features.notebooks.files.lint import lint_notebook, list_failing_remarks
+from argosy.features.notebooks.files.notebook_file import load_notebook, write_atomically
+from argosy.features.notebooks.files.parameter_values import collect_parameters, parse_value
+from argosy.features.notebooks.files.summary import NotebookRunSummary, build_title, list_failing_lines, summarize
+from argosy.features.notebooks.runner.run_request import ComparisonConfig, ValidationConfig
 
 Cell = dict[str, Any]
 
@@ -46,7 +46,7 @@ def notebook(*cells: Cell) -> dict[str, Any]:
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}
 
 
-def summary(executed: dict[str, Any], golden: dict[str, Any] | None = None, **more: Any) -> Summary:
+def summary(executed: dict[str, Any], golden: dict[str, Any] | None = None, **more: Any) -> NotebookRunSummary:
     """What came of a run that succeeded, unless it is said otherwise."""
     cells = [
         {"cell_index": number, "cell_type": cell["cell_type"], "status": "succeeded", "seconds": 0.5}
@@ -58,7 +58,7 @@ def summary(executed: dict[str, Any], golden: dict[str, Any] | None = None, **mo
         "status": "succeeded", "error": "", "notebook_path": "n.ipynb", "execution_duration_seconds": 1.5,
         "cells": cells, "findings": [], "statistics": {"code_cells": len(cells), "succeeded_cells": len(cells)},
     }  # fmt: skip
-    return summarize({**results, **more}, executed, golden, Comparison(), {"level": "development"})
+    return summarize({**results, **more}, executed, golden, ComparisonConfig(), {"level": "development"})
 
 
 # -- the report ------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_nothing_of_a_notebook_becomes_part_of_the_page(attack: str) -> None:
     executed = notebook(code(attack, *outputs), {"cell_type": "markdown", "source": attack})
     executed["metadata"]["papermill"] = {"parameters": {attack: attack}}
     failed = {0: {"status": "failed", "error": attack, "traceback": attack}}
-    page = report(
+    page = render_report(
         summary(executed, notebook(code("x")), findings=[finding, {**finding, "cell": -1}], error=attack,
                 notebook_path=attack, remarks=[attack], cells=failed), executed,
     )  # fmt: skip
@@ -114,7 +114,7 @@ def test_nothing_of_a_notebook_becomes_part_of_the_page(attack: str) -> None:
 
 def test_the_page_forbids_itself_everything_but_its_style_and_its_pictures() -> None:
     executed = notebook(code("plot()", shown(image__png=base64.b64encode(PNG).decode(), text__plain="<Figure>")))
-    tags = tags_of(report(summary(executed), executed))
+    tags = tags_of(render_report(summary(executed), executed))
     policy = next(found["content"] for tag, found in tags if found.get("http-equiv") == "Content-Security-Policy")
     assert policy is not None
     assert policy.startswith("default-src 'none'; img-src data:; style-src 'sha256-")
@@ -127,13 +127,15 @@ def test_the_page_forbids_itself_everything_but_its_style_and_its_pictures() -> 
 @pytest.mark.parametrize("content", ["no base64!", base64.b64encode(b"<svg onload=alert(1)>").decode(), 7, None])
 def test_what_only_claims_to_be_a_picture_is_not_shown_as_one(content: Any) -> None:
     executed = notebook(code("plot()", shown(image__png=content)))
-    assert [tag for tag, _ in tags_of(report(summary(executed), executed)) if tag == "img"] == []
+    assert [tag for tag, _ in tags_of(render_report(summary(executed), executed)) if tag == "img"] == []
 
 
 def test_the_report_names_what_failed() -> None:
     executed = notebook(code("1 / 0"), code("print(2)", stream("2")))
     failed = {0: {"status": "failed", "error": "ZeroDivisionError: x", "traceback": "\x1b[31mZeroDivisionError\x1b[0m"}}
-    page = report(summary(executed, status="failed", error="cell 0: ZeroDivisionError: x", cells=failed), executed)
+    page = render_report(
+        summary(executed, status="failed", error="cell 0: ZeroDivisionError: x", cells=failed), executed
+    )
     assert "✖ failed" in page
     assert '<pre class="out err">ZeroDivisionError</pre>' in page
 
@@ -152,7 +154,7 @@ def test_each_cell_is_a_case_and_what_blocks_is_a_failure() -> None:
         {"cell": -1, "severity": "info", "category": "missing-assertion", "message": "none"},
     ]
     found = summary(executed, golden, findings=findings, status="failed", cells={2: {"status": "skipped"}})
-    suite = ElementTree.fromstring(junit([found]).encode()).find("testsuite")
+    suite = ElementTree.fromstring(render_junit([found]).encode()).find("testsuite")
     assert suite is not None
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "2", "1")
     names = {case.get("name"): [child.tag for child in case] for case in suite}
@@ -166,17 +168,19 @@ def test_each_cell_is_a_case_and_what_blocks_is_a_failure() -> None:
 
 
 def test_a_failure_that_no_cell_is_to_blame_for_is_told_too() -> None:
-    suite = ElementTree.fromstring(junit([summary(notebook(code("x")), status="failed", error="no kernel")]).encode())
+    suite = ElementTree.fromstring(
+        render_junit([summary(notebook(code("x")), status="failed", error="no kernel")]).encode()
+    )
     assert [each.get("message") for each in suite.iter("failure")] == ["no kernel"]
 
 
 def test_titles_are_the_first_words_that_say_something() -> None:
-    assert title_of(code("\n# Load the data\nx = 1")) == "Load the data"
-    assert title_of(code("#NBVAL_SKIP\nmodel.fit(X, y)")) == "model.fit(X, y)"
-    assert title_of(code("x" * 90)) == "x" * 39 + "…"
-    assert title_of(code("")) == "(empty)"
-    assert title_of(code("%matplotlib inline")) == "%matplotlib inline"
-    assert title_of(code("# %% Plot")) == "Plot"
+    assert build_title(code("\n# Load the data\nx = 1")) == "Load the data"
+    assert build_title(code("#NBVAL_SKIP\nmodel.fit(X, y)")) == "model.fit(X, y)"
+    assert build_title(code("x" * 90)) == "x" * 39 + "…"
+    assert build_title(code("")) == "(empty)"
+    assert build_title(code("%matplotlib inline")) == "%matplotlib inline"
+    assert build_title(code("# %% Plot")) == "Plot"
 
 
 def test_old_notebooks_and_marks_of_byte_order_are_read(tmp_path: Path) -> None:
@@ -185,25 +189,25 @@ def test_old_notebooks_and_marks_of_byte_order_are_read(tmp_path: Path) -> None:
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [cell], "metadata": {}}]}
     (tmp_path / "old.ipynb").write_text(json.dumps(old))
     (tmp_path / "bom.ipynb").write_text(json.dumps(notebook(code("1"))), encoding="utf-8-sig")
-    assert title_of(read(tmp_path / "old.ipynb")["cells"][0]) == "1 + 1"
-    assert title_of(read(tmp_path / "bom.ipynb")["cells"][0]) == "1"
+    assert build_title(load_notebook(tmp_path / "old.ipynb")["cells"][0]) == "1 + 1"
+    assert build_title(load_notebook(tmp_path / "bom.ipynb")["cells"][0]) == "1"
 
 
 def test_the_line_that_failed_is_marked() -> None:
     cell = code("\n".join(f"line {number}" for number in range(1, 21)), execution_count=4)
     traceback = "Cell In[4], line 9\n...\nCell In[1], line 3, in f(x)"
-    shown = failing_lines(cell, traceback)
+    shown = list_failing_lines(cell, traceback)
     assert [line for line in shown if line.startswith("→")] == ["→   9  line 9"]
     assert (shown[0], shown[-1]) == ("    6  line 6", "   12  line 12")
-    assert failing_lines(cell, "no line")[0] == "    1  line 1"
-    assert failing_lines(code("", execution_count=4), traceback) == []
+    assert list_failing_lines(cell, "no line")[0] == "    1  line 1"
+    assert list_failing_lines(code("", execution_count=4), traceback) == []
 
 
 # -- lint ------------------------------------------------------------------------------------------------------------
 
 
 def linted(*cells: Cell, level: str = "development", given: tuple[str, ...] = ()) -> list[tuple[int, str, str]]:
-    found = lint("n.ipynb", notebook(*cells), Validation(level=level), given)
+    found = lint_notebook("n.ipynb", notebook(*cells), ValidationConfig(level=level), given)
     return [(each.finding.cell, each.finding.severity, each.rule) for each in found]
 
 
@@ -230,9 +234,9 @@ def test_faults_of_a_notebook_are_found(cells: list[Cell], remark: tuple[int, st
 
 def test_a_secret_is_not_repeated() -> None:
     secret = "ghp_" + "a1B2" * 9
-    found = lint("n.ipynb", notebook(code(f"t = '{secret}'")), Validation())
+    found = lint_notebook("n.ipynb", notebook(code(f"t = '{secret}'")), ValidationConfig())
     assert found
-    assert secret not in json.dumps([each.as_data() for each in found])
+    assert secret not in json.dumps([each.to_wire() for each in found])
 
 
 def test_an_address_whose_password_is_a_variable_has_no_secret() -> None:
@@ -251,9 +255,11 @@ def test_parameters_that_a_notebook_does_not_declare_are_named() -> None:
 
 
 def test_the_level_says_what_fails() -> None:
-    found = lint("n.ipynb", notebook(code("a", execution_count=5), code("b", execution_count=2)), Validation())
-    assert fails(found, "development") == []
-    assert fails(found, "production") == found
+    found = lint_notebook(
+        "n.ipynb", notebook(code("a", execution_count=5), code("b", execution_count=2)), ValidationConfig()
+    )
+    assert list_failing_remarks(found, "development") == []
+    assert list_failing_remarks(found, "production") == found
 
 
 # -- accept ----------------------------------------------------------------------------------------------------------
@@ -262,24 +268,24 @@ def test_the_level_says_what_fails() -> None:
 def test_only_the_outputs_of_the_cells_that_are_named_are_accepted() -> None:
     golden = notebook(code("a", stream("1")), code("b", stream("1")), code("c = 1"))
     executed = notebook(code("a", stream("2")), code("b", stream("2")), code("c = 2"))
-    differences = waiting(executed, golden, Comparison())
-    made = accepted(executed, golden, {1}, differences)
+    differences = list_differences(executed, golden, ComparisonConfig())
+    made = accept_outputs(executed, golden, {1}, differences)
     assert [cell["outputs"] for cell in made["cells"]] == [[stream("1")], [stream("2")], []]
     assert [cell["source"] for cell in made["cells"]] == ["a", "b", "c = 1"]
     assert golden["cells"][1]["outputs"] == [stream("1")]
     with pytest.raises(UserError, match="cell 2: does not differ"):
-        accepted(executed, golden, {2}, differences)
+        accept_outputs(executed, golden, {2}, differences)
 
 
 def test_cells_that_are_new_are_accepted_with_all_others() -> None:
     golden, executed = notebook(code("a", stream("1"))), notebook(code("new"), code("a", stream("2")))
     executed["metadata"]["papermill"] = {"parameters": {"x": 1}}
-    differences = waiting(executed, golden, Comparison())
-    made = accepted(executed, golden, (), differences)
+    differences = list_differences(executed, golden, ComparisonConfig())
+    made = accept_outputs(executed, golden, (), differences)
     assert made["cells"] == executed["cells"]
     assert "papermill" not in made["metadata"]
     with pytest.raises(UserError, match="without --cells"):
-        accepted(executed, golden, {differences[0].cell}, differences)
+        accept_outputs(executed, golden, {differences[0].cell}, differences)
 
 
 # -- files, records, parameters --------------------------------------------------------------------------------------
@@ -291,29 +297,29 @@ def test_cells_that_are_new_are_accepted_with_all_others() -> None:
 def test_a_file_that_is_no_notebook_is_refused_with_its_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "n.ipynb").write_text(text, encoding="latin-1")
     with pytest.raises(UserError, match=r"n\.ipynb: .*; save it again"):
-        read(tmp_path / "n.ipynb")
+        load_notebook(tmp_path / "n.ipynb")
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    write(tmp_path / "deep" / "a.txt", "one")
+    write_atomically(tmp_path / "deep" / "a.txt", "one")
     with pytest.raises(UnicodeEncodeError):
-        write(tmp_path / "deep" / "a.txt", "\ud800")
+        write_atomically(tmp_path / "deep" / "a.txt", "\ud800")
     assert [(each.name, each.read_text()) for each in (tmp_path / "deep").iterdir()] == [("a.txt", "one")]
 
 
 def test_runs_have_names_of_their_own_and_the_last_one_is_found(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5)
-    runs = [run_folder.begin(tmp_path, Path("a/my.train.ipynb"), now) for _ in range(3)]
-    assert [run.start.name for run in runs] == [f"my.train-20260102-030405{end}" for end in ("", "-2", "-3")]
+    runs = [run_folder.create_run(tmp_path, Path("a/my.train.ipynb"), now) for _ in range(3)]
+    assert [run.path_prefix.name for run in runs] == [f"my.train-20260102-030405{end}" for end in ("", "-2", "-3")]
     for run in runs[:2]:
         run.executed.write_text("{}")
-        run_folder.keep(run, {"results": {}})
+        run_folder.save_record(run, {"results": {}})
     os.utime(runs[0].record, (time.time() + 5,) * 2)
     for named in ("my.train", "my.train.ipynb", "x/my.train.ipynb"):
-        assert run_folder.last(tmp_path, named) == runs[0]
-    assert run_folder.last(tmp_path, str(runs[1].report)) == runs[1]
+        assert run_folder.find_last_run(tmp_path, named) == runs[0]
+    assert run_folder.find_last_run(tmp_path, str(runs[1].report)) == runs[1]
     with pytest.raises(UserError, match="argosy notebook run other"):
-        run_folder.last(tmp_path, "other")
+        run_folder.find_last_run(tmp_path, "other")
 
 
 @pytest.mark.parametrize(
@@ -323,23 +329,27 @@ def test_runs_have_names_of_their_own_and_the_last_one_is_found(tmp_path: Path) 
      ("'7'", "'7'"), ('"7"', "7"), ("{1, 2}", "{1, 2}"), ("[b'x']", "[b'x']")],
 )  # fmt: skip
 def test_parameters_are_what_they_look_like(text: str, value: Any) -> None:
-    assert value_of(text) == value
+    assert parse_value(text) == value
 
 
 def test_what_is_typed_wins_over_files(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text("alpha: 1\nname: x\n")
-    assert given([("alpha", "2")], [("raw", "7")], [tmp_path / "p.yaml"]) == {"alpha": 2, "name": "x", "raw": "7"}
+    assert collect_parameters([("alpha", "2")], [("raw", "7")], [tmp_path / "p.yaml"]) == {
+        "alpha": 2,
+        "name": "x",
+        "raw": "7",
+    }
     with pytest.raises(UserError, match="is not a parameter name"):
-        given([("a-b", "1")])
+        collect_parameters([("a-b", "1")])
     with pytest.raises(UserError, match="class: is not a parameter name"):
-        given([("class", "1")])
+        collect_parameters([("class", "1")])
     (tmp_path / "p.yaml").write_text("- 1\n")
     with pytest.raises(UserError, match="has no parameters"):
-        given([], [], [tmp_path / "p.yaml"])
+        collect_parameters([], [], [tmp_path / "p.yaml"])
 
 
 def test_a_notebook_that_is_a_pointer_of_git_lfs_says_so(tmp_path: Path) -> None:
     file = tmp_path / "train.ipynb"
     file.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 12345\n")
     with pytest.raises(UserError, match="is a Git LFS pointer, and not the file itself; fetch it first: git lfs pull"):
-        read(file)
+        load_notebook(file)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from argosy.features.notebooks.files.run_cli import CLEAR, Lines
+from argosy.features.notebooks.files.run_cli import CLEAR_LINE, CellLinePrinter
 
 EVENTS: list[dict[str, Any]] = [
     {"event": "started", "cells": 4, "code": 3},
@@ -36,10 +36,10 @@ class Terminal(io.StringIO):
 
 def told(is_terminal: bool) -> str:
     stream = Terminal(is_terminal)
-    lines = Lines(["# Title", "load", "fit", "save"], stream)
+    lines = CellLinePrinter(["# Title", "load", "fit", "save"], stream)
     for event in EVENTS:
-        lines.hear(event)
-    lines.end()
+        lines.on_event(event)
+    lines.print_pending_cell()
     return stream.getvalue()
 
 
@@ -56,5 +56,5 @@ def test_the_cell_that_runs_is_shown_to_who_watches(kind: str, is_shown: bool, m
     monkeypatch.setenv("TERM", kind)
     monkeypatch.setenv("NO_COLOR", "1")
     shown = told(True)
-    assert (f"{CLEAR} 1/3  cell 1   ● load" in shown) is is_shown
-    assert (CLEAR in shown) is is_shown
+    assert (f"{CLEAR_LINE} 1/3  cell 1   ● load" in shown) is is_shown
+    assert (CLEAR_LINE in shown) is is_shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.patch.change_summary import sentences
+from argosy.kube.patch.change_summary import describe_changes
 from argosy.kube.patch.merge_patch import diff
 
 LOOK = ["get", "list", "watch"]
@@ -50,4 +50,4 @@ def rule(*verbs: str, resource: str = "*") -> dict[str, Any]:
 def test_what_differs_is_told_by_its_path_and_not_as_python_has_it(
     live: dict[str, Any], after: dict[str, Any], told: list[str]
 ) -> None:
-    assert list(sentences(live, diff(live, after))) == told
+    assert list(describe_changes(live, diff(live, after))) == told

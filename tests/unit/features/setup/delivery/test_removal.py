@@ -8,25 +8,27 @@ from typing import Any
 import pytest
 
 from argosy.features.setup.delivery import desired
-from argosy.features.setup.delivery.plan import Change, Part, Plan, Request, Verb
-from argosy.features.setup.delivery.removal import remove
-from argosy.gitops.coexistence.argocd_settings import Installation
-from argosy.gitops.delivery_file.values import Delivery, Environment, Repository
+from argosy.features.setup.delivery.plan import ChangeVerb, SetupChange, SetupPart, SetupPlan, SetupRequest
+from argosy.features.setup.delivery.removal import execute_removal
+from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRepository
 from argosy.kube.client import Cluster
-from argosy.kube.controller.wait import TooLate
+from argosy.kube.controller.wait import WaitTimeout
 from argosy.kube.names import ResourceKey
-from argosy.kube.schema.bundled_crds import definition
+from argosy.kube.schema.bundled_crds import load_definition
 
-HERE = Installation("argocd")
-DELIVERY = Delivery(Repository("https://example.com/r.git"), (Environment("dev", "a-dev", "a-dev", "dev"),))
+HERE = ArgoCDInstallation("argocd")
+DELIVERY = DeliveryFile(
+    DeliveryRepository("https://example.com/r.git"), (DeliveryEnvironment("dev", "a-dev", "a-dev", "dev"),)
+)
 APPLICATION = ResourceKey("argoproj.io", "Application", "argocd", "a-dev")
 NAMESPACE = ResourceKey("", "Namespace", "", "a-dev")
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
-PLAN = Plan(
+PLAN = SetupPlan(
     HERE,
     (
-        Change("dev", Part.APPLICATION, APPLICATION, Verb.DELETE, {}),
-        Change("dev", Part.NAMESPACE, NAMESPACE, Verb.DELETE, {}),
+        SetupChange("dev", SetupPart.APPLICATION, APPLICATION, ChangeVerb.DELETE, {}),
+        SetupChange("dev", SetupPart.NAMESPACE, NAMESPACE, ChangeVerb.DELETE, {}),
     ),
 )
 pytestmark = pytest.mark.anyio
@@ -34,10 +36,10 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def set_up(cluster: Cluster) -> AsyncIterator[Cluster]:
-    await cluster.apply(definition("applications.argoproj.io"), manager="test")
+    await cluster.apply(load_definition("applications.argoproj.io"), manager="test")
     for name in ("argocd", "a-dev"):
         await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    application: Any = desired.application(DELIVERY, DELIVERY.environments[0], HERE)
+    application: Any = desired.build_application(DELIVERY, DELIVERY.environments[0], HERE)
     application["metadata"]["finalizers"] = [FINALIZER]
     await cluster.create(application)
     yield cluster
@@ -45,12 +47,14 @@ async def set_up(cluster: Cluster) -> AsyncIterator[Cluster]:
 
 async def test_an_application_that_does_not_go_stops_the_rest_and_is_not_called_deleted(set_up: Cluster) -> None:
     done: list[str] = []
-    with pytest.raises(TooLate, match=rf"Application a-dev is still being deleted after 0.05 s.*{FINALIZER}"):
-        await remove(set_up, PLAN, Request(DELIVERY), lambda change, verb: done.append(change.key.name), 0.05)
+    with pytest.raises(WaitTimeout, match=rf"Application a-dev is still being deleted after 0.05 s.*{FINALIZER}"):
+        await execute_removal(
+            set_up, PLAN, SetupRequest(DELIVERY), lambda change, verb: done.append(change.key.name), 0.05
+        )
     assert done == []
     assert "deletionTimestamp" not in (await set_up.get(NAMESPACE) or {})["metadata"]
     await set_up.patch(APPLICATION, {"metadata": {"finalizers": None}})
-    await remove(set_up, PLAN, Request(DELIVERY), lambda change, verb: done.append(change.key.kind), 5.0)
+    await execute_removal(set_up, PLAN, SetupRequest(DELIVERY), lambda change, verb: done.append(change.key.kind), 5.0)
     assert done == ["Application", "Namespace"]
 
 
@@ -58,5 +62,5 @@ async def test_an_application_that_somebody_else_deleted_is_as_good_as_gone(set_
     await set_up.patch(APPLICATION, {"metadata": {"finalizers": None}})
     await set_up.delete(APPLICATION)
     done: list[str] = []
-    await remove(set_up, PLAN, Request(DELIVERY), lambda change, verb: done.append(change.key.kind), 0.0)
+    await execute_removal(set_up, PLAN, SetupRequest(DELIVERY), lambda change, verb: done.append(change.key.kind), 0.0)
     assert done == ["Application", "Namespace"]

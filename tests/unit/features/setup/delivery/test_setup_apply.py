@@ -11,15 +11,25 @@ import pytest
 from argosy.errors import UserError
 from argosy.features.setup.delivery import access_policy, desired
 from argosy.features.setup.delivery.apply import apply_plan, change_policy
-from argosy.features.setup.delivery.plan import Change, Live, Part, Plan, Request, Verb, make_plan
-from argosy.features.setup.requests import Missing, read_applications, read_request
-from argosy.gitops.coexistence.argocd_settings import Installation
-from argosy.gitops.delivery_file.values import Delivery, Environment, Rbac, Repository
+from argosy.features.setup.delivery.plan import (
+    ChangeVerb,
+    SetupChange,
+    SetupPart,
+    SetupPlan,
+    SetupRequest,
+    SetupState,
+    build_setup_plan,
+)
+from argosy.features.setup.requests import RequiredFileMissing, load_applications, load_setup_request
+from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.gitops.delivery_file.values import DeliveryEnvironment, DeliveryFile, DeliveryRbac, DeliveryRepository
 from argosy.kube.client import Cluster
 from argosy.kube.names import ResourceKey
 
-PLAIN = Installation("argocd")
-DELIVERY = Delivery(Repository("https://example.com/r.git"), (Environment("dev", "a-dev", "a-dev", "dev"),))
+PLAIN = ArgoCDInstallation("argocd")
+DELIVERY = DeliveryFile(
+    DeliveryRepository("https://example.com/r.git"), (DeliveryEnvironment("dev", "a-dev", "a-dev", "dev"),)
+)
 NAMESPACE = ResourceKey("", "Namespace", "", "a-dev")
 FILE = """\
 apiVersion: argosy.dev/v1
@@ -32,18 +42,18 @@ environments:
 """
 
 
-async def planned(cluster: Cluster) -> Plan:
+async def planned(cluster: Cluster) -> SetupPlan:
     """Of the namespace only."""
     live = await cluster.get(NAMESPACE)
     settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"}}
-    found = {PLAIN.key: settings, **({NAMESPACE: live} if live else {})}
-    plan = make_plan(Request(DELIVERY), Live(PLAIN, found))
-    return Plan(PLAIN, tuple(change for change in plan.changes if change.part is Part.NAMESPACE))
+    found = {PLAIN.settings_target: settings, **({NAMESPACE: live} if live else {})}
+    plan = build_setup_plan(SetupRequest(DELIVERY), SetupState(PLAIN, found))
+    return SetupPlan(PLAIN, tuple(change for change in plan.changes if change.part is SetupPart.NAMESPACE))
 
 
-async def applied(cluster: Cluster, plan: Plan) -> list[Verb]:
-    verbs: list[Verb] = []
-    await apply_plan(cluster, plan, Request(DELIVERY), lambda change, verb: verbs.append(verb))
+async def applied(cluster: Cluster, plan: SetupPlan) -> list[ChangeVerb]:
+    verbs: list[ChangeVerb] = []
+    await apply_plan(cluster, plan, SetupRequest(DELIVERY), lambda change, verb: verbs.append(verb))
     return verbs
 
 
@@ -62,15 +72,15 @@ async def test_what_was_changed_since_the_plan_is_not_written_over(cluster: Clus
     await cluster.patch(NAMESPACE, {"metadata": {"labels": {"opendatahub.io/dashboard": "false"}}})
     with pytest.raises(UserError, match="was changed by someone else since the plan"):
         await applied(cluster, plan)
-    assert await applied(cluster, await planned(cluster)) == [Verb.UPDATE]
-    assert await applied(cluster, await planned(cluster)) == [Verb.UNCHANGED]
+    assert await applied(cluster, await planned(cluster)) == [ChangeVerb.UPDATE]
+    assert await applied(cluster, await planned(cluster)) == [ChangeVerb.UNCHANGED]
 
 
 @pytest.mark.anyio
 async def test_a_problem_stops_everything_before_the_first_write(cluster: Cluster) -> None:
     plan = await planned(cluster)
     with pytest.raises(UserError, match="first this"):
-        await applied(cluster, Plan(PLAIN, plan.changes, problems=("first this",)))
+        await applied(cluster, SetupPlan(PLAIN, plan.changes, problems=("first this",)))
     assert await cluster.get(NAMESPACE) is None
 
 
@@ -79,12 +89,12 @@ async def test_deliveries_that_write_the_policy_at_the_same_time_lose_nothing(cl
     await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
     owners = ("fraud", "churn", "llmops")
 
-    async def write(owner: str) -> Verb:
-        rbac = Rbac(admins=(owner,))
-        return await change_policy(cluster, PLAIN, lambda texts: access_policy.merged(texts, rbac, owner))
+    async def write(owner: str) -> ChangeVerb:
+        rbac = DeliveryRbac(admins=(owner,))
+        return await change_policy(cluster, PLAIN, lambda texts: access_policy.merge_policy(texts, rbac, owner))
 
-    assert Verb.CREATE in await asyncio.gather(*map(write, owners))
-    live = await cluster.get(access_policy.read_by_argocd(PLAIN))
+    assert ChangeVerb.CREATE in await asyncio.gather(*map(write, owners))
+    live = await cluster.get(access_policy.rbac_config_map_key(PLAIN))
     assert live is not None
     lines = live["data"]["policy.csv"].splitlines()
     assert sorted(line for line in lines if not line.startswith("#")) == sorted(
@@ -99,13 +109,13 @@ def test_a_secret_comes_from_a_variable_or_a_file_beside_the_delivery(
     (tmp_path / "key").write_text("-----BEGIN KEY-----\n")
     file = tmp_path / "argosy.yaml"
     file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
-    assert read_request(file).values["password"] == "of-a-test"
+    assert load_setup_request(file).values["password"] == "of-a-test"
     file.write_text(FILE.format(credentials="{sshKeyFrom: {file: key}}"))
-    values = read_request(file).values
+    values = load_setup_request(file).values
     assert values == {"type": "git", "url": "https://example.com/r.git", "sshPrivateKey": "-----BEGIN KEY-----\n"}
     monkeypatch.delenv("GIT_TOKEN")
     file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
-    request = read_request(file)
+    request = load_setup_request(file)
     assert "password" not in request.values
     assert request.unread == ("the repository's password cannot be read: environment variable GIT_TOKEN is empty or "
                               "missing",)  # fmt: skip
@@ -121,7 +131,7 @@ def test_a_secret_file_that_never_ends_or_is_no_text_is_a_sentence_without_its_c
     for name, said in (("/dev/zero", "larger than 1 MiB"), ("bytes", "not UTF-8"), ("folder", "cannot be read")):
         file.write_text(FILE.format(credentials=f"{{{field}: {{file: {name}}}}}"))
         with pytest.raises(UserError, match=f"{name}: .*{said}.*; ") as told:
-            read_request(file)
+            load_setup_request(file)
         assert "of-a-test" not in str(told.value)
 
 
@@ -130,33 +140,37 @@ def test_a_variable_that_is_no_text_is_a_sentence(tmp_path: Path, monkeypatch: p
     file = tmp_path / "argosy.yaml"
     file.write_text(FILE.format(credentials="{username: ada, passwordFrom: {env: GIT_TOKEN}}"))
     with pytest.raises(UserError, match="GIT_TOKEN: is not UTF-8") as told:
-        read_request(file)
+        load_setup_request(file)
     assert "of-a-test" not in str(told.value)
 
 
 def test_a_delivery_or_an_application_that_never_ends_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="larger than 1 MiB"):
-        read_request(Path("/dev/zero"))
+        load_setup_request(Path("/dev/zero"))
     with pytest.raises(UserError, match="cannot be read"):
-        read_request(tmp_path)
+        load_setup_request(tmp_path)
     (tmp_path / "dev-application.yaml").write_bytes(b"# x\n" * (1 << 19))
     with pytest.raises(UserError, match=r"dev-application\.yaml: is larger than 1 MiB"):
-        read_applications(tmp_path)
+        load_applications(tmp_path)
 
 
 @pytest.mark.anyio
 async def test_a_secret_that_cannot_be_read_stops_before_the_first_write(cluster: Cluster) -> None:
-    key = desired.repository_key(DELIVERY, PLAIN)
-    change = Change("", Part.REPOSITORY, key, Verb.CREATE, desired.repository_secret(key, {"url": "x"}))
-    plan = Plan(PLAIN, (*(await planned(cluster)).changes, change))
+    key = desired.build_repository_key(DELIVERY, PLAIN)
+    change = SetupChange(
+        "", SetupPart.REPOSITORY, key, ChangeVerb.CREATE, desired.build_repository_secret(key, {"url": "x"})
+    )
+    plan = SetupPlan(PLAIN, (*(await planned(cluster)).changes, change))
     with pytest.raises(UserError, match="cannot be read"):
-        await apply_plan(cluster, plan, Request(DELIVERY, unread=("it cannot be read",)), lambda change, verb: None)
+        await apply_plan(
+            cluster, plan, SetupRequest(DELIVERY, unread=("it cannot be read",)), lambda change, verb: None
+        )
     assert await cluster.get(NAMESPACE) is None
 
 
 def test_an_empty_file_among_the_applications_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Missing, match=r"dev-application\.yaml"):
-        read_applications(tmp_path)
+    with pytest.raises(RequiredFileMissing, match=r"dev-application\.yaml"):
+        load_applications(tmp_path)
     (tmp_path / "dev-application.yaml").write_text("# nothing\n")
     with pytest.raises(UserError, match="is empty"):
-        read_applications(tmp_path)
+        load_applications(tmp_path)

@@ -7,56 +7,74 @@ from typing import Any
 
 import pytest
 
-from argosy.features.health_checks.argocd_install.merge import Check
-from argosy.features.health_checks.argocd_install.ownership_marks import BROUGHT
+from argosy.features.health_checks.argocd_install.merge import RequestedHealthCheck
+from argosy.features.health_checks.argocd_install.ownership_marks import SETUP_HEALTH_ANNOTATION
 from argosy.features.setup.delivery import access_policy, desired
-from argosy.features.setup.delivery.access_policy import Texts, with_block
-from argosy.features.setup.delivery.plan import HIDDEN, Live, Part, Plan, Request, Verb, asked_keys, make_plan
-from argosy.features.setup.delivery.removal import make_removal
-from argosy.gitops.application.url_credentials import PLACEHOLDER
-from argosy.gitops.coexistence.argocd_settings import Installation
-from argosy.gitops.delivery_file.values import Delivery, Environment, Rbac, Repository, Role, Sync
+from argosy.features.setup.delivery.access_policy import PolicyTexts, replace_block
+from argosy.features.setup.delivery.plan import (
+    HIDDEN_VALUE,
+    ChangeVerb,
+    SetupPart,
+    SetupPlan,
+    SetupRequest,
+    SetupState,
+    build_setup_plan,
+    list_managed_keys,
+)
+from argosy.features.setup.delivery.removal import build_removal_plan
+from argosy.gitops.application.url_credentials import PLACEHOLDER_URL
+from argosy.gitops.coexistence.argocd_settings import ArgoCDInstallation
+from argosy.gitops.delivery_file.values import (
+    DeliveryEnvironment,
+    DeliveryFile,
+    DeliveryRbac,
+    DeliveryRepository,
+    DeliveryRole,
+    SyncMode,
+)
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 
-OPERATED, PLAIN = Installation("openshift-gitops", "openshift-gitops"), Installation("argocd")
-DEV = Environment("dev", "llmops-dev", "llmops-dev", "overlays/dev", Sync.AUTO)
-PRODUCTION = Environment("production", "llmops-production", "llmops-prod", "overlays/production")
-DELIVERY = Delivery(Repository("https://github.com/acme/models.git"), (DEV, PRODUCTION))
-CHECK = Check(GroupKind("serving.kserve.io", "InferenceService"), "return {status = 'Healthy'}\n")
-RBAC = Rbac("role:readonly", "[groups]", ("cluster-admins",), (Role("dev", ("team",), ("get",)),))
+OPERATED, PLAIN = ArgoCDInstallation("openshift-gitops", "openshift-gitops"), ArgoCDInstallation("argocd")
+DEV = DeliveryEnvironment("dev", "llmops-dev", "llmops-dev", "overlays/dev", SyncMode.AUTO)
+PRODUCTION = DeliveryEnvironment("production", "llmops-production", "llmops-prod", "overlays/production")
+DELIVERY = DeliveryFile(DeliveryRepository("https://github.com/acme/models.git"), (DEV, PRODUCTION))
+CHECK = RequestedHealthCheck(GroupKind("serving.kserve.io", "InferenceService"), "return {status = 'Healthy'}\n")
+RBAC = DeliveryRbac("role:readonly", "[groups]", ("cluster-admins",), (DeliveryRole("dev", ("team",), ("get",)),))
 SECRETS = {"type": "git", "url": DELIVERY.repository.url, "username": "ada", "password": "hunter2"}
 
 
-def argocd(installation: Installation, **fields: Any) -> Manifest:
-    metadata = {"name": installation.key.name, "namespace": installation.namespace, "resourceVersion": "7"}
-    api_version = "argoproj.io/v1beta1" if installation.is_operated else "v1"
-    return {"apiVersion": api_version, "kind": installation.key.kind, "metadata": metadata, **fields}
+def argocd(installation: ArgoCDInstallation, **fields: Any) -> Manifest:
+    metadata = {"name": installation.settings_target.name, "namespace": installation.namespace, "resourceVersion": "7"}
+    api_version = "argoproj.io/v1beta1" if installation.has_operator else "v1"
+    return {"apiVersion": api_version, "kind": installation.settings_target.kind, "metadata": metadata, **fields}
 
 
-def live(*manifests: Manifest, installation: Installation = OPERATED, **more: Any) -> Live:
-    settings = () if any(key_of(each) == installation.key for each in manifests) else (argocd(installation),)
+def live(*manifests: Manifest, installation: ArgoCDInstallation = OPERATED, **more: Any) -> SetupState:
+    settings = (
+        () if any(key_of(each) == installation.settings_target for each in manifests) else (argocd(installation),)
+    )
     found = {}
     for manifest in (*settings, *manifests):
         metadata = {"resourceVersion": "7", "uid": "u", **manifest["metadata"]}
         found[key_of(manifest)] = {**manifest, "metadata": metadata}
-    return Live(installation, found, **more)
+    return SetupState(installation, found, **more)
 
 
-def everything(installation: Installation = OPERATED) -> list[Manifest]:
+def everything(installation: ArgoCDInstallation = OPERATED) -> list[Manifest]:
     made = []
     for environment in DELIVERY.environments:
-        made.append(desired.namespace(environment.namespace))
-        made.append(desired.role_binding(environment.namespace, installation))
-        made.append(desired.application(DELIVERY, environment, installation))
+        made.append(desired.build_namespace(environment.namespace))
+        made.append(desired.build_role_binding(environment.namespace, installation))
+        made.append(desired.build_application(DELIVERY, environment, installation))
     return made
 
 
-def verbs(plan: Plan) -> set[Verb]:
+def verbs(plan: SetupPlan) -> set[ChangeVerb]:
     return {change.verb for change in plan.changes}
 
 
-def of(plan: Plan, part: Part, environment: str = "") -> Any:
+def of(plan: SetupPlan, part: SetupPart, environment: str = "") -> Any:
     (found,) = (each for each in plan.changes if each.part is part and each.environment == environment)
     return found
 
@@ -70,25 +88,29 @@ def without_mark(manifest: Manifest, **labels: str) -> Manifest:
 
 
 def test_in_an_empty_cluster_all_is_created() -> None:
-    plan = make_plan(Request(DELIVERY), live())
-    assert verbs(plan) == {Verb.CREATE} and len(plan.changes) == 6 and not plan.problems
+    plan = build_setup_plan(SetupRequest(DELIVERY), live())
+    assert verbs(plan) == {ChangeVerb.CREATE} and len(plan.changes) == 6 and not plan.problems
 
 
 def test_where_all_is_there_nothing_is_to_do() -> None:
     for installation in (OPERATED, PLAIN):
-        plan = make_plan(Request(DELIVERY), live(*everything(installation), installation=installation))
-        assert verbs(plan) == {Verb.UNCHANGED} and plan.to_write == []
+        plan = build_setup_plan(SetupRequest(DELIVERY), live(*everything(installation), installation=installation))
+        assert verbs(plan) == {ChangeVerb.UNCHANGED} and plan.to_write == []
 
 
 def test_a_plan_is_made_from_what_is_read() -> None:
-    plan = make_plan(Request(DELIVERY, (CHECK,)), live())
-    assert {change.key for change in plan.changes} <= set(asked_keys(DELIVERY, OPERATED))
+    plan = build_setup_plan(SetupRequest(DELIVERY, (CHECK,)), live())
+    assert {change.key for change in plan.changes} <= set(list_managed_keys(DELIVERY, OPERATED))
 
 
 def test_the_applications_are_those_of_the_documents() -> None:
-    dev = of(make_plan(Request(DELIVERY), live()), Part.APPLICATION, "dev").manifest
+    dev = of(build_setup_plan(SetupRequest(DELIVERY), live()), SetupPart.APPLICATION, "dev").manifest
     assert dev["metadata"]["namespace"] == "openshift-gitops"
-    assert dev["metadata"]["labels"] == {"app": "llmops", "environment": "dev", desired.MANAGED_BY: desired.MARK}
+    assert dev["metadata"]["labels"] == {
+        "app": "llmops",
+        "environment": "dev",
+        desired.MANAGED_BY: desired.MANAGED_BY_SETUP,
+    }
     assert dev["spec"] == {
         "project": "default",
         "source": {"repoURL": DELIVERY.repository.url, "targetRevision": "main", "path": "overlays/dev"},
@@ -100,7 +122,7 @@ def test_the_applications_are_those_of_the_documents() -> None:
         },
         "ignoreDifferences": [{"group": "serving.kserve.io", "kind": "InferenceService", "jsonPointers": ["/status"]}],
     }
-    production = of(make_plan(Request(DELIVERY), live()), Part.APPLICATION, "production").manifest
+    production = of(build_setup_plan(SetupRequest(DELIVERY), live()), SetupPart.APPLICATION, "production").manifest
     assert "automated" not in production["spec"]["syncPolicy"]
 
 
@@ -109,73 +131,80 @@ def test_the_applications_are_those_of_the_documents() -> None:
     [(OPERATED, "openshift-gitops-argocd-application-controller"), (PLAIN, "argocd-application-controller")],
 )
 def test_the_account_that_syncs_becomes_administrator_of_the_namespace(
-    installation: Installation, account: str
+    installation: ArgoCDInstallation, account: str
 ) -> None:
-    binding = of(make_plan(Request(DELIVERY), live(installation=installation)), Part.ROLE_BINDING, "dev").manifest
+    binding = of(
+        build_setup_plan(SetupRequest(DELIVERY), live(installation=installation)), SetupPart.ROLE_BINDING, "dev"
+    ).manifest
     assert binding["metadata"]["name"] == "argocd-admin" and binding["roleRef"]["name"] == "admin"
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": installation.namespace}]
 
 
 def test_labels_of_a_namespace_are_refreshed_and_those_of_others_stay() -> None:
-    there = without_mark(desired.namespace("llmops-dev"), **{"opendatahub.io/dashboard": "false", "team": "ml"})
-    there["metadata"]["annotations"] = {desired.DISPLAY_NAME: "Our models"}
-    change = of(make_plan(Request(DELIVERY), live(there)), Part.NAMESPACE, "dev")
-    assert change.verb is Verb.UPDATE and change.version == "7"
+    there = without_mark(desired.build_namespace("llmops-dev"), **{"opendatahub.io/dashboard": "false", "team": "ml"})
+    there["metadata"]["annotations"] = {desired.DISPLAY_NAME_ANNOTATION: "Our models"}
+    change = of(build_setup_plan(SetupRequest(DELIVERY), live(there)), SetupPart.NAMESPACE, "dev")
+    assert change.verb is ChangeVerb.UPDATE and change.version == "7"
     assert change.manifest == {"metadata": {"labels": {"opendatahub.io/dashboard": "true"}}}
     assert change.differences == ("metadata.labels.opendatahub.io/dashboard: false → true",)
 
 
 def test_a_binding_keeps_the_subjects_of_others() -> None:
-    binding = desired.role_binding("llmops-dev", OPERATED)
+    binding = desired.build_role_binding("llmops-dev", OPERATED)
     alice = {"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}
-    change = of(make_plan(Request(DELIVERY), live({**binding, "subjects": [alice]})), Part.ROLE_BINDING, "dev")
+    change = of(
+        build_setup_plan(SetupRequest(DELIVERY), live({**binding, "subjects": [alice]})), SetupPart.ROLE_BINDING, "dev"
+    )
     assert change.manifest == {"subjects": [alice, *binding["subjects"]]}
     both = {**binding, "subjects": [alice, *binding["subjects"]]}
-    assert of(make_plan(Request(DELIVERY), live(both)), Part.ROLE_BINDING, "dev").verb is Verb.UNCHANGED
+    assert (
+        of(build_setup_plan(SetupRequest(DELIVERY), live(both)), SetupPart.ROLE_BINDING, "dev").verb
+        is ChangeVerb.UNCHANGED
+    )
 
 
 def test_a_binding_of_another_role_is_a_problem_since_no_role_can_be_changed() -> None:
-    binding = desired.role_binding("llmops-dev", OPERATED)
+    binding = desired.build_role_binding("llmops-dev", OPERATED)
     other = {**binding, "roleRef": {**binding["roleRef"], "name": "view"}}
-    (problem,) = make_plan(Request(DELIVERY), live(other)).problems
+    (problem,) = build_setup_plan(SetupRequest(DELIVERY), live(other)).problems
     assert "RoleBinding/llmops-dev/argocd-admin is for ClusterRole view" in problem
 
 
 def test_what_is_being_deleted_is_a_problem() -> None:
-    namespace = desired.namespace("llmops-dev")
+    namespace = desired.build_namespace("llmops-dev")
     namespace["metadata"]["deletionTimestamp"] = "2030-01-01T00:00:00Z"
-    (problem,) = make_plan(Request(DELIVERY), live(namespace)).problems
+    (problem,) = build_setup_plan(SetupRequest(DELIVERY), live(namespace)).problems
     assert problem.startswith("Namespace/llmops-dev is being deleted")
 
 
 def test_an_application_that_was_automatic_becomes_manual_and_keeps_fields_of_others() -> None:
-    application = desired.application(DELIVERY, replace(PRODUCTION, sync=Sync.AUTO), OPERATED)
+    application = desired.build_application(DELIVERY, replace(PRODUCTION, sync=SyncMode.AUTO), OPERATED)
     application["spec"]["revisionHistoryLimit"] = 3
-    change = of(make_plan(Request(DELIVERY), live(application)), Part.APPLICATION, "production")
+    change = of(build_setup_plan(SetupRequest(DELIVERY), live(application)), SetupPart.APPLICATION, "production")
     assert change.manifest == {"spec": {"syncPolicy": {"automated": None}}}
 
 
 def test_what_somebody_else_made_does_not_become_ours() -> None:
     there = [without_mark(each) for each in everything() if "labels" in each["metadata"]]
-    assert verbs(make_plan(Request(DELIVERY), live(*there))) == {Verb.UNCHANGED}
+    assert verbs(build_setup_plan(SetupRequest(DELIVERY), live(*there))) == {ChangeVerb.UNCHANGED}
 
 
 def test_two_environments_may_share_a_namespace() -> None:
     shared = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace="llmops-dev")))
-    plan = make_plan(Request(shared), live())
-    assert [change.part for change in plan.changes].count(Part.NAMESPACE) == 1
+    plan = build_setup_plan(SetupRequest(shared), live())
+    assert [change.part for change in plan.changes].count(SetupPart.NAMESPACE) == 1
 
 
 @pytest.mark.parametrize("namespace", ["llmops-prod", "llmops-production", "llmops-prd"])
 def test_a_namespace_with_the_usual_shortening_is_not_asked_about(namespace: str) -> None:
     usual = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace=namespace)))
-    assert make_plan(Request(usual), live()).notes == ()
+    assert build_setup_plan(SetupRequest(usual), live()).notes == ()
 
 
 @pytest.mark.parametrize("namespace", ["llmops-dev", "llmops", "other-prod", "prod"])
 def test_an_application_with_another_name_than_its_namespace_is_asked_about(namespace: str) -> None:
     odd = replace(DELIVERY, environments=(DEV, replace(PRODUCTION, namespace=namespace)))
-    (note,) = make_plan(Request(odd), live()).notes
+    (note,) = build_setup_plan(SetupRequest(odd), live()).notes
     assert note.startswith(f'production: Application "llmops-production" deploys to namespace "{namespace}"')
     assert note.count("?") == 1 and "environments.production.namespace" in note
 
@@ -185,37 +214,41 @@ def test_an_application_with_another_name_than_its_namespace_is_asked_about(name
 
 def secret(**values: str) -> Manifest:
     key = ResourceKey("", "Secret", "openshift-gitops", "theirs")
-    made = desired.repository_secret(key, {**SECRETS, **values})
+    made = desired.build_repository_secret(key, {**SECRETS, **values})
     return {**made, "metadata": {**made["metadata"], "resourceVersion": "7"}}
 
 
 def test_a_secret_for_the_repository_has_type_and_url_and_is_not_shown() -> None:
-    change = of(make_plan(Request(DELIVERY, values=SECRETS), live()), Part.REPOSITORY)
+    change = of(build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live()), SetupPart.REPOSITORY)
     assert change.manifest["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "repository"
-    assert desired.decoded(change.manifest) == SECRETS
-    assert change.shown["stringData"] == {**SECRETS, "password": HIDDEN} and "data" not in change.shown
-    assert "hunter2" not in repr(change) and "hunter2" not in repr(Request(DELIVERY, values=SECRETS))
+    assert desired.decode_secret_data(change.manifest) == SECRETS
+    assert change.shown["stringData"] == {**SECRETS, "password": HIDDEN_VALUE} and "data" not in change.shown
+    assert "hunter2" not in repr(change) and "hunter2" not in repr(SetupRequest(DELIVERY, values=SECRETS))
 
 
 def test_without_credentials_there_is_no_secret() -> None:
-    assert not any(each.part is Part.REPOSITORY for each in make_plan(Request(DELIVERY), live()).changes)
+    assert not any(
+        each.part is SetupPart.REPOSITORY for each in build_setup_plan(SetupRequest(DELIVERY), live()).changes
+    )
 
 
 @pytest.mark.parametrize(
     ("there", "verb", "said"),
     [
-        (secret(), Verb.UNCHANGED, ()),
-        (secret(password="old"), Verb.UPDATE, ("password: changed",)),
-        (secret(url="https://github.com/acme/models"), Verb.UPDATE, ("url: changed",)),
-        (secret(url="https://github.com/acme/others.git"), Verb.CREATE, ()),
+        (secret(), ChangeVerb.UNCHANGED, ()),
+        (secret(password="old"), ChangeVerb.UPDATE, ("password: changed",)),
+        (secret(url="https://github.com/acme/models"), ChangeVerb.UPDATE, ("url: changed",)),
+        (secret(url="https://github.com/acme/others.git"), ChangeVerb.CREATE, ()),
     ],
 )
 def test_a_secret_that_somebody_made_for_the_repository_is_used(
-    there: Manifest, verb: Verb, said: tuple[str, ...]
+    there: Manifest, verb: ChangeVerb, said: tuple[str, ...]
 ) -> None:
-    change = of(make_plan(Request(DELIVERY, values=SECRETS), live(repositories=[there])), Part.REPOSITORY)
+    change = of(
+        build_setup_plan(SetupRequest(DELIVERY, values=SECRETS), live(repositories=[there])), SetupPart.REPOSITORY
+    )
     assert (change.verb, change.differences) == (verb, said)
-    assert change.key.name == ("llmops-repository" if verb is Verb.CREATE else "theirs")
+    assert change.key.name == ("llmops-repository" if verb is ChangeVerb.CREATE else "theirs")
 
 
 # -- health checks ---------------------------------------------------------------------------------------------------
@@ -224,25 +257,29 @@ FOREIGN = {"group": "", "kind": "PersistentVolumeClaim", "check": "return {}"}
 
 
 def test_a_check_joins_those_of_others_and_is_noted_as_ours() -> None:
-    request = Request(DELIVERY, (CHECK,))
-    change = of(make_plan(request, live(argocd(OPERATED, spec={"resourceHealthChecks": [FOREIGN]}))), Part.HEALTH)
+    request = SetupRequest(DELIVERY, (CHECK,))
+    change = of(
+        build_setup_plan(request, live(argocd(OPERATED, spec={"resourceHealthChecks": [FOREIGN]}))), SetupPart.HEALTH
+    )
     assert change.manifest["spec"]["resourceHealthChecks"] == [FOREIGN, CHECK.entry]
-    assert change.manifest["metadata"]["annotations"] == {BROUGHT: "serving.kserve.io_InferenceService"}
+    assert change.manifest["metadata"]["annotations"] == {SETUP_HEALTH_ANNOTATION: "serving.kserve.io_InferenceService"}
     assert change.differences == ("serving.kserve.io/InferenceService: new", "keeps PersistentVolumeClaim")
 
 
 def test_a_check_that_was_there_is_not_noted_as_ours() -> None:
     other = {**CHECK.entry, "check": "return {status = 'Degraded'}"}
     change = of(
-        make_plan(Request(DELIVERY, (CHECK,)), live(argocd(OPERATED, spec={"resourceHealthChecks": [other]}))),
-        Part.HEALTH,
+        build_setup_plan(
+            SetupRequest(DELIVERY, (CHECK,)), live(argocd(OPERATED, spec={"resourceHealthChecks": [other]}))
+        ),
+        SetupPart.HEALTH,
     )
-    assert change.verb is Verb.UPDATE and "annotations" not in change.manifest["metadata"]
+    assert change.verb is ChangeVerb.UPDATE and "annotations" not in change.manifest["metadata"]
 
 
 def test_without_an_operator_checks_go_into_argocd_cm() -> None:
     there = live(argocd(PLAIN, data={"url": "https://argocd"}), installation=PLAIN)
-    change = of(make_plan(Request(DELIVERY, (CHECK,)), there), Part.HEALTH)
+    change = of(build_setup_plan(SetupRequest(DELIVERY, (CHECK,)), there), SetupPart.HEALTH)
     assert change.key == ResourceKey("", "ConfigMap", "argocd", "argocd-cm")
     assert change.manifest["data"] == {CHECK.key: CHECK.script}
 
@@ -275,33 +312,35 @@ def block(*lines: str) -> str:
     ],
 )
 def test_lines_of_others_stay_and_ours_stand_in_a_block(before: str, after: str) -> None:
-    assert with_block(before, OURS, "llmops") == after
-    assert with_block(after, OURS, "llmops") == after, "a second time changes nothing"
+    assert replace_block(before, OURS, "llmops") == after
+    assert replace_block(after, OURS, "llmops") == after, "a second time changes nothing"
 
 
 def test_the_policy_goes_into_the_resource_or_without_an_operator_into_argocd_rbac_cm() -> None:
-    request = Request(replace(DELIVERY, rbac=RBAC))
-    change = of(make_plan(request, live(argocd(OPERATED, spec={"rbac": {"policy": "p, a, b\n"}}))), Part.POLICY)
-    assert change.key == OPERATED.key and change.verb is Verb.UPDATE
+    request = SetupRequest(replace(DELIVERY, rbac=RBAC))
+    change = of(
+        build_setup_plan(request, live(argocd(OPERATED, spec={"rbac": {"policy": "p, a, b\n"}}))), SetupPart.POLICY
+    )
+    assert change.key == OPERATED.settings_target and change.verb is ChangeVerb.UPDATE
     rbac = change.manifest["spec"]["rbac"]
     assert (rbac["defaultPolicy"], rbac["scopes"]) == ("role:readonly", "[groups]")
     assert rbac["policy"].startswith("p, a, b\n# argosy-setup llmops: begin\n")
-    plain = of(make_plan(request, live(installation=PLAIN)), Part.POLICY)
-    assert (plain.key.name, plain.verb) == ("argocd-rbac-cm", Verb.CREATE)
+    plain = of(build_setup_plan(request, live(installation=PLAIN)), SetupPart.POLICY)
+    assert (plain.key.name, plain.verb) == ("argocd-rbac-cm", ChangeVerb.CREATE)
     assert set(plain.manifest["data"]) == {"policy.csv", "policy.default", "scopes"}
 
 
 def test_a_default_role_that_nobody_asks_for_stays() -> None:
-    before = Texts("p, a, b\n", "role:custom", "[email]")
-    after = access_policy.merged(before, replace(RBAC, default_role=None, scopes=None), "llmops")
+    before = PolicyTexts("p, a, b\n", "role:custom", "[email]")
+    after = access_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
     assert (after.default_role, after.scopes) == ("role:custom", "[email]")
 
 
 def test_taking_the_block_away_leaves_the_text_of_others() -> None:
-    before = Texts("p, a, b\n", "role:custom", "[email]")
-    after = access_policy.merged(before, replace(RBAC, default_role=None, scopes=None), "llmops")
-    assert access_policy.without(after, "llmops") == before
-    assert access_policy.without(Texts(), "llmops") == Texts()
+    before = PolicyTexts("p, a, b\n", "role:custom", "[email]")
+    after = access_policy.merge_policy(before, replace(RBAC, default_role=None, scopes=None), "llmops")
+    assert access_policy.remove_policy(after, "llmops") == before
+    assert access_policy.remove_policy(PolicyTexts(), "llmops") == PolicyTexts()
 
 
 # -- removal ---------------------------------------------------------------------------------------------------------
@@ -310,27 +349,31 @@ def test_taking_the_block_away_leaves_the_text_of_others() -> None:
 def test_only_what_is_marked_is_removed_and_applications_first() -> None:
     *first, application = everything()
     there = live(*first, without_mark(application))
-    plan = make_removal(Request(DELIVERY), there, with_namespaces=True)
-    assert [change.part for change in plan.changes] == [Part.APPLICATION, Part.ROLE_BINDING, Part.NAMESPACE]
+    plan = build_removal_plan(SetupRequest(DELIVERY), there, with_namespaces=True)
+    assert [change.part for change in plan.changes] == [
+        SetupPart.APPLICATION,
+        SetupPart.ROLE_BINDING,
+        SetupPart.NAMESPACE,
+    ]
     assert "Application/openshift-gitops/llmops-production stays: setup did not create it" in plan.notes[0]
 
 
 def test_an_application_that_stays_keeps_its_permissions_and_its_namespace() -> None:
     *first, application = everything()
-    plan = make_removal(Request(DELIVERY), live(*first, without_mark(application)), with_namespaces=True)
+    plan = build_removal_plan(SetupRequest(DELIVERY), live(*first, without_mark(application)), with_namespaces=True)
     assert sum("Application llmops-production deploys there" in note for note in plan.notes) == 2
     assert not any("llmops-prod" in (change.key.namespace, change.key.name) for change in plan.changes)
 
 
 def test_an_address_that_nobody_replaced_is_told() -> None:
-    untouched = replace(DELIVERY, repository=replace(DELIVERY.repository, url=PLACEHOLDER))
-    assert any("repository.url is still" in note for note in make_plan(Request(untouched), live()).notes)
-    assert not any("repository.url" in note for note in make_plan(Request(DELIVERY), live()).notes)
+    untouched = replace(DELIVERY, repository=replace(DELIVERY.repository, url=PLACEHOLDER_URL))
+    assert any("repository.url is still" in note for note in build_setup_plan(SetupRequest(untouched), live()).notes)
+    assert not any("repository.url" in note for note in build_setup_plan(SetupRequest(DELIVERY), live()).notes)
 
 
 def test_namespaces_stay_unless_told_otherwise() -> None:
-    plan = make_removal(Request(DELIVERY), live(*everything()), with_namespaces=False)
-    assert not any(change.part is Part.NAMESPACE for change in plan.changes)
+    plan = build_removal_plan(SetupRequest(DELIVERY), live(*everything()), with_namespaces=False)
+    assert not any(change.part is SetupPart.NAMESPACE for change in plan.changes)
     assert sum("--namespaces" in note for note in plan.notes) == 2
 
 
@@ -339,11 +382,11 @@ def test_namespaces_stay_unless_told_otherwise() -> None:
 )
 def test_of_the_checks_those_go_that_setup_brought_and_nobody_changed(script: str, left: list[Any]) -> None:
     settings = argocd(OPERATED, spec={"resourceHealthChecks": [FOREIGN, {**CHECK.entry, "check": script}]})
-    settings["metadata"]["annotations"] = {BROUGHT: "serving.kserve.io_InferenceService"}
-    plan = make_removal(Request(DELIVERY, (CHECK,)), live(settings), with_namespaces=False)
-    assert of(plan, Part.HEALTH).manifest["spec"]["resourceHealthChecks"] == left
+    settings["metadata"]["annotations"] = {SETUP_HEALTH_ANNOTATION: "serving.kserve.io_InferenceService"}
+    plan = build_removal_plan(SetupRequest(DELIVERY, (CHECK,)), live(settings), with_namespaces=False)
+    assert of(plan, SetupPart.HEALTH).manifest["spec"]["resourceHealthChecks"] == left
 
 
 def test_a_check_that_was_there_before_stays() -> None:
     settings = argocd(OPERATED, spec={"resourceHealthChecks": [CHECK.entry]})
-    assert make_removal(Request(DELIVERY, (CHECK,)), live(settings), with_namespaces=False).changes == ()
+    assert build_removal_plan(SetupRequest(DELIVERY, (CHECK,)), live(settings), with_namespaces=False).changes == ()

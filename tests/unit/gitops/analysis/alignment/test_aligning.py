@@ -11,24 +11,24 @@ from argosy.gitops.analysis.alignment.field_writers import (
     DOCUMENTED,
     LAST_APPLIED,
     PATTERNS,
-    patterns_for,
-    why_redundant,
-    why_too_broad,
+    find_broadness_reason,
+    find_redundancy_reason,
+    list_patterns,
 )
-from argosy.gitops.analysis.alignment.ignore_rules import spot_of
-from argosy.gitops.analysis.alignment.manifest_edits import altered, edits_of
-from argosy.gitops.analysis.alignment.observation import RESPECT, AppSight, SeenObject
-from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind, rule_wire
-from argosy.gitops.analysis.alignment.proposals import propose
-from argosy.gitops.analysis.alignment.report import Standing, percent, tally
-from argosy.gitops.analysis.alignment.selector_labels import selector_edits, writes_selectors
+from argosy.gitops.analysis.alignment.ignore_rules import build_ignored_field
+from argosy.gitops.analysis.alignment.manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.observation import RESPECT_OPTION, ObservedApplication, ObservedObject
+from argosy.gitops.analysis.alignment.proposal import Proposal, ProposalKind, ignore_rule_to_wire
+from argosy.gitops.analysis.alignment.proposals import build_proposals
+from argosy.gitops.analysis.alignment.report import ApplicationStatus, compute_percent, count_statuses
+from argosy.gitops.analysis.alignment.selector_labels import build_selector_edits, list_selector_labels
 from argosy.gitops.analysis.cause import Cause, CauseKind
 from argosy.gitops.application import IgnoreDifference, read_application
-from argosy.gitops.application.step_results import Difference, Pair
+from argosy.gitops.application.step_results import FieldDifference, Pair
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects.yaml_edits import edited
 from argosy.kube.patch.json_pointer import parse
-from argosy.languages.jq import compile_path
+from argosy.languages.jq import compile_jq
 
 ROUTE = ResourceKey("route.openshift.io", "Route", "minio", "console")
 WIDGET = ResourceKey("example.org", "Widget", "ml", "one")
@@ -45,18 +45,18 @@ def application(**spec: Any) -> Any:
     return read_application(wire)
 
 
-def changed(pointer: str) -> Difference:
-    return Difference(pointer, "git", "live")
+def changed(pointer: str) -> FieldDifference:
+    return FieldDifference(pointer, "git", "live")
 
 
-def seen(key: ResourceKey, *fields: tuple[Difference, Cause], live: Any = None) -> SeenObject:
+def seen(key: ResourceKey, *fields: tuple[FieldDifference, Cause], live: Any = None) -> ObservedObject:
     manifest = live or {"metadata": {"name": key.name}, "spec": {}}
-    return SeenObject(Pair(key, manifest, manifest, differs=True), fields)
+    return ObservedObject(Pair(key, manifest, manifest, differs=True), fields)
 
 
-def sight(*objects: SeenObject, app: Any = None, **more: Any) -> AppSight:
+def sight(*objects: ObservedObject, app: Any = None, **more: Any) -> ObservedApplication:
     desired = {each.key: each.pair.desired or {} for each in objects}
-    return AppSight(app or application(), objects, more.pop("desired", desired), **more)
+    return ObservedApplication(app or application(), objects, more.pop("desired", desired), **more)
 
 
 def of(found: list[Proposal], kind: ProposalKind) -> list[Proposal]:
@@ -87,35 +87,35 @@ def test_the_catalogue_speaks_of_every_kind_that_is_known_for_it() -> None:
             "TaskRun", "LlamaStackDistribution", "Subscription", "OperatorGroup", "MachineSet", "ClusterPolicy",
             "NodeFeatureDiscovery", "ServiceMeshControlPlane", "Service", "Job", "ServiceAccount", "LMEvalJob",
             "GrafanaDashboard", "ServiceMonitor", "PodMonitor", "Namespace", "Application"} <= kinds  # fmt: skip
-    assert all(each.reason and (each.needed or each.redundant) for each in PATTERNS)
+    assert all(each.reason and (each.effective_pointers or each.redundant_pointers) for each in PATTERNS)
 
 
 def test_a_slash_in_an_annotation_is_escaped_and_read_back() -> None:
     assert parse(LAST_APPLIED) == ["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"]
-    (job,) = patterns_for("batch", "Job")
-    assert parse(job.needed[0])[-1] == "batch.kubernetes.io/controller-uid"
+    (job,) = list_patterns("batch", "Job")
+    assert parse(job.effective_pointers[0])[-1] == "batch.kubernetes.io/controller-uid"
 
 
 @pytest.mark.parametrize("pointer", ["/status", "/status/phase", "/metadata/managedFields", LAST_APPLIED,
                                      "/metadata/resourceVersion", "/metadata/generation"])  # fmt: skip
 def test_what_is_never_compared_is_redundant_and_says_why(pointer: str) -> None:
-    assert why_redundant(pointer)
+    assert find_redundancy_reason(pointer)
 
 
 @pytest.mark.parametrize("pointer", ["/spec/host", "/metadata/annotations", "/statusText", "/metadata/labels"])
 def test_what_may_be_compared_is_not_redundant(pointer: str) -> None:
-    assert not why_redundant(pointer)
+    assert not find_redundancy_reason(pointer)
 
 
 @pytest.mark.parametrize("pointer", ["/spec", "", "/", "/data", "/metadata"])
 def test_a_whole_spec_is_refused_for_kinds_that_people_write(pointer: str) -> None:
-    assert why_too_broad("apps", "Deployment", pointer)
+    assert find_broadness_reason("apps", "Deployment", pointer)
 
 
 def test_a_whole_spec_is_no_mistake_where_an_operator_writes_all_of_it() -> None:
-    assert not why_too_broad("networking.istio.io", "Gateway", "/spec")
-    assert why_too_broad("networking.istio.io", "Gateway", "")
-    assert not why_too_broad("apps", "Deployment", "/status")
+    assert not find_broadness_reason("networking.istio.io", "Gateway", "/spec")
+    assert find_broadness_reason("networking.istio.io", "Gateway", "")
+    assert not find_broadness_reason("apps", "Deployment", "/status")
 
 
 # -- what others write -----------------------------------------------------
@@ -123,7 +123,7 @@ def test_a_whole_spec_is_no_mistake_where_an_operator_writes_all_of_it() -> None
 
 def test_fields_that_a_router_sets_become_the_narrowest_rule() -> None:
     fields = (changed("/spec/host"), ROUTER), (changed("/spec/tls/insecureEdgeTerminationPolicy"), WEBHOOK)
-    found = propose(sight(seen(ROUTE, *fields)))
+    found = build_proposals(sight(seen(ROUTE, *fields)))
     (ignored,) = of(found, ProposalKind.IGNORE)
     pointers = ("/spec/host", "/spec/tls/insecureEdgeTerminationPolicy")
     assert ignored.ignores == (IgnoreDifference("route.openshift.io", "Route", pointers=pointers),)
@@ -132,66 +132,72 @@ def test_fields_that_a_router_sets_become_the_narrowest_rule() -> None:
 
 @pytest.mark.parametrize("cause", [MINE, HAND, FIXED, Cause(CauseKind.UNKNOWN, "x"), Cause(CauseKind.PRUNE, "x")])
 def test_what_git_or_a_hand_changed_is_never_ignored(cause: Cause) -> None:
-    found = propose(sight(seen(WIDGET, (changed("/spec/size"), cause))))
+    found = build_proposals(sight(seen(WIDGET, (changed("/spec/size"), cause))))
     assert not of(found, ProposalKind.IGNORE)
 
 
 def test_your_own_change_is_told_with_what_to_type() -> None:
-    (told,) = propose(sight(seen(WIDGET, (changed("/spec/size"), MINE))))
+    (told,) = build_proposals(sight(seen(WIDGET, (changed("/spec/size"), MINE))))
     assert (told.kind, told.fix, told.commands) == (ProposalKind.INFORM, "sync", ("argosy app sync models",))
 
 
 def test_a_whole_spec_is_not_proposed_but_accepted_where_it_is_healthy() -> None:
-    gone = Difference("/spec", None, {}, has_desired=False)
-    found = propose(sight(seen(WIDGET, (gone, ROUTER))))
+    gone = FieldDifference("/spec", None, {}, has_desired=False)
+    found = build_proposals(sight(seen(WIDGET, (gone, ROUTER))))
     assert [each.kind for each in found] == [ProposalKind.ACCEPT] and found[0].fix == "accepted"
-    found = propose(sight(seen(WIDGET, (gone, ROUTER)), is_healthy=False))
+    found = build_proposals(sight(seen(WIDGET, (gone, ROUTER)), is_healthy=False))
     assert found[0].fix == "look"
 
 
 def test_one_of_several_objects_is_named_and_all_of_them_are_not() -> None:
     one, two = (seen(WIDGET._replace(name=name), (changed("/spec/size"), ROUTER)) for name in ("one", "two"))
-    (alone,) = of(propose(sight(one, desired={one.key: {}, two.key: {}})), ProposalKind.IGNORE)
+    (alone,) = of(build_proposals(sight(one, desired={one.key: {}, two.key: {}})), ProposalKind.IGNORE)
     assert alone.ignores[0].name == "one"
-    (both,) = of(propose(sight(one, two)), ProposalKind.IGNORE)
+    (both,) = of(build_proposals(sight(one, two)), ProposalKind.IGNORE)
     assert both.ignores[0].name == ""
 
 
 def test_the_replicas_of_one_deployment_are_not_ignored_for_all_and_a_route_stands_for_all() -> None:
     scaled = seen(DEPLOYMENT, (changed("/spec/replicas"), Cause(CauseKind.OTHER_CONTROLLER, "", manager="scaler")))
     other = DEPLOYMENT._replace(name="other")
-    (found,) = of(propose(sight(scaled, desired={DEPLOYMENT: {}, other: {}})), ProposalKind.IGNORE)
+    (found,) = of(build_proposals(sight(scaled, desired={DEPLOYMENT: {}, other: {}})), ProposalKind.IGNORE)
     assert found.ignores[0].name == "playground"
     routed = seen(ROUTE, (changed("/spec/host"), ROUTER))
-    (found,) = of(propose(sight(routed, desired={ROUTE: {}, ROUTE._replace(name="b"): {}})), ProposalKind.IGNORE)
+    (found,) = of(
+        build_proposals(sight(routed, desired={ROUTE: {}, ROUTE._replace(name="b"): {}})), ProposalKind.IGNORE
+    )
     assert found.ignores[0].name == ""
 
 
 @pytest.mark.parametrize("host, name", [("models.example.org", "console"), ("", "")])
 def test_a_host_that_git_gives_to_another_route_is_not_hidden(host: str, name: str) -> None:
     routed, pinned = seen(ROUTE, (changed("/spec/host"), ROUTER)), ROUTE._replace(name="pinned")
-    (found,) = of(propose(sight(routed, desired={ROUTE: {}, pinned: {"spec": {"host": host}}})), ProposalKind.IGNORE)
+    (found,) = of(
+        build_proposals(sight(routed, desired={ROUTE: {}, pinned: {"spec": {"host": host}}})), ProposalKind.IGNORE
+    )
     assert found.ignores[0].name == name
 
 
 @pytest.mark.parametrize("pointer", ["/spec/template/spec/containers/0/image", "/spec/predictor/model/storageUri"])
 @pytest.mark.parametrize("cause", [WEBHOOK, ROUTER])
 def test_what_new_versions_come_as_is_never_ignored_without_asking(pointer: str, cause: Cause) -> None:
-    found = propose(sight(seen(DEPLOYMENT, (changed(pointer), cause))))
-    assert [each.mark for each in found] == ["[ask]", "[ask]"], "neither the rule nor the option that goes with it"
+    found = build_proposals(sight(seen(DEPLOYMENT, (changed(pointer), cause))))
+    assert [each.decision_tag for each in found] == ["[ask]", "[ask]"], (
+        "neither the rule nor the option that goes with it"
+    )
     assert "hides new versions from Git" in found[0].text
 
 
 def test_what_git_has_just_changed_and_admission_sets_back_is_asked_about() -> None:
-    anew = replace(WEBHOOK, is_asked_anew=True)
-    (found,) = of(propose(sight(seen(ROUTE, (changed("/spec/host"), anew)))), ProposalKind.IGNORE)
+    anew = replace(WEBHOOK, has_changed_in_git=True)
+    (found,) = of(build_proposals(sight(seen(ROUTE, (changed("/spec/host"), anew)))), ProposalKind.IGNORE)
     assert not found.certain
 
 
 def test_a_rule_that_is_asked_about_does_not_bring_its_option_and_a_certain_one_beside_it_does() -> None:
     image = seen(DEPLOYMENT, (changed("/spec/template/spec/containers/0/image"), ROUTER))
-    found = propose(sight(image, seen(ROUTE, (changed("/spec/host"), ROUTER))))
-    assert [each.mark for each in of(found, ProposalKind.IGNORE)] == ["[ask]", "[auto]"]
+    found = build_proposals(sight(image, seen(ROUTE, (changed("/spec/host"), ROUTER))))
+    assert [each.decision_tag for each in of(found, ProposalKind.IGNORE)] == ["[ask]", "[auto]"]
     (option,) = of(found, ProposalKind.SYNC_OPTION)
     assert option.certain and "/spec/host" in option.text and "image" not in option.text
 
@@ -199,22 +205,22 @@ def test_a_rule_that_is_asked_about_does_not_bring_its_option_and_a_certain_one_
 @pytest.mark.parametrize("manager", ["helm", "Terraform", "python-requests", "OpenAPI-Generator"])
 def test_what_a_tool_of_people_wrote_is_asked_about(manager: str) -> None:
     cause = Cause(CauseKind.OTHER_CONTROLLER, "", manager=manager)
-    (found,) = of(propose(sight(seen(WIDGET, (changed("/spec/size"), cause)))), ProposalKind.IGNORE)
-    assert not found.certain and found.mark == "[ask]"
+    (found,) = of(build_proposals(sight(seen(WIDGET, (changed("/spec/size"), cause)))), ProposalKind.IGNORE)
+    assert not found.certain and found.decision_tag == "[ask]"
 
 
 def test_objects_that_differ_otherwise_each_have_their_rule() -> None:
     one = seen(WIDGET, (changed("/spec/size"), ROUTER))
     two = seen(WIDGET._replace(name="two"), (changed("/spec/colour"), ROUTER))
-    rules = [each.ignores[0] for each in of(propose(sight(one, two)), ProposalKind.IGNORE)]
+    rules = [each.ignores[0] for each in of(build_proposals(sight(one, two)), ProposalKind.IGNORE)]
     assert [(rule.name, rule.pointers) for rule in rules] == [("one", ("/spec/size",)), ("two", ("/spec/colour",))]
 
 
 def test_many_fields_of_one_writer_are_ignored_by_its_name() -> None:
     fields = [(changed(f"/spec/f{number}"), ROUTER) for number in range(6)]
-    (found,) = of(propose(sight(seen(WIDGET, *fields))), ProposalKind.IGNORE)
+    (found,) = of(build_proposals(sight(seen(WIDGET, *fields))), ProposalKind.IGNORE)
     assert found.ignores == (IgnoreDifference("example.org", "Widget", managers=("router",)),)
-    (found,) = of(propose(sight(seen(WIDGET, *fields, (changed("/spec/g"), WEBHOOK)))), ProposalKind.IGNORE)
+    (found,) = of(build_proposals(sight(seen(WIDGET, *fields, (changed("/spec/g"), WEBHOOK)))), ProposalKind.IGNORE)
     assert not found.ignores[0].managers and len(found.ignores[0].pointers) == 7
 
 
@@ -234,29 +240,31 @@ LIVE: dict[str, Any] = {
     ],
 )
 def test_an_element_of_a_list_is_named_by_what_tells_it_from_others(pointer: str, expected: str) -> None:
-    spot = spot_of(LIVE, Difference(pointer, None, None))
+    spot = build_ignored_field(LIVE, FieldDifference(pointer, None, None))
     assert spot.text == expected
     if spot.jq:
-        path = compile_path(spot.jq)
-        assert path is not None and path.remove(LIVE) != LIVE
+        path = compile_jq(spot.jq)
+        assert path is not None and path.delete_paths(LIVE) != LIVE
 
 
 # -- a sync that leaves it alone -----------------------------------------------------
 
 
 def test_what_git_has_and_a_rule_ignores_needs_a_sync_that_respects_it() -> None:
-    found = propose(sight(seen(ROUTE, (changed("/spec/host"), ROUTER))))
-    assert [each.options for each in of(found, ProposalKind.SYNC_OPTION)] == [(RESPECT,)]
-    absent = Difference("/spec/host", None, "x", has_desired=False)
-    assert not of(propose(sight(seen(ROUTE, (absent, ROUTER)))), ProposalKind.SYNC_OPTION)
-    app = application(syncPolicy={"syncOptions": [RESPECT]})
-    assert not of(propose(sight(seen(ROUTE, (changed("/spec/host"), ROUTER)), app=app)), ProposalKind.SYNC_OPTION)
+    found = build_proposals(sight(seen(ROUTE, (changed("/spec/host"), ROUTER))))
+    assert [each.options for each in of(found, ProposalKind.SYNC_OPTION)] == [(RESPECT_OPTION,)]
+    absent = FieldDifference("/spec/host", None, "x", has_desired=False)
+    assert not of(build_proposals(sight(seen(ROUTE, (absent, ROUTER)))), ProposalKind.SYNC_OPTION)
+    app = application(syncPolicy={"syncOptions": [RESPECT_OPTION]})
+    assert not of(
+        build_proposals(sight(seen(ROUTE, (changed("/spec/host"), ROUTER)), app=app)), ProposalKind.SYNC_OPTION
+    )
 
 
 def test_a_rule_for_an_immutable_selector_needs_it_as_well() -> None:
     rule = {"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec/selector"]}
     live = {"metadata": {"name": "playground"}, "spec": {"selector": {"matchLabels": {"app": "x"}}}}
-    found = propose(sight(seen(DEPLOYMENT, live=live), app=application(ignoreDifferences=[rule])))
+    found = build_proposals(sight(seen(DEPLOYMENT, live=live), app=application(ignoreDifferences=[rule])))
     (option,) = of(found, ProposalKind.SYNC_OPTION)
     assert "/spec/selector" in option.text
 
@@ -272,10 +280,10 @@ RULES = [
 
 def test_redundant_rules_are_dropped_and_the_rest_of_them_stays() -> None:
     app = application(ignoreDifferences=RULES)
-    found = propose(sight(seen(WIDGET, (changed("/spec/colour"), ROUTER)), app=app))
+    found = build_proposals(sight(seen(WIDGET, (changed("/spec/colour"), ROUTER)), app=app))
     (drop,) = of(found, ProposalKind.DROP)
     assert drop.certain and {each.pointer for each in drop.drops} == {"/status", "/metadata/generation"}
-    made = altered(app.wire, edits_of(app.wire, [drop]))
+    made = apply_edits(app.wire, build_edits(app.wire, [drop]))
     assert made["spec"]["ignoreDifferences"] == [
         {"kind": "Widget", "group": "example.org", "jsonPointers": ["/spec/size"]}
     ]
@@ -283,31 +291,33 @@ def test_redundant_rules_are_dropped_and_the_rest_of_them_stays() -> None:
 
 def test_where_nothing_else_changes_a_redundant_rule_may_stay() -> None:
     app = application(ignoreDifferences=RULES)
-    (told,) = propose(sight(app=app))
+    (told,) = build_proposals(sight(app=app))
     assert told.kind is ProposalKind.INFORM and "argosy check --fix removes them" in told.text
-    assert not of(propose(sight(seen(WIDGET, (changed("/spec/colour"), MINE)), app=app)), ProposalKind.DROP)
+    assert not of(build_proposals(sight(seen(WIDGET, (changed("/spec/colour"), MINE)), app=app)), ProposalKind.DROP)
 
 
 def test_a_rule_for_status_is_not_redundant_where_status_is_compared() -> None:
-    assert not propose(sight(app=application(ignoreDifferences=RULES[1:]), compares_status=True))
+    assert not build_proposals(sight(app=application(ignoreDifferences=RULES[1:]), compares_status=True))
 
 
 def test_a_rule_that_hides_a_whole_spec_is_told() -> None:
     rules = [{"group": "apps", "kind": "Deployment", "jsonPointers": ["/spec"]}]
-    (told,) = propose(sight(app=application(ignoreDifferences=rules)))
+    (told,) = build_proposals(sight(app=application(ignoreDifferences=rules)))
     assert told.kind is ProposalKind.INFORM and "too broad" in told.text
     gateways = [{"group": "networking.istio.io", "kind": "Gateway", "jsonPointers": ["/spec"]}]
-    assert not propose(sight(app=application(ignoreDifferences=gateways)))
+    assert not build_proposals(sight(app=application(ignoreDifferences=gateways)))
 
 
 # -- what cannot be changed -----------------------------------------------------
 
-LABEL = Difference("/spec/selector/matchLabels/stage", "two", None, has_live=False)
+LABEL = FieldDifference("/spec/selector/matchLabels/stage", "two", None, has_live=False)
 KUSTOMIZATION = {"resources": ["a.yaml"], "labels": [{"pairs": {"stage": "two"}, "includeSelectors": True}]}
 
 
 def test_kustomizes_labels_in_a_selector_are_found_as_the_root_cause() -> None:
-    found = propose(sight(seen(DEPLOYMENT, (LABEL, FIXED)), kustomizations={"app/kustomization.yaml": KUSTOMIZATION}))
+    found = build_proposals(
+        sight(seen(DEPLOYMENT, (LABEL, FIXED)), kustomizations={"app/kustomization.yaml": KUSTOMIZATION})
+    )
     (cure,) = of(found, ProposalKind.SELECTORS)
     assert (cure.file, cure.labels, cure.certain) == ("app/kustomization.yaml", ("stage",), True)
     assert not of(found, ProposalKind.RECREATE)
@@ -315,9 +325,9 @@ def test_kustomizes_labels_in_a_selector_are_found_as_the_root_cause() -> None:
 
 def test_an_immutable_field_without_such_a_cause_is_to_be_recreated_and_asks() -> None:
     innocent = {"labels": [{"pairs": {"stage": "two"}}], "commonLabels": {"other": "x"}}
-    found = propose(sight(seen(DEPLOYMENT, (LABEL, FIXED)), kustomizations={"k": innocent}))
+    found = build_proposals(sight(seen(DEPLOYMENT, (LABEL, FIXED)), kustomizations={"k": innocent}))
     (anew,) = of(found, ProposalKind.RECREATE)
-    assert not anew.certain and anew.mark == "[ask]"
+    assert not anew.certain and anew.decision_tag == "[ask]"
     assert "Force=true,Replace=true" in anew.text and "Replace=true alone does not recreate" in anew.text
     assert anew.commands == (
         "argosy app sync models --force --replace --resource apps:Deployment:playground",
@@ -327,31 +337,31 @@ def test_an_immutable_field_without_such_a_cause_is_to_be_recreated_and_asks() -
 
 def test_common_labels_of_the_application_itself_are_kept_out_by_its_own_switch() -> None:
     app = application(source={"path": "x", "kustomize": {"commonLabels": {"stage": "two"}}})
-    (cure,) = of(propose(sight(seen(DEPLOYMENT, (LABEL, FIXED)), app=app)), ProposalKind.SELECTORS)
-    made = altered(app.wire, edits_of(app.wire, [cure]))
+    (cure,) = of(build_proposals(sight(seen(DEPLOYMENT, (LABEL, FIXED)), app=app)), ProposalKind.SELECTORS)
+    made = apply_edits(app.wire, build_edits(app.wire, [cure]))
     assert made["spec"]["source"]["kustomize"]["labelWithoutSelector"] is True and not cure.file
 
 
 def test_labels_stay_on_objects_and_leave_selectors() -> None:
     text = "labels:\n  # who asks\n  - pairs:\n      stage: two\n    includeSelectors: true # everywhere\n"
-    edits = selector_edits(KUSTOMIZATION, ["stage"], on_pods=False)
+    edits = build_selector_edits(KUSTOMIZATION, ["stage"], on_pods=False)
     assert edited(text, edits) == text.replace("includeSelectors: true", "includeSelectors: false")
     common = "commonLabels:\n  stage: two\nresources:\n- a.yaml\n"
-    found = edited(common, selector_edits({"commonLabels": {"stage": "two"}}, ["stage"], on_pods=True))
+    found = edited(common, build_selector_edits({"commonLabels": {"stage": "two"}}, ["stage"], on_pods=True))
     assert "commonLabels" not in found and "includeSelectors: false" in found and "includeTemplates: true" in found
-    assert writes_selectors({"commonLabels": {"stage": "two"}}, ["stage", "x"]) == ("stage",)
+    assert list_selector_labels({"commonLabels": {"stage": "two"}}, ["stage", "x"]) == ("stage",)
 
 
 # -- the rest -----------------------------------------------------
 
 
 def test_a_shared_object_is_a_warning_and_nothing_to_change() -> None:
-    (told,) = propose(sight(conditions=(("SharedResourceWarning", "Namespace/x is part of a and b"),)))
-    assert (told.kind, told.fix, told.mark) == (ProposalKind.INFORM, "informational", "")
+    (told,) = build_proposals(sight(conditions=(("SharedResourceWarning", "Namespace/x is part of a and b"),)))
+    assert (told.kind, told.fix, told.decision_tag) == (ProposalKind.INFORM, "informational", "")
 
 
 def test_proposals_come_smallest_first() -> None:
-    found = propose(
+    found = build_proposals(
         sight(
             seen(ROUTE, (changed("/spec/host"), ROUTER)),
             seen(DEPLOYMENT, (LABEL, FIXED)),
@@ -384,33 +394,46 @@ spec:
     proposals = [
         Proposal("x", ProposalKind.BRANCH, "", "", ref="main"),
         Proposal("x", ProposalKind.IGNORE, "", "", ignores=rules),
-        Proposal("x", ProposalKind.SYNC_OPTION, "", "", options=(RESPECT,)),
+        Proposal("x", ProposalKind.SYNC_OPTION, "", "", options=(RESPECT_OPTION,)),
     ]
-    edits = edits_of(manifest, proposals)
+    edits = build_edits(manifest, proposals)
     made = edited(text, edits)
     assert "targetRevision: main # why" in made and "# volumes" in made and "volumeName # chosen" in made
-    assert made.count("kind: Claim") == 1 and "kind: Route" in made and f"- {RESPECT}" in made
-    assert not edits_of(altered(manifest, edits), proposals), "a second time there is nothing to do"
+    assert made.count("kind: Claim") == 1 and "kind: Route" in made and f"- {RESPECT_OPTION}" in made
+    assert not build_edits(apply_edits(manifest, edits), proposals), "a second time there is nothing to do"
 
 
 def test_a_rule_is_written_without_what_it_does_not_say() -> None:
-    assert rule_wire(IgnoreDifference("", "Claim", pointers=("/a",))) == {"kind": "Claim", "jsonPointers": ["/a"]}
+    assert ignore_rule_to_wire(IgnoreDifference("", "Claim", pointers=("/a",))) == {
+        "kind": "Claim",
+        "jsonPointers": ["/a"],
+    }
 
 
-GOOD = Standing("Synced", "Healthy")
-DRIFTED = Standing("OutOfSync", "Healthy")
-BROKEN = [Standing("Unknown", "Healthy", ("ComparisonError",)), Standing("OutOfSync", "Healthy", ("SyncError",))]
+GOOD = ApplicationStatus("Synced", "Healthy")
+DRIFTED = ApplicationStatus("OutOfSync", "Healthy")
+BROKEN = [
+    ApplicationStatus("Unknown", "Healthy", ("ComparisonError",)),
+    ApplicationStatus("OutOfSync", "Healthy", ("SyncError",)),
+]
 
 
 def test_the_report_counts_what_is_there_and_a_ninth_changes_every_figure() -> None:
     eight = [*[GOOD] * 3, *[DRIFTED] * 3, *BROKEN]
-    assert tally(eight).lines == ("Synced 3/8 (37.5%)", "Healthy 8/8 (100.0%)", "errors 2 (ComparisonError, SyncError)")
-    nine = tally([*eight, Standing("Synced", "Degraded", ("UnknownError",))])
+    assert count_statuses(eight).lines == (
+        "Synced 3/8 (37.5%)",
+        "Healthy 8/8 (100.0%)",
+        "errors 2 (ComparisonError, SyncError)",
+    )
+    nine = count_statuses([*eight, ApplicationStatus("Synced", "Degraded", ("UnknownError",))])
     assert nine.lines == (
         "Synced 4/9 (44.4%)",
         "Healthy 8/9 (88.9%)",
         "errors 3 (ComparisonError, SyncError, UnknownError)",
     )
-    assert tally([GOOD] * 7 + [DRIFTED]).lines[0] == "Synced 7/8 (87.5%)"
-    assert percent(0, 0) == 100.0
-    assert tally([Standing("Unknown", "Healthy", ("SyncError",))] * 2).lines[2] == "errors 2 (SyncError x2)"
+    assert count_statuses([GOOD] * 7 + [DRIFTED]).lines[0] == "Synced 7/8 (87.5%)"
+    assert compute_percent(0, 0) == 100.0
+    assert (
+        count_statuses([ApplicationStatus("Unknown", "Healthy", ("SyncError",))] * 2).lines[2]
+        == "errors 2 (SyncError x2)"
+    )

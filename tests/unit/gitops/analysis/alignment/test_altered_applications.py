@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from argosy.gitops.analysis.alignment.manifest_edits import altered, edits_of
-from argosy.gitops.analysis.alignment.observation import RESPECT
-from argosy.gitops.analysis.alignment.proposal import Dropped, Proposal, ProposalKind
+from argosy.gitops.analysis.alignment.manifest_edits import apply_edits, build_edits
+from argosy.gitops.analysis.alignment.observation import RESPECT_OPTION
+from argosy.gitops.analysis.alignment.proposal import DroppedPointer, Proposal, ProposalKind
 from argosy.gitops.application import IgnoreDifference, read_application
-from argosy.kube.objects import dump, load
+from argosy.kube.objects import dump_yaml, read_yaml
 from argosy.kube.objects.yaml_edits import edited
 
 POINTERS = ["/spec/a", "/spec/b/c~1d", "/status", "/metadata/generation", "/spec/host"]
@@ -38,19 +38,22 @@ def manifest(rng: Random) -> dict[str, Any]:
     if rng.random() < 0.7:
         spec["ignoreDifferences"] = [rule(rng) for _ in range(rng.randrange(4))]
     if rng.random() < 0.6:
-        spec["syncPolicy"] = {"syncOptions": some(rng, [RESPECT, "CreateNamespace=true"])}
+        spec["syncPolicy"] = {"syncOptions": some(rng, [RESPECT_OPTION, "CreateNamespace=true"])}
     return {"kind": "Application", "metadata": {"name": "one"}, "spec": spec}
 
 
 def proposals(rng: Random, app: Any) -> list[Proposal]:
     rules = [IgnoreDifference(*rng.choice(KINDS), pointers=tuple(some(rng, POINTERS)) or ("/spec/z",))]
     dropped = [
-        Dropped(each, pointer, "") for each in app.ignored for pointer in each.pointers if pointer in POINTERS[2:4]
+        DroppedPointer(each, pointer, "")
+        for each in app.ignored
+        for pointer in each.pointers
+        if pointer in POINTERS[2:4]
     ]
     made = [
         Proposal("one", ProposalKind.BRANCH, "", "", ref="main"),
         Proposal("one", ProposalKind.IGNORE, "", "", ignores=tuple(rules)),
-        Proposal("one", ProposalKind.SYNC_OPTION, "", "", options=(RESPECT,)),
+        Proposal("one", ProposalKind.SYNC_OPTION, "", "", options=(RESPECT_OPTION,)),
     ]
     return [*rng.sample(made, rng.randrange(4)), Proposal("one", ProposalKind.DROP, "", "", drops=tuple(dropped))]
 
@@ -61,9 +64,9 @@ def test_what_is_edited_in_a_file_is_what_was_meant_and_once_is_enough(seed: int
     for _ in range(5):
         written = manifest(rng)
         wanted = proposals(rng, read_application(written))
-        edits = edits_of(written, wanted)
-        made = altered(written, edits)
-        assert load(edited(dump(written), edits)) == made, (written, wanted)
+        edits = build_edits(written, wanted)
+        made = apply_edits(written, edits)
+        assert read_yaml(edited(dump_yaml(written), edits)) == made, (written, wanted)
         _check(made, wanted)
 
 
@@ -71,13 +74,13 @@ def _check(made: dict[str, Any], wanted: list[Proposal]) -> None:
     app = read_application(made)
     added = [rule for each in wanted for rule in each.ignores]
     for rule_ in added:
-        mine = {pointer for each in app.ignored if each[:4] == rule_[:4] for pointer in each.pointers}
+        mine = {pointer for each in app.ignore_rules if each[:4] == rule_[:4] for pointer in each.pointers}
         dropped = {each.pointer for proposal in wanted for each in proposal.drops if each.rule[:4] == rule_[:4]}
         assert set(rule_.pointers) - dropped <= mine
     assert all(option in app.policy.options for each in wanted for option in each.options)
     assert all(app.sources[0].ref == each.ref for each in wanted if each.ref)
     for each in (drop for proposal in wanted for drop in proposal.drops):
         if each.rule[:4] not in [rule_[:4] for rule_ in added]:
-            assert not any(each.pointer in rule_.pointers for rule_ in app.ignored if rule_[:4] == each.rule[:4])
+            assert not any(each.pointer in rule_.pointers for rule_ in app.ignore_rules if rule_[:4] == each.rule[:4])
     again = [each for each in wanted if not each.drops]
-    assert not edits_of(made, [each for each in again if not each.ignores])
+    assert not build_edits(made, [each for each in again if not each.ignores])

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from argosy.features.align.proposals import ROUNDS
+from argosy.features.align.proposals import MAX_TRIAL_ROUNDS
 from argosy.gitops.analysis.alignment import ignore_rules
 from argosy.gitops.analysis.alignment.field_writers import DOCUMENTED
-from argosy.gitops.analysis.alignment.ignore_rules import Foreign
-from argosy.gitops.analysis.alignment.observation import RESPECT
+from argosy.gitops.analysis.alignment.ignore_rules import ForeignFields
+from argosy.gitops.analysis.alignment.observation import RESPECT_OPTION
 from argosy.gitops.application import IgnoreDifference
 from argosy.gitops.application.step_results import Pair, SyncStatus
-from argosy.gitops.diff import CompareRules, compare, differences, respecting
+from argosy.gitops.diff import DiffOptions, compare_manifests, keep_ignored_live_values, list_differences
 from argosy.kube.objects import Manifest, key_of
 
 HOST = "console-minio.apps.ocp.example.org"
@@ -29,7 +29,7 @@ def route(host: str, policy: str) -> Manifest:
 
 
 def pair_of(desired: Manifest, live: Manifest, *rules: IgnoreDifference) -> Pair:
-    (found,) = compare([desired], {key_of(live): live}, CompareRules(ignored=rules)).pairs
+    (found,) = compare_manifests([desired], {key_of(live): live}, DiffOptions(ignore_rules=rules)).pairs
     return found
 
 
@@ -41,12 +41,17 @@ def live_route() -> Manifest:
 
 def test_a_route_with_a_generated_host_differs_in_just_the_paths_that_the_rule_names() -> None:
     desired, live = route("", ""), live_route()
-    found = [each.pointer for each in differences(pair_of(desired, live))]
+    found = [each.pointer for each in list_differences(pair_of(desired, live))]
     assert found == ["/spec/host", "/spec/tls/insecureEdgeTerminationPolicy"]
     (pattern,) = (each for each in DOCUMENTED if each.kind == "Route")
     rule = IgnoreDifference(pattern.group, pattern.kind, pointers=pattern.pointers)
-    assert compare([desired], {key_of(live): live}, CompareRules(ignored=(rule,))).status is SyncStatus.SYNCED
-    assert not pair_of(desired, live, rule._replace(pointers=pattern.needed)).differs, "the others do nothing"
+    assert (
+        compare_manifests([desired], {key_of(live): live}, DiffOptions(ignore_rules=(rule,))).status
+        is SyncStatus.SYNCED
+    )
+    assert not pair_of(desired, live, rule._replace(pointers=pattern.effective_pointers)).differs, (
+        "the others do nothing"
+    )
 
 
 def test_a_host_that_git_leaves_out_altogether_is_no_difference() -> None:
@@ -60,8 +65,8 @@ def test_a_sync_sends_an_ignored_field_unless_it_respects_the_rule() -> None:
     desired, live = deployment(app="new"), deployment(app="old")
     assert not pair_of(desired, live, rule).differs
     assert desired["spec"]["selector"] != live["spec"]["selector"], "so it would be sent, and refused"
-    made = respecting(desired, live, CompareRules(ignored=(rule,)))
-    assert made["spec"]["selector"] == live["spec"]["selector"], RESPECT
+    made = keep_ignored_live_values(desired, live, DiffOptions(ignore_rules=(rule,)))
+    assert made["spec"]["selector"] == live["spec"]["selector"], RESPECT_OPTION
 
 
 def deployment(**labels: str) -> Manifest:
@@ -111,10 +116,10 @@ def test_with_the_rules_that_are_made_of_differences_nothing_differs(seed: int) 
         desired, live = whole(spec), whole(changed(rng, copy.deepcopy(spec)))
         rules: list[IgnoreDifference] = []
         # What is left when elements are alike is perhaps their order: then the list itself differs, in a second look.
-        for _ in range(ROUNDS):
+        for _ in range(MAX_TRIAL_ROUNDS):
             pair = pair_of(desired, live, *rules)
-            if fields := tuple(differences(pair)):
-                found = Foreign(pair.key, pair.compared, fields, ("",) * len(fields))
-                rules += ignore_rules.rules_for([found], {})
+            if fields := tuple(list_differences(pair)):
+                found = ForeignFields(pair.key, pair.compared, fields, ("",) * len(fields))
+                rules += ignore_rules.build_ignore_rules([found], {})
         assert not pair.differs, (desired, live, rules)
         assert all("/spec" not in rule.pointers for rule in rules)

@@ -8,9 +8,9 @@ import pytest
 
 from argosy import annotations as names
 from argosy.errors import Conflict
-from argosy.gitops.reconciler.ownership.claim import Claims
+from argosy.gitops.reconciler.ownership.claim import ApplicationClaims
 from argosy.kube.client import Cluster
-from argosy.kube.controller.sharding.members import Members
+from argosy.kube.controller.sharding.membership import ShardMembership
 from argosy.kube.objects import key_of
 
 pytestmark = pytest.mark.anyio
@@ -30,14 +30,14 @@ async def made(cluster: Cluster, namespace: str, fence: str | None) -> dict[str,
 async def test_a_fence_of_any_version_is_raised_and_all_else_stays(
     cluster: Cluster, namespace: str, held: str | None, then: str
 ) -> None:
-    claims = Claims(Members(cluster, namespace, identity="one"))
+    claims = ApplicationClaims(ShardMembership(cluster, namespace, identity="one"))
     claimed = await claims.claim(await made(cluster, namespace, held), cluster)
     assert claimed["metadata"]["annotations"] == {LATER: "{}", names.FENCE: then}
     assert await claims.claim(claimed, cluster) is claimed, "once is enough"
 
 
 async def test_of_what_is_gone_no_fence_is_kept(cluster: Cluster, namespace: str) -> None:
-    claims = Claims(Members(cluster, namespace, identity="one"))
+    claims = ApplicationClaims(ShardMembership(cluster, namespace, identity="one"))
     claimed = await claims.claim(await made(cluster, namespace, None), cluster)
     claims.forget(key_of(claimed))
     assert (await claims.claim(claimed, cluster))["metadata"]["annotations"][names.FENCE] == "2/one"
@@ -45,6 +45,6 @@ async def test_of_what_is_gone_no_fence_is_kept(cluster: Cluster, namespace: str
 
 async def test_one_that_was_read_before_another_claimed_it_is_not_claimed(cluster: Cluster, namespace: str) -> None:
     read = await made(cluster, namespace, "7/three")
-    await Claims(Members(cluster, namespace, identity="two")).claim(read, cluster)
+    await ApplicationClaims(ShardMembership(cluster, namespace, identity="two")).claim(read, cluster)
     with pytest.raises(Conflict):
-        await Claims(Members(cluster, namespace, identity="one")).claim(read, cluster)
+        await ApplicationClaims(ShardMembership(cluster, namespace, identity="one")).claim(read, cluster)

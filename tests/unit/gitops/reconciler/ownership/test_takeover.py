@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from argosy.errors import Conflict
-from argosy.gitops.reconciler.ownership import takeover
-from argosy.gitops.reconciler.ownership.takeover import AT_ONCE, Takeover
+from argosy.gitops.reconciler.ownership import claim_queue
+from argosy.gitops.reconciler.ownership.claim_queue import MAX_CONCURRENT_CLAIMS, ClaimQueue
 from argosy.kube.names import ResourceKey
 from support.deadlines import HANG_SECONDS, wait_until_async
 
@@ -26,7 +26,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.given: list[ResourceKey] = []
-        self.takeover = Takeover(self.claim, self.given.append)
+        self.takeover = ClaimQueue(self.claim, self.given.append)
         self.tried: list[ResourceKey] = []
         self.refusals: dict[ResourceKey, int] = {}
         self.open = asyncio.Event()
@@ -47,13 +47,13 @@ class Scene:
     async def until_calm(self) -> None:
         self.open.set()
         async with asyncio.timeout(HANG_SECONDS):
-            while self.takeover._waiting or self.takeover._under_way:
+            while self.takeover._waiting or self.takeover._in_progress:
                 await asyncio.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)
 def nobody_loses_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(takeover, "PATIENCE", HANG_SECONDS)
+    monkeypatch.setattr(claim_queue, "MAX_CLAIM_WAIT_SECONDS", HANG_SECONDS)
 
 
 @pytest.fixture
@@ -69,13 +69,13 @@ async def scene() -> AsyncIterator[Scene]:
 
 async def test_work_waits_until_everything_is_claimed(scene: Scene) -> None:
     scene.takeover.add(key(number) for number in range(50))
-    another = asyncio.create_task(scene.takeover.turn(key(99)))
-    await wait_until_async(lambda: scene.most >= AT_ONCE)
-    assert not another.done() and scene.most == AT_ONCE
+    another = asyncio.create_task(scene.takeover.wait_for_turn(key(99)))
+    await wait_until_async(lambda: scene.most >= MAX_CONCURRENT_CLAIMS)
+    assert not another.done() and scene.most == MAX_CONCURRENT_CLAIMS
     await scene.until_calm()
     assert await another
     assert scene.tried == [key(number) for number in range(50)] and set(scene.given) == set(scene.tried)
-    assert await scene.takeover.turn(key(1))
+    assert await scene.takeover.wait_for_turn(key(1))
 
 
 async def test_a_claim_that_is_refused_is_tried_again_and_then_left_to_who_works(scene: Scene) -> None:
@@ -87,22 +87,22 @@ async def test_a_claim_that_is_refused_is_tried_again_and_then_left_to_who_works
 
 
 async def test_what_is_another_s_meanwhile_is_not_claimed(scene: Scene) -> None:
-    scene.takeover.add(key(number) for number in range(AT_ONCE + 1))
-    await wait_until_async(lambda: scene.most == AT_ONCE)
-    scene.takeover.drop(key(AT_ONCE))
+    scene.takeover.add(key(number) for number in range(MAX_CONCURRENT_CLAIMS + 1))
+    await wait_until_async(lambda: scene.most == MAX_CONCURRENT_CLAIMS)
+    scene.takeover.remove(key(MAX_CONCURRENT_CLAIMS))
     await scene.until_calm()
-    assert key(AT_ONCE) not in scene.tried
+    assert key(MAX_CONCURRENT_CLAIMS) not in scene.tried
 
 
 async def test_after_the_end_nothing_is_worked_on_or_claimed() -> None:
     scene = Scene()
     running = asyncio.create_task(scene.takeover.run())
     scene.takeover.add([key(0)])
-    turn = asyncio.create_task(scene.takeover.turn(key(1)))
+    turn = asyncio.create_task(scene.takeover.wait_for_turn(key(1)))
     await wait_until_async(lambda: scene.tried)
     running.cancel()
     assert not await turn, "whoever waited goes home"
     scene.takeover.add([key(2)])
-    assert not await scene.takeover.turn(key(2)) and scene.tried == [key(0)]
+    assert not await scene.takeover.wait_for_turn(key(2)) and scene.tried == [key(0)]
     with contextlib.suppress(asyncio.CancelledError):
         await running

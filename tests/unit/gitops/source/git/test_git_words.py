@@ -17,13 +17,13 @@ from argosy.errors import (
     SourceError,
     SourceRefused,
     SourceTooLarge,
+    SourceUnreachable,
     UnknownRef,
-    Unreachable,
 )
 from argosy.gitops.application.repository_url import parse_url
 from argosy.gitops.source.git.command import GitFailed
 from argosy.gitops.source.git.commit_tree import GitTree
-from argosy.gitops.source.git.git_errors import scrubbed, source_error
+from argosy.gitops.source.git.git_errors import build_source_error, redact
 from argosy.gitops.source.git.object_reader import GitObject, ObjectReader
 from argosy.gitops.source.git.refs import read_refs
 from argosy.gitops.source.settings import SourceLimits
@@ -47,15 +47,18 @@ CERTIFICATES = [
     (f"{CURL}: SSL: unable to obtain common name from peer certificate", "the host's certificate is not accepted"),
 ]
 SAID = [
-    ("fatal: unable to access 'https://h/x/': Could not resolve host: h", Unreachable),
-    ("fatal: unable to access 'https://h/x/': Failed to connect to h port 443: Connection refused", Unreachable),
-    ("fatal: unable to access 'https://h/x/': The requested URL returned error: 503", Unreachable),
+    ("fatal: unable to access 'https://h/x/': Could not resolve host: h", SourceUnreachable),
+    ("fatal: unable to access 'https://h/x/': Failed to connect to h port 443: Connection refused", SourceUnreachable),
+    ("fatal: unable to access 'https://h/x/': The requested URL returned error: 503", SourceUnreachable),
     ("fatal: unable to access 'https://h/x/': The requested URL returned error: 403", SourceRefused),
     (
         "ssh: connect to host h port 22: Connection timed out\nfatal: Could not read from remote repository.",
-        Unreachable,
+        SourceUnreachable,
     ),
-    ("kex_exchange_identification: Connection closed by remote host\nfatal: Could not read from remote", Unreachable),
+    (
+        "kex_exchange_identification: Connection closed by remote host\nfatal: Could not read from remote",
+        SourceUnreachable,
+    ),
     ("git@h: Permission denied (publickey).\nfatal: Could not read from remote repository.", SourceRefused),
     ("Host key verification failed.\nfatal: Could not read from remote repository.", SourceRefused),
     ("No ED25519 host key is known for h and you have requested strict checking.", SourceRefused),
@@ -68,22 +71,34 @@ SAID = [
     ("fatal: unable to access 'https://h/x/': SSL: no alternative certificate subject name matches", SourceRefused),
     ("fatal: unable to access 'https://h/x/': gnutls_handshake() failed: An unexpected TLS packet", SourceRefused),
     ("fatal: unable to access 'https://h/x/': OpenSSL/3: error:0A00010B:SSL routines::wrong version", SourceRefused),
-    ("fatal: unable to access 'https://h/x/': gnutls_handshake() failed: Error in the pull function.", Unreachable),
-    ("error: RPC failed; curl 56 GnuTLS recv error (-110): TLS connection was non-properly terminated", Unreachable),
-    ("error: RPC failed; curl 56 OpenSSL SSL_read: Connection reset by peer, errno 104", Unreachable),
-    ("fatal: unable to access 'https://h/x/': OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection", Unreachable),
-    ("fatal: unable to access 'https://h/SSL.git/': Failed to connect to h port 443: Connection refused", Unreachable),
-    ("fatal: unable to access 'https://h/certificate problem/': The requested URL returned error: 503", Unreachable),
-    (f"{CURL}: Could not resolve host: certificate.example.com", Unreachable),
-    (f"{CURL}: Failed to connect to certificate.example.com port 443: Connection refused", Unreachable),
+    (
+        "fatal: unable to access 'https://h/x/': gnutls_handshake() failed: Error in the pull function.",
+        SourceUnreachable,
+    ),
+    (
+        "error: RPC failed; curl 56 GnuTLS recv error (-110): TLS connection was non-properly terminated",
+        SourceUnreachable,
+    ),
+    ("error: RPC failed; curl 56 OpenSSL SSL_read: Connection reset by peer, errno 104", SourceUnreachable),
+    ("fatal: unable to access 'https://h/x/': OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection", SourceUnreachable),
+    (
+        "fatal: unable to access 'https://h/SSL.git/': Failed to connect to h port 443: Connection refused",
+        SourceUnreachable,
+    ),
+    (
+        "fatal: unable to access 'https://h/certificate problem/': The requested URL returned error: 503",
+        SourceUnreachable,
+    ),
+    (f"{CURL}: Could not resolve host: certificate.example.com", SourceUnreachable),
+    (f"{CURL}: Failed to connect to certificate.example.com port 443: Connection refused", SourceUnreachable),
     *((said, SourceRefused) for said, _ in CERTIFICATES),
     ("fatal: transport 'ext' not allowed", SourceRefused),
     ("fatal: detected dubious ownership in repository at '/srv/x'", SourceRefused),
     ("error: object 1234: hasDotgit: contains '.git'\nfatal: fsck error in packed object", CorruptSource),
     ("fatal: bad object 1234\nerror: h did not send all necessary objects", CorruptSource),
     ("fatal: early EOF\nfatal: fetch-pack: invalid index-pack output", CorruptSource),
-    ("error: RPC failed; curl 56 Recv failure: Connection reset by peer", Unreachable),
-    ("fatal: write error: No space left on device", Unreachable),
+    ("error: RPC failed; curl 56 Recv failure: Connection reset by peer", SourceUnreachable),
+    ("fatal: write error: No space left on device", SourceUnreachable),
     ("fatal: cannot pwrite: File too large", SourceTooLarge),
     ("fatal: remote error: upload-pack: not our ref 1234", UnknownRef),
     ("something new", SourceError),
@@ -93,7 +108,7 @@ SAID = [
 
 @pytest.mark.parametrize(("said", "kind"), SAID)
 def test_what_git_says_becomes_an_error_of_the_right_kind(said: str, kind: type[SourceError]) -> None:
-    error = source_error(GitFailed(128, said), "https://h/x", None)
+    error = build_source_error(GitFailed(128, said), "https://h/x", None)
     assert type(error) is kind
     assert error.where == "https://h/x"
     assert len(error.message) > 20
@@ -103,14 +118,14 @@ def test_what_git_says_becomes_an_error_of_the_right_kind(said: str, kind: type[
 def test_what_git_says_of_a_certificate_tells_which_one_to_mend_and_names_no_file_of_ours(
     said: str, sentence: str
 ) -> None:
-    message = source_error(GitFailed(128, said), "https://h/x", None).message
+    message = build_source_error(GitFailed(128, said), "https://h/x", None).message
     assert sentence in message
     assert "CAfile" not in message and "/t/" not in message
 
 
 def test_secrets_and_escapes_are_taken_out_of_what_git_says() -> None:
     said = "fatal: https://me:tok-123@h/x Authorization: Basic abcd== \x1b[2Jhunter22 hunter22-long token=xyz9"
-    told = scrubbed(said, ["hunter22", "hunter22-long"])
+    told = redact(said, ["hunter22", "hunter22-long"])
     for secret in ("tok-123", "abcd==", "hunter22", "-long", "xyz9", "\x1b"):
         assert secret not in told
     assert "https://h/x" in told
@@ -124,8 +139,8 @@ def test_a_guess_at_a_credential_in_an_address_or_a_ref_is_told_whether_it_is_ri
     said: str, guess: str
 ) -> None:
     failed, asked = GitFailed(128, said.format(guess)), ["fetch", f"+refs/heads/{guess}:refs/a/b"]
-    assert guess in source_error(failed, f"https://h/{guess}", None, ["hunter22"], asked).message
-    assert "hunter22" not in source_error(failed, "https://h/other", None, ["hunter22"], ["fetch"]).message
+    assert guess in build_source_error(failed, f"https://h/{guess}", None, ["hunter22"], asked).message
+    assert "hunter22" not in build_source_error(failed, "https://h/other", None, ["hunter22"], ["fetch"]).message
 
 
 @pytest.mark.parametrize("guess", ["hunter22", "swordfi5h"])
@@ -136,20 +151,20 @@ def test_an_encoded_guess_in_an_address_is_told_as_the_host_decodes_it(guess: st
         encoded = encoded.replace("%", "%25")
     for said in (guess, encoded):
         failed = GitFailed(128, f"fatal: repository 'https://h/{said}/' not found")
-        assert said in source_error(failed, f"https://h/{encoded}", None, ["hunter22"]).message
+        assert said in build_source_error(failed, f"https://h/{encoded}", None, ["hunter22"]).message
 
 
 @pytest.mark.parametrize("guess", ["hunter22", "swordfi5h"])
 def test_a_guess_as_a_host_is_told_in_lower_case(guess: str) -> None:
     failed = GitFailed(128, f"fatal: Could not resolve host: {guess}.example")
-    assert guess in source_error(failed, f"https://{guess.upper()}.example/x", None, ["hunter22"]).message
+    assert guess in build_source_error(failed, f"https://{guess.upper()}.example/x", None, ["hunter22"]).message
 
 
 @pytest.mark.parametrize("guess", ["pa/ss wörd", "pa/ss word"])
 def test_a_guess_in_an_address_is_told_however_git_encodes_it(guess: str) -> None:
     for said in (quote(guess), quote(guess, safe=""), b64encode(guess.encode()).decode()):
         failed = GitFailed(128, f"fatal: repository 'https://h/{said}/' not found")
-        assert said in source_error(failed, f"https://h/{quote(guess)}", None, ["pa/ss wörd"]).message
+        assert said in build_source_error(failed, f"https://h/{quote(guess)}", None, ["pa/ss wörd"]).message
 
 
 def test_encoded_credentials_are_taken_out_of_what_git_says() -> None:
@@ -158,15 +173,15 @@ def test_encoded_credentials_are_taken_out_of_what_git_says() -> None:
     quoted = quote(secret, safe="")
     forms = [quote(secret), quoted, re.sub("%..", lambda match: match[0].lower(), quoted), b64encode(raw).decode()]
     for form in [*forms, urlsafe_b64encode(raw).decode(), b64encode(raw).decode().rstrip("=")]:
-        assert form.rstrip("=") not in scrubbed(f"remote: cannot use <{form}> here", [secret])
+        assert form.rstrip("=") not in redact(f"remote: cannot use <{form}> here", [secret])
 
 
 def test_an_address_that_cannot_be_parsed_is_no_reason_to_fail() -> None:
-    assert "hunter22" in scrubbed("no host: http://[hunter22", ["hunter22"], ["http://[hunter22"])
+    assert "hunter22" in redact("no host: http://[hunter22", ["hunter22"], ["http://[hunter22"])
 
 
 def test_the_folder_of_the_mirror_is_not_told() -> None:
-    error = source_error(
+    error = build_source_error(
         GitFailed(128, "fatal: bad config line 1 in file /data/m.git/config"), "url", Path("/data/m.git")
     )
     assert "/data" not in str(error) and "the mirror/config" in str(error)
@@ -186,13 +201,13 @@ class _Canned(ObjectReader):
 @given(some.binary(max_size=200))
 def test_any_bytes_are_a_tree_or_an_error_of_ours(content: bytes) -> None:
     with contextlib.suppress(CorruptSource, SourceTooLarge):
-        GitTree(_Canned(content), "0" * 40).listing("")
+        GitTree(_Canned(content), "0" * 40).list_folder("")
 
 
 @given(some.binary(max_size=200))
 def test_any_bytes_are_a_listing_of_refs_or_an_error_of_ours(listing: bytes) -> None:
     with contextlib.suppress(CorruptSource):
-        read_refs(listing, "here").find("main")
+        read_refs(listing, "here").find_commit("main")
 
 
 @settings(max_examples=examples())

@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kserve.component_states import Found, component_ready, model_status, predictor_ready
-from argosy.sandbox.simulators.kserve.conditions import Condition, ready, written
-from argosy.sandbox.simulators.kserve.model_probe import Answer, ModelState
-from argosy.sandbox.simulators.kserve.runtimes import Chosen
+from argosy.sandbox.simulators.kserve.component_states import (
+    PredictorState,
+    build_component_condition,
+    build_model_status,
+    build_predictor_condition,
+)
+from argosy.sandbox.simulators.kserve.conditions import KnativeCondition, compute_ready_condition, conditions_to_wire
+from argosy.sandbox.simulators.kserve.model_probe import ModelState, ProbeResult
+from argosy.sandbox.simulators.kserve.runtimes import RuntimeChoice
 
 DONE = "NewReplicaSetAvailable"
 NOW = "2026-01-01T00:00:00Z"
@@ -27,8 +32,8 @@ def pod(state: Manifest, last: Manifest | None = None, name: str = "kserve-conta
     return {"metadata": {"name": "pod"}, "status": {"containerStatuses": [container]}}
 
 
-def found(live: Manifest | None, *pods: Manifest, **more: Any) -> Found:
-    return Found(Chosen(RUNTIME), "", live, pods)._replace(**more)
+def found(live: Manifest | None, *pods: Manifest, **more: Any) -> PredictorState:
+    return PredictorState(RuntimeChoice(RUNTIME), "", live, pods)._replace(**more)
 
 
 UP = deployment(("Available", "True", "MinimumReplicasAvailable"), ("Progressing", "True", "NewReplicaSetAvailable"))
@@ -53,15 +58,17 @@ ROLLING = deployment(("Available", "False", "MinimumReplicasUnavailable"), ("Pro
     ids=["none", "of an older spec", "up", "rolling", "too late", "no Pods", "a Pod was lost"],
 )
 def test_a_component_is_as_its_deployment(live: Manifest | None, status: str, reason: str) -> None:
-    said = component_ready(live, "PredictorReady")
+    said = build_component_condition(live, "PredictorReady")
     assert (said.status, said.reason) == (status, reason)
 
 
 def test_a_container_that_crashes_is_a_model_that_failed_to_load() -> None:
     ended = {"reason": "Error", "exitCode": 3, "message": "no such file"}
     crashed = found(ROLLING, pod({"waiting": {"reason": "CrashLoopBackOff"}}, ended))
-    assert predictor_ready(crashed) == Condition("PredictorReady", "False", "ModelLoadFailed", "no such file")
-    status = model_status(crashed, is_ready_now=False, before={}, now=NOW)
+    assert build_predictor_condition(crashed) == KnativeCondition(
+        "PredictorReady", "False", "ModelLoadFailed", "no such file"
+    )
+    status = build_model_status(crashed, is_ready_now=False, previous={}, now=NOW)
     assert status["lastFailureInfo"] == {
         "reason": "ModelLoadFailed", "message": "no such file", "location": "pod", "exitCode": 3, "time": NOW,
     }  # fmt: skip
@@ -69,31 +76,41 @@ def test_a_container_that_crashes_is_a_model_that_failed_to_load() -> None:
 
 
 def test_the_time_of_a_failure_is_that_of_the_first_time_it_was_seen() -> None:
-    failed = found(ROLLING, problem="gone")
-    first = model_status(failed, is_ready_now=False, before={}, now=NOW)
-    again = model_status(failed, is_ready_now=False, before=first, now="2026-01-01T00:01:00Z")
+    failed = found(ROLLING, storage_problem="gone")
+    first = build_model_status(failed, is_ready_now=False, previous={}, now=NOW)
+    again = build_model_status(failed, is_ready_now=False, previous=first, now="2026-01-01T00:01:00Z")
     assert again["lastFailureInfo"]["time"] == NOW
 
 
 def test_a_container_beside_the_model_says_nothing_of_it() -> None:
     aside = pod({"waiting": {"reason": "CrashLoopBackOff"}}, {"reason": "Error", "exitCode": 1}, name="proxy")
-    assert model_status(found(ROLLING, aside), is_ready_now=False, before={}, now=NOW)["lastFailureInfo"] is None
+    assert (
+        build_model_status(found(ROLLING, aside), is_ready_now=False, previous={}, now=NOW)["lastFailureInfo"] is None
+    )
 
 
 @pytest.mark.parametrize("state", [ModelState.LOADING, ModelState.PENDING])
 def test_a_model_that_is_still_loading_is_not_ready_though_its_pods_are(state: ModelState) -> None:
-    said = predictor_ready(found(UP, answer=Answer(state)))
+    said = build_predictor_condition(found(UP, probe_result=ProbeResult(state)))
     assert said.status == "Unknown"
 
 
 def test_ready_is_the_worst_of_what_decides() -> None:
-    good, unsure, bad = Condition("IngressReady"), Condition("PredictorReady", "Unknown", "a"), Condition("X", "False")
-    assert ready([good]) == Condition("Ready")
-    assert ready([good, unsure, bad]) == Condition("Ready", "Unknown", "a")
-    assert ready([Condition("IngressReady", "False", "b"), unsure]) == Condition("Ready", "False", "b")
+    good, unsure, bad = (
+        KnativeCondition("IngressReady"),
+        KnativeCondition("PredictorReady", "Unknown", "a"),
+        KnativeCondition("X", "False"),
+    )
+    assert compute_ready_condition([good]) == KnativeCondition("Ready")
+    assert compute_ready_condition([good, unsure, bad]) == KnativeCondition("Ready", "Unknown", "a")
+    assert compute_ready_condition([KnativeCondition("IngressReady", "False", "b"), unsure]) == KnativeCondition(
+        "Ready", "False", "b"
+    )
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     live: Manifest = {"status": {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "before"}]}}
-    assert written([Condition("Ready", "True", "other")], live, NOW)[0]["lastTransitionTime"] == "before"
-    assert written([Condition("Ready", "False")], live, NOW)[0]["lastTransitionTime"] == NOW
+    assert (
+        conditions_to_wire([KnativeCondition("Ready", "True", "other")], live, NOW)[0]["lastTransitionTime"] == "before"
+    )
+    assert conditions_to_wire([KnativeCondition("Ready", "False")], live, NOW)[0]["lastTransitionTime"] == NOW

@@ -12,7 +12,7 @@ from argosy.errors import Forbidden
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.kserve import Answer, ModelState
+from argosy.sandbox.simulators.kserve import ModelState, ProbeResult
 from support.deadlines import HANG_SECONDS
 from support.serving_manifests import (
     MODEL_KINDS,
@@ -380,10 +380,10 @@ async def test_everything_goes_with_the_model(cluster: EmbeddedCluster) -> None:
 class Answering:
     """A probe of one function."""
 
-    def __init__(self, ask: Callable[[Manifest], Awaitable[Answer]]) -> None:
+    def __init__(self, ask: Callable[[Manifest], Awaitable[ProbeResult]]) -> None:
         self._ask = ask
 
-    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> Answer:
+    async def ask(self, service: Manifest, pods: Sequence[Manifest]) -> ProbeResult:
         assert pods
         return await self._ask(service)
 
@@ -395,10 +395,10 @@ class Answering:
 
 
 async def test_a_model_is_ready_only_after_it_was_asked(cluster: EmbeddedCluster) -> None:
-    answers: list[Answer] = [Answer(ModelState.LOADING)]
+    answers: list[ProbeResult] = [ProbeResult(ModelState.LOADING)]
     asked: list[str] = []
 
-    async def ask(service: Manifest) -> Answer:
+    async def ask(service: Manifest) -> ProbeResult:
         asked.append(service["metadata"]["name"])
         return answers[-1]
 
@@ -407,7 +407,7 @@ async def test_a_model_is_ready_only_after_it_was_asked(cluster: EmbeddedCluster
         await cluster.create(model())
         live = await world.becomes(SERVICE, lambda it: target(it) == "Loading")
         assert condition(live, "Ready")["status"] == "Unknown"
-        answers.append(Answer(ModelState.LOADED, url="http://127.0.0.1:8080"))
+        answers.append(ProbeResult(ModelState.LOADED, url="http://127.0.0.1:8080"))
         live = await world.becomes(SERVICE, is_ready)
         assert live["status"]["url"] == "http://127.0.0.1:8080" and set(asked) == {"web"}
         await world.patch(SERVICE, {"spec": {"predictor": {"model": {"storageUri": "s3://models/does-not-exist"}}}})
@@ -416,8 +416,8 @@ async def test_a_model_is_ready_only_after_it_was_asked(cluster: EmbeddedCluster
 
 
 async def test_a_model_that_answers_with_an_error_is_degraded(cluster: EmbeddedCluster) -> None:
-    async def ask(service: Manifest) -> Answer:
-        return Answer(ModelState.FAILED, "model.pkl cannot be read")
+    async def ask(service: Manifest) -> ProbeResult:
+        return ProbeResult(ModelState.FAILED, "model.pkl cannot be read")
 
     async with modelled(cluster, *MODEL_KINDS, probe=Answering(ask)) as world:
         await cluster.create(runtime())

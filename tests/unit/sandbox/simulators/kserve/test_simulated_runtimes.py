@@ -8,9 +8,9 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.objects import Manifest
-from argosy.sandbox.simulators.kserve.defaulting import check, defaulted
-from argosy.sandbox.simulators.kserve.pod_specs import template_of
-from argosy.sandbox.simulators.kserve.runtimes import choose
+from argosy.sandbox.simulators.kserve.pod_specs import build_pod_template
+from argosy.sandbox.simulators.kserve.runtimes import choose_runtime
+from argosy.sandbox.simulators.kserve.webhooks import apply_defaults, validate
 from support.serving_manifests import cluster_runtime, model, runtime
 
 VLLM = {"modelFormat": {"name": "vLLM"}}
@@ -26,20 +26,20 @@ def name_of(chosen: Any) -> str:
 
 def test_a_runtime_of_the_namespace_is_taken_before_one_of_the_cluster() -> None:
     shared = cluster_runtime("shared", formats=format_(priority=9))
-    assert name_of(choose(VLLM, [runtime("own")], [shared])) == "own"
-    assert choose(VLLM, [], [shared]).is_of_cluster
+    assert name_of(choose_runtime(VLLM, [runtime("own")], [shared])) == "own"
+    assert choose_runtime(VLLM, [], [shared]).is_cluster_runtime
 
 
 def test_the_higher_priority_wins_and_none_comes_last() -> None:
     found = [runtime("a"), runtime("b", format_(priority=1)), runtime("c", format_(priority=2))]
-    assert name_of(choose(VLLM, found, [])) == "c"
-    assert name_of(choose(VLLM, found[:2], [])) == "b"
+    assert name_of(choose_runtime(VLLM, found, [])) == "c"
+    assert name_of(choose_runtime(VLLM, found[:2], [])) == "b"
 
 
 def test_of_equal_ones_the_newest_is_taken() -> None:
     old, new = runtime("a"), runtime("b")
     old["metadata"]["creationTimestamp"], new["metadata"]["creationTimestamp"] = "2026-01-01", "2026-01-02"
-    assert name_of(choose(VLLM, [old, new], [])) == "b"
+    assert name_of(choose_runtime(VLLM, [old, new], [])) == "b"
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,14 @@ def test_of_equal_ones_the_newest_is_taken() -> None:
     ids=["it does not offer itself", "other format", "disabled", "of many models", "another protocol"],
 )
 def test_what_does_not_fit_is_not_taken(unfit: Manifest) -> None:
-    assert name_of(choose(VLLM, [unfit], [])) == "NoSupportingRuntime"
+    assert name_of(choose_runtime(VLLM, [unfit], [])) == "NoSupportingRuntime"
 
 
 def test_a_version_must_be_the_same() -> None:
     wanted = {"modelFormat": {"name": "vLLM", "version": "2"}}
-    assert name_of(choose(wanted, [runtime("one", format_(version="1"))], [])) == "NoSupportingRuntime"
-    assert name_of(choose(wanted, [runtime("two", format_(version="2"))], [])) == "two"
-    assert name_of(choose(VLLM, [runtime("two", format_(version="2"))], [])) == "two"
+    assert name_of(choose_runtime(wanted, [runtime("one", format_(version="1"))], [])) == "NoSupportingRuntime"
+    assert name_of(choose_runtime(wanted, [runtime("two", format_(version="2"))], [])) == "two"
+    assert name_of(choose_runtime(VLLM, [runtime("two", format_(version="2"))], [])) == "two"
 
 
 @pytest.mark.parametrize(
@@ -82,24 +82,24 @@ def test_a_version_must_be_the_same() -> None:
     ],
 )
 def test_a_runtime_that_is_named_and_unfit_says_why(named: Manifest, reason: str, message: str) -> None:
-    chosen = choose({**VLLM, "runtime": "it", "protocolVersion": "v2"}, [named], [])
+    chosen = choose_runtime({**VLLM, "runtime": "it", "protocolVersion": "v2"}, [named], [])
     assert (chosen.reason, chosen.message) == (reason, message)
 
 
 def test_a_runtime_that_is_named_need_not_offer_itself() -> None:
-    assert name_of(choose({**VLLM, "runtime": "it"}, [runtime("it", [{"name": "vLLM"}])], [])) == "it"
+    assert name_of(choose_runtime({**VLLM, "runtime": "it"}, [runtime("it", [{"name": "vLLM"}])], [])) == "it"
 
 
 def test_the_webhook_changes_nothing_when_it_is_asked_again() -> None:
     for each in (model(), model(predictor={"containers": [{"name": "side", "image": "x"}]})):
-        once = defaulted(each)
-        assert defaulted(once) == once
+        once = apply_defaults(each)
+        assert apply_defaults(once) == once
 
 
 def test_a_container_of_ones_own_gets_a_name_and_resources() -> None:
     own = model()
     own["spec"]["predictor"] = {"containers": [{"image": "mine:1"}]}
-    (container,) = defaulted(own)["spec"]["predictor"]["containers"]
+    (container,) = apply_defaults(own)["spec"]["predictor"]["containers"]
     assert container["name"] == "kserve-container" and container["resources"]["limits"] == {"cpu": "1", "memory": "2Gi"}
 
 
@@ -107,14 +107,14 @@ def test_a_container_of_ones_own_gets_a_name_and_resources() -> None:
 def test_some_frameworks_speak_the_second_protocol(framework: str) -> None:
     old = model()
     old["spec"]["predictor"] = {framework: {"storageUri": "s3://a/b"}}
-    assert defaulted(old)["spec"]["predictor"]["model"]["protocolVersion"] == "v2"
+    assert apply_defaults(old)["spec"]["predictor"]["model"]["protocolVersion"] == "v2"
 
 
 def test_two_frameworks_at_once_are_refused() -> None:
     wrong = model()
     wrong["spec"]["predictor"] = {"sklearn": {}, "xgboost": {}}
     with pytest.raises(UserError, match=r"exactly one of \[model, xgboost\]"):
-        check(defaulted(wrong))
+        validate(apply_defaults(wrong))
 
 
 def test_what_the_model_says_goes_over_what_the_runtime_says() -> None:
@@ -122,7 +122,7 @@ def test_what_the_model_says_goes_over_what_the_runtime_says() -> None:
     base["spec"]["containers"][0] |= {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]}
     beside = {"nodeSelector": {"gpu": "yes"}}
     said = model(args=["--max-model-len=1"], env=[{"name": "B", "value": "2"}], predictor=beside)
-    made = template_of(said, "predictor", base)
+    made = build_pod_template(said, "predictor", base)
     container = made["spec"]["containers"][0]
     assert container["args"] == ["--served-model-name=web", "--max-model-len=1"]
     assert container["env"] == [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
@@ -133,7 +133,7 @@ def test_what_the_model_says_goes_over_what_the_runtime_says() -> None:
 
 def test_marks_of_delivery_do_not_reach_the_pods() -> None:
     said = model({"argocd.argoproj.io/tracking-id": "x", "sandbox.argosy.dev/fail": "NotReady", "mine": "kept"})
-    annotations = template_of(said, "predictor", runtime())["metadata"]["annotations"]
+    annotations = build_pod_template(said, "predictor", runtime())["metadata"]["annotations"]
     assert "mine" in annotations and not any(name.startswith(("argocd", "sandbox")) for name in annotations)
 
 
@@ -146,6 +146,6 @@ def test_marks_of_delivery_do_not_reach_the_pods() -> None:
     ],
 )
 def test_how_a_model_comes_to_its_pod(uri: str, containers: list[str], first: list[str]) -> None:
-    pod = template_of(model(storageUri=uri), "predictor", runtime())["spec"]
+    pod = build_pod_template(model(storageUri=uri), "predictor", runtime())["spec"]
     assert [each["name"] for each in pod["containers"]] == containers
     assert [each["name"] for each in pod.get("initContainers") or ()] == first

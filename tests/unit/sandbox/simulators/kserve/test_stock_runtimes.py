@@ -7,10 +7,10 @@ import pytest
 from argosy.kube.names import ResourceKey
 from argosy.kube.objects import Manifest, key_of
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.kserve.constants import CLUSTER_SERVING_RUNTIME
-from argosy.sandbox.simulators.kserve.defaulting import FRAMEWORKS, defaulted
-from argosy.sandbox.simulators.kserve.runtimes import choose
+from argosy.sandbox.simulators.kserve.kserve_api import CLUSTER_SERVING_RUNTIME
+from argosy.sandbox.simulators.kserve.runtimes import choose_runtime
 from argosy.sandbox.simulators.kserve.stock_runtimes import build_stock_runtimes
+from argosy.sandbox.simulators.kserve.webhooks import FRAMEWORKS, apply_defaults
 from support.serving_manifests import MODEL_KINDS, SERVICE, model, modelled
 
 pytestmark = pytest.mark.anyio
@@ -41,13 +41,15 @@ def is_ready(live: Manifest) -> bool:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_every_old_style_framework_has_the_stock_runtime_that_kserve_would_choose(framework: str) -> None:
-    chosen = choose(defaulted(old_style(framework))["spec"]["predictor"]["model"], [], build_stock_runtimes())
+    chosen = choose_runtime(
+        apply_defaults(old_style(framework))["spec"]["predictor"]["model"], [], build_stock_runtimes()
+    )
     assert chosen.runtime is not None and chosen.runtime["metadata"]["name"] == EXPECTED[framework]
 
 
 def test_a_sklearn_model_that_speaks_the_second_protocol_is_served_by_mlserver() -> None:
-    wanted = defaulted(old_style(protocolVersion="v2"))["spec"]["predictor"]["model"]
-    chosen = choose(wanted, [], build_stock_runtimes())
+    wanted = apply_defaults(old_style(protocolVersion="v2"))["spec"]["predictor"]["model"]
+    chosen = choose_runtime(wanted, [], build_stock_runtimes())
     assert chosen.runtime is not None and chosen.runtime["metadata"]["name"] == "kserve-mlserver"
 
 

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from argosy.sandbox.simulators.model_server.messages import Entry, Refusal, Request
-from argosy.sandbox.simulators.model_server.protocols import answer
-from argosy.sandbox.simulators.model_server.stub_model import Stub
-from argosy.sandbox.simulators.model_server.tensors import rows, tensor
+from argosy.sandbox.simulators.model_server.messages import ModelEntry, ModelRequest, RequestError
+from argosy.sandbox.simulators.model_server.protocols import answer_request
+from argosy.sandbox.simulators.model_server.stub_model import StubModel
+from argosy.sandbox.simulators.model_server.tensors import build_tensor, read_rows
 
-STUB = Entry("web-default", "web", "loaded", model=Stub("web"))
+STUB = ModelEntry("web-default", "web", "loaded", model=StubModel("web"))
 
 
 def post(path: str, document: Any) -> Any:
-    return answer(Request("POST", path, json.dumps(document).encode()), STUB)
+    return answer_request(ModelRequest("POST", path, json.dumps(document).encode()), STUB)
 
 
-def refused(path: str, document: Any, entry: Entry = STUB) -> tuple[int, str]:
-    with pytest.raises(Refusal) as caught:
-        answer(Request("POST", path, json.dumps(document).encode()), entry)
+def refused(path: str, document: Any, entry: ModelEntry = STUB) -> tuple[int, str]:
+    with pytest.raises(RequestError) as caught:
+        answer_request(ModelRequest("POST", path, json.dumps(document).encode()), entry)
     return caught.value.status, caught.value.message
 
 
@@ -46,7 +46,7 @@ def test_what_cannot_be_answered_is_refused_with_what_to_send(path: str, documen
 
 
 def test_a_model_that_is_not_loaded_says_why_on_every_path() -> None:
-    failed = Entry("web-default", "web", "failed", "model.py defines no predict")
+    failed = ModelEntry("web-default", "web", "failed", "model.py defines no predict")
     for path, document in (
         ("/v1/models/web:predict", {"instances": [1]}),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}]}),
@@ -74,8 +74,13 @@ def test_a_stream_says_the_same_as_the_whole_answer() -> None:
 
 def test_tensors_become_rows_and_predictions_become_tensors() -> None:
     given = {"inputs": [{"name": "x", "shape": [2, 2], "datatype": "FP64", "data": [1, 2, 3, 4]}]}
-    assert rows(given) == [[1, 2], [3, 4]]
+    assert read_rows(given) == [[1, 2], [3, 4]]
     columns = {"inputs": [{"name": each, "shape": [2], "data": [1, 2]} for each in ("a", "b")]}
-    assert rows(columns) == [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
-    assert tensor("y", [[1, 2], [3, 4]]) == {"name": "y", "shape": [2, 2], "datatype": "INT64", "data": [1, 2, 3, 4]}
-    assert tensor("y", ["a"])["datatype"] == "BYTES" and tensor("y", [])["shape"] == [0]
+    assert read_rows(columns) == [{"a": 1, "b": 1}, {"a": 2, "b": 2}]
+    assert build_tensor("y", [[1, 2], [3, 4]]) == {
+        "name": "y",
+        "shape": [2, 2],
+        "datatype": "INT64",
+        "data": [1, 2, 3, 4],
+    }
+    assert build_tensor("y", ["a"])["datatype"] == "BYTES" and build_tensor("y", [])["shape"] == [0]

@@ -9,7 +9,7 @@ import pytest
 from argosy.errors import ClusterError
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
-from argosy.sandbox.simulators.openshift.image_streams import pushed
+from argosy.sandbox.simulators.openshift.image_streams import add_pushed_image
 from support.serving_manifests import BUILD, BUILD_CONFIG, STREAM, STREAM_TAG, build_config, judged, modelled, stream
 from support.simulators import World, fail, key
 
@@ -180,6 +180,6 @@ async def test_an_import_that_fails_is_degraded_until_the_wish_is_gone(cluster: 
 
 def test_an_image_that_is_pushed_twice_is_there_once() -> None:
     live: Manifest = stream()
-    once = pushed(live, "latest", "sha256:1", "2026-01-01T00:00:00Z")
-    twice = pushed({**live, "status": {"tags": once}}, "latest", "sha256:1", "2026-01-01T00:00:01Z")
+    once = add_pushed_image(live, "latest", "sha256:1", "2026-01-01T00:00:00Z")
+    twice = add_pushed_image({**live, "status": {"tags": once}}, "latest", "sha256:1", "2026-01-01T00:00:01Z")
     assert twice == once and len(once[0]["items"]) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from argosy.errors import UserError
 from argosy.kube.client import Cluster, PatchKind
-from argosy.kube.controller.addon_loader import running
+from argosy.kube.controller.addon_loader import run_addons
 from argosy.kube.names import GroupKind, ResourceKey
 from argosy.kube.objects import Manifest
 from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
@@ -39,7 +39,7 @@ async def played(cluster: EmbeddedCluster, variant: str = "", *, whole: bool = F
     """As the sandbox runs it; only where `whole`, with the many definitions that nothing here needs."""
     addon = make(variant)
     needed = [each for each in addon.definitions if whole or each["spec"]["names"]["kind"] in NEEDED]
-    async with running([replace(addon, definitions=needed)], cluster, on_failure=lambda: None):
+    async with run_addons([replace(addon, definitions=needed)], cluster, on_failure=lambda: None):
         yield
 
 

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from argosy.kube.objects import load_all
+from argosy.kube.objects import read_yaml_documents
 from argosy.sandbox.simulators.openshift_gitops import initial_objects
-from argosy.sandbox.simulators.openshift_gitops.config_maps import policy, settings
-from argosy.sandbox.simulators.openshift_gitops.instance import Instance, data_of, workloads
+from argosy.sandbox.simulators.openshift_gitops.config_maps import build_policy_data, build_settings_data
+from argosy.sandbox.simulators.openshift_gitops.instance import ArgoCDInstance, build_config_data, build_workloads
 
 URL = "https://argocd.example.com"
 HEALTH = "resource.customizations.health"
 
 
 def computed(**spec: Any) -> dict[str, str]:
-    return settings(spec, url=URL)
+    return build_settings_data(spec, url=URL)
 
 
-def instance(**spec: Any) -> Instance:
+def instance(**spec: Any) -> ArgoCDInstance:
     metadata = {"name": "team", "namespace": "argo", "uid": "u", "creationTimestamp": "2030-01-01T00:00:00Z"}
-    return Instance({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata, "spec": spec})
+    return ArgoCDInstance({"apiVersion": "argoproj.io/v1beta1", "kind": "ArgoCD", "metadata": metadata, "spec": spec})
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_extra_config_is_last_and_wins() -> None:
 
 
 def test_sign_on_with_openshift_names_its_own_account() -> None:
-    data = data_of(instance(sso={"provider": "dex", "dex": {"openShiftOAuth": True}}))["argocd-cm"]
+    data = build_config_data(instance(sso={"provider": "dex", "dex": {"openShiftOAuth": True}}))["argocd-cm"]
     assert "clientID: system:serviceaccount:argo:team-argocd-dex-server" in data["dex.config"]
 
 
@@ -123,17 +123,17 @@ def test_what_is_no_entry_is_no_setting(field: str, odd: Any) -> None:
 
 
 def test_an_empty_policy_is_a_choice_and_only_a_missing_one_gets_a_default() -> None:
-    assert policy({}) == {"policy.csv": "", "policy.default": "role:readonly", "scopes": "[groups]"}
+    assert build_policy_data({}) == {"policy.csv": "", "policy.default": "role:readonly", "scopes": "[groups]"}
     chosen = {"defaultPolicy": "", "policy": "g, a, role:admin\n", "scopes": "[email]", "policyMatcherMode": "regex"}
-    assert policy({"rbac": chosen}) == {
+    assert build_policy_data({"rbac": chosen}) == {
         "policy.csv": "g, a, role:admin\n", "policy.default": "", "scopes": "[email]", "policy.matchMode": "regex",
     }  # fmt: skip
 
 
 def test_the_first_resource_excludes_the_runs_of_tekton() -> None:
-    argocd = next(each for each in initial_objects.openshift() if each["kind"] == "ArgoCD")
-    text = data_of(Instance(argocd))["argocd-cm"]["resource.exclusions"]
-    [entries] = load_all(text)
+    argocd = next(each for each in initial_objects.build_openshift_objects() if each["kind"] == "ArgoCD")
+    text = build_config_data(ArgoCDInstance(argocd))["argocd-cm"]["resource.exclusions"]
+    [entries] = read_yaml_documents(text)
     assert {"apiGroups": ["tekton.dev"], "kinds": ["TaskRun", "PipelineRun"], "clusters": ["*"]} in entries
     assert "tekton.dev" not in computed()["resource.exclusions"], "it is OpenShift that asks for it"
 
@@ -142,7 +142,7 @@ def test_the_first_resource_excludes_the_runs_of_tekton() -> None:
     ("written", "seconds"), [("120s", "120s"), ("3m0s", "180s"), ("1h30m", "5400s"), ("", None), ("soon", None)]
 )
 def test_app_sync_is_told_to_the_application_controller(written: str, seconds: str | None) -> None:
-    made = workloads(instance(controller={"appSync": written}))["applicationController"]
+    made = build_workloads(instance(controller={"appSync": written}))["applicationController"]
     [container] = made["spec"]["template"]["spec"]["containers"]
     found = {each["name"]: each["value"] for each in container.get("env", ())}
     assert found.get("ARGOCD_RECONCILIATION_TIMEOUT") == seconds
@@ -167,10 +167,10 @@ def test_app_sync_is_told_to_the_application_controller(written: str, seconds: s
 )
 def test_the_address_is_that_of_the_route_if_there_is_one(spec: dict[str, Any], host: str, url: str) -> None:
     found = instance(**spec)
-    assert (found.host, data_of(found)["argocd-cm"]["url"]) == (host, url)
+    assert (found.host, build_config_data(found)["argocd-cm"]["url"]) == (host, url)
 
 
-@pytest.mark.parametrize("made", [initial_objects.openshift, initial_objects.plain])
+@pytest.mark.parametrize("made", [initial_objects.build_openshift_objects, initial_objects.build_plain_objects])
 def test_every_first_object_says_that_it_is_simulated(made: Any) -> None:
     said = {each["metadata"]["annotations"].get("sandbox.argosy.dev/simulated") for each in made()}
     assert said == {"simulated by argosy"}

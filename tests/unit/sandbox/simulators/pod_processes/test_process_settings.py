@@ -9,9 +9,15 @@ from typing import Any
 import pytest
 
 from argosy.sandbox.simulators.pod_processes import container_log
-from argosy.sandbox.simulators.pod_processes.container_log import MOST_BYTES, Journal
-from argosy.sandbox.simulators.pod_processes.settings import NotYet, argv_of, env_of, expanded, field_of
-from argosy.sandbox.simulators.pod_processes.volumes import folders_of, mounts_of
+from argosy.sandbox.simulators.pod_processes.container_log import MAX_FILE_BYTES, ContainerLogFile
+from argosy.sandbox.simulators.pod_processes.settings import (
+    ContainerConfigError,
+    build_argv,
+    build_env,
+    expand_variables,
+    read_field_path,
+)
+from argosy.sandbox.simulators.pod_processes.volumes import build_mounts, prepare_volume_folders
 
 pytestmark = pytest.mark.anyio
 POD: dict[str, Any] = {
@@ -29,12 +35,12 @@ async def read(kind: str, name: str) -> Any:
 
 
 def test_variables_are_put_into_commands_as_kubernetes_does() -> None:
-    assert expanded("$(A) $(B) $$(A) $A $", {"A": "x"}) == "x $(B) $(A) $A $"
+    assert expand_variables("$(A) $(B) $$(A) $A $", {"A": "x"}) == "x $(B) $(A) $A $"
 
 
 def test_a_container_without_a_command_cannot_be_a_process() -> None:
-    with pytest.raises(NotYet):
-        argv_of({"args": ["x"]}, {})
+    with pytest.raises(ContainerConfigError):
+        build_argv({"args": ["x"]}, {})
 
 
 async def test_the_environment_is_the_pods_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,17 +54,17 @@ async def test_the_environment_is_the_pods_and_nothing_else(monkeypatch: pytest.
         ],
     }
     expected = {"W_x": "1", "W_y": "2", "key": "sesame", "LABEL": "b", "SUM": "12"}
-    assert await env_of(POD, container, read) == expected
+    assert await build_env(POD, container, read) == expected
 
 
 async def test_a_missing_config_map_is_told_by_its_name() -> None:
-    with pytest.raises(NotYet, match='configmap "gone" not found'):
-        await env_of(POD, {"envFrom": [{"configMapRef": {"name": "gone"}}]}, read)
+    with pytest.raises(ContainerConfigError, match='configmap "gone" not found'):
+        await build_env(POD, {"envFrom": [{"configMapRef": {"name": "gone"}}]}, read)
 
 
 def test_labels_are_told_together_too() -> None:
-    assert field_of(POD, "metadata.labels") == 'a="b"\nc="d"'
-    assert field_of(POD, "spec.nodeName") == "sandbox"
+    assert read_field_path(POD, "metadata.labels") == 'a="b"\nc="d"'
+    assert read_field_path(POD, "spec.nodeName") == "sandbox"
 
 
 async def test_volumes_become_folders_and_never_lead_out_of_them(tmp_path: Path) -> None:
@@ -67,13 +73,13 @@ async def test_volumes_become_folders_and_never_lead_out_of_them(tmp_path: Path)
         {"name": "claim", "persistentVolumeClaim": {"claimName": "data"}},
     ]
     pod = {**POD, "spec": {"volumes": volumes}}
-    folders = await folders_of(pod, tmp_path / "own", tmp_path / "claims", read)
+    folders = await prepare_volume_folders(pod, tmp_path / "own", tmp_path / "claims", read)
     assert (folders["some"] / "deep" / "x").read_text() == "1"
     assert folders["claim"] == tmp_path / "claims" / "ml" / "data"
-    mounts = mounts_of({"volumeMounts": [{"name": "claim", "mountPath": "/d", "subPath": "m"}]}, folders)
+    mounts = build_mounts({"volumeMounts": [{"name": "claim", "mountPath": "/d", "subPath": "m"}]}, folders)
     assert mounts == [(str(folders["claim"] / "m"), "/d", False)]
-    with pytest.raises(NotYet):
-        mounts_of({"volumeMounts": [{"name": "claim", "mountPath": "/d", "subPath": "../.."}]}, folders)
+    with pytest.raises(ContainerConfigError):
+        build_mounts({"volumeMounts": [{"name": "claim", "mountPath": "/d", "subPath": "../.."}]}, folders)
 
 
 @pytest.mark.parametrize(
@@ -84,18 +90,22 @@ async def test_volumes_become_folders_and_never_lead_out_of_them(tmp_path: Path)
     ],
 )
 async def test_a_volume_that_reaches_for_the_machine_is_refused(tmp_path: Path, volume: Any) -> None:
-    with pytest.raises(NotYet):
-        await folders_of({**POD, "spec": {"volumes": [volume]}}, tmp_path / "own", tmp_path / "claims", read)
+    with pytest.raises(ContainerConfigError):
+        await prepare_volume_folders(
+            {**POD, "spec": {"volumes": [volume]}}, tmp_path / "own", tmp_path / "claims", read
+        )
     assert not (tmp_path / "out").exists()
 
 
 async def test_of_much_output_the_newest_is_kept(tmp_path: Path) -> None:
-    book = Journal(tmp_path / "0.log")
+    book = ContainerLogFile(tmp_path / "0.log")
     for number in range(40):
-        book.write(f"{number}:".encode() + b"x" * (MOST_BYTES // 10) + b"\n")
+        book.write(f"{number}:".encode() + b"x" * (MAX_FILE_BYTES // 10) + b"\n")
     book.close()
-    assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= 2 * MOST_BYTES
-    found = [line async for line in container_log.lines(tmp_path / "0.log", tail=2, follow=False, is_over=lambda: True)]
+    assert sum(each.stat().st_size for each in tmp_path.iterdir()) <= 2 * MAX_FILE_BYTES
+    found = [
+        line async for line in container_log.read_lines(tmp_path / "0.log", tail=2, follow=False, is_over=lambda: True)
+    ]
     assert [line.partition(":")[0] for line in found] == ["38", "39"]
 
 
@@ -106,6 +116,6 @@ def test_a_sub_path_never_leads_out_of_its_volume(tmp_path: Path, sub: str) -> N
     volume.mkdir()
     (volume / "link").symlink_to(outside)  # as an earlier process may have left it there
     container = {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": sub}]}
-    with pytest.raises(NotYet, match="leads out of its volume"):
-        mounts_of(container, {"v": volume})
+    with pytest.raises(ContainerConfigError, match="leads out of its volume"):
+        build_mounts(container, {"v": volume})
     assert list(outside.iterdir()) == []

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.rule import live_rule
-from argosy.gitops.analysis.violation import Place, Severity, Sight
+from argosy.gitops.analysis.rule import build_live_rule
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 
 
-def _find_unexpanded(view: LiveView) -> Iterator[Sight]:
-    for name in view.settings.unexpanded:
+def _find_unexpanded(view: LiveView) -> Iterator[Violation]:
+    for name in view.settings.unexpanded_sets:
         text = f"ApplicationSet/{name}: no controller expands it, so it generates no Applications"
         fix = "commit its Applications to Git, or run Argo CD's applicationset controller"
-        yield Sight(Place(f"ApplicationSet/{name}"), text, fix, f"ApplicationSet/{name}")
+        yield Violation(FileLocation(f"ApplicationSet/{name}"), text, fix, f"ApplicationSet/{name}")
 
 
 RULES: Final = (
-    live_rule(
+    build_live_rule(
         "AGY520",
         Severity.ERROR,
         "No controller expands an ApplicationSet",

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from argosy.gitops.analysis.rule import live_rule
+from argosy.gitops.analysis.rule import build_live_rule
 from argosy.gitops.analysis.violation import Severity
 
 RULES: Final = (
-    live_rule(
+    build_live_rule(
         "AGY524",
         Severity.WARNING,
         "A setting of the installation is invalid",

@@ -9,21 +9,27 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.gitops.analysis.live_view import LiveView
-from argosy.gitops.analysis.rule import live_rule
-from argosy.gitops.analysis.violation import Place, Severity, Sight
+from argosy.gitops.analysis.rule import build_live_rule
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 
-SETTING: Final = "ConfigMap/argocd-cm"
+SETTINGS_OBJECT: Final = "ConfigMap/argocd-cm"
 
 
-def _find_unusable_sso(view: LiveView) -> Iterator[Sight]:
-    is_of_argocd_only = view.settings.has_argocd is True and not view.settings.has_argosy
-    if view.settings.sso_fault and not is_of_argocd_only:
+def _find_unusable_sso(view: LiveView) -> Iterator[Violation]:
+    is_argocd_only = view.settings.has_argocd is True and not view.settings.has_argosy
+    if view.settings.sso_fault and not is_argocd_only:
         fix = "correct oidc.config in argocd-cm, or the Secret that it refers to; it is read again at once"
-        yield Sight(Place(SETTING), f"SSO is not usable: {view.settings.sso_fault}", fix, SETTING, "oidc.config")
+        yield Violation(
+            FileLocation(SETTINGS_OBJECT),
+            f"SSO is not usable: {view.settings.sso_fault}",
+            fix,
+            SETTINGS_OBJECT,
+            "oidc.config",
+        )
 
 
 RULES: Final = (
-    live_rule(
+    build_live_rule(
         "AGY523",
         Severity.ERROR,
         "SSO cannot be used",

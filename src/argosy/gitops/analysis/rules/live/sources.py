@@ -11,207 +11,238 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy.gitops.analysis.cause import CauseKind
-from argosy.gitops.analysis.live_view import LiveApp, LiveView, RepositorySecret
-from argosy.gitops.analysis.rule import live_rule
-from argosy.gitops.analysis.rules.live.destinations import cluster_trouble
-from argosy.gitops.analysis.violation import Severity, Sight
+from argosy.gitops.analysis.live_view import LiveApplication, LiveView, RepositorySecret
+from argosy.gitops.analysis.rule import build_live_rule
+from argosy.gitops.analysis.rules.live.destinations import find_cluster_error
+from argosy.gitops.analysis.violation import Severity, Violation
 
-LABEL: Final = "argocd.argoproj.io/secret-type=repository"
+REPOSITORY_SECRET_LABEL: Final = "argocd.argoproj.io/secret-type=repository"
 # argo, git: messages of Git servers that reject credentials
-_REFUSED: Final = re.compile(
+_CREDENTIALS_REJECTED: Final = re.compile(
     r"authentication (required|failed)|invalid (username|credentials)|could not read Username|"
     r"permission denied|access denied|unable to authenticate|authorization failed|"
     r"wants other credentials|these credentials may not see it|\b40[13]\b (unauthorized|forbidden)|"
     r"repository not found|ssh key is not known|host key verification failed|knownhosts: key",
     re.IGNORECASE,
 )
-_AWAY: Final = re.compile(
+_HOST_UNREACHABLE: Final = re.compile(
     r"no such host|could not resolve|cannot be resolved|connection (refused|reset|timed out)|i/o timeout|"
     r"network is unreachable|x509:|certificate is not trusted|the host does not answer",
     re.IGNORECASE,
 )
-_CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+@")
-_PATH: Final = re.compile(r"path does not exist|there is no such folder", re.IGNORECASE)
-_FILE: Final = re.compile(r"([\w./-]+\.\w+|[\w.-]+/[\w./-]+) does not exist", re.IGNORECASE)
-_REF: Final = re.compile(
+_URL_CREDENTIALS: Final = re.compile(r"(?<=://)[^/@\s]+@")
+_MISSING_PATH: Final = re.compile(r"path does not exist|there is no such folder", re.IGNORECASE)
+_MISSING_FILE: Final = re.compile(r"([\w./-]+\.\w+|[\w.-]+/[\w./-]+) does not exist", re.IGNORECASE)
+_MISSING_REF: Final = re.compile(
     r"unable to resolve .* to a commit|couldn't find remote ref|unknown revision|there is no branch, tag or commit",
     re.IGNORECASE,
 )
 
 
-_JQ: Final = re.compile(r"jqPathExpressions: (?P<shown>.*?): (?P<why>jq |it takes )", re.DOTALL)
-_EXHAUSTED: Final = re.compile(
+_JQ_ERROR: Final = re.compile(r"jqPathExpressions: (?P<shown>.*?): (?P<why>jq |it takes )", re.DOTALL)
+_RENDER_EXHAUSTED: Final = re.compile(
     r"^(?P<what>.*?); render (?P<how>timed out|ran out of memory) \((?P<times>\w+) time\); next try (?P<at>[\d:]+) UTC",
     re.DOTALL,
 )
 JQ_FIELD, RENDER_FIELD = "spec.ignoreDifferences", "spec.source"  # fields to report if no branch is the cause
 
 
-def source_trouble(message: str) -> str:
+def classify_source_error(message: str) -> str:
     """Return `refused`, `away`, or empty if the repository is not the cause."""
-    if _REFUSED.search(message):
+    if _CREDENTIALS_REJECTED.search(message):
         return "refused"
-    return "away" if _AWAY.search(message) else ""
+    return "away" if _HOST_UNREACHABLE.search(message) else ""
 
 
-def _broken(view: LiveView) -> Iterator[tuple[LiveApp, str]]:
+def _list_apps_with_errors(view: LiveView) -> Iterator[tuple[LiveApplication, str]]:
     for app in view.apps:
-        errors = [message for kind, message in app.conditions if kind == "ComparisonError" and not _JQ.match(message)]
-        said = next(iter(errors), "") or app.said("InvalidSpecError")
-        if said and not cluster_trouble(app):
-            yield app, said
+        errors = [
+            message for kind, message in app.conditions if kind == "ComparisonError" and not _JQ_ERROR.match(message)
+        ]
+        error_message = next(iter(errors), "") or app.find_condition_message("InvalidSpecError")
+        if error_message and not find_cluster_error(app):
+            yield app, error_message
 
 
-def _unreachable(view: LiveView) -> Iterator[Sight]:
-    for app, said in _broken(view):
-        trouble = source_trouble(said)
-        if not trouble or not app.app.sources:
+def _find_unreachable_repositories(view: LiveView) -> Iterator[Violation]:
+    for app, message in _list_apps_with_errors(view):
+        problem = classify_source_error(message)
+        if not problem or not app.app.sources:
             continue
-        url = _CREDENTIALS.sub("", app.app.sources[0].repo_url)
-        secret = _secret(view, url)
-        lead = f"Git at {url} " + ("rejects the credentials" if trouble == "refused" else "cannot be reached")
+        url = _URL_CREDENTIALS.sub("", app.app.sources[0].repo_url)
+        secret = _find_repository_secret(view, url)
+        prefix = f"Git at {url} " + ("rejects the credentials" if problem == "refused" else "cannot be reached")
         if view.repositories is None:
-            text, fix = f"{lead} (no permission to read its Secret)", f"check the Secrets labelled {LABEL}"
+            text, fix = (
+                f"{prefix} (no permission to read its Secret)",
+                f"check the Secrets labelled {REPOSITORY_SECRET_LABEL}",
+            )
         elif secret is not None:
-            fault = f", which {secret.fault}" if secret.fault else ""
-            text = f"{lead} of Secret {secret.name}{fault}" if trouble == "refused" else f"{lead}; Secret {secret.name}"
+            problem_text = f", which {secret.problem}" if secret.problem else ""
+            text = (
+                f"{prefix} of Secret {secret.name}{problem_text}"
+                if problem == "refused"
+                else f"{prefix}; Secret {secret.name}"
+            )
             fix = f"put valid credentials into Secret {secret.name}"
         else:
-            text = f"{lead}, and it has no repository Secret" if trouble == "refused" else lead
-            fix = f"create a Secret labelled {LABEL} with the keys type: git and url: {url}, and its credentials"
-        if trouble == "away":
+            text = f"{prefix}, and it has no repository Secret" if problem == "refused" else prefix
+            fix = (
+                f"create a Secret labelled {REPOSITORY_SECRET_LABEL} with the keys type: git and url: {url}, "
+                "and its credentials"
+            )
+        if problem == "away":
             fix = "check whether the host responds from inside the cluster (DNS, proxy, certificate)"
-        yield app.sight(f"{text}: {_short(said)}", fix, subject=url)
+        yield app.build_violation(f"{text}: {_shorten(message)}", fix, subject=url)
 
 
-def _secret(view: LiveView, url: str) -> RepositorySecret | None:
+def _find_repository_secret(view: LiveView, url: str) -> RepositorySecret | None:
     """Find the Secret for this URL, else the credential template with the longest matching prefix."""
-    plain = url.removesuffix(".git").rstrip("/").lower()
-    found = [each for each in view.repositories or () if _plain(each) == plain and not each.is_template]
-    above = [each for each in view.repositories or () if each.is_template and plain.startswith(_plain(each))]
-    return found[0] if found else max(above, key=lambda each: len(each.url), default=None)
+    normalized_url = url.removesuffix(".git").rstrip("/").lower()
+    exact_matches = [
+        secret
+        for secret in view.repositories or ()
+        if _normalize_url(secret) == normalized_url and not secret.is_template
+    ]
+    template_matches = [
+        secret
+        for secret in view.repositories or ()
+        if secret.is_template and normalized_url.startswith(_normalize_url(secret))
+    ]
+    return (
+        exact_matches[0] if exact_matches else max(template_matches, key=lambda secret: len(secret.url), default=None)
+    )
 
 
-def _plain(secret: RepositorySecret) -> str:
-    return _CREDENTIALS.sub("", secret.url).removesuffix(".git").rstrip("/").lower()
+def _normalize_url(secret: RepositorySecret) -> str:
+    return _URL_CREDENTIALS.sub("", secret.url).removesuffix(".git").rstrip("/").lower()
 
 
-def _short(said: str) -> str:
-    text = _CREDENTIALS.sub("", said.replace("\n", " ")).removeprefix("Failed to load target state: ")
+def _shorten(message: str) -> str:
+    text = _URL_CREDENTIALS.sub("", message.replace("\n", " ")).removeprefix("Failed to load target state: ")
     return text if len(text) <= 240 else f"{text[:239]}…"
 
 
-def _bad_expressions(view: LiveView, app: LiveApp) -> Iterator[Sight]:
+def _find_invalid_jq_expressions(view: LiveView, app: LiveApplication) -> Iterator[Violation]:
     """Report each invalid jq expression and where it is written."""
     for message in (message for kind, message in app.conditions if kind == "ComparisonError"):
-        if (match := _JQ.match(message)) is None:
+        if (match := _JQ_ERROR.match(message)) is None:
             continue
-        shown, why = match["shown"], message[match.start("why") :]
-        field, place, edit = _find_expression(view, app, shown)
-        text = f"the jq expression {shown}{place} is invalid: {_short(why)}"
-        yield app.sight(text, f"correct the expression: {edit}; test it first: argosy app diff {app.name}", field=field)
+        expression, reason = match["shown"], message[match.start("why") :]
+        field, location_text, edit_command = _find_expression(view, app, expression)
+        text = f"the jq expression {expression}{location_text} is invalid: {_shorten(reason)}"
+        yield app.build_violation(
+            text, f"correct the expression: {edit_command}; test it first: argosy app diff {app.name}", field=field
+        )
 
 
-def _find_expression(view: LiveView, app: LiveApp, shown: str) -> tuple[str, str, str]:
+def _find_expression(view: LiveView, app: LiveApplication, quoted: str) -> tuple[str, str, str]:
     """Return the field, its description, and the command to edit it. `quoted` is the quoted expression, maybe
     truncated.
     """
-    for number, rule in enumerate(app.app.ignored):
-        for place, expression in enumerate(rule.jq_paths):
-            if repr(expression).startswith(shown):
-                field = f"{JQ_FIELD}[{number}].jqPathExpressions[{place}]"
+    for index, rule in enumerate(app.app.ignore_rules):
+        for position, expression in enumerate(rule.jq_paths):
+            if repr(expression).startswith(quoted):
+                field = f"{JQ_FIELD}[{index}].jqPathExpressions[{position}]"
                 return field, f" in {field}", f"argosy app edit {app.name}, or in Git if another Application manages it"
-    text = shown.strip("'\"")
-    edit = f"argosy kubectl edit configmap/argocd-cm -n {view.settings.namespace or 'argocd'}"
+    text = quoted.strip("'\"")
+    edit_command = f"argosy kubectl edit configmap/argocd-cm -n {view.settings.namespace or 'argocd'}"
     for key, value in (view.settings.data or {}).items():
         if key.startswith("resource.customizations") and text in value:
-            return JQ_FIELD, f" in {key} of argocd-cm", edit
-    return JQ_FIELD, "", f"argosy app edit {app.name}; or for all Applications: {edit}"
+            return JQ_FIELD, f" in {key} of argocd-cm", edit_command
+    return JQ_FIELD, "", f"argosy app edit {app.name}; or for all Applications: {edit_command}"
 
 
-def _exhausted(app: LiveApp, match: re.Match[str]) -> Sight:
-    text = f"its render {match['how']} ({match['times']} time): {_short(match['what'])}; next retry {match['at']} UTC"
+def _build_exhaustion_violation(app: LiveApplication, match: re.Match[str]) -> Violation:
+    text = f"its render {match['how']} ({match['times']} time): {_shorten(match['what'])}; next retry {match['at']} UTC"
     fix = f"make the source smaller or simpler, push it, and retry now: argosy app get {app.name} --hard-refresh"
-    return app.sight(text, fix, field=RENDER_FIELD)
+    return app.build_violation(text, fix, field=RENDER_FIELD)
 
 
-def _unmade(view: LiveView) -> Iterator[Sight]:
+def _find_render_failures(view: LiveView) -> Iterator[Violation]:
     """argo: ComparisonError means that rendering failed; ref and path are checked first."""
     for app in view.apps:
-        yield from _bad_expressions(view, app)
-    for app, said in _broken(view):
-        if source_trouble(said):
+        yield from _find_invalid_jq_expressions(view, app)
+    for app, message in _list_apps_with_errors(view):
+        if classify_source_error(message):
             continue
-        if exhausted := _EXHAUSTED.match(said):
-            yield _exhausted(app, exhausted)
+        if exhausted := _RENDER_EXHAUSTED.match(message):
+            yield _build_exhaustion_violation(app, exhausted)
             continue
         source = app.app.sources[0] if app.app.sources else None
         ref, path = (source.ref, source.path) if source else ("", "")
-        stale = app.unrendered is not None and app.unrendered.kind is CauseKind.STALE_BRANCH
+        is_stale_branch = app.render_failure is not None and app.render_failure.kind is CauseKind.STALE_BRANCH
         branch = app.default_branch
-        is_lost = _REF.search(said)
-        if not app.said("ComparisonError"):
-            text = f"the Application's spec is invalid: {_short(said)}"
+        is_missing_ref = _MISSING_REF.search(message)
+        if not app.find_condition_message("ComparisonError"):
+            text = f"the Application's spec is invalid: {_shorten(message)}"
             fix = "correct its spec, or its project"
-        elif stale and branch:
-            what = f"targetRevision {ref} does not exist in the repository" if is_lost else f"targetRevision {ref}: "
-            text = f"{what}{'' if is_lost else _what(said, path)}; {branch} renders"
+        elif is_stale_branch and branch:
+            prefix = (
+                f"targetRevision {ref} does not exist in the repository"
+                if is_missing_ref
+                else f"targetRevision {ref}: "
+            )
+            text = f"{prefix}{'' if is_missing_ref else _describe_render_error(message, path)}; {branch} renders"
             fix = f"follow {branch}: argosy align {app.name}, or argosy app set {app.name} --revision {branch}"
-        elif is_lost:
-            text = f"targetRevision {ref} does not exist in the repository: {_short(said)}"
+        elif is_missing_ref:
+            text = f"targetRevision {ref} does not exist in the repository: {_shorten(message)}"
             fix = "use an existing branch or tag, or push it"
-        elif path and _PATH.search(said):
-            text = f"targetRevision {ref}: {_what(said, path)}"
+        elif path and _MISSING_PATH.search(message):
+            text = f"targetRevision {ref}: {_describe_render_error(message, path)}"
             fix = f"commit the folder {path} to {ref or 'the default branch'}, or follow a branch that has it"
         else:
-            text = f"manifests cannot be rendered: {_short(said)}"
+            text = f"manifests cannot be rendered: {_shorten(message)}"
             fix = f"check targetRevision and path, then the error: argosy app manifests {app.name}"
-        yield app.sight(text, fix, field="spec.source.targetRevision")
+        yield app.build_violation(text, fix, field="spec.source.targetRevision")
 
 
-def _what(said: str, path: str) -> str:
-    if path and _PATH.search(said):
+def _describe_render_error(message: str, path: str) -> str:
+    if path and _MISSING_PATH.search(message):
         return f"path {path} not in branch"
-    named = _FILE.search(said)
-    return f"path {named[1]} not in branch" if named else f"cannot be rendered ({_short(said)})"
+    match = _MISSING_FILE.search(message)
+    return f"path {match[1]} not in branch" if match else f"cannot be rendered ({_shorten(message)})"
 
 
-def _definitions(view: LiveView) -> Iterator[Sight]:
-    yield from _twice(view)
+def _find_wrong_declarations(view: LiveView) -> Iterator[Violation]:
+    yield from _find_duplicate_declarations(view)
     by_name = {app.name: app for app in view.apps}
     for app in view.apps:
         parent = by_name.get(app.parent)
         if parent is None or parent is app or not parent.app.sources:
             continue
         ref, branch = parent.app.sources[0].ref, parent.default_branch
-        is_first = app is next(each for each in view.apps if each.parent == parent.name)
+        is_first = app is next(other for other in view.apps if other.parent == parent.name)
         if is_first and branch and ref.removeprefix("refs/heads/") not in (branch, "HEAD", ""):
-            text = f"it creates {_counted(view, parent)} from {ref}, not from {branch}: their manifests are stale"
+            text = (
+                f"it creates {_render_child_count(view, parent)} from {ref}, not from {branch}: their "
+                "manifests are stale"
+            )
             fix = f"set {parent.name} to follow {branch}, sync it first, wait 30 to 60 s, then sync the others"
-            yield parent.sight(text, fix, field="spec.source.targetRevision", severity=Severity.WARNING)
+            yield parent.build_violation(text, fix, field="spec.source.targetRevision", severity=Severity.WARNING)
 
 
-def _counted(view: LiveView, parent: LiveApp) -> str:
-    count = sum(each.parent == parent.name for each in view.apps)
+def _render_child_count(view: LiveView, parent: LiveApplication) -> str:
+    count = sum(app.parent == parent.name for app in view.apps)
     return f"{count} Application{'' if count == 1 else 's'}"
 
 
-def _twice(view: LiveView) -> Iterator[Sight]:
+def _find_duplicate_declarations(view: LiveView) -> Iterator[Violation]:
     """Report an Application that two other Applications manage."""
-    makers: dict[tuple[str, str], list[LiveApp]] = defaultdict(list)
+    parents_by_app: dict[tuple[str, str], list[LiveApplication]] = defaultdict(list)
     for app in view.apps:
-        for row in app.rows:
-            if row.key.kind == "Application" and row.key.group == "argoproj.io":
-                makers[row.key.namespace, row.key.name].append(app)
-    for (_, name), found in makers.items():
-        if len(found) > 1:
-            names = " and ".join(each.name for each in found)
+        for resource in app.resources:
+            if resource.key.kind == "Application" and resource.key.group == "argoproj.io":
+                parents_by_app[resource.key.namespace, resource.key.name].append(app)
+    for (_, name), parents in parents_by_app.items():
+        if len(parents) > 1:
+            names = " and ".join(parent.name for parent in parents)
             text = f"Application {name} is declared twice: {names} both manage it, and each reverts the other's changes"
-            yield found[0].sight(text, f"declare {name} only once", subject=f"Application/{name}")
+            yield parents[0].build_violation(text, f"declare {name} only once", subject=f"Application/{name}")
 
 
 RULES: Final = (
-    live_rule(
+    build_live_rule(
         "AGY505",
         Severity.ERROR,
         "A Git repository rejects the credentials, or cannot be reached",
@@ -220,9 +251,9 @@ RULES: Final = (
         " this URL.",
         "Correct the Secret, or create one with the label argocd.argoproj.io/secret-type=repository and the keys type"
         " and url beside the credentials.",
-        _unreachable,
+        _find_unreachable_repositories,
     ),
-    live_rule(
+    build_live_rule(
         "AGY509",
         Severity.ERROR,
         "Manifests cannot be rendered",
@@ -230,9 +261,9 @@ RULES: Final = (
         "Argo CD reports it in a condition; if another branch is recommended, it was rendered here successfully.",
         "Follow the finding: correct a jq expression of ignoreDifferences, make a source smaller whose render timed"
         " out, or check targetRevision and path: a branch that was merged and deleted, or does not have the folder.",
-        _unmade,
+        _find_render_failures,
     ),
-    live_rule(
+    build_live_rule(
         "AGY516",
         Severity.ERROR,
         "An Application is declared twice, or on the wrong branch",
@@ -240,6 +271,6 @@ RULES: Final = (
         "Both Applications manage the same Application; or the root's branch is not the default branch of its"
         " repository.",
         "Declare it only once. Set the root to follow the default branch; sync the root first, then the others.",
-        _definitions,
+        _find_wrong_declarations,
     ),
 )

@@ -9,70 +9,78 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from argosy.gitops.analysis.delays import find_window_delay
-from argosy.gitops.analysis.live_view import LiveApp, LiveView
-from argosy.gitops.analysis.rule import live_rule
-from argosy.gitops.analysis.violation import Place, Severity, Sight
+from argosy.gitops.analysis.live_view import LiveApplication, LiveView
+from argosy.gitops.analysis.rule import build_live_rule
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
 from argosy.gitops.application.project import Project, SyncWindow, read_project
-from argosy.gitops.policy.sync_windows import find_window_fault, is_for, verdict
+from argosy.gitops.policy.sync_windows import evaluate_sync_windows, find_window_fault, selects_application
 
-NAMED_APPS: Final = 3
+MAX_NAMED_APPS: Final = 3
 
 
-def _find_malformed(view: LiveView) -> Iterator[Sight]:
+def _find_malformed(view: LiveView) -> Iterator[Violation]:
     for project in view.projects.values():
-        for number, window in enumerate(read_project(project.wire).windows if project.wire else project.windows):
-            fault = find_window_fault(window, view.now)
-            if not fault:
+        for index, window in enumerate(read_project(project.wire).windows if project.wire else project.windows):
+            problem = find_window_fault(window, view.now)
+            if not problem:
                 continue
-            apps = [app.name for app in _apps_of(view, project) if is_for(window, view.clusters.placed(app.app))]
-            named = ", ".join(apps[:NAMED_APPS]) + (" and more" if len(apps) > NAMED_APPS else "")
-            blocked = f"; until then {named} cannot sync" if apps else ""
-            place = f"AppProject/{project.name}"
-            text = f"{place}: sync window {number} is malformed: {fault.partition('; ')[0]}{blocked}"
-            yield Sight(Place(place), text, _correction(project, number, window), place, "spec.syncWindows")
+            apps = [
+                app.name
+                for app in _list_project_apps(view, project)
+                if selects_application(window, view.clusters.resolve_destination(app.app))
+            ]
+            app_names = ", ".join(apps[:MAX_NAMED_APPS]) + (" and more" if len(apps) > MAX_NAMED_APPS else "")
+            blocked = f"; until then {app_names} cannot sync" if apps else ""
+            subject = f"AppProject/{project.name}"
+            text = f"{subject}: sync window {index} is malformed: {problem.partition('; ')[0]}{blocked}"
+            yield Violation(
+                FileLocation(subject), text, _render_correction(project, index, window), subject, "spec.syncWindows"
+            )
 
 
-def _correction(project: Project, number: int, window: SyncWindow) -> str:
+def _render_correction(project: Project, index: int, window: SyncWindow) -> str:
     if window.kind not in ("allow", "deny"):
-        command = f"argosy proj windows delete {project.name} {number}"
+        command = f"argosy proj windows delete {project.name} {index}"
         return f"delete it, and add it again with kind allow or deny: {command}"
-    return f"correct it: argosy proj windows update {project.name} {number} with --schedule, --duration or --time-zone"
+    return f"correct it: argosy proj windows update {project.name} {index} with --schedule, --duration or --time-zone"
 
 
-def _apps_of(view: LiveView, project: Project) -> list[LiveApp]:
+def _list_project_apps(view: LiveView, project: Project) -> list[LiveApplication]:
     return [app for app in view.apps if app.app.project == project.name]
 
 
-def _find_waiting(view: LiveView) -> Iterator[Sight]:
+def _find_waiting(view: LiveView) -> Iterator[Violation]:
     for project in view.projects.values():
-        for app in _apps_of(view, project):
+        for app in _list_project_apps(view, project):
             if delay := find_window_delay(app.app, project, view.clusters, view.now, app.name):
-                yield app.sight(*delay)
+                yield app.build_violation(*delay)
 
 
 def find_refused_syncs(view: LiveView) -> dict[str, str]:
     """Return by `Application/name` why a manual sync is refused now, and what to do instead."""
     refusals = {}
     for project in view.projects.values():
-        for app in _apps_of(view, project) if project.windows else ():
-            found = verdict(project.windows, view.clusters.placed(app.app), view.now, is_manual=True)
-            if not found.is_allowed:
-                way = f"{found.reason or 'a sync window denies it'}; see: argosy proj windows list {project.name}"
-                refusals[f"Application/{app.name}"] = f"a sync is refused now: {way}"
+        for app in _list_project_apps(view, project) if project.windows else ():
+            decision = evaluate_sync_windows(
+                project.windows, view.clusters.resolve_destination(app.app), view.now, is_manual=True
+            )
+            if not decision.is_allowed:
+                advice = f"{decision.reason or 'a sync window denies it'}; see: argosy proj windows list {project.name}"
+                refusals[f"Application/{app.name}"] = f"a sync is refused now: {advice}"
     return refusals
 
 
-def name_window(sight: Sight, refusals: Mapping[str, str]) -> Sight:
+def replace_refused_sync_advice(violation: Violation, refusals: Mapping[str, str]) -> Violation:
     """Replace the advice to sync if a window refuses it: name the window and its end instead."""
-    refusal = refusals.get(sight.place.file, "")
-    if not refusal or "argosy app sync" not in sight.fix:
-        return sight
-    kept = sight.fix.partition("argosy app sync")[0].rpartition("; ")[0]
-    return sight._replace(fix=f"{kept}; {refusal}" if kept else refusal)
+    refusal = refusals.get(violation.location.file, "")
+    if not refusal or "argosy app sync" not in violation.fix:
+        return violation
+    kept_advice = violation.fix.partition("argosy app sync")[0].rpartition("; ")[0]
+    return violation._replace(fix=f"{kept_advice}; {refusal}" if kept_advice else refusal)
 
 
 RULES: Final = (
-    live_rule(
+    build_live_rule(
         "AGY521",
         Severity.ERROR,
         "A sync window is malformed",
@@ -81,7 +89,7 @@ RULES: Final = (
         "Correct the window: argosy proj windows update PROJECT ID, or delete it: argosy proj windows delete.",
         _find_malformed,
     ),
-    live_rule(
+    build_live_rule(
         "AGY522",
         Severity.WARNING,
         "An Application waits for a sync window",

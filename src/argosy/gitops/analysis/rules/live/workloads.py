@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from argosy.gitops.analysis.live_view import LiveApp, LiveView
-from argosy.gitops.analysis.rule import live_rule
-from argosy.gitops.analysis.violation import Place, Severity, Sight
-from argosy.gitops.status.wire_format import mapping, mappings
+from argosy.gitops.analysis.live_view import LiveApplication, LiveView
+from argosy.gitops.analysis.rule import build_live_rule
+from argosy.gitops.analysis.violation import FileLocation, Severity, Violation
+from argosy.gitops.status.wire_format import as_mapping, as_mappings
 from argosy.kube.names import GroupKind, ResourceKey
-from argosy.kube.objects import Manifest, annotation, key_of
+from argosy.kube.objects import Manifest, get_annotation, key_of
 
 CLAIM: Final = GroupKind("", "PersistentVolumeClaim")
 CLASS: Final = GroupKind("storage.k8s.io", "StorageClass")
@@ -24,176 +24,195 @@ BUILD: Final = GroupKind("build.openshift.io", "Build")
 MODEL: Final = GroupKind("serving.kserve.io", "InferenceService")
 FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
-UNPULLED: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-BUILDING: Final = ("New", "Pending", "Running")
-_LED: Final = re.compile(r"^wave -?\d+: ")
-_ABSENT: Final = re.compile(r"manifest unknown|manifest for .* not found|not found|name unknown|does not exist", re.I)
-_DENIED: Final = re.compile(r"unauthorized|authentication required|denied|forbidden|no basic auth|\b40[13]\b", re.I)
+IMAGE_PULL_REASONS: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+RUNNING_BUILD_PHASES: Final = ("New", "Pending", "Running")
+_WAVE_PREFIX: Final = re.compile(r"^wave -?\d+: ")
+_IMAGE_NOT_FOUND: Final = re.compile(
+    r"manifest unknown|manifest for .* not found|not found|name unknown|does not exist", re.I
+)
+_PULL_DENIED: Final = re.compile(
+    r"unauthorized|authentication required|denied|forbidden|no basic auth|\b40[13]\b", re.I
+)
 
 
-def _sight(view: LiveView, key: ResourceKey, message: str, fix: str) -> Sight:
+def _build_violation(view: LiveView, key: ResourceKey, message: str, fix: str) -> Violation:
     """Report at the Application that owns the object, else at the object."""
     name = f"{key.kind}/{key.name}"
-    app = view.owner_of(key)
-    where = Place(f"Application/{app.name}" if app else name)
-    return Sight(where, f"{name} -n {key.namespace}: {message}", fix, name)
+    app = view.find_owner(key)
+    location = FileLocation(f"Application/{app.name}" if app else name)
+    return Violation(location, f"{name} -n {key.namespace}: {message}", fix, name)
 
 
 # -- claims -----------------------------------------------------------------------------------------------------------
 
 
-def _claims(view: LiveView) -> Iterator[Sight]:
-    for claim in view.of(CLAIM):
-        if mapping(claim.get("status")).get("phase") == "Pending" and (told := _unbound(view, claim)):
-            yield _sight(view, key_of(claim), *told)
+def _find_unbindable_claims(view: LiveView) -> Iterator[Violation]:
+    for claim in view.list_objects(CLAIM):
+        if as_mapping(claim.get("status")).get("phase") == "Pending" and (
+            problem_and_fix := _explain_unbound_claim(view, claim)
+        ):
+            yield _build_violation(view, key_of(claim), *problem_and_fix)
 
 
-def _unbound(view: LiveView, claim: Manifest) -> tuple[str, str] | None:
+def _explain_unbound_claim(view: LiveView, claim: Manifest) -> tuple[str, str] | None:
     """Return why the claim cannot be bound; None if it may be, for example when it waits for its first consumer."""
-    spec = mapping(claim.get("spec"))
-    name = spec.get("storageClassName", annotation(claim, "volume.beta.kubernetes.io/storage-class") or None)
-    classes = {str(each["metadata"]["name"]): each for each in view.of(CLASS)}
-    events = view.events(key_of(claim))
-    failed = next((each for each in reversed(events) if each.get("reason") == "ProvisioningFailed"), None)
-    is_alone = not spec.get("volumeName") and _is_without_volume(view, name or "")
-    if name and name not in classes and is_alone:
+    spec = as_mapping(claim.get("spec"))
+    name = spec.get("storageClassName", get_annotation(claim, "volume.beta.kubernetes.io/storage-class") or None)
+    classes = {str(entry["metadata"]["name"]): entry for entry in view.list_objects(CLASS)}
+    events = view.list_events(key_of(claim))
+    failure_event = next((entry for entry in reversed(events) if entry.get("reason") == "ProvisioningFailed"), None)
+    has_no_volume = not spec.get("volumeName") and _has_no_available_volume(view, name or "")
+    if name and name not in classes and has_no_volume:
         return f"Pending: StorageClass {name} does not exist", f"use one of {', '.join(sorted(classes)) or 'yours'}"
-    if name is None and is_alone and not any(map(_is_default, classes.values())):
+    if name is None and has_no_volume and not any(map(_is_default_class, classes.values())):
         return "Pending: storageClassName is not set, and the cluster has no default class", "set storageClassName"
-    if failed is not None:
-        said = str(failed.get("message") or "no reason given")
-        what = "the quota is exceeded" if "exceeded quota" in said else "its provisioner failed"
-        return f"Pending: {what}: {said}", "fix the provisioner's error, or request less"
+    if failure_event is not None:
+        message = str(failure_event.get("message") or "no reason given")
+        problem = "the quota is exceeded" if "exceeded quota" in message else "its provisioner failed"
+        return f"Pending: {problem}: {message}", "fix the provisioner's error, or request less"
     return None
 
 
-def _is_without_volume(view: LiveView, name: str) -> bool:
+def _has_no_available_volume(view: LiveView, storage_class: str) -> bool:
     """True if no manually created volume can be bound; False if volumes cannot be read."""
-    if {CLASS, VOLUME} & view.unread:
+    if {CLASS, VOLUME} & view.unread_kinds:
         return False
-    free = [each for each in view.of(VOLUME) if mapping(each.get("status")).get("phase") == "Available"]
-    return not any(str(mapping(each.get("spec")).get("storageClassName") or "") == name for each in free)
+    available_volumes = [
+        volume for volume in view.list_objects(VOLUME) if as_mapping(volume.get("status")).get("phase") == "Available"
+    ]
+    return not any(
+        str(as_mapping(volume.get("spec")).get("storageClassName") or "") == storage_class
+        for volume in available_volumes
+    )
 
 
-def _is_default(found: Manifest) -> bool:
-    return annotation(found, DEFAULT_CLASS) == "true"
+def _is_default_class(storage_class: Manifest) -> bool:
+    return get_annotation(storage_class, DEFAULT_CLASS) == "true"
 
 
 # -- images -----------------------------------------------------------------------------------------------------------
 
 
-def _images(view: LiveView) -> Iterator[Sight]:
-    told: set[tuple[str, str]] = set()
-    for pod in view.of(POD):
-        for image, said in _unpulled(pod):
-            app = view.owner_of(key_of(pod))
-            if (app.name if app else "", image) in told:
+def _find_unpullable_images(view: LiveView) -> Iterator[Violation]:
+    reported: set[tuple[str, str]] = set()
+    for pod in view.list_objects(POD):
+        for image, error_text in _list_failed_pulls(pod):
+            app = view.find_owner(key_of(pod))
+            if (app.name if app else "", image) in reported:
                 continue
-            told.add((app.name if app else "", image))
-            message, fix = _why_unpulled(view, image, said)
-            yield _sight(view, key_of(pod), message, f"{fix}{_ways_out(app)}")
+            reported.add((app.name if app else "", image))
+            message, fix = _explain_failed_pull(view, image, error_text)
+            yield _build_violation(view, key_of(pod), message, f"{fix}{_render_sync_commands(app)}")
 
 
-def _ways_out(app: LiveApp | None) -> str:
+def _render_sync_commands(app: LiveApplication | None) -> str:
     """Return commands that end a sync waiting for the Pod; empty if none runs."""
-    if app is None or not app.is_busy:
+    if app is None or not app.has_running_operation:
         return ""
-    back = f", or roll back: argosy app rollback {app.name}" if app.has_earlier_deployment else ""
-    return f"; a sync is running, end it: argosy app terminate-op {app.name}{back}"
+    rollback_text = f", or roll back: argosy app rollback {app.name}" if app.has_earlier_deployment else ""
+    return f"; a sync is running, end it: argosy app terminate-op {app.name}{rollback_text}"
 
 
-def _unpulled(pod: Manifest) -> Iterator[tuple[str, str]]:
-    status = mapping(pod.get("status"))
-    for each in mappings(status.get("initContainerStatuses")) + mappings(status.get("containerStatuses")):
-        waiting = mapping(mapping(each.get("state")).get("waiting"))
-        if waiting.get("reason") in UNPULLED:
-            yield str(each.get("image") or ""), f"{waiting.get('reason')}: {waiting.get('message') or ''}"
+def _list_failed_pulls(pod: Manifest) -> Iterator[tuple[str, str]]:
+    status = as_mapping(pod.get("status"))
+    for container_status in as_mappings(status.get("initContainerStatuses")) + as_mappings(
+        status.get("containerStatuses")
+    ):
+        waiting = as_mapping(as_mapping(container_status.get("state")).get("waiting"))
+        if waiting.get("reason") in IMAGE_PULL_REASONS:
+            yield str(container_status.get("image") or ""), f"{waiting.get('reason')}: {waiting.get('message') or ''}"
 
 
-def _why_unpulled(view: LiveView, image: str, said: str) -> tuple[str, str]:
-    build = _build_of(view, image)
-    phase = str(mapping(build.get("status")).get("phase") or "New") if build else ""
+def _explain_failed_pull(view: LiveView, image: str, error_text: str) -> tuple[str, str]:
+    build = _find_newest_build(view, image)
+    phase = str(as_mapping(build.get("status")).get("phase") or "New") if build else ""
     name = build["metadata"]["name"] if build else ""
-    if phase in BUILDING:
+    if phase in RUNNING_BUILD_PHASES:
         return f"{image}: its build {name} is still running ({phase})", "wait for it: argosy generate wait-for-image"
     if phase in ("Failed", "Error", "Cancelled"):
         return f"{image}: its build {name} {phase.lower()}", f"see its log: oc logs build/{name}"
-    if _DENIED.search(said):
+    if _PULL_DENIED.search(error_text):
         advice = "give the ServiceAccount a pull secret for this registry (imagePullSecrets)"
         return f"{image}: the registry requires credentials", advice
-    if said.startswith("InvalidImageName"):
+    if error_text.startswith("InvalidImageName"):
         return f"{image}: is not a valid image name", "correct it in Git"
-    if _ABSENT.search(said):
+    if _IMAGE_NOT_FOUND.search(error_text):
         return f"{image}: the registry has no such tag", "push that tag, or use an existing one"
-    return f"{image}: {_gist(said)}", "check whether the node can reach the registry"
+    return f"{image}: {_shorten(error_text)}", "check whether the node can reach the registry"
 
 
-def _gist(said: str) -> str:
-    return said if len(said) <= 160 else f"{said[:159]}…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= 160 else f"{text[:159]}…"
 
 
-def _build_of(view: LiveView, image: str) -> Manifest | None:
+def _find_newest_build(view: LiveView, image: str) -> Manifest | None:
     """Find the newest Build that writes this image of the cluster's internal registry."""
-    found = [each for each in view.of(BUILD) if _is_output(each, image)]
-    return max(found, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""), default=None)
+    builds = [build for build in view.list_objects(BUILD) if _writes_image(build, image)]
+    return max(builds, key=lambda build: str(build["metadata"].get("creationTimestamp") or ""), default=None)
 
 
-def _is_output(build: Manifest, image: str) -> bool:
-    to = mapping(mapping(mapping(build.get("spec")).get("output")).get("to"))
-    namespace = to.get("namespace") or build["metadata"].get("namespace")
-    if to.get("kind") == "DockerImage":
-        return bool(to.get("name") == image)
-    return to.get("kind") == "ImageStreamTag" and image.endswith(f"/{namespace}/{to.get('name')}")
+def _writes_image(build: Manifest, image: str) -> bool:
+    output = as_mapping(as_mapping(as_mapping(build.get("spec")).get("output")).get("to"))
+    namespace = output.get("namespace") or build["metadata"].get("namespace")
+    if output.get("kind") == "DockerImage":
+        return bool(output.get("name") == image)
+    return output.get("kind") == "ImageStreamTag" and image.endswith(f"/{namespace}/{output.get('name')}")
 
 
 # -- models -----------------------------------------------------------------------------------------------------------
 
 
-def _models(view: LiveView) -> Iterator[Sight]:
-    for each in view.models:
-        key = key_of(each.service)
-        codes = [answer.code for answer in each.answers if answer.code]
-        if is_ready(each.service) and max(codes, default=0) >= 500 and min(codes) >= 400:
-            said = ", ".join(f"{answer.path} {answer.code}" for answer in each.answers if answer.code)
+def _find_failing_models(view: LiveView) -> Iterator[Violation]:
+    for model in view.models:
+        key = key_of(model.service)
+        codes = [response.code for response in model.responses if response.code]
+        if is_model_ready(model.service) and max(codes, default=0) >= 500 and min(codes) >= 400:
+            responses_text = ", ".join(
+                f"{response.path} {response.code}" for response in model.responses if response.code
+            )
             fix = f"see its log: argosy model probe {key.namespace}/{key.name}"
-            yield _sight(view, key, f"Ready, but its health requests fail: {said}", fix)
-        if each.outdated:
+            yield _build_violation(view, key, f"Ready, but its health requests fail: {responses_text}", fix)
+        if model.outdated_pods:
             fix = f"load the new file: argosy model restart {key.namespace}/{key.name}"
-            yield _sight(view, key, f"Ready, but the loaded model is not the one on storage: {each.outdated}", fix)
+            yield _build_violation(
+                view, key, f"Ready, but the loaded model is not the one on storage: {model.outdated_pods}", fix
+            )
 
 
-def is_ready(live: Mapping[str, Any]) -> bool:
-    conditions = mappings(mapping(live.get("status")).get("conditions"))
-    return any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)
+def is_model_ready(live: Mapping[str, Any]) -> bool:
+    conditions = as_mappings(as_mapping(live.get("status")).get("conditions"))
+    return any((condition.get("type"), condition.get("status")) == ("Ready", "True") for condition in conditions)
 
 
 # -- other unhealthy objects ------------------------------------------------------------------------------------------
 
 
-def _unwell(view: LiveView) -> Iterator[Sight]:
+def _find_degraded_apps(view: LiveView) -> Iterator[Violation]:
     for app in view.apps:
         if app.health != "Degraded":
             continue
-        kinds = {row.key.kind for row in app.rows}
-        said = _LED.sub("", app.blockers[0].strip()).replace("  Degraded: ", ": ", 1) if app.blockers else ""
-        said = said or app.health_message
-        yield app.sight(f"Degraded{f': {said}' if said else ''}", _look(app, kinds))
+        kinds = {resource.key.kind for resource in app.resources}
+        message = _WAVE_PREFIX.sub("", app.blockers[0].strip()).replace("  Degraded: ", ": ", 1) if app.blockers else ""
+        message = message or app.health_message
+        yield app.build_violation(
+            f"Degraded{f': {message}' if message else ''}", _render_inspection_commands(app, kinds)
+        )
 
 
-def _look(app: LiveApp, kinds: set[str]) -> str:
+def _render_inspection_commands(app: LiveApplication, kinds: set[str]) -> str:
     namespace = app.app.destination.namespace
     if MODEL.kind not in kinds:
         return f"see each object: argosy explain application/{app.name}"
-    model = next(row for row in app.rows if row.key.kind == MODEL.kind)
-    where = model.key.namespace or namespace
-    pods = f"kubectl get pods -n {where}"
-    events = f"kubectl describe inferenceservice {model.key.name} -n {where}"
+    model = next(resource for resource in app.resources if resource.key.kind == MODEL.kind)
+    model_namespace = model.key.namespace or namespace
+    pods = f"kubectl get pods -n {model_namespace}"
+    events = f"kubectl describe inferenceservice {model.key.name} -n {model_namespace}"
     label = f"serving.kserve.io/inferenceservice={model.key.name}"
-    return f"check its Pods, Events and logs: {pods}; {events}; kubectl logs -n {where} -l {label}"
+    return f"check its Pods, Events and logs: {pods}; {events}; kubectl logs -n {model_namespace} -l {label}"
 
 
 RULES: Final = (
-    live_rule(
+    build_live_rule(
         "AGY503",
         Severity.WARNING,
         "A claim cannot be bound",
@@ -201,9 +220,9 @@ RULES: Final = (
         "Its class does not exist, or there is no default class, and no available volume has that class; or the"
         " provisioner reported a failure. A claim that waits for its first consumer is not reported.",
         "Use an existing class; fix the provisioner's error.",
-        _claims,
+        _find_unbindable_claims,
     ),
-    live_rule(
+    build_live_rule(
         "AGY504",
         Severity.ERROR,
         "An image cannot be pulled",
@@ -211,9 +230,9 @@ RULES: Final = (
         "The kubelet reports it; the registry's error says whether the tag is missing or credentials are required, and"
         " a running build is the one that creates this image.",
         "Push the tag, give the ServiceAccount a pull secret, or wait for the build.",
-        _images,
+        _find_unpullable_images,
     ),
-    live_rule(
+    build_live_rule(
         "AGY506",
         Severity.WARNING,
         "A model is Ready, but fails or serves an old file",
@@ -221,15 +240,15 @@ RULES: Final = (
         "Its health paths were requested: none succeeded, and one returned a server error. Or its Pods started before"
         " the last notebook run wrote the file that they serve, by the digests and times that both report.",
         "Check its log; restart it if the file is newer.",
-        _models,
+        _find_failing_models,
     ),
-    live_rule(
+    build_live_rule(
         "AGY518",
         Severity.ERROR,
         "An Application is Degraded",
         "Something that it deployed does not work.",
         "Argo CD's own health assessment, with the first unhealthy object and its message.",
         "Check the Pods, Events and logs of the named object.",
-        _unwell,
+        _find_degraded_apps,
     ),
 )

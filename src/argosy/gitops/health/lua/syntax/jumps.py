@@ -11,31 +11,31 @@ from argosy.gitops.health.lua.syntax.lexer import LuaSyntaxError
 
 
 @dataclass(slots=True)
-class _Jump:
+class _PendingJump:
     line: int
     locals_seen: int  # number of locals of its block declared before it
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenBlock:
     is_function: bool
     is_loop: bool
     locals: list[str] = field(default_factory=list)
     labels: set[str] = field(default_factory=set)
-    waiting: dict[str, list[_Jump]] = field(default_factory=dict)  # by label
+    pending_jumps: dict[str, list[_PendingJump]] = field(default_factory=dict)  # by label
 
 
-class Jumps:
+class JumpChecker:
     def __init__(self) -> None:
-        self._blocks: list[_Open] = []
+        self._blocks: list[_OpenBlock] = []
 
-    def enter(self, *, is_function: bool, is_loop: bool) -> None:
-        self._blocks.append(_Open(is_function, is_loop))
+    def enter_block(self, *, is_function: bool, is_loop: bool) -> None:
+        self._blocks.append(_OpenBlock(is_function, is_loop))
 
-    def declare(self, name: str) -> None:
+    def declare_local(self, name: str) -> None:
         self._blocks[-1].locals.append(name)
 
-    def leave_loop(self, line: int) -> None:
+    def check_break(self, line: int) -> None:
         for block in reversed(self._blocks):
             if block.is_loop:
                 return
@@ -43,16 +43,16 @@ class Jumps:
                 break
         raise LuaSyntaxError(line, "no loop to break")
 
-    def jump(self, label: str, line: int) -> None:
+    def add_goto(self, label: str, line: int) -> None:
         for block in reversed(self._blocks):
             if label in block.labels:
                 return  # backward jump: the label is visible
             if block.is_function:
                 break
         block = self._blocks[-1]
-        block.waiting.setdefault(label, []).append(_Jump(line, len(block.locals)))
+        block.pending_jumps.setdefault(label, []).append(_PendingJump(line, len(block.locals)))
 
-    def land(self, label: str, line: int, *, is_last: bool) -> None:
+    def add_label(self, label: str, line: int, *, is_last: bool) -> None:
         for block in reversed(self._blocks):
             if label in block.labels:
                 raise LuaSyntaxError(line, f"duplicate label '{label}'")
@@ -60,16 +60,16 @@ class Jumps:
                 break
         block = self._blocks[-1]
         block.labels.add(label)
-        for jump in block.waiting.pop(label, ()):
+        for jump in block.pending_jumps.pop(label, ()):
             if jump.locals_seen < len(block.locals) and not is_last:
                 name = block.locals[jump.locals_seen]
                 raise LuaSyntaxError(jump.line, f"<goto {label}> jumps into the scope of local '{name}'")
 
-    def leave(self) -> None:
+    def leave_block(self) -> None:
         block = self._blocks.pop()
-        for label, jumps in block.waiting.items():
+        for label, jumps in block.pending_jumps.items():
             if block.is_function:
                 raise LuaSyntaxError(jumps[0].line, f"undefined label '{label}'")
             outer = self._blocks[-1]
-            waiting = outer.waiting.setdefault(label, [])
-            waiting.extend(_Jump(jump.line, len(outer.locals)) for jump in jumps)
+            outer_jumps = outer.pending_jumps.setdefault(label, [])
+            outer_jumps.extend(_PendingJump(jump.line, len(outer.locals)) for jump in jumps)

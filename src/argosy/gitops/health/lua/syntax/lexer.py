@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from argosy.errors import UserError
 
-MOST_TEXT = 256 * 1024
+MAX_SCRIPT_BYTES = 256 * 1024
 BYTE_ORDER_MARK = "\ufeff"
 
-NAME, STRING, NUMBER, END = "<name>", "<string>", "<number>", "<eof>"
+NAME_TOKEN, STRING_TOKEN, NUMBER_TOKEN, END_TOKEN = "<name>", "<string>", "<number>", "<eof>"
 KEYWORDS = frozenset(
     {
         "and",
@@ -58,12 +58,12 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_LONG = re.compile(r"\[(=*+)\[")
+_LONG_BRACKET = re.compile(r"\[(=*+)\[")
 _NUMERAL = re.compile(
     r"0[xX](?:[0-9a-fA-F]++(?:\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)(?:[pP][+-]?[0-9]++)?"
     r"|(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 )
-_SUFFIX = re.compile(r"(?:[uU]?[lL]{2}|[iI])")  # number suffixes of LuaJIT
+_NUMBER_SUFFIX = re.compile(r"(?:[uU]?[lL]{2}|[iI])")  # number suffixes of LuaJIT
 _ESCAPE = re.compile(
     rb"\\(?:([0-9]{1,3})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,8})\}|z[ \t\r\n\v\f]*+|(\r\n|\n\r|[\s\S]))"
 )
@@ -81,121 +81,125 @@ class LuaSyntaxError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class LuaTokens:
     kinds: list[str]
     values: list[str]
     lines: list[int]
 
 
-def tokenize(text: str) -> Tokens:
+def tokenize(text: str) -> LuaTokens:
     """Return the tokens. The value of a string token is the decoded string, of any other token its text."""
-    if len(text) > MOST_TEXT or (not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > MOST_TEXT):
-        raise LuaSyntaxError(1, f"the script is longer than {MOST_TEXT // 1024} KiB; make it smaller")
+    if len(text) > MAX_SCRIPT_BYTES or (
+        not text.isascii() and len(text.encode("utf-8", "surrogatepass")) > MAX_SCRIPT_BYTES
+    ):
+        raise LuaSyntaxError(1, f"the script is longer than {MAX_SCRIPT_BYTES // 1024} KiB; make it smaller")
     kinds: list[str] = []
     values: list[str] = []
     lines: list[int] = []
-    place, line, size = _beginning(text), 1, len(text)
-    while place < size:
-        found = _TOKEN.match(text, place)
-        if found is None:
-            raise _unexpected(text, place, line)
-        group = found.lastgroup or ""
-        word, end = found[group], found.end()
+    offset, line, size = _find_start(text), 1, len(text)
+    while offset < size:
+        match = _TOKEN.match(text, offset)
+        if match is None:
+            raise _unexpected_symbol_error(text, offset, line)
+        group = match.lastgroup or ""
+        token_text, end = match[group], match.end()
         next_line = line
         if group == "word":
-            kind = word if word in KEYWORDS else NAME
+            kind = token_text if token_text in KEYWORDS else NAME_TOKEN
         elif group == "sign":
-            kind = word
+            kind = token_text
         elif group == "number":
-            kind, word = NUMBER, _number(word, line)
+            kind, token_text = NUMBER_TOKEN, _check_number(token_text, line)
         elif group == "string":
-            next_line += word.count("\n")
-            kind, word = STRING, _string(word, line)
+            next_line += token_text.count("\n")
+            kind, token_text = STRING_TOKEN, _decode_string(token_text, line)
         elif group == "long":
-            begin = found.start(group)
-            end, word = _long(text, begin, line, "string")
-            next_line += text.count("\n", begin, end)
-            kind = STRING
+            start = match.start(group)
+            end, token_text = _read_long_bracket(text, start, line, "string")
+            next_line += text.count("\n", start, end)
+            kind = STRING_TOKEN
         else:  # whitespace, a comment or the end: not a token
-            end = _after_comment(text, end, line) if group == "comment" else end
-            line += text.count("\n", place, end)
-            place = end
+            end = _find_comment_end(text, end, line) if group == "comment" else end
+            line += text.count("\n", offset, end)
+            offset = end
             continue
         kinds.append(kind)
-        values.append(word)
+        values.append(token_text)
         lines.append(line)
-        place, line = end, next_line
-    return Tokens([*kinds, END], [*values, END], [*lines, line])
+        offset, line = end, next_line
+    return LuaTokens([*kinds, END_TOKEN], [*values, END_TOKEN], [*lines, line])
 
 
-def _beginning(text: str) -> int:
+def _find_start(text: str) -> int:
     """Return the offset after the parts that LuaJIT skips: a byte order mark, and a first line that starts with #."""
-    place = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
-    if not text.startswith("#", place):
-        return place
-    end = text.find("\n", place)
+    offset = len(BYTE_ORDER_MARK) if text.startswith(BYTE_ORDER_MARK) else 0
+    if not text.startswith("#", offset):
+        return offset
+    end = text.find("\n", offset)
     return len(text) if end < 0 else end
 
 
-def _after_comment(text: str, place: int, line: int) -> int:
-    if _LONG.match(text, place):
-        return _long(text, place, line, "comment")[0]
-    end = text.find("\n", place)
+def _find_comment_end(text: str, offset: int, line: int) -> int:
+    if _LONG_BRACKET.match(text, offset):
+        return _read_long_bracket(text, offset, line, "comment")[0]
+    end = text.find("\n", offset)
     return len(text) if end < 0 else end
 
 
-def _long(text: str, place: int, line: int, what: str) -> tuple[int, str]:
+def _read_long_bracket(text: str, offset: int, line: int, description: str) -> tuple[int, str]:
     """Return the end and the content of `[==[ … ]==]` at this offset, without a leading line break."""
-    opened = _LONG.match(text, place)
-    assert opened is not None
-    begin = opened.end()
-    end = text.find(f"]{opened[1]}]", begin)
+    opening = _LONG_BRACKET.match(text, offset)
+    assert opening is not None
+    start = opening.end()
+    end = text.find(f"]{opening[1]}]", start)
     if end < 0:
-        raise LuaSyntaxError(line + text.count("\n", place), f"unfinished long {what} near '<eof>'")
-    inner = text[begin:end].replace("\r\n", "\n")
-    return end + len(opened[1]) + 2, inner.removeprefix("\n")
+        raise LuaSyntaxError(line + text.count("\n", offset), f"unfinished long {description} near '<eof>'")
+    inner = text[start:end].replace("\r\n", "\n")
+    return end + len(opening[1]) + 2, inner.removeprefix("\n")
 
 
-def _string(word: str, line: int) -> str:
-    if "\\" not in word:
-        return word[1:-1]
+def _decode_string(literal: str, line: int) -> str:
+    if "\\" not in literal:
+        return literal[1:-1]
 
-    def plain(found: re.Match[bytes]) -> bytes:
-        decimal, two_hex, point, other = found.groups()
+    def decode_escape(match: re.Match[bytes]) -> bytes:
+        decimal, two_hex, point, character = match.groups()
         if decimal and int(decimal) < 256:
             return bytes([int(decimal)])
         if two_hex:
             return bytes([int(two_hex, 16)])
         if point and int(point, 16) < 0x110000:
             return chr(int(point, 16)).encode("utf-8", "surrogatepass")
-        if not (decimal or point or other):
+        if not (decimal or point or character):
             return b""  # \z skips the following whitespace
-        if other in _PLAIN_ESCAPES:
-            return _PLAIN_ESCAPES[other]
-        raise LuaSyntaxError(line, f"invalid escape sequence near '{_short(word)}'")
+        if character in _PLAIN_ESCAPES:
+            return _PLAIN_ESCAPES[character]
+        raise LuaSyntaxError(line, f"invalid escape sequence near '{_shorten(literal)}'")
 
     # A script may write a character as single bytes, so escapes are decoded as bytes first.
-    raw = word[1:-1].encode("utf-8", "surrogatepass")
-    return _ESCAPE.sub(plain, raw).decode("utf-8", "surrogateescape")
+    raw = literal[1:-1].encode("utf-8", "surrogatepass")
+    return _ESCAPE.sub(decode_escape, raw).decode("utf-8", "surrogateescape")
 
 
-def _number(word: str, line: int) -> str:
-    found = _NUMERAL.match(word)
-    if found is None or (found.end() < len(word) and not _SUFFIX.fullmatch(word, found.end())):
-        raise LuaSyntaxError(line, f"malformed number near '{_short(word)}'")
-    return word
+def _check_number(literal: str, line: int) -> str:
+    match = _NUMERAL.match(literal)
+    if match is None or (match.end() < len(literal) and not _NUMBER_SUFFIX.fullmatch(literal, match.end())):
+        raise LuaSyntaxError(line, f"malformed number near '{_shorten(literal)}'")
+    return literal
 
 
-def _unexpected(text: str, place: int, line: int) -> LuaSyntaxError:
-    while text[place] in " \t":
-        place += 1
-    sign = text[place]
-    if sign in "'\"":
-        end = text.find("\n", place)
-        rest = text[place:] if end < 0 else text[place:end]
-        return LuaSyntaxError(line, f"unfinished string near '{_short(rest)}'")
-    return LuaSyntaxError(line, f"unexpected symbol near '{sign if sign.isprintable() else ascii(sign)[1:-1]}'")
+def _unexpected_symbol_error(text: str, offset: int, line: int) -> LuaSyntaxError:
+    while text[offset] in " \t":
+        offset += 1
+    character = text[offset]
+    if character in "'\"":
+        end = text.find("\n", offset)
+        remainder = text[offset:] if end < 0 else text[offset:end]
+        return LuaSyntaxError(line, f"unfinished string near '{_shorten(remainder)}'")
+    return LuaSyntaxError(
+        line, f"unexpected symbol near '{character if character.isprintable() else ascii(character)[1:-1]}'"
+    )
 
 
-def _short(word: str) -> str:
+def _shorten(word: str) -> str:
     return word if len(word) <= 40 else f"{word[:37]}..."

@@ -5,219 +5,221 @@ In: text. Out: its `LuaBlock`. Never: raises anything but LuaSyntaxError; takes 
 
 from __future__ import annotations
 
-from argosy.gitops.health.lua.syntax.expressions import ExpressionReader, is_end
-from argosy.gitops.health.lua.syntax.jumps import Jumps
-from argosy.gitops.health.lua.syntax.lexer import END, NAME, LuaSyntaxError, tokenize
+from argosy.gitops.health.lua.syntax.expressions import ExpressionParser, ends_block
+from argosy.gitops.health.lua.syntax.jumps import JumpChecker
+from argosy.gitops.health.lua.syntax.lexer import END_TOKEN, NAME_TOKEN, LuaSyntaxError, tokenize
 from argosy.gitops.health.lua.syntax.tree import (
-    Assign,
-    Block,
-    Break,
-    Call,
-    Clause,
-    Do,
-    Expression,
-    For,
-    ForIn,
-    Goto,
-    If,
-    Index,
-    Label,
-    Local,
+    AssignStatement,
+    BreakStatement,
+    CallStatement,
+    DoBlock,
+    FunctionCall,
+    GenericFor,
+    GotoStatement,
+    IfClause,
+    IfStatement,
+    IndexExpression,
+    LabelStatement,
     LocalFunction,
-    Method,
-    Name,
-    Repeat,
-    Return,
-    Scope,
-    Statement,
-    String,
-    While,
+    LocalStatement,
+    LuaBlock,
+    LuaExpression,
+    LuaStatement,
+    MethodCall,
+    NameReference,
+    NumericFor,
+    RepeatLoop,
+    ReturnStatement,
+    StringLiteral,
+    WhileLoop,
 )
 
 
-def parse(text: str) -> Block:
+def parse(text: str) -> LuaBlock:
     try:
-        return _Parser(tokenize(text)).script()
+        return _LuaParser(tokenize(text)).parse_script()
     except RecursionError:  # the stack of the caller was nearly full
         raise LuaSyntaxError(1, "nested too deeply to parse; split it up") from None
 
 
-class _Parser(ExpressionReader):
-    def script(self) -> Block:
-        self.jumps = Jumps()
-        body = self.block(is_function=True)
-        if self.kind != END:
+class _LuaParser(ExpressionParser):
+    def parse_script(self) -> LuaBlock:
+        self.jumps = JumpChecker()
+        body = self.parse_block(is_function=True)
+        if self.kind != END_TOKEN:
             self.fail("'<eof>' expected")
         return body
 
-    def function_body(self, opener: str, line: int) -> Block:
-        body = self.block(is_function=True)
+    def parse_function_body(self, opener: str, line: int) -> LuaBlock:
+        body = self.parse_block(is_function=True)
         self.expect_closing("end", opener, line)
         return body
 
-    def block(self, *, is_function: bool = False, is_loop: bool = False) -> Block:
-        self.go_down(1)
+    def parse_block(self, *, is_function: bool = False, is_loop: bool = False) -> LuaBlock:
+        self.add_depth(1)
         line, statements = self.line, []
-        self.jumps.enter(is_function=is_function, is_loop=is_loop)
-        while not is_end(self.kind):
-            statement = self.statement()
+        self.jumps.enter_block(is_function=is_function, is_loop=is_loop)
+        while not ends_block(self.kind):
+            statement = self.parse_statement()
             statements.append(statement)
             self.accept(";")
-            if isinstance(statement, Return | Break):
+            if isinstance(statement, ReturnStatement | BreakStatement):
                 break  # both engines require them at the end of a block
-        self.jumps.leave()
+        self.jumps.leave_block()
         self.depth -= 1
-        return Block(line, tuple(statements), self.line)
+        return LuaBlock(line, tuple(statements), self.line)
 
-    def statement(self) -> Statement:
+    def parse_statement(self) -> LuaStatement:
         line, kind = self.line, self.kind
-        read = _READERS.get(kind)
+        read = _STATEMENT_PARSERS.get(kind)
         if read is None:
-            return self._assignment_or_call(line)
-        self.place += 1
+            return self._parse_assignment_or_call(line)
+        self.position += 1
         return read(self, line)
 
-    def body_until_end(self, opener: str, line: int, *, is_loop: bool = True) -> Block:
-        body = self.block(is_loop=is_loop)
+    def parse_body_until_end(self, opener: str, line: int, *, is_loop: bool = True) -> LuaBlock:
+        body = self.parse_block(is_loop=is_loop)
         self.expect_closing("end", opener, line)
         return body
 
-    def _assignment_or_call(self, line: int) -> Statement:
-        node = self.suffixed()
+    def _parse_assignment_or_call(self, line: int) -> LuaStatement:
+        node = self.parse_suffixed()
         if self.kind not in ("=", ","):
-            if self.in_parentheses or not isinstance(node, Call | Method):
+            if self.in_parentheses or not isinstance(node, FunctionCall | MethodCall):
                 self.fail("syntax error" if self.in_parentheses else "'=' expected")
-            return Do(line, node)
-        targets = [self._target(node)]
+            return CallStatement(line, node)
+        targets = [self._check_target(node)]
         while self.accept(","):
-            targets.append(self._target(self.suffixed()))
+            targets.append(self._check_target(self.parse_suffixed()))
         self.expect("=")
-        return Assign(line, tuple(targets), self.expressions())
+        return AssignStatement(line, tuple(targets), self.parse_expressions())
 
-    def _target(self, node: Expression) -> Name | Index:
-        if self.in_parentheses or not isinstance(node, Name | Index):
+    def _check_target(self, node: LuaExpression) -> NameReference | IndexExpression:
+        if self.in_parentheses or not isinstance(node, NameReference | IndexExpression):
             self.fail("syntax error")
         return node
 
-    def read_if(self, line: int) -> Statement:
-        clauses = [self._clause(line)]
+    def parse_if(self, line: int) -> LuaStatement:
+        clauses = [self._parse_clause(line)]
         otherwise = None
         while self.kind in ("elseif", "else"):
             begin = self.line
             if self.accept("elseif"):
-                clauses.append(self._clause(begin))
+                clauses.append(self._parse_clause(begin))
                 continue
-            self.place += 1
-            otherwise = self.block()
+            self.position += 1
+            otherwise = self.parse_block()
             break
         self.expect_closing("end", "if", line)
-        return If(line, tuple(clauses), otherwise)
+        return IfStatement(line, tuple(clauses), otherwise)
 
-    def _clause(self, line: int) -> Clause:
-        condition = self.expression()
+    def _parse_clause(self, line: int) -> IfClause:
+        condition = self.parse_expression()
         self.expect("then")
-        return Clause(line, condition, self.block())
+        return IfClause(line, condition, self.parse_block())
 
-    def read_while(self, line: int) -> Statement:
-        condition = self.expression()
+    def parse_while(self, line: int) -> LuaStatement:
+        condition = self.parse_expression()
         self.expect("do")
-        return While(line, condition, self.body_until_end("while", line))
+        return WhileLoop(line, condition, self.parse_body_until_end("while", line))
 
-    def read_do(self, line: int) -> Statement:
-        return Scope(line, self.body_until_end("do", line, is_loop=False))
+    def parse_do(self, line: int) -> LuaStatement:
+        return DoBlock(line, self.parse_body_until_end("do", line, is_loop=False))
 
-    def read_repeat(self, line: int) -> Statement:
-        body = self.block(is_loop=True)
+    def parse_repeat(self, line: int) -> LuaStatement:
+        body = self.parse_block(is_loop=True)
         self.expect_closing("until", "repeat", line)
-        return Repeat(line, body, self.expression())
+        return RepeatLoop(line, body, self.parse_expression())
 
-    def read_for(self, line: int) -> Statement:
-        first = self.name()
+    def parse_for(self, line: int) -> LuaStatement:
+        first_name = self.parse_name()
         if self.accept("="):
-            bounds = self.expressions()
+            bounds = self.parse_expressions()
             if not 2 <= len(bounds) <= 3:
                 self.fail("',' expected" if len(bounds) < 2 else "'do' expected")
             self.expect("do")
-            return For(line, first, bounds, self.body_until_end("for", line))
-        names = [first]
+            return NumericFor(line, first_name, bounds, self.parse_body_until_end("for", line))
+        names = [first_name]
         while self.accept(","):
-            names.append(self.name())
+            names.append(self.parse_name())
         if self.kind != "in":
             self.fail("'=' or 'in' expected" if len(names) == 1 else "'in' expected")
-        self.place += 1
-        values = self.expressions()
+        self.position += 1
+        values = self.parse_expressions()
         self.expect("do")
-        return ForIn(line, tuple(names), values, self.body_until_end("for", line))
+        return GenericFor(line, tuple(names), values, self.parse_body_until_end("for", line))
 
-    def read_function(self, line: int) -> Statement:
-        target: Name | Index = self.name()
+    def parse_function_statement(self, line: int) -> LuaStatement:
+        target: NameReference | IndexExpression = self.parse_name()
         is_method = False
         while self.kind in (".", ":") and not is_method:
             is_method = self.kind == ":"
-            self.place += 1
-            self.go_down(1)
-            target = Index(self.line, target, String(self.line, self.expect(NAME)))
-        function = self.function(line, is_method=is_method)
-        self.depth -= _levels(target)
-        return Assign(line, (target,), (function,))
+            self.position += 1
+            self.add_depth(1)
+            target = IndexExpression(self.line, target, StringLiteral(self.line, self.expect(NAME_TOKEN)))
+        function = self.parse_function(line, is_method=is_method)
+        self.depth -= _count_levels(target)
+        return AssignStatement(line, (target,), (function,))
 
-    def read_local(self, line: int) -> Statement:
+    def parse_local(self, line: int) -> LuaStatement:
         if self.accept("function"):
-            name = self.name()
-            self.jumps.declare(name.name)
-            return LocalFunction(line, name, self.function(line))
-        names = [self.name()]
+            name = self.parse_name()
+            self.jumps.declare_local(name.name)
+            return LocalFunction(line, name, self.parse_function(line))
+        names = [self.parse_name()]
         while self.accept(","):
-            names.append(self.name())
-        values = self.expressions() if self.accept("=") else ()
+            names.append(self.parse_name())
+        values = self.parse_expressions() if self.accept("=") else ()
         for name in names:
-            self.jumps.declare(name.name)
-        return Local(line, tuple(names), values)
+            self.jumps.declare_local(name.name)
+        return LocalStatement(line, tuple(names), values)
 
-    def read_return(self, line: int) -> Statement:
-        if is_end(self.kind) or self.kind == ";":
-            return Return(line, ())
-        return Return(line, self.expressions())
+    def parse_return(self, line: int) -> LuaStatement:
+        if ends_block(self.kind) or self.kind == ";":
+            return ReturnStatement(line, ())
+        return ReturnStatement(line, self.parse_expressions())
 
-    def read_break(self, line: int) -> Statement:
-        self.jumps.leave_loop(line)
-        return Break(line)
+    def parse_break(self, line: int) -> LuaStatement:
+        self.jumps.check_break(line)
+        return BreakStatement(line)
 
-    def read_goto(self, line: int) -> Statement:
-        label = self.expect(NAME)
-        self.jumps.jump(label, line)
-        return Goto(line, label)
+    def parse_goto(self, line: int) -> LuaStatement:
+        label = self.expect(NAME_TOKEN)
+        self.jumps.add_goto(label, line)
+        return GotoStatement(line, label)
 
-    def read_label(self, line: int) -> Statement:
-        name = self.expect(NAME)
+    def parse_label(self, line: int) -> LuaStatement:
+        name = self.expect(NAME_TOKEN)
         self.expect("::")
-        place = self.place
-        last = len(self.kinds) - 1  # the end of the text: a truncated label must not pass it
-        while self.kinds[place] in (";", "::"):  # a label followed by no statement is at the end of its block
-            place = min(place + (3 if self.kinds[place] == "::" else 1), last)
-        behind = self.kinds[place]
-        self.jumps.land(name, line, is_last=is_end(behind) and behind != "until")  # its condition can see the locals
-        return Label(line, name)
+        position = self.position
+        last_position = len(self.kinds) - 1  # the end of the text: a truncated label must not pass it
+        while self.kinds[position] in (";", "::"):  # a label followed by no statement is at the end of its block
+            position = min(position + (3 if self.kinds[position] == "::" else 1), last_position)
+        next_kind = self.kinds[position]
+        self.jumps.add_label(
+            name, line, is_last=ends_block(next_kind) and next_kind != "until"
+        )  # its condition can see the locals
+        return LabelStatement(line, name)
 
 
-def _levels(target: Name | Index) -> int:
+def _count_levels(target: NameReference | IndexExpression) -> int:
     levels, node = 0, target
-    while isinstance(node, Index):
+    while isinstance(node, IndexExpression):
         levels += 1
         node = node.base  # type: ignore[assignment]
     return levels
 
 
-_READERS = {
-    "if": _Parser.read_if,
-    "while": _Parser.read_while,
-    "do": _Parser.read_do,
-    "for": _Parser.read_for,
-    "repeat": _Parser.read_repeat,
-    "function": _Parser.read_function,
-    "local": _Parser.read_local,
-    "return": _Parser.read_return,
-    "break": _Parser.read_break,
-    "goto": _Parser.read_goto,
-    "::": _Parser.read_label,
+_STATEMENT_PARSERS = {
+    "if": _LuaParser.parse_if,
+    "while": _LuaParser.parse_while,
+    "do": _LuaParser.parse_do,
+    "for": _LuaParser.parse_for,
+    "repeat": _LuaParser.parse_repeat,
+    "function": _LuaParser.parse_function_statement,
+    "local": _LuaParser.parse_local,
+    "return": _LuaParser.parse_return,
+    "break": _LuaParser.parse_break,
+    "goto": _LuaParser.parse_goto,
+    "::": _LuaParser.parse_label,
 }

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class LuaNode:
     line: int
 
 
 # -- expressions ---------------------------------------------------------------------------------------------------
 
 
-class Expression(Node):
+class LuaExpression(LuaNode):
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Constant(Expression):
+class LuaConstant(LuaExpression):
     """nil, true, false, or a number (None for one that Python cannot parse, such as LuaJIT's `1LL`)."""
 
     value: bool | float | None
@@ -31,195 +31,195 @@ class Constant(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class String(Expression):
+class StringLiteral(LuaExpression):
     value: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vararg(Expression):
+class Vararg(LuaExpression):
     pass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Name(Expression):
+class NameReference(LuaExpression):
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Index(Expression):
+class IndexExpression(LuaExpression):
     """`base[key]`; the key of `base.key` is a String, as in Lua itself."""
 
-    base: Expression
-    key: Expression
+    base: LuaExpression
+    key: LuaExpression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Call(Expression):
-    function: Expression
-    arguments: tuple[Expression, ...]
+class FunctionCall(LuaExpression):
+    function: LuaExpression
+    arguments: tuple[LuaExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Method(Expression):
+class MethodCall(LuaExpression):
     """`base:name(arguments)`."""
 
-    base: Expression
+    base: LuaExpression
     name: str
-    arguments: tuple[Expression, ...]
+    arguments: tuple[LuaExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Logical(Expression):
+class LogicalExpression(LuaExpression):
     """`a and b and c`, or `a or b or c`."""
 
     operator: str
-    operands: tuple[Expression, ...]
+    operands: tuple[LuaExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Concat(Expression):
-    parts: tuple[Expression, ...]
+class ConcatExpression(LuaExpression):
+    parts: tuple[LuaExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Binary(Expression):
+class BinaryExpression(LuaExpression):
     """Arithmetic and comparison."""
 
     operator: str
-    left: Expression
-    right: Expression
+    left: LuaExpression
+    right: LuaExpression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unary(Expression):
+class UnaryExpression(LuaExpression):
     operator: str
-    operand: Expression
+    operand: LuaExpression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Field(Node):
+class TableField(LuaNode):
     """One entry of a table constructor; `key` is None for an entry by position."""
 
-    key: Expression | None
-    value: Expression
+    key: LuaExpression | None
+    value: LuaExpression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table(Expression):
-    fields: tuple[Field, ...]
+class TableConstructor(LuaExpression):
+    fields: tuple[TableField, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Function(Expression):
-    parameters: tuple[Name, ...]
+class FunctionExpression(LuaExpression):
+    parameters: tuple[NameReference, ...]
     is_vararg: bool
-    body: Block
+    body: LuaBlock
 
 
 # -- statements ----------------------------------------------------------------------------------------------------
 
 
-class Statement(Node):
+class LuaStatement(LuaNode):
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block(Node):
+class LuaBlock(LuaNode):
     """`last_line` is the line of the keyword that ends it."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[LuaStatement, ...]
     last_line: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Local(Statement):
-    names: tuple[Name, ...]
-    values: tuple[Expression, ...]
+class LocalStatement(LuaStatement):
+    names: tuple[NameReference, ...]
+    values: tuple[LuaExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LocalFunction(Statement):
-    name: Name
-    function: Function
+class LocalFunction(LuaStatement):
+    name: NameReference
+    function: FunctionExpression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Assign(Statement):
+class AssignStatement(LuaStatement):
     """Also `function a.b.c() … end`, which assigns a function."""
 
-    targets: tuple[Name | Index, ...]
-    values: tuple[Expression, ...]
+    targets: tuple[NameReference | IndexExpression, ...]
+    values: tuple[LuaExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Do(Statement):
+class CallStatement(LuaStatement):
     """A call as a statement."""
 
-    call: Call | Method
+    call: FunctionCall | MethodCall
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scope(Statement):
+class DoBlock(LuaStatement):
     """`do … end`."""
 
-    body: Block
+    body: LuaBlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Clause(Node):
-    condition: Expression
-    body: Block
+class IfClause(LuaNode):
+    condition: LuaExpression
+    body: LuaBlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class If(Statement):
-    clauses: tuple[Clause, ...]
-    otherwise: Block | None
+class IfStatement(LuaStatement):
+    clauses: tuple[IfClause, ...]
+    otherwise: LuaBlock | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class While(Statement):
-    condition: Expression
-    body: Block
+class WhileLoop(LuaStatement):
+    condition: LuaExpression
+    body: LuaBlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repeat(Statement):
-    body: Block
-    condition: Expression
+class RepeatLoop(LuaStatement):
+    body: LuaBlock
+    condition: LuaExpression
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class For(Statement):
+class NumericFor(LuaStatement):
     """Numeric loop: start, stop and optional step."""
 
-    name: Name
-    bounds: tuple[Expression, ...]
-    body: Block
+    name: NameReference
+    bounds: tuple[LuaExpression, ...]
+    body: LuaBlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ForIn(Statement):
-    names: tuple[Name, ...]
-    values: tuple[Expression, ...]
-    body: Block
+class GenericFor(LuaStatement):
+    names: tuple[NameReference, ...]
+    values: tuple[LuaExpression, ...]
+    body: LuaBlock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Return(Statement):
-    values: tuple[Expression, ...]
+class ReturnStatement(LuaStatement):
+    values: tuple[LuaExpression, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Break(Statement):
+class BreakStatement(LuaStatement):
     pass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Goto(Statement):
+class GotoStatement(LuaStatement):
     label: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Label(Statement):
+class LabelStatement(LuaStatement):
     name: str

@@ -1,0 +1,17 @@
+"""Kinds of OpenShift AI, and the field managers of its operators.
+
+In, out: names. Never: I/O.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from argosy.kube.names import GroupKind
+
+DATA_SCIENCE_CLUSTER: Final = GroupKind("datasciencecluster.opendatahub.io", "DataScienceCluster")
+GATEWAY: Final = GroupKind("networking.istio.io", "Gateway")
+DOCLING_SERVE: Final = GroupKind("docling.io", "DoclingServe")
+
+OPERATOR_FIELD_MANAGER: Final = "opendatahub-operator"  # field manager of the objects it reconciles
+DOCLING_FIELD_MANAGER: Final = "docling-operator"

@@ -1,0 +1,297 @@
+"""/apps?view=summary: "Needs you" has every error that the doctor knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.errors import ArgosyError, TransientError
+from argosy.features.applications.list import page as list_page
+from argosy.features.doctor import known_errors
+from argosy.features.doctor.headline import CheckState, InstallationCheck
+from argosy.features.doctor.service import DoctorOptions, Examination
+from argosy.features.doctor.visible_report import ExaminationLock, examine_visible
+from argosy.gitops.analysis.violation import Severity
+from argosy.gitops.application_client.client import ApplicationService
+from argosy.gitops.application_client.reader import ApplicationReader
+from argosy.kube.client import Listing
+from argosy.kube.names import GroupKind
+from argosy.kube.objects import Manifest, key_of
+from argosy.web.page_templates import render_macro
+from argosy.web.responses import PageResponse
+from argosy.web.site import Site
+from support.deadlines import HANG_SECONDS, wait_until_async
+from support.engine import CONTROL
+from support.loop_clock import turns
+from support.page_site import KnownPeople, anything
+from support.watched_site import project, put, request, watched_site
+
+pytestmark = pytest.mark.anyio
+SUMMARY = [("view", "summary")]
+REPOSITORY = {"repoURL": "https://git.test/ml.git", "path": "."}
+FAILED = {
+    "sync": {"status": "OutOfSync"},
+    "operationState": {
+        "phase": "Failed", "message": "one or more objects failed", "operation": {"sync": {}},
+        "startedAt": "2026-11-15T10:00:00Z", "finishedAt": "2026-11-15T10:00:09Z",
+    },
+}  # fmt: skip
+UNRENDERED = {
+    "sync": {"status": "Unknown"},
+    "conditions": [{"type": "ComparisonError", "message": "kustomization.yaml is missing"}],
+}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may need longer than a page waits."""
+    monkeypatch.setattr(known_errors, "PAGE_WAIT_SECONDS", HANG_SECONDS)
+
+
+def application(name: str, **status: Any) -> Manifest:
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": CONTROL},
+        "spec": {
+            "project": "default",
+            "source": REPOSITORY,
+            "destination": {"name": "in-cluster", "namespace": "ml"},
+            "syncPolicy": {"automated": {}},
+        },
+        "status": {"sync": {"status": "Synced"}, "health": {"status": "Healthy"}, **status},
+    }
+
+
+def parent_of(name: str, child: str) -> Manifest:
+    row = {"group": "argoproj.io", "version": "v1alpha1", "kind": "Application", "namespace": CONTROL, "name": child}
+    return application(name, resources=[{**row, "status": "Synced"}])
+
+
+async def needs(site: Site, who: str = "ann") -> tuple[dict[str, Any], list[str]]:
+    """The values of the page, and the names that need somebody."""
+    page = await list_page.render_list_page(request(site, "/apps", who, SUMMARY))
+    assert isinstance(page, PageResponse)
+    return dict(page.values), [each.row.name for each in page.values["needs"].rows]
+
+
+async def test_every_application_that_the_doctor_has_an_error_for_needs_you(tmp_path: Path) -> None:
+    apps = [
+        application("well"),
+        application("failed", **FAILED),
+        application("unrendered", **UNRENDERED),
+        application("ill", health={"status": "Degraded"}),
+        parent_of("one-parent", "well"),
+        parent_of("other-parent", "well"),  # both are Synced and Healthy; the doctor knows better
+    ]
+    async with watched_site(tmp_path, [project(), *apps]) as site:
+        values, names = await needs(site)
+        report = await examine_visible(request(site, "/doctor"), DoctorOptions(is_quick=True))
+    known = {each.app for each in report.lines if each.severity is Severity.ERROR}
+    assert {"failed", "unrendered", "ill", "one-parent"} <= known  # else this test shows nothing
+    assert known - {"(installation)"} <= set(names)
+    shown = {
+        each.row.name: render_macro("applications/parts_list.html", "needs_row", each) for each in values["needs"].rows
+    }
+    assert "AGY516" in shown["one-parent"] and "AGY509" in shown["unrendered"]
+
+
+async def test_no_error_is_left_out_because_there_are_many(tmp_path: Path) -> None:
+    apps = [application(f"broken-{number:02}", **UNRENDERED) for number in range(60)]
+    async with watched_site(tmp_path, [project(), *apps]) as site:
+        values, names = await needs(site)
+    assert len(names) == 60 and values["needs"].total == 60
+
+
+async def test_what_does_not_fit_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_page, "MAX_ATTENTION_ROWS", 2)
+    apps = [application(f"broken-{number}", **UNRENDERED) for number in range(5)]
+    async with watched_site(tmp_path, [project(), *apps]) as site:
+        values, names = await needs(site)
+    assert len(names) == 2 and values["needs"].total == 5
+
+
+async def test_an_error_of_the_installation_needs_who_may_see_all(tmp_path: Path) -> None:
+    def of_one_project(resource: str, action: str, thing: str) -> bool:
+        return thing == "default/well"
+
+    people = KnownPeople({"ann": anything, "bob": of_one_project})
+    apps = [application("well"), application("failed", **FAILED)]
+    async with watched_site(tmp_path, [project(), *apps], people) as site:
+        check = "resource.customizations.health.apps_Deployment"
+        metadata = {"name": "argocd-cm", "namespace": CONTROL}
+        broken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {check: "this is no Lua ("}}
+        await put(site.service.cluster, broken, part="data")
+        await wait_until_async(lambda: check in site.cluster_view.cache.get(key_of(broken))["data"])
+        ours, names = await needs(site)
+        theirs, their_names = await needs(site, "bob")
+    assert names == ["failed"] and their_names == []
+    assert any("apps_Deployment" in each.cause for each in ours["needs"].installation)
+    assert theirs["needs"].installation == ()
+
+
+async def test_who_may_not_see_the_doctor_sees_errors_of_their_own_applications_alone(tmp_path: Path) -> None:
+    def of_two(resource: str, action: str, thing: str) -> bool:
+        return thing in ("default/one-parent", "default/failed")
+
+    people = KnownPeople({"bob": of_two})
+    parents = [parent_of("one-parent", "well"), parent_of("other-parent", "well")]
+    apps = [application("well"), application("failed", **FAILED), *parents]
+    async with watched_site(tmp_path, [project(), *apps], people) as site:
+        values, names = await needs(site, "bob")
+    assert names == ["failed"] and "other-parent" not in str(values["needs"])
+
+
+async def test_the_live_page_shows_the_same_rows(tmp_path: Path) -> None:
+    async with watched_site(tmp_path, [project(), application("failed", **FAILED)]) as site:
+        parts = await list_page.render_list_parts(request(site, "/apps", query=SUMMARY))
+    assert "failed" in parts[f"a-{CONTROL}-failed"]
+
+
+class Doctor:
+    """Counts examinations, and holds each up until the test lets it go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.started, self.now, self.may_go_on = 0, 0.0, asyncio.Event()
+        self.error: ArgosyError | None = None
+        self.may_go_on.set()
+        self._examine = known_errors.examine_installation
+        monkeypatch.setattr(known_errors, "examine_installation", self.examine)
+
+    async def examine(self, desk: ApplicationService, reader: ApplicationReader, wanted: DoctorOptions) -> Examination:
+        self.started += 1
+        await self.may_go_on.wait()
+        if self.error is not None:
+            raise self.error
+        return await self._examine(desk, reader, wanted)
+
+    @asynccontextmanager
+    async def holding(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+        """Examinations do not end, and no page waits for them."""
+        self.may_go_on.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(known_errors, "PAGE_WAIT_SECONDS", 0.0)
+            yield
+        self.may_go_on.set()
+
+    def watch(self, site: Site) -> None:
+        site.module_state[known_errors.ExaminationCache] = known_errors.ExaminationCache(lambda: self.now)
+
+
+@pytest.fixture
+async def doctor(monkeypatch: pytest.MonkeyPatch) -> Doctor:
+    return Doctor(monkeypatch)
+
+
+async def test_one_examination_serves_all_callers_for_a_minute(tmp_path: Path, doctor: Doctor) -> None:
+    def all_but_one(resource: str, action: str, thing: str) -> bool:
+        return thing != "default/secret"
+
+    people = KnownPeople({"ann": anything, "bob": all_but_one})
+    apps = [application("failed", **FAILED), parent_of("one-parent", "failed"), parent_of("secret", "failed")]
+    async with watched_site(tmp_path, [project(), *apps], people) as site:
+        doctor.watch(site)
+        await needs(site)
+        values, names = await needs(site, "bob")
+        theirs = await known_errors.load_visible_errors(request(site, "/apps", "bob"))
+        await list_page.render_list_parts(request(site, "/apps", query=SUMMARY))
+        assert doctor.started == 1
+        doctor.now = known_errors.RESULT_LIFETIME_SECONDS
+        await needs(site, "bob")
+    assert doctor.started == 2 and known_errors.RESULT_LIFETIME_SECONDS == 60.0
+    assert {"failed", "one-parent"} == set(names) and values["needs"].installation == ()
+    assert {key.name for key in theirs.by_application} == {"failed", "one-parent"}
+
+
+async def test_the_summary_is_examined_by_what_the_watches_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    async with watched_site(tmp_path, [project(), application("failed", **FAILED)]) as site:
+        cluster = site.service.cluster
+        ask = cluster.list
+
+        async def list_and_note(kind: GroupKind, **options: Any) -> Listing:
+            listed.append(kind.kind)
+            return await ask(kind, **options)
+
+        monkeypatch.setattr(cluster, "list", list_and_note)
+        _, names = await needs(site)
+    assert names == ["failed"]
+    assert not {"Application", "Pod", "ConfigMap", "Secret", "Deployment"} & set(listed)
+
+
+async def test_a_doctor_that_a_person_asked_for_does_not_wait_for_the_summary(
+    tmp_path: Path, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apps = [application("failed", **FAILED)]
+    async with watched_site(tmp_path, [project(), *apps]) as site, doctor.holding(monkeypatch):
+        await needs(site)
+        await wait_until_async(lambda: doctor.started == 1)
+        assert not site.get_module_state(ExaminationLock).locked()
+        report = await examine_visible(request(site, "/doctor"), DoctorOptions(is_quick=True))
+    assert [each.name for each in report.examination.chosen] == ["failed"]
+
+
+async def test_the_summary_is_examined_after_what_a_person_asked_for(
+    tmp_path: Path, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with watched_site(tmp_path, [project(), application("failed", **FAILED)]) as site:
+        with monkeypatch.context() as patch:
+            patch.setattr(known_errors, "PAGE_WAIT_SECONDS", 0.0)
+            async with site.get_module_state(ExaminationLock):
+                await needs(site)
+                await turns()
+                assert doctor.started == 0
+        _, names = await needs(site)
+    assert names == ["failed"] and doctor.started == 1
+
+
+async def test_errors_that_are_known_stay_while_the_doctor_looks_again(
+    tmp_path: Path, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apps = [application("well"), parent_of("one-parent", "well"), parent_of("other-parent", "well")]
+    async with watched_site(tmp_path, [project(), *apps]) as site:
+        doctor.watch(site)
+        before, names = await needs(site)
+        doctor.now = 127.0
+        async with doctor.holding(monkeypatch):
+            during, names_during = await needs(site)
+    assert names and names_during == names and during["digest"] == before["digest"]
+    assert during["needs"].note == "The doctor is looking again. These errors are from 2m07s ago."
+
+
+async def test_errors_that_are_known_stay_when_the_doctor_cannot_look(tmp_path: Path, doctor: Doctor) -> None:
+    apps = [application("well"), parent_of("one-parent", "well"), parent_of("other-parent", "well")]
+    async with watched_site(tmp_path, [project(), *apps]) as site:
+        doctor.watch(site)
+        _, names = await needs(site)
+        doctor.now, doctor.error = 60.0, TransientError("the cluster is away")
+        after, names_after = await needs(site)
+        await needs(site)
+    assert names and names_after == names and doctor.started == 2
+    assert after["needs"].note == "The doctor cannot look: the cluster is away"
+
+
+async def test_a_first_visit_does_not_wait_for_the_doctor(
+    tmp_path: Path, doctor: Doctor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apps = [application("failed", **FAILED)]
+    async with watched_site(tmp_path, [project(), *apps]) as site, doctor.holding(monkeypatch):
+        values, names = await needs(site)
+    assert names == ["failed"] and "still looking" in values["needs"].note
+
+
+def test_an_error_is_the_same_though_its_text_tells_another_age() -> None:
+    def needs_of(age: str) -> list[str]:
+        check = InstallationCheck("controllers", CheckState.BAD, f"argosy's controller gave its last sign {age} ago")
+        return list_page.AttentionList(installation=(known_errors.build_check_error(check),)).ids
+
+    assert needs_of("2m07s") == needs_of("2m12s")
+    other = known_errors.build_check_error(InstallationCheck("owner", CheckState.BAD, "there is no argocd-cm"))
+    assert list_page.AttentionList(installation=(other,)).ids != needs_of("2m07s")

@@ -1,0 +1,289 @@
+"""Models that a job depends on: real answers of real servers, and what becomes of the job."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.notebooks.model_checks import _is_metadata_address, platforms, predictions
+from argosy.kube.names import GroupKind, ResourceKey
+from argosy.kube.objects import Manifest
+from argosy.kube.schema.bundled_crds import load_definitions
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from support.notebook_controller import World, condition, job, leaping, world
+
+pytestmark = pytest.mark.anyio
+SERVICE = GroupKind("serving.kserve.io", "InferenceService")
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+ASKED = {"testData": "[[1.0, 2.0]]", "expectedOutput": "[0.5]", "tolerance": "0.01"}
+
+
+@contextlib.contextmanager
+def served(answers: Mapping[str, Any]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """A server of models on this machine: its address, and what it was asked."""
+    asked: list[tuple[str, Any]] = []
+
+    class Answering(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            asked.append((self.path, json.loads(body) if body else None))
+            self.send_response(200 if self.path in answers else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps(answers.get(self.path, {"error": "no such model"})).encode())
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+async def serve(at: World, status: Mapping[str, Any], name: str = "fraud") -> None:
+    """An InferenceService with this status."""
+    for each in load_definitions("inferenceservices.serving.kserve.io"):
+        await at.cluster.apply(each, manager="test", force=True)
+    spec = {"predictor": {"model": {"modelFormat": {"name": "sklearn"}}}}
+    metadata = {"name": name, "namespace": "default"}
+    kind = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
+    await at.cluster.apply({**kind, "metadata": metadata, "spec": spec}, manager="test")
+    await at.cluster.patch(ResourceKey(*SERVICE, "default", name), {"status": dict(status)}, subresource="status")
+
+
+def asking(**checks: Any) -> Manifest:
+    return job(modelValidation={"targetModels": ["fraud"], **checks})
+
+
+async def test_a_model_that_is_ready_lets_the_notebook_run(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        await serve(at, READY)
+        await at.apply(asking())
+        status = await at.ends()
+    found = status["modelValidationResult"]
+    assert (status["phase"], found["success"], found["platformDetected"]) == ("Succeeded", True, True)
+    assert found["message"] == "All 1 model(s) are healthy in namespace default"
+    assert found["cleanEnvironmentCheck"]["crdsInstalled"] == ["inferenceservices.serving.kserve.io"]
+    assert found["cleanEnvironmentCheck"]["rbacPermissions"] is True
+
+
+async def test_a_model_that_is_not_ready_holds_the_notebook_up_and_then_fails_the_job(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, clock):
+        await serve(at, {"conditions": [{"type": "Ready", "status": "False", "message": "no such file"}]})
+        await at.apply(asking(timeout="2m"))
+        waiting = await at.becomes(lambda status: status["modelValidationResult"])
+        assert waiting["message"].startswith("Waiting for models: 1 of 1 model(s) are unhealthy: [fraud]: no such file")
+        assert at.runs.started == []
+        clock.leap(121.0)
+        status = await at.ends()
+    assert (status["phase"], at.runs.started) == ("Failed", [])
+    assert "model(s) are unhealthy: [fraud]" in status["message"]
+    assert status["modelValidationResult"]["existingEnvironmentCheck"]["modelsChecked"][0]["healthy"] is False
+
+
+async def test_a_model_that_becomes_ready_in_time_lets_the_notebook_run(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, clock):
+        await serve(at, {})
+        await at.apply(asking())
+        await at.becomes(lambda status: status["modelValidationResult"])
+        await serve(at, READY)
+        clock.leap(10.0)
+        assert (await at.ends())["phase"] == "Succeeded"
+
+
+async def test_a_platform_that_is_not_here_is_said_to_be_missing(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, clock):
+        await at.apply(asking(platform="seldon"))
+        await at.becomes(lambda status: status["modelValidationResult"])
+        clock.leap(301.0)
+        status = await at.ends()
+    assert "platform seldon not found in the cluster" in status["message"]
+    assert status["modelValidationResult"]["cleanEnvironmentCheck"]["platformAvailable"] is False
+
+
+async def test_the_clean_phase_asks_for_the_platform_alone(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        for each in load_definitions("inferenceservices.serving.kserve.io"):
+            await cluster.apply(each, manager="test")
+        await at.apply(asking(phase="clean"))
+        status = await at.ends()
+    assert status["phase"] == "Succeeded"
+    assert "existingEnvironmentCheck" not in status["modelValidationResult"]
+
+
+async def test_kserve_alone_is_no_openshift_ai(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, _):
+        await serve(at, READY)
+        await at.apply(asking(platform="openshift-ai"))
+        status = await at.becomes(lambda status: status["modelValidationResult"])
+        assert status["modelValidationResult"]["platformDetected"] is False
+
+
+async def test_a_prediction_is_really_asked_for_and_compared(cluster: EmbeddedCluster) -> None:
+    with served({"/v1/models/fraud:predict": {"predictions": [0.504]}}) as (url, asked):
+        async with world(cluster) as at:
+            await serve(at, {**READY, "url": url})
+            await at.apply(asking(predictionValidation=ASKED))
+            status = await at.ends()
+            text = at.controller.metrics.render()
+    assert asked == [("/v1/models/fraud:predict", {"instances": [[1.0, 2.0]]})]
+    told = status["modelValidationResult"]["existingEnvironmentCheck"]["predictionValidation"]
+    assert (told["success"], told["difference"]) == (True, "0.004")
+    for line in (
+        'notebookvalidationjob_prediction_validations_total{namespace="default",result="success"} 1',
+        'notebookvalidationjob_model_health_checks_total{namespace="default",platform="kserve",result="healthy"} 1',
+    ):
+        assert line in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"predictions": [0.6]}, "the prediction differs from the expected output (tolerance 0.01)"),
+        ({"predictions": [0.5, 0.5]}, "the prediction differs from the expected output"),
+        (None, "returns 404"),
+    ],
+)
+async def test_a_wrong_prediction_fails_the_job(cluster: EmbeddedCluster, answer: Any, said: str) -> None:
+    answers = {"/v1/models/fraud:predict": answer} if answer else {}
+    with served(answers) as (url, _):
+        async with leaping(cluster) as (at, clock):
+            await serve(at, {**READY, "url": url})
+            await at.apply(asking(predictionValidation=ASKED))
+            await at.becomes(lambda status: status["modelValidationResult"])
+            clock.leap(301.0)
+            status = await at.ends()
+    assert status["phase"] == "Failed"
+    assert said in status["message"]
+
+
+async def test_a_model_of_another_namespace_is_refused_in_words(cluster: EmbeddedCluster) -> None:
+    async with world(cluster) as at:
+        await at.apply(job(modelValidation={"targetModels": ["other/fraud"]}))
+        status = await at.ends()
+    assert "'other/fraud' is in another namespace" in condition(status, "Failed")["message"]
+
+
+async def test_a_model_without_an_address_cannot_be_asked_and_says_so(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, _):
+        await serve(at, READY)
+        await at.apply(asking(predictionValidation=ASKED))
+        status = await at.becomes(lambda status: status["modelValidationResult"])
+    assert "has no address" in status["modelValidationResult"]["message"]
+
+
+async def test_a_platform_of_one_s_own_is_asked_where_it_says(cluster: EmbeddedCluster) -> None:
+    custom = {
+        "apiGroup": "serving.kserve.io", "resourceType": "inferenceservices",
+        "healthCheckEndpoint": "/up", "predictionEndpoint": "/guess",
+    }  # fmt: skip
+    with served({"/up": {}, "/guess": [0.5]}) as (url, asked):
+        async with world(cluster) as at:
+            await serve(at, {**READY, "url": url})
+            await at.apply(asking(platform="custom", customPlatform=custom, predictionValidation=ASKED))
+            assert (await at.ends())["phase"] == "Succeeded"
+    assert asked == [("/up", None), ("/guess", [[1.0, 2.0]])]
+
+
+async def test_a_malformed_address_in_a_status_is_said(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, _):
+        await serve(at, {**READY, "url": "http://["})
+        await at.apply(asking(predictionValidation=ASKED))
+        status = await at.becomes(lambda status: status["modelValidationResult"])
+    assert "'http://[' is not a model address" in status["modelValidationResult"]["message"]
+
+
+async def test_a_status_cannot_send_the_operator_to_where_clouds_keep_credentials(cluster: EmbeddedCluster) -> None:
+    async with leaping(cluster) as (at, _):
+        await serve(at, {**READY, "url": "http://169.254.169.254/latest"})
+        await at.apply(asking(predictionValidation=ASKED))
+        status = await at.becomes(lambda status: status["modelValidationResult"])
+    assert "169.254.169.254 is not a model address" in status["modelValidationResult"]["message"]
+    assert [_is_metadata_address(host) for host in ("fe80::1", "metadata", "127.0.0.1", "a.svc")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+# -- whether it is well ------------------------------------------------------------------------------------------------
+
+STANDINGS: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
+    ("InferenceService", READY, {}, True),
+    ("InferenceService", {}, {}, False),
+    ("InferenceService", {**READY, "observedGeneration": 1}, {"generation": 2}, False),
+    ("InferenceService", {**READY, "modelStatus": {"transitionStatus": "BlockedByFailedLoad"}}, {}, False),
+    ("InferenceService", {**READY, "modelStatus": {"transitionStatus": "UpToDate"}}, {}, True),
+    ("Deployment", {"availableReplicas": 1}, {}, True),
+    ("Deployment", {"availableReplicas": 0}, {}, False),
+    ("RayService", {"serviceStatus": "Running"}, {}, True),
+    ("RayService", {"serviceStatus": "WaitForServeDeploymentReady"}, {}, False),
+    ("SeldonDeployment", {"state": "Available"}, {}, True),
+    ("SeldonDeployment", {"state": "Creating"}, {}, False),
+    ("BentoDeployment", READY, {}, True),
+]
+
+
+@pytest.mark.parametrize(("kind", "status", "metadata", "well"), STANDINGS)
+def test_a_model_is_well_or_not(kind: str, status: dict[str, Any], metadata: dict[str, Any], well: bool) -> None:
+    live = {"kind": kind, "metadata": {"name": "m", **metadata}, "spec": {}, "status": status}
+    assert bool(platforms.find_readiness_error(live)) is not well
+
+
+# -- what is asked and expected ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("[[1]]", "/v1/models/m:predict"),
+        ("1", "/v1/models/m:predict"),
+        ('{"instances": [[1]]}', "/v1/models/m:predict"),
+        ('{"inputs": []}', "/v2/models/m/infer"),
+        ('{"messages": []}', "/v1/chat/completions"),
+        ('{"prompt": "x"}', "/v1/completions"),
+    ],
+)
+def test_what_is_given_decides_where_it_is_asked(text: str, path: str) -> None:
+    assert predictions.build_request("m", text)[0] == path
+
+
+@pytest.mark.parametrize("text", ["{", '{"other": 1}'])
+def test_what_cannot_be_asked_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        predictions.build_request("m", text)
+
+
+@pytest.mark.parametrize(
+    ("expected", "answer", "apart"),
+    [
+        ([1, 2], [1.0, 2.0], 0.0),
+        ([1.0], {"predictions": [1.5]}, 0.5),
+        ([[1, 2], [3, 4]], [[1, 2], [3, 7]], 3.0),
+        ({"a": 1}, {"a": 1, "b": 2}, 0.0),
+        ({"a": 1}, {"b": 1}, math.inf),
+        ("cat", "dog", math.inf),
+        ([1], [1, 2], math.inf),
+        ([True], [1], math.inf),
+        ([float("nan")], [float("nan")], 0.0),
+        ([float("nan")], [1.0], math.inf),
+    ],
+)
+def test_answers_are_so_far_apart(expected: Any, answer: Any, apart: float) -> None:
+    assert predictions.compute_distance(expected, answer) == apart

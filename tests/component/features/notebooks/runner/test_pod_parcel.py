@@ -1,0 +1,317 @@
+"""What a validation Pod brings along: the runner as an archive, alone in a Python; and the script that fetches."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.features.notebooks.pod_runs import runner_archive
+from argosy.features.notebooks.runner.pod_main import _fit_into_report
+from argosy.features.notebooks.runner.progress_report import MAX_REPORT_BYTES
+from argosy.features.notebooks.runner.termination_message import MAX_MESSAGE_BYTES, pack_results, unpack_results
+from support.deadlines import HANG_SECONDS
+from support.git_server import GitHost, git_host
+from support.notebook_jobs import Repository, notebook
+
+REFUSED, NO_REVISION, NO_ANSWER, NO_FILE = 10, 11, 12, 13
+
+
+# -- last words
+
+
+def results(cells: int, output: str = "", **more: Any) -> dict[str, Any]:
+    cell = {"cell_type": "code", "execution_count": 1, "status": "succeeded", "seconds": 0.125, "error": ""}
+    made = [{"cell_index": number, **cell, "output": f"{output}{number}", "traceback": ""} for number in range(cells)]
+    return {
+        "status": "succeeded", "error": "", "error_category": "", "exit_code": 0, "cells": made,
+        "statistics": {"total_cells": cells}, "comparison": None, "findings": [], **more,
+    }  # fmt: skip
+
+
+def test_results_that_fit_are_told_word_for_word() -> None:
+    small = results(5, "a line of output ")
+    assert unpack_results(pack_results(small)) == small
+
+
+@pytest.mark.parametrize("cells", [10, 100, pytest.param(2000, marks=pytest.mark.tier("all"))])
+def test_last_words_are_never_longer_than_a_pod_keeps_and_never_lose_the_end(cells: int) -> None:
+    failing = {"cell_index": cells, "cell_type": "code", "status": "failed", "error": "ValueError: no", "seconds": 1.0}
+    long = results(cells, status="failed", error="cell 7: ValueError: no", error_category="x", exit_code=1)
+    for cell in long["cells"]:
+        cell["output"] = base64.b85encode(os.urandom(1500)).decode()
+    long["cells"].append(failing)
+    text = pack_results(long)
+    told = unpack_results(text)
+    assert len(text.encode()) <= MAX_MESSAGE_BYTES
+    assert told is not None
+    assert (told["status"], told["error"], told["exit_code"], told["cut"]) == ("failed", long["error"], 1, True)
+    if cells == 100:
+        assert [each["error"] for each in told["cells"] if each["status"] == "failed"] == ["ValueError: no"]
+
+
+@pytest.mark.parametrize("text", ["", "killed", "z:", "z:!!", "[]", "{}", '{"status": "fine"}', "z:" + "0" * 4000])
+def test_other_last_words_are_no_results(text: str) -> None:
+    assert unpack_results(text) is None
+
+
+def test_a_text_that_would_fill_the_memory_is_not_unpacked() -> None:
+    bomb = zlib.compress(b'{"status": "failed", "error": "' + b"0" * (8 << 20) + b'"}', 9)
+    assert unpack_results("z:" + base64.b85encode(bomb).decode()) is None
+
+
+# -- the archive
+
+
+def test_the_archive_is_the_same_bytes_each_time_and_small_enough_for_a_config_map() -> None:
+    first = runner_archive.build_archive()
+    runner_archive.build_archive.cache_clear()
+    assert runner_archive.build_archive() == first
+    assert len(first) < 200_000
+    found = runner_archive.build_config_map("ml", {}, {"kind": "NotebookValidationJob", "name": "train", "uid": "1"})
+    assert found["metadata"]["name"] == runner_archive.build_config_map_name() and found["immutable"] is True
+
+
+def run_archive(folder: Path, errand: Any, *flags: str, **env: str) -> tuple[int, str, dict[str, Any]]:
+    (folder / "runner.pyz").write_bytes(runner_archive.build_archive())
+    (folder / "errand.json").write_text(json.dumps(errand))
+    words = folder / "last-words"
+    command = [sys.executable, *flags, str(folder / "runner.pyz"), str(folder / "errand.json")]
+    given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(words), **env}
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    return done.returncode, done.stdout + done.stderr, unpack_results(words.read_text()) or {}
+
+
+@pytest.mark.tier("all")
+def test_the_archive_alone_runs_a_notebook_and_tells_of_it(tmp_path: Path) -> None:
+    pytest.importorskip("nbclient")
+    models = tmp_path / "models"
+    models.mkdir()
+    write = f"open('{models}/model', 'w').write('fitted')"
+    (tmp_path / "a.ipynb").write_text(notebook(("rate = 1", ["parameters"]), "print('rate', rate)", write))
+    paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
+    order = {"notebook": f"{tmp_path}/a.ipynb", "named": "a.ipynb", "parameters": {"rate": 2}, **paths}
+    code, said, told = run_archive(tmp_path, {"order": order, "claims": [str(models)]})
+    assert code == 0, said
+    assert (told["status"], told["notebook_path"], told["cells"][-2]["output"]) == ("succeeded", "a.ipynb", "rate 2\n")
+    assert told["artefacts"][0]["path"] == f"{models}/model"
+    assert "cell 2 code Success" in said and "Results Summary:" in said
+    assert "cell 2 code Success" in (tmp_path / "execution.log").read_text()
+
+
+@pytest.mark.tier("all")
+def test_a_run_that_is_asked_to_end_does_so_and_its_kernel_with_it(tmp_path: Path) -> None:
+    """As the kubelet asks when a Pod is deleted."""
+    pytest.importorskip("nbclient")
+    pid = "import os\nopen('pid', 'w').write(str(os.getpid()))"
+    (tmp_path / "a.ipynb").write_text(notebook(pid, "print('begun')", "import time\ntime.sleep(300)"))
+    (tmp_path / "runner.pyz").write_bytes(runner_archive.build_archive())
+    paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
+    (tmp_path / "errand.json").write_text(json.dumps({"order": {"notebook": f"{tmp_path}/a.ipynb", **paths}}))
+    process = subprocess.Popen(
+        [sys.executable, str(tmp_path / "runner.pyz"), str(tmp_path / "errand.json")], stdout=subprocess.PIPE,
+        text=True, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERMINATION_LOG": str(tmp_path / "w")},
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        while "cell 1 code Success" not in (line := process.stdout.readline()):
+            assert line, "it ended"
+        kernel = int((tmp_path / "pid").read_text())
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=HANG_SECONDS) == 143
+        assert not (tmp_path / "w").exists(), "the notebook was not judged"
+        ends = time.monotonic() + HANG_SECONDS
+        while Path(f"/proc/{kernel}").exists():
+            assert time.monotonic() < ends, "its kernel is still there"
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.stdout.close()
+
+
+@pytest.mark.tier("all")
+def test_the_operator_needs_none_of_what_notebooks_need() -> None:
+    """Its image has argosy alone."""
+    names = ("nbclient", "nbformat", "jupyter_client", "ipykernel")
+    program = f"import sys\nfor name in {names}: sys.modules[name] = None\n"
+    program += "from argosy.features.notebooks.addon import make\nprint(make('pods').name)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "notebooks=pods\n", done.stderr
+
+
+def test_what_a_notebook_prints_of_its_secrets_is_told_nowhere(tmp_path: Path) -> None:
+    pytest.importorskip("nbclient")
+    secret = tmp_path / "given"
+    secret.mkdir()
+    (secret / "key").write_text('pass"word-1\nand a second line\n')
+    show = f"text = open('{secret}/key').read()\nprint(text)\nraise ValueError(text.strip())"
+    (tmp_path / "a.ipynb").write_text(notebook(show))
+    paths = {name: f"{tmp_path}/{name}" for name in ("results", "events", "output")}
+    order = {"notebook": f"{tmp_path}/a.ipynb", **paths}
+    code, said, told = run_archive(tmp_path, {"order": order, "secrets": [str(secret)]})
+    assert (code, told["status"]) == (1, "failed")
+    for text in (said, json.dumps(told), (tmp_path / "execution.log").read_text()):
+        assert "word-1" not in text and "a second line" not in text
+        assert "[REDACTED]" in text
+
+
+def test_a_report_of_many_loud_cells_fits_a_config_map_and_names_each_of_them() -> None:
+    cell = {"event": "cell", "type": "code", "status": "Success", "seconds": 0.1, "output": "x" * 2000}
+    lines = "".join(json.dumps({**cell, "cell": number}) + "\n" for number in range(1000))
+    told = _fit_into_report(lines)
+    assert len(told) <= MAX_REPORT_BYTES < len(lines)
+    assert [json.loads(line)["cell"] for line in told.splitlines()] == list(range(1000))
+    assert {json.loads(line)["status"] for line in told.splitlines()} == {"Success"}
+    assert _fit_into_report("short\n") == "short\n"
+
+
+def test_a_python_that_is_too_old_is_told_as_such(tmp_path: Path) -> None:
+    """Nothing of it may need a newer one: not even to be read."""
+    words = tmp_path / "last-words"
+    old = runner_archive.MAIN_SOURCE.replace("sys.version_info", "(3, 9)")
+    done = subprocess.run(
+        [sys.executable, "-c", old], env={"TERMINATION_LOG": str(words)}, capture_output=True, text=True, check=False
+    )
+    told = unpack_results(words.read_text())
+    assert told is not None
+    assert told["error"] == "the image has Python 3.9; use an image with 3.11 or later"
+    assert done.returncode == 1
+    ast.parse(runner_archive.MAIN_SOURCE, feature_version=(3, 7))
+
+
+@pytest.mark.tier("all")
+def test_an_image_without_a_kernel_is_told_as_such(tmp_path: Path) -> None:
+    """Without site-packages there is neither nbclient nor pip."""
+    code, said, told = run_archive(tmp_path, {"order": {"notebook": "a.ipynb"}}, "-S", "-E")
+    assert code == 2, said
+    assert told["error_category"] == "dependency_install_failed"
+    assert "the image lacks nbclient" in told["error"]
+
+
+def test_an_errand_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
+    code, _, told = run_archive(tmp_path, {"order": {}})
+    assert (code, told["error_category"]) == (2, "configuration_error")
+    assert "names no notebook" in told["error"]
+
+
+# -- what fetches
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    made = Repository(tmp_path_factory.mktemp("hosted") / "notebooks.git")
+    made.first = made.commit({"train.ipynb": notebook("1")})  # type: ignore[attr-defined]
+    made.second = made.commit({"train.ipynb": notebook("2"), "deep/a.ipynb": notebook("3")})  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.fixture
+def host(repository: Repository) -> Iterator[GitHost]:
+    with git_host(repository.folder.parent) as found:
+        yield found
+
+
+def clone(folder: Path, *words: str, **env: str) -> tuple[int, str]:
+    script, told = folder / "clone.sh", folder / "last-words"
+    script.write_text(runner_archive.load_clone_script())
+    given = {"PATH": os.environ["PATH"], "HOME": str(folder), "TERMINATION_LOG": str(told), **env}
+    command = ["/bin/sh", str(script), *words[:2], str(folder / "repo"), *words[2:]]
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=HANG_SECONDS, check=False)
+    return done.returncode, told.read_text() if told.exists() else done.stderr
+
+
+def test_a_branch_a_commit_and_the_beginning_of_one_are_fetched(tmp_path: Path, host: GitHost, repository: Any) -> None:
+    url = f"{host.url}/notebooks.git"
+    wanted = {"main": repository.second, repository.first: repository.first, repository.first[:8]: repository.first}
+    for ref, commit in wanted.items():
+        assert clone(tmp_path, url, ref, "train.ipynb") == (0, commit)
+        assert json.loads((tmp_path / "repo/train.ipynb").read_text())["nbformat"] == 4
+
+
+def test_what_is_fetched_may_be_written_by_another_user(tmp_path: Path, host: GitHost) -> None:
+    clone(tmp_path, f"{host.url}/notebooks.git", "main", "deep/a.ipynb")
+    assert (tmp_path / "repo/deep").stat().st_mode & 0o777 == 0o777
+    assert (tmp_path / "repo/deep/a.ipynb").stat().st_mode & 0o666 == 0o666
+
+
+@pytest.mark.parametrize(("ref", "file", "code", "words"), [
+    ("nowhere", "train.ipynb", NO_REVISION, "couldn't find remote ref nowhere"),
+    pytest.param("0123456789abcdef0123456789abcdef01234567", "train.ipynb", NO_REVISION, "01234567 not found",
+                 marks=pytest.mark.tier("all")),
+    ("main", "missing.ipynb", NO_FILE, "file missing.ipynb not found at"),
+    ("main", "../repo/train.ipynb", NO_FILE, "is outside of the repository"),
+    ("--upload-pack=touch here", "train.ipynb", NO_REVISION, "starts with a dash"),
+    ("main:refs/heads/here", "train.ipynb", NO_REVISION, "is not a branch, tag or commit"),
+    pytest.param("main; touch here", "train.ipynb", NO_REVISION, "", marks=pytest.mark.tier("all")),
+    ("$(touch here)", "train.ipynb", NO_REVISION, ""),
+])  # fmt: skip
+def test_what_is_not_there_is_told_and_nothing_of_it_is_run(
+    tmp_path: Path, host: GitHost, ref: str, file: str, code: int, words: str
+) -> None:
+    found, said = clone(tmp_path, f"{host.url}/notebooks.git", ref, file)
+    assert (found, words in said) == (code, True), said
+    assert not list(tmp_path.rglob("here"))
+
+
+def test_a_host_that_gives_no_answer_is_another_matter(tmp_path: Path) -> None:
+    assert clone(tmp_path, "http://127.0.0.1:1/a.git", "main", "train.ipynb")[0] == NO_ANSWER
+
+
+def test_neither_files_nor_commands_are_taken_for_repositories(tmp_path: Path, repository: Repository) -> None:
+    for url in (f"file://{repository.folder}", "ext::sh -c 'touch here'"):
+        assert clone(tmp_path, url, "main", "train.ipynb")[0] == NO_ANSWER
+    assert not list(tmp_path.rglob("here"))
+
+
+def test_credentials_are_read_from_files_and_left_nowhere(tmp_path: Path, host: GitHost) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "username").write_text("robot")
+    (secret / "token").write_text("s3cret-word")
+    host.wanted = "Basic " + base64.b64encode(b"robot:s3cret-word").decode()
+    url = f"{host.url}/notebooks.git"
+    assert clone(tmp_path, url, "main", "train.ipynb")[0] == REFUSED
+    code, said = clone(tmp_path, url, "main", "train.ipynb", CREDENTIALS=str(secret))
+    assert code == 0, said
+    assert not any(b"s3cret" in each for each in host.commands)
+    left = [file for file in (tmp_path / "repo").rglob("*") if file.is_file() and b"s3cret" in file.read_bytes()]
+    assert left == []
+    (secret / "token").write_text("another")
+    assert clone(tmp_path, url, "main", "train.ipynb", CREDENTIALS=str(secret))[0] == REFUSED
+
+
+def test_credentials_are_not_told_to_another_host(tmp_path: Path, repository: Repository) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    for name in ("username", "password"):
+        (secret / name).write_text("s3cret-word")
+    with git_host(repository.folder.parent) as named, git_host(repository.folder.parent) as other:
+        named.redirect, other.wanted = other.url, "Basic whatever"
+        code, _ = clone(tmp_path, f"{named.url}/notebooks.git", "main", "train.ipynb", CREDENTIALS=str(secret))
+        assert code == REFUSED
+        assert {given for _, given in other.seen} == {""}
+
+
+@pytest.mark.parametrize(("files", "words"), [
+    ({}, "neither ssh-privatekey nor username"),
+    ({"username": "robot"}, "neither ssh-privatekey nor username"),
+    ({"ssh-privatekey": "a key"}, "no SSH host keys are known"),
+])  # fmt: skip
+def test_a_secret_that_cannot_be_used_is_told(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    for name, text in files.items():
+        (secret / name).write_text(text)
+    code, said = clone(tmp_path, "ssh://git@127.0.0.1/a.git", "main", "a.ipynb", CREDENTIALS=str(secret))
+    assert (code, words in said) == (REFUSED, True), said

@@ -1,0 +1,197 @@
+"""Jsonnet: what files see, in what order, what they give, and where an error is."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import LimitError, RenderError
+from argosy.gitops.application import JsonnetOptions, ToolVariable
+from argosy.gitops.render import jsonnet
+from argosy.gitops.render.jsonnet import evaluate_files
+from argosy.gitops.render.jsonnet.imports import ImportClosure, list_imports
+from argosy.isolation.limits import ProgramLimits
+from support.file_trees import TextTree
+from support.tiers import IN_TEST_ALL
+
+needs_engine = pytest.mark.skipif(find_spec("_gojsonnet") is None, reason="gojsonnet is not installed")
+NOTHING = JsonnetOptions()
+OUTSIDE_IN_MAKE_TEST = {("../../../etc/passwd", "importstr"), ("/etc/passwd", "import"), ("link", "importbin")}
+
+
+def one(text: str, files: dict[str, str] | None = None, options=NOTHING, environment=None, **limits):
+    """What `app/a.jsonnet` with this text gives."""
+    tree = TextTree({"app/a.jsonnet": text, **(files or {})}, {"app/link": "/etc/passwd"})
+    bounds = {"limits": ProgramLimits(**limits)} if limits else {}
+    return evaluate_files(tree, "app", ["app/a.jsonnet"], options, environment or {}, **bounds)["app/a.jsonnet"]
+
+
+@needs_engine
+def test_an_object_is_a_manifest_and_an_array_is_many():
+    assert one("{kind: 'A', n: 1 + 1}") == [{"kind": "A", "n": 2}]
+    assert one("[{kind: 'A'}, {kind: 'B'}]") == [{"kind": "A"}, {"kind": "B"}]
+    assert one("[]") == []
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    "text", ["1", *(pytest.param(text, marks=IN_TEST_ALL) for text in ("'text'", "null", "[1]")), "[[{}]]"]
+)
+def test_what_is_no_manifest_is_refused(text):
+    with pytest.raises(RenderError, match=r"^app/a\.jsonnet: evaluates to .*, not to a manifest"):
+        one(text)
+
+
+@needs_engine
+def test_all_files_of_a_source_are_evaluated():
+    tree = TextTree({"a.jsonnet": "{kind: 'A'}", "b/b.jsonnet": "[{kind: 'B'}]"})
+    found = evaluate_files(tree, "", ["a.jsonnet", "b/b.jsonnet"], NOTHING, {})
+    assert found == {"a.jsonnet": [{"kind": "A"}], "b/b.jsonnet": [{"kind": "B"}]}
+
+
+@needs_engine
+def test_variables_are_texts_or_code_with_build_variables_in_them():
+    options = JsonnetOptions(
+        external=(ToolVariable("e", "$ARGOCD_APP_NAME"), ToolVariable("c", "1 + $N", True)),
+        top_level=(ToolVariable("t", "${ARGOCD_APP_NAME}!"), ToolVariable("l", "[1, 2]", True)),
+    )
+    text = "function(t, l) {kind: 'A', it: [std.extVar('e'), std.extVar('c'), t, l]}"
+    found = one(text, options=options, environment={"ARGOCD_APP_NAME": "demo", "N": "2"})
+    assert found == [{"kind": "A", "it": ["demo", 3, "demo!", [1, 2]]}]
+
+
+@needs_engine
+def test_files_are_imported_as_code_as_text_and_as_bytes():
+    text = "{kind: 'A', it: [import 'x.libsonnet', importstr '../y.txt', importbin @'../y.txt']}"
+    found = one(text, {"app/x.libsonnet": "import 'deep/z'", "app/deep/z": "40 + 2", "y.txt": "hi"})
+    assert found == [{"kind": "A", "it": [42, "hi", [104, 105]]}]
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("there", "won"),
+    [
+        (["app/sub", "one", "two", "app"], "app/sub"),
+        pytest.param(["one", "two", "app"], "two", marks=IN_TEST_ALL),
+        (["one", "app"], "one"),
+        pytest.param(["app"], "app", marks=IN_TEST_ALL),
+    ],
+)
+def test_an_import_is_looked_for_beside_the_file_then_in_libs_from_the_last_then_in_the_sources_folder(there, won):
+    files = {f"{place}/x.libsonnet": f"'{place}'" for place in there}
+    files["app/sub/y.libsonnet"] = "{kind: 'A', it: import 'x.libsonnet'}"
+    found = one("import 'sub/y.libsonnet'", files, JsonnetOptions(libs=("one", "/two/")))
+    assert found == [{"kind": "A", "it": won}]
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        pytest.param(name, how, marks=() if (name, how) in OUTSIDE_IN_MAKE_TEST else pytest.mark.tier("all"))
+        for how in ("import", "importstr", "importbin")
+        for name in ("../../../etc/passwd", "/etc/passwd", "none.libsonnet", "link")
+    ],
+)
+def test_nothing_outside_the_tree_can_be_imported(name, how):
+    with pytest.raises(RenderError, match=r"^app/a\.jsonnet:2: imports .*, which is not in the repository"):
+        one(f"{{\n  it: {how} '{name}' }}")
+
+
+@needs_engine
+def test_an_import_that_is_not_evaluated_may_be_missing():
+    assert one("{kind: 'A', it: if false then import 'none' else 1}") == [{"kind": "A", "it": 1}]
+
+
+def test_libs_that_leave_the_repository_are_refused():
+    with pytest.raises(RenderError, match="leads out of the repository"):
+        ImportClosure(TextTree({}), "", ("../lib",))
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{\n  a: 1,\n  b: error 'no ' + 'luck' }", r"^app/a\.jsonnet:3: no luck$"),
+        ("{\n  a: \n}", r"^app/a\.jsonnet:3: Unexpected: .*"),
+        pytest.param("{\n  a: x\n}", r"^app/a\.jsonnet:2: Unknown variable: x", marks=IN_TEST_ALL),
+        pytest.param("\n\nfunction(a) {}", r"Missing argument: a", marks=IN_TEST_ALL),
+        ("{ a: import 'lib.libsonnet' }", r"^app/lib\.libsonnet:2: Field does not exist: b"),
+        pytest.param("std.extVar('none')", r"^app/a\.jsonnet:1: Undefined external variable: none", marks=IN_TEST_ALL),
+        pytest.param("std.parseJson('{')", r"^app/a\.jsonnet:1: .*", marks=IN_TEST_ALL),
+        pytest.param("import 'a.jsonnet'", r"^app/a\.jsonnet:1: max stack frames exceeded", marks=IN_TEST_ALL),
+        pytest.param("local f(x) = 1 + f(x); f(1)", r"^app/a\.jsonnet:1: max stack frames exceeded", marks=IN_TEST_ALL),
+        pytest.param("\n\nimport 'x' + 'y'", r"^app/a\.jsonnet:3: Computed imports are not allowed", marks=IN_TEST_ALL),
+        pytest.param("error '\x1b[1mbold'", r"^app/a\.jsonnet:1: \[1mbold$", marks=IN_TEST_ALL),
+        pytest.param("{\n  a:\n  (1\n  + {}.b) }", r"^app/a\.jsonnet:4: Field does not exist: b", marks=IN_TEST_ALL),
+    ],
+)
+def test_an_error_names_file_and_line(text, said):
+    with pytest.raises(RenderError, match=said):
+        one(text, {"app/lib.libsonnet": "\n{a: 1}.b"})
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("local f(n) = if n == 0 then 0 else f(n - 1) tailstrict; f(1e15)", {"wall": 1}),
+        pytest.param("std.repeat('aaaaaaaaaaaaaaaa', 1e9)", {"memory": 128 << 20}, marks=pytest.mark.tier("all")),
+        pytest.param("std.repeat('a', 3e6)", {"output": 1 << 20}, marks=pytest.mark.tier("all")),
+    ],
+)
+def test_a_bomb_is_stopped(text, limits):
+    with pytest.raises(LimitError, match=r"^app/a\.jsonnet: evaluating Jsonnet"):
+        one(text, **limits)
+
+
+@needs_engine
+def test_the_engine_knows_nothing_of_this_machine(monkeypatch):
+    monkeypatch.setenv("CANARY", "sparrow")
+    with pytest.raises(RenderError):
+        one("importstr '/proc/self/environ'")
+
+
+def test_without_the_engine_it_is_said_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(jsonnet, "find_spec", lambda name: None)
+    with pytest.raises(RenderError, match=r"^app/a\.jsonnet: .*pip install 'argosy\[jsonnet\]'"):
+        one("{}")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("import 'a' + import\n\"b\"", ["a", "b"]),
+        ("import /* c */ 'a' // import 'no'\n# import 'no'", ["a"]),
+        ("'import \"no\"' + \"import 'no'\"", []),
+        ("|||\n  import 'no'\n||| + import 'a'", ["a"]),
+        ("|||-\n  import 'no'\n  ||| 'x'", []),
+        (r"import 'it\'s\u0041\n'", ["it's" + "A\n"]),
+        ("import @'it''s\\n'", ["it's\\n"]),
+        ("importx 'no' + ximport 'no' + {import_: 'no'}", []),
+        ("import ('no')", []),
+        ("import 'unfinished", []),
+        ("importstr 'a' + importbin 'b'", ["a", "b"]),
+    ],
+)
+def test_import_literals_are_found(text, found):
+    assert [name for name, _ in list_imports(text)] == found
+
+
+def test_a_text_that_is_imported_is_not_looked_at_for_imports():
+    closure = ImportClosure(TextTree({"a": "importstr 'b'", "b": "import 'c'", "c": "1"}), "", ())
+    closure.add_file("a")
+    assert sorted(closure.contents) == ["a", "b"]
+
+
+def test_imports_in_a_circle_end():
+    closure = ImportClosure(TextTree({"a": "import 'b'", "b": "import 'a'"}), "", ())
+    closure.add_file("a")
+    assert sorted(closure.contents) == ["a", "b"]
+
+
+def test_the_engine_file_opens_nothing():
+    text = Path(jsonnet.__file__).with_name("engine.py").read_text()
+    assert "open(" not in text and "argosy" not in text

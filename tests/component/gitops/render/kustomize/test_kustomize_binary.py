@@ -1,0 +1,110 @@
+"""A kustomize that settings name: chosen by version, run confined, with what the Application sets."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from argosy.errors import RenderError
+from argosy.gitops.application import KustomizeOptions
+from argosy.gitops.render import kustomize
+from argosy.gitops.render.kustomize.binary import build_with_binary, choose_binary
+from support.file_trees import TextTree
+
+KUBECTL = next(
+    (found for name in (Path(sys.prefix) / "kubectl-1.32/kubectl", "kubectl") if (found := shutil.which(name))), None
+)
+needs_kubectl = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl here")
+MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s\ndata:\n  k: v\n"
+TREE = TextTree(
+    {
+        "base/kustomization.yaml": "resources: [a.yaml]\n",
+        "base/a.yaml": MAP % "a",
+        "dev/kustomization.yaml": "resources: [../base]\nnamePrefix: dev-\n",
+    }
+)
+
+
+FAKE = """#!/bin/sh
+[ "$1" = build ] || exit 9
+shift
+for last; do :; done
+[ "$1" = --enable-helm ] && echo "kind: Helm\napiVersion: v1\n---"
+cat "$last/../base/a.yaml" || exit 1
+echo "---"
+echo "kind: Said\napiVersion: v1\nit: |"
+sed 's/^/  /' "$last/kustomization.yaml"
+"""
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> str:
+    """A script that takes the arguments of kustomize, and prints a base and the kustomization that it found."""
+    program = tmp_path / "kustomize"
+    program.write_text(FAKE)
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_a_version_is_looked_up_in_the_settings():
+    binaries = {"v4.5.7": "/opt/kustomize-4", "default": "/opt/kustomize"}
+    assert choose_binary("v4.5.7", binaries) == "/opt/kustomize-4"
+    assert choose_binary("", binaries) == "/opt/kustomize"
+    assert choose_binary("", {"v4.5.7": "/opt/kustomize-4"}) == ""
+
+
+def test_a_version_without_a_setting_names_the_setting():
+    with pytest.raises(RenderError, match=r"source\.kustomize\.version: .*set kustomize\.binary\.v9 in argosy-cm"):
+        choose_binary("v9", {})
+
+
+def test_the_program_builds_the_path_in_the_whole_tree(fake):
+    first, said = build_with_binary(fake, TREE, "dev")
+    assert first["metadata"]["name"] == "a"
+    assert said["it"] == "resources: [../base]\nnamePrefix: dev-\n"  # nothing to set: the file as it is
+
+
+def test_build_options_come_before_the_path(fake):
+    assert build_with_binary(fake, TREE, "dev", arguments=("--enable-helm",))[0]["kind"] == "Helm"
+
+
+def test_what_the_application_sets_is_in_the_kustomization(fake):
+    options = KustomizeOptions(name_prefix="app-", images=("x=y:$TAG",))
+    said = build_with_binary(fake, TREE, "dev", options=options, environment={"TAG": "v2"})[-1]["it"]
+    assert "namePrefix: app-" in said and "newTag: v2" in said
+
+
+def test_a_program_that_fails_says_why_and_where(tmp_path):
+    program = tmp_path / "kustomize"
+    program.write_text("#!/bin/sh\necho 'Error: kustomization.yaml:2 is bad' >&2\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(RenderError, match=r"^dev/kustomization\.yaml:2: kustomize failed with code 1: Error"):
+        build_with_binary(str(program), TREE, "dev")
+
+
+def test_a_program_that_is_not_there_is_named():
+    with pytest.raises(RenderError, match=r"kustomize-9 cannot run: /opt/kustomize-9: program not found"):
+        build_with_binary("/opt/kustomize-9", TREE, "dev")
+
+
+@pytest.mark.parametrize("setting", ["", "'open"])
+def test_a_setting_that_is_no_command_is_refused(setting):
+    with pytest.raises(RenderError, match=r"kustomize\.binary"):
+        build_with_binary(setting, TREE, "dev")
+
+
+@needs_kubectl
+@pytest.mark.parametrize("options", [None, KustomizeOptions(name_suffix="-x", common_labels={"a": "b"}, namespace="n")])
+def test_a_real_program_gives_what_we_give(options):
+    command = f"{KUBECTL} kustomize"
+    assert build_with_binary(command, TREE, "dev", options=options) == kustomize.build(TREE, "dev", options=options)
+
+
+@needs_kubectl
+def test_a_real_program_reaches_no_remote_base():
+    tree = TextTree({"kustomization.yaml": "resources: [https://example.com/org/repo//base?ref=v1]\n"})
+    with pytest.raises(RenderError, match="kubectl failed with code"):
+        build_with_binary(f"{KUBECTL} kustomize", tree, "")

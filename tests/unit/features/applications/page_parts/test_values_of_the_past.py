@@ -1,0 +1,122 @@
+"""What was deployed and what happened, as pages tell it; what sources set; who set fields; what was last applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from argosy.features.applications.edit.settings_page import set_automated_policy
+from argosy.features.applications.objects.field_owners import list_field_owners
+from argosy.features.applications.page_parts.manifest_text import find_last_applied
+from argosy.features.applications.page_parts.timeline import list_deployment_rows, list_timeline_events
+from argosy.features.applications.parameters.values import list_source_parameters
+from argosy.gitops.application import Application, read_application
+
+SOURCE: dict[str, Any] = {"repoURL": "https://git.example.com/a.git", "path": "web", "targetRevision": "main"}
+
+
+def app(source: dict[str, Any] | None = None, **status: Any) -> Application:
+    spec = {"source": source or SOURCE, "destination": {"namespace": "ml", "server": "https://kubernetes.default.svc"}}
+    return read_application({"metadata": {"name": "web", "namespace": "argocd"}, "spec": spec, "status": status})
+
+
+def deployment(number: int, revision: str, **more: Any) -> dict[str, Any]:
+    whole = {"id": number, "revision": revision * 40, "source": SOURCE, "deployedAt": f"2026-11-15T12:0{number}:10Z"}
+    return {**whole, "deployStartedAt": f"2026-11-15T12:0{number}:00Z", **more}
+
+
+def test_the_newest_deployment_stands_first_with_who_asked_for_it() -> None:
+    history = [deployment(0, "a", initiatedBy={"username": "ann"}), deployment(1, "b", initiatedBy={"automated": True})]
+    found = list_deployment_rows(app(history=history), {"b" * 40: ("Raise it", "Ann", "")})
+    assert [(each.id, each.by, each.subject, each.is_now, each.seconds) for each in found] == [
+        (1, "automatic", "Raise it", True, 10.0),
+        (0, "ann", "", False, 10.0),
+    ]
+
+
+def test_a_deployment_that_is_the_same_as_now_is_told() -> None:
+    found = list_deployment_rows(app(history=[deployment(0, "a"), deployment(1, "a")]))
+    assert [each.is_same for each in found] == [True, True]
+    assert [each.back for each in found] == [None, None]
+    back = app(history=[deployment(0, "a"), deployment(1, "b"), deployment(2, "a")])
+    assert [each.back for each in list_deployment_rows(back)] == [0, None, None]
+    assert [each.reason for each in list_timeline_events(back, [])] == ["Rolled back", "Deployed", "Deployed"]
+
+
+def test_events_and_syncs_are_one_story_with_the_newest_first() -> None:
+    event = {
+        "type": "Warning",
+        "reason": "BackOff",
+        "message": "again",
+        "count": 4,
+        "lastTimestamp": "2026-11-15T12:00:30Z",
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "ml", "name": "web-1"},
+    }
+    history = [deployment(0, "a"), deployment(1, "b")]
+    found = list_timeline_events(app(history=history), [event])
+    assert [each.kind for each in found] == ["Sync", "Warning", "Sync"]
+    assert (found[1].url, found[1].count) == ("/apps/argocd/web/r/-/Pod/ml/web-1", 4)
+
+
+def test_only_warnings_leaves_out_what_is_normal() -> None:
+    normal = {"type": "Normal", "reason": "Pulled", "involvedObject": {"kind": "Pod", "name": "a"}}
+    assert list_timeline_events(app(), [normal], "warnings") == ()
+    assert len(list_timeline_events(app(), [normal])) == 1
+
+
+def test_parameters_say_where_they_are_set() -> None:
+    kustomize = {"images": ["web=registry.example.com/web:2"], "namePrefix": "dev-"}
+    (found,) = list_source_parameters(app({**SOURCE, "kustomize": kustomize}))
+    assert [(each.name, each.value, each.origin) for each in found.rows] == [
+        ("image web", "registry.example.com/web:2", "spec.source.kustomize.images"),
+        ("namePrefix", "dev-", "spec.source.kustomize.namePrefix"),
+    ]
+
+
+def test_helm_values_are_shown_whole() -> None:
+    helm = {"parameters": [{"name": "replicas", "value": "3"}], "valuesObject": {"a": {"b": 1}}}
+    (found,) = list_source_parameters(app({**SOURCE, "helm": helm}))
+    assert [(each.name, each.value) for each in found.rows] == [("replicas", "3")]
+    assert found.values == "a:\n  b: 1\n"
+
+
+def test_each_field_has_the_one_who_set_it() -> None:
+    managed = {
+        "manager": "hpa",
+        "operation": "Update",
+        "apiVersion": "apps/v1",
+        "time": "2026-11-15T12:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}},
+    }
+    live = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "uid": "x", "managedFields": [managed]},
+        "spec": {"replicas": 3, "paused": False},
+    }
+    found = {each.path: each.manager for each in list_field_owners(live, live)}
+    assert found == {".metadata.name": "", ".spec.replicas": "hpa", ".spec.paused": ""}
+
+
+def test_what_was_last_applied_is_read_and_what_is_none_is_not() -> None:
+    name = "kubectl.kubernetes.io/last-applied-configuration"
+    text = '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
+    live = {"kind": "ConfigMap", "metadata": {"name": "a", "annotations": {name: text}}}
+    assert (find_last_applied(live) or {})["kind"] == "ConfigMap"
+    for odd in ("{", "[]", '{"kind":"A"}', '{"metadata":{}}'):
+        assert find_last_applied({"kind": "A", "metadata": {"annotations": {name: odd}}}) is None
+    assert find_last_applied({"kind": "A", "metadata": {}}) is None
+
+
+def test_a_policy_is_changed_and_nothing_beside_it() -> None:
+    automated = {"enabled": False, "allowEmpty": True}
+    wire = {"spec": {"syncPolicy": {"automated": automated, "syncOptions": ["PruneLast=true"]}}}
+    made = set_automated_policy(wire, automated=True, prune=True, self_heal=False)["spec"]["syncPolicy"]
+    assert made == {
+        "automated": {"allowEmpty": True, "prune": True, "selfHeal": False},
+        "syncOptions": ["PruneLast=true"],
+    }
+    assert wire["spec"]["syncPolicy"]["automated"] == automated
+    assert set_automated_policy(
+        {"spec": {"syncPolicy": {"automated": {}}}}, automated=False, prune=False, self_heal=False
+    ) == {"spec": {}}

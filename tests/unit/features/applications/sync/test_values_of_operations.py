@@ -1,0 +1,107 @@
+"""Operations as pages show them: waves in their order, and the one task that all wait for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy.features.applications.sync.operation_waves import build_operation_timeline
+from argosy.gitops.application import Application, read_application
+
+NOW = datetime(2026, 11, 15, 12, 1, tzinfo=UTC)
+
+
+def resource(name: str, wave: int, status: str = "OutOfSync") -> dict[str, Any]:
+    return {"kind": "ConfigMap", "namespace": "ml", "name": name, "status": status, "syncWave": wave, "version": "v1"}
+
+
+def result(name: str, phase: str = "Running", status: str = "Synced", **more: Any) -> dict[str, Any]:
+    whole = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "ml", "name": name}
+    return {**whole, "status": status, "hookPhase": phase, "syncPhase": "Sync", "message": f"{name} said", **more}
+
+
+def app(results: list[dict[str, Any]], phase: str = "Running", **more: Any) -> Application:
+    state = {
+        "operation": {"sync": {}, "initiatedBy": {"username": "ann"}},
+        "phase": phase,
+        "message": "waiting",
+        "startedAt": "2026-11-15T12:00:00Z",
+        "syncResult": {"revision": "a" * 40, "resources": results},
+        **more,
+    }
+    resources = [resource("one", 0), resource("two", 1), resource("three", 2)]
+    return read_application(
+        {
+            "apiVersion": "argoproj.io/v1alpha1",
+            "kind": "Application",
+            "metadata": {"name": "web", "namespace": "argocd"},
+            "spec": {
+                "source": {"repoURL": "https://git.example.com/a.git", "path": "."},
+                "destination": {"namespace": "ml", "server": "https://kubernetes.default.svc"},
+            },
+            "status": {"operationState": state, "resources": resources},
+        }
+    )
+
+
+def test_what_was_asked_for_and_has_not_begun_is_not_taken_for_the_one_before() -> None:
+    wire = dict(app([result("one", "Succeeded")], "Succeeded", finishedAt="2026-11-15T12:00:09Z").wire)
+    asked = read_application({**wire, "operation": {"sync": {}, "initiatedBy": {"username": "bob"}}})
+    line = build_operation_timeline(asked, NOW)
+    assert line is not None and (line.by, line.phase, line.revision, line.done) == ("bob", "Running", "", 0)
+    assert line.is_running and "has not started yet" in line.message and line.blocker is None
+
+
+def test_nothing_is_told_of_an_application_that_was_never_synced() -> None:
+    assert (
+        build_operation_timeline(read_application({"metadata": {"name": "a"}, "spec": {"destination": {}}}), NOW)
+        is None
+    )
+
+
+def test_waves_stand_in_the_order_in_which_they_run() -> None:
+    line = build_operation_timeline(app([result("two"), result("one", "Succeeded")]), NOW)
+    assert line is not None
+    assert [(step.wave, step.word) for step in line.steps] == [(0, "Succeeded"), (1, "Running"), (2, "Waiting")]
+
+
+def test_the_blocker_is_what_runs_in_the_first_wave_that_is_not_over() -> None:
+    line = build_operation_timeline(app([result("one", "Succeeded"), result("two")]), NOW)
+    assert line is not None
+    assert line.blocker is not None
+    assert (line.blocker.task.name, line.blocker.wave, line.blocker.is_failed) == ("two", 1, False)
+    assert line.blocker.elapsed == 60.0
+
+
+def test_what_failed_goes_before_what_runs() -> None:
+    line = build_operation_timeline(
+        app([result("one", "Succeeded"), result("two"), result("three", "Failed", "SyncFailed")]), NOW
+    )
+    assert line is not None
+    assert line.blocker is not None
+    assert (line.blocker.task.name, line.blocker.is_failed) == ("three", True)
+    assert [task.name for task in line.failed] == ["three"]
+
+
+def test_an_operation_that_succeeded_waits_for_nothing() -> None:
+    results = [result(name, "Succeeded") for name in ("one", "two", "three")]
+    line = build_operation_timeline(app(results, "Succeeded", finishedAt="2026-11-15T12:00:10Z"), NOW)
+    assert line is not None
+    assert line.blocker is None
+    assert (line.done, line.total, line.seconds) == (3, 3, 10.0)
+
+
+def test_hooks_stand_in_their_phase() -> None:
+    hook = result("migrate", "Succeeded", hookType="PreSync", syncPhase="PreSync")
+    line = build_operation_timeline(app([hook, result("one")]), NOW)
+    assert line is not None
+    assert line.steps[0].phase == "PreSync"
+    assert line.steps[0].tasks[0].hook == "PreSync"
+
+
+def test_what_an_operation_left_running_counts_as_done_when_it_is_over() -> None:
+    hook = result("after", "Running", hookType="PostSync", syncPhase="PostSync")
+    line = build_operation_timeline(app([result("one"), hook], "Succeeded", finishedAt="2026-11-15T12:00:10Z"), NOW)
+    assert line is not None
+    assert [task.word for step in line.steps for task in step.tasks] == ["Synced", "Succeeded"]
+    assert (line.done, line.total) == (2, 2)

@@ -1,0 +1,29 @@
+"""Which ports the installation allows to notebooks and Pods that run beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from argosy.annotations import NETWORK
+from argosy.features.notebooks.local_runs.settings import LocalRunSettings, read_settings
+from argosy.kube.client import Cluster
+from argosy.sandbox.simulators.pod_processes.network import load_allowed_ports
+
+
+@pytest.mark.parametrize(
+    ("text", "ports"),
+    [
+        ("true", (80, 443)), (" TRUE", (80, 443)), ("443, 5432", (443, 5432)), ("80 443", (80, 443)),
+        ("", ()), ("false", ()), ("nonsense", ()), ("443, 99999", ()), ("0", ()), ("-1", ()), ("443, x", ()),
+    ],
+)  # fmt: skip
+async def test_no_port_is_allowed_by_a_value_that_cannot_be_read(
+    cluster: Cluster, text: str, ports: tuple[int, ...]
+) -> None:
+    assert read_settings({"notebooks.network": text}) == LocalRunSettings(ports=ports)
+    await cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
+    metadata = {"name": "argosy-cm", "namespace": "argocd"}
+    data = {"notebooks.network": text}
+    await cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "run", "annotations": {NETWORK: "on"}}}
+    assert await load_allowed_ports(pod, cluster) == ports

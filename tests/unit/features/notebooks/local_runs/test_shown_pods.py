@@ -1,0 +1,178 @@
+"""The Pods that runs beside the cluster are shown as, where others play Pods as well; and their logs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.errors import UserError
+from argosy.features.local.component_logs import ComponentLogs
+from argosy.features.local.pod_logs import PodLogDispatcher
+from argosy.features.notebooks.addon import CRD_NAME
+from argosy.features.notebooks.controller import NotebookJobController
+from argosy.features.notebooks.image_builds import ImageBuilds
+from argosy.features.notebooks.local_runs import LocalRuns
+from argosy.features.notebooks.local_runs.placeholder_pods import PlaceholderPodController
+from argosy.features.notebooks.model_checks import ClusterModelChecker
+from argosy.kube.controller import AddOn
+from argosy.kube.controller.addon_loader import run_addons
+from argosy.kube.names import ResourceKey
+from argosy.kube.objects import Manifest, key_of
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.sandbox.apiserver.in_process_client import EmbeddedCluster
+from argosy.sandbox.simulators import make as simulators
+from argosy.sandbox.simulators.openshift_gitops import make as operator
+from support.deadlines import HANG_SECONDS
+from support.notebook_controller import BAD, FAILED, GOOD, PASSED, RUNNING, ToldRuns, World, job
+from support.simulators import CORE
+
+pytestmark = pytest.mark.anyio
+POD = ResourceKey("", "Pod", "default", "train-validation")
+NAME = "train-validation"
+NEEDED = ("ArgoCD", "AppProject", "Route", "OperatorGroup", "Subscription", "ClusterServiceVersion")
+GOING, PASSES, FAILS = (replace(each, pod=NAME) for each in (RUNNING, PASSED, FAILED))
+
+
+@contextlib.asynccontextmanager
+async def shown(cluster: EmbeddedCluster, folder: Path) -> AsyncIterator[World]:
+    """Whoever else plays Pods is there, too."""
+    told, local = ToldRuns(otherwise=GOING), LocalRuns()
+    pods = PlaceholderPodController(local)
+    controller = NotebookJobController(told, builds=ImageBuilds(), model_checker=ClusterModelChecker())
+    notebooks = AddOn("notebooks", controllers=[controller, pods], definitions=[load_definition(CRD_NAME)],
+                      background=local.open_backend)  # fmt: skip
+    players = simulators(CORE)
+    assert players.pod_log_reader is not None
+    cluster.plane.subresources.pod_logs = PodLogDispatcher([pods], ComponentLogs(players.pod_log_reader))
+    gitops = operator("")
+    needed = [each for each in gitops.definitions if each["spec"]["names"]["kind"] in NEEDED]
+    addons = [replace(gitops, definitions=needed), players, notebooks]
+    async with run_addons(addons, cluster, on_failure=lambda: None, folder=folder):
+        yield World(cluster, told, controller)
+
+
+async def becomes(cluster: EmbeddedCluster, is_so: Callable[[Any], Any], key: ResourceKey = POD) -> Any:
+    async with asyncio.timeout(HANG_SECONDS):
+        while True:
+            found = await cluster.get(key)
+            with contextlib.suppress(KeyError, TypeError):
+                if is_so(found):
+                    return found
+            await asyncio.sleep(0.01)
+
+
+def phase(wanted: str) -> Callable[[Manifest], bool]:
+    return lambda pod: bool(pod["status"]["phase"] == wanted)
+
+
+async def printed(cluster: EmbeddedCluster, **how: Any) -> list[str]:
+    return [line async for line in cluster.logs(POD, **how)]
+
+
+async def test_a_run_is_shown_as_a_pod_that_nobody_else_plays(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    async with shown(cluster, tmp_path) as at:
+        made = await at.apply(job())
+        pod = await becomes(cluster, phase("Running"))
+        assert pod["metadata"]["labels"]["app.kubernetes.io/component"] == "validation-pod"
+        assert pod["metadata"]["labels"]["notebookvalidationjob"] == "train"
+        assert [each["uid"] for each in pod["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
+        assert pod["metadata"]["annotations"]["sandbox.argosy.dev/simulated"] == "notebooks"
+        assert pod["spec"]["restartPolicy"] == "Never" and "nodeName" not in pod["spec"]
+        assert [each["name"] for each in pod["spec"]["containers"]] == ["validator"]
+        assert "local process" in pod["status"]["message"] and "podIP" not in pod["status"]
+        at.runs.otherwise = FAILS
+        pod = await becomes(cluster, phase("Failed"))
+        (container,) = pod["status"]["containerStatuses"]
+        ended = container["state"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (1, "Error")
+        assert ended["message"] == "Cell execution failed: ModuleNotFoundError"
+        assert {each["manager"] for each in pod["metadata"]["managedFields"]} == {"notebooks"}
+        assert await printed(cluster) == [
+            "-- cell 0  Success  0.5s", "42",
+            "-- cell 1  Failure  0.1s", "ModuleNotFoundError: No module named 'pandas'",
+            "Failed: Cell execution failed: ModuleNotFoundError",
+        ]  # fmt: skip
+        assert await printed(cluster, tail=1) == ["Failed: Cell execution failed: ModuleNotFoundError"]
+
+
+async def test_who_follows_the_log_hears_each_cell_once_and_how_it_ended(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    async with shown(cluster, tmp_path) as at, asyncio.timeout(HANG_SECONDS):
+        await at.apply(job())
+        await at.becomes(lambda status: status["results"])
+        await becomes(cluster, phase("Running"))
+        following = cluster.logs(POD, follow=True)
+        heard = [await anext(following), await anext(following)]
+        at.runs.otherwise = replace(PASSES, cells=(*GOOD, {**BAD[1], "status": "Success", "errorMessage": ""}))
+        heard += [line async for line in following]
+    assert [line[:18] for line in heard] == ["-- cell 0  Success", "42", "-- cell 1  Success", "Succeeded: Validat"]
+
+
+async def test_another_run_has_another_pod_and_with_the_job_it_goes(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    async with shown(cluster, tmp_path) as at:
+        at.runs.otherwise = FAILS
+        await at.apply(job())
+        first = await becomes(cluster, phase("Failed"))
+        at.runs.answers[2] = PASSES
+        await at.patch({"metadata": {"annotations": {"mlops.dev/re-run": "1"}}})
+        second = await becomes(cluster, phase("Succeeded"))
+        assert first["metadata"]["uid"] != second["metadata"]["uid"]
+        assert second["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+        await cluster.delete(POD)
+        await at.patch({"metadata": {"labels": {"a": "b"}}})
+        await at.apply(job("later"))
+        await becomes(cluster, phase("Failed"), called("later-validation"))
+        assert await cluster.get(POD) is None, "who removes it once the run is over does not see it again"
+        await at.delete("later")
+        await becomes(cluster, lambda pod: pod is None, called("later-validation"))
+
+
+async def test_a_pod_of_somebody_else_is_left_alone(cluster: EmbeddedCluster, tmp_path: Path) -> None:
+    async with shown(cluster, tmp_path) as at:
+        container = {"name": "main", "image": "example:1"}
+        metadata = {"name": NAME, "namespace": "default"}
+        own = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+        made = await cluster.create(own)
+        at.runs.otherwise = PASSES
+        await at.apply(job())
+        await at.ends()
+        live = await becomes(cluster, phase("Running"))
+        assert live["metadata"]["uid"] == made["metadata"]["uid"] and "annotations" not in live["metadata"]
+
+
+async def test_a_quota_counts_it_while_it_runs_and_holds_no_notebook_back(
+    cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    async with shown(cluster, tmp_path) as at:
+        spec = {"hard": {"pods": "1"}}
+        metadata = {"name": "few", "namespace": "default"}
+        quota = await cluster.create({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec})
+        used = key_of(quota)
+        await becomes(cluster, lambda it: it["status"]["used"]["pods"] == "0", used)
+        await at.apply(job())
+        await becomes(cluster, lambda it: it["status"]["used"]["pods"] == "1", used)
+        await at.apply(job("second"))
+        at.runs.otherwise = PASSES
+        await at.ends("second")
+        await at.ends()
+        await becomes(cluster, lambda it: it["status"]["used"]["pods"] == "0", used)
+
+
+async def test_a_pod_that_nobody_knows_has_no_log() -> None:
+    with pytest.raises(UserError, match="nothing runs Pods"):
+        PodLogDispatcher([PlaceholderPodController(LocalRuns())]).lines(
+            {"metadata": {}}, container="", follow=False, tail=None
+        )
+    assert "nothing runs Pods" in PodLogDispatcher([]).describe_access({})
+    assert PodLogDispatcher([]).previous_lines({}, container="", tail=None) is None
+
+
+def called(name: str) -> ResourceKey:
+    return POD._replace(name=name)

@@ -1,0 +1,49 @@
+"""Results of a notebook in the few kilobytes that a Pod may tell at its end: less and less of them, until they fit."""
+
+from __future__ import annotations
+
+import random
+import string
+from typing import Any
+
+from argosy.features.notebooks.runner.termination_message import MAX_MESSAGE_BYTES, pack_results, unpack_results
+
+
+def words(rng: random.Random, length: int) -> str:
+    """Text that cannot be packed."""
+    return "".join(rng.choices(string.printable, k=length))
+
+
+def results(count: int, length: int) -> dict[str, Any]:
+    rng = random.Random(count)
+    diffs = [{"cellIndex": number, "severity": "major", "diff": words(rng, length)} for number in range(count)]
+    return {"status": "failed", "error": "cell 3 differs", "comparison": {"passed": False, "diffs": diffs}}
+
+
+def test_what_fits_is_told_whole() -> None:
+    small = results(3, 20)
+    assert unpack_results(pack_results(small)) == small
+
+
+def test_differences_from_the_golden_notebook_are_cut_to_the_first_five() -> None:
+    large = results(60, 400)
+    told = pack_results(large)
+    assert len(told) <= MAX_MESSAGE_BYTES
+    found = unpack_results(told)
+    assert found is not None and found["cut"] is True
+    kept = large["comparison"]["diffs"][:5]
+    assert found["comparison"] == {"passed": False, "diffs": [{**each, "diff": each["diff"][:120]} for each in kept]}
+
+
+def test_at_last_only_the_verdict_is_told() -> None:
+    found = unpack_results(pack_results(results(60, 400), max_bytes=100))
+    assert found == {"status": "failed", "error": "cell 3 differs", "cut": True}
+
+
+def test_a_comparison_without_differences_can_be_cut_too() -> None:
+    rng = random.Random(1)
+    found = unpack_results(
+        pack_results({**results(0, 0), "findings": [{"message": words(rng, 400)} for _ in range(60)]})
+    )
+    assert found is not None and found["comparison"] == {"passed": False, "diffs": []}
+    assert len(found["findings"]) == 5

@@ -1,0 +1,64 @@
+"""What the runner is told, and what it tells: both survive their JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from argosy.features.notebooks.runner.events import CellResult, EventWriter, RunProgress
+from argosy.features.notebooks.runner.run_request import ComparisonConfig, RunRequest, RunRequestError, ValidationConfig
+
+
+def test_an_order_survives_its_json_and_says_only_what_is_not_as_always() -> None:
+    order = RunRequest(
+        "a.ipynb", parameters={"rate": 0.1, "names": ["ü"]}, comparison={"floatingPointTolerance": "1e-3"}
+    )
+    assert RunRequest.from_json(order.to_json()) == order
+    assert set(json.loads(order.to_json())) == {"notebook", "parameters", "comparison"}
+
+
+def test_blocks_of_a_spec_are_read_as_written_with_their_defaults() -> None:
+    order = RunRequest.from_json(
+        '{"notebook": "a.ipynb", "comparison": {"floatingPointTolerance": "0.5", "ignoreTimestamps": false},'
+        ' "validation": {"level": "learning", "educationalMode": false,'
+        ' "expectedOutputs": [{"cell": 2, "minValue": "-1.5", "notEmpty": true}]}}'
+    )
+    assert order.read_comparison() == ComparisonConfig(tolerance=0.5, ignore_timestamps=False)
+    found = order.read_validation()
+    assert found.educational
+    assert (found.expected[0].cell, found.expected[0].min_value, found.expected[0].max_value) == (2, -1.5, None)
+    assert ValidationConfig.from_wire({}) == ValidationConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "names no notebook"),
+        ('{"notebook": "a", "colour": 1}', "unknown field colour"),
+        ('{"notebook": "a", "parameters": []}', "parameters has the wrong type"),
+        ('{"notebook": "a", "timeout_seconds": true}', "timeout_seconds has the wrong type"),
+        ('{"notebook": "a", "comparison": {"strategy": "fuzzy"}}', "choose one of: exact, normalized"),
+        ('{"notebook": "a", "validation": {"expectedOutputs": [{"cell": "x"}]}}', "invalid number"),
+    ],
+)
+def test_what_cannot_be_an_order_is_refused_in_a_sentence(text: str, said: str) -> None:
+    with pytest.raises(RunRequestError, match=said):
+        RunRequest.from_json(text)
+
+
+def test_events_are_heard_as_they_were_told_and_strangers_are_kept_aside() -> None:
+    file = io.StringIO()
+    events = EventWriter(file)
+    events.write_started(2, 1)
+    events.write_cell_started(1)
+    events.write_cell_result(CellResult(1, "code", "Failure", 0.25, "x" * 5000, "ValueError", "ValueError: no"))
+    events.write_finished("failed", "ValueError: no", "notebook_execution_failed")
+    heard = RunProgress().add_lines([*file.getvalue().splitlines(), "Fatal Python error", "[1]"])
+    assert (heard.cell_count, heard.code_cell_count, heard.current_cell) == (2, 1, 1)
+    assert heard.cell_events[0]["errorName"] == "ValueError"
+    assert len(heard.cell_events[0]["output"]) <= 2000
+    assert heard.finished and heard.finished["category"] == "notebook_execution_failed"
+    assert heard.unknown_lines == ["Fatal Python error", "[1]"]

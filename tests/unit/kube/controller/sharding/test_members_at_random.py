@@ -1,0 +1,182 @@
+"""Members that sleep, die, come and go in a world that loses and delays: never two at work on one key at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from argosy.kube.controller.sharding.leases import EMPTY_ROSTER, ObservedLease, Roster, ShardingConfig
+from argosy.kube.controller.sharding.membership import KeyOwnership, ShardMembership
+from support.proof_scale import is_full
+from support.shard_members import KEYS, Process, World, faults
+from support.tiers import IN_TEST_ALL_AND_PROVE
+
+pytestmark = [pytest.mark.anyio, pytest.mark.tier("test", "prove")]
+LONG = 30.0  # seconds that webhooks may take
+SECONDS = 90.0  # that a world lasts
+WORLDS = 20 if is_full() else 2
+ALL = ("sleep", "sleep", "sleep", "wake", "kill", "stop", "come", "away", "back", "jump")
+# Moments that chance hardly ever meets: to wake when others have just lost patience, to begin all at once.
+NAPS, STARTS = ("nap",), ("anew",)
+
+
+async def lived(
+    seed: int, kind: type[ShardMembership] = ShardMembership, events: Sequence[str] = ALL, longest: float = 4.0
+) -> World:
+    world = World(seed, longest)
+    world.trouble = world.rng.choice([0.0, 0.05, 0.2, 0.4]) if events is ALL else 0.0
+    living = [Process(world, f"m{number}", kind) for number in range(3)]
+    for each in living:
+        each.begin()
+    names = iter(range(3, 1000))
+    try:
+        while world.time < SECONDS:
+            await world.pass_time(world.rng.random() * 8.0)
+            await happening(world, living, kind, names, world.rng.choice(events))
+        for each in living:
+            each.wake()
+        world.is_away, world.trouble = False, 0.0
+        await world.pass_time(40.0)
+        is_whole = all(settled(world, living))
+        assert is_whole or kind is not ShardMembership, f"seed {seed}: not all keys have an owner at the end"
+    finally:
+        await world.end()
+    return world
+
+
+async def happening(world: World, living: list[Process], kind: type[ShardMembership], names: object, what: str) -> None:
+    one = world.rng.choice(living)
+    if what == "nap" and not any(each.is_asleep for each in living):
+        nap(world, living, one)
+    elif what == "anew":
+        for each in living:
+            await each.stop()
+        living[:] = [Process(world, f"m{next(names)}", kind) for _ in living]  # type: ignore[call-overload]
+        for each in living:
+            world.at(world.rng.random() * 0.2, each.begin)
+    elif what == "sleep":
+        one.is_asleep = True
+        world.at(world.rng.random() * 30.0, one.wake)
+    elif what == "wake":
+        one.wake()
+    elif what in ("kill", "stop") and len(living) > 1:
+        living.remove(one)
+        one.wake()
+        if what == "stop":
+            await one.stop()
+        one.kill()
+    elif what == "come" and len(living) < 5:
+        living.append(Process(world, f"m{next(names)}", kind))  # type: ignore[call-overload]
+        living[-1].begin()
+    elif what == "away":
+        world.is_away = True
+        world.at(world.rng.random() * 25.0, lambda: setattr(world, "is_away", False))
+    elif what == "back":
+        world.is_away = False
+    elif what == "jump":
+        one.jump += timedelta(days=world.rng.choice([-1, 1]))
+
+
+def nap(world: World, living: list[Process], one: Process) -> None:
+    """It wakes about when the first of the others takes it for dead."""
+
+    def aim() -> None:
+        seen = (each.members._other_members.get(one.name) for each in living)
+        moments = [found.unchanged_since + found.duration - world.time for found in seen if found is not None]
+        world.at(min(moments, default=0.0) + world.rng.random() * 0.3, one.wake)
+
+    one.is_asleep = True
+    world.at(ShardingConfig().lease_duration / 2, aim)
+
+
+def settled(world: World, living: list[Process]) -> list[bool]:
+    """Of each key, whether exactly one of those that live has it."""
+    standings = ([each.members.find_ownership(key) for each in living] for key in KEYS)
+    return [found.count(KeyOwnership.OURS) == 1 for found in standings]
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+async def test_no_two_members_are_at_work_on_one_key_at_once(seed: int) -> None:
+    world = await lived(seed)
+    assert not faults(world.changes)
+    assert len(world.changes) > 20
+
+
+@pytest.mark.parametrize("seed", range(WORLDS // 2))
+@pytest.mark.parametrize("events", [NAPS, STARTS], ids=["naps", "starts"])
+async def test_nor_are_they_in_moments_that_chance_hardly_ever_meets(seed: int, events: Sequence[str]) -> None:
+    """Who wakes as it is taken for dead, and those that begin all at once."""
+    world = await lived(seed, events=events)
+    assert not faults(world.changes)
+    assert len(world.changes) > 20
+
+
+@pytest.mark.parametrize("seed", range(WORLDS // 2))
+async def test_nor_are_they_where_changes_take_longer_than_a_lease(seed: int) -> None:
+    world = await lived(seed, longest=LONG)
+    assert not faults(world.changes)
+    assert len(world.changes) > 20
+
+
+# -- members that break one of the rules: each is found out
+
+
+class NeverLooks(ShardMembership):
+    """Rule 2: what others claim is nothing to it."""
+
+    def find_ownership(self, key: str) -> KeyOwnership:
+        self._other_members, kept = {}, self._other_members
+        self._confirmed_roster, before = self._possible_rosters[0], self._confirmed_roster
+        try:
+            return super().find_ownership(key)
+        finally:
+            self._other_members, self._confirmed_roster = kept, before
+
+
+class TakesWithoutDeleting(ShardMembership):
+    """Rule 3: who stood still is dead, whether or not it knows."""
+
+    async def _remove_dead_member(self, other: ObservedLease) -> None:
+        self.gone = {*getattr(self, "gone", ()), other.identity}
+        self._other_members.pop(other.identity, None)
+
+    def _set_target_roster(self, roster: Roster) -> None:
+        for each in getattr(self, "gone", ()):
+            self._other_members.pop(each, None)
+        super()._set_target_roster(roster - getattr(self, "gone", EMPTY_ROSTER))
+
+
+class WritesTooSoon(ShardMembership):
+    """Rule 1: it lets go of what it still works on."""
+
+    def _can_write(self, roster: Roster) -> bool:
+        return True
+
+
+class NeverExpires(ShardMembership):
+    """Rule 4: a Lease is for ever."""
+
+    def is_valid(self) -> bool:
+        return True
+
+
+# Where to begin: the first of them in which it shows, so that it need not be looked for.
+@pytest.mark.parametrize(
+    ("kind", "first", "events"),
+    [
+        pytest.param(NeverLooks, 5, STARTS, marks=IN_TEST_ALL_AND_PROVE),
+        (TakesWithoutDeleting, 3, NAPS),
+        (WritesTooSoon, 31, ALL),
+        pytest.param(NeverExpires, 8, ALL, marks=IN_TEST_ALL_AND_PROVE),
+    ],
+)
+async def test_members_that_break_a_rule_are_found_out(
+    kind: type[ShardMembership], first: int, events: Sequence[str]
+) -> None:
+    for seed in range(first, first + 200):
+        world = await lived(seed, kind, events)
+        if faults(world.changes):
+            return
+    pytest.fail(f"{kind.__doc__} In 200 worlds nobody noticed.")

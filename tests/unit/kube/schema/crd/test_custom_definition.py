@@ -1,0 +1,253 @@
+"""CustomResourceDefinitions: what is filled in, and what may not be stored."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from argosy.kube.schema.crd import apply_definition_defaults, check_definition
+
+
+def definition(schema: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gears.example.org"},
+        "spec": {
+            "group": "example.org",
+            "scope": "Namespaced",
+            "names": {"plural": "gears", "kind": "Gear"},
+            "versions": [version],
+            **spec,
+        },
+    }
+
+
+def with_spec(spec: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return definition({"type": "object", "properties": {"spec": spec}}, **more)
+
+
+def words(made: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
+    return [str(fault) for fault in check_definition(apply_definition_defaults(made), old)]
+
+
+GOOD = with_spec({"type": "object", "properties": {"a": {"type": "string"}}})
+
+
+def test_what_the_author_left_out_is_filled_in() -> None:
+    before = deepcopy(GOOD)
+    filled = apply_definition_defaults(GOOD)
+    assert filled["spec"]["names"] == {"plural": "gears", "kind": "Gear", "singular": "gear", "listKind": "GearList"}
+    assert filled["spec"]["conversion"] == {"strategy": "None"}
+    assert filled["status"] == {
+        "conditions": None,
+        "acceptedNames": {"plural": "", "kind": ""},
+        "storedVersions": ["v1"],
+    }
+    assert before == GOOD
+    assert words(GOOD) == []
+
+
+def test_a_schema_without_types_is_not_structural() -> None:
+    assert words(definition({"properties": {"spec": {"properties": {}}}})) == [
+        "spec.validation.openAPIV3Schema.properties[spec].type: Required value: "
+        "must not be empty for specified object fields",
+        "spec.validation.openAPIV3Schema.type: Required value: must not be empty at the root",
+    ]
+
+
+def test_the_name_must_be_plural_and_group() -> None:
+    made = deepcopy(GOOD)
+    made["metadata"]["name"] = "zzz.example.org"
+    assert words(made) == ['metadata.name: Invalid value: "zzz.example.org": must be spec.names.plural+"."+spec.group']
+
+
+ROOT = "spec.validation.openAPIV3Schema.properties[spec]"
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ({"type": "array"}, ".properties[f].items: Required value: must be specified"),
+        (
+            {"type": "text"},
+            '.properties[f].type: Unsupported value: "text": supported values: "array", "boolean", '
+            '"integer", "number", "object", "string"',
+        ),
+        (
+            {"type": "string", "pattern": "("},
+            '.properties[f].pattern: Invalid value: "(": must be a valid regular '
+            "expression, but isn't: error parsing regexp: missing closing ): `(`",
+        ),
+        ({"type": "string", "$ref": "#/x"}, ".properties[f].$ref: Forbidden: $ref is not supported"),
+        (
+            {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            ".properties[f].uniqueItems: Forbidden: "
+            "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False},
+            ".properties[f].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
+        ),
+        (
+            {"type": "string", "anyOf": [{"type": "string"}]},
+            ".properties[f].anyOf[0].type: Forbidden: must be empty to be structural",
+        ),
+        (
+            {"type": "object", "anyOf": [{"properties": {"a": {"minLength": 1}}}]},
+            ".properties[f].properties[a]: "
+            f"Required value: because it is defined in {ROOT}.properties[f].anyOf[0].properties[a]",
+        ),
+        (
+            {"type": "string", "default": 3},
+            '.properties[f].default: Invalid value: "integer":  in body must be of type string: "integer"',
+        ),
+        (
+            {"type": "object", "default": {"b": 1}, "properties": {"a": {"type": "string"}}},
+            '.properties[f].default: Invalid value: map[string]interface {}{"b":1}: must not have unknown fields',
+        ),
+        (
+            {"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object", "properties": {}}},
+            ".properties[f].x-kubernetes-list-map-keys: Required value: must not be empty if "
+            "x-kubernetes-list-type is map",
+        ),
+        (
+            {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["n"],
+                "items": {"type": "object", "properties": {"n": {"type": "string"}}},
+            },
+            ".properties[f].items.properties[n].default: Required value: this property is in "
+            "x-kubernetes-list-map-keys, "
+            "so it must have a default or be a required property",
+        ),
+        (
+            {"type": "string", "x-kubernetes-map-type": "atomic"},
+            '.properties[f].type: Invalid value: "string": must be object if x-kubernetes-map-type is specified',
+        ),
+        (
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": False},
+            ".properties[f].x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined",
+        ),
+        (
+            {"type": "string", "x-kubernetes-validations": [{"rule": " "}]},
+            ".properties[f].x-kubernetes-validations[0].rule: Required value: rule is not specified",
+        ),
+    ],
+)
+def test_what_a_schema_may_not_say_is_told_in_the_servers_words(field: dict[str, Any], said: str) -> None:
+    assert ROOT + said in words(with_spec({"type": "object", "properties": {"f": field}}))
+
+
+def test_a_rule_that_does_not_compile_is_refused() -> None:
+    rules = [{"rule": "self.a =="}]
+    (said,) = words(with_spec({"type": "object", "properties": {}, "x-kubernetes-validations": rules}))
+    assert said.startswith(f"{ROOT}.x-kubernetes-validations[0].rule: Invalid value: apiextensions.ValidationRule")
+    assert "compilation failed: ERROR:" in said
+
+
+def test_an_old_value_that_cannot_be_found_again_may_not_be_spoken_of() -> None:
+    item = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+    (said,) = words(with_spec({"type": "object", "properties": {"l": {"type": "array", "items": item}}}))
+    assert said.endswith(
+        f"oldSelf cannot be used on the uncorrelatable portion of the schema within {ROOT}.properties[l]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"scope": "World"}, 'spec.scope: Unsupported value: "World": supported values: "Cluster", "Namespaced"'),
+        ({"group": "local"}, 'spec.group: Invalid value: "local": should be a domain with at least one dot'),
+        (
+            {"preserveUnknownFields": True},
+            "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set "
+            "x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        ),
+        (
+            {"conversion": {"strategy": "Webhook"}},
+            'spec.conversion.strategy: Invalid value: "Webhook": conversion by '
+            "webhook is not supported by the sandbox; use strategy None, or serve one version only",
+        ),
+        ({"names": {"plural": "gears", "kind": "Gear", "shortNames": ["A b"]}}, None),
+    ],
+)
+def test_a_wrong_spec_is_told_in_the_servers_words(change: dict[str, Any], said: str | None) -> None:
+    found = words({**GOOD, "spec": {**GOOD["spec"], **change}})
+    assert any(each == said if said else each.startswith("spec.names.shortNames[0]: Invalid value") for each in found)
+
+
+def changed_version(**change: Any) -> dict[str, Any]:
+    made = deepcopy(GOOD)
+    made["spec"]["versions"][0].update(change)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"storage": False},
+            'spec.versions: Invalid value: []string{"v1"}: must have exactly one version marked as storage version',
+        ),
+        ({"schema": None}, "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"),
+        (
+            {"subresources": {"scale": {"specReplicasPath": ".x", "statusReplicasPath": ".status.r"}}},
+            'spec.subresources.scale.specReplicasPath: Invalid value: ".x": should be a json path under .spec',
+        ),
+        (
+            {"additionalPrinterColumns": [{"name": "A", "type": "text", "jsonPath": ".a"}]},
+            'spec.additionalPrinterColumns[0].type: Invalid value: "text": must be one of '
+            "boolean,date,integer,number,string",
+        ),
+        (
+            {"selectableFields": [{"jsonPath": ".spec.b"}]},
+            "spec.versions[0].selectableFields[0].jsonPath: Invalid value: "
+            '".spec.b": is an invalid path: does not refer to a valid field',
+        ),
+        (
+            {"selectableFields": [{"jsonPath": ".spec"}]},
+            "spec.versions[0].selectableFields[0].jsonPath: Invalid value: "
+            '".spec": must point to a field of type string, boolean or integer. Enum string fields and strings '
+            "with formats "
+            "are allowed.",
+        ),
+    ],
+)
+def test_a_wrong_version_is_told_in_the_servers_words(change: dict[str, Any], said: str) -> None:
+    assert said in words(changed_version(**change))
+
+
+def test_what_names_a_kind_may_not_change() -> None:
+    old = apply_definition_defaults(GOOD)
+    old["status"] = {**old["status"], "conditions": [{"type": "Established", "status": "True"}]}
+    new = {**old, "spec": {**old["spec"], "scope": "Cluster"}}
+    assert [str(each) for each in check_definition(new, old)] == [
+        'spec.scope: Invalid value: "Cluster": field is immutable'
+    ]
+    assert check_definition(old, old) == []
+
+
+def test_a_stored_version_may_not_be_dropped() -> None:
+    old = apply_definition_defaults(GOOD)
+    new = deepcopy(old)
+    new["spec"]["versions"][0]["name"] = "v2"
+    assert [str(each) for each in check_definition(new, old)] == [
+        'status.storedVersions[0]: Invalid value: "v1": must appear in spec.versions'
+    ]
+
+
+def test_a_schema_without_bottom_is_refused_and_no_crash() -> None:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(3000):
+        schema = {"type": "object", "properties": {"a": schema}}
+    (said,) = words(definition(schema))
+    assert said.endswith("Forbidden: schemas nested deeper than 100 are not supported by the sandbox")
+    shallow: dict[str, Any] = {"type": "string"}
+    for _ in range(60):
+        shallow = {"type": "object", "properties": {"a": shallow}}
+    assert words(definition(shallow)) == []

@@ -1,0 +1,26 @@
+"""A schema that was found sound is not looked through again; one with a fault is, and is told wherever it stands."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from argosy.kube.schema.bundled_crds import load_definition
+from argosy.kube.schema.crd import definition as checks
+
+CRD = load_definition("applications.argoproj.io")
+
+
+def test_a_schema_that_was_sound_is_not_looked_through_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checks.check_definition(CRD) == []
+    monkeypatch.setattr(checks, "_check_schema_tree", lambda *_: pytest.fail("it was looked through again"))
+    assert checks.check_definition(copy.deepcopy(CRD)) == []
+
+
+def test_a_fault_in_a_copy_of_a_sound_schema_is_found_every_time() -> None:
+    assert checks.check_definition(CRD) == []
+    broken = copy.deepcopy(CRD)
+    broken["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] = "nonsense"
+    first = checks.check_definition(broken)
+    assert first and checks.check_definition(broken) == first

@@ -1,0 +1,225 @@
+"""Built-in kinds get the defaults of a Kubernetes 1.32 API server, and the input is left as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from argosy.errors import ManifestError
+from argosy.kube.names import GroupKind
+from argosy.kube.schema import defaults
+from argosy.kube.schema.defaults.pod import default_pull_policy
+from support.schema_defaults import POD, SELECTOR, TEMPLATE, TEMPLATE_DEFAULTED, defaulted, manifest
+
+
+def test_a_deployment_is_filled_in_as_the_real_server_does() -> None:
+    made = defaulted(manifest("apps/v1", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE}))
+    assert made["spec"] == {
+        "replicas": 1,
+        "selector": SELECTOR,
+        "template": TEMPLATE_DEFAULTED,
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+        "revisionHistoryLimit": 10,
+        "progressDeadlineSeconds": 600,
+    }
+    assert made["status"] == {}
+
+
+def test_a_recreate_deployment_gets_no_rolling_update() -> None:
+    spec = {"selector": SELECTOR, "template": TEMPLATE, "strategy": {"type": "Recreate"}, "replicas": 0}
+    made = defaulted(manifest("apps/v1", "Deployment", spec=spec))
+    assert made["spec"]["strategy"] == {"type": "Recreate"}
+    assert made["spec"]["replicas"] == 0
+
+
+def test_a_service_is_filled_in_and_then_given_an_address_as_the_real_server_does() -> None:
+    made = defaulted(manifest("v1", "Service", spec={"selector": {"a": "b"}, "ports": [{"port": 80}]}))
+    assert defaults.allocate_service(made, "10.0.0.172")["spec"] == {
+        "ports": [{"protocol": "TCP", "port": 80, "targetPort": 80}],
+        "selector": {"a": "b"},
+        "clusterIP": "10.0.0.172",
+        "clusterIPs": ["10.0.0.172"],
+        "type": "ClusterIP",
+        "sessionAffinity": "None",
+        "ipFamilies": ["IPv4"],
+        "ipFamilyPolicy": "SingleStack",
+        "internalTrafficPolicy": "Cluster",
+    }
+    assert made["status"] == {"loadBalancer": {}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"clusterIP": "None", "selector": {"a": "b"}}, ("None", ["IPv4"], "SingleStack")),
+        ({"clusterIP": "None"}, ("None", ["IPv4", "IPv6"], "RequireDualStack")),
+        ({"clusterIP": "10.0.0.9"}, ("10.0.0.9", ["IPv4"], "SingleStack")),
+        ({"type": "ExternalName", "externalName": "a.b"}, (None, None, None)),
+    ],
+)
+def test_addresses_go_to_services_that_want_one(spec: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    made = defaults.allocate_service(defaulted(manifest("v1", "Service", spec=spec)), "10.0.0.1")["spec"]
+    assert (made.get("clusterIP"), made.get("ipFamilies"), made.get("ipFamilyPolicy")) == expected
+
+
+def test_node_ports_are_taken_once_for_a_port_and_survive_an_update_that_leaves_them_out() -> None:
+    ports = [{"name": "a", "port": 80}, {"name": "b", "port": 80, "protocol": "UDP"}, {"name": "c", "port": 81}]
+    given = defaulted(manifest("v1", "Service", spec={"type": "NodePort", "ports": ports}))
+    numbers = iter(range(30000, 30100))
+    made = defaults.allocate_service(given, "10.0.0.1", lambda: next(numbers))
+    assert [port["nodePort"] for port in made["spec"]["ports"]] == [30000, 30000, 30001]
+    assert made["spec"]["externalTrafficPolicy"] == "Cluster"
+    again = defaults.keep_allocated_fields(given, made)
+    assert again["spec"]["clusterIP"] == "10.0.0.1"
+    assert [port.get("nodePort") for port in again["spec"]["ports"]] == [30000, 30000, 30001]
+    to_cluster_ip = {**made, "spec": {**made["spec"], "type": "ClusterIP"}}
+    after = defaults.keep_allocated_fields(to_cluster_ip, made)["spec"]
+    assert all("nodePort" not in port for port in after["ports"])
+    assert "externalTrafficPolicy" not in after
+
+
+def test_client_affinity_gets_a_timeout() -> None:
+    made = defaulted(manifest("v1", "Service", spec={"sessionAffinity": "ClientIP"}))
+    assert made["spec"]["sessionAffinityConfig"] == {"clientIP": {"timeoutSeconds": 10800}}
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ("nginx", "Always"), ("nginx:latest", "Always"), ("nginx:1.27", "IfNotPresent"), ("a.io:5000/b", "Always"),
+        ("a.io:5000/b:v1", "IfNotPresent"), ("nginx@sha256:" + "0" * 64, "IfNotPresent"), ("", "IfNotPresent"),
+        ("Not/An Image", "IfNotPresent"), ("localhost/x/y", "Always"), ("UPPER", "IfNotPresent"),
+    ],
+)  # fmt: skip
+def test_the_pull_policy_follows_the_tag(image: str, policy: str) -> None:
+    assert default_pull_policy(image) == policy
+
+
+def test_a_pod_gets_what_templates_do_not() -> None:
+    container = {"name": "c", "image": "a:1", "resources": {"limits": {"cpu": 1, "memory": "1024Mi"}}}
+    given = {"containers": [{**container, "ports": [{"containerPort": 80}]}], "hostNetwork": True}
+    made = defaulted(manifest("v1", "Pod", spec=given))["spec"]
+    assert made["enableServiceLinks"] is True
+    assert made["containers"][0]["resources"] == {
+        "limits": {"cpu": "1", "memory": "1Gi"},
+        "requests": {"cpu": "1", "memory": "1Gi"},
+    }
+    assert made["containers"][0]["ports"] == [{"containerPort": 80, "protocol": "TCP", "hostPort": 80}]
+    template = defaulted(manifest("v1", "PodTemplate", template={"spec": {"containers": [container]}}))["template"]
+    assert "requests" not in template["spec"]["containers"][0]["resources"]
+    assert "enableServiceLinks" not in template["spec"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"name": "v"}, {"name": "v", "emptyDir": {}}),
+        ({"name": "v", "emptyDir": {"sizeLimit": "1024Mi"}}, {"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}),
+        ({"name": "v", "hostPath": {"path": "/"}}, {"name": "v", "hostPath": {"path": "/", "type": ""}}),
+        (
+            {"name": "v", "secret": {"secretName": "s"}},
+            {"name": "v", "secret": {"secretName": "s", "defaultMode": 420}},
+        ),
+        ({"name": "v", "configMap": {"defaultMode": 0}}, {"name": "v", "configMap": {"defaultMode": 0}}),
+        (
+            {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}},
+            {
+                "name": "v",
+                "projected": {
+                    "defaultMode": 420,
+                    "sources": [{"serviceAccountToken": {"path": "t", "expirationSeconds": 3600}}],
+                },
+            },
+        ),
+    ],
+)
+def test_volumes_get_their_modes(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    made = defaulted(manifest("v1", "Pod", spec={**POD, "volumes": [given]}))
+    assert made["spec"]["volumes"] == [expected]
+
+
+def test_probes_environment_and_hooks_are_filled_in() -> None:
+    container = {
+        "name": "c",
+        "env": [
+            {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "B", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+            {"name": "C", "value": "1"},
+        ],
+        "readinessProbe": {"httpGet": {"port": 80}, "periodSeconds": 5},
+        "livenessProbe": {"grpc": {"port": 1}, "timeoutSeconds": 0},
+        "lifecycle": {"preStop": {"httpGet": {"port": 80}}},
+    }
+    made = defaulted(manifest("v1", "Pod", spec={"containers": [container]}))["spec"]["containers"][0]
+    assert made["env"][0]["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name", "apiVersion": "v1"}}
+    assert made["env"][1]["valueFrom"] == {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "0"}}
+    assert made["env"][2] == {"name": "C", "value": "1"}
+    assert made["readinessProbe"] == {
+        "httpGet": {"port": 80, "path": "/", "scheme": "HTTP"},
+        "periodSeconds": 5,
+        "timeoutSeconds": 1,
+        "successThreshold": 1,
+        "failureThreshold": 3,
+    }
+    assert made["livenessProbe"]["grpc"] == {"port": 1, "service": ""}
+    assert made["livenessProbe"]["timeoutSeconds"] == 1
+    assert made["lifecycle"]["preStop"]["httpGet"] == {"port": 80, "path": "/", "scheme": "HTTP"}
+
+
+def test_both_names_of_a_service_account_say_the_same() -> None:
+    made = defaulted(manifest("v1", "Pod", spec={**POD, "serviceAccountName": "sa"}))
+    assert made["spec"]["serviceAccount"] == "sa"
+
+
+def test_a_stateful_set_fills_its_claims() -> None:
+    claim = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1024Mi"}}}}
+    spec = {"selector": SELECTOR, "template": TEMPLATE, "volumeClaimTemplates": [claim]}
+    made = defaulted(manifest("apps/v1", "StatefulSet", spec=spec))["spec"]
+    assert made["volumeClaimTemplates"] == [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"creationTimestamp": None, "name": "data"},
+            "spec": {"resources": {"requests": {"storage": "1Gi"}}, "volumeMode": "Filesystem"},
+            "status": {"phase": "Pending"},
+        }
+    ]
+    assert made["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    assert made["podManagementPolicy"] == "OrderedReady"
+    assert made["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
+    assert made["serviceName"] == ""
+
+
+def test_a_job_counts_to_one_and_wears_the_labels_of_its_pods() -> None:
+    made = defaulted(manifest("batch/v1", "Job", spec={"template": TEMPLATE}))
+    assert made["metadata"]["labels"] == {"a": "b"}
+    spec = {name: value for name, value in made["spec"].items() if name != "template"}
+    assert spec == {
+        "completions": 1,
+        "parallelism": 1,
+        "backoffLimit": 6,
+        "completionMode": "NonIndexed",
+        "suspend": False,
+        "podReplacementPolicy": "TerminatingOrFailed",
+        "manualSelector": False,
+    }
+    assert (
+        "completions"
+        not in defaulted(manifest("batch/v1", "Job", spec={"parallelism": 2, "template": TEMPLATE}))["spec"]
+    )
+
+
+def test_a_namespace_carries_its_own_name_as_a_label() -> None:
+    assert defaulted(manifest("v1", "Namespace"))["metadata"]["labels"] == {"kubernetes.io/metadata.name": "x"}
+
+
+def test_a_quantity_that_cannot_be_read_is_refused() -> None:
+    bad = {"containers": [{"name": "c", "resources": {"limits": {"cpu": "lots"}}}]}
+    with pytest.raises(ManifestError, match="quantities must match"):
+        defaulted(manifest("v1", "Pod", spec=bad))
+
+
+def test_kinds_without_defaults_are_returned_as_they_are() -> None:
+    given = manifest("v1", "ConfigMap", data={"a": "b"})
+    assert defaults.apply_defaults(GroupKind("", "ConfigMap"), "v1", given) is given
